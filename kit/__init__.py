@@ -1,0 +1,12 @@
+"""kit: experiment with rubric rewards, from the rubric to the gradient.
+
+Nothing heavy is imported here; `import kit` stays under 0.3 s.
+"""
+
+__version__ = "0.1.0"
+
+from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
+from .records import Criterion, Grade, Response, Run, Task, Verdict
+
+__all__ = ["Criterion", "Task", "Response", "Verdict", "Grade", "Run",
+           "KitError", "DataError", "MissingError", "BudgetError", "JudgeDownError", "__version__"]

@@ -1,0 +1,52 @@
+"""One error type for users: what went wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+
+class KitError(Exception):
+    """An error that a user can act on; the command line prints it without a traceback.
+
+    Parameters
+    ----------
+    what : what is wrong, one sentence.
+    where : file, row and field, as exactly as known.
+    fix : what the user can do.
+
+    >>> print(KitError("weight is not a number", where="tasks.jsonl, line 3, field weight", fix="write 1.0"))
+    weight is not a number
+      where: tasks.jsonl, line 3, field weight
+      to do: write 1.0
+    """
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None):
+        self.what, self.where, self.fix = what, where, fix
+        lines = [what]
+        if where:
+            lines.append(f"  where: {where}")
+        if fix:
+            lines.append(f"  to do: {fix}")
+        super().__init__("\n".join(lines))
+
+
+class DataError(KitError):
+    """Input data that cannot be read as what it should be."""
+
+
+class MissingError(KitError):
+    """Something that must be there (a file, a cached download, a recorded reply) is not."""
+
+    exit_code = 3
+
+
+class BudgetError(KitError):
+    """A cap in calls, tokens, money or time was reached; what was done is saved."""
+
+    exit_code = 4
+
+
+class JudgeDownError(KitError):
+    """The judge did not answer for longer than the caller was ready to wait."""
+
+    exit_code = 5

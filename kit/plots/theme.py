@@ -1,0 +1,47 @@
+"""One plotly template: readable for colour-blind eyes (Okabe-Ito), in print, and in plotly 5.24 and later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "hexagon")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+GREY = "#6b6b6b"
+
+
+def figure(*, title: str = "", x: str = "", y: str = "", height: int = 420, width: int | None = None) -> Any:
+    """An empty figure in the kit's style; `title` may hold a second line in <br><sub>...</sub>."""
+    import plotly.graph_objects as go
+
+    fig = go.Figure()
+    style(fig, title=title, x=x, y=y, height=height, width=width)
+    return fig
+
+
+def style(fig: Any, *, title: str = "", x: str = "", y: str = "", height: int = 420, width: int | None = None) -> Any:
+    """Apply the kit's style to a figure and return it."""
+    axis = dict(showgrid=True, gridcolor="#e6e6e6", zeroline=False, linecolor="#444", ticks="outside", automargin=True)
+    fig.update_layout(
+        template="plotly_white", colorway=list(COLORS), height=height, width=width,
+        title=dict(text=title, x=0.0, xanchor="left", font=dict(size=16)),
+        font=dict(family="Helvetica, Arial, DejaVu Sans, sans-serif", size=13, color="#222"),
+        margin=dict(l=64, r=24, t=72, b=56), hoverlabel=dict(align="left"),
+        legend=dict(orientation="h", yanchor="top", y=-0.18, xanchor="left", x=0.0), paper_bgcolor="white", plot_bgcolor="white")
+    fig.update_xaxes(**axis)
+    fig.update_yaxes(**axis)
+    if x:
+        fig.update_xaxes(title_text=x)
+    if y:
+        fig.update_yaxes(title_text=y)
+    return fig
+
+
+def rgba(color: str, alpha: float) -> str:
+    """A hex colour with an alpha, for bands.
+
+    >>> rgba("#0072B2", 0.2)
+    'rgba(0,114,178,0.2)'
+    """
+    r, g, b = (int(color[i:i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({r},{g},{b},{alpha})"

@@ -1,0 +1,342 @@
+"""The records that everything passes on: task, criterion, response, verdict, grade, run.
+
+Frozen, typed, JSON in and out. This module knows nothing else in the kit but its errors.
+Unknown is a status of its own, never 0 and never False.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import DataError
+
+STATUSES = ("met", "unmet", "level", "unknown")
+SCALES = ("binary", "ordinal", "points")
+# Why a verdict is unknown. "missing": the reply left this criterion out (or named it twice).
+# "budget": a cap stopped the call. "error": a check's own code failed.
+FAILURES = ("transport", "parse", "refusal", "abstain", "contradiction", "missing", "budget", "error")
+
+
+def canonical(value: Any) -> str:
+    """JSON text that is equal for equal values: sorted keys, no spaces, NaN refused.
+
+    >>> canonical({"b": 1, "a": [True, None]})
+    '{"a":[true,null],"b":1}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def fingerprint(value: Any) -> str:
+    """First 32 hex digits of the sha256 of the canonical JSON of `value`.
+
+    >>> fingerprint({"b": 1, "a": 2}) == fingerprint({"a": 2, "b": 1})
+    True
+    """
+    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criterion:
+    """One thing that an answer is judged on.
+
+    weight : signed importance; a negative weight marks something that the answer must not do.
+        Any finite number; 0 means "recorded, not scored".
+    scale : "binary" (met / unmet), "ordinal" (one of `levels`, worst first), "points" (0..`points`).
+    check : a check by code, `{"name": ..., **arguments}` (see kit.judge.checks); None = judged by a model.
+    required : a must-have; the composer may gate on it.
+    parent : id of the parent criterion in a tree; leaves are graded, roots computed.
+
+    >>> Criterion(id="c1", text="Names the river.").polarity
+    'positive'
+    """
+
+    id: str
+    text: str
+    weight: float = 1.0
+    scale: str = "binary"
+    levels: tuple[str, ...] = ()
+    points: float | None = None
+    check: Mapping[str, Any] | None = None
+    required: bool = False
+    parent: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.weight, (int, float)) or isinstance(self.weight, bool) or not math.isfinite(self.weight):
+            raise DataError(f"weight is {self.weight!r}, not a finite number", where=f"criterion {self.id!r}, field weight")
+        if self.scale not in SCALES:
+            raise DataError(f"scale is {self.scale!r}", where=f"criterion {self.id!r}, field scale", fix=f"use one of {SCALES}")
+        if self.scale == "ordinal" and len(self.levels) < 2:
+            raise DataError("an ordinal criterion needs at least two levels", where=f"criterion {self.id!r}, field levels")
+
+    @property
+    def polarity(self) -> str:
+        """"positive" (weight >= 0) or "negative" (weight < 0)."""
+        return "negative" if self.weight < 0 else "positive"
+
+    @property
+    def by_code(self) -> bool:
+        """True when a check by code decides this criterion."""
+        return self.check is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A prompt with its rubric, and what the rewards may need beside it.
+
+    truth : facts, numbers, directed claims, expected answer ... for verifiers.
+    sources : snippets of tool output that an answer may cite, snippet id -> text.
+    group : hold-out and clustering group (a tissue, a topic); None = the task itself.
+    """
+
+    id: str
+    prompt: str
+    criteria: tuple[Criterion, ...] = ()
+    truth: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    system: str | None = None
+    group: str | None = None
+    split: str | None = None
+    kind: str | None = None
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ids = [c.id for c in self.criteria]
+        if len(set(ids)) != len(ids):
+            twice = sorted({i for i in ids if ids.count(i) > 1})
+            raise DataError(f"criterion ids are not unique: {twice[:5]}", where=f"task {self.id!r}, field criteria",
+                            fix="give every criterion of a task its own id")
+
+    def criterion(self, criterion_id: str) -> Criterion:
+        """The criterion with this id; KeyError when absent."""
+        for c in self.criteria:
+            if c.id == criterion_id:
+                return c
+        raise KeyError(criterion_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """An answer to a task. `source` names who wrote it (a model, a person, a trivial policy)."""
+
+    task_id: str
+    id: str
+    text: str
+    source: str | None = None
+    truncated: bool = False
+    confidence: float | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What one judge (or code, or a human) says of one criterion of one response.
+
+    status : "met", "unmet", "level" (then `value` says which, in [0, 1]) or "unknown" (then `failure` says why).
+    p : P(met) in [0, 1], or None where no probability was given.
+    value : 1.0 met, 0.0 unmet, the level's position in [0, 1], None when unknown.
+    judge : name of who decided ("code", "human:r1", "gpt-4o/bare", "replay:...").
+    key : fingerprint of everything that produced it; the ledger's key.
+
+    >>> Verdict(task_id="t", response_id="r", criterion_id="c", status="met").value
+    1.0
+    >>> Verdict(task_id="t", response_id="r", criterion_id="c", status="unknown", failure="parse").value is None
+    True
+    """
+
+    task_id: str
+    response_id: str
+    criterion_id: str
+    status: str
+    p: float | None = None
+    value: float | None = None
+    reason: str | None = None
+    failure: str | None = None
+    judge: str = ""
+    key: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    cached: bool = False
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        where = f"verdict on {self.task_id}/{self.response_id}/{self.criterion_id}"
+        if self.status not in STATUSES:
+            raise DataError(f"status is {self.status!r}", where=where, fix=f"use one of {STATUSES}")
+        if self.status == "unknown":
+            if self.failure not in FAILURES:
+                raise DataError(f"an unknown verdict needs a failure kind, got {self.failure!r}", where=where,
+                                fix=f"use one of {FAILURES}")
+            object.__setattr__(self, "value", None)
+        elif self.status == "level":
+            if self.value is None or not 0.0 <= self.value <= 1.0:
+                raise DataError(f"a level verdict needs a value in [0, 1], got {self.value!r}", where=where)
+        else:
+            object.__setattr__(self, "value", 1.0 if self.status == "met" else 0.0)
+        if self.p is not None and not 0.0 <= self.p <= 1.0:
+            raise DataError(f"p is {self.p!r}, not in [0, 1]", where=where)
+
+    @property
+    def known(self) -> bool:
+        """False when the status is "unknown"."""
+        return self.status != "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grade:
+    """The score of one response: a number, or an interval where verdicts are unknown.
+
+    score : None when the interval [score_low, score_high] is too wide to pay a reward.
+    usage : {"calls", "tokens_in", "tokens_out"}; cost in US dollars.
+    """
+
+    task_id: str
+    response_id: str
+    score: float | None
+    score_low: float
+    score_high: float
+    verdicts: tuple[Verdict, ...] = ()
+    usage: Mapping[str, int] = field(default_factory=dict)
+    cost: float = 0.0
+    parts: Mapping[str, float | None] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One execution of a notebook or a training: what went in, what came out."""
+
+    id: str
+    notebook: str
+    profile: str
+    seed: int
+    params: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    status: str = "done"
+    started: str | None = None
+    seconds: float | None = None
+    commit: str | None = None
+    cost: float = 0.0
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def to_json(record: Any) -> dict[str, Any]:
+    """A record as a plain dict; fields at their default are kept, so that readers need no defaults.
+
+    >>> to_json(Criterion(id="c", text="t"))["weight"]
+    1.0
+    """
+    out: dict[str, Any] = {}
+    for f in dataclasses.fields(record):
+        v = getattr(record, f.name)
+        if isinstance(v, tuple):
+            v = [to_json(x) if dataclasses.is_dataclass(x) else x for x in v]
+        elif isinstance(v, Mapping):
+            v = dict(v)
+        out[f.name] = v
+    return out
+
+
+def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
+    if not isinstance(row, Mapping):
+        raise DataError(f"expected an object, got {type(row).__name__}", where=where)
+    known = {f.name: f for f in dataclasses.fields(cls)}
+    extra = {k: v for k, v in row.items() if k not in known}
+    data = {k: v for k, v in row.items() if k in known}
+    for f in known.values():
+        needed = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        if needed and f.name not in data:
+            raise DataError(f"field {f.name!r} is missing", where=where, fix=f"add {f.name!r}; found {sorted(row)[:12]}")
+        if isinstance(data.get(f.name), list):
+            data[f.name] = tuple(data[f.name])
+    if extra:  # nothing is lost: fields that we do not know travel in meta
+        if "meta" not in known:
+            raise DataError(f"unknown fields {sorted(extra)}", where=where)
+        data["meta"] = {**(data.get("meta") or {}), **extra}
+    for name in ("id", "task_id", "response_id", "criterion_id", "text", "prompt"):
+        if name in data and not isinstance(data[name], str):
+            raise DataError(f"field {name!r} is {type(data[name]).__name__}, not text", where=where)
+    try:
+        return cls(**data)
+    except DataError as e:
+        raise DataError(e.what, where=f"{where}: {e.where}" if e.where else where, fix=e.fix) from None
+
+
+def criterion_from_json(row: Mapping[str, Any], *, where: str = "criterion") -> Criterion:
+    """A Criterion from its JSON form; DataError names `where` and the field."""
+    return _build(Criterion, row, where)
+
+
+def task_from_json(row: Mapping[str, Any], *, where: str = "task") -> Task:
+    """A Task from its JSON form; DataError names `where` and the field.
+
+    >>> task_from_json({"id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "x"}]}).criteria[0].id
+    'c'
+    """
+    row = dict(row) if isinstance(row, Mapping) else row
+    if isinstance(row, dict) and isinstance(row.get("criteria"), list):
+        row["criteria"] = [criterion_from_json(c, where=f"{where}, criterion {i + 1}") for i, c in enumerate(row["criteria"])]
+    return _build(Task, row, where)
+
+
+def response_from_json(row: Mapping[str, Any], *, where: str = "response") -> Response:
+    """A Response from its JSON form; accepts `response` for `text` and `response_id` for `id`.
+
+    A missing id becomes the fingerprint of the text, so equal answers share it.
+    """
+    if isinstance(row, Mapping):
+        row = dict(row)
+        if "text" not in row and "response" in row:
+            row["text"] = row.pop("response")
+        if "id" not in row:
+            row["id"] = row.pop("response_id", None) or "r-" + fingerprint([row.get("task_id"), row.get("text")])[:12]
+    return _build(Response, row, where)
+
+
+def verdict_from_json(row: Mapping[str, Any], *, where: str = "verdict") -> Verdict:
+    """A Verdict from its JSON form."""
+    return _build(Verdict, row, where)
+
+
+def grade_from_json(row: Mapping[str, Any], *, where: str = "grade") -> Grade:
+    """A Grade from its JSON form."""
+    row = dict(row) if isinstance(row, Mapping) else row
+    if isinstance(row, dict) and isinstance(row.get("verdicts"), list):
+        row["verdicts"] = [verdict_from_json(v, where=f"{where}, verdict {i + 1}") for i, v in enumerate(row["verdicts"])]
+    return _build(Grade, row, where)
+
+
+def run_from_json(row: Mapping[str, Any], *, where: str = "run") -> Run:
+    """A Run from its JSON form."""
+    return _build(Run, row, where)
+
+
+def unknown(task_id: str, response_id: str, criterion_id: str, failure: str, **more: Any) -> Verdict:
+    """An unknown verdict with its cause.
+
+    >>> unknown("t", "r", "c", "transport").known
+    False
+    """
+    return Verdict(task_id=task_id, response_id=response_id, criterion_id=criterion_id, status="unknown", failure=failure, **more)
+
+
+def by_criterion(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
+    """Verdicts of one response by criterion id; two that disagree become one contradiction."""
+    out: dict[str, Verdict] = {}
+    for v in verdicts:
+        old = out.get(v.criterion_id)
+        if old is not None and (old.status, old.value) != (v.status, v.value):
+            v = unknown(v.task_id, v.response_id, v.criterion_id, "contradiction", judge=v.judge)
+        out[v.criterion_id] = v
+    return out
