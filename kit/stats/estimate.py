@@ -1,0 +1,123 @@
+"""A number that never stands alone: value, interval, how many, how computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import DataError
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number as statistics are printed: no zero before the point, "unknown" for NaN or None.
+
+    >>> number(0.52513), number(-0.0234, 4), number(12.5, 1), number(float("nan")), number(1)
+    ('.525', '-.0234', '12.5', 'unknown', '1.000')
+    """
+    if value is None or math.isnan(value):
+        return "unknown"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    text = f"{value:.{digits}f}"
+    if float(text) == 0:
+        text = text.lstrip("-")
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate with its interval.
+
+    value, low, high : the estimate and its confidence limits; NaN where the data do not say.
+    n : rows used; unknown rows are left out of it and counted in `missing`.
+    n_clusters : independent units that the interval rests on (= n when rows are independent), None when not applicable.
+    method : how value and interval were computed, in words.
+    note : what a reader must know beside it ("" = nothing).
+    missing : rows left out because a value was unknown.
+    level : confidence level of [low, high], in (0, 1).
+    se : standard error, NaN where the method has none.
+
+    >>> print(Estimate(0.525, 0.478, 0.572, 998, 499, "kappa, cluster jackknife-t"))
+    .525 [.48, .57], n=998 in 499 clusters
+    >>> Estimate(0.1, 0.02, 0.2, 50).excludes(0)
+    True
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    n_clusters: int | None = None
+    method: str = ""
+    note: str = ""
+    missing: int = 0
+    level: float = 0.95
+    se: float = math.nan
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def text(self, digits: int = 3) -> str:
+        """The estimate in one line; limits with one digit fewer than the value.
+
+        >>> Estimate(0.5, float("nan"), float("nan"), 3, missing=2).text()
+        '.500 [no interval], n=3, 2 unknown'
+        """
+        fewer = max(digits - 1, 0)
+        known = not (math.isnan(self.low) or math.isnan(self.high))
+        interval = f"{number(self.low, fewer)}, {number(self.high, fewer)}" if known else "no interval"
+        out = f"{number(self.value, digits)} [{interval}], n={self.n}"
+        if self.n_clusters is not None and self.n_clusters != self.n:
+            out += f" in {self.n_clusters} clusters"
+        if self.missing:
+            out += f", {self.missing} unknown"
+        return out
+
+    def _repr_html_(self) -> str:
+        import html
+
+        tail = f"<br><small>{html.escape('; '.join(t for t in (self.method, self.note) if t))}</small>"
+        return f"<span>{html.escape(str(self))}</span>{tail}"
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+    def excludes(self, value: float) -> bool:
+        """True when the interval is known and does not contain `value`."""
+        return bool(self.low > value or self.high < value)  # NaN compares False: an unknown interval excludes nothing
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dict, for tables and JSON."""
+        return asdict(self)
+
+
+def estimate_from_json(row: Mapping[str, Any]) -> Estimate:
+    """An Estimate from `as_dict()`, with None read as NaN.
+
+    >>> estimate_from_json({"value": 0.5, "low": None, "high": None, "n": 4}).n
+    4
+    """
+    try:
+        data = {k: row[k] for k in Estimate.__dataclass_fields__ if k in row}
+        for k in ("value", "low", "high", "se"):
+            if k in data or k != "se":
+                data[k] = math.nan if data.get(k) is None else float(data[k])
+        return Estimate(**data)
+    except (KeyError, TypeError, ValueError) as e:
+        raise DataError(f"not an estimate: {e}", where="estimate", fix="give value, low, high and n") from None
+
+
+def unknown(n: int, *, n_clusters: int | None = None, method: str = "", note: str = "", missing: int = 0, level: float = 0.95) -> Estimate:
+    """An estimate that the data cannot give; `note` says why.
+
+    >>> unknown(0, note="no rows").excludes(0)
+    False
+    """
+    return Estimate(math.nan, math.nan, math.nan, n, n_clusters, method, note, missing, level)
