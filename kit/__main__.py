@@ -1,0 +1,62 @@
+"""`python -m kit`: one subcommand a module of kit.cli, imported only when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+
+from . import __version__
+from .errors import KitError
+
+COMMANDS = ("check", "demo", "fetch", "inspect", "judge", "agree", "calibrate", "train", "run", "sweep", "report")
+EPILOG = """exit codes: 0 done; 1 a notebook or check failed; 2 bad input or parameter; 3 something is missing (file, download,
+recorded reply); 4 a cap was reached; 5 the judge is down; 130 interrupted"""
+
+
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The whole command line, or (fast) one subcommand with the others named only."""
+    top = argparse.ArgumentParser(prog="python -m kit", description="Experiments with rubric rewards.", epilog=EPILOG,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
+    top.add_argument("--version", action="version", version=f"rubric-kit {__version__}")
+    sub = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        if only in COMMANDS and name != only:
+            sub.add_parser(name)
+            continue
+        module = importlib.import_module(f".cli.{name}", __package__)
+        p = sub.add_parser(name, help=module.HELP, description=module.__doc__ or module.HELP,
+                           formatter_class=argparse.RawDescriptionHelpFormatter)
+        module.add(p)
+        p.set_defaults(run=module.run)
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one subcommand; errors for users come without a traceback (set KIT_DEBUG=1 to see it)."""
+    argv = sys.argv[1:] if argv is None else argv
+    args = parser(argv[0] if argv else None).parse_args(argv)
+    try:
+        return int(args.run(args) or 0)
+    except KitError as e:
+        if os.environ.get("KIT_DEBUG"):
+            raise
+        sys.stderr.write(f"error: {e}\n")
+        return e.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; what was done is saved, the same command continues\n")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as e:
+        if os.environ.get("KIT_DEBUG"):
+            raise
+        fix = "free some space and run the same command again" if e.errno == 28 else "look at the path and its permissions"
+        sys.stderr.write(f"error: {e.strerror or e}\n  where: {e.filename or 'unknown file'}\n  to do: {fix}\n")
+        return 3 if isinstance(e, FileNotFoundError) else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""An executed notebook as one HTML file that needs no network: plotly.js is embedded once, nothing else is fetched."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+PLOTLY = "application/vnd.plotly.v1+json"
+_EXTERNAL = re.compile(r'<script[^>]+src="[^"]*"[^>]*>\s*</script>|<script type="module">\s*document\.addEventListener\("DOMContentLoaded", async.*?</script>', re.S)
+
+
+def plotly_js() -> str:
+    """The installed plotly.js as one <script>."""
+    from plotly.offline import get_plotlyjs
+
+    return f"<script>{get_plotlyjs()}</script>"
+
+
+def script_json(value: Any) -> str:
+    """JSON that is safe inside a <script>: no `</`, no `<!--`, no line separators.
+
+    >>> script_json("</script>")
+    '"\\\\u003c/script>"'
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def figure_div(figure: dict[str, Any], name: str) -> str:
+    """A plotly figure (its JSON) as a <div> and the call that draws it; `name` is the element's id."""
+    safe = html.escape(re.sub(r"[^A-Za-z0-9_-]", "-", name), quote=True)
+    data, layout = script_json(figure.get("data", [])), script_json(figure.get("layout", {}))
+    height = int(figure.get("layout", {}).get("height") or 420)
+    return (f'<div id="{safe}" class="kit-figure" style="height:{height}px;width:100%"></div>'
+            f'<script>Plotly.newPlot("{safe}",{data},{layout},{{responsive:true,displaylogo:false}})</script>')
+
+
+def notebook_html(path: Path) -> str:
+    """A notebook with its outputs as self-contained HTML; text outputs are escaped by nbconvert.
+
+    path : an executed .ipynb; its plotly outputs must be plotly mime bundles (renderer "plotly_mimetype").
+    """
+    import nbformat
+    from nbconvert import HTMLExporter
+
+    book = nbformat.read(str(path), as_version=4)
+    plots = 0
+    for cell in book.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if PLOTLY in data:
+                plots += 1
+                output["data"] = {"text/html": figure_div(data[PLOTLY], f"{path.stem}-plot-{plots}")}
+    book.metadata.pop("widgets", None)
+    exporter = HTMLExporter(template_name="lab", mathjax_url="", require_js_url="", exclude_input_prompt=True, exclude_output_prompt=True)
+    body, _ = exporter.from_notebook_node(book, resources={"metadata": {"name": path.stem}})
+    body = _EXTERNAL.sub("", body)
+    head = plotly_js() if plots else ""
+    return body.replace("</head>", head + "</head>", 1)
+
+
+def write_notebook_html(path: Path) -> Path:
+    """Write NAME.html beside NAME.ipynb and return its path."""
+    out = path.with_suffix(".html")
+    out.write_text(notebook_html(path), encoding="utf-8")
+    return out
