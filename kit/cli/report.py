@@ -1,0 +1,30 @@
+"""Write one self-contained HTML report over all runs below a folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .common import emit, json_flag
+
+HELP = "one self-contained HTML report over a folder of runs"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `report`."""
+    parser.add_argument("runs_dir", nargs="?", help="folder of runs (default: the kit's)")
+    parser.add_argument("--out", help="where to write (default: RUNS_DIR/report.html)")
+    parser.add_argument("--title", default="Rubric rewards: report")
+    json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the report and print its path (or, with --json, the runs with their metrics)."""
+    from .. import paths, report, runs
+    from ..records import to_json
+
+    folder = Path(args.runs_dir) if args.runs_dir else paths.runs()
+    path = report.write(folder, args.out, title=args.title)
+    data = {"report": str(path), "bytes": path.stat().st_size, "runs": [to_json(r) for _, r in runs.find(folder)] if args.json else []}
+    emit(args, data, str(path))
+    return 0
