@@ -1,0 +1,230 @@
+"""From the verdicts on one response to one score, or to an interval where verdicts are unknown.
+
+Every aggregation here is monotone in every verdict, so its extremes are found by setting all unknown verdicts to their
+unfavourable and to their favourable value. That gives the interval [score_low, score_high]. The reward paid is its lower end
+while it is narrow, and None (excluded, never 0) when it is wide: not knowing a verdict can never pay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import DataError, KitError
+from ..records import Criterion, Grade, Task, Verdict, by_criterion
+
+HOWS = ("mean", "flip", "signed", "signed_unclipped", "positive_normalised")
+BOUNDS = ("low", "mid")
+MAX_WIDTH = 0.1
+PASS_AT = 0.5  # a required criterion is passed from this value on; criterion.meta["pass_at"] overrides
+
+
+def grade(task: Task, verdicts: Iterable[Verdict], *, how: str = "mean", max_width: float = MAX_WIDTH, bound: str = "low",
+          use: str = "value", gate_to: float | None = 0.0, criteria: Sequence[Criterion] | None = None,
+          response_id: str | None = None) -> Grade:
+    """The score of one response from its verdicts.
+
+    how : with value v in [0, 1] per criterion and signed weight w (0 = recorded, not scored),
+        "mean" share of favourable criteria, unweighted (v, or 1 - v where w < 0); range [0, 1]; met / n when all w > 0.
+        "flip" sum |w| (v or 1 - v) / sum |w|; range [0, 1] (the refiner's rubric score). Silence earns the negative share.
+        "signed_unclipped" sum w v / sum |w|; range [-negative share, positive share].
+        "signed" the same, clamped below at 0: different failures tie, and a tie has no gradient.
+        "positive_normalised" sum w v / max(sum of positive w, 1); can be negative (open-instruct's form).
+    max_width : widest interval that still pays; wider gives score None.
+    bound : "low" pays the lower end; "mid" the middle, which may exceed the known score by up to max_width / 2.
+    use : "value" (the status) or "p" (P(met) where the judge gave one).
+    gate_to : when a `required` criterion fails, the score of its node is at most this; None = no gates.
+    criteria : graded instead of task.criteria. One without a verdict counts as unknown.
+    Parents in a tree are computed from their children: "mean" stays unweighted, every other `how` uses "flip" inside.
+    Returns a Grade; `parts` holds the contribution of each top-level criterion (None where unknown), `meta` the stated range,
+    the number of unknown and of foreign verdicts. KitError on an unknown `how`, DataError on a broken tree.
+
+    >>> from kit.records import Criterion, Task, Verdict, unknown
+    >>> t = Task(id="t", prompt="p", criteria=tuple(Criterion(id=i, text=i) for i in "abcd"))
+    >>> vs = [Verdict(task_id="t", response_id="r", criterion_id=i, status="met") for i in "abc"]
+    >>> grade(t, vs + [unknown("t", "r", "d", "parse")], max_width=0.3).score
+    0.75
+    >>> g = grade(t, vs); g.score, g.score_low, g.score_high
+    (None, 0.75, 1.0)
+    """
+    _check(how, bound, use)
+    verdicts = tuple(verdicts)
+    found = by_criterion(verdicts)
+    plan = Plan.of(task.criteria if criteria is None else criteria, where=f"task {task.id!r}")
+    leaves = {c.id: _interval(found.get(c.id), use) for c in plan.leaves}
+    low, high, parts = plan.evaluate(leaves, how=how, gate_to=gate_to)
+    lowest, highest = plan.range(how=how, gate_to=gate_to)
+    n_unknown = sum(lo != hi for lo, hi in leaves.values())
+    foreign = len(found.keys() - {c.id for c in plan.criteria})
+    meta = {"how": how, "range": (lowest, highest), "unknown": n_unknown, "scored": len(leaves), "foreign": foreign}
+    return Grade(task_id=task.id, response_id=response_id or (verdicts[0].response_id if verdicts else ""),
+                 score=pay(low, high, max_width=max_width, bound=bound) if plan.scored else None,
+                 score_low=low, score_high=high, verdicts=verdicts, usage=usage(verdicts),
+                 cost=math.fsum(v.cost for v in verdicts), parts=parts, meta=meta)
+
+
+def pay(low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "low") -> float | None:
+    """What an interval earns: its low end (or middle) when it is at most `max_width` wide, else None.
+
+    >>> pay(.5, .55), pay(.5, .9), pay(.5, .6, max_width=.2, bound="mid")
+    (0.5, None, 0.55)
+    """
+    if high - low > max_width + 1e-12:  # a width of exactly max_width pays, whatever the rounding
+        return None
+    return low if bound == "low" else (low + high) / 2
+
+
+def usage(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """Calls, tokens in and out behind these verdicts; verdicts from the ledger (cached) cost nothing."""
+    paid = [v for v in verdicts if not v.cached and v.tokens_in + v.tokens_out > 0]
+    return {"calls": len({v.key or i for i, v in enumerate(paid)}), "tokens_in": sum(v.tokens_in for v in paid),
+            "tokens_out": sum(v.tokens_out for v in paid)}
+
+
+def leaves(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
+    """The criteria that somebody must judge: those that are nobody's parent.
+
+    >>> leaves([Criterion(id="a", text=""), Criterion(id="b", text="", parent="a")])[0].id
+    'b'
+    """
+    parents = {c.parent for c in criteria}
+    return tuple(c for c in criteria if c.id not in parents)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A rubric laid out for evaluation: children by parent (None = top), leaves in order."""
+
+    criteria: tuple[Criterion, ...]
+    children: Mapping[str | None, tuple[Criterion, ...]]
+    leaves: tuple[Criterion, ...]
+
+    @classmethod
+    def of(cls, criteria: Sequence[Criterion], *, where: str = "rubric") -> Plan:
+        """Lay out a rubric; DataError when a parent is missing or the tree has a cycle."""
+        criteria = tuple(criteria)
+        if all(c.parent is None for c in criteria):
+            return cls(criteria, {None: criteria}, criteria)
+        ids = {c.id for c in criteria}
+        children: dict[str | None, list[Criterion]] = {}
+        for c in criteria:
+            if c.parent is not None and c.parent not in ids:
+                raise DataError(f"the parent {c.parent!r} of criterion {c.id!r} does not exist", where=f"{where}, field parent",
+                                fix=f"use one of {sorted(ids)[:8]}")
+            children.setdefault(c.parent, []).append(c)
+        reached, todo = 0, [c.id for c in children.get(None, ())]
+        while todo:
+            reached += 1
+            todo.extend(c.id for c in children.get(todo.pop(), ()))
+        if reached != len(criteria):
+            raise DataError("the rubric's tree has a cycle", where=f"{where}, field parent")
+        return cls(criteria, {k: tuple(v) for k, v in children.items()}, leaves(criteria))
+
+    @property
+    def scored(self) -> bool:
+        """False when nothing has a weight."""
+        return any(c.weight for c in self.children.get(None, ()))
+
+    def evaluate(self, values: Mapping[str, tuple[float, float]], *, how: str, gate_to: float | None = 0.0,
+                 ) -> tuple[float, float, dict[str, float | None]]:
+        """Low and high score and the contributions of the top criteria, from an interval (low, high) per leaf."""
+        top = self.children.get(None, ())
+        inner = how if how in ("mean", "flip") else "flip"
+        nodes = [(c, *self._value(c, values, inner, gate_to)) for c in top]
+        low, high = _combine(nodes, how, gate_to)
+        terms = _terms(nodes, how)
+        scale = _denominator([c.weight for c in top], how)
+        parts = {c.id: (lo / scale if lo == hi else None) for (c, _, _), (lo, hi) in zip(nodes, terms, strict=True)} if scale else {}
+        return low, high, parts
+
+    def _value(self, c: Criterion, values: Mapping[str, tuple[float, float]], how: str, gate_to: float | None) -> tuple[float, float]:
+        below = self.children.get(c.id)
+        if below is None:
+            return values[c.id]
+        return _combine([(b, *self._value(b, values, how, gate_to)) for b in below], how, gate_to)
+
+    def range(self, *, how: str, gate_to: float | None = 0.0) -> tuple[float, float]:
+        """The lowest and highest score that any verdicts can give."""
+        return self.evaluate({c.id: (0.0, 1.0) for c in self.leaves}, how=how, gate_to=gate_to)[:2]
+
+
+def _terms(nodes: Sequence[tuple[Criterion, float, float]], how: str) -> list[tuple[float, float]]:
+    out = []
+    for c, lo, hi in nodes:
+        w = c.weight
+        if how == "mean":
+            w = (w > 0) - (w < 0)
+        if w >= 0:
+            out.append((w * lo, w * hi))
+        elif how in ("mean", "flip"):
+            out.append((-w * (1 - hi), -w * (1 - lo)))
+        else:
+            out.append((w * hi, w * lo))
+    return out
+
+
+def _denominator(weights: Sequence[float], how: str) -> float:
+    if how == "mean":
+        return float(sum(w != 0 for w in weights))
+    if how == "positive_normalised":
+        return max(math.fsum(w for w in weights if w > 0), 1.0)
+    return math.fsum(abs(w) for w in weights)
+
+
+def _combine(nodes: Sequence[tuple[Criterion, float, float]], how: str, gate_to: float | None) -> tuple[float, float]:
+    scale = _denominator([c.weight for c, _, _ in nodes], how)
+    if not scale:
+        return 0.0, 0.0
+    terms = _terms(nodes, how)
+    low, high = math.fsum(t[0] for t in terms) / scale, math.fsum(t[1] for t in terms) / scale
+    if how == "signed":
+        low, high = max(low, 0.0), max(high, 0.0)
+    if gate_to is not None and any(c.required for c, _, _ in nodes):
+        if not all(_passes(c, lo if c.weight >= 0 else hi) for c, lo, hi in nodes if c.required):
+            low = min(low, gate_to)
+        if not all(_passes(c, hi if c.weight >= 0 else lo) for c, lo, hi in nodes if c.required):
+            high = min(high, gate_to)
+    return low, high
+
+
+def _passes(c: Criterion, value: float) -> bool:
+    at = c.meta.get("pass_at", PASS_AT)
+    return value >= at if c.weight >= 0 else value < at
+
+
+def _interval(v: Verdict | None, use: str) -> tuple[float, float]:
+    if v is None or v.status == "unknown":
+        return 0.0, 1.0
+    x = v.p if use == "p" and v.p is not None else v.value
+    return float(x), float(x)  # type: ignore[arg-type]
+
+
+def _check(how: str, bound: str, use: str) -> None:
+    for name, value, allowed in (("how", how, HOWS), ("bound", bound, BOUNDS), ("use", use, ("value", "p"))):
+        if value not in allowed:
+            raise KitError(f"{name} is {value!r}", where=f"parameter {name}", fix=f"use one of {', '.join(allowed)}")
+
+
+def score_matrix(values: np.ndarray, weights: np.ndarray, *, how: str = "mean") -> tuple[np.ndarray, np.ndarray]:
+    """Many responses to one flat rubric at once: low and high scores.
+
+    values : (n, k) in [0, 1], NaN = unknown. weights : (k,). No gates, no trees. Returns two arrays (n,).
+
+    >>> low, high = score_matrix(np.array([[1, 0], [1, np.nan]]), np.array([1.0, -1.0]), how="signed_unclipped")
+    >>> low.tolist(), high.tolist()
+    ([0.5, 0.0], [0.5, 0.5])
+    """
+    _check(how, "low", "value")
+    values, w = np.asarray(values, float), np.asarray(weights, float)
+    used = np.sign(w) if how == "mean" else w
+    scale = _denominator([float(x) for x in w], how)
+    if not scale:
+        return np.zeros(len(values)), np.zeros(len(values))
+    nan = np.isnan(values)
+    worst, best = np.where(nan, used < 0, values), np.where(nan, used >= 0, values)
+    shift = -used[used < 0].sum() if how in ("mean", "flip") else 0.0
+    low, high = (worst @ used + shift) / scale, (best @ used + shift) / scale
+    return (np.maximum(low, 0), np.maximum(high, 0)) if how == "signed" else (low, high)

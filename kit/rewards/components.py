@@ -1,0 +1,82 @@
+"""The kinds of component that a reward config may name: rubric, citations, verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import KitError
+from ..records import Criterion, Response, Task, Verdict
+from .aggregate import HOWS, grade, leaves
+from .parts import Part
+
+OPTIONS = {
+    "rubric": ("how", "use", "gate_to", "static", "instance_rubrics_only", "tags"),
+    "citations": ("f1_weight", "id_weight"),
+    "verifier": ("verifier", "mode"),
+}
+
+
+def check_options(kind: Any, options: Mapping[str, Any], where: str) -> None:
+    """KitError when the kind does not exist or an option is not one of its own."""
+    if kind not in OPTIONS:
+        raise KitError(f"kind is {kind!r}", where=f"{where}, field kind", fix=f"use one of {', '.join(OPTIONS)}")
+    if wrong := sorted(options.keys() - set(OPTIONS[kind])):
+        raise KitError(f"{kind} has no option {wrong[0]!r}", where=where, fix=f"options: {', '.join(OPTIONS[kind])}")
+    if kind == "rubric" and options.get("how", "mean") not in HOWS:
+        raise KitError(f"how is {options['how']!r}", where=f"{where}, field how", fix=f"use one of {', '.join(HOWS)}")
+    if kind == "verifier":
+        from .verifiers import NAMES
+
+        if options.get("verifier") not in NAMES:
+            raise KitError(f"verifier is {options.get('verifier')!r}", where=where, fix=f"use one of {', '.join(NAMES)}")
+
+
+def criteria(kind: str, options: Mapping[str, Any], task: Task, response: Response) -> tuple[Criterion, ...]:
+    """What a component needs verdicts on."""
+    if kind == "rubric":
+        return leaves(rubric_of(options, task))
+    if kind == "citations" and task.sources:
+        from .citations import claim_criteria
+
+        return claim_criteria(task, response)
+    return ()
+
+
+def score(kind: str, name: str, options: Mapping[str, Any], task: Task, response: Response, verdicts: Sequence[Verdict]) -> Part:
+    """What a component says of one response."""
+    if kind == "rubric":
+        return _rubric(name, options, task, response, verdicts)
+    if kind == "citations":
+        if not task.sources:
+            return Part.absent(name)
+        from .citations import citation_part
+
+        return citation_part(task, response, verdicts, name=name, **options)
+    from .verifiers import verify
+
+    return verify(options["verifier"], task, response, name=name, **{k: v for k, v in options.items() if k != "verifier"})
+
+
+def rubric_of(options: Mapping[str, Any], task: Task) -> tuple[Criterion, ...]:
+    """The task's criteria (with one of `tags`, where given) and the static ones that the options ask for."""
+    own = task.criteria
+    if tags := options.get("tags"):
+        own = tuple(c for c in own if set(c.tags) & set(tags))
+    static = options.get("static")
+    if not static or options.get("instance_rubrics_only"):
+        return own
+    from .static import static_criteria
+
+    taken = {c.id for c in own}
+    return own + tuple(c for c in static_criteria(static) if c.id not in taken)
+
+
+def _rubric(name: str, options: Mapping[str, Any], task: Task, response: Response, verdicts: Sequence[Verdict]) -> Part:
+    rubric = rubric_of(options, task)
+    if not any(c.weight for c in rubric):
+        return Part.absent(name)
+    chosen = {k: options[k] for k in ("how", "use", "gate_to") if k in options}
+    g = grade(task, verdicts, criteria=rubric, response_id=response.id, **chosen)
+    return Part(name=name, low=g.score_low, high=g.score_high, range=g.meta["range"],
+                details={"contributions": dict(g.parts), "unknown": g.meta["unknown"], "criteria": len(rubric)})

@@ -1,0 +1,331 @@
+"""Several components, one reward: weights, gates, caps, format, length, scale, declared in a small config.
+
+The config is a dict or a YAML file. Every step's contribution is kept, and the contributions sum to the reward.
+Formulas: convex and additive composition as in the refiner, weighted mean over applicable verifiers as in BioRLHF.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from ..records import Criterion, Grade, Response, Task, Verdict
+from . import components, formatting
+from .aggregate import BOUNDS, MAX_WIDTH, pay, usage
+from .parts import Part
+from .presets import PRESETS
+
+COMBINES = ("mean", "sum")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """One line of the config: what is scored, with which weight and options."""
+
+    kind: str
+    name: str
+    weight: float = 1.0
+    active: bool = True
+    cap: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """When a component scores below `below`, the whole reward is at most `to`."""
+
+    component: str
+    below: float
+    to: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """One reward function for a trainer that weights and normalises by itself; call(...) is None where it cannot say."""
+
+    name: str
+    weight: float
+    call: Callable[[Task, Response, Iterable[Verdict]], float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composer:
+    """A reward: components, how they combine, and what is done to the sum.
+
+    combine : "mean" = sum w s / sum w over the components that apply (convex); "sum" = sum w s (additive).
+    gates, cap, floor : upper and lower limits; scale : factor on the final reward (10 in the refiner).
+    max_width, bound : see rewards.aggregate.grade; the width is measured before scaling.
+
+    >>> from kit.records import Criterion, Response, Task, Verdict
+    >>> c = Composer.from_config({"components": [{"kind": "rubric", "how": "mean"}]})
+    >>> t = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="x"),))
+    >>> c.score(t, Response(task_id="t", id="r", text="x"), [Verdict(task_id="t", response_id="r", criterion_id="a", status="met")]).score
+    1.0
+    """
+
+    name: str
+    components: tuple[Component, ...]
+    combine: str = "mean"
+    gates: tuple[Gate, ...] = ()
+    format: formatting.Format = field(default_factory=formatting.Format)
+    truncation: formatting.Truncation = field(default_factory=formatting.Truncation)
+    length: formatting.Length | None = None
+    cap: float | None = None
+    floor: float | None = None
+    scale: float = 1.0
+    max_width: float = MAX_WIDTH
+    bound: str = "low"
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | str | Path = "default") -> Composer:
+        """A composer from a dict, a YAML or JSON file, or the name of a preset; KitError names the wrong field."""
+        where = "config"
+        if not isinstance(config, Mapping):
+            where = str(config)
+            config = PRESETS[where] if where in PRESETS else _read(Path(config))
+        config = dict(config)
+        if isinstance(config.get("preset"), str):
+            config = {**_preset(config.pop("preset"), where), **config}
+        return _build(config, where)
+
+    def with_weights(self, weights: Mapping[str, float]) -> Composer:
+        """The same reward with other component weights (names left out keep theirs)."""
+        wrong = weights.keys() - {c.name for c in self.components}
+        if wrong:
+            raise KitError(f"there is no component {sorted(wrong)[0]!r}", where="weights", fix=f"use {[c.name for c in self.components]}")
+        return dataclasses.replace(self, components=tuple(dataclasses.replace(c, weight=weights.get(c.name, c.weight)) for c in self.components))
+
+    def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
+        """Everything that must be judged for this response: rubric leaves, static rubrics, one set per cited claim."""
+        out: dict[str, Criterion] = {}
+        for c in self._active():
+            for criterion in components.criteria(c.kind, c.options, task, response):
+                out.setdefault(criterion.id, criterion)
+        return tuple(out.values())
+
+    def parts(self, task: Task, response: Response, verdicts: Iterable[Verdict]) -> list[tuple[Component, Part]]:
+        """What each active component says, before weights."""
+        verdicts = tuple(verdicts)
+        out = []
+        for c in self._active():
+            part = components.score(c.kind, c.name, c.options, task, response, verdicts)
+            if c.cap is not None and part.applies:
+                part = dataclasses.replace(part, low=min(part.low, c.cap), high=min(part.high, c.cap))
+            out.append((c, part))
+        return out
+
+    def score(self, task: Task, response: Response, verdicts: Iterable[Verdict]) -> Grade:
+        """The reward. score is None (exclude from training) when nothing applies, too much is unknown, or by truncation rule.
+
+        parts : contribution per component and step, summing to the score; None = does not apply, or unknown and not paid.
+        meta : "scores" and "details" per component, "flags" (format, truncated, words), "excluded" (the reason, or None).
+        """
+        verdicts = tuple(verdicts)
+        parts = self.parts(task, response, verdicts)
+        used = [(c, p) for c, p in parts if p.applies and c.weight]
+        total = math.fsum(abs(c.weight) for c, _ in used) if self.combine == "mean" else 1.0
+        steps = _Steps()
+        for c, p in used:
+            ends = sorted((c.weight * p.low / total, c.weight * p.high / total))
+            steps.add(c.name, ends[0], ends[1])
+        flags = self._shape(steps, task, response, parts)
+        steps.multiply(self.scale)
+        excluded = None if used else "nothing applies"
+        if response.truncated and self.truncation.mode == "exclude":
+            excluded = "truncated"
+        paid = None if excluded else pay(steps.low / self.scale, steps.high / self.scale, max_width=self.max_width)
+        if paid is None and not excluded:
+            excluded = "unknown verdicts"
+        paid = None if paid is None else steps.low
+        if paid is not None and self.bound == "mid":
+            paid = (steps.low + steps.high) / 2
+            steps.note("mid", paid - steps.low)
+        contributions = {c.name: None for c, p in parts if not p.applies} | steps.parts(known_only=paid is None)
+        meta = {"scores": {c.name: p.value for c, p in parts}, "details": {c.name: dict(p.details) for c, p in parts},
+                "intervals": {c.name: (p.low, p.high) for c, p in parts if p.applies}, "flags": flags, "excluded": excluded,
+                "unknown": sum(not v.known for v in verdicts), "composer": self.name}
+        return Grade(task_id=task.id, response_id=response.id, score=paid, score_low=steps.low, score_high=steps.high, verdicts=verdicts,
+                     usage=usage(verdicts), cost=math.fsum(v.cost for v in verdicts), parts=contributions, meta=meta)
+
+    def _shape(self, steps: _Steps, task: Task, response: Response, parts: list[tuple[Component, Part]]) -> dict[str, Any]:
+        by_name = {c.name: p for c, p in parts}
+        for g in self.gates:
+            p = by_name.get(g.component)
+            if p is not None and p.applies:
+                steps.limit(f"gate:{g.component}", g.to, at_low=p.low < g.below, at_high=p.high < g.below)
+        found = self.format.check(task, response)
+        if self.format.mode == "gate" and not found.ok:
+            steps.limit("format", self.format.gate_to, at_low=True, at_high=True)
+        elif self.format.mode == "bonus":
+            steps.add("format", self.format.bonus * found.score, self.format.bonus * found.score)
+        if self.length is not None:
+            penalty = self.length.penalty(response)
+            steps.add("length", -penalty, -penalty)
+        if response.truncated and self.truncation.mode == "zero":
+            steps.limit("truncation", 0.0, at_low=True, at_high=True)
+        elif response.truncated and self.truncation.mode == "penalty":
+            steps.add("truncation", -self.truncation.amount, -self.truncation.amount)
+        if self.cap is not None:
+            steps.limit("cap", self.cap, at_low=True, at_high=True)
+        if self.floor is not None:
+            steps.raise_to("floor", self.floor)
+        return {"format_ok": found.ok, "format_problems": found.problems, "truncated": response.truncated,
+                "words": formatting.count_words(response.text)}
+
+    def functions(self) -> list[Function]:
+        """One reward function per component (and one each for format bonus and length), for the trainer's own weighting.
+
+        Gates, format gate and truncation act on every function; a component that does not apply, or is unknown, is None.
+        """
+        out = []
+        for c in self._active():
+            alone = dataclasses.replace(self, components=tuple(
+                dataclasses.replace(o, weight=1.0 if o.name == c.name else 0.0) for o in self.components),
+                length=None, scale=1.0, combine="mean", cap=None, floor=None,
+                format=dataclasses.replace(self.format, mode="gate" if self.format.mode == "gate" else "off"))
+            out.append(Function(name=c.name, weight=c.weight * self.scale, call=_caller(alone)))
+        if self.format.mode == "bonus":
+            out.append(Function(name="format", weight=self.format.bonus * self.scale,
+                                call=lambda task, response, verdicts: self.format.check(task, response).score))
+        if self.length is not None:
+            length = self.length
+            out.append(Function(name="length", weight=self.scale, call=lambda task, response, verdicts: -length.penalty(response)))
+        return out
+
+    def table(self) -> list[dict[str, Any]]:
+        """The config as rows for a notebook: step, kind, weight, share of the total weight, options."""
+        total = math.fsum(abs(c.weight) for c in self._active()) or 1.0
+        rows = [{"step": c.name, "kind": c.kind, "weight": c.weight, "share": abs(c.weight) / total if c.active else 0.0,
+                 "options": ", ".join(f"{k}={v}" for k, v in c.options.items()) or "-"} for c in self.components]
+        extra = [("gate " + g.component, f"below {g.below:g}: at most {g.to:g}") for g in self.gates]
+        extra += [("format", self.format.describe()), ("truncation", self.truncation.mode)]
+        extra += [("length", self.length.describe())] if self.length else []
+        extra += [(n, f"{v:g}") for n, v in (("cap", self.cap), ("floor", self.floor)) if v is not None]
+        extra += [("combine", self.combine), ("scale", f"{self.scale:g}"), ("unknown", f"width <= {self.max_width:g}: {self.bound}; wider: excluded")]
+        return rows + [{"step": s, "kind": "step", "weight": None, "share": None, "options": o} for s, o in extra]
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head = "".join(f"<th>{h}</th>" for h in ("step", "kind", "weight", "share", "options"))
+        cells = [[r["step"], r["kind"], *("" if r[k] is None else f"{r[k]:.3g}" for k in ("weight", "share")), r["options"]] for r in self.table()]
+        body = "".join("<tr>" + "".join(f"<td>{escape(str(x))}</td>" for x in row) + "</tr>" for row in cells)
+        return f"<table><caption>Reward {escape(self.name)}</caption><tr>{head}</tr>{body}</table>"
+
+    def _active(self) -> list[Component]:
+        return [c for c in self.components if c.active]
+
+
+class _Steps:
+    """The running interval of a reward and what each step did to its lower and upper end."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[Any]] = []  # [name, change of low, change of high]
+        self.low = self.high = 0.0
+
+    def add(self, name: str, low: float, high: float) -> None:
+        self.rows.append([name, low, high])
+        self.low, self.high = math.fsum(r[1] for r in self.rows), math.fsum(r[2] for r in self.rows)
+
+    def limit(self, name: str, to: float, *, at_low: bool, at_high: bool) -> None:
+        low, high = min(self.low, to) if at_low else self.low, min(self.high, to) if at_high else self.high
+        self._set(name, low, high)
+
+    def raise_to(self, name: str, to: float) -> None:
+        self._set(name, max(self.low, to), max(self.high, to))
+
+    def _set(self, name: str, low: float, high: float) -> None:
+        self.rows.append([name, low - self.low, high - self.high])
+        self.low, self.high = low, high
+
+    def multiply(self, factor: float) -> None:
+        self.rows = [[n, lo * factor, hi * factor] for n, lo, hi in self.rows]
+        self.low, self.high = self.low * factor, self.high * factor
+
+    def note(self, name: str, value: float) -> None:
+        self.rows.append([name, value, value])
+
+    def parts(self, *, known_only: bool) -> dict[str, float | None]:
+        out: dict[str, float | None] = {}
+        for name, low, high in self.rows:
+            unknown = known_only and low != high
+            out[name] = None if unknown or out.get(name, 0.0) is None else out.get(name, 0.0) + low  # type: ignore[operator]
+        return out
+
+
+def _caller(composer: Composer) -> Callable[[Task, Response, Iterable[Verdict]], float | None]:
+    return lambda task, response, verdicts: composer.score(task, response, verdicts).score
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    if not path.is_file():
+        raise KitError(f"{str(path)!r} is neither a file nor a preset", where="Composer.from_config", fix=f"presets: {', '.join(PRESETS)}")
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as e:
+        raise KitError("the config is not valid YAML", where=f"{path}: {str(e).splitlines()[-1].strip()}") from None
+    if not isinstance(data, Mapping):
+        raise KitError(f"the config is a {type(data).__name__}, not a mapping", where=str(path))
+    return data
+
+
+def _preset(name: str, where: str) -> Mapping[str, Any]:
+    if name not in PRESETS:
+        raise KitError(f"there is no preset {name!r}", where=f"{where}, field preset", fix=f"use one of {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise KitError(f"{value!r} is not a finite number", where=where, fix="in YAML, 1e-2 is a string; write 0.01 or 1.0e-2")
+    return float(value)
+
+
+def _component(row: Mapping[str, Any], where: str) -> Component:
+    row = dict(row)
+    kind = row.pop("kind", None)
+    name = row.pop("name", None) or row.get("verifier") or kind
+    weight = _number(row.pop("weight", 1.0), f"{where}, field weight")
+    cap = row.pop("cap", None)
+    active = row.pop("active", True)
+    if not isinstance(active, bool):
+        raise KitError(f"active is {active!r}", where=where, fix="write true or false")
+    components.check_options(kind, row, where)
+    return Component(kind=kind, name=str(name), weight=weight, active=active, options=row,
+                     cap=None if cap is None else _number(cap, f"{where}, field cap"))
+
+
+def _build(config: dict[str, Any], where: str) -> Composer:
+    known = {f.name for f in dataclasses.fields(Composer)}
+    if extra := sorted(config.keys() - known):
+        raise KitError(f"unknown field {extra[0]!r}", where=where, fix=f"known fields: {', '.join(sorted(known))}, preset")
+    rows = config.pop("components", None)
+    if not isinstance(rows, (list, tuple)) or not rows or not all(isinstance(r, Mapping) for r in rows):
+        raise KitError("components must be a list of mappings with at least one entry", where=f"{where}, field components")
+    parts = tuple(_component(r, f"{where}, component {i + 1}") for i, r in enumerate(rows))
+    names = [c.name for c in parts]
+    if len(set(names)) != len(names):
+        raise KitError(f"two components share a name: {names}", where=f"{where}, field components", fix="give each its own `name`")
+    gates = tuple(formatting.make(Gate, g, f"{where}, gate {i + 1}") for i, g in enumerate(config.pop("gates", None) or ()))
+    for g in gates:
+        if g.component not in names:
+            raise KitError(f"a gate names the component {g.component!r}", where=f"{where}, field gates", fix=f"use one of {names}")
+    made = {k: formatting.make(cls, config.pop(k), f"{where}, field {k}") for k, cls in
+            (("format", formatting.Format), ("truncation", formatting.Truncation), ("length", formatting.Length)) if config.get(k) is not None}
+    config = {k: v for k, v in config.items() if v is not None}
+    for k in ("cap", "floor", "scale", "max_width"):
+        if k in config:
+            config[k] = _number(config[k], f"{where}, field {k}")
+    if config.get("scale", 1.0) <= 0:
+        raise KitError(f"scale is {config['scale']!r}, not above 0", where=f"{where}, field scale")
+    for k, allowed in (("combine", COMBINES), ("bound", BOUNDS)):
+        if config.get(k, allowed[0]) not in allowed:
+            raise KitError(f"{k} is {config[k]!r}", where=f"{where}, field {k}", fix=f"use one of {', '.join(allowed)}")
+    return Composer(name=str(config.pop("name", Path(where).stem)), components=parts, gates=gates, **made, **config)

@@ -1,0 +1,144 @@
+"""Format, length and truncation: shaping of a reward that is visible on its own, not mixed into a judge's score."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..errors import KitError
+from ..records import Response, Task
+
+T = TypeVar("T")
+_WORD = re.compile(r"\w+(?:['’.,]\w+)*")
+
+
+def count_words(text: str) -> int:
+    """Number of words (a number such as 1,024.5 is one).
+
+    >>> count_words("It isn't 1,024.5 apples.")
+    4
+    """
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatResult:
+    """ok : every demand is fulfilled; score : share of fulfilled demands in [0, 1]; problems : one sentence each."""
+
+    ok: bool
+    score: float
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """What an answer must look like, and what that does to the reward.
+
+    mode : "off"; "gate" (a fault limits the reward to gate_to); "bonus" (+ bonus x share of fulfilled demands).
+    answer_block : exactly one <answer>...</answer>, not empty. snippets : every snippet tag closed and with ids.
+    pattern : a regular expression that must be found (DOTALL: a dot also matches a line break).
+    """
+
+    mode: str = "off"
+    answer_block: bool = False
+    snippets: bool = False
+    pattern: str | None = None
+    bonus: float = 0.1
+    gate_to: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("off", "gate", "bonus"):
+            raise KitError(f"format mode is {self.mode!r}", where="field format.mode", fix="use off, gate or bonus")
+
+    def check(self, task: Task, response: Response) -> FormatResult:
+        """Which demands the response fulfils; no demands = ok with score 1."""
+        demands: list[str | None] = []
+        if self.answer_block or self.snippets:
+            from .citations import parse_answer
+
+            parsed = parse_answer(response.text)
+            if self.answer_block:
+                demands.append(parsed.block_problem)
+            if self.snippets:
+                demands.append(parsed.tag_problems[0] if parsed.tag_problems else None)
+        if self.pattern is not None:
+            found = re.search(self.pattern, response.text, re.DOTALL)
+            demands.append(None if found else f"nothing matches {self.pattern!r}")
+        problems = tuple(d for d in demands if d)
+        return FormatResult(ok=not problems, score=1 - len(problems) / len(demands) if demands else 1.0, problems=problems)
+
+    def describe(self) -> str:
+        """One line for the config table."""
+        asked = [n for n in ("answer_block", "snippets") if getattr(self, n)] + ([f"pattern {self.pattern}"] if self.pattern else [])
+        effect = {"off": "", "gate": f", at most {self.gate_to:g}", "bonus": f", +{self.bonus:g}"}[self.mode]
+        return f"{self.mode}{effect}" + (f" ({', '.join(asked)})" if asked else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truncation:
+    """What happens to an answer that hit the token limit: "keep", "zero" (at most 0), "penalty" (- amount), "exclude" (None)."""
+
+    mode: str = "keep"
+    amount: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("keep", "zero", "penalty", "exclude"):
+            raise KitError(f"truncation mode is {self.mode!r}", where="field truncation.mode", fix="use keep, zero, penalty or exclude")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Length:
+    """A penalty that grows linearly from 0 at `soft` words to `amount` at `hard` words; below `least` words likewise down to 0 words.
+
+    The shape is the soft over-long penalty of DAPO (Yu et al. 2025, section 3.4), in words.
+
+    >>> Length(soft=100, hard=200, amount=1.0).of(150)
+    0.5
+    """
+
+    soft: float = math.inf
+    hard: float = math.inf
+    amount: float = 0.5
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least <= self.soft <= self.hard or self.amount < 0:
+            raise KitError(f"need 0 <= least <= soft <= hard and amount >= 0, got {self.least}, {self.soft}, {self.hard}, {self.amount}",
+                           where="field length")
+
+    def of(self, words: int) -> float:
+        """The penalty, in [0, amount], for so many words."""
+        if words < self.least:
+            return self.amount * (1 - words / self.least)
+        if words <= self.soft:
+            return 0.0
+        if words >= self.hard:
+            return self.amount
+        return self.amount * (words - self.soft) / (self.hard - self.soft) if math.isfinite(self.hard) else 0.0
+
+    def penalty(self, response: Response) -> float:
+        """The penalty, in [0, amount], for a response."""
+        return self.of(count_words(response.text))
+
+    def describe(self) -> str:
+        """One line for the config table."""
+        return f"{self.least:g} to {self.soft:g} words free, -{self.amount:g} at {self.hard:g}"
+
+
+def make(cls: type[T], row: Any, where: str) -> T:
+    """A dataclass from a config mapping; KitError names an unknown or missing field."""
+    if isinstance(row, cls):
+        return row
+    if isinstance(row, str) and any(f.name == "mode" for f in dataclasses.fields(cls)):  # type: ignore[arg-type]
+        row = {"mode": row}
+    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    if not isinstance(row, Mapping) or set(row) - set(names):
+        raise KitError(f"{row!r} is not a mapping of {names}", where=where)
+    try:
+        return cls(**row)
+    except TypeError as e:
+        raise KitError(str(e), where=where, fix=f"fields: {', '.join(names)}") from None

@@ -1,0 +1,64 @@
+"""Answers that need no skill. A reward that pays them is broken, so every reward is run against them.
+
+Nothing here looks at the truth or at the labels: only at the prompt, the names of the sources and the rubric's text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..records import Response, Task
+
+NAMES = ("empty", "constant", "constant_up", "constant_down", "parrot", "repeat", "hedge", "always_99", "citation_stuffing", "rubric_echo")
+TRIVIAL = "trivial:"
+_HEDGE = ("It may or may not be the case; it could go up, it could go down, or it might not change at all. The evidence is mixed, limited and "
+          "uncertain, more research is needed, and I cannot say for sure. Perhaps it depends on many factors. Confidence: 50%.")
+_CONSTANT = "This is an important question. The answer depends on several factors, and there are many things to consider."
+
+
+def policies(task: Task) -> list[Response]:
+    """One response per trivial policy (see NAMES), with source "trivial:<name>" and id "trivial-<name>".
+
+    Where the task has sources, the texts come in an <answer> block, so that they pass a format gate.
+
+    >>> [r.source for r in policies(Task(id="t", prompt="Is it up?"))][:2]
+    ['trivial:empty', 'trivial:constant']
+    """
+    return [Response(task_id=task.id, id=f"trivial-{name}", text=policy(name, task), source=TRIVIAL + name) for name in NAMES]
+
+
+def policy(name: str, task: Task) -> str:
+    """The text that one trivial policy gives to a task."""
+    prompt = task.prompt.strip()
+    first = re.split(r"(?<=[.?!])\s+", prompt)[-1] if prompt else ""
+    text = {
+        "empty": "", "constant": _CONSTANT, "constant_up": "It is upregulated: it increases. Confidence: 99%.",
+        "constant_down": "It is downregulated: it decreases. Confidence: 99%.", "parrot": prompt,
+        "repeat": " ".join([_statement(first)] * 20), "hedge": _HEDGE, "always_99": "I am certain. Confidence: 99%.",
+        "citation_stuffing": _stuffing(task), "rubric_echo": _echo(task),
+    }[name]
+    if not task.sources or name in ("empty", "citation_stuffing"):
+        return text
+    ids = ",".join(list(task.sources)[:2])
+    return f"<answer><snippet id={ids}>{text}</snippet></answer>" if name in ("parrot", "rubric_echo") else f"<answer>{text}</answer>"
+
+
+def is_trivial(response: Response) -> bool:
+    """True for a response that a trivial policy gave."""
+    return (response.source or "").startswith(TRIVIAL)
+
+
+def _statement(question: str) -> str:
+    return question.rstrip("?!. ") + "."
+
+
+def _stuffing(task: Task) -> str:
+    ids = list(task.sources) or ["1", "2", "3"]
+    every = ",".join(ids)
+    return "<answer>" + " ".join(f"<snippet id={i}>This is well documented.</snippet>" for i in ids) + \
+        f" <snippet id={every}>All the sources agree on this.</snippet></answer>"
+
+
+def _echo(task: Task) -> str:
+    lines = [c.text for c in task.criteria if c.weight > 0 and not c.by_code] or [c.text for c in task.criteria] or [task.prompt]
+    return "This answer fulfils every requirement. " + " ".join(f"It does this: {t.rstrip('.')}." for t in lines) + " All criteria are met."
