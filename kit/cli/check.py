@@ -1,0 +1,116 @@
+"""Look at this machine: versions against the pins, device and dtype with the reason, what will not work and the remedy."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from typing import Any
+
+from .common import emit, json_flag
+
+HELP = "versions, device, dtype and why; what will not work and the remedy"
+MARK = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `check`."""
+    json_flag(parser)
+
+
+def item(name: str, status: str, says: str, remedy: str = "") -> dict[str, str]:
+    """One line of the check: status is ok, warn or fail."""
+    return {"name": name, "status": status, "says": says, "remedy": remedy}
+
+
+def pins() -> dict[str, str]:
+    """name -> version of constraints.txt, {} outside a checkout."""
+    from .. import paths
+
+    path = paths.ROOT / "constraints.txt"
+    if not path.exists():
+        return {}
+    lines = [line.split("#")[0].split(";")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    return {n.lower(): v for n, _, v in (line.partition("==") for line in lines) if v}
+
+
+def packages() -> list[dict[str, str]]:
+    """Installed versions beside the pins."""
+    from .. import runs
+
+    wanted, out = pins(), []
+    for name, have in runs.versions().items():
+        pin = wanted.get(name)
+        optional = name in ("unsloth", "bitsandbytes")
+        if have == "not installed":
+            out.append(item(name, "warn" if optional else "fail", "not installed", f"pip install {name}" + (f"=={pin}" if pin else "")))
+        elif pin and have.split("+")[0] != pin:
+            out.append(item(name, "warn", f"{have}, the pin is {pin}", f"pip install {name}=={pin}"))
+        else:
+            out.append(item(name, "ok", have))
+    if sys.version_info < (3, 11):
+        out.append(item("python", "fail", "older than 3.11", "install Python 3.11 or newer"))
+    return out
+
+
+def device() -> list[dict[str, str]]:
+    """The device that training would use, and why."""
+    try:
+        from ..train import device as dev
+
+        d = dev.detect()
+        out = [item("device", "ok", f"{d.name}, {d.dtype}: {d.why}")]
+    except ImportError as e:
+        return [item("device", "fail", f"torch does not import: {e}", "make setup")]
+    if d.kind == "cpu" and os.environ.get("OMP_WAIT_POLICY", "").upper() != "PASSIVE":
+        out.append(item("OMP_WAIT_POLICY", "warn", "not PASSIVE: beside a busy process a step can take twenty times as long", "export OMP_WAIT_POLICY=PASSIVE"))
+    return out
+
+
+def places() -> list[dict[str, str]]:
+    """Cache, downloads, free space, kernel."""
+    from .. import paths
+    from ..sources import fetch
+
+    out = []
+    free = shutil.disk_usage(paths.home()).free / 2**30
+    out.append(item("disk", "ok" if free > 3 else "warn", f"{free:.1f} GiB free at the cache", "" if free > 3 else "free 3 GiB or set KIT_HOME elsewhere"))
+    for name, there in fetch.status().items():
+        out.append(item(f"download {name}", "ok" if there else "warn", "cached" if there else "not cached yet", "" if there else "python -m kit fetch"))
+    try:
+        from jupyter_client.kernelspec import KernelSpecManager
+
+        KernelSpecManager().get_kernel_spec("python3")
+        out.append(item("kernel python3", "ok", "found"))
+    except Exception:
+        out.append(item("kernel python3", "fail", "not found", "pip install ipykernel"))
+    return out
+
+
+def judge() -> list[dict[str, str]]:
+    """The default judge model, its end of life, and whether a key is set (never the key)."""
+    from ..judge import prices
+
+    out = []
+    for warning in prices.warnings():
+        out.append(item("judge model", "warn", warning, "set another with --model, or edit kit/judge/models.json"))
+    key = bool(os.environ.get("OPENAI_API_KEY"))
+    out.append(item("OPENAI_API_KEY", "ok", "set" if key else "not set: endpoint judges need it (replay, local, embedding do not)"))
+    return out
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the check; exit code 1 when something fails."""
+    rows: list[dict[str, Any]] = [*packages()]
+    for part in (device, places, judge):
+        try:
+            rows += part()
+        except ImportError as e:
+            rows.append(item(part.__name__, "fail", f"cannot be looked at: {e}", "make setup"))
+    width = max(len(r["name"]) for r in rows)
+    lines = [f"{MARK[r['status']]}  {r['name']:{width}}  {r['says']}" + (f"\n      {'':{width}}  to do: {r['remedy']}" if r["remedy"] and r["status"] != "ok" else "") for r in rows]
+    bad = sum(r["status"] == "fail" for r in rows)
+    lines.append(f"{bad} failures, {sum(r['status'] == 'warn' for r in rows)} warnings")
+    emit(args, rows, "\n".join(lines))
+    return 1 if bad else 0

@@ -1,0 +1,61 @@
+"""Run a notebook over a grid or a list of parameters; finished cells are skipped, one report compares them."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..errors import KitError
+from .common import emit, json_flag
+
+HELP = "a notebook over a grid of parameters, locally or on Ray"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `sweep`."""
+    parser.add_argument("notebook")
+    parser.add_argument("--grid", action="append", default=[], metavar="NAME=A,B,...", help="one axis; may be repeated")
+    parser.add_argument("--file", help="rows (JSONL, CSV, JSON, YAML), or a dict of lists (a grid)")
+    parser.add_argument("--profile")
+    parser.add_argument("--out", help="folder of runs (default: the kit's runs/sweep-NOTEBOOK)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once (default 1)")
+    parser.add_argument("--address", help="a Ray cluster: auto, local, or ray://HOST:PORT")
+    parser.add_argument("--gpus", type=float, default=0.0, help="GPUs a cell needs (Ray)")
+    parser.add_argument("--retries", type=int, default=1, help="retries of a cell whose worker died (Ray)")
+    parser.add_argument("--max-cost", type=float, help="US dollars; no further cell starts beyond it")
+    parser.add_argument("--max-seconds", type=float, help="no further cell starts beyond it")
+    json_flag(parser)
+
+
+def axes(pairs: list[str]) -> dict[str, list[str]]:
+    """NAME=A,B pairs as axes.
+
+    >>> axes(["lr=1e-5,2e-5", "seed=0"])
+    {'lr': ['1e-5', '2e-5'], 'seed': ['0']}
+    """
+    from .run import given
+
+    return {k: [x.strip() for x in v.split(",") if x.strip()] for k, v in given(pairs).items()}
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sweep; exit code 0 when every cell finished, 1 when one failed, 4 when a cap stopped it."""
+    from pathlib import Path
+
+    from .. import headless, paths, report, sweep
+
+    if bool(args.grid) == bool(args.file):
+        raise KitError("give either --grid or --file", where="command line", fix="--grid seed=0,1 --grid learning_rate=1e-5,4e-5")
+    cells = sweep.read_cells(args.file) if args.file else sweep.grid(axes(args.grid))
+    book = headless.find_notebook(args.notebook)
+    base = Path(args.out).expanduser().resolve() if args.out else paths.runs() / f"sweep-{book.stem}"
+    result = sweep.sweep(book, cells, profile=args.profile, out=base, jobs=args.jobs, address=args.address, gpus=args.gpus,
+                         retries=args.retries, max_cost=args.max_cost, max_seconds=args.max_seconds, say=headless.to_stderr)
+    ids = {Path(c.folder).name for c in result.cells if c.folder}
+    page = str(report.write(base, only=ids, title=f"Sweep of {book.stem}")) if ids else ""
+    for c in result.cells:
+        if c.status == "failed":
+            headless.to_stderr(f"FAILED {dict(c.params)}\n{c.tail}")
+    emit(args, {"report": page, "counts": result.counts, "stopped": result.stopped, "cells": list(map(vars, result.cells))},
+         f"{result.counts} in {result.seconds:.0f} s\nreport: {page}")
+    sweep.raise_if_stopped(result)
+    return 0 if set(result.counts) == {"done"} else 1
