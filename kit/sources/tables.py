@@ -1,0 +1,322 @@
+"""Rows from JSONL, JSON, CSV and Parquet files, as a stream, each with its place; and rows back into files.
+
+Conventions: NaN stays NaN, null stays None, an empty CSV cell is None. Nothing is dropped in silence:
+what cannot be read is a DataError that names file, line and field. `.gz` files are read as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, Any
+
+from ..errors import DataError, MissingError
+from .stream import BadValue, decoder, lines, values
+
+SUFFIXES = {".jsonl": "json", ".ndjson": "json", ".json": "json", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+CONTAINERS = ("data", "rows", "examples", "items", "tasks", "records", "samples", "results", "per_sample", "train", "test")
+Problem = Callable[[str, str], None]  # (where, message): called instead of raising
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name most like `name`, or None.
+
+    >>> nearest("confidense", ["confidence", "correct"])
+    'confidence'
+    """
+    by_fold = {str(n).casefold(): str(n) for n in names}
+    found = get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.5)
+    return by_fold[found[0]] if found else None
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """"json", "csv" or "parquet", by suffix, then by the first bytes."""
+    p = Path(path)
+    suffixes = [s.lower() for s in p.suffixes if s.lower() != ".gz"]
+    if suffixes and suffixes[-1] in SUFFIXES:
+        return SUFFIXES[suffixes[-1]]
+    with open_bytes(p) as f:
+        head = f.read(4096)
+    if head[:4] == b"PAR1":
+        return "parquet"
+    return "json" if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else "csv"
+
+
+def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
+    """The file opened for reading bytes, unzipped when it ends in .gz; MissingError when it is not there."""
+    p = Path(path)
+    if not p.is_file():
+        near = nearest(p.name, [x.name for x in p.parent.iterdir()]) if p.parent.is_dir() else None
+        raise MissingError("there is no such file", where=str(p), fix=f"did you mean {near!r}?" if near else "check the path")
+    return gzip.open(p, "rb") if p.suffix.lower() == ".gz" else p.open("rb")  # type: ignore[return-value]
+
+
+def read_rows(path: str | os.PathLike[str], *, problem: Problem | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Stream `(where, row)` of a JSONL, JSON array, CSV or Parquet file; memory does not grow with the file.
+
+    Raw control characters inside JSON strings are accepted as they are. A JSON object that holds its rows
+    in one field (data, rows, items, ...) is unpacked.
+
+    path : a local file; `.gz` works.
+    problem : called with (where, message) for every row that cannot be read, and reading goes on;
+        without it the first one raises DataError.
+    """
+    for where, value in read_values(path, problem=problem):
+        if isinstance(value, dict):
+            yield where, value
+        else:
+            _report(problem, where, f"the row is {_type(value)}, not an object", "write one object per row: {\"field\": value}")
+
+
+def read_values(path: str | os.PathLike[str], *, problem: Problem | None = None) -> Iterator[tuple[str, Any]]:
+    """Like `read_rows`, but rows may be any JSON value."""
+    kind = kind_of(path)
+    if kind == "parquet":
+        yield from _parquet(Path(path), problem)
+    elif kind == "csv":
+        yield from _csv(Path(path), problem)
+    else:
+        yield from _json(Path(path), problem)
+
+
+def _type(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "true/false", int: "a number", float: "a number", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _report(problem: Problem | None, where: str, message: str, fix: str | None = None) -> None:
+    if problem is None:
+        raise DataError(message, where=where, fix=fix)
+    problem(where, message)
+
+
+def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
+    name = path.name
+    with open_bytes(path) as raw:
+        f = _text(raw)  # an iterator of bytes in UTF-8
+        notes: list[str] = []
+        parse = decoder(notes.append)
+        stream = lines(f, parse) if f.by_line else values(f, parse)
+        first: tuple[str, Any] | None = None
+        count = 0
+        for place, value in stream:
+            where = f"{name}, {place}"
+            while notes:
+                _report(problem, where, notes.pop(0), "remove one of the two")
+            if isinstance(value, BadValue):
+                _report(problem, where, value.message, "correct the JSON there")
+                continue
+            count += 1
+            if count == 1:  # held back: a lone object may be a container of rows
+                first = (where, value)
+                continue
+            if first is not None:
+                yield first
+                first = None
+            yield where, value
+        if first is not None:
+            yield from (first,) if {".jsonl", ".ndjson"} & set(path.suffixes) else _unpack(*first, name)
+        if not count and not f.seen:
+            raise DataError("the file is empty", where=str(path), fix="check that the download or export finished")
+
+
+def _unpack(where: str, value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        held = [k for k in CONTAINERS if isinstance(value.get(k), list) and value[k] and all(isinstance(x, dict) for x in value[k])]
+        if len(held) == 1 and not ("prompt" in value or "sub_tasks" in value or "id" in value):
+            for i, row in enumerate(value[held[0]], 1):
+                yield f"{name}, field {held[0]}, item {i}", row
+            return
+    yield where, value
+
+
+class _text:
+    """Bytes of a JSON file in UTF-8, with its first block looked at: lines or one document?"""
+
+    def __init__(self, raw: IO[bytes]):
+        head = raw.read(1 << 16)
+        self.encoding = "utf-8"
+        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            self.encoding, head = "utf-16", head
+        elif head[:3] == b"\xef\xbb\xbf":
+            head = head[3:]
+        if self.encoding == "utf-16":
+            raw, head = io.BytesIO((head + raw.read()).decode("utf-16", "replace").encode("utf-8")), b""
+            head = raw.read(1 << 16)
+        self.raw, self.head = raw, head
+        self.seen = bool(head.strip())
+        first = head.lstrip(b" \t\r\n").split(b"\n", 1)[0].rstrip()
+        whole = first.endswith(b"}") or (len(first) > 1 and len(first) > len(head) // 2)
+        self.by_line = not head.lstrip(b" \t\r\n").startswith(b"[") and (whole or not first.startswith(b"{"))
+
+    def read(self, size: int) -> bytes:
+        """The next block; empty at the end."""
+        if self.head:
+            out, self.head = self.head, b""
+            return out
+        return self.raw.read(size)
+
+
+def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    csv.field_size_limit(1 << 30)
+    tab = any(s.lower() == ".tsv" for s in path.suffixes)
+    with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="") as f:
+        reader = csv.reader((line.replace("\0", "") for line in f), delimiter="\t" if tab else ",")
+        try:
+            header = next(reader, None)
+        except csv.Error as e:
+            raise DataError(f"the header cannot be read: {e}", where=str(path)) from None
+        if not header:
+            raise DataError("the file is empty", where=str(path), fix="the first line must name the columns")
+        twice = sorted({h for h in header if header.count(h) > 1})
+        if twice:
+            raise DataError(f"the header names {twice[0]!r} twice", where=f"{path.name}, line 1", fix="rename one of the columns")
+        while True:
+            line = reader.line_num + 1
+            try:
+                cells = next(reader, None)
+            except csv.Error as e:
+                _report(problem, f"{path.name}, line {line}", f"the line cannot be read: {e}")
+                continue
+            if cells is None:
+                return
+            if not cells:
+                continue
+            where = f"{path.name}, line {line}"
+            if len(cells) != len(header):
+                _report(problem, where, f"the line has {len(cells)} cells, the header {len(header)}", "quote cells that hold commas or line ends")
+                continue
+            yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=True)}
+
+
+def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        open_bytes(path)
+    n = 0
+    try:
+        with pq.ParquetFile(path) as f:
+            for batch in f.iter_batches(batch_size=512):
+                for row in batch.to_pylist():
+                    n += 1
+                    yield f"{path.name}, row {n}", row
+    except (pa.ArrowException, OSError) as e:
+        _report(problem, f"{path.name}, row {n + 1}", f"the Parquet file cannot be read: {e}", "write the file again")
+
+
+def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Columns of a file, `{name: [value per row]}`, all of one length; a row without the field gives None.
+
+    CSV columns whose cells are all numbers (or all true/false) become numbers (booleans); "nan" becomes NaN.
+    A dotted name ("scores.total") reaches into objects. DataError names a column found in no row, and the nearest.
+    """
+    columns: dict[str, list[Any]] = {n: [] for n in names}
+    found: set[str] = set()
+    present: dict[str, None] = {}
+    for _, row in read_rows(path):
+        present.update(dict.fromkeys(row))
+        for n in names:
+            ok, value = _get(row, n)
+            columns[n].append(value)
+            if ok:
+                found.add(n)
+    for n in names:
+        if n not in found:
+            near = nearest(n, present)
+            raise DataError(f"there is no column {n!r}", where=Path(path).name,
+                            fix=(f"did you mean {near!r}? " if near else "") + f"columns: {', '.join(list(present)[:20]) or 'none'}")
+    if kind_of(path) == "csv":
+        columns = {n: typed(v) for n, v in columns.items()}
+    return columns
+
+
+def _get(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
+    if name in row:
+        return True, row[name]
+    value: Any = row
+    for part in name.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return False, None
+        value = value[part]
+    return True, value
+
+
+def typed(cells: Sequence[Any]) -> list[Any]:
+    """CSV text as numbers or booleans where every cell is one; otherwise as it stands.
+
+    >>> typed(["1", None, "2.5"]), typed(["true", "False"]), typed(["1", "x"])
+    ([1, None, 2.5], [True, False], ['1', 'x'])
+    """
+    texts = [c for c in cells if c is not None]
+    if texts and all(isinstance(c, str) and c.strip().lower() in ("true", "false") for c in texts):
+        return [None if c is None else c.strip().lower() == "true" for c in cells]
+    try:
+        return [None if c is None else _number(c) for c in cells]
+    except (ValueError, TypeError):
+        return list(cells)
+
+
+def _number(text: str) -> int | float:
+    if "_" in text:
+        raise ValueError(text)
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write one object per line, UTF-8, atomically (the old file stays until the new one is whole); the number of rows.
+
+    NaN and infinities are written as NaN / Infinity, which `read_rows` reads back; other types as text.
+    """
+    p = Path(path)
+    p.parent.mkdir(parents=True, exist_ok=True)
+    n = 0
+    fd, temporary = tempfile.mkstemp(prefix=f".{p.name}.", dir=p.parent)
+    try:
+        with os.fdopen(fd, "wb") as raw, (gzip.open(raw, "wb") if p.suffix == ".gz" else raw) as f:
+            for row in rows:
+                f.write(dumps(row) + b"\n")
+                n += 1
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, p)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return n
+
+
+def dumps(row: Any) -> bytes:
+    """One line of JSON in UTF-8; lone surrogates are escaped, so any text survives.
+
+    >>> dumps({"a": "\\ud800", "b": [1, None]})
+    b'{"a": "\\\\ud800", "b": [1, null]}'
+    """
+    try:
+        return json.dumps(row, ensure_ascii=False, default=_plain).encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(row, ensure_ascii=True, default=_plain).encode("ascii")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)
