@@ -1,0 +1,1 @@
+"""The judge: whoever decides whether an answer meets a criterion, behind one verdict record."""

@@ -1,0 +1,277 @@
+"""What the checks by code measure: words, sentences, paragraphs, list items, numbers, citations, repeats.
+
+Conventions, stated once. A *word* is a run of letters and digits; apostrophes, hyphens, dots inside abbreviations and
+separators inside numbers do not split it ("don't", "state-of-the-art", "e.g.", "1,000.5" are one word each), dashes
+between words do; a URL is one word; each Han ideograph and each kana is one word (Thai, Lao and Khmer are counted by
+runs between spaces). Markdown marks, list markers and tags are not words; invisible characters count as nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_FENCE = re.compile(r"^[ \t]*(```|~~~)")
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*(?:\s\"[^\"\n]*\")?\)")
+_TAG = re.compile(r"</?[A-Za-z][\w-]{0,40}(?:\s+[\w:-]{1,40}\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>")
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
+_HEADING = re.compile(r"^[ ]{0,3}#{1,6}(?:[ \t]+|$)")
+_BULLET = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:[-*+][ \t]+|[•‣◦▪●–][ \t]*)(?=\S)")
+_NUMBERED = re.compile(r"^[ \t]*(?:>[ \t]*)*\(?(?:\d{1,3}|[a-zA-Z])[.)][ \t]+(?=\S)")
+_RULE = re.compile(r"^[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|={3,})$")
+_TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*$")
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(
+    r"(?:https?://|www\.)[^\s<>]+"  # a URL
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
+    r"|\d+(?:[.,:/]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th
+    rf"|[{_CJK}]"
+    rf"|(?:[^\W\d_]\.){{2,}}"  # e.g.  U.S.
+    rf"|(?:(?![{_CJK}])\w)+(?:['’ʼ\-‐‑·](?:(?![{_CJK}])\w)+)*")
+_ZERO_WIDTH_KEEP = "\n\t\r"
+
+
+def invisible(char: str) -> bool:
+    """True for characters without width or meaning for a reader (category Cf, variation selectors, other controls)."""
+    return (unicodedata.category(char) in ("Cf", "Cc") and char not in _ZERO_WIDTH_KEEP) or "\ufe00" <= char <= "\ufe0f"
+
+
+def visible(text: str) -> str:
+    """The text in form NFC without invisible characters, with plain line ends.
+
+    >>> visible("a\\u200bb\\r\\nc")
+    'ab\\nc'
+    """
+    text = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n\n")
+    return text if text.isascii() and text.isprintable() else "".join(c for c in text if not invisible(c))
+
+
+def _bare(text: str) -> str:
+    """Combining marks dropped, so that accents and vowel signs never split a word."""
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c)[0] != "M")
+
+
+def _unmark(line: str) -> str:
+    """One line without emphasis, code and link marks; list and quote markers stay."""
+    line = _TAG.sub("", _LINK.sub(r"\1", line))
+    return re.sub(r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|`+|~~|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)", "", line)
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """The text as (kind, text) pairs; kind is "text", "item", "heading", "table" or "code".
+
+    Lines of one paragraph are joined by a space; a blank line, a list marker or a heading starts a new block.
+
+    >>> blocks("# Title\\nOne\\ntwo.\\n\\n- a\\n- b")
+    [('heading', 'Title'), ('text', 'One two.'), ('item', 'a'), ('item', 'b')]
+    """
+    out: list[tuple[str, str]] = []
+    fenced = joins = False
+    for line in _COMMENT.sub("", visible(text)).split("\n"):
+        if _FENCE.match(line):
+            fenced, joins = not fenced, False
+            if fenced:
+                out.append(("code", ""))
+            continue
+        if fenced:
+            out[-1] = ("code", (out[-1][1] + "\n" + line).strip("\n"))
+            continue
+        kind, body = _classify(line)
+        if kind == "text" and body and joins:
+            out[-1] = (out[-1][0], f"{out[-1][1]} {body}")
+        elif body:
+            out.append((kind, body))
+        joins = bool(body) and kind in ("text", "item")
+    return [b for b in out if b[1]]
+
+
+def _classify(line: str) -> tuple[str, str]:
+    if not line.strip() or _RULE.match(line) or (("|" in line or "--" in line) and _TABLE_RULE.match(line)):
+        return "text", ""
+    if _HEADING.match(line):
+        return "heading", _unmark(_HEADING.sub("", line)).strip(" #\t")
+    for marker in (_BULLET, _NUMBERED):
+        if marker.match(line):
+            return "item", _unmark(marker.sub("", line)).strip()
+    if line.lstrip().startswith("|"):
+        return "table", _unmark(line.replace("|", " ")).strip()
+    return "text", _unmark(line.lstrip(" \t>")).strip()
+
+
+def plain(text: str) -> str:
+    """The text without markdown, one block a line."""
+    return "\n".join(body for _, body in blocks(text))
+
+
+def words(text: str) -> list[str]:
+    """The words, in order (conventions: see the module).
+
+    >>> words("Don't panic: **state-of-the-art** — 1,000.5 km, e.g. [here](http://x.org).")
+    ["Don't", 'panic', 'state-of-the-art', '1,000.5', 'km', 'e.g.', 'here']
+    """
+    return [w for w in _WORD.findall(_bare(plain(text))) if any(c.isalnum() for c in w)]
+
+
+_NEVER_END = frozenset("dr mr mrs ms mx prof gen sen rev hon capt lt col sgt mt ft vs e.g i.e eg ie cf viz approx ca resp messrs mme mlle "
+                       "z.b d.h bzw".split())
+_BEFORE_NUMBER = frozenset("no nos nr fig figs eq eqs sec secs ch chap vol p pp art tab ref refs ver v jan feb mar apr jun jul aug sep sept oct "
+                           "nov dec".split())
+_MAYBE_END = frozenset("etc inc ltd co corp jr sr a.m p.m ph.d m.d b.a m.a al st ave blvd dept est u.s u.k e.u u.n d.c".split())
+_STARTERS = frozenset("the this that these those it its he she they we you i there here then thus however but and so in on at for as if when "
+                      "while after before because since although a an no yes my our their his her what why how who where not some many most "
+                      "both each one another such with from by to finally first second third next also moreover".split())
+_END = re.compile(r"(?P<mark>[.!?…]+|[。！？]+)(?P<close>[\"'”’»)\]]*)(?=\s|$|(?<=[。！？]))")
+
+
+def _ends(before: str, mark: str, after: str, cased: bool) -> bool:
+    """Whether a sentence ends at `mark`, given the block's text on both sides."""
+    if not after:
+        return True
+    if mark[0] in "。！？":
+        return True
+    head = after.lstrip("\"'“‘«([*")[:1]
+    if cased and head.islower():
+        return False
+    if mark != ".":
+        return True
+    last = before.rsplit(None, 1)[-1].lstrip("\"'“‘«([").lower() if before.strip() else ""
+    following = re.match(r"[\w’']+", after.lstrip("\"'“‘«(["))
+    starter = bool(following) and following.group().lower() in _STARTERS
+    if last in _NEVER_END:
+        return False
+    if last in _BEFORE_NUMBER:
+        return not head.isdigit()
+    if last in _MAYBE_END or re.fullmatch(r"(?:[^\W\d_]\.)*[^\W\d_]", last):
+        return starter
+    return True
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences. Headings, table rows and code are none; a list item or paragraph with a word is at least one.
+
+    Abbreviations, initials, decimals and an ellipsis in mid-sentence do not end one; a lower-case letter after the
+    mark means that the sentence goes on, except in texts that have no capitals at all.
+
+    >>> sentences("Dr. Lee paid $3.50... maybe. Was it e.g. tea? Yes!")
+    ['Dr. Lee paid $3.50... maybe.', 'Was it e.g. tea?', 'Yes!']
+    """
+    out: list[str] = []
+    parts = [body for kind, body in blocks(text) if kind in ("text", "item")]
+    cased = any(c.isupper() for body in parts for c in body)
+    for body in parts:
+        start = 0
+        for m in _END.finditer(body):
+            if _ends(body[start:m.start()], m["mark"], body[m.end():].lstrip(), cased):
+                out.append(body[start:m.end()].strip())
+                start = m.end()
+        out.append(body[start:].strip())
+    return [s for s in out if any(c.isalnum() for c in s)]
+
+
+def paragraphs(text: str) -> int:
+    """Blocks between blank lines that hold a word; headings alone and rules are none, a fenced block is one.
+
+    >>> paragraphs("# T\\n\\nOne.\\nStill one.\\n\\nTwo.\\n\\n---\\n")
+    2
+    """
+    count, fenced, open_ = 0, False, False
+    for line in visible(text).split("\n"):
+        if _FENCE.match(line):
+            fenced, blank = not fenced, False
+            counts = fenced
+        else:
+            blank = not line.strip() and not fenced
+            counts = not fenced and not blank and not _HEADING.match(line) and not _RULE.match(line) and any(c.isalnum() for c in line)
+        if blank:
+            open_ = False
+        elif counts and not open_:
+            count, open_ = count + 1, True
+    return count
+
+
+def lines(text: str) -> int:
+    """Lines that are not blank."""
+    return sum(1 for line in visible(text).split("\n") if line.strip())
+
+
+def items(text: str, *, numbered: bool = False) -> int:
+    """List items, nested ones included, outside of code: bullets, or numbered ones.
+
+    >>> items("- a\\n  * b\\n---\\n**bold**"), items("1. a\\n2) b\\n3.5 kg", numbered=True)
+    (2, 2)
+    """
+    count, fenced = 0, False
+    pattern = _NUMBERED if numbered else _BULLET
+    for line in visible(text).split("\n"):
+        if _FENCE.match(line):
+            fenced = not fenced
+        elif not fenced and not _RULE.match(line) and pattern.match(line):
+            count += 1
+    return count
+
+
+_NUMBER = re.compile(r"(?<![\w.,])(?P<sign>[-−+])?(?P<int>\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)?(?P<frac>\.\d+)?"
+                     r"(?:[eE](?P<exp>[-+−]?\d{1,3})(?![\w])|\s?[×x·*]\s?10\^?\{?(?P<pow>[-−]?\d{1,3})\}?)?")
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers in a text: thousands separated by commas, decimals by a point, `3e5` and `3 x 10^5`; "12%" is 12.
+
+    >>> numbers("about 1,250.5 kg, −3 °C, 2e3 and 4 × 10^2; not a1 or v2.0x")
+    [1250.5, -3.0, 2000.0, 400.0]
+    """
+    out = []
+    text = visible(text)
+    for m in _NUMBER.finditer(text):
+        if not m["int"] and not m["frac"]:
+            continue
+        tail = text[m.end():m.end() + 1]
+        if m["frac"] and (tail.isalpha() or (tail == "." and text[m.end() + 1:m.end() + 2].isdigit())):
+            continue  # 2.0x, 1.2.3: a version, not a number
+        value = float(re.sub(r"[,\u202f\u00a0]", "", m["int"] or "0") + (m["frac"] or ""))
+        power = int((m["exp"] or m["pow"] or "0").replace("−", "-"))
+        out.append((-value if m["sign"] in ("-", "−") else value) * 10.0**power)
+    return out
+
+
+def repeated_share(text: str, n: int = 3) -> float:
+    """Share of word n-grams that occurred before, in [0, 1]; 0 for texts of fewer than n + 1 words.
+
+    >>> repeated_share("a b c a b c a b c")
+    0.5714285714285714
+    """
+    w = [x.casefold() for x in words(text)]
+    grams = [tuple(w[i:i + n]) for i in range(len(w) - n + 1)]
+    return 1.0 - len(set(grams)) / len(grams) if len(grams) > 1 else 0.0
+
+
+_CITE_TAG = re.compile(r"<(?:snippet|cite)\s+ids?\s*=\s*(\"[^\"<>]*\"|'[^'<>]*'|[^<>]*)>", re.I)
+
+
+def cited(text: str, known: tuple[str, ...] = ()) -> list[str]:
+    """Cited ids in order: `<snippet id=A,B>`, `<cite id="A">`, and `[A]` where A has the shape of a known id.
+
+    >>> cited('<snippet id="S1, S2">x</snippet> and [S9], not [sic].', known=("S1", "S2"))
+    ['S1', 'S2', 'S9']
+    """
+    shapes = [re.compile(re.sub(r"\d+", lambda _: r"\d+", re.escape(k))) for k in known]
+    found: list[tuple[int, str]] = []
+    for m in _CITE_TAG.finditer(text):
+        found += [(m.start(), i.strip(" \"'")) for i in re.split(r"[,;\s]+", m[1].strip(" \"'"))]
+    for m in re.finditer(r"\[([^\[\]\n]{1,200})\](?!\()", text):
+        parts = [p.strip() for p in re.split(r"[,;]", m[1])]
+        found += [(m.start(), p) for p in parts if p in known or any(s.fullmatch(p) for s in shapes)]
+    return [i for _, i in sorted(found, key=lambda f: f[0]) if i]
+
+
+def fold(text: str) -> str:
+    """For comparing: compatibility form, case folded, quotes and dashes unified, white space collapsed.
+
+    >>> fold("It’s  “FINE” – ok")
+    'it\\'s "fine" - ok'
+    """
+    text = unicodedata.normalize("NFKC", visible(text)).casefold()
+    text = re.sub("[’‘ʼ`]", "'", re.sub("[“”„«»]", '"', re.sub("[‐‑‒–—−]", "-", text)))
+    return re.sub(r"\s+", " ", text).strip()
