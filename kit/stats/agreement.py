@@ -1,0 +1,280 @@
+"""Agreement of a judge with a reference: kappa, pi, AC1 / AC2, accuracy, balanced accuracy, MCC, F1, each with a clustered interval.
+
+Conventions. The first column is the judge, the second the reference (a human). A row in which either is unknown (None, NaN) is
+left out and counted in `missing`. Values that are all 0 / 1 / True / False make the two categories 0 and 1 even when one does not occur.
+Interval: cluster jackknife-t (Efron & Tibshirani 1993, ch. 11); `se="linear"` gives the cluster-robust delta method, which without
+clusters is the textbook standard error (Fleiss, Cohen & Everitt 1969; Gwet 2008).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from .clusters import cell_sums, codes, estimate, is_unknown, same_length, t_quantile
+from .estimate import Estimate
+
+Weights = str | np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Two columns as category numbers: judge, reference (n,), cluster (n,), the categories, and how many rows were unknown."""
+
+    categories: tuple[Any, ...]
+    judge: np.ndarray
+    reference: np.ndarray
+    cluster: np.ndarray
+    missing: int
+    missing_judge: int
+    missing_reference: int
+
+    @property
+    def n(self) -> int:
+        """Known rows."""
+        return len(self.judge)
+
+    def sums(self) -> np.ndarray:
+        """Confusion counts by cluster (C, q * q), judge major."""
+        q = len(self.categories)
+        return cell_sums(self.judge * q + self.reference, q * q, self.cluster)
+
+    def table(self) -> np.ndarray:
+        """Confusion counts (q, q): rows the judge, columns the reference."""
+        q = len(self.categories)
+        return np.bincount(self.judge * q + self.reference, minlength=q * q).reshape(q, q)
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _categories(values: set[Any], given: Sequence[Any] | None) -> tuple[Any, ...]:
+    if given is not None:
+        cats = tuple(_plain(c) for c in given)
+        extra = sorted((v for v in values if v not in cats), key=repr)
+        if extra:
+            raise DataError(f"values outside the categories: {extra[:5]}", where="categories", fix=f"categories given: {list(cats)[:12]}")
+        return cats
+    if values and values <= {0, 1}:
+        return (0, 1)
+    if len({isinstance(v, str) for v in values}) > 1:
+        raise DataError("one column holds text and the other numbers", where="judge, human", fix="give both in the same values, such as met / unmet")
+    return tuple(sorted(values))
+
+
+def pairs(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, categories: Sequence[Any] | None = None) -> Pairs:
+    """Read two columns into category numbers; unknown rows are left out and counted.
+
+    >>> p = pairs(["met", "unmet", None], ["met", "met", "met"])
+    >>> p.table().tolist(), p.missing
+    ([[1, 0], [1, 0]], 1)
+    """
+    n = same_length(judge=a, human=b, cluster=cluster)
+    (va, gone_a), (vb, gone_b) = _read(a), _read(b)
+    group, _ = codes(cluster, n)
+    keep = ~(gone_a | gone_b)
+    cats = _categories(set(va[keep]) | set(vb[keep]), categories)
+    number = {c: i for i, c in enumerate(cats)}
+    ja = np.fromiter((number[v] for v in va[keep]), np.int64, int(keep.sum()))
+    jb = np.fromiter((number[v] for v in vb[keep]), np.int64, int(keep.sum()))
+    return Pairs(cats, ja, jb, group[keep], int((~keep).sum()), int(gone_a.sum()), int(gone_b.sum()))
+
+
+def _read(values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+    raw = values.tolist() if hasattr(values, "tolist") else list(values)
+    gone = np.fromiter((is_unknown(v) for v in raw), bool, len(raw))
+    out = np.empty(len(raw), object)
+    for i, v in enumerate(raw):
+        out[i] = None if gone[i] else _plain(v)
+        if isinstance(out[i], (list, dict, set)):
+            raise DataError(f"{v!r} is no category", where=f"row {i}", fix="give text, numbers or True / False")
+    return out, gone
+
+
+def weight_matrix(weights: Weights, categories: Sequence[Any]) -> np.ndarray:
+    """Agreement weights (q, q) in [0, 1] with ones on the diagonal: None, "linear", "quadratic", or a matrix.
+
+    Numeric categories are placed at their values, others at their position.
+
+    >>> weight_matrix("quadratic", [1, 2, 3]).tolist()
+    [[1.0, 0.75, 0.0], [0.75, 1.0, 0.75], [0.0, 0.75, 1.0]]
+    """
+    q = len(categories)
+    if weights is None:
+        return np.eye(q)
+    if isinstance(weights, str):
+        if weights not in ("linear", "quadratic"):
+            raise DataError(f"weights is {weights!r}", where="weights", fix='use None, "linear", "quadratic" or a (q, q) matrix')
+        numeric = all(isinstance(c, (int, float)) for c in categories)
+        at = np.array(categories if numeric else range(q), float)
+        gap = np.abs(at[:, None] - at[None, :]) / max(float(np.ptp(at)), 1e-300)
+        return 1 - (gap if weights == "linear" else gap**2)
+    w = np.asarray(weights, float)
+    if w.shape != (q, q) or not np.allclose(np.diag(w), 1):
+        raise DataError(f"weights have shape {w.shape}, or a diagonal that is not 1", where="weights", fix=f"give a ({q}, {q}) matrix with ones on it")
+    return w
+
+
+def _share(t: np.ndarray, q: int) -> np.ndarray:
+    p = t.reshape(*t.shape[:-1], q, q)
+    return p / p.sum(axis=(-1, -2), keepdims=True)
+
+
+def _cohen(p: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return np.einsum("...i,ij,...j->...", p.sum(-1), w, p.sum(-2))
+
+
+def _scott(p: np.ndarray, w: np.ndarray) -> np.ndarray:
+    m = (p.sum(-1) + p.sum(-2)) / 2
+    return np.einsum("...i,ij,...j->...", m, w, m)
+
+
+def _gwet(p: np.ndarray, w: np.ndarray) -> np.ndarray:
+    m, q = (p.sum(-1) + p.sum(-2)) / 2, p.shape[-1]
+    return w.sum() / (q * (q - 1)) * (m * (1 - m)).sum(-1) if q > 1 else m.sum(-1) * np.nan
+
+
+def _chance_corrected(name: str, chance: Callable[[np.ndarray, np.ndarray], np.ndarray], p: Pairs, weights: Weights, level: float,
+                      se: str) -> Estimate:
+    q, w = len(p.categories), weight_matrix(weights, p.categories)
+
+    def stat(t: np.ndarray) -> np.ndarray:
+        share = _share(t, q)
+        pe = chance(share, w)
+        return ((share * w).sum(axis=(-1, -2)) - pe) / np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
+
+    sums = p.sums()
+    words = name if weights is None else f"{name} ({weights if isinstance(weights, str) else 'given'} weights)"
+    out = estimate(stat, sums, n=p.n, method=words, missing=p.missing, level=level, se=se, bounds=(-1.0, 1.0))
+    if p.n and math.isnan(out.value):
+        return replace(out, note="undefined: both columns always give the same category")
+    if out.value == 1 or (out.se == 0 and out.value > 1 - 1e-12):  # no disagreement seen: Wilson's limit for the raw agreement
+        c, z = len(sums), t_quantile(level, math.inf)
+        pe = float(chance(_share(sums.sum(0)[None], q), w)[0])
+        low = max((c / (c + z * z) - pe) / (1 - pe), -1.0)
+        return replace(out, low=low, high=1.0, note="no disagreement seen: the lower limit is Wilson's for the raw agreement")
+    return out
+
+
+def kappa(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
+          categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+    """Cohen's kappa, (po - pe) / (1 - pe), of judge `a` with reference `b`.
+
+    a, b : (n,) categories; cluster : (n,) prompt of each row. weights : None (nominal), "linear", "quadratic" or a (q, q) matrix.
+    Source: Cohen 1960, 1968. Range [-1, 1]; NaN when both always give the same one category.
+
+    >>> print(kappa([1, 1, 0, 0, 1, 0], [1, 1, 0, 0, 0, 0], cluster=["a", "a", "b", "b", "c", "c"]))
+    .667 [-.96, 1.00], n=6 in 3 clusters
+    """
+    return _chance_corrected("Cohen's kappa", _cohen, pairs(a, b, cluster=cluster, categories=categories), weights, level, se)
+
+
+def scott_pi(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
+             categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+    """Scott's pi: kappa with chance from the pooled margins (Scott 1955)."""
+    return _chance_corrected("Scott's pi", _scott, pairs(a, b, cluster=cluster, categories=categories), weights, level, se)
+
+
+def ac1(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
+        categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+    """Gwet's AC1 (AC2 with weights): chance = sum(w) / (q (q - 1)) * sum pi (1 - pi) (Gwet 2008; 2014).
+
+    Give `categories` when not every possible one occurs: their number enters the chance term.
+    """
+    name = "Gwet's AC1" if weights is None else "Gwet's AC2"
+    return _chance_corrected(name, _gwet, pairs(a, b, cluster=cluster, categories=categories), weights, level, se)
+
+
+def _plain_stat(name: str, stat: Callable[[np.ndarray], np.ndarray], p: Pairs, level: float, se: str, low: float = 0.0) -> Estimate:
+    q = len(p.categories)
+    return estimate(lambda t: stat(_share(t, q)), p.sums(), n=p.n, method=name, missing=p.missing, level=level, se=se, bounds=(low, 1.0))
+
+
+def accuracy(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
+             categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+    """Raw agreement: share of rows in which both say the same (weighted when asked). Range [0, 1].
+
+    At 0 or 1 the limits are Wilson's for the number of clusters, never of zero width.
+    """
+    p = pairs(a, b, cluster=cluster, categories=categories)
+    w = weight_matrix(weights, p.categories)
+    out = _plain_stat("raw agreement", lambda s: (s * w).sum(axis=(-1, -2)), p, level, se)
+    if out.value in (0.0, 1.0):
+        c, z = len(p.sums()), t_quantile(level, math.inf)
+        edge = c / (c + z * z)
+        return replace(out, low=edge if out.value else 0.0, high=1.0 if out.value else 1 - edge, note="limits are Wilson's for the clusters")
+    return out
+
+
+def balanced_accuracy(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, categories: Sequence[Any] | None = None,
+                      level: float = 0.95, se: str = "jackknife") -> Estimate:
+    """Mean over the categories of the reference of the share that the judge gets right; absent categories are left out. Range [0, 1]."""
+    p = pairs(a, b, cluster=cluster, categories=categories)
+
+    def stat(s: np.ndarray) -> np.ndarray:
+        size = s.sum(-2)
+        there = np.real(size) > 1e-12
+        recall = np.diagonal(s, axis1=-2, axis2=-1) / np.where(there, size, 1)
+        return (recall * there).sum(-1) / there.sum(-1)
+
+    out = _plain_stat("balanced accuracy", stat, p, level, se)
+    gone = [c for c, m in zip(p.categories, p.table().sum(0), strict=True) if m == 0]
+    return replace(out, note="; ".join(t for t in (out.note, f"the reference never says {gone}" if gone else "") if t))
+
+
+def mcc(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, categories: Sequence[Any] | None = None,
+        level: float = 0.95, se: str = "jackknife") -> Estimate:
+    """Matthews correlation, for any number of categories (Gorodkin 2004). Range [-1, 1]; NaN when either column is constant."""
+
+    def stat(s: np.ndarray) -> np.ndarray:
+        r, c = s.sum(-1), s.sum(-2)
+        top = np.trace(s, axis1=-2, axis2=-1) - (r * c).sum(-1)
+        under = (1 - (r * r).sum(-1)) * (1 - (c * c).sum(-1))
+        return top / np.sqrt(np.where(np.abs(under) < 1e-14, np.nan, under))
+
+    return _plain_stat("Matthews correlation", stat, pairs(a, b, cluster=cluster, categories=categories), level, se, -1.0)
+
+
+def f1(a: Sequence[Any], b: Sequence[Any], *, positive: Any = None, cluster: Sequence[Any] | None = None,
+       categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+    """F1 of one category, 2 tp / (2 tp + fp + fn); `positive` defaults to 1, "met", "yes", "pass" or "true". Range [0, 1]."""
+    p = pairs(a, b, cluster=cluster, categories=categories)
+    k = p.categories.index(positive_category(p.categories, positive))
+
+    def stat(s: np.ndarray) -> np.ndarray:
+        size = s[..., k, :].sum(-1) + s[..., :, k].sum(-1)
+        return 2 * s[..., k, k] / np.where(np.real(size) == 0, np.nan, size)
+
+    return _plain_stat(f"F1 of {p.categories[k]!r}", stat, p, level, se)
+
+
+def positive_category(categories: Sequence[Any], positive: Any = None) -> Any:
+    """The category that counts as positive: as given, or 1 / met / yes / pass / true; DataError when that is not clear."""
+    if positive is not None:
+        if _plain(positive) in categories:
+            return _plain(positive)
+        raise DataError(f"the positive category {positive!r} does not occur", where="positive", fix=f"categories: {list(categories)[:12]}")
+    for c in categories:
+        if (not isinstance(c, str) and c == 1 and set(categories) <= {0, 1}) or str(c).lower() in ("met", "yes", "pass", "true"):
+            return c
+    raise DataError("which category is the positive one?", where="positive", fix=f"name one of {list(categories)[:12]}")
+
+
+def expand(table: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Two columns of category numbers with this confusion table (rows the judge, columns the reference).
+
+    >>> [x.tolist() for x in expand([[1, 2], [0, 1]])]
+    [[0, 0, 0, 1], [0, 1, 1, 1]]
+    """
+    t = np.asarray(table)
+    r, c = np.indices(t.shape)
+    return np.repeat(r.ravel(), t.ravel()), np.repeat(c.ravel(), t.ravel())
