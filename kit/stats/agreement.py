@@ -173,7 +173,7 @@ def kappa(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None =
     Source: Cohen 1960, 1968. Range [-1, 1]; NaN when both always give the same one category.
 
     >>> print(kappa([1, 1, 0, 0, 1, 0], [1, 1, 0, 0, 0, 0], cluster=["a", "a", "b", "b", "c", "c"]))
-    .667 [-.96, 1.00], n=6 in 3 clusters
+    .667 [-1.00, 1.00], n=6 in 3 clusters
     """
     return _chance_corrected("Cohen's kappa", _cohen, pairs(a, b, cluster=cluster, categories=categories), weights, level, se)
 

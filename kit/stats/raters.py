@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError
 from .agreement import Weights, _categories, _read, weight_matrix
-from .clusters import codes, estimate, same_length, sums
+from .clusters import codes, estimate, same_length, sums, t_quantile
 from .estimate import Estimate
 
 
@@ -58,7 +58,7 @@ def _corrected(name: str, ratings: Sequence[Sequence[Any]], chance: Callable[[np
                    se="linear" if se == "gwet" else se, bounds=(-1.0, 1.0))
     if se == "gwet" and len(used) > 1:
         wider = (len(used) / (len(used) - 1)) ** 0.5
-        half = wider * (out.high - out.value if out.high < 1 else out.value - out.low)
+        half = wider * out.se * t_quantile(level, len(used) - 1)
         return replace(out, se=out.se * wider, low=max(out.value - half, -1.0), high=min(out.value + half, 1.0))
     return out
 
