@@ -135,7 +135,7 @@ def _engine(say: Say) -> str:
     class Engine(NBClientEngine):
         @classmethod
         def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **kwargs: Any) -> Any:
-            code = [i for i, c in enumerate(nb_man.nb.cells) if c.cell_type == "code"]
+            code = [i for i, c in enumerate(nb_man.nb.cells) if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])]
             begin, start = time.monotonic(), nb_man.cell_start
 
             def cell_start(cell: Any, cell_index: int | None = None, **more: Any) -> Any:
@@ -144,10 +144,24 @@ def _engine(say: Say) -> str:
                 return start(cell, cell_index, **more)
 
             nb_man.cell_start = cell_start
-            return super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
+            return super().execute_managed_notebook(nb_man, kernel_name, kernel_manager_class=_kernel_manager(), **kwargs)
 
     papermill_engines.register("kit", Engine)
     return "kit"
+
+
+def _kernel_manager() -> Any:
+    """A kernel manager that talks through files of this user where it can, not through TCP ports that others could read."""
+    from jupyter_client.manager import AsyncKernelManager
+
+    if os.name != "posix":
+        return AsyncKernelManager
+
+    class LocalKernelManager(AsyncKernelManager):
+        def __init__(self, **kwargs: Any):
+            super().__init__(**{"transport": "ipc", **kwargs})
+
+    return LocalKernelManager
 
 
 def _title(cells: list[Any], index: int) -> str:

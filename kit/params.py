@@ -75,7 +75,7 @@ def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
         if isinstance(node, (ast.Import, ast.ImportFrom)) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             continue
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
-        if not isinstance(target, ast.Name) or getattr(node, "value", None) is None:
+        if isinstance(node, ast.AugAssign) or not isinstance(target, ast.Name) or getattr(node, "value", None) is None:
             raise KitError("only `name = literal` lines are parameters", where=f"{where}, line {node.lineno}")
         try:
             default = ast.literal_eval(node.value)

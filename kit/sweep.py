@@ -158,11 +158,18 @@ def _locally(jobs: int) -> Runner:
     threads = max(1, (os.cpu_count() or 1) // max(1, jobs))
 
     def runner(commands: Sequence[Sequence[str]], jobs: int, stop: threading.Event) -> Iterator[tuple[int, dict[str, Any]]]:
+        waiting = list(enumerate(commands))
+        running: dict[concurrent.futures.Future[dict[str, Any]], int] = {}
         with concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
-            todo = {pool.submit(lambda c=c: None if stop.is_set() else execute(c, threads)): i for i, c in enumerate(commands)}
-            for future in concurrent.futures.as_completed(todo):
-                if (row := future.result()) is not None:
-                    yield todo[future], row
+            while waiting or running:
+                while waiting and len(running) < max(1, jobs) and not stop.is_set():  # looked at after every finished cell
+                    index, command = waiting.pop(0)
+                    running[pool.submit(execute, command, threads)] = index
+                if not running:
+                    return
+                ready, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                for future in ready:
+                    yield running.pop(future), future.result()
 
     return runner
 

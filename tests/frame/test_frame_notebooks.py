@@ -1,0 +1,82 @@
+"""Static checks of the notebooks: what makes them run headless, in nbval and on Colab, and read well."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kit import colab, params, paths
+
+BOOKS = sorted(paths.notebooks().glob("*.ipynb"))
+NAMES = ["01_inspect_rubrics", "02_tune_judge", "03_train_grpo", "04_plot_calibration", "05_compare_runs"]
+
+
+def cells(path: Path, kind: str = "code") -> list[dict]:
+    return [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == kind]
+
+
+def test_the_five_are_there() -> None:
+    assert [b.stem for b in BOOKS] == NAMES
+
+
+@pytest.mark.parametrize("book", BOOKS, ids=lambda b: b.stem)
+def test_no_outputs_no_widget_state(book: Path) -> None:
+    whole = json.loads(book.read_text())
+    assert "widgets" not in whole["metadata"]
+    for c in cells(book):
+        assert c["outputs"] == [] and c["execution_count"] is None
+
+
+@pytest.mark.parametrize("book", BOOKS, ids=lambda b: b.stem)
+def test_one_parameters_cell_of_literals_with_comments(book: Path) -> None:
+    known = params.parameters(book)
+    assert {"profile", "seed"} <= set(known)
+    assert [n for n, p in known.items() if not p.comment] == []
+
+
+@pytest.mark.parametrize("book", BOOKS, ids=lambda b: b.stem)
+def test_papermill_sees_the_same_parameters(book: Path) -> None:
+    import papermill
+
+    assert set(papermill.inspect_notebook(str(book))) == set(params.parameters(book))
+
+
+@pytest.mark.parametrize("book", BOOKS, ids=lambda b: b.stem)
+def test_opening_cells(book: Path) -> None:
+    first = json.loads(book.read_text())["cells"][0]
+    text = params.source(first)
+    assert first["cell_type"] == "markdown" and text.startswith("# ") and colab.badge(book.stem) in text
+    assert re.search(r"CPU", text) and re.search(r"T4", text) and ("minute" in text or "seconds" in text)
+    install = cells(book)[0]
+    assert params.source(install) == colab.INSTALL_CELL and "install" in install["metadata"]["tags"]
+
+
+@pytest.mark.parametrize("book", BOOKS, ids=lambda b: b.stem)
+def test_cells_are_short_and_clean(book: Path) -> None:
+    for c in cells(book):
+        text = params.source(c)
+        ast.parse(text)
+        assert len(text.splitlines()) <= 25, text
+        for word in ("fig.show(", "FigureWidget", "input(", "os.getcwd", "chdir(", "/root/", "/work/", "pickle", "eval("):
+            assert word not in text, (word, text)
+
+
+@pytest.mark.parametrize("book", BOOKS, ids=lambda b: b.stem)
+def test_last_cell_records_the_metrics(book: Path) -> None:
+    assert "run.finish(" in params.source(cells(book)[-1])
+
+
+@pytest.mark.parametrize("book", BOOKS, ids=lambda b: b.stem)
+def test_prose_types_no_results(book: Path) -> None:
+    """Numbers about results are computed and printed; Markdown holds none with three decimals or a percent sign."""
+    for c in cells(book, "markdown")[1:]:
+        assert not re.findall(r"(?<![\d.])0?\.\d{3,}|\d+\.\d+ ?%", params.source(c)), params.source(c)
+
+
+def test_colab_constraints_leave_the_runtime_alone() -> None:
+    text = colab.constraints({"torch": "2.11.0+cu128", "plotly": "5.24.1", "ipywidgets": "7.7.1", "peft": "0.19"})
+    assert "torch==2.11.0\n" in text and "plotly==5.24.1\n" in text and "peft" not in text
