@@ -1,1 +1,33 @@
-"""The judge: whoever decides whether an answer meets a criterion, behind one verdict record."""
+"""Judges: from task, answer and criteria to verdicts.
+
+>>> from kit.judge import judge, ajudge, Ledger     # doctest: +SKIP
+>>> verdicts = judge(tasks, answers, judge=EndpointJudge("gpt-6-luna"), ledger="ledger.sqlite")     # doctest: +SKIP
+
+Names are imported when they are first used, so that `import kit.judge` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_WHERE = {
+    "judge": "run", "ajudge": "run", "estimate": "run", "Verdicts": "run", "Spent": "run",
+    "Judge": "base", "Call": "base", "Forecast": "base", "Session": "base", "ask": "base", "session": "base", "using": "base",
+    "Ledger": "ledger", "Budget": "budget",
+    "EndpointJudge": "endpoint", "DecisionJudge": "decisions", "BatchJudge": "batch", "Limiter": "limiter",
+    "models": "prices", "price": "prices",
+    "LocalJudge": "local", "EmbeddingJudge": "embedding", "ReplayJudge": "replay", "Panel": "panel", "Escalate": "escalate",
+    "check": "checks",
+}
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

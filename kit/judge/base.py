@@ -1,0 +1,239 @@
+"""What a judge is, and how one is asked: through the ledger, once per question, with every fault a verdict.
+
+`ask` is the one way to a judge's verdicts. It looks the keys up in the ledger, merges questions that are already in flight,
+asks only for the rest and stores each answer. The run (ledger, budget, what was spent) travels in a context variable, so that
+a judge made of judges (panel, escalation) may call `ask` for its members and everything is cached and counted all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ..errors import BudgetError
+from ..records import Criterion, Response, Task, Verdict, unknown
+
+if TYPE_CHECKING:
+    from .budget import Budget
+    from .ledger import Ledger
+
+# Failures that say nothing of the answer and cost nothing: never stored as an answer, asked again by the next run.
+PASSING = frozenset({"transport", "budget", "error"})
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything that gives verdicts.
+
+    `verdicts` returns exactly one Verdict per criterion, in that order; a fault of the judge is an unknown verdict with its
+    failure kind, never an exception (exceptions: programming errors, BudgetError, JudgeDownError). `key` is the fingerprint of
+    everything that shapes a verdict except the ids of task and response; a judge without it is never cached.
+    Optional: `keys(task, response, criteria) -> list[str]` (faster than key by key), `workers: int` (questions at once),
+    `forecast(task, response, criteria) -> Forecast` (for estimates), `async close()`.
+    """
+
+    name: str
+
+    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+        """One verdict per criterion, in order."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One paid request and its raw reply, kept so that the verdicts can be parsed again.
+
+    request : what was asked (no key, no header); reply : the text of the reply; seconds : wall time of the last attempt.
+    """
+
+    id: str
+    judge: str
+    model: str
+    endpoint: str
+    request: Mapping[str, Any] = field(default_factory=dict)
+    reply: str = ""
+    status: str = "ok"
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    created: float = 0.0
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Session:
+    """One run over responses: the ledger, the caps, and what was spent so far.
+
+    retry : failure kinds whose stored verdicts are asked again ("parse", "missing", "refusal", "abstain", "contradiction").
+    """
+
+    ledger: Ledger | None = None
+    budget: Budget | None = None
+    retry: Collection[str] = ()
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    started: float = field(default_factory=time.monotonic)
+    stored: set[str] = field(default_factory=set)
+    fresh: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+
+    def partial(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> dict[int, Verdict]:
+        """What was answered in this session of a response that was not finished, by position in `criteria`."""
+        found = {i: self.fresh.get((task.id, response.id, c.id)) for i, c in enumerate(criteria)}
+        return {i: v for i, v in found.items() if v is not None}
+
+    def lookup(self, keys: Sequence[str]) -> dict[str, Verdict]:
+        """Stored verdicts by key, those to be asked again left out."""
+        if self.ledger is None or not keys:
+            return {}
+        found = self.ledger.get_many(keys)
+        return {k: v for k, v in found.items() if v.failure not in self.retry} if self.retry else found
+
+    def record(self, call: Call | None, verdicts: Sequence[Verdict] = ()) -> None:
+        """Store a call with its verdicts in one transaction, at once; add what it cost."""
+        if call is not None:
+            self.calls += 1
+            self.tokens_in += call.tokens_in
+            self.tokens_out += call.tokens_out
+            self.cost += call.cost
+        for v in verdicts:
+            if not v.cached and v.failure not in PASSING:
+                self.fresh[v.task_id, v.response_id, v.criterion_id] = v
+        if self.ledger is not None:
+            keep = [v for v in verdicts if v.key and not v.cached and v.failure not in PASSING and v.key not in self.stored]
+            if keep or call is not None:
+                self.ledger.put(keep, call=call, replace=bool(self.retry))
+                self.stored.update(v.key for v in keep if v.key)
+
+
+_SESSION: ContextVar[Session | None] = ContextVar("kit_judge_session", default=None)
+_FLIGHT: dict[str, asyncio.Future[Verdict | None]] = {}
+
+
+def session() -> Session:
+    """The run that the calling judge works for; an empty one outside of `judge()`."""
+    return _SESSION.get() or Session()
+
+
+@contextlib.contextmanager
+def using(run: Session) -> Iterator[Session]:
+    """Make `run` the session of everything inside."""
+    token = _SESSION.set(run)
+    try:
+        yield run
+    finally:
+        _SESSION.reset(token)
+
+
+def keys_of(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str] | None:
+    """The ledger keys of these questions, or None for a judge that cannot be cached."""
+    if hasattr(judge, "keys"):
+        return judge.keys(task, response, criteria)
+    if hasattr(judge, "key"):
+        return [judge.key(task, response, c) for c in criteria]
+    return None
+
+
+def readdress(v: Verdict, task: Task, response: Response, criterion: Criterion) -> Verdict:
+    """A stored or shared verdict as this run's own: new ids, `cached`, nothing paid now (`meta["paid"]` has the price)."""
+    paid = {"tokens_in": v.tokens_in, "tokens_out": v.tokens_out, "cost": v.cost}
+    meta = {**v.meta, "paid": paid} if any(paid.values()) else v.meta
+    return Verdict(task_id=task.id, response_id=response.id, criterion_id=criterion.id, status=v.status, p=v.p, value=v.value,
+                   reason=v.reason, failure=v.failure, judge=v.judge, key=v.key, cached=True, meta=meta)
+
+
+def checked(got: Sequence[Verdict], judge: Any, task: Task, response: Response, criteria: Sequence[Criterion],
+            keys: Sequence[str] | None) -> list[Verdict]:
+    """One verdict per criterion in order, whatever a judge returned: by id; a missing one is unknown "missing"."""
+    by_id: dict[str, Verdict] = {}
+    twice: set[str] = set()
+    for v in got:
+        if v.criterion_id in by_id:
+            twice.add(v.criterion_id)
+        by_id[v.criterion_id] = v
+    out = []
+    for i, c in enumerate(criteria):
+        v = by_id.get(c.id)
+        if v is None or c.id in twice:
+            v = unknown(task.id, response.id, c.id, "missing" if v is None else "contradiction", judge=getattr(judge, "name", ""))
+        if keys is not None and v.key != keys[i]:
+            v = dataclasses.replace(v, key=keys[i])
+        out.append(v)
+    return out
+
+
+async def ask(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    """Verdicts of `judge`, one per criterion in order: ledger first, questions in flight shared, the rest asked and stored."""
+    run, keys = session(), keys_of(judge, task, response, criteria)
+    if keys is None:
+        got = checked(await judge.verdicts(task, response, criteria), judge, task, response, criteria, None)
+        return got
+    out: dict[int, Verdict] = {}
+    found = run.lookup(keys)
+    for i, k in enumerate(keys):
+        if k in found:
+            out[i] = readdress(found[k], task, response, criteria[i])
+    while len(out) < len(keys):
+        await _round(judge, task, response, criteria, keys, out)
+    return [out[i] for i in range(len(keys))]
+
+
+async def _round(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion], keys: Sequence[str],
+                 out: dict[int, Verdict]) -> None:
+    """Ask what nobody is asking, then wait for what others ask; whoever fails leaves its questions to the next."""
+    loop = asyncio.get_running_loop()
+    theirs: dict[int, asyncio.Future[Verdict | None]] = {}
+    mine: list[int] = []
+    for i, k in enumerate(keys):
+        if i in out:
+            continue
+        flying = _FLIGHT.get(k)
+        if flying is not None and flying.get_loop() is loop:
+            theirs[i] = flying
+        else:
+            mine.append(i)
+    if mine:
+        futures = {i: loop.create_future() for i in mine}
+        _FLIGHT.update({keys[i]: f for i, f in futures.items()})
+        try:
+            part = [criteria[i] for i in mine]
+            got = checked(await judge.verdicts(task, response, part), judge, task, response, part, [keys[i] for i in mine])
+            session().record(None, got)
+            out.update(zip(mine, got, strict=True))
+        finally:
+            for i, f in futures.items():
+                if _FLIGHT.get(keys[i]) is f:
+                    del _FLIGHT[keys[i]]
+                if not f.done():
+                    f.set_result(out.get(i))
+    for i, f in theirs.items():
+        v = await asyncio.shield(f)
+        if v is not None:
+            out[i] = readdress(v, task, response, criteria[i])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What a question is expected to cost: requests, tokens, US dollars (None where the price is not known)."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = 0.0
+
+    def __add__(self, other: Forecast) -> Forecast:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Forecast(calls=self.calls + other.calls, tokens_in=self.tokens_in + other.tokens_in,
+                        tokens_out=self.tokens_out + other.tokens_out, cost=cost)
+
+
+__all__ = ["BudgetError", "Call", "Forecast", "Judge", "PASSING", "Session", "ask", "checked", "keys_of", "readdress", "session", "using"]

@@ -1,0 +1,331 @@
+"""The ledger: every verdict and every raw reply that was paid for, in one SQLite file. Cache, resume, replay and cost book.
+
+Rows are JSON, never pickle. WAL mode, a rowid table and a commit per write: two processes may use one file at once, and a
+kill -9 loses nothing that had been answered. On a network file system, where WAL is unsafe, the journal is an ordinary one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, MissingError
+from ..records import Verdict
+from .base import Call
+
+FIELDS = ("task_id", "response_id", "criterion_id", "status", "p", "value", "reason", "failure", "judge", "key",
+          "tokens_in", "tokens_out", "cost", "meta")
+MIGRATIONS = (
+    """CREATE TABLE verdicts(id INTEGER PRIMARY KEY, key TEXT NOT NULL, row TEXT NOT NULL, call TEXT, created REAL NOT NULL);
+       CREATE UNIQUE INDEX verdicts_key ON verdicts(key);
+       CREATE TABLE calls(id INTEGER PRIMARY KEY, call TEXT NOT NULL, judge TEXT, model TEXT, endpoint TEXT, status TEXT,
+         tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER, cost REAL, seconds REAL, created REAL,
+         request BLOB, reply BLOB, meta TEXT);
+       CREATE UNIQUE INDEX calls_call ON calls(call);
+       CREATE TABLE notes(name TEXT PRIMARY KEY, value TEXT NOT NULL, created REAL NOT NULL);""",
+)
+NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
+
+
+def _pack(text: str) -> bytes:
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
+
+
+def _unpack(blob: bytes | None) -> str:
+    return zlib.decompress(blob).decode("utf-8", "surrogatepass") if blob else ""
+
+
+def _on_network(path: Path) -> bool:
+    """True when the folder lies on a network file system (Linux; elsewhere unknown counts as no)."""
+    try:
+        mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    except OSError:
+        return False
+    full = str(path.resolve())
+    best = max((m for m in mounts if full == m[0] or full.startswith(m[0].rstrip("/") + "/")), key=lambda m: len(m[0]), default=["", ""])
+    return best[1].startswith(NETWORK)
+
+
+class Ledger:
+    """A ledger file; made, with its folder (mode 0700), when it is not there.
+
+    >>> import tempfile, pathlib
+    >>> book = Ledger(pathlib.Path(tempfile.mkdtemp()) / "ledger.sqlite")
+    >>> book.put([Verdict(task_id="t", response_id="r", criterion_id="c", status="met", key="k1")])
+    >>> book.get("k1").status, book.get("k2"), len(book)
+    ('met', None, 1)
+    """
+
+    def __init__(self, path: str | Path, *, readonly: bool = False):
+        self.path, self.readonly = Path(path).expanduser().absolute(), readonly
+        self._lock, self._db, self._pid = threading.RLock(), None, -1
+        if readonly and not self.path.exists():
+            raise MissingError("there is no such ledger", where=str(self.path), fix="give the path that was used with --ledger")
+        self._connect()
+
+    # -- the file -----------------------------------------------------------------------------------------------------
+    def _connect(self) -> sqlite3.Connection:
+        """The connection of this process (a forked child opens its own)."""
+        if self._db is not None and self._pid == os.getpid():
+            return self._db
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self.path.exists() and not self.readonly:
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        try:
+            db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False, cached_statements=256)
+            self._settle(db)
+        except sqlite3.DatabaseError as e:
+            raise DataError(f"this is no usable ledger ({e})", where=str(self.path),
+                            fix="give another path, or move the file away; `kit judge --ledger NEW` starts a new one") from None
+        self._db, self._pid = db, os.getpid()
+        return db
+
+    def _settle(self, db: sqlite3.Connection) -> None:
+        """Journal mode (the switch to WAL ignores the busy time-out, so it is tried again) and schema."""
+        mode = "DELETE" if _on_network(self.path.parent) else "WAL"
+        for attempt in range(200):
+            try:
+                if db.execute("PRAGMA journal_mode").fetchone()[0].upper() != mode and not self.readonly:
+                    db.execute(f"PRAGMA journal_mode={mode}")
+                db.execute("PRAGMA synchronous=NORMAL" if mode == "WAL" else "PRAGMA synchronous=FULL")
+                self._migrate(db)
+                return
+            except sqlite3.OperationalError as e:
+                if "locked" not in str(e) and "busy" not in str(e) or attempt == 199:
+                    raise
+                time.sleep(random.uniform(0.005, 0.05))
+
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(MIGRATIONS):
+            raise DataError(f"the ledger has version {version}, this kit knows {len(MIGRATIONS)}", where=str(self.path),
+                            fix="install a newer kit, or use another ledger")
+        if version == len(MIGRATIONS) or self.readonly:
+            return
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for number in range(db.execute("PRAGMA user_version").fetchone()[0], len(MIGRATIONS)):
+                for statement in filter(str.strip, MIGRATIONS[number].split(";")):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version={number + 1}")
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        with self._lock:
+            if self._db is not None and self._pid == os.getpid():
+                self._db.close()
+            self._db = None
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return self._connect().execute("SELECT count(*) FROM verdicts").fetchone()[0]
+
+    # -- verdicts -----------------------------------------------------------------------------------------------------
+    def get(self, key: str) -> Verdict | None:
+        """The verdict stored under this key, or None."""
+        return self.get_many([key]).get(key)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Verdict]:
+        """Stored verdicts by key; those that are not there are left out."""
+        out: dict[str, Verdict] = {}
+        with self._lock:
+            db = self._connect()
+            for start in range(0, len(keys), 500):
+                part = keys[start:start + 500]
+                marks = ",".join("?" * len(part))
+                for key, row in db.execute(f"SELECT key, row FROM verdicts WHERE key IN ({marks})", part):
+                    out[key] = _verdict(row)
+        return out
+
+    def put(self, verdicts: Iterable[Verdict] = (), *, call: Call | None = None, replace: bool = False) -> None:
+        """Store verdicts and the call that gave them, in one transaction, on disk when this returns.
+
+        A key that is there stays as it is (the first answer counts) unless `replace`.
+        """
+        how, now = "REPLACE" if replace else "IGNORE", time.time()
+        rows = [(v.key, _row(v), call.id if call else v.meta.get("call"), now) for v in verdicts if v.key]
+        with self._lock:
+            db = self._connect()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                if call is not None:
+                    db.execute("INSERT OR IGNORE INTO calls(call,judge,model,endpoint,status,tokens_in,tokens_out,tokens_cached,cost,"
+                               "seconds,created,request,reply,meta) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", _call_row(call, now))
+                db.executemany(f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows)
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    def delete(self, keys: Sequence[str]) -> int:
+        """Forget these verdicts (their calls stay in the cost book); how many there were."""
+        with self._lock:
+            db = self._connect()
+            return sum(db.execute("DELETE FROM verdicts WHERE key=?", (k,)).rowcount for k in keys)
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """All stored verdicts, oldest first."""
+        with self._lock:
+            rows = self._connect().execute("SELECT row FROM verdicts ORDER BY id").fetchall()
+        yield from (_verdict(r) for (r,) in rows)
+
+    # -- calls and costs ----------------------------------------------------------------------------------------------
+    def calls(self) -> Iterator[Call]:
+        """All paid calls with request and raw reply, oldest first."""
+        with self._lock:
+            rows = self._connect().execute(f"SELECT {_CALL_COLUMNS} FROM calls ORDER BY id").fetchall()
+        yield from (_call(r) for r in rows)
+
+    def call(self, call_id: str) -> Call | None:
+        """One call by its id."""
+        with self._lock:
+            row = self._connect().execute(f"SELECT {_CALL_COLUMNS} FROM calls WHERE call=?", (call_id,)).fetchone()
+        return _call(row) if row else None
+
+    def costs(self) -> list[dict[str, Any]]:
+        """The cost book: per judge and model the calls, tokens, US dollars and verdicts, and dollars per verdict."""
+        sql = """SELECT judge, model, endpoint, count(*), sum(tokens_in), sum(tokens_out), sum(tokens_cached), sum(cost), avg(seconds),
+                 (SELECT count(*) FROM verdicts v JOIN calls c ON c.call=v.call WHERE c.judge=k.judge AND c.model=k.model
+                  AND c.endpoint=k.endpoint) FROM calls k GROUP BY judge, model, endpoint ORDER BY sum(cost) DESC"""
+        names = ("judge", "model", "endpoint", "calls", "tokens_in", "tokens_out", "tokens_cached", "cost", "seconds_mean", "verdicts")
+        with self._lock:
+            rows = [dict(zip(names, r, strict=True)) for r in self._connect().execute(sql)]
+        return [{**r, "cost_per_verdict": r["cost"] / r["verdicts"] if r["verdicts"] else None} for r in rows]
+
+    def explain(self, key: str) -> dict[str, Any]:
+        """Everything known of one verdict: the verdict, what was asked, the raw reply, tokens, cost and time.
+
+        `key` may be the beginning of a key. MissingError when nothing, DataError when several begin so.
+        """
+        with self._lock:
+            found = self._connect().execute("SELECT key, row, call, created FROM verdicts WHERE key>=? AND key<? LIMIT 3",
+                                            (key, key + "\U0010ffff")).fetchall()
+        exact = [r for r in found if r[0] == key] or found
+        if not exact:
+            raise MissingError(f"no verdict has the key {key!r}", where=str(self.path), fix="keys stand in the grades file, field `key`")
+        if len(exact) > 1:
+            raise DataError(f"several keys begin with {key!r}", where=str(self.path), fix="give more digits")
+        found_key, row, call_id, created = exact[0]
+        v, call = _verdict(row), self.call(call_id) if call_id else None
+        siblings = self._siblings(call_id, found_key) if call_id else []
+        return {"key": found_key, "stored": created, "verdict": dict(zip(FIELDS, json.loads(row), strict=True)),
+                "call": vars(call) | {"request": dict(call.request), "meta": dict(call.meta)} if call else None,
+                "same_call": siblings, "status": v.status}
+
+    def _siblings(self, call_id: str, key: str) -> list[dict[str, Any]]:
+        with self._lock:
+            rows = self._connect().execute("SELECT row FROM verdicts WHERE call=? AND key<>?", (call_id, key)).fetchall()
+        return [{"criterion_id": v.criterion_id, "status": v.status, "key": v.key} for v in (_verdict(r) for (r,) in rows)]
+
+    # -- small facts, kept openly (what an endpoint can do) -----------------------------------------------------------
+    def note(self, name: str, value: Any = None) -> Any:
+        """Read a small JSON note, or write it when a value is given."""
+        with self._lock:
+            db = self._connect()
+            if value is None:
+                row = db.execute("SELECT value FROM notes WHERE name=?", (name,)).fetchone()
+                return json.loads(row[0]) if row else None
+            db.execute("INSERT OR REPLACE INTO notes VALUES(?,?,?)", (name, json.dumps(value), time.time()))
+            return value
+
+    # -- for others to replay -----------------------------------------------------------------------------------------
+    def export(self, path: str | Path, *, requests: bool = False) -> int:
+        """Write verdicts and raw replies as JSONL (requests only on wish); how many lines."""
+        lines, path = 0, Path(path)
+        part = path.with_name(path.name + ".part")
+        with open(part, "w", encoding="utf-8", errors="surrogatepass") as f:
+            for c in self.calls():
+                row = vars(c) | {"request": dict(c.request) if requests else {}, "meta": dict(c.meta)}
+                f.write(json.dumps({"kind": "call", **row}, ensure_ascii=False) + "\n")
+                lines += 1
+            with self._lock:
+                rows = self._connect().execute("SELECT row, call FROM verdicts ORDER BY id").fetchall()
+            for row, call_id in rows:
+                f.write(json.dumps({"kind": "verdict", **dict(zip(FIELDS, json.loads(row), strict=True)), "call": call_id},
+                                   ensure_ascii=False) + "\n")
+                lines += 1
+        os.replace(part, path)
+        return lines
+
+    def load(self, path: str | Path) -> int:
+        """Read what `export` wrote into this ledger; keys that are there stay. How many lines; DataError names the bad one."""
+        path = Path(path)
+        if not path.exists():
+            raise MissingError("there is no such file", where=str(path))
+        n = 0
+        with self._lock, open(path, encoding="utf-8", errors="surrogatepass") as f:
+            db = self._connect()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                for n, line in enumerate(f, 1):  # noqa: B007 (n is the result)
+                    _load_line(db, line, f"{path}, line {n}")
+                db.execute("COMMIT")
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+        return n
+
+
+_CALL_COLUMNS = "call,judge,model,endpoint,status,tokens_in,tokens_out,tokens_cached,cost,seconds,created,request,reply,meta"
+
+
+def _row(v: Verdict) -> str:
+    return json.dumps((v.task_id, v.response_id, v.criterion_id, v.status, v.p, v.value, v.reason, v.failure, v.judge, v.key,
+                       v.tokens_in, v.tokens_out, v.cost, dict(v.meta)), ensure_ascii=True)
+
+
+def _verdict(row: str) -> Verdict:
+    t, r, c, status, p, value, reason, failure, judge, key, tin, tout, cost, meta = json.loads(row)
+    return Verdict(task_id=t, response_id=r, criterion_id=c, status=status, p=p, value=value, reason=reason, failure=failure,
+                   judge=judge, key=key, tokens_in=tin, tokens_out=tout, cost=cost, meta=meta)
+
+
+def _call_row(c: Call, now: float) -> tuple[Any, ...]:
+    return (c.id, c.judge, c.model, c.endpoint, c.status, c.tokens_in, c.tokens_out, c.tokens_cached, c.cost, c.seconds,
+            c.created or now, _pack(json.dumps(dict(c.request), ensure_ascii=True)), _pack(c.reply), json.dumps(dict(c.meta)))
+
+
+def _call(row: Sequence[Any]) -> Call:
+    names = _CALL_COLUMNS.split(",")
+    data = dict(zip(names, row, strict=True))
+    data["id"] = data.pop("call")
+    data["request"], data["reply"] = json.loads(_unpack(data["request"]) or "{}"), _unpack(data["reply"])
+    data["meta"] = json.loads(data["meta"] or "{}")
+    return Call(**data)
+
+
+def _load_line(db: sqlite3.Connection, line: str, where: str) -> None:
+    """One exported line into the database."""
+    try:
+        row = json.loads(line)
+        kind = row.pop("kind")
+        if kind == "verdict":
+            call_id = row.pop("call", None)
+            v = Verdict(**{k: row[k] for k in FIELDS})
+            db.execute("INSERT OR IGNORE INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", (v.key, _row(v), call_id, time.time()))
+        elif kind == "call":
+            marks = ",".join("?" * 14)
+            db.execute(f"INSERT OR IGNORE INTO calls({_CALL_COLUMNS}) VALUES({marks})", _call_row(Call(**row), time.time()))
+        else:
+            raise ValueError(f"kind is {kind!r}")
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise DataError(f"not a line of an exported ledger ({type(e).__name__}: {e})", where=where, fix="export the ledger again") from None

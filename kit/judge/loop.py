@@ -1,0 +1,119 @@
+"""One background event loop per process: it owns the clients and the limiters, so that scripts, notebooks and trainers share them.
+
+A notebook already runs a loop, a script runs none, a trainer brings its own; all of them hop over to this one. Ctrl-C in the
+caller cancels the work here and waits until it has really ended, so that nothing is paid behind the user's back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from ..errors import KitError
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
+
+
+def get() -> asyncio.AbstractEventLoop:
+    """The kit's loop, started in a daemon thread at first use."""
+    global _loop, _thread
+    with _lock:
+        if _loop is None or _loop.is_closed() or _thread is None or not _thread.is_alive():
+            _loop = asyncio.new_event_loop()
+            ready = threading.Event()
+            _thread = threading.Thread(target=_serve, args=(_loop, ready), name="kit-judge-loop", daemon=True)
+            _thread.start()
+            ready.wait()
+        return _loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop, ready: threading.Event) -> None:
+    asyncio.set_event_loop(loop)
+    loop.call_soon(ready.set)
+    loop.run_forever()
+
+
+def _forget() -> None:
+    """After a fork the child has no such thread: start afresh."""
+    global _loop, _thread, _lock
+    _loop, _thread, _lock = None, None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def inside() -> bool:
+    """True when the caller runs on the kit's loop."""
+    return _thread is not None and threading.current_thread() is _thread
+
+
+def _submit(work: Coroutine[Any, Any, T]) -> tuple[Future[T], threading.Event]:
+    """Start `work` on the kit's loop with the caller's context variables; the event is set when it has ended."""
+    loop, over = get(), threading.Event()
+    done: Future[T] = Future()
+    context = contextvars.copy_context()
+
+    async def whole() -> None:
+        try:
+            result = await work
+        except asyncio.CancelledError:
+            over.set()
+            done.cancel()
+        except BaseException as e:
+            over.set()
+            if done.set_running_or_notify_cancel():
+                done.set_exception(e)
+        else:
+            over.set()
+            if done.set_running_or_notify_cancel():
+                done.set_result(result)
+
+    def start() -> None:
+        if done.cancelled():  # given up before it began
+            work.close()
+            over.set()
+            return
+        task = loop.create_task(whole(), context=context)
+        done.add_done_callback(lambda f: loop.call_soon_threadsafe(task.cancel) if f.cancelled() and not over.is_set() else None)
+
+    loop.call_soon_threadsafe(start)
+    return done, over
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the kit's loop and wait for it; also from inside a notebook's running loop."""
+    if inside():
+        work.close()
+        raise KitError("judge() was called from the kit's own event loop", fix="use `await ajudge(...)` in asynchronous code")
+    done, over = _submit(work)
+    try:
+        return done.result()
+    except BaseException:
+        done.cancel()
+        over.wait(10.0)  # until the work has really stopped: no task stays behind
+        raise
+
+
+async def hop(work: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine that runs on the kit's loop, from any other loop."""
+    if inside():
+        return await work
+    done, over = _submit(work)
+    try:
+        return await asyncio.wrap_future(done)
+    except asyncio.CancelledError:
+        done.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().run_in_executor(None, over.wait, 10.0)
+        raise

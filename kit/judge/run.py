@@ -1,0 +1,250 @@
+"""`judge(tasks, responses, judge=...)`: verdicts for every response and criterion, from a script, a cell, or a reward function.
+
+Criteria with a `check` go to code, the rest to the judge; the ledger is consulted first. Verdicts come in the order
+responses x criteria whatever the order of execution.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import progress as bars
+from ..errors import BudgetError, DataError, JudgeDownError, KitError
+from ..records import Criterion, Response, Task, Verdict, unknown
+from . import loop
+from .base import Forecast, Session, ask, keys_of, readdress, using
+from .budget import Budget
+from .ledger import Ledger
+
+WORKERS = 32  # questions at once for a judge that does not say (`judge.workers`)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What a run asked and paid: requests, tokens, US dollars, seconds; verdicts from the ledger, from code, and unknown by cause."""
+
+    verdicts: int = 0
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    cached: int = 0
+    by_code: int = 0
+    unknown: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        lost = ", ".join(f"{n} {kind}" for kind, n in self.unknown) or "none"
+        return (f"{self.verdicts} verdicts in {self.seconds:.1f} s: {self.cached} from the ledger, {self.by_code} by code, {self.calls} calls, "
+                f"{self.tokens_in} + {self.tokens_out} tokens, ${self.cost:.4f}; unknown: {lost}")
+
+
+class Verdicts(list[Verdict]):
+    """A list of verdicts with what they cost (`.spent`) and how they group (`.of(response_id)`)."""
+
+    spent: Spent = Spent()
+
+    def of(self, response_id: str, task_id: str | None = None) -> list[Verdict]:
+        """The verdicts on one response."""
+        return [v for v in self if v.response_id == response_id and task_id in (None, v.task_id)]
+
+    def _repr_html_(self) -> str:
+        e = html.escape
+        rows = "".join(f"<tr><td>{e(v.task_id)}</td><td>{e(v.response_id)}</td><td>{e(v.criterion_id)}</td><td>{e(v.status)}"
+                       f"{e(f' ({v.failure})' if v.failure else '')}</td><td>{'' if v.p is None else f'{v.p:.2f}'}</td>"
+                       f"<td style='text-align:left'>{e((v.reason or '')[:160])}</td></tr>" for v in self[:20])
+        more = f"<p>... and {len(self) - 20} more</p>" if len(self) > 20 else ""
+        return (f"<table><tr><th>task</th><th>response</th><th>criterion</th><th>status</th><th>P(met)</th><th>reason</th></tr>{rows}"
+                f"</table>{more}<details><summary>cost</summary>{e(str(self.spent))}</details>")
+
+
+def judge(tasks: Any, responses: Iterable[Response], *, judge: Any, ledger: Ledger | str | Path | None = None, progress: bool = True,
+          budget: Budget | None = None, retry: Collection[str] = (), on_budget: str = "raise") -> Verdicts:
+    """Verdicts of `judge` (and of code) on every response, in the order responses x criteria.
+
+    tasks : a Task, a list of them, or a TaskSet; responses : the answers, each naming its task.
+    ledger : a Ledger or its path; what is in it is not asked again. retry : failure kinds that are asked again all the same.
+    budget : caps, checked before each call. on_budget : "raise" a BudgetError (its `.verdicts` hold what was done, the rest
+        unknown "budget"), or "unknown": return them.
+    Works in a script, in a notebook's running loop, under papermill; Ctrl-C stops the work, and what was answered is in the ledger.
+
+    >>> from kit.records import Criterion
+    >>> class Fair:
+    ...     name = "fair"
+    ...     async def verdicts(self, task, response, criteria):
+    ...         return [Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status="met") for c in criteria]
+    >>> task = Task(id="t", prompt="p", criteria=(Criterion(id="c", text="x"),))
+    >>> judge(task, [Response(task_id="t", id="r", text="a")], judge=Fair(), progress=False)[0].status
+    'met'
+    """
+    work = _all(tasks, responses, judge, ledger, progress, budget, retry, on_budget)
+    return loop.run(work)
+
+
+async def ajudge(tasks: Any, responses: Iterable[Response], *, judge: Any, ledger: Ledger | str | Path | None = None,
+                 progress: bool = False, budget: Budget | None = None, retry: Collection[str] = (), on_budget: str = "raise") -> Verdicts:
+    """`judge` for asynchronous code (an async cell, a trainer's async reward); the work runs on the kit's own loop."""
+    return await loop.hop(_all(tasks, responses, judge, ledger, progress, budget, retry, on_budget))
+
+
+def estimate(tasks: Any, responses: Iterable[Response], *, judge: Any, ledger: Ledger | str | Path | None = None) -> Forecast:
+    """What judging would cost now, ledger hits left out; nothing is sent. `cost` is None where the price is not known."""
+    book, total = _open(ledger), Forecast()
+    for task, response in _pairs(tasks, responses):
+        criteria = [c for c in _judged(task) if not c.by_code]
+        keys = keys_of(judge, task, response, criteria) if book else None
+        found = book.get_many(keys) if book and keys else {}
+        left = [c for i, c in enumerate(criteria) if keys is None or keys[i] not in found]
+        if left and hasattr(judge, "forecast"):
+            total = total + judge.forecast(task, response, left)
+        elif left:
+            total = total + Forecast(calls=1, cost=0.0)
+    if book is not None and book is not ledger:
+        book.close()
+    return total
+
+
+def _open(ledger: Ledger | str | Path | None) -> Ledger | None:
+    return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
+
+
+def _judged(task: Task) -> list[Criterion]:
+    """Leaves only: a parent's verdict is computed from its children."""
+    parents = {c.parent for c in task.criteria} - {None}
+    return [c for c in task.criteria if c.id not in parents]
+
+
+def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Response]]:
+    rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
+    by_id = {t.id: t for t in rows}
+    out = []
+    for n, r in enumerate(responses, 1):
+        if r.task_id not in by_id:
+            raise DataError(f"there is no task {r.task_id!r}", where=f"response {n} ({r.id!r}), field task_id",
+                            fix=f"the tasks are {', '.join(sorted(by_id)[:5])}{' ...' if len(by_id) > 5 else ''}")
+        out.append((by_id[r.task_id], r))
+    return out
+
+
+async def _all(tasks: Any, responses: Iterable[Response], who: Any, ledger: Ledger | str | Path | None, progress: bool,
+               budget: Budget | None, retry: Collection[str], on_budget: str) -> Verdicts:
+    """The whole run, on the kit's loop."""
+    if on_budget not in ("raise", "unknown"):
+        raise KitError(f"on_budget is {on_budget!r}", where="judge(on_budget=...)", fix='use "raise" or "unknown"')
+    pairs = _pairs(tasks, responses)
+    book = _open(ledger)
+    run = Session(ledger=book, budget=budget, retry=frozenset(retry))
+    try:
+        with using(run):
+            job = _Job(pairs, who, run, progress)
+            await job.run()
+    finally:
+        if book is not None and book is not ledger:
+            book.close()
+    out = job.result()
+    if job.stop is not None and (on_budget == "raise" or not isinstance(job.stop, BudgetError)):
+        job.stop.verdicts = out  # type: ignore[attr-defined]
+        raise job.stop
+    return out
+
+
+class _Job:
+    """The questions of one run: cached ones and code at once, then workers on the rest."""
+
+    def __init__(self, pairs: Sequence[tuple[Task, Response]], who: Any, run: Session, progress: bool):
+        self.pairs, self.who, self.run_, self.stop = pairs, who, run, None
+        self.criteria = [_judged(t) for t, _ in pairs]
+        self.found: list[dict[int, Verdict]] = [{} for _ in pairs]
+        self.bar = bars.bar(total=sum(map(len, self.criteria)), desc="judging", unit="verdict", delay=2.0, disable=not progress)
+
+    async def run(self) -> None:
+        try:
+            left = await self._known()
+            queue = iter(sorted(left, key=lambda i: self.pairs[i][0].id))  # answers to one task together: prefix caches hit
+            n = min(len(left), int(getattr(self.who, "workers", None) or WORKERS))
+            await self._workers(queue, n)
+        finally:
+            self.bar.close()
+
+    async def _known(self) -> list[int]:
+        """Code and ledger; which responses have open questions."""
+        left = []
+        for i, (task, response) in enumerate(self.pairs):
+            out, open_ = self.found[i], []
+            for j, c in enumerate(self.criteria[i]):
+                if c.by_code:
+                    out[j] = _code(task, response, c)
+                else:
+                    open_.append(j)
+            keys = keys_of(self.who, task, response, [self.criteria[i][j] for j in open_]) if open_ and self.run_.ledger else None
+            hits = self.run_.lookup(keys) if keys else {}
+            for j, key in zip(open_, keys or (), strict=False):
+                if key in hits:
+                    out[j] = readdress(hits[key], task, response, self.criteria[i][j])
+            if len(out) < len(self.criteria[i]):
+                left.append(i)
+            self.bar.update(len(out))
+            if i % 64 == 63:
+                await asyncio.sleep(0)
+        return left
+
+    async def _workers(self, queue: Any, n: int) -> None:
+        workers = [asyncio.create_task(self._worker(queue)) for _ in range(n)]
+        try:
+            await asyncio.gather(*workers)
+        except (BudgetError, JudgeDownError) as e:
+            self.stop = e
+        finally:
+            for w in workers:
+                w.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _worker(self, queue: Any) -> None:
+        for i in queue:
+            if isinstance(self.stop, BudgetError):
+                return
+            (task, response), out = self.pairs[i], self.found[i]
+            open_ = [j for j in range(len(self.criteria[i])) if j not in out]
+            try:
+                got = await ask(self.who, task, response, [self.criteria[i][j] for j in open_])
+            except BudgetError as e:  # the calls in flight are paid: let them finish
+                self.stop = self.stop or e
+                return
+            out.update(zip(open_, got, strict=True))
+            self.bar.update(len(got))
+            self.bar.set_postfix_str(f"${self.run_.cost:.4f}", refresh=False)
+
+    def result(self) -> Verdicts:
+        kind = "budget" if isinstance(self.stop, BudgetError) else "transport"
+        name = getattr(self.who, "name", "")
+        out = Verdicts()
+        for i, (task, response) in enumerate(self.pairs):
+            stored = self.run_.partial(task, response, self.criteria[i]) if self.stop is not None else {}
+            for j, c in enumerate(self.criteria[i]):
+                v = self.found[i].get(j) or stored.get(j)
+                out.append(v or unknown(task.id, response.id, c.id, kind, judge=name))
+        run = self.run_
+        lost = Counter(v.failure for v in out if v.failure)
+        out.spent = Spent(verdicts=len(out), calls=run.calls, tokens_in=run.tokens_in, tokens_out=run.tokens_out, cost=run.cost,
+                          seconds=time.monotonic() - run.started, cached=sum(v.cached for v in out),
+                          by_code=sum(len([c for c in cs if c.by_code]) for cs in self.criteria), unknown=tuple(sorted(lost.items())))
+        return out
+
+
+def _code(task: Task, response: Response, c: Criterion) -> Verdict:
+    """A check by code; a fault of the check is an unknown verdict, never an exception."""
+    from .checks import check
+
+    try:
+        return check(task, response, c)
+    except KitError:
+        raise
+    except Exception as e:
+        return unknown(task.id, response.id, c.id, "error", judge="code", reason=f"{type(e).__name__}: {e}"[:200])
