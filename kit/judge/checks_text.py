@@ -17,14 +17,14 @@ _TAG = re.compile(r"</?[A-Za-z][\w-]{0,40}(?:\s+[\w:-]{1,40}\s*=\s*(?:\"[^\"<>]*
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _HEADING = re.compile(r"^[ ]{0,3}#{1,6}(?:[ \t]+|$)")
 _BULLET = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:[-*+][ \t]+|[•‣◦▪●–][ \t]*)(?=\S)")
-_NUMBERED = re.compile(r"^[ \t]*(?:>[ \t]*)*\(?(?:\d{1,3}|[a-zA-Z])[.)][ \t]+(?=\S)")
+_NUMBERED = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]+(?=\S)")
 _RULE = re.compile(r"^[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|={3,})$")
 _TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*$")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(
     r"(?:https?://|www\.)[^\s<>]+"  # a URL
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
-    r"|\d+(?:[.,:/]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th
+    r"|\d+(?:[.,:/–-]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th
     rf"|[{_CJK}]"
     rf"|(?:[^\W\d_]\.){{2,}}"  # e.g.  U.S.
     rf"|(?:(?![{_CJK}])\w)+(?:['’ʼ\-‐‑·](?:(?![{_CJK}])\w)+)*")
