@@ -1,0 +1,176 @@
+"""Text as tokens: matching is by whole words, never by substrings, and an echo of the question asserts nothing."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*\d*[+\-−](?!\w)|[^\W_]+(?:['’][^\W\d_]+)*|[%°]|[,;:?!.()\[\]–—/]")
+_MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
+_ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|No|al)\.")
+_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
+_UNITS = {w: i for i, w in enumerate("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+                                     "seventeen eighteen nineteen".split())}
+_TENS = {w: 10 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15}
+
+
+def clean(text: str) -> str:
+    """NFKC text without Markdown marks.
+
+    >>> clean("It is **high**.")
+    'It is high.'
+    """
+    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("−", "-").replace("‐", "-").replace("‑", "-")
+    return _MARKUP.sub("", text)
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of cleaned text; a decimal point or an abbreviation ends none.
+
+    >>> sentences("It rose by 1.5 units, e.g. in mice. Did it fall?")
+    ['It rose by 1.5 units, eg in mice.', 'Did it fall?']
+    """
+    text = _ABBREVIATIONS.sub(lambda m: m.group(1).replace(".", ""), clean(text))
+    return [s.strip() for s in _SENTENCE.split(text) if s and s.strip()]
+
+
+def tokens(text: str) -> list[str]:
+    """Tokens of cleaned text in their own case; hyphens separate, a trailing + or - of a symbol ("AB+") stays.
+
+    >>> tokens("ROS-levels (O-) fell 1.5%.")
+    ['ROS', 'levels', '(', 'O-', ')', 'fell', '1.5', '%', '.']
+    """
+    return _TOKEN.findall(text)
+
+
+@lru_cache(maxsize=20_000)
+def norm(token: str) -> str:
+    """A token for comparison: lower case, plain plural removed; a single letter keeps its case.
+
+    >>> norm("Receptors"), norm("W"), norm("osmosis")
+    ('receptor', 'W', 'osmosis')
+    """
+    if len(token) == 1:
+        return token
+    t = token.lower()
+    if t.endswith("'s"):
+        t = t[:-2]
+    if len(t) > 3 and t.endswith("s") and not t.endswith(("ss", "us", "is")):
+        t = t[:-1]
+    return t
+
+
+@lru_cache(maxsize=20_000)
+def phrase(text: str) -> tuple[str, ...]:
+    """A phrase as normalised tokens without punctuation."""
+    return tuple(norm(t) for t in tokens(clean(text)) if t not in ",;:?!.()[]–—/")
+
+
+@dataclass(frozen=True)
+class Match:
+    """Tokens start..end (end excluded) of a sentence match the phrase `of`."""
+
+    start: int
+    end: int
+    of: str
+
+
+def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Match]:
+    """Longest non-overlapping matches of (name, phrase text) pairs in normalised tokens, left to right.
+
+    >>> [m.of for m in find([norm(t) for t in tokens("upregulated across ROS")], [("upr", "UPR"), ("ros", "ROS")])]
+    ['ros']
+    """
+    found = [Match(i, i + len(p), name) for name, text in phrases if (p := phrase(text))
+             for i in range(len(normed) - len(p) + 1) if tuple(normed[i:i + len(p)]) == p]
+    out: list[Match] = []
+    for m in sorted(found, key=lambda m: (m.start - m.end, m.start)):
+        if all(m.end <= o.start or m.start >= o.end for o in out):
+            out.append(m)
+    return sorted(out, key=lambda m: m.start)
+
+
+def number_at(words: Sequence[str], i: int) -> tuple[float, int] | None:
+    """The number that starts at token i and the index after it; "1,024.5", "forty six", "3 million".
+
+    >>> number_at(["3", "million", "bases"], 0), number_at(["forty", "six"], 0)
+    ((3000000.0, 2), (46.0, 2))
+    """
+    word = words[i].lower()
+    value: float | None = None
+    j = i + 1
+    if word[0].isdigit() and re.fullmatch(r"\d+(?:[.,]\d+)*", word):
+        grouped = re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", word)
+        try:
+            value = float(word.replace(",", "") if grouped else word.replace(",", "."))
+        except ValueError:
+            return None
+    elif word in _TENS:
+        value = float(_TENS[word])
+        if j < len(words) and 0 < _UNITS.get(words[j].lower(), 0) < 10:
+            value, j = value + _UNITS[words[j].lower()], j + 1
+    elif word in _UNITS:
+        value = float(_UNITS[word])
+    if value is None:
+        return None
+    while j < len(words) and words[j].lower() in _SCALES:
+        value, j = value * _SCALES[words[j].lower()], j + 1
+    return value, j
+
+
+def is_question(sentence: str) -> bool:
+    """True when a sentence asks."""
+    return sentence.rstrip().endswith("?")
+
+
+_LIGHT = frozenset("""this does that with answer answers question here also then they them there when which what from into very such some have been being
+    about their these those were will would could should done yes well thus hence just""".split())
+
+
+def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3, share: float = 0.7) -> bool:
+    """True when a sentence repeats the prompt and adds no content word of its own.
+
+    Both as normalised word tokens. At least `share` of the sentence lies in runs of `run` or more words that the prompt has too, and
+    every other word is in the prompt somewhere, or light (short or a function word, and no number). Such a sentence asserts nothing.
+
+    >>> asked = phrase_words("Which is larger, the human genome or the plant's?")
+    >>> echoes(phrase_words("It does this: Which is larger, the human genome or the plant's"), asked)
+    True
+    >>> echoes(phrase_words("The human genome shrinks"), asked)
+    False
+    """
+    if len(sentence) < run or len(prompt) < run:
+        return False
+    known = set(prompt)
+    if any(w not in known and (len(w) > 3 and w not in _LIGHT or w[0].isdigit() or len(w) == 1 and w.isupper() and w not in "IA") for w in sentence):
+        return False
+    grams = {tuple(prompt[i:i + run]) for i in range(len(prompt) - run + 1)}
+    covered: set[int] = set()
+    for i in range(len(sentence) - run + 1):
+        if tuple(sentence[i:i + run]) in grams:
+            covered.update(range(i, i + run))
+    return len(covered) >= share * len(sentence)
+
+
+def asserted(text: str, prompt: str = "") -> list[str]:
+    """The distinct sentences that assert something: no questions, no echoes of the prompt, nothing twice.
+
+    >>> asserted("Is it W? It is W. It is W.", "Is it W?")
+    ['It is W.']
+    """
+    asked = phrase_words(prompt)
+    out: dict[tuple[str, ...], str] = {}
+    for s in sentences(text):
+        words = phrase_words(s)
+        if words and not is_question(s) and not echoes(words, asked):
+            out.setdefault(tuple(words), s)
+    return list(out.values())
+
+
+def phrase_words(text: str) -> list[str]:
+    """Normalised word tokens of any text."""
+    return [norm(t) for t in tokens(clean(text)) if t not in ",;:?!.()[]–—/"]

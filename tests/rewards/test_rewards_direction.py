@@ -1,0 +1,38 @@
+"""The direction verifier against a table of our own, and against the naive matcher that it replaces."""
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kit.records import Response, Task
+from kit.rewards.verifiers import verify
+from kit.rewards.verifiers.direction import DIRECTIONS, claims, classify, settle
+
+TABLE = Path(__file__).with_name("direction_sentences.tsv")
+
+
+def rows():
+    with TABLE.open(encoding="utf-8") as f:
+        return list(csv.DictReader(f, delimiter="\t"))
+
+
+def said(row):
+    return classify(row["sentence"], row["subject"], others=[o for o in row["others"].split("|") if o])
+
+
+def test_table_of_sentences(capsys):
+    table = rows()
+    pairs = Counter((r["label"], said(r)) for r in table)
+    right = sum(n for (a, b), n in pairs.items() if a == b)
+    with capsys.disabled():
+        print(f"\ndirection verifier: {right}/{len(table)} = {right / len(table):.3f}")
+        print("label \\ said".ljust(14) + "".join(d.rjust(10) for d in DIRECTIONS))
+        for a in DIRECTIONS:
+            print(a.ljust(14) + "".join(str(pairs[a, b]).rjust(10) for b in DIRECTIONS))
+        for r in table:
+            if said(r) != r["label"]:
+                print("  ", r["label"], "read as", said(r), ":", r["subject"], "|", r["sentence"])
+    assert len(table) >= 150 and {r["kind"] for r in table} >= {"negation", "comparison", "enrichment", "double", "hedge", "two"}
+    assert right / len(table) >= 0.95
