@@ -141,17 +141,14 @@ def _post_stratified(f: np.ndarray, y: np.ndarray, group: np.ndarray, weight: np
     mu = np.where(label_w > 0, mass / np.where(label_w > 0, label_w, 1), 0.5)
     theta = float(size @ mu / n)
     model = Counts(size.astype(float), kish * mu, kish * (1 - mu))
-    q, effect = t_quantile(level, math.inf), 1.0
+    effect = 1.0
     if clustered or not np.all(weight[has] == weight[has][0]):
         soft = (kish * mu + 0.5) / (kish + 1)
         centre = float(size @ soft / n)
         psi = (soft[stratum] - centre) / n + (size / n / np.where(label_w > 0, label_w, 1))[stratum] * lw * (y0 - soft[stratum])
-        used = np.unique(group[has])
-        c = len(np.unique(group))
         by = np.bincount(np.unique(group, return_inverse=True)[1], psi)
-        wide = (t_quantile(level, max(len(used) - 1, 1)) / q) ** 2 if clustered else 1.0
-        least = _least_effect(stratum, group, has, model) if clustered else 1.0
-        effect = max(c / max(c - 1, 1) * float((by**2).sum()) / model.variance(), least) * wide
+        effect = len(by) / max(len(by) - 1, 1) * float((by**2).sum()) / model.variance()
+        effect = _clustered_effect(effect, stratum, group, has, model, level) if clustered else max(effect, 1.0)
     low, high, spread = posterior(model, effect, level)
     empty = int((label_w == 0).sum())
     if empty:
@@ -161,21 +158,37 @@ def _post_stratified(f: np.ndarray, y: np.ndarray, group: np.ndarray, weight: np
                     note, 0, level, spread)
 
 
+def _clustered_effect(measured: float, stratum: np.ndarray, group: np.ndarray, has: np.ndarray, model: Counts, level: float) -> float:
+    """Measured design effect, not below the implied one, widened by Student's t; both only as far as clusters hold several labels."""
+    held = np.unique(group[has], return_counts=True)[1]
+    several = 1 - held.sum() / float((held**2).sum())
+    wide = (t_quantile(level, max(len(held) - 1, 1)) / t_quantile(level, math.inf)) ** 2
+    least = _least_effect(stratum, group, has, model)
+    return (least + several * max(measured - least, 0.0)) * (1 + several * (wide - 1))
+
+
 def _least_effect(stratum: np.ndarray, group: np.ndarray, has: np.ndarray, model: Counts) -> float:
-    """Design effect that the judge's own verdicts imply. With few failures among the labels, the labels alone show it too small."""
+    """Design effect that the judge's own verdicts imply. With few failures among the labels, the labels alone show it too small.
+
+    x = E[y | verdict] has R^2 = var x / var y. When the judge's errors are independent given the truth, the correlation within a
+    cluster of x is R^2 times that of y, and that of the residual y - x is 1 - R^2 times it.
+    """
     soft = (model.passed + 0.5) / (model.passed + model.failed + 1)
     x = soft[stratum]
-    var = float(x.var())
+    var, n, m = float(x.var()), len(x), float(has.sum())
     if var <= 0:
         return 1.0
+    r2 = min(var / (x.mean() * (1 - x.mean())), 1.0)
     inverse = np.unique(group, return_inverse=True)[1]
     sizes, held = np.bincount(inverse), np.bincount(inverse, has)
+    rows, labels = float((sizes**2).sum()) / n, float((held**2).sum()) / m
     by = np.bincount(inverse, x - x.mean())
-    alike = (float((by**2).sum()) / (len(x) * var) - 1) / max(float((sizes**2).sum()) / len(x) - 1, 1e-9)  # correlation within a cluster
-    alike = min(max(alike, 0.0), 1.0)
-    between = var / len(x) / model.variance()
-    rows, labels = float((sizes**2).sum()) / len(x), float((held**2).sum() / held.sum())
-    return between * (1 + (rows - 1) * alike) + (1 - between) * (1 + (labels - 1) * alike)
+    alike_x = max((float((by**2).sum()) / (n * var) - 1) / max(rows - 1, 1e-9), 0.0)
+    alike_y = min(alike_x / r2, 1.0)
+    judged = r2 / n * (1 + (rows - 1) * r2 * alike_y)
+    checked = (1 - r2) / m * (1 + (labels - 1) * (1 - r2) * alike_y)
+    both = 2 * float((held * (sizes - 1)).sum()) / (n * m) * r2 * (1 - r2) * alike_y
+    return max((judged + checked + both) / (r2 / n + (1 - r2) / m), 1.0)
 
 
 def _effective(hit: np.ndarray, group: np.ndarray, clustered: bool, level: float) -> tuple[float, float]:
