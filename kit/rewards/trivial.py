@@ -9,7 +9,7 @@ import re
 
 from ..records import Response, Task
 
-NAMES = ("empty", "constant", "constant_up", "constant_down", "parrot", "repeat", "hedge", "always_99", "citation_stuffing", "rubric_echo")
+NAMES = ("empty", "constant", "constant_up", "constant_down", "parrot", "template", "repeat", "hedge", "always_99", "citation_stuffing", "rubric_echo")
 TRIVIAL = "trivial:"
 _HEDGE = ("It may or may not be the case; it could go up, it could go down, or it might not change at all. The evidence is mixed, limited and "
           "uncertain, more research is needed, and I cannot say for sure. Perhaps it depends on many factors. Confidence: 50%.")
@@ -34,6 +34,7 @@ def policy(name: str, task: Task) -> str:
     text = {
         "empty": "", "constant": _CONSTANT, "constant_up": "It is upregulated: it increases. Confidence: 99%.",
         "constant_down": "It is downregulated: it decreases. Confidence: 99%.", "parrot": prompt,
+        "template": f"You asked: {_statement(first)} The answer to \"{_statement(first)[:-1]}\" is that it is upregulated. Confidence: 99%.",
         "repeat": " ".join([_statement(first)] * 20), "hedge": _HEDGE, "always_99": "I am certain. Confidence: 99%.",
         "citation_stuffing": _stuffing(task), "rubric_echo": _echo(task),
     }[name]

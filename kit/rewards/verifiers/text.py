@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*\d*[+\-−](?!\w)|[^\W_]+(?:['’][^\W\d_]+)*|[%°]|[,;:?!.()\[\]–—/]")
+_TAGS = re.compile(r"</?(?:answer|snippet|cite|think)\b[^<>]*>", re.I)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|No|al)\.")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
@@ -19,12 +20,12 @@ _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "tri
 
 
 def clean(text: str) -> str:
-    """NFKC text without Markdown marks.
+    """NFKC text without Markdown marks and citation tags (their ids are no numbers of the answer).
 
     >>> clean("It is **high**.")
     'It is high.'
     """
-    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("−", "-").replace("‐", "-").replace("‑", "-")
+    text = unicodedata.normalize("NFKC", _TAGS.sub(" ", text)).replace("’", "'").replace("−", "-").replace("‐", "-").replace("‑", "-")
     return _MARKUP.sub("", text)
 
 
@@ -131,11 +132,12 @@ _LIGHT = frozenset("""this does that with answer answers question here also then
     about their these those were will would could should done yes well thus hence just""".split())
 
 
-def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3, share: float = 0.7) -> bool:
+def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> bool:
     """True when a sentence repeats the prompt and adds no content word of its own.
 
-    Both as normalised word tokens. At least `share` of the sentence lies in runs of `run` or more words that the prompt has too, and
-    every other word is in the prompt somewhere, or light (short or a function word, and no number). Such a sentence asserts nothing.
+    Both as normalised word tokens. Nine tenths of the sentence lie in runs of `run` or more words that the prompt has too (seven tenths
+    when one such run has eight words), and every other word is in the prompt somewhere, or light (a short or function word, no number).
+    Such a sentence asserts nothing. Naming one of two things that the prompt offers is an assertion.
 
     >>> asked = phrase_words("Which is larger, the human genome or the plant's?")
     >>> echoes(phrase_words("It does this: Which is larger, the human genome or the plant's"), asked)
@@ -153,7 +155,11 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3, shar
     for i in range(len(sentence) - run + 1):
         if tuple(sentence[i:i + run]) in grams:
             covered.update(range(i, i + run))
-    return len(covered) >= share * len(sentence)
+    longest = here = 0
+    for i in range(len(sentence)):
+        here = here + 1 if i in covered else 0
+        longest = max(longest, here)
+    return len(covered) >= (0.7 if longest >= 8 else 0.9) * len(sentence)
 
 
 def asserted(text: str, prompt: str = "") -> list[str]:

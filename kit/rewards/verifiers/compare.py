@@ -1,0 +1,77 @@
+"""Comparisons: which of two things does an answer call the greater?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import lexicon as lx
+from .text import find, norm, tokens
+
+_LESS = frozenset("less fewer lower smaller slower shorter weaker lighter thinner cooler colder younger softer narrower least lowest smallest slowest shortest weakest "
+                  "lightest thinnest coldest later rarer shallower poorer".split())
+_MORE = frozenset("more greater most first exceeds exceed beats surpasses outweighs wins".split())
+_NOT_COMPARATIVE = frozenset("""other either neither after under over never ever her per number water matter together rather whether however center layer paper
+    order power river winter summer fiber fibre member carrier outer inner upper ether ester polymer cancer liver ulcer tumor her another carrier former latter
+    answer her refer offer differ consider remember transfer character finger silver copper amber timber mother father brother sister proper super
+    user later quarter diameter meter metre liter litre kilometer thermometer computer reader laser""".split())
+
+
+def comparative(word: str) -> int:
+    """+1 for "larger", -1 for "smaller", 0 for another word.
+
+    >>> comparative("denser"), comparative("fewer"), comparative("water")
+    (1, -1, 0)
+    """
+    if word in _LESS:
+        return -1
+    if word in _MORE or (re.fullmatch(r"[a-z]{2,}(er|est)", word) and word not in _NOT_COMPARATIVE and len(word) > 4):
+        return 1
+    return 0
+
+
+def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    key = [norm(t) for t in tokens(entity)]
+    out = [entity]
+    for f in facts:
+        texts = [f["text"], *f.get("aliases", ())]
+        if any([norm(t) for t in tokens(t0)] == key for t0 in texts) and f.get("number") is None:
+            out += texts
+    return out
+
+
+def relation(sentences: Sequence[str], comparison: Mapping[str, Any], facts: Sequence[Mapping[str, Any]] = ()) -> str | None:
+    """"right", "wrong", or None where the answer does not compare; the last comparison counts.
+
+    comparison : {"quantity", "more", "less"}. Without any comparative word, a single thing named first is taken as the choice.
+
+    >>> relation(["S waves are slower than P waves."], {"more": "P waves", "less": "S waves"})
+    'right'
+    """
+    names = [("more", n) for n in _names(comparison["more"], facts)] + [("less", n) for n in _names(comparison["less"], facts)]
+    result: str | None = None
+    picked: str | None = None
+    for s in sentences:
+        words = [norm(t) for t in tokens(s)]
+        raw = [t.lower() for t in tokens(s)]
+        entities = find(words, names)
+        if entities and picked is None:
+            picked = entities[0].of
+        for i, w in enumerate(raw):
+            sign = comparative(w)
+            if not sign or any(m.start <= i < m.end for m in entities):
+                continue
+            before = [m for m in entities if m.end <= i]
+            after = [m for m in entities if m.start > i and "than" not in raw[i:m.start]]
+            than = [m for m in entities if m.start > i and "than" in raw[i:m.start]]
+            who = before[-1].of if before else after[0].of if after else {"more": "less", "less": "more"}[than[0].of] if than else None
+            if who is None:
+                continue
+            denied = any(x in lx.NEGATORS or x.endswith("n't") for x in raw[max(0, i - 4):i])
+            says_more = (sign > 0) != denied
+            result = "right" if (who == "more") == says_more else "wrong"
+            break
+    if result is None and picked is not None:
+        result = "right" if picked == "more" else "wrong"
+    return result
