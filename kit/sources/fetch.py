@@ -123,7 +123,7 @@ def _run(command: Sequence[str], staging: Path, pin: str, size: int | None) -> t
         try:
             while child.poll() is None:
                 time.sleep(0.2)
-                seen = max((p.stat().st_size for p in staging.rglob("*") if p.is_file()), default=0) if size else 0
+                seen = _largest(staging) if size else 0
                 shown.update(max(0, min(seen, size or 0) - shown.n))
         finally:
             if child.poll() is None:
@@ -131,6 +131,16 @@ def _run(command: Sequence[str], staging: Path, pin: str, size: int | None) -> t
                 child.wait()
         said.seek(0)
         return child.returncode, said.read().decode("utf-8", "replace")
+
+
+def _largest(folder: Path) -> int:
+    """Size of the largest file; files may vanish meanwhile."""
+    sizes = [0]
+    for base, _, names in os.walk(folder):  # os.walk passes over folders that vanish
+        for name in names:
+            with contextlib.suppress(OSError):
+                sizes.append(os.path.getsize(os.path.join(base, name)))
+    return max(sizes)
 
 
 def unpack(archive: Path, folder: Path, *, members: Sequence[str], limit: int = 1 << 31) -> dict[str, Path]:

@@ -1,0 +1,119 @@
+"""What a reader gives: tasks, responses, recorded verdicts, and what it noticed on the way."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from ..records import Response, Task, Verdict
+from .findings import Finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parsed:
+    """What one row of a file became. `task` is None for rows that hold only responses or verdicts, or could not be read."""
+
+    row: int
+    where: str
+    task: Task | None = None
+    responses: tuple[Response, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """True when nothing but findings came of the row."""
+        return self.task is None and not self.responses and not self.verdicts
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSet:
+    """A rubric data set in memory.
+
+    verdicts : recorded ones, of humans (judge "human:<rater>") and of recorded judges.
+    rows : rows of the file; skipped : rows of which nothing could be read (each has an error among the findings).
+    """
+
+    tasks: list[Task]
+    responses: list[Response] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    format: str = "kit"
+    path: Path | None = None
+    rows: int = 0
+    skipped: int = 0
+    rows_of: dict[str, int] = field(default_factory=dict)  # task id -> row number
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    @cached_property
+    def by_id(self) -> dict[str, Task]:
+        """Tasks by id."""
+        return {t.id: t for t in self.tasks}
+
+    @property
+    def criteria(self) -> int:
+        """How many criteria all tasks have."""
+        return sum(len(t.criteria) for t in self.tasks)
+
+    def answers(self, task_id: str) -> list[Response]:
+        """The responses to one task."""
+        return self._responses.get(task_id, [])
+
+    def labels(self, task_id: str) -> list[Verdict]:
+        """The recorded verdicts on one task's responses."""
+        return self._verdicts.get(task_id, [])
+
+    @cached_property
+    def _responses(self) -> dict[str, list[Response]]:
+        out: dict[str, list[Response]] = {}
+        for r in self.responses:
+            out.setdefault(r.task_id, []).append(r)
+        return out
+
+    @cached_property
+    def _verdicts(self) -> dict[str, list[Verdict]]:
+        out: dict[str, list[Verdict]] = {}
+        for v in self.verdicts:
+            out.setdefault(v.task_id, []).append(v)
+        return out
+
+    def pairs(self) -> list[tuple[Task, Response, Response]]:
+        """(task, chosen, rejected) for every task that has both."""
+        out = []
+        for t in self.tasks:
+            role = {r.meta.get("role"): r for r in self.answers(t.id)}
+            if "chosen" in role and "rejected" in role:
+                out.append((t, role["chosen"], role["rejected"]))
+        return out
+
+    def demonstrations(self) -> list[tuple[Task, Response]]:
+        """(task, response) for every response that is there to be imitated (SFT rows)."""
+        return [(t, r) for t in self.tasks for r in self.answers(t.id) if r.meta.get("role") == "demonstration"]
+
+    def parsed(self) -> Iterator[Parsed]:
+        """The set again as a stream of one item per task, for lint and summary."""
+        known = set(self.by_id)
+        for i, t in enumerate(self.tasks, 1):
+            row = self.rows_of.get(t.id, i)
+            yield Parsed(row=row, where=f"{self.path.name if self.path else 'task set'}, row {row}", task=t,
+                         responses=tuple(self.answers(t.id)), verdicts=tuple(self.labels(t.id)))
+        lost = [r for r in self.responses if r.task_id not in known]
+        if lost or self.findings or any(v.task_id not in known for v in self.verdicts):
+            yield Parsed(row=0, where=str(self.path or "task set"), responses=tuple(lost), findings=tuple(self.findings),
+                         verdicts=tuple(v for v in self.verdicts if v.task_id not in known))
+
+    def _repr_html_(self) -> str:
+        name = html.escape(self.path.name if self.path else "task set")
+        kinds = Counter(f.severity for f in self.findings)
+        notes = ", ".join(f"{n} {k}" for k, n in sorted(kinds.items())) or "none"
+        return (f"<b>{name}</b> ({html.escape(self.format)}): {len(self.tasks)} tasks, {self.criteria} criteria, "
+                f"{len(self.responses)} responses, {len(self.verdicts)} recorded verdicts; findings: {notes}")
