@@ -1,0 +1,298 @@
+"""Expected and maximum calibration error with what they mean at this sample size: debiased value, interval, null, test."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from ..errors import DataError
+from ..stats.estimate import Estimate, number
+from . import resample
+from .cells import Cells, locator, tally
+from .inputs import check
+from .sketch import Sketch
+
+
+@dataclass(frozen=True)
+class ECE:
+    """Expected calibration error, mean over rows of |accuracy - confidence| of the row's bin.
+
+    value : plug-in, what other libraries call ECE; biased upwards by noise.
+    debiased : Estimate of the population's binned error, with its interval (low and high are repeated here).
+    l2_squared : debiased mean squared gap (Ferro & Fricker 2012; may be below 0); l2 : its root, 0 when negative.
+    null : what a perfectly calibrated model would score on average with these confidences and this n.
+    p_value : resampling test of calibration. convention : how rows went into bins.
+    """
+
+    value: float
+    debiased: Estimate
+    l2_squared: float
+    null: float
+    p_value: float
+    n: int
+    n_clusters: int | None
+    missing: int
+    n_bins: int
+    convention: str
+    note: str = ""
+
+    @property
+    def low(self) -> float:
+        """Lower limit for the population's error (0 when calibration is not rejected)."""
+        return self.debiased.low
+
+    @property
+    def high(self) -> float:
+        """Upper limit for the population's error."""
+        return self.debiased.high
+
+    @property
+    def l2(self) -> float:
+        """Root of the debiased mean squared gap, 0 when that is negative."""
+        return math.sqrt(max(self.l2_squared, 0.0))
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return (f"ECE {number(self.value)}; debiased {self.debiased}; a calibrated model would score {number(self.null)} "
+                f"(test p={number(self.p_value)}) | {self.convention}")
+
+    def _repr_html_(self) -> str:
+        note = f"<br><small>{html.escape(self.note)}</small>" if self.note else ""
+        return f"<span>{html.escape(str(self))}</span>{note}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dict, for tables and JSON."""
+        return {"ece": self.value, "debiased": self.debiased.value, "low": self.low, "high": self.high, "l2": self.l2,
+                "l2_squared": self.l2_squared, "null_ece": self.null, "p_value": self.p_value, "n": self.n, "n_clusters": self.n_clusters,
+                "missing": self.missing, "bins": self.n_bins, "convention": self.convention, "note": self.note}
+
+
+def cells_of(conf: Any, correct: Any = None, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None,
+             equal_mass: bool = False, cluster: Any = None, weights: Any = None, missing: str = "raise") -> Cells:
+    """The sufficient statistics of one binning, from rows or from a Sketch; arguments as in `ece`."""
+    if isinstance(conf, Sketch):
+        if correct is not None or cluster is not None or weights is not None:
+            raise DataError("a sketch already holds outcomes and weights, and no clusters", where="arguments correct, cluster, weights",
+                            fix="give the weights to Sketch.update; for clusters pass the rows")
+        return conf.cells(bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
+    x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
+    return tally(x, locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
+
+
+def plugin(size: np.ndarray, gap: np.ndarray) -> Any:
+    """Plug-in L1 from bin weights and sums of (outcome - confidence), last axis bins."""
+    return np.abs(gap).sum(-1) / size.sum(-1)
+
+
+def gap_errors(cells: Cells) -> np.ndarray:
+    """Standard error of each bin's mean gap (k,), cluster-robust when there are clusters; 0 for an empty bin.
+
+    A bin with a single row (or a single cluster) has no spread of its own; it gets what calibration implies, sum p(1-p).
+    """
+    size, gap = resample.bin_sums(cells, cells.n)
+    mean = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0)
+    if cells.units is None:
+        r = np.array([0.0, 1.0]) - cells.mean
+        square, count = cells.per_bin((cells.n * (r - mean[cells.bin, None]) ** 2).sum(-1)), size
+    else:
+        square, count = _cluster_squares(cells, mean)
+    with np.errstate(all="ignore"):
+        variance = square / size**2 * count / (count - 1)
+    p = cells.s.sum(1) / cells.n.sum(1)
+    implied = cells.per_bin(cells.n.sum(1) * p * (1 - p))
+    alone = (size > 0) & (count <= 1)
+    variance = np.where(alone, np.divide(implied, size**2, out=np.zeros_like(size), where=size > 0), np.where(size > 0, variance, 0.0))
+    return np.sqrt(np.maximum(variance, 0.0))
+
+
+def _cluster_squares(cells: Cells, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Per bin: sum over clusters of (sum of centred residuals)^2, and the number of clusters with rows there."""
+    from scipy import sparse
+
+    m = len(cells.bin)
+    r = (np.array([0.0, 1.0]) - cells.mean - mean[cells.bin, None]).reshape(-1)
+    to_bin = np.repeat(cells.bin, 2)
+    sums = cells.units @ sparse.csr_matrix((r, (np.arange(2 * m), to_bin)), shape=(2 * m, cells.k))
+    here = cells.units @ sparse.csr_matrix((np.ones(2 * m), (np.arange(2 * m), to_bin)), shape=(2 * m, cells.k))
+    return np.asarray(sums.multiply(sums).sum(0)).ravel(), np.asarray((here > 0).sum(0)).ravel().astype(float)
+
+
+def debiased_l1(size: np.ndarray, gap: np.ndarray, s: np.ndarray) -> float:
+    """Plug-in L1 minus its first-order bias, in closed form.
+
+    2 sum w|m| - sum w E|N(m, s^2)|, with m the bin gap and s its standard error (Kumar et al. 2019, section 5, without resampling).
+    """
+    w = size / size.sum()
+    m = np.abs(np.divide(gap, size, out=np.zeros_like(gap), where=size > 0))
+    z = np.divide(m, s, out=np.full_like(m, np.inf), where=s > 0)
+    expected = s * math.sqrt(2 / math.pi) * np.exp(-np.minimum(z, 40.0) ** 2 / 2) + m * (1 - 2 * special.ndtr(-z))
+    return float((w * (2 * m - expected)).sum())
+
+
+def null_of(cells: Cells) -> float:
+    """Expected plug-in ECE of a calibrated model: sum over bins of sqrt(2/pi * sum p(1-p)) / n, rows independent."""
+    p = cells.s.sum(1) / cells.n.sum(1)
+    return float(np.sqrt(2 / math.pi * cells.per_bin(cells.n.sum(1) * np.maximum(p * (1 - p), 0.0))).sum() / cells.size)
+
+
+def ece_of(cells: Cells, *, n_boot: int = 1000, level: float = 0.95, seed: int = 0, note: str = "") -> ECE:
+    """`ece` from the sufficient statistics of a binning."""
+    size, gap = resample.bin_sums(cells, cells.n)
+    value, s = float(plugin(size, gap)), gap_errors(cells)
+    best = max(0.0, debiased_l1(size, gap, s))
+    p_value, low, high = math.nan, math.nan, math.nan
+    if n_boot:
+        null = np.abs(cells.per_bin(resample.null_gaps(cells, n_boot, seed))).sum(-1) / cells.size
+        p_value = float((1 + (null >= value - 1e-12).sum()) / (n_boot + 1))
+        low, high = _interval(cells, best, n_boot, level, seed)
+        if p_value > 1 - level:
+            low = 0.0
+    notes = [note] if note else []
+    if cells.n_clusters is not None and cells.n_clusters < 20:
+        notes.append(f"only {cells.n_clusters} clusters: the interval is too narrow below about 20")
+    if value < 2 * null_of(cells):
+        notes.append("not far from what a calibrated model would score at this n; collect more rows before reading it")
+    debiased = Estimate(best, low, high, cells.rows, cells.n_clusters, "debiased L1, bootstrap with bias shift, lower limit 0 unless calibration is rejected",
+                        missing=cells.missing, level=level)
+    return ECE(value, debiased, l2_squared(cells), null_of(cells), p_value, cells.rows, cells.n_clusters, cells.missing, int((size > 0).sum()),
+               cells.convention, "; ".join(notes))
+
+
+def _interval(cells: Cells, best: float, n_boot: int, level: float, seed: int) -> tuple[float, float]:
+    """Bootstrap spread of the plug-in, moved from its own mean to the debiased value."""
+    values = plugin(*resample.bin_sums(cells, resample.bootstrap(cells, n_boot, seed + 1)))
+    shifted = values - values.mean() + best
+    low, high = np.quantile(shifted, [(1 - level) / 2, (1 + level) / 2])
+    return max(0.0, float(low)), min(1.0, max(float(high), best))
+
+
+def l2_squared(cells: Cells) -> float:
+    """Debiased mean squared gap, sum w m^2 - sum w s^2 (Ferro & Fricker 2012; Kumar et al. 2019); may be negative.
+
+    s^2 is the variance of the bin's accuracy, o(1-o)/(n_k-1).
+    """
+    size, hits, _ = cells.bins()
+    _, gap = resample.bin_sums(cells, cells.n)
+    used = size > 0
+    m = gap[used] / size[used]
+    return float((size[used] * m**2).sum() / cells.size - noise(size[used], hits[used] / size[used]))
+
+
+def noise(size: np.ndarray, rate: np.ndarray) -> float:
+    """Ferro-Fricker's C = (1/n) sum n_k o_k (1-o_k) / (n_k-1); a bin with one row has o(1-o) = 0 and adds nothing."""
+    return float((size * rate * (1 - rate) / np.where(size > 1, size - 1, 1)).sum() / size.sum())
+
+
+def ece(conf: Any, correct: Any = None, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None,
+        equal_mass: bool = False, cluster: Any = None, weights: Any = None, missing: str = "raise", n_boot: int = 1000,
+        level: float = 0.95, seed: int = 0, components: Mapping[str, Any] | None = None) -> ECE:
+    """Expected calibration error with interval, null value and test.
+
+    conf : (n,) in [0, 1], or a Sketch. correct : (n,) True / False / 1 / 0.
+    bins : "auto" (one bin per value up to 64 distinct values, else 15 equal-width right-closed bins), "distinct", or K.
+    closed : "right" = (a, b], 0 in the first bin; "left" = [a, b), 1 in the last.
+    edges : explicit edges, compared exactly as floating-point numbers. equal_mass : K bins of equal weight, ties together.
+    cluster : (n,) labels; intervals and test then rest on clusters. weights : (n,), how many rows each stands for
+    (for sampling weights give every row its own cluster). missing : "raise" or "count".
+    components : what `correct` was computed from; refused when the confidence is among it (see `check_circular`).
+
+    The interval is for the population's binned error: debiased L1, bootstrap with bias shift, lower limit 0 unless the
+    test rejects. Sources: Guo et al. 2017, section 2; Kumar et al. 2019, section 5; Broecker & Smith 2007.
+
+    >>> ece([0.95, 1.0], [1, 0], n_boot=0, bins=10).value
+    0.475
+    >>> ece([0, 0, 0, 1], [1, 1, 1, 1], n_boot=0).value
+    0.75
+    """
+    if components is not None:
+        from .circular import check_circular
+
+        check_circular(conf, correct, components=components)
+    cells = cells_of(conf, correct, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass, cluster=cluster, weights=weights, missing=missing)
+    return ece_of(cells, n_boot=n_boot, level=level, seed=seed)
+
+
+@dataclass(frozen=True)
+class MCE:
+    """Largest gap of a bin. The bin with the fewest rows often wins: read `n_in_bin` and `low`, `high` beside it."""
+
+    value: float
+    low: float
+    high: float
+    lower: float
+    upper: float
+    n_in_bin: float
+    n: int
+    convention: str
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return (f"MCE {number(self.value)} [{number(self.low, 2)}, {number(self.high, 2)}] in the bin {self.lower:g} to {self.upper:g} "
+                f"(n={self.n_in_bin:g} of {self.n}) | {self.convention}")
+
+
+def mce_of(cells: Cells, *, level: float = 0.95) -> MCE:
+    """`mce` from the sufficient statistics of a binning."""
+    size, gap = resample.bin_sums(cells, cells.n)
+    m = np.divide(np.abs(gap), size, out=np.full_like(gap, -1.0), where=size > 0)
+    b = int(np.argmax(m))
+    half = math.sqrt(2) * special.erfinv(level) * gap_errors(cells)[b]
+    return MCE(float(m[b]), max(0.0, float(m[b] - half)), min(1.0, float(m[b] + half)), float(cells.lower[b]), float(cells.upper[b]),
+               float(size[b]), cells.rows, cells.convention)
+
+
+def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) -> MCE:
+    """Maximum calibration error: the largest |accuracy - confidence| over non-empty bins, binning as in `ece`.
+
+    [low, high] is the normal interval of that one bin's gap, not corrected for having been picked as the largest.
+
+    >>> mce([0.5, 0.5, 0.9, 0.9], [1, 0, 0, 0]).value
+    0.9
+    """
+    return mce_of(cells_of(conf, correct, **binning), level=level)
+
+
+def null_ece(conf: Any, correct: Any = None, *, exact: bool = False, **binning: Any) -> float:
+    """Plug-in ECE that a perfectly calibrated model with these confidences would score on average.
+
+    conf : (n,) in [0, 1], or a Sketch; outcomes are not needed. exact : instead of the normal formula sum_b
+    sqrt(2/pi sum p(1-p))/n, the expectation from the Poisson-binomial distribution of each bin (bins up to 20000 rows,
+    weights whole numbers). Rows are taken as independent.
+
+    >>> round(null_ece([0.5] * 4), 4), null_ece([0.5] * 4, exact=True)
+    (0.1995, 0.1875)
+    """
+    if correct is None and not isinstance(conf, Sketch):
+        correct = np.zeros(len(conf))
+    cells = cells_of(conf, correct, **binning)
+    return _null_exact(cells) if exact else null_of(cells)
+
+
+def _null_exact(cells: Cells) -> float:
+    n = cells.n.sum(1)
+    if np.abs(n - np.round(n)).max() > 1e-9:
+        raise DataError("the exact null ECE needs whole-number weights", where="argument weights", fix="use exact=False")
+    p = cells.s.sum(1) / n
+    total = 0.0
+    for b in np.unique(cells.bin):
+        here = cells.bin == b
+        size, mean = int(round(n[here].sum())), float((n[here] * p[here]).sum())
+        if size > 20_000:
+            total += math.sqrt(2 / math.pi * float((n[here] * p[here] * (1 - p[here])).sum()))
+            continue
+        t = np.exp(-2j * np.pi * np.arange(size + 1) / (size + 1))
+        phi = np.ones(size + 1, dtype=complex)
+        for q, count in zip(p[here], n[here], strict=True):
+            phi *= (1 - q + q * t) ** round(count)
+        total += float((np.maximum(np.fft.ifft(phi).real, 0.0) * np.abs(np.arange(size + 1) - mean)).sum())
+    return total / cells.size

@@ -1,0 +1,77 @@
+"""Resampling on sufficient statistics: cost depends on cells and resamples, not on rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .cells import Cells
+
+BLOCK = 8_000_000  # numbers held at once
+
+
+def bootstrap(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:
+    """Resampled weights per cell and outcome: (n_boot, m, 2).
+
+    Rows independent: multinomial over the cells. Clusters: whole clusters drawn with replacement, as a matrix of draw
+    counts times the clusters' sums.
+    """
+    rng = np.random.default_rng(seed)
+    m = len(cells.bin)
+    if cells.units is None:
+        flat = cells.n.reshape(-1)
+        return rng.multinomial(max(1, round(flat.sum())), flat / flat.sum(), n_boot).reshape(n_boot, m, 2).astype(float)
+    out = np.empty((n_boot, 2 * m))
+    for rows, w in draws(cells.units.shape[0], n_boot, rng):
+        out[rows] = w @ cells.units
+    return out.reshape(n_boot, m, 2)
+
+
+def draws(units: int, n_boot: int, rng: np.random.Generator) -> Iterator[tuple[slice, np.ndarray]]:
+    """Blocks of (slice of resamples, (b, units) counts of how often each unit was drawn)."""
+    step = max(1, BLOCK // max(units, 1))
+    for i in range(0, n_boot, step):
+        b = min(step, n_boot - i)
+        flat = rng.integers(0, units, (b, units)) + units * np.arange(b)[:, None]
+        yield slice(i, i + b), np.bincount(flat.reshape(-1), minlength=b * units).reshape(b, units).astype(float)
+
+
+def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:
+    """Sums of (outcome - confidence) per cell if the confidences were calibrated: (n_boot, m).
+
+    Rows independent: outcomes drawn anew from the confidences (consistency resampling, Broecker & Smith 2007).
+    Clusters: each cluster's centred residuals keep their size and get a common random sign (wild bootstrap), so what hangs
+    together within a cluster stays together.
+    """
+    rng = np.random.default_rng(seed)
+    if cells.units is None:
+        n = cells.n.sum(1)
+        p = np.clip(cells.s.sum(1) / n, 0.0, 1.0)
+        whole = np.round(n)
+        if np.abs(n - whole).max() > 1e-9 or n.min() > 2000:  # many rows or fractional weights: the normal limit
+            return rng.standard_normal((n_boot, len(n))) * np.sqrt(n * p * (1 - p))
+        return rng.binomial(whole.astype(np.int64), p, (n_boot, len(n))) - n * p
+    gaps = residual_sums(cells)
+    out = np.empty((n_boot, len(cells.bin)))
+    step = max(1, BLOCK // max(gaps.shape[0], 1))
+    for i in range(0, n_boot, step):
+        b = min(step, n_boot - i)
+        out[i:i + b] = rng.choice(np.array([-1.0, 1.0]), (b, gaps.shape[0])) @ gaps
+    return out
+
+
+def residual_sums(cells: Cells):  # type: ignore[no-untyped-def]
+    """Per cluster the sum of (outcome - confidence) in each cell: (C, m) sparse."""
+    from scipy import sparse
+
+    m = len(cells.bin)
+    r = np.array([0.0, 1.0]) - cells.mean
+    fold = sparse.csr_matrix((r.reshape(-1), (np.arange(2 * m), np.repeat(np.arange(m), 2))), shape=(2 * m, m))
+    return cells.units @ fold
+
+
+def bin_sums(cells: Cells, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Resampled weights (..., m, 2) to, per bin, total weight and sum of (outcome - confidence): (..., k) each."""
+    r = np.array([0.0, 1.0]) - cells.mean
+    return cells.per_bin(weights.sum(-1)), cells.per_bin((weights * r).sum(-1))

@@ -1,0 +1,184 @@
+"""A mergeable summary of any number of rows: counts and sums of confidence on a fixed grid. Chunks, files and machines just add."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from .cells import AUTO_BINS, AUTO_DISTINCT, FINE, TOL, Cells, closed_right, distinct, mass
+from .inputs import Inputs, check
+
+G = 25200           # divisible by 10, 15, 20, 25, 30, 50 and 100
+CHUNK = 1 << 18      # rows per step: long against the 100,802 counters
+SIZE = 2 * G + 1    # even cells are the points g/G, odd cells the open intervals between them: both closures stay exact
+
+
+class Sketch:
+    """Rows by fine cell and outcome, 1.6 MB whatever the number of rows.
+
+    weight, conf : (50401, 2) weight and weighted sum of confidences. values : (v, 3) distinct confidence, weight with
+    outcome 0, weight with outcome 1, while there are at most 64 of them, else None. rows, missing : counts.
+    brier, log_loss : weighted sums over rows, exact.
+
+    >>> a, b = Sketch().update([0.1, 0.9], [0, 1]), Sketch().update([0.9], [0])
+    >>> a.merge(b).rows
+    3
+    """
+
+    def __init__(self) -> None:
+        self.weight, self.conf = np.zeros((SIZE, 2)), np.zeros((SIZE, 2))
+        self.values: np.ndarray | None = np.empty((0, 3))
+        self.rows = self.missing = 0
+        self.brier = self.log_loss = 0.0
+
+    def update(self, conf: Any, correct: Any, *, weights: Any = None, missing: str = "raise") -> Sketch:
+        """Add rows, a chunk of any length, in place; returns self. Arguments as in `kit.calibration.ece`.
+
+        With missing="count" a chunk may consist of missing rows only.
+        """
+        try:
+            self.add(check(conf, correct, weights=weights, missing=missing, allow_empty=True))
+        except DataError:
+            if missing != "count" or not self._nothing_usable(conf, correct):
+                raise
+            self.missing += len(conf)
+        return self
+
+    @staticmethod
+    def _nothing_usable(conf: Any, correct: Any) -> bool:
+        """True when every row lacks its confidence or outcome (rather than being out of range)."""
+        return len(conf) == len(correct) and all(p is None or p != p or y is None or y != y for p, y in zip(conf, correct, strict=True))
+
+    def add(self, x: Inputs) -> None:
+        """Add checked rows."""
+        for i in range(0, x.n, CHUNK):
+            p = np.asarray(x.conf[i:i + CHUNK], dtype=float)
+            y = np.asarray(x.correct[i:i + CHUNK]).astype(np.int64)
+            self._chunk(p, y, None if x.weights is None else x.weights[i:i + CHUNK])
+        self.rows += x.n
+        self.missing += x.missing
+
+    def _chunk(self, p: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> None:
+        u = p * G
+        j = (u + TOL * G).astype(np.int64) + np.ceil(u - TOL * G).astype(np.int64)
+        np.clip(j, 0, SIZE - 1, out=j)
+        j = j * 2 + y
+        self.weight += np.bincount(j, weights=w, minlength=2 * SIZE).reshape(SIZE, 2)
+        self.conf += np.bincount(j, weights=p if w is None else p * w, minlength=2 * SIZE).reshape(SIZE, 2)
+        w = np.ones(len(p)) if w is None else w
+        self.brier += float(w @ (p - y) ** 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = -np.log(np.where(y == 1, p, 1 - p))
+        self.log_loss += float((w * loss)[w > 0].sum())
+        self._remember(p, y, w)
+
+    def _remember(self, p: np.ndarray, y: np.ndarray, w: np.ndarray) -> None:
+        if self.values is None:
+            return
+        seen = distinct(p)
+        if seen is None:
+            self.values = None
+            return
+        at = np.searchsorted(seen, p)
+        part = np.stack([seen, np.bincount(at, weights=w * (1 - y), minlength=len(seen)), np.bincount(at, weights=w * y, minlength=len(seen))], 1)
+        self.values = _join(self.values, part)
+
+    def merge(self, other: Sketch) -> Sketch:
+        """A new sketch of both sets of rows; the order does not matter."""
+        out = Sketch()
+        out.weight, out.conf = self.weight + other.weight, self.conf + other.conf
+        out.values = None if self.values is None or other.values is None else _join(self.values, other.values)
+        for name in ("rows", "missing", "brier", "log_loss"):
+            setattr(out, name, getattr(self, name) + getattr(other, name))
+        return out
+
+    __add__ = merge
+
+    def save(self, path: str | Path) -> Path:
+        """Write to an .npz file (no pickle); read it back with `Sketch.load`."""
+        path = Path(path)
+        used = np.flatnonzero(self.weight.any(1))
+        with path.open("wb") as f:
+            np.savez_compressed(f, grid=G, cell=used, weight=self.weight[used], conf=self.conf[used], has_values=self.values is not None,
+                                values=np.empty((0, 3)) if self.values is None else self.values,
+                                scalars=np.array([self.rows, self.missing, self.brier, self.log_loss], dtype=float))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Sketch:
+        """Read what `save` wrote; DataError when it is something else."""
+        out = cls()
+        try:
+            with np.load(path, allow_pickle=False) as z:
+                if int(z["grid"]) != G:
+                    raise ValueError(f"its grid is {int(z['grid'])}, not {G}")
+                out.weight[z["cell"]], out.conf[z["cell"]] = z["weight"], z["conf"]
+                out.values = z["values"] if bool(z["has_values"]) else None
+                rows, lost, out.brier, out.log_loss = (float(v) for v in z["scalars"])
+                out.rows, out.missing = int(rows), int(lost)
+        except (OSError, KeyError, ValueError) as e:
+            raise DataError(f"not a calibration sketch: {e}", where=str(path), fix="write it with Sketch.save") from None
+        return out
+
+    def cells(self, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None, equal_mass: bool = False) -> Cells:
+        """The sufficient statistics of a binning; arguments as in `kit.calibration.ece`.
+
+        K must divide 25200. Equal-mass bins are exact to 1/25200. Explicit edges need the rows themselves.
+        """
+        if self.rows == 0:
+            raise DataError("the sketch holds no rows", where=f"sketch ({self.missing} rows missing)", fix="update it with rows first")
+        if edges is not None:
+            raise DataError("a sketch cannot be cut at explicit edges", where="argument edges", fix="pass the rows, or a K that divides 25200")
+        right = closed_right(closed)
+        used = np.flatnonzero(self.weight.any(1))
+        if equal_mass:
+            middle = self.conf[used].sum(1) / self.weight[used].sum(1)
+            where = mass(middle, self.weight[used].sum(1), AUTO_BINS if bins == "auto" else bins)  # type: ignore[arg-type]
+            cell = where.find(middle)
+            return self._fold(used, cell, where.bin, where.lower, where.upper, where.convention + "; sketch grid 1/25200")
+        if bins in ("auto", "distinct") and self.values is not None:
+            v = self.values
+            many = "s" if len(v) != 1 else ""
+            return Cells(np.arange(len(v)), v[:, 1:], v[:, 1:] * v[:, :1], v[:, 0], v[:, 0], f"one bin per distinct confidence ({len(v)} value{many})",
+                         self.rows, self.missing).dense()
+        if bins == "distinct":
+            raise DataError(f"the sketch saw more than {AUTO_DISTINCT} distinct values", where="argument bins", fix="pass the rows, or a number of bins")
+        return self._width(used, AUTO_BINS if bins == "auto" else bins, right)  # type: ignore[arg-type]
+
+    def _width(self, used: np.ndarray, k: int, right: bool) -> Cells:
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1 or G % k:
+            raise DataError(f"bins is {k!r}, which does not divide {G}", where="argument bins", fix="use 10, 15, 20, 25, 30, 50 or 100, or pass the rows")
+        per = 2 * (G // k)  # sketch cells per bin; the even cell on an edge goes by closure
+        b = np.clip((used - 1) // per if right else used // per, 0, k - 1)
+        parts = max(1, -(-FINE // int(k)))
+        sub = np.clip((used - b * per) * parts // per, 0, parts - 1)
+        from .cells import width
+
+        where = width(k, "right" if right else "left")
+        return self._fold(used, b * parts + sub, where.bin, where.lower, where.upper, where.convention)
+
+    def _fold(self, used: np.ndarray, cell: np.ndarray, to_bin: np.ndarray, lower: np.ndarray, upper: np.ndarray, convention: str) -> Cells:
+        n, s = np.zeros((len(to_bin), 2)), np.zeros((len(to_bin), 2))
+        np.add.at(n, cell, self.weight[used])
+        np.add.at(s, cell, self.conf[used])
+        return Cells(to_bin, n, s, lower, upper, convention, self.rows, self.missing).dense()
+
+    def __repr__(self) -> str:
+        kinds = "over 64" if self.values is None else str(len(self.values))
+        loss = self.brier / w if (w := float(self.weight.sum())) else math.nan
+        return f"Sketch(rows={self.rows}, missing={self.missing}, distinct values={kinds}, Brier={loss:.4f})"
+
+
+def _join(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    values, at = np.unique(np.r_[a[:, 0], b[:, 0]], return_inverse=True)
+    if len(values) > AUTO_DISTINCT:
+        return None
+    out = np.zeros((len(values), 3))
+    out[:, 0] = values
+    np.add.at(out[:, 1:], at, np.concatenate([a[:, 1:], b[:, 1:]]))
+    return out
