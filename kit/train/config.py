@@ -1,0 +1,278 @@
+"""Settings of the three stages: one frozen dataclass each, from YAML, JSON or notebook parameters, checked before anything loads.
+
+Unknown or mistyped names raise with the nearest name; numbers written as text ("1e-5" in YAML) raise with the way to write them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union
+
+from ..errors import KitError, MissingError
+
+S = TypeVar("S", bound="Settings")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What all stages share.
+
+    model : "SmolLM2-135M-Instruct", "tiny-random", a folder, or a hub name; adapter : folder of an adapter to go on from.
+    engine : "transformers" or "unsloth"; "auto" = unsloth on a CUDA device where it is installed.
+    quantize : "none" or "nf4" (bitsandbytes, 4-bit base weights); dtype : "auto" gives the reason in the run record.
+    lr : peak learning rate; schedule : a name that transformers knows; warmup : steps.
+    lora_rank, lora_alpha : update = alpha / rank * B A; lora_targets : "all-linear", or module names.
+    micro_rows : rows that go through the model at once (0 = all); smaller saves memory, the gradient stays the same.
+    save_every : steps between checkpoints (0 = only at the end); keep : checkpoints kept.
+    options : further arguments of the installed trainer's config, by its own names.
+    """
+
+    model: str = "SmolLM2-135M-Instruct"
+    adapter: str | None = None
+    engine: Literal["auto", "transformers", "unsloth"] = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    quantize: Literal["none", "nf4"] = "none"
+    seed: int = 0
+    steps: int = 40
+    lr: float = 1e-4
+    schedule: str = "constant"
+    warmup: int = 0
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    lora_rank: int = 16
+    lora_alpha: float = 32.0
+    lora_dropout: float = 0.0
+    lora_targets: str | tuple[str, ...] = "all-linear"
+    micro_rows: int = 0
+    gradient_checkpointing: bool = False
+    save_every: int = 10
+    keep: int = 2
+    report_to: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    stage: typing.ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "lora_rank"):
+            _positive(self, name)
+        if not self.lr > 0:
+            raise KitError(f"lr is {self.lr!r}, it must be above 0", where="setting lr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SFTSettings(Settings):
+    """Supervised fine-tuning on good answers: rows {prompt, response} or {text}, or tasks with responses.
+
+    batch : rows a step; max_tokens : longer rows are cut; answer_only : the loss looks at the answer, not at the prompt.
+    """
+
+    batch: int = 8
+    max_tokens: int = 256
+    answer_only: bool = True
+
+    stage: typing.ClassVar[str] = "sft"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPOSettings(Settings):
+    """Direct preference optimisation on pairs {prompt, chosen, rejected}.
+
+    beta : how strongly the policy is held to the reference (the model that the stage starts from); batch : pairs a step.
+    """
+
+    batch: int = 4
+    max_tokens: int = 256
+    beta: float = 0.1
+    lr: float = 5e-5
+
+    stage: typing.ClassVar[str] = "dpo"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRPOSettings(Settings):
+    """Group-relative policy optimisation on graded answers; what each option does to the gradient:
+
+    group_size : answers per prompt; the mean of a group is the baseline that its rewards are compared with.
+    prompts_per_step : prompts per batch; more = less noise per update, proportionally more time.
+    substeps : updates per batch, each on a part of it; iterations : passes over the batch. Above 1, answers are older than
+        the policy and the ratio is clipped at `epsilon`.
+    temperature, top_p, top_k : sampling; with top_p < 1 or top_k > 0 the trained distribution is not the sampled one.
+    max_prompt_tokens : longer prompts raise; max_answer_tokens : longer answers are cut and count as truncated.
+    beta, kl : strength of the pull to the starting model; "k3" adds exp(-d) - 1 + d to the loss, "k2" d^2 / 2, "k1" puts
+        -beta d into each token's advantage (as a loss, k1 has no gradient on average). d = log pi - log pi_ref.
+    advantage : "std" divides by the group's standard deviation (easy and hard prompts weigh the same), "centred" does not,
+        "batch" divides by the batch's.
+    zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no time on them, "keep" does.
+    truncated : "keep" trains on cut answers with the reward they got, "mask" leaves them out of the loss.
+    loss : how tokens are averaged ("dapo": over all tokens of the batch; "grpo": per answer; "dr_grpo": by a constant; ...).
+    importance : ratio per "token" or per "sequence".
+    eval_every : steps between evaluations on held-out prompts (0 = before and after only); eval_samples : answers per prompt.
+    patience_s : how long a step waits for a judge that is down before the run stops, everything saved.
+    audit_every, audit_share : every N steps this share of the answers goes to the second judge (0 = never).
+    fast : the kit's own sampling and packed log-probabilities where they fit (CPU); False = plain trl.
+    """
+
+    group_size: int = 8
+    prompts_per_step: int = 2
+    substeps: int = 1
+    iterations: int = 1
+    epsilon: float = 0.2
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    max_prompt_tokens: int = 512
+    max_answer_tokens: int = 48
+    beta: float = 0.0
+    kl: Literal["k1", "k2", "k3"] = "k3"
+    advantage: Literal["std", "centred", "batch"] = "std"
+    zero_variance: Literal["drop", "keep"] = "drop"
+    truncated: Literal["keep", "mask"] = "keep"
+    loss: Literal["dapo", "grpo", "bnpo", "dr_grpo", "cispo"] = "dapo"
+    importance: Literal["token", "sequence"] = "token"
+    eval_every: int = 0
+    eval_samples: int = 4
+    patience_s: float = 120.0
+    audit_every: int = 0
+    audit_share: float = 0.25
+    fast: bool = True
+    use_vllm: bool = False
+
+    stage: typing.ClassVar[str] = "grpo"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("group_size", "prompts_per_step", "substeps", "iterations", "max_answer_tokens", "eval_samples"):
+            _positive(self, name)
+        if self.group_size < 2:
+            raise KitError("group_size is 1: a group of one has no baseline, every advantage would be 0", where="setting group_size")
+        rows = self.group_size * self.prompts_per_step
+        if rows % self.substeps:
+            raise KitError(f"{rows} answers cannot be split into {self.substeps} substeps", where="setting substeps")
+        if self.micro_rows and (rows // self.substeps) % self.micro_rows:
+            raise KitError(f"{rows // self.substeps} answers cannot be split into micro-batches of {self.micro_rows}", where="setting micro_rows")
+        if self.temperature <= 0:
+            raise KitError(f"temperature is {self.temperature}, training needs samples", where="setting temperature", fix="use 1.0")
+
+
+STAGES: dict[str, type[Settings]] = {"sft": SFTSettings, "dpo": DPOSettings, "grpo": GRPOSettings}
+
+
+def build(cls: type[S], values: Mapping[str, Any], *, where: str = "settings") -> S:
+    """Settings of class `cls` from a mapping, every name and type checked.
+
+    >>> build(GRPOSettings, {"lr": 1e-5, "steps": 3}).steps
+    3
+    >>> build(GRPOSettings, {"group_sise": 4})
+    Traceback (most recent call last):
+    ...
+    kit.errors.KitError: there is no setting 'group_sise'
+      where: settings
+      to do: did you mean 'group_size'?
+    """
+    hints = typing.get_type_hints(cls)
+    names = [f.name for f in dataclasses.fields(cls)]
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in names:
+            raise KitError(f"there is no setting {key!r}", where=where, fix=nearest(key, names))
+        out[key] = _coerce(value, hints[key], f"{where}, setting {key}")
+    return cls(**out)
+
+
+def read(path: str | Path, **changes: Any) -> Settings:
+    """Settings from a YAML or JSON file: its keys, plus `stage` (sft, dpo or grpo) and `preset` (a name in presets.PRESETS)."""
+    path = Path(path)
+    if not path.is_file():
+        raise MissingError("the training config is not there", where=str(path))
+    import yaml
+
+    try:
+        values = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else yaml.safe_load(path.read_text("utf-8"))
+    except (ValueError, yaml.YAMLError) as e:
+        raise KitError(f"the training config cannot be read: {e}", where=str(path)) from None
+    if not isinstance(values, Mapping):
+        raise KitError("the training config is not a mapping of names to values", where=str(path))
+    return from_mapping({**values, **changes}, where=str(path))
+
+
+def from_mapping(values: Mapping[str, Any], *, where: str = "settings") -> Settings:
+    """Settings from a mapping with `stage` and, optionally, `preset`; see `read`."""
+    from .presets import preset
+
+    values = dict(values)
+    stage = values.pop("stage", "grpo")
+    if stage not in STAGES:
+        raise KitError(f"there is no stage {stage!r}", where=where, fix=nearest(str(stage), list(STAGES)))
+    if "preset" in values:
+        values = {**preset(values.pop("preset"), stage), **values}
+    return build(STAGES[stage], values, where=where)
+
+
+def to_mapping(settings: Settings) -> dict[str, Any]:
+    """Plain JSON values, `stage` included; `from_mapping` reads them back."""
+    values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+    return {"stage": settings.stage, **{k: list(v) if isinstance(v, tuple) else dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}}
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """A hint that names the nearest known name."""
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(names))}"
+
+
+def check_options(options: Mapping[str, Any], config_class: type) -> None:
+    """Every name in `options` must be a field of the installed trainer's config; KitError names the nearest one."""
+    names = [f.name for f in dataclasses.fields(config_class)]
+    for key in options:
+        if key not in names:
+            raise KitError(f"{config_class.__name__} of the installed trainer has no field {key!r}", where="training options",
+                           fix=nearest(key, names))
+
+
+def _positive(settings: Settings, name: str) -> None:
+    if getattr(settings, name) < 1:
+        raise KitError(f"{name} is {getattr(settings, name)}, it must be 1 or more", where=f"setting {name}")
+
+
+def _coerce(value: Any, hint: Any, where: str) -> Any:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        if value not in args:
+            raise KitError(f"{value!r} is not a choice", where=where, fix=nearest(str(value), [str(a) for a in args]))
+        return value
+    if origin in (Union, types.UnionType):
+        for arg in args:
+            try:
+                return _coerce(value, arg, where)
+            except KitError:
+                continue
+        raise KitError(f"{value!r} is not {hint}", where=where)
+    if origin is tuple:
+        if isinstance(value, str) or not isinstance(value, (list, tuple)):
+            raise KitError(f"{value!r} is not a list", where=where)
+        return tuple(_coerce(v, args[0], where) for v in value)
+    if hint is type(None):
+        if value is not None:
+            raise KitError(f"{value!r} is not null", where=where)
+        return None
+    return _scalar(value, origin or hint, where)
+
+
+def _scalar(value: Any, kind: Any, where: str) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    wrong_bool = isinstance(value, bool) and kind is not bool
+    check = Mapping if kind in (Mapping, typing.Mapping) or getattr(kind, "__name__", "") == "Mapping" else kind
+    if not isinstance(value, check) or wrong_bool:
+        fix = "YAML reads 1e-5 as text: write 1.0e-5" if kind is float and isinstance(value, str) else None
+        raise KitError(f"{value!r} is not {getattr(kind, '__name__', kind)}", where=where, fix=fix)
+    return value

@@ -1,0 +1,186 @@
+"""Before and after on the same held-out prompts with the same judge: a paired interval, clustered by prompt.
+
+The gain is taken apart by criterion, and the trivial policies stand beside it. A claim of a gain needs an interval that
+excludes 0; the sentence is written from the numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..cli.common import clean
+from ..records import Grade, Response, Task, grade_from_json, response_from_json, to_json
+from ..stats.estimate import Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Answers of one policy to the held-out prompts, with their grades; rows are in the same order for every policy."""
+
+    name: str
+    responses: tuple[Response, ...]
+    grades: tuple[Grade, ...]
+    step: int = 0
+
+    @property
+    def scores(self) -> list[float | None]:
+        """Reward per answer; None = unknown."""
+        return [g.score for g in self.grades]
+
+    @property
+    def clusters(self) -> list[str]:
+        """Prompt per answer."""
+        return [g.task_id for g in self.grades]
+
+    def reward(self) -> Estimate:
+        """Mean reward over prompts, with a t interval over prompts."""
+        return mean_by_cluster(self.scores, self.clusters)
+
+    def criteria(self) -> dict[str, Estimate]:
+        """Share of answers that meet each criterion (unknown left out), clustered by prompt."""
+        ids = list(dict.fromkeys(v.criterion_id for g in self.grades for v in g.verdicts))
+        return {i: mean_by_cluster(self.values(i), self.clusters) for i in ids}
+
+    def values(self, criterion: str) -> list[float | None]:
+        """Value in [0, 1] of one criterion per answer; None = unknown or not asked."""
+        found = [{v.criterion_id: v.value for v in g.verdicts} for g in self.grades]
+        return [f.get(criterion) for f in found]
+
+    def save(self, path: Path) -> None:
+        """Write the answers and grades as one JSON file."""
+        rows = [{"response": to_json(r), "grade": to_json(g)} for r, g in zip(self.responses, self.grades, strict=True)]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(clean({"name": self.name, "step": self.step, "rows": rows}), ensure_ascii=False), "utf-8")
+        partial.replace(path)
+
+
+def read(path: str | Path) -> Evaluation:
+    """An evaluation as `save` wrote it."""
+    data = json.loads(Path(path).read_text("utf-8"))
+    return Evaluation(name=data["name"], step=data["step"], responses=tuple(response_from_json(r["response"]) for r in data["rows"]),
+                      grades=tuple(grade_from_json(r["grade"]) for r in data["rows"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """After minus before on the same prompts.
+
+    reward : difference of mean rewards with its interval (paired by prompt, t over prompts); criteria : the same per criterion.
+    words : difference in words per answer; truncated : in the share of cut answers; trivial : mean reward of each trivial policy.
+    """
+
+    before: Estimate
+    after: Estimate
+    reward: Estimate
+    criteria: dict[str, Estimate]
+    words: Estimate
+    truncated: Estimate
+    trivial: dict[str, float | None] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> bool:
+        """True when the interval lies above 0."""
+        return math.isfinite(self.reward.low) and self.reward.low > 0
+
+    @property
+    def sentence(self) -> str:
+        """What these numbers allow one to say."""
+        r = self.reward
+        span = f"{r.value:+.3f} [{r.low:+.3f}, {r.high:+.3f}] on {r.n_clusters} held-out prompts"
+        if self.shown:
+            text = f"The held-out reward rose by {span}."
+        elif r.high < 0:
+            text = f"The held-out reward fell: {span}."
+        else:
+            text = f"No gain was shown: {span}; the interval includes 0."
+        known = {k: v for k, v in self.trivial.items() if v is not None}
+        if known:
+            best = max(known, key=lambda k: known[k])
+            verb = "beats" if self.after.value > known[best] else "does not beat"
+            text += f" The trained policy ({self.after.value:.3f}) {verb} the best trivial one ({best}, {known[best]:.3f})."
+        return text
+
+    def table(self) -> list[dict[str, Any]]:
+        """Rows for a table: what, difference, low, high; the reward first, then its criteria, then lengths."""
+        rows = [("reward", self.reward), *((self.texts.get(k, k), v) for k, v in self.criteria.items()),
+                ("words per answer", self.words), ("share cut off", self.truncated)]
+        return [{"what": name, "difference": e.value, "low": e.low, "high": e.high} for name, e in rows]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values, for metrics.json."""
+        pack = _pack
+        return clean({"before": pack(self.before), "after": pack(self.after), "gain": pack(self.reward), "gain_shown": self.shown,
+                      "criteria": {k: pack(v) for k, v in self.criteria.items()}, "words": pack(self.words),
+                      "truncated": pack(self.truncated), "trivial": self.trivial, "sentence": self.sentence})
+
+
+def compare(before: Evaluation, after: Evaluation, *, tasks: Sequence[Task] = (), trivial: dict[str, float | None] | None = None) -> Gain:
+    """The gain from `before` to `after`, which answered the same prompts."""
+    ids = [i for i in before.criteria() if i in after.criteria()]
+    texts = {c.id: (c.title or c.text) for t in tasks for c in t.criteria}
+    return Gain(before=before.reward(), after=after.reward(), reward=paired(before.scores, after.scores, before.clusters, after.clusters),
+                criteria={i: paired(before.values(i), after.values(i), before.clusters, after.clusters) for i in ids},
+                words=paired(_words(before), _words(after), before.clusters, after.clusters),
+                truncated=paired(_cut(before), _cut(after), before.clusters, after.clusters), trivial=trivial or {}, texts=texts)
+
+
+def paired(a: Sequence[float | None], b: Sequence[float | None], a_cluster: Sequence[str], b_cluster: Sequence[str]) -> Estimate:
+    """Mean over clusters of (mean of b - mean of a), with a t interval over clusters; unknown values are left out.
+
+    The samples of a prompt are no pairs of each other, the prompts are: so the prompt is the unit (Miller 2024, arXiv:2411.00640).
+    """
+    left, right = _means(a, a_cluster), _means(b, b_cluster)
+    common = [c for c in left if c in right]
+    diffs = [right[c] - left[c] for c in common]
+    n = sum(v is not None for v in a) + sum(v is not None for v in b)
+    return _t(diffs, n, "paired t over prompts")
+
+
+def mean_by_cluster(values: Sequence[float | None], clusters: Sequence[str]) -> Estimate:
+    """Mean of cluster means with a t interval over clusters.
+
+    >>> e = mean_by_cluster([1, 0, 1, 1], ["a", "a", "b", "b"]); e.value, e.n_clusters
+    (0.75, 2)
+    """
+    means = _means(values, clusters)
+    return _t(list(means.values()), sum(v is not None for v in values), "t over prompts")
+
+
+def _means(values: Sequence[float | None], clusters: Sequence[str]) -> dict[str, float]:
+    groups: dict[str, list[float]] = {}
+    for v, c in zip(values, clusters, strict=True):
+        if v is not None:
+            groups.setdefault(c, []).append(v)
+    return {c: math.fsum(v) / len(v) for c, v in groups.items()}
+
+
+def _t(x: Sequence[float], n: int, method: str) -> Estimate:
+    from scipy.stats import t
+
+    k = len(x)
+    if k == 0:
+        return Estimate(value=math.nan, low=math.nan, high=math.nan, n=n, n_clusters=0, method=method, note="nothing known")
+    mean = math.fsum(x) / k
+    if k == 1:
+        return Estimate(value=mean, low=math.nan, high=math.nan, n=n, n_clusters=1, method=method, note="one prompt: no interval")
+    half = float(t.ppf(0.975, k - 1)) * math.sqrt(math.fsum((v - mean) ** 2 for v in x) / (k - 1) / k)
+    return Estimate(value=mean, low=mean - half, high=mean + half, n=n, n_clusters=k, method=method)
+
+
+def _pack(e: Estimate) -> dict[str, Any]:
+    return {"value": e.value, "low": e.low, "high": e.high, "n": e.n, "n_clusters": e.n_clusters, "method": e.method}
+
+
+def _words(e: Evaluation) -> list[float | None]:
+    return [float(len(r.text.split())) for r in e.responses]
+
+
+def _cut(e: Evaluation) -> list[float | None]:
+    return [float(r.truncated) for r in e.responses]

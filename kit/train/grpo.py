@@ -1,0 +1,301 @@
+"""GRPO on graded answers: held-out evaluation, training through trl, evaluation again, and everything written down.
+
+A run's folder: settings.json, rollouts.jsonl, steps.jsonl, eval_before.json, eval_after.json, metrics.json, checkpoints,
+adapter/. A killed run goes on from its last checkpoint with the same data order, and the ledger pays no verdict twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import progress
+from ..cli.common import clean
+from ..errors import DataError, JudgeDownError, KitError
+from ..records import Response, Task, fingerprint
+from . import evaluation, rollouts
+from .config import GRPOSettings, to_mapping
+from .device import import_torch
+from .evaluation import Evaluation, Gain
+from .models import Loaded, eos_ids, load
+from .reward import Reward
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRPOResult:
+    """What a training left behind.
+
+    before, after : held-out evaluations (None without held-out prompts); gain : their paired comparison; trivial : mean
+    held-out reward of each trivial policy. metrics : what metrics.json holds. seconds : training alone.
+    """
+
+    out: Path
+    settings: GRPOSettings
+    metrics: dict[str, Any]
+    before: Evaluation | None = None
+    after: Evaluation | None = None
+    gain: Gain | None = None
+    seconds: float = 0.0
+    trivial: dict[str, float | None] = field(default_factory=dict)
+
+    def rollouts(self) -> list[dict[str, Any]]:
+        """Every sampled answer with its verdicts, reward and advantage."""
+        return rollouts.read(self.out)
+
+    def steps(self) -> list[dict[str, Any]]:
+        """One row per step: reward, lengths, group health, entropy, KL, time split."""
+        return rollouts.read_steps(self.out)
+
+    @property
+    def adapter(self) -> Path:
+        """The folder of the trained adapter."""
+        return self.out / "adapter"
+
+
+def train(settings: GRPOSettings, tasks: Sequence[Task], *, judge: Any = None, composer: Any = "rubric", out: str | Path,
+          heldout: Sequence[Task] = (), ledger: Any = None, budget: Any = None, resume: bool = False, audit: Any = None,
+          on_step: Callable[[dict[str, Any]], None] | None = None, loaded: Loaded | None = None) -> GRPOResult:
+    """Train a policy on `tasks` with GRPO; evaluate before and after on `heldout`.
+
+    judge : see kit.judge, None when code checks every criterion; composer : a Composer, a preset's name or a config.
+    out : folder of the run; resume : go on from its last checkpoint. ledger : default out/ledger.sqlite.
+    audit : a second judge for `settings.audit_every`; on_step : called with each row of steps.jsonl (a live view, say).
+    loaded : a model that is already there (kit.train.models.load); its adapter is trained in place.
+
+    JudgeDownError when the judge stays down: a checkpoint is saved first. KitError when the folder holds another run.
+    """
+    from ..rewards.composer import Composer
+
+    run = _Run(settings, tasks, heldout, Path(out), resume)
+    composer = composer if isinstance(composer, Composer) else Composer.from_config(composer)
+    ledger = run.out / "ledger.sqlite" if ledger is None else ledger
+    run.reward = Reward(tasks=[*tasks, *heldout], judge=judge, composer=composer, ledger=ledger, budget=budget, patience_s=settings.patience_s)
+    run.audit, run.on_step = audit, on_step
+    run.loaded = loaded or load(settings)
+    return run.go()
+
+
+def sample_answers(loaded: Loaded, tasks: Sequence[Task], *, samples: int, settings: GRPOSettings, seed: int, name: str = "policy",
+                   batch: int = 64) -> list[Response]:
+    """`samples` answers per task at the training temperature; the same seed gives the same random numbers."""
+    from . import sampling
+
+    torch = import_torch()
+    prompts = [p for t in tasks for p in [prompt_ids(loaded.tokenizer, t)] * samples]
+    owners = [(t, j) for t in tasks for j in range(samples)]
+    fast = settings.fast and loaded.engine == "transformers" and sampling.fast_ok(loaded.model) is None
+    engine = sampling.Engine(loaded.model) if fast else None
+    ends, found = eos_ids(loaded.model, loaded.tokenizer), []
+    generator = torch.Generator().manual_seed(seed)
+    for at in progress.bar(range(0, len(prompts), batch), desc=f"answers of {name}", unit="batch", delay=2.0):
+        part = prompts[at:at + batch]
+        if engine is not None:
+            got = sampling.sample(engine, part, max_new_tokens=settings.max_answer_tokens, temperature=settings.temperature,
+                                  top_p=settings.top_p, top_k=settings.top_k, eos_ids=ends, generator=generator)
+            found += list(zip(got.ids, got.truncated, strict=True))
+        else:
+            found += _generate(loaded, part, settings, ends, seed + at)
+    return [answer(loaded.tokenizer, t, ids, cut, f"{name}-{j}") for (t, j), (ids, cut) in zip(owners, found, strict=True)]
+
+
+def prompt_ids(tokenizer: Any, task: Task) -> list[int]:
+    """Token ids of a task's prompt in the model's chat layout, ready for the answer."""
+    return list(tokenizer.apply_chat_template(messages(task), add_generation_prompt=True, tokenize=True, return_dict=True)["input_ids"])
+
+
+def messages(task: Task) -> list[dict[str, str]]:
+    """A task as chat messages."""
+    system = [{"role": "system", "content": task.system}] if task.system else []
+    return [*system, {"role": "user", "content": task.prompt}]
+
+
+def answer(tokenizer: Any, task: Task, ids: Sequence[int], truncated: bool, name: str) -> Response:
+    """A sampled answer as a record."""
+    text = tokenizer.decode(ids, skip_special_tokens=True).strip()
+    return Response(task_id=task.id, id=f"{name}-{fingerprint([task.id, name, text])[:8]}", text=text, source=name, truncated=truncated)
+
+
+def _generate(loaded: Loaded, prompts: Sequence[Sequence[int]], settings: GRPOSettings, ends: Sequence[int], seed: int) -> list[tuple[list[int], bool]]:
+    torch = import_torch()
+    width, pad = max(map(len, prompts)), loaded.tokenizer.pad_token_id
+    device = next(loaded.model.parameters()).device
+    ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts], device=device)
+    mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
+    training = loaded.model.training
+    loaded.model.eval()
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        got = loaded.model.generate(input_ids=ids, attention_mask=mask, max_new_tokens=settings.max_answer_tokens, do_sample=True,
+                                    temperature=settings.temperature, top_p=settings.top_p, top_k=settings.top_k, pad_token_id=pad)
+    loaded.model.train(training)
+    out = []
+    for line in got[:, width:].tolist():
+        stop = next((j for j, t in enumerate(line) if t in ends), None)
+        out.append((line if stop is None else line[:stop + 1], stop is None))
+    return out
+
+
+class _Run:
+    """One training: the steps of `train`, with what they share."""
+
+    def __init__(self, settings: GRPOSettings, tasks: Sequence[Task], heldout: Sequence[Task], out: Path, resume: bool):
+        self.settings, self.tasks, self.heldout, self.out, self.resume = settings, list(tasks), list(heldout), out, resume
+        self.reward: Reward
+        self.loaded: Loaded
+        self.audit: Any = None
+        self.on_step: Callable[[dict[str, Any]], None] | None = None
+        self.trainer: Any = None
+        self.trivial: dict[str, float | None] = {}
+        self._check()
+
+    def _check(self) -> None:
+        if not self.tasks:
+            raise DataError("there are no training tasks", where="tasks")
+        shared = {t.id for t in self.tasks} & {t.id for t in self.heldout}
+        if shared:
+            raise DataError(f"{len(shared)} held-out tasks are also trained on", where=f"task {sorted(shared)[0]!r}",
+                            fix="hold out other prompts: a gain on trained prompts shows nothing")
+        self.out.mkdir(parents=True, exist_ok=True)
+        mark = {"settings": to_mapping(self.settings), "tasks": fingerprint([t.id for t in self.tasks])}
+        path = self.out / "settings.json"
+        if not self.resume and (self.out / rollouts.ROLLOUTS).exists():
+            raise KitError("this folder already holds a run", where=str(self.out), fix="choose another folder, or resume=True")
+        if self.resume and path.exists():
+            old = json.loads(path.read_text("utf-8"))
+            if clean(old) != clean(mark):
+                wrong = [k for k, v in mark["settings"].items() if clean(old["settings"].get(k)) != clean(v)] or ["tasks"]
+                raise KitError(f"the run in this folder has another {wrong[0]}", where=str(self.out), fix="resume with the same settings and tasks")
+        path.write_text(json.dumps(clean(mark), indent=2), "utf-8")
+
+    def go(self) -> GRPOResult:
+        started = time.time()
+        before = self.evaluate("before", 0)
+        if self.heldout:
+            self.trivial = self._trivial()
+        self.trainer = self._make()
+        checkpoint = last_checkpoint(self.out) if self.resume else None
+        if self.resume:
+            step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
+            for name in (rollouts.ROLLOUTS, rollouts.STEPS):
+                rollouts.Log(self.out / name).rewind(step)
+        t0 = time.perf_counter()
+        try:
+            self.trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except JudgeDownError:
+            self._save_now()
+            raise
+        seconds = time.perf_counter() - t0
+        self.loaded.model.save_pretrained(str(self.out / "adapter"))
+        self.loaded.tokenizer.save_pretrained(str(self.out / "adapter"))
+        after = self.evaluate("after", self.settings.steps)
+        gain = evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial) if before and after else None
+        metrics = self._metrics(gain, seconds, time.time() - started)
+        (self.out / "metrics.json").write_text(json.dumps(metrics, indent=2, ensure_ascii=False), "utf-8")
+        return GRPOResult(out=self.out, settings=self.settings, metrics=metrics, before=before, after=after, gain=gain, seconds=seconds,
+                          trivial=self.trivial)
+
+    def evaluate(self, name: str, step: int) -> Evaluation | None:
+        """Grade samples on the held-out prompts, or read what an interrupted run already has."""
+        if not self.heldout:
+            return None
+        path = self.out / f"eval_{name}.json"
+        if self.resume and path.exists():
+            return evaluation.read(path)
+        answers = sample_answers(self.loaded, self.heldout, samples=self.settings.eval_samples, settings=self.settings,
+                                 seed=self.settings.seed + 10_000, name=name)
+        grades = asyncio.run(self.reward.grade(answers)) if not _in_loop() else _elsewhere(self.reward.grade(answers))
+        result = Evaluation(name=name, responses=tuple(answers), grades=tuple(grades), step=step)
+        result.save(path)
+        return result
+
+    def _trivial(self) -> dict[str, float | None]:
+        from ..rewards import trivial
+
+        answers = [r for t in self.heldout for r in trivial.policies(t)]
+        grades = asyncio.run(self.reward.grade(answers)) if not _in_loop() else _elsewhere(self.reward.grade(answers))
+        sums: dict[str, list[float]] = {}
+        for r, g in zip(answers, grades, strict=True):
+            if g.score is not None:
+                sums.setdefault((r.source or r.id).removeprefix(trivial.TRIVIAL), []).append(g.score)
+        return {k: sum(v) / len(v) for k, v in sums.items()}
+
+    def _make(self) -> Any:
+        from datasets import Dataset
+
+        from .monitor import StepLog
+        from .trainer import arguments, trainer_class
+
+        args = arguments(self.settings, self.loaded, str(self.out / "checkpoints"))
+        for t in self.tasks:
+            n = len(prompt_ids(self.loaded.tokenizer, t))
+            if n > self.settings.max_prompt_tokens:
+                raise DataError(f"the prompt has {n} tokens, more than max_prompt_tokens={self.settings.max_prompt_tokens}", where=f"task {t.id!r}")
+        data = Dataset.from_list([{"prompt": messages(t), "task_id": t.id} for t in self.tasks])
+        monitor = StepLog(self)
+        trainer = trainer_class()(model=self.loaded.model, reward_funcs=self._reward_function(), args=args, train_dataset=data,
+                                  processing_class=self.loaded.tokenizer, callbacks=[monitor])
+        trainer.kit_setup(self.settings, self.loaded, rollouts.Log(self.out / rollouts.ROLLOUTS), monitor.on_batch)
+        return trainer
+
+    def _reward_function(self) -> Callable[..., Any]:
+        async def rubric(completions: Any, completion_ids: Any, task_id: Any, **_: Any) -> list[float | None]:
+            started, trainer = time.perf_counter(), self.trainer
+            ends, step = set(eos_ids(self.loaded.model, self.loaded.tokenizer)), trainer.state.global_step + 1
+            texts = [c[-1]["content"] if isinstance(c, list) else c for c in completions]
+            answers = [Response(task_id=t, id=f"s{step}-{j}-{fingerprint([t, x])[:8]}", text=x.strip(), source=f"step {step}",
+                                truncated=ids[-1] not in ends) for j, (t, x, ids) in enumerate(zip(task_id, texts, completion_ids, strict=True))]
+            grades = await self.reward.grade(answers)
+            trainer.kit_pending = list(zip(answers, grades, strict=True))
+            trainer.kit_times["judge"] += time.perf_counter() - started
+            return [g.score for g in grades]
+
+        return rubric
+
+    def _save_now(self) -> None:
+        """A checkpoint at the last finished step, with the random state from before the step that failed."""
+        t = self.trainer
+        if t is None or t.state.global_step == 0:
+            return
+        if t.kit_rng is not None:
+            import_torch().set_rng_state(t.kit_rng)
+        if not (self.out / "checkpoints" / f"checkpoint-{t.state.global_step}").exists():
+            t._save_checkpoint(t.model, trial=None)
+
+    def _metrics(self, gain: Gain | None, seconds: float, wall: float) -> dict[str, Any]:
+        steps, bill = rollouts.read_steps(self.out), self.reward.bill
+        done = len(steps)
+        split = {k: sum(s.get(f"seconds_{k}") or 0.0 for s in steps) for k in ("generation", "judge", "update")}
+        return clean({
+            "stage": "grpo", "steps": done, "seconds_training": seconds, "seconds_total": wall, "seconds_split": split,
+            "engine": self.loaded.engine, "engine_why": self.loaded.why, "device": self.loaded.device.name, "dtype": self.loaded.device.dtype,
+            "dtype_why": self.loaded.device.why, "model": self.settings.model, "seed": self.settings.seed, "fast_path": self.trainer.kit_slow or "on",
+            "first_reward": steps[0].get("reward") if steps else None, "last_reward": steps[-1].get("reward") if steps else None,
+            "judge_calls": bill.calls, "judge_cost": bill.cost, "verdicts": bill.verdicts, "verdicts_cached": bill.cached,
+            "verdicts_unknown": bill.unknown, "judge": getattr(self.reward.judge, "name", None), "composer": self.reward.composer.name,
+            **({"heldout": gain.to_json()} if gain else {})})
+
+
+def last_checkpoint(out: str | Path) -> Path | None:
+    """The newest complete checkpoint of a run's folder."""
+    found = sorted((p for p in (Path(out) / "checkpoints").glob("checkpoint-*") if (p / "trainer_state.json").exists()),
+                   key=lambda p: int(p.name.split("-")[1]))
+    return found[-1] if found else None
+
+
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _elsewhere(work: Any) -> Any:
+    from ..judge import loop
+
+    return loop.run(work)

@@ -1,0 +1,84 @@
+"""Per-step monitoring: one row of steps.jsonl from trl's own numbers, the answers of the step, and the time split."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from transformers import TrainerCallback
+
+from .. import progress
+from . import rollouts
+
+if TYPE_CHECKING:
+    from .grpo import _Run
+
+
+class StepLog(TrainerCallback):
+    """Collects what happened in a step and writes it when trl logs; drives the progress bar and the live view."""
+
+    def __init__(self, run: _Run):
+        self.run, self.log = run, rollouts.Log(run.out / rollouts.STEPS)
+        self.rows: list[dict[str, Any]] = []
+        self.bar: Any = None
+        self.began = time.perf_counter()
+        self.before = {"generation": 0.0, "judge": 0.0}
+
+    def on_batch(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
+        """The answers of a batch, as written to the rollout log."""
+        self.rows = list(rows)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.bar = progress.bar(total=args.max_steps, initial=state.global_step, desc="GRPO", unit="step")
+        self.began = time.perf_counter()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.bar.close()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """One row per step; trl logs at every step."""
+        if not logs or "reward" not in logs:
+            return
+        now, times = time.perf_counter(), self.run.trainer.kit_times
+        spent = {k: times[k] - self.before[k] for k in self.before}
+        total, self.began, self.before = now - self.began, now, dict(times)
+        row = {"step": state.global_step, "time": time.time(), **summary(self.rows), "entropy": logs.get("entropy"), "kl": logs.get("kl"),
+               "clip": logs.get("clip_ratio/region_mean"), "grad_norm": logs.get("grad_norm"), "lr": logs.get("learning_rate"),
+               "loss": logs.get("loss"), "seconds": total, "seconds_generation": spent["generation"], "seconds_judge": spent["judge"],
+               "seconds_update": max(0.0, total - spent["generation"] - spent["judge"]), "judge_cost": self.run.reward.bill.cost,
+               "judge_calls": self.run.reward.bill.calls, "skipped_rows": self.run.trainer.kit_skipped,
+               "seconds_left": total * (args.max_steps - state.global_step)}
+        self.log.append([row])
+        if self.bar is not None:
+            self.bar.update(1)
+            reward = row["reward"]
+            self.bar.set_postfix_str("reward unknown" if reward is None else f"reward {reward:.3f}, {row['words']:.0f} words")
+        if self.run.on_step is not None:
+            self.run.on_step(row)
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Reward with its interval (t over groups), group health, lengths and unknown share of one batch's rollout rows."""
+    groups: dict[str, list[float | None]] = {}
+    for r in rows:
+        groups.setdefault(r["task_id"], []).append(r["reward"])
+    known = [r["reward"] for r in rows if r["reward"] is not None]
+    h = rollouts.health(groups.values())
+    verdicts = [v for r in rows for v in r["verdicts"]]
+    criteria: dict[str, list[float]] = {}
+    for v in verdicts:
+        if v.get("value") is not None:
+            criteria.setdefault(v["id"], []).append(v["value"])
+    half = 1.96 * statistics.stdev(known) / math.sqrt(len(known)) if len(known) > 1 else math.nan
+    mean = statistics.fmean(known) if known else None
+    words = [len(r["text"].split()) for r in rows]
+    return {"reward": mean, "reward_low": mean - half if known else None, "reward_high": mean + half if known else None, "answers": len(rows),
+            "unknown_rewards": len(rows) - len(known), "groups": h.total, "mixed": h.mixed, "good": h.good, "bad": h.bad, "flat": h.flat,
+            "groups_unknown": h.unknown, "words": statistics.fmean(words) if words else None,
+            "tokens": statistics.fmean(r["tokens"] for r in rows) if rows else None,
+            "truncated": statistics.fmean(float(r["truncated"]) for r in rows) if rows else None,
+            "unknown_verdicts": sum(v["status"] == "unknown" for v in verdicts) / len(verdicts) if verdicts else None,
+            "criteria": {k: statistics.fmean(v) for k, v in criteria.items()}}

@@ -1,0 +1,129 @@
+"""From answers to rewards: the judge and the composer, all calls of a batch in flight together, None for unknown.
+
+A judge that is down pays nobody: the step waits (up to `patience_s`), asks again, and then stops cleanly with JudgeDownError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import JudgeDownError, KitError
+from ..records import Grade, Response, Task, Verdict
+
+DOWN = "transport"
+
+
+@dataclass
+class Bill:
+    """What the judge cost so far, in this run: seconds waited, calls, tokens, US dollars; verdicts, cached and unknown ones."""
+
+    seconds: float = 0.0
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    verdicts: int = 0
+    cached: int = 0
+    unknown: int = 0
+    waits: int = 0
+
+    def add(self, verdicts: Sequence[Verdict], seconds: float, spent: Any = None) -> None:
+        """Count one batch."""
+        self.seconds += seconds
+        self.calls += int(getattr(spent, "calls", 0))
+        self.tokens_in += sum(v.tokens_in for v in verdicts)
+        self.tokens_out += sum(v.tokens_out for v in verdicts)
+        self.cost += float(getattr(spent, "cost", 0.0) or sum(v.cost for v in verdicts))
+        self.verdicts += len(verdicts)
+        self.cached += sum(v.cached for v in verdicts)
+        self.unknown += sum(not v.known for v in verdicts)
+
+
+@dataclass
+class Reward:
+    """Grades answers: `await grade(responses)`; used by the trainer and by the evaluation alike.
+
+    judge : see kit.judge (None: every criterion must be checked by code); composer : kit.rewards.Composer.
+    ledger : path or Ledger, so that no verdict is paid twice; patience_s : how long to wait for a judge that is down.
+    """
+
+    tasks: Sequence[Task]
+    judge: Any
+    composer: Any
+    ledger: Any = None
+    budget: Any = None
+    patience_s: float = 120.0
+    pause_s: float = 2.0
+    bill: Bill = field(default_factory=Bill)
+
+    def __post_init__(self) -> None:
+        self.by_id = {t.id: t for t in self.tasks}
+        if self.judge is None:
+            judged = [(t.id, c.id) for t in self.tasks for c in t.criteria if not c.by_code]
+            if judged:
+                raise KitError(f"{len(judged)} criteria need a judge, and none was given", where=f"task {judged[0][0]!r}, criterion {judged[0][1]!r}",
+                               fix="give judge=..., or checks by code for all criteria")
+
+    async def grade(self, responses: Sequence[Response]) -> list[Grade]:
+        """One grade per response, in order; score None = unknown, to be left out of training."""
+        started, waited = time.monotonic(), 0.0
+        while True:
+            verdicts, spent = await self._ask(responses)
+            self.bill.add([v for vs in verdicts for v in vs], time.monotonic() - started, spent)
+            if not _down(verdicts):
+                break
+            if waited >= self.patience_s:
+                raise JudgeDownError(f"the judge has not answered for {time.monotonic() - started:.0f} s",
+                                     where=f"judge {getattr(self.judge, 'name', '?')!r}",
+                                     fix="start it again, then resume the run: everything so far is saved")
+            pause = min(self.pause_s * 2 ** min(self.bill.waits, 5), max(0.05, self.patience_s - waited))
+            self.bill.waits += 1
+            started = time.monotonic()
+            await asyncio.sleep(pause)
+            waited += pause + 1e-3
+        return [self.composer.score(self.by_id[r.task_id], r, vs) for r, vs in zip(responses, verdicts, strict=True)]
+
+    async def _ask(self, responses: Sequence[Response]) -> tuple[list[list[Verdict]], Any]:
+        """Verdicts per response. Criteria that depend on the answer (cited claims) are asked answer by answer, all at once."""
+        from ..judge import ajudge
+
+        more = dict(judge=self.judge or _NoJudge(), ledger=self.ledger, budget=self.budget)
+        wanted = [self.composer.criteria(self.by_id[r.task_id], r) for r in responses]
+        if all(w == self.by_id[r.task_id].criteria for w, r in zip(wanted, responses, strict=True)):
+            got = await ajudge(list(self.tasks), responses, **more)
+            return _regroup(got, wanted), getattr(got, "spent", None)
+        jobs = [ajudge(dataclasses.replace(self.by_id[r.task_id], criteria=w), [r], **more) for w, r in zip(wanted, responses, strict=True)]
+        each = await asyncio.gather(*jobs)
+        return [list(g) for g in each], None
+
+
+class _NoJudge:
+    """Stands in where every criterion is checked by code."""
+
+    name = "none"
+
+    async def verdicts(self, task: Task, response: Response, criteria: Any) -> list[Verdict]:
+        """Never called with criteria: Reward refuses judged criteria without a judge."""
+        raise KitError("no judge was given", where=f"task {task.id!r}")
+
+
+def _regroup(verdicts: Sequence[Verdict], wanted: Sequence[Sequence[Any]]) -> list[list[Verdict]]:
+    """Responses x criteria in order, cut into one list per response; parents of trees are not judged."""
+    out, at = [], 0
+    for criteria in wanted:
+        parents = {c.parent for c in criteria} - {None}
+        n = sum(c.id not in parents for c in criteria)
+        out.append(list(verdicts[at:at + n]))
+        at += n
+    return out
+
+
+def _down(verdicts: Sequence[Sequence[Verdict]]) -> bool:
+    """True when the judge answered nothing at all: every verdict that did not come from code is a transport failure."""
+    judged = [v for vs in verdicts for v in vs if v.judge != "code"]
+    return bool(judged) and all(v.failure == DOWN for v in judged)

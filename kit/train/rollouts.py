@@ -1,0 +1,118 @@
+"""The rollout log: one JSON line per answer, appended while training, readable at any time; and one line per step.
+
+After a resume the steps past the checkpoint are run again: a marker line tells the reader to forget the stale ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..cli.common import clean
+from ..records import Grade, Response
+
+ROLLOUTS, STEPS = "rollouts.jsonl", "steps.jsonl"
+
+
+class Log:
+    """An append-only JSONL file; a half-written last line of a killed run is cut off before appending."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            data = path.read_bytes()
+            if data and not data.endswith(b"\n"):
+                with open(path, "r+b") as f:
+                    f.truncate(data.rfind(b"\n") + 1)
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write rows in one go and flush them to the system."""
+        text = "".join(json.dumps(clean(dict(r)), ensure_ascii=False) + "\n" for r in rows)
+        with open(self.path, "a", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+
+    def rewind(self, step: int) -> None:
+        """Mark that the run goes on from `step`: later rows written before this line are void."""
+        if self.path.exists():
+            self.append([{"resume_from": step}])
+
+
+def read(path: str | Path) -> list[dict[str, Any]]:
+    """The valid rows of a log in order; a torn last line and rows overtaken by a resume are left out.
+
+    path : the file, or the run's folder (then its rollouts).
+    """
+    path = Path(path)
+    path = path / ROLLOUTS if path.is_dir() else path
+    rows: list[dict[str, Any]] = []
+    if not path.exists():
+        return rows
+    for line in path.read_text("utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if "resume_from" in row:
+            rows = [r for r in rows if r.get("step", 0) <= row["resume_from"]]
+        else:
+            rows.append(row)
+    return rows
+
+
+def read_steps(folder: str | Path) -> list[dict[str, Any]]:
+    """The per-step rows of a run's folder."""
+    return read(Path(folder) / STEPS)
+
+
+def row(step: int, response: Response, grade: Grade, *, advantage: float | None, tokens: int, seconds: float) -> dict[str, Any]:
+    """One line of the rollout log."""
+    return {"step": step, "task_id": response.task_id, "response_id": response.id, "text": response.text, "reward": grade.score,
+            "reward_low": grade.score_low, "reward_high": grade.score_high, "advantage": advantage, "truncated": response.truncated,
+            "tokens": tokens, "parts": dict(grade.parts), "seconds": round(seconds, 3),
+            "verdicts": [{k: v for k, v in (("id", v.criterion_id), ("status", v.status), ("p", v.p), ("value", v.value), ("judge", v.judge),
+                                           ("failure", v.failure), ("cached", v.cached or None)) if v is not None} for v in grade.verdicts]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    """Groups of one step by what they can teach: mixed rewards, all at the top, all at the bottom, all equal between, none known.
+
+    Only mixed groups have a gradient. good : every reward at or above `good_from` of the range, bad : at or below its mirror.
+    """
+
+    mixed: int = 0
+    good: int = 0
+    bad: int = 0
+    flat: int = 0
+    unknown: int = 0
+
+    @property
+    def total(self) -> int:
+        """All groups."""
+        return self.mixed + self.good + self.bad + self.flat + self.unknown
+
+
+def health(groups: Iterable[Iterable[float | None]], *, top: float = 1.0, bottom: float = 0.0) -> Health:
+    """Count groups of rewards; rewards within 1e-6 are equal, unknown ones are left out.
+
+    >>> health([[1, 1], [0, 1], [0, 0], [0.5, 0.5], [None, None]])
+    Health(mixed=1, good=1, bad=1, flat=1, unknown=1)
+    """
+    counts = dict.fromkeys(("mixed", "good", "bad", "flat", "unknown"), 0)
+    for group in groups:
+        known = [r for r in group if r is not None]
+        if not known:
+            kind = "unknown"
+        elif max(known) - min(known) > 1e-6:
+            kind = "mixed"
+        else:
+            kind = "good" if known[0] >= top - 1e-6 else "bad" if known[0] <= bottom + 1e-6 else "flat"
+        counts[kind] += 1
+    return Health(**counts)

@@ -1,0 +1,140 @@
+"""The kit's GRPO trainer: trl's, with sampling, log-probabilities, log and time split of our own where they fit.
+
+The class is made by a function, because unsloth replaces trl's trainer when it is imported: the parent must be looked up
+after the engine was chosen. trl's loss, optimiser, scheduler, checkpoints and distributed parts stay trl's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..records import Grade, Response
+from . import packing, rollouts, sampling
+from .config import GRPOSettings, check_options
+from .device import import_torch
+from .models import Loaded, eos_ids
+
+
+def arguments(settings: GRPOSettings, loaded: Loaded, out: str) -> Any:
+    """trl's GRPOConfig for these settings; every option is checked against the installed class."""
+    from trl import GRPOConfig
+
+    rows = settings.group_size * settings.prompts_per_step
+    part = rows // settings.substeps
+    micro = settings.micro_rows or part
+    values: dict[str, Any] = dict(
+        output_dir=out, seed=settings.seed, max_steps=settings.steps, per_device_train_batch_size=micro,
+        gradient_accumulation_steps=part // micro, steps_per_generation=rows // micro, num_generations=settings.group_size,
+        num_iterations=settings.iterations, max_completion_length=settings.max_answer_tokens, temperature=settings.temperature,
+        top_p=settings.top_p, top_k=settings.top_k, beta=settings.beta, epsilon=settings.epsilon, loss_type=settings.loss,
+        importance_sampling_level=settings.importance, mask_truncated_completions=settings.truncated == "mask",
+        scale_rewards={"std": "group", "centred": "none", "batch": "batch"}[settings.advantage], learning_rate=settings.lr,
+        lr_scheduler_type=settings.schedule, warmup_steps=settings.warmup, weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_grad_norm, gradient_checkpointing=settings.gradient_checkpointing, logging_steps=1,
+        save_strategy="steps" if settings.save_every else "no", save_steps=settings.save_every or settings.steps, save_total_limit=settings.keep,
+        report_to=list(settings.report_to) or "none", disable_tqdm=True, bf16=loaded.device.kind == "cuda" and loaded.device.dtype == "bfloat16",
+        fp16=loaded.device.kind == "cuda" and loaded.device.dtype == "float16", use_cpu=loaded.device.kind == "cpu",
+        use_vllm=settings.use_vllm, remove_unused_columns=False, dataloader_pin_memory=False, logging_nan_inf_filter=False,
+        **settings.options)
+    check_options(values, GRPOConfig)
+    return GRPOConfig(**values)
+
+
+def trainer_class() -> type:
+    """A subclass of the installed GRPOTrainer (unsloth's, where unsloth was imported first)."""
+    import trl
+
+    class KitGRPOTrainer(trl.GRPOTrainer):  # type: ignore[misc, name-defined]
+        """GRPOTrainer with the kit's hooks; see the module."""
+
+        def kit_setup(self, settings: GRPOSettings, loaded: Loaded, log: rollouts.Log, on_batch: Callable[..., None] | None = None) -> None:
+            """Attach settings and log; choose the fast paths that fit this model."""
+            self.kit, self.kit_loaded, self.kit_log, self.kit_on_batch = settings, loaded, log, on_batch
+            self.kit_times = dict.fromkeys(("generation", "judge"), 0.0)
+            self.kit_pending: list[tuple[Response, Grade]] = []
+            self.kit_rng: Any = None
+            self.kit_engine: Any = None
+            reason = "fast is off" if not settings.fast else "the engine is unsloth" if loaded.engine != "transformers" else sampling.fast_ok(self.model)
+            self.kit_slow = reason
+            self.kit_skipped = 0
+
+        def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
+            started = time.perf_counter()
+            self.kit_rng = import_torch().get_rng_state()
+            try:
+                if self.kit_slow is not None:
+                    return super()._generate_single_turn(prompt_ids, *args, **kwargs)
+                if self.kit_engine is None:
+                    self.kit_engine = sampling.Engine(self.model)
+                else:
+                    self.kit_engine.refresh()
+                got = sampling.sample(self.kit_engine, prompt_ids, max_new_tokens=self.max_completion_length, temperature=self.temperature,
+                                      top_p=self.kit.top_p, top_k=self.kit.top_k, eos_ids=eos_ids(self.model, self.processing_class))
+                return got.ids, None
+            finally:
+                self.kit_times["generation"] += time.perf_counter() - started
+
+        def _get_per_token_logps_and_entropies(self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, *args: Any,
+                                               **kwargs: Any) -> Any:
+            if self.kit_slow is not None or any(v is not None for k, v in kwargs.items() if k.endswith(("values", "thw", "sizes"))):
+                return super()._get_per_token_logps_and_entropies(model, input_ids, attention_mask, logits_to_keep, *args, **kwargs)
+            values, entropies = packing.logps(model, input_ids, attention_mask, logits_to_keep, score=self._kit_score)
+            return values, entropies, None
+
+        def _kit_score(self, logits: Any, labels: Any) -> tuple[Any, Any]:
+            logp = (logits.float() / self.temperature).log_softmax(-1)
+            with import_torch().no_grad():
+                entropy = -(logp.exp() * logp).sum(-1)
+            return logp.gather(-1, labels[..., None])[..., 0], entropy
+
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            output = super()._generate_and_score_completions(inputs)
+            if self.model.training and self.kit_pending:
+                self._kit_write(output["advantages"].tolist(), output["completion_mask"].sum(-1).tolist())
+            return output
+
+        def _kit_write(self, advantages: Sequence[float], tokens: Sequence[int]) -> None:
+            step = self.state.global_step + 1
+            rows = [rollouts.row(step, r, g, advantage=None if g.score is None else a, tokens=int(n), seconds=time.time())
+                    for (r, g), a, n in zip(self.kit_pending, advantages, tokens, strict=True)]
+            self.kit_log.append(rows)
+            if self.kit_on_batch is not None:
+                self.kit_on_batch(step, rows)
+            self.kit_pending = []
+
+        def _prepare_inputs(self, generation_batch: Any) -> Any:
+            if self.kit_slow is not None or not self.model.training:
+                return super()._prepare_inputs(generation_batch)
+            every = self.args.steps_per_generation * self.num_iterations
+            if self._step % every == 0 or self._buffered_inputs is None:
+                batch = self._generate_and_score_completions(generation_batch)
+                self._buffered_inputs = _split(batch, self.args.steps_per_generation)
+            return self._buffered_inputs[self._step % self.args.steps_per_generation]
+
+        def _compute_loss(self, model: Any, inputs: Any) -> Any:
+            torch = import_torch()
+            live = inputs["advantages"] != 0
+            can_drop = self.kit.zero_variance == "drop" and self.beta == 0.0 and self.loss_type in ("dapo", "cispo") and self.kit_slow is None
+            if not can_drop or bool(live.all()):
+                return super()._compute_loss(model, inputs)
+            self.kit_skipped += int((~live).sum())
+            if not bool(live.any()):
+                return sum(p.sum() for p in model.parameters() if p.requires_grad) * 0.0
+            rows = live.shape[0]
+            kept = {k: v[live] if torch.is_tensor(v) and v.dim() and v.shape[0] == rows else v for k, v in inputs.items()}
+            return super()._compute_loss(model, kept)
+
+    return KitGRPOTrainer
+
+
+def _split(batch: dict[str, Any], parts: int) -> list[dict[str, Any]]:
+    """Groups stay together (their prompt is computed once per part), so the rows are cut in order, not shuffled."""
+    torch = import_torch()
+    if parts == 1:
+        return [batch]
+    rows = batch["advantages"].shape[0]
+    size = rows // parts
+    cut = lambda v, i: v[i * size:(i + 1) * size] if torch.is_tensor(v) and v.dim() and v.shape[0] == rows else v  # noqa: E731
+    return [{k: cut(v, i) for k, v in batch.items()} for i in range(parts)]
