@@ -56,21 +56,40 @@ CRITERIA = [Criterion(id=f"c{i}", text="Names the Seine" + " and more" * (i % 5)
 
 
 @pytest.mark.parametrize("kind", ["llama", "sliding"])
-@pytest.mark.parametrize("batch", [1, 4, 32])
-def test_shared_prefix_gives_the_log_probabilities_of_one_prompt_per_criterion(tokenizer, kind, batch):
+@pytest.mark.parametrize(("way", "batch"), [(None, 32), ("batched", 1), ("batched", 4), ("batched", 32)])
+def test_shared_prefix_gives_the_log_probabilities_of_one_prompt_per_criterion(tokenizer, kind, way, batch):
     model = tiny_model(tokenizer, kind)
-    fast = LocalJudge(model, tokenizer, batch=batch).read(TASK, ANSWER, CRITERIA)
-    slow = LocalJudge(model, tokenizer, shared=False).read(TASK, ANSWER, CRITERIA)
+    judge = LocalJudge(model, tokenizer, way=way, batch=batch)
+    fast = judge.read(TASK, ANSWER, CRITERIA)
+    assert judge.run.way == way or judge.run.way == ("packed" if kind == "llama" else "batched")
+    slow = LocalJudge(model, tokenizer, way="single").read(TASK, ANSWER, CRITERIA)
     for a, b in zip(fast, slow, strict=True):
         assert a.logprobs == pytest.approx(b.logprobs, abs=1e-4)
         assert a.p == pytest.approx(b.p, abs=1e-5)
     assert len({round(r.logprobs[0], 5) for r in fast}) > 5  # the criteria do differ: the comparison can fail
 
 
+def test_a_model_that_ignores_masks_is_found_out(tokenizer, monkeypatch):
+    from kit.judge.prefix import Continuations
+
+    true = Continuations._packed
+    monkeypatch.setattr(Continuations, "_packed", lambda self, p, tails, cache: true(self, p, tails, cache) * 1.5)
+    judge = LocalJudge(tiny_model(tokenizer), tokenizer)
+    judge.read(TASK, ANSWER, CRITERIA)
+    assert judge.run.way == "batched"
+
+
+def test_long_packs_are_split(tokenizer, monkeypatch):
+    monkeypatch.setattr("kit.judge.prefix.PACKED_TOKENS", 120)
+    model = tiny_model(tokenizer)
+    fast, slow = (LocalJudge(model, tokenizer, way=w).read(TASK, ANSWER, CRITERIA) for w in ("packed", "single"))
+    assert [r.p for r in fast] == pytest.approx([r.p for r in slow], abs=1e-5)
+
+
 def test_without_a_chat_template(tokenizer):
     bare = byte_tokenizer(template=None)
     model = tiny_model(bare)
-    fast, slow = (LocalJudge(model, bare, shared=s).read(TASK, ANSWER, CRITERIA) for s in (True, False))
+    fast, slow = (LocalJudge(model, bare, way=w).read(TASK, ANSWER, CRITERIA) for w in ("packed", "single"))
     assert [r.p for r in fast] == pytest.approx([r.p for r in slow], abs=1e-5)
 
 
