@@ -1,0 +1,328 @@
+"""The endpoint judge: any OpenAI-compatible chat server, all criteria in one call, some, or one each.
+
+    judge(tasks, answers, judge=EndpointJudge("gpt-6-luna"), ledger="ledger.sqlite")
+    EndpointJudge("my-model", base_url="http://127.0.0.1:8000/v1", how="one", probability="logprobs")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import KitError
+from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from . import loop, parse, templates
+from .base import Call, Forecast, session
+from .caller import Caller, Outcome
+from .parse import Reading
+from .prices import Price, default_model, is_reasoning, warning
+from .wire import OPENAI, Wire
+
+log = logging.getLogger(__name__)
+AGAIN = ("parse", "missing", "contradiction")  # asked once more, alone
+ROOM = 6000  # tokens for a reasoning model to think in
+
+
+class EndpointJudge:
+    """A model behind an OpenAI-compatible server as a judge.
+
+    model : default from models.json. base_url : default OPENAI_BASE_URL, else OpenAI. key_env : name of the environment variable
+        with the key (default KIT_JUDGE_KEY, else OPENAI_API_KEY for its own server); keys are never logged or stored.
+    how : "all" criteria of a response in one call, "one" each, or a number per call.
+    template : a Template, the name of one, or a file; default "rubric" ("single" for one each).
+    mode : "schema" (JSON schema, plain text where refused) or "text".
+    temperature, seed, top_p, effort : sent as given; what the endpoint refuses is left out, once, and noted.
+    probability : "none", "logprobs" (of the verdict's first token) or "stated" (the model is asked for a percentage).
+    repair : how often criteria whose verdict could not be read are asked again, alone. sample : number of this sample, for panels.
+    concurrency : most calls at once (default 256, 64 on this machine, found out from below); timeout : seconds of one attempt,
+        from the moment it has its slot; tries : attempts per call (429 does not count); patience : seconds without any success
+        until JudgeDownError. price : (input, output) or a Price in dollars per million tokens. client : an AsyncOpenAI of your own.
+
+    >>> EndpointJudge("m", base_url="http://127.0.0.1:1/v1").name
+    'm'
+    """
+
+    def __init__(self, model: str | None = None, *, base_url: str | None = None, key_env: str | None = None, how: str | int = "all",
+                 template: templates.Template | str | None = None, mode: str = "schema", temperature: float | None = 0.0,
+                 seed: int | None = None, top_p: float | None = None, effort: str | None = None, max_tokens: int | None = None,
+                 probability: str = "none", repair: int = 1, sample: int = 0, concurrency: int | None = None, timeout: float = 120.0,
+                 tries: int = 5, patience: float = 180.0, price: Price | tuple[float, float] | None = None, client: Any = None,
+                 headers: Mapping[str, str] | None = None, extra: Mapping[str, Any] | None = None, name: str | None = None):
+        _choices(how, mode, probability)
+        self.model = model or default_model()
+        self.base_url = (base_url or (str(client.base_url) if client is not None else "") or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
+        self.how, self.mode, self.probability, self.repair, self.sample = how, mode, probability, repair, sample
+        if not isinstance(template, templates.Template):
+            template = templates.load(template or ("single" if how in ("one", 1) else "rubric"))
+        self.template, self.max_tokens = template, max_tokens
+        self.name = name or self.model + (f"/{template.name}" if template.name not in ("rubric", "single") else "")
+        effort = effort or ("low" if is_reasoning(self.model) else None)
+        self.params = {k: v for k, v in {"temperature": temperature, "seed": seed, "top_p": top_p, "reasoning_effort": effort,
+                                         **(extra or {})}.items() if v is not None}
+        prices = Price(input=price[0], output=price[1]) if isinstance(price, tuple) else price
+        wire = Wire(self.base_url, key_env, client, dict(headers or {}))
+        self.caller = Caller(self.model, self.base_url, name=self.name, wire=wire, concurrency=concurrency, timeout=timeout, tries=tries,
+                             patience=patience, prices=prices)
+        self._openai = self.base_url.startswith("https://api.openai.com")
+        self._own = fingerprint(["endpoint", templates.SCHEMA_VERSION, self.base_url, self.model, dict(self.params), mode, probability, repair,
+                                 sample, max_tokens, template.id])
+        self._tasks: dict[int, tuple[Task, _Layout]] = {}
+        said = warning(self.model)
+        if said:
+            log.warning(said)
+
+    @property
+    def workers(self) -> int:
+        """Responses that may be worked on at once: enough to fill every slot."""
+        return max(1, self.caller.limiter.ceiling)
+
+    @property
+    def abilities(self) -> dict[str, Any]:
+        """What this endpoint was found to refuse, in its own words, and whether it enforces schemas."""
+        return self.caller.abilities.note()
+
+    # -- keys -----------------------------------------------------------------------------------------------------------
+    def key(self, task: Task, response: Response, criterion: Criterion) -> str:
+        """Fingerprint of everything that shapes the verdict: endpoint, model, parameters, schema, template, task, response,
+        criterion, and the criteria that are asked in the same call."""
+        return self.keys(task, response, [criterion])[0]
+
+    def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+        """The keys of several criteria of one response."""
+        layout = self._layout(task)
+        text = hashlib.sha256(response.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return [hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:32] for c in criteria]
+
+    def _layout(self, task: Task) -> _Layout:
+        """How this task's criteria are spread over calls, kept for the tasks used last."""
+        kept = self._tasks.get(id(task))
+        if kept is not None and kept[0] is task:
+            return kept[1]
+        if len(self._tasks) >= 4096:
+            self._tasks.pop(next(iter(self._tasks)))
+        layout = _Layout(task, self.how, self._own)
+        self._tasks[id(task)] = (task, layout)
+        return layout
+
+    # -- verdicts -------------------------------------------------------------------------------------------------------
+    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+        """One verdict per criterion, in order; faults are unknown verdicts with their kind."""
+        if not loop.inside():
+            return await loop.hop(self.verdicts(task, response, criteria))
+        groups = self._layout(task).split(criteria)
+        if len(groups) == 1:
+            parts = [await self._group(task, response, groups[0], self.repair)]
+        else:
+            tasks = [asyncio.ensure_future(self._group(task, response, g, self.repair)) for g in groups]
+            try:
+                parts = await asyncio.gather(*tasks)
+            except BaseException:
+                for t in tasks:
+                    t.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                raise
+        by_id = {v.criterion_id: v for part in parts for v in part}
+        return [by_id[c.id] for c in criteria]
+
+    async def _group(self, task: Task, response: Response, criteria: Sequence[Criterion], repair: int, mode: str | None = None) -> list[Verdict]:
+        """One call for these criteria; those whose verdict could not be read once more, alone."""
+        mode = mode or ("text" if self.mode == "text" or "response_format" in self.caller.abilities.refused else "schema")
+        outcome = await self._ask(task, response, criteria, mode)
+        if outcome.failure == "refit":  # the endpoint has just refused schemas: ask in plain text
+            outcome = await self._ask(task, response, criteria, mode := "text")
+        keys = self.keys(task, response, criteria)
+        if outcome.call is None:
+            return [unknown(task.id, response.id, c.id, outcome.failure or "transport", judge=self.name, key=k, reason=outcome.reason)
+                    for c, k in zip(criteria, keys, strict=True)]
+        readings, probs = self._read(outcome.data or {}, criteria, mode)
+        got = self._verdicts(task, response, criteria, keys, readings, probs, outcome.call, mode)
+        lost = [i for i, v in enumerate(got) if v.failure in AGAIN] if repair > 0 else []
+        session().record(outcome.call, [v for i, v in enumerate(got) if i not in lost])
+        if lost:
+            again = "text" if mode == "schema" and all(r.how == "none" for r in readings) else mode
+            part = [criteria[i] for i in lost]
+            for i, v in zip(lost, await self._group(task, response, part, repair - 1, again), strict=True):
+                got[i] = _second(got[i], v)
+            session().record(None, [got[i] for i in lost])
+        return got
+
+    async def _ask(self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str) -> Outcome:
+        body = self.body(task, response, criteria, mode)
+        shown = {k: v for k, v in body.items() if k != "response_format"}
+        before = "response_format" in self.caller.abilities.refused
+        outcome = await self.caller.call("/chat/completions", body, self._forecast(body, criteria), shown=shown)
+        if mode == "schema" and not before and outcome.call is not None and "response_format" in self.caller.abilities.refused:
+            session().record(outcome.call)
+            return Outcome(failure="refit")
+        return outcome
+
+    def body(self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema") -> dict[str, Any]:
+        """The request body of one call (also what goes into a batch file)."""
+        stated = self.probability == "stated"
+        body: dict[str, Any] = {"model": self.model, **self.params, "max_completion_tokens": self._room(criteria),
+                                "messages": templates.messages(self.template, task, response, criteria, mode=mode, stated=stated)}
+        if mode == "schema":
+            body["response_format"] = templates.schema(criteria, stated=stated)
+        if self.probability == "logprobs":
+            body.update(logprobs=True, top_logprobs=5)
+        if self._openai:
+            body["prompt_cache_key"] = fingerprint([self._own, task.prompt])[:24]
+        return body
+
+    def _room(self, criteria: Sequence[Criterion]) -> int:
+        thinks = is_reasoning(self.model) and self.params.get("reasoning_effort") != "none"
+        return self.max_tokens or 200 + 160 * len(criteria) + (ROOM if thinks else 0)
+
+    # -- reading --------------------------------------------------------------------------------------------------------
+    def _read(self, data: Mapping[str, Any], criteria: Sequence[Criterion], mode: str) -> tuple[list[Reading], list[Any]]:
+        """Readings and (P, mass) per criterion from a decoded reply."""
+        choice = (data.get("choices") or [{}])[0]
+        choice = choice if isinstance(choice, Mapping) else {}
+        message = choice.get("message") if isinstance(choice.get("message"), Mapping) else {}
+        text = _text(message.get("content"))
+        end = choice.get("finish_reason")
+        readings = parse.read(text, criteria, mode=mode, cut=end == "length")
+        if (message.get("refusal") or end == "content_filter") and all(r.failure for r in readings):
+            readings = parse.refused(readings)
+        elif mode == "schema" and end != "length" and text.strip():
+            self.caller.obeyed(all(r.how == "json" and r.failure in (None, "abstain") for r in readings))
+        probs: list[Any] = [None] * len(criteria)
+        tokens = choice.get("logprobs", {}).get("content") if isinstance(choice.get("logprobs"), Mapping) else None
+        if tokens:
+            probs = parse.token_p(tokens, criteria)
+        return readings, probs
+
+    def _verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion], keys: Sequence[str], readings: Sequence[Reading],
+                  probs: Sequence[Any], call: Call, mode: str) -> list[Verdict]:
+        tin, tout = _share(call.tokens_in, len(criteria)), _share(call.tokens_out, len(criteria))
+        out = []
+        for i, (c, r) in enumerate(zip(criteria, readings, strict=True)):
+            p, meta = _p(c, r, probs[i]), {"call": call.id, "mode": mode}
+            if r.how not in ("json", "text"):
+                meta["read"] = r.how
+            if r.confidence is not None:
+                meta["stated"] = r.confidence
+            if probs[i] is not None:
+                meta["mass"] = round(probs[i][1], 4)
+            if call.meta.get("without"):
+                meta["without"] = call.meta["without"]
+            out.append(Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status=r.status, value=r.value, p=p, reason=r.reason,
+                               failure=r.failure if r.status == "unknown" else None, judge=self.name, key=keys[i], tokens_in=tin[i],
+                               tokens_out=tout[i], cost=call.cost / len(criteria), meta=meta))
+        return out
+
+    def reread(self, task: Task, response: Response, criteria: Sequence[Criterion], call: Call) -> list[Verdict]:
+        """Verdicts parsed again from a stored call, for when the reading has been improved; nothing is sent."""
+        data = json.loads(call.reply)
+        mode = "schema" if self.mode == "schema" and "response_format" not in call.meta.get("without", ()) else "text"
+        readings, probs = self._read(data, criteria, mode)
+        return self._verdicts(task, response, criteria, self.keys(task, response, criteria), readings, probs, call, mode)
+
+    # -- what it will cost ------------------------------------------------------------------------------------------------
+    def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
+        """What these questions are expected to cost (about 4 characters a token, 60 tokens out per criterion)."""
+        total = Forecast()
+        for group in self._layout(task).split(criteria):
+            body = self.body(task, response, group)
+            total = total + self._priced(_tokens(body), 60 * len(group) + (300 if is_reasoning(self.model) else 0))
+        return total
+
+    def _forecast(self, body: Mapping[str, Any], criteria: Sequence[Criterion]) -> Forecast:
+        """The most that one call may cost: what a budget sets aside for it."""
+        return self._priced(_tokens(body), int(body["max_completion_tokens"])) if session().budget is not None else Forecast(calls=1)
+
+    def _priced(self, tin: int, tout: int) -> Forecast:
+        cost = self.caller.price.cost(tin, tout) if self.caller.price else None
+        return Forecast(calls=1, tokens_in=tin, tokens_out=tout, cost=cost)
+
+    async def close(self) -> None:
+        """Close the connections (they open again when used)."""
+        await loop.hop(self.caller.wire.close())
+
+
+class _Layout:
+    """How the criteria of a task are spread over calls, and what each call's context is (part of the key)."""
+
+    def __init__(self, task: Task, how: str | int, own: str):
+        parents = {c.parent for c in task.criteria}
+        asked = [c for c in task.criteria if not c.by_code and c.id not in parents]
+        size = len(asked) or 1 if how == "all" else 1 if how == "one" else int(how)
+        self._base = fingerprint([own, size == 1, task.prompt, task.system, dict(task.sources)])
+        self._group: dict[str, int] = {}
+        self._mark: dict[str, str] = {}
+        self._known: dict[str, Criterion] = {c.id: c for c in asked}
+        for start in range(0, len(asked), size):
+            part = asked[start:start + size]
+            context = fingerprint([[n, c.scale, templates.spec(c)] for n, c in zip(templates.names(part), part, strict=True)])
+            for c in part:
+                self._group[c.id] = start
+                self._mark[c.id] = fingerprint([self._base, context, c.id])
+
+    def of(self, c: Criterion) -> str:
+        """Fingerprint of a criterion with its context."""
+        if self._known.get(c.id) is c or self._known.get(c.id) == c:
+            return self._mark[c.id]
+        return fingerprint([self._base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id])
+
+    def split(self, criteria: Sequence[Criterion]) -> list[list[Criterion]]:
+        """These criteria grouped as they are asked; one that the task does not have is asked alone."""
+        groups: dict[Any, list[Criterion]] = {}
+        for c in criteria:
+            same = self._known.get(c.id) is c or self._known.get(c.id) == c
+            groups.setdefault(self._group[c.id] if same else ("alone", c.id), []).append(c)
+        return list(groups.values())
+
+
+def _choices(how: Any, mode: str, probability: str) -> None:
+    if how not in ("all", "one") and (isinstance(how, bool) or not isinstance(how, int) or how < 1):
+        raise KitError(f"how is {how!r}", where="EndpointJudge(how=...)", fix='use "all", "one", or a number of criteria per call')
+    if mode not in ("schema", "text"):
+        raise KitError(f"mode is {mode!r}", where="EndpointJudge(mode=...)", fix='use "schema" or "text"')
+    if probability not in ("none", "logprobs", "stated"):
+        raise KitError(f"probability is {probability!r}", where="EndpointJudge(probability=...)", fix='use "none", "logprobs" or "stated"')
+
+
+def _text(content: Any) -> str:
+    """A message's content as text; some servers send a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(p.get("text", "") for p in content if isinstance(p, Mapping) and isinstance(p.get("text"), str))
+    return ""
+
+
+def _p(c: Criterion, r: Reading, prob: tuple[float, float] | None) -> float | None:
+    """P(met): from tokens where given, else from a stated confidence; None where neither is."""
+    if c.scale != "binary" or r.status not in ("met", "unmet"):
+        return None
+    if prob is not None:
+        return prob[0]
+    if r.confidence is None:
+        return None
+    return r.confidence if r.status == "met" else 1 - r.confidence
+
+
+def _share(total: int, n: int) -> list[int]:
+    """`total` in n whole parts whose sum is exact."""
+    return [total // n + (1 if i < total % n else 0) for i in range(n)]
+
+
+def _second(first: Verdict, second: Verdict) -> Verdict:
+    """The verdict of the second asking with both costs; where the second did not come, the first failure stays."""
+    import dataclasses
+
+    keep = first if second.failure in ("transport", "budget") else second
+    return dataclasses.replace(keep, tokens_in=first.tokens_in + second.tokens_in, tokens_out=first.tokens_out + second.tokens_out,
+                               cost=first.cost + second.cost, meta={**keep.meta, "asked_again": first.failure})
+
+
+def _tokens(body: Mapping[str, Any]) -> int:
+    size = sum(len(m["content"]) for m in body["messages"])
+    if "response_format" in body:
+        size += len(json.dumps(body["response_format"])) // 2
+    return 16 + size // 4

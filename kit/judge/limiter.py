@@ -1,0 +1,116 @@
+"""How many calls may be in flight: as many as the server bears, found out while running and remembered across batches.
+
+The rule, per round trip (as many replies as the limit): over 10% of them 429 -> the limit is cut once, by that share but at most
+by half; a few -> nothing, a lone 429 is that call's own affair; a timed-out share over 5% -> halved; else growth, doubling at
+first, then by half a square root. Where a doubling brings no more replies per second (a queueing server, which never sends a
+429), the limit goes back and stays. A call that waits for its Retry-After gives its slot back meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from types import TracebackType
+
+
+class Limiter:
+    """An adaptive semaphore for one endpoint. `ceiling`: never more; `start`: the first guess (default: the ceiling)."""
+
+    def __init__(self, ceiling: int = 256, start: int | None = None):
+        if ceiling < 1 or (start is not None and start < 1):
+            raise ValueError("a limit must be at least 1")
+        self.ceiling = ceiling
+        self.limit = float(min(start or ceiling, ceiling))
+        self.used, self.slow_start = 0, True
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._ok = self._limited = self._late = 0
+        self._round = time.monotonic()
+        self._rate, self._before = 0.0, self.limit
+        self._times: deque[float] = deque(maxlen=256)
+        self._p95, self._stale = None, 0
+        self.cuts, self.queues = 0, False
+
+    # -- slots ----------------------------------------------------------------------------------------------------------
+    async def __aenter__(self) -> Limiter:
+        if self.used < int(self.limit) and not self._waiting:
+            self.used += 1
+            return self
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():  # the slot had been given: pass it on
+                self._release()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        self.used -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting and self.used < int(self.limit):
+            future = self._waiting.popleft()
+            if not future.done():
+                self.used += 1
+                future.set_result(None)
+
+    # -- what the server says ---------------------------------------------------------------------------------------------
+    def ok(self, seconds: float) -> None:
+        """A reply came after so many seconds."""
+        self._ok += 1
+        self._times.append(seconds)
+        self._stale += 1
+        self._turn()
+
+    def limited(self) -> None:
+        """The server said 429."""
+        self._limited += 1
+        self._turn()
+
+    def late(self) -> None:
+        """A call ran into its deadline."""
+        self._late += 1
+        self._turn()
+
+    def hang(self, most: float) -> float:
+        """After how many seconds a call counts as hanging: five times the 95th percentile (at least 5 s), at most `most`."""
+        if len(self._times) < 20:
+            return most
+        if self._p95 is None or self._stale >= 32:
+            self._p95, self._stale = sorted(self._times)[int(len(self._times) * 0.95)], 0
+        return min(most, max(5.0, 5 * self._p95))
+
+    def _turn(self) -> None:
+        """Once per round trip: cut, keep or grow."""
+        n = self._ok + self._limited + self._late
+        if n < max(8, int(self.limit)):
+            return
+        now = time.monotonic()
+        share, late = self._limited / n, self._late / n
+        rate = self._ok / max(now - self._round, 1e-9)
+        if share > 0.10 or late > 0.05:
+            self.limit = max(1.0, self.limit * max(0.5, 1 - max(share, 0.5 if late > 0.05 else 0.0)))
+            self.slow_start, self.cuts = False, self.cuts + 1
+        elif self.limit < self.ceiling and (self.used >= int(self.limit) - 1 or self._waiting):
+            self._grow(rate)
+        self._rate = rate
+        self._ok = self._limited = self._late = 0
+        self._round = now
+        self._wake()
+
+    def _grow(self, rate: float) -> None:
+        if self.slow_start and self._rate and self.limit > self._before and rate < 1.15 * self._rate:
+            self.limit, self.slow_start = self._before, False  # twice the calls, no more replies: the server queues
+            self.queues = True
+            return
+        if self.queues:
+            return
+        self._before = self.limit
+        self.limit = min(float(self.ceiling), self.limit * 2 if self.slow_start else self.limit + math.sqrt(self.limit) / 2)

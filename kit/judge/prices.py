@@ -1,0 +1,97 @@
+"""Model names, prices and shutdown dates, from one dated data file (models.json)."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("models.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """US dollars per million tokens: input, input read from the provider's cache, output."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+    def cost(self, tokens_in: int, tokens_out: int, tokens_cached: int = 0) -> float:
+        """US dollars of one call; `tokens_in` includes the cached ones.
+
+        >>> Price(input=1.0, output=2.0, cached=0.1).cost(1_000_000, 500_000, 500_000)
+        1.55
+        """
+        cached = min(tokens_cached, tokens_in)
+        rate = self.input if self.cached is None else self.cached
+        return ((tokens_in - cached) * self.input + cached * rate + tokens_out * self.output) / 1e6
+
+
+FREE = Price(input=0.0, output=0.0, cached=0.0)
+
+
+@functools.cache
+def models() -> dict[str, Any]:
+    """The data file: `as_of`, `default`, `models` by name."""
+    return json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def default_model() -> str:
+    """The judge model that is used when none is named.
+
+    >>> shutdown(default_model()) is None
+    True
+    """
+    return models()["default"]
+
+
+def entry(model: str) -> dict[str, Any]:
+    """What is known of a model; a dated snapshot ("gpt-4o-2024-08-06") is its family; {} when unknown.
+
+    >>> entry("gpt-5-mini-2025-08-07")["shutdown"]
+    '2026-12-11'
+    >>> entry("my-own-model")
+    {}
+    """
+    table = models()["models"]
+    return table.get(model) or table.get(re.sub(r"-\d{4}-\d\d-\d\d$", "", model)) or {}
+
+
+def price(model: str) -> Price | None:
+    """The price of a model, or None where it is not known (then a cap in dollars cannot be kept, and is refused)."""
+    row = entry(model)
+    return Price(input=row["input"], output=row["output"], cached=row.get("cached")) if "input" in row else None
+
+
+def shutdown(model: str) -> datetime.date | None:
+    """When the provider turns the model off, or None where nothing is announced."""
+    day = entry(model).get("shutdown")
+    return datetime.date.fromisoformat(day) if day else None
+
+
+def warning(model: str, today: datetime.date | None = None, within: int = 120) -> str | None:
+    """A sentence for users when a model dies within so many days or is dead, else None.
+
+    >>> warning("gpt-5-mini", datetime.date(2026, 11, 21))
+    'gpt-5-mini is shut down on 2026-12-11 (in 20 days); gpt-6-luna is the default now'
+    """
+    day, today = shutdown(model), today or datetime.date.today()
+    if day is None or (day - today).days > within:
+        return None
+    when = f"is shut down on {day} (in {(day - today).days} days)" if day > today else f"was shut down on {day}"
+    return f"{model} {when}; {default_model()} is the default now"
+
+
+def is_reasoning(model: str) -> bool:
+    """True for models that reason first: no temperature, room for reasoning tokens, no logprobs (unless effort is "none").
+
+    >>> is_reasoning("gpt-6-luna"), is_reasoning("gpt-4o"), is_reasoning("llama-3")
+    (True, False, False)
+    """
+    row = entry(model)
+    return bool(row.get("reasoning")) if row else bool(re.match(r"(gpt-[5-9]|o\d)", model))

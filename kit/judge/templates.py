@@ -1,0 +1,186 @@
+"""From task, answer and criteria to the messages of one call: templates, fences around judged text, the reply's schema.
+
+Judged text is data. It stands between marks with an unguessable number, control characters and imitations of chat markup are
+made harmless, and nothing that it contains can close the mark. The fixed parts come first and the answer last (or the criterion
+last, when each is asked alone), so that a provider's prefix cache and a local server's shared prefix are hit.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from ..records import Criterion, Response, Task, fingerprint
+
+FOLDER = Path(__file__).with_name("prompts")
+SECTIONS = ("system", "user", "schema", "text")
+PLACES = ("prompt", "sources", "criteria", "answer", "form")
+SCHEMA_VERSION = 1  # part of every ledger key: raise it when the reply's form or its reading changes
+BINARY = ("met", "unmet", "cannot_tell")
+_SECRET = secrets.token_bytes(16)
+# chat markup of common models, which a server may turn into real control tokens, and imitations of our own frame
+_MARKUP = re.compile(r"<(?=\|)|(?<=\|)>|<(?=/?(?:s|bos|eos|start_of_turn|end_of_turn|think|SYS|system|assistant|user|answer|task|criteria|"
+                     r"submission|response|instructions?|tool_call|function_calls?)\b[^<>\n]{0,40}>)|\[(?=/?INST\])|<(?=<SYS)|<(?=/SYS)|"
+                     r"<(?=<<)|(?<=>>)>", re.I)
+_SWAP = {"<": "\u2039", ">": "\u203a", "[": "\u27e6"}
+# zero-width, bidirectional, tag and control characters: shown as what they are instead of working unseen
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
+                     "\U000e0000-\U000e0fff\ud800-\udfff]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """The wording of a judge call. `user` has the places {prompt} {sources} {criteria} {answer} {form}; the others are plain.
+
+    `schema` and `text` are what stands at {form} when the reply is JSON under a schema, or lines of text.
+    """
+
+    system: str
+    user: str
+    schema: str
+    text: str
+    name: str = "own"
+
+    def __post_init__(self) -> None:
+        missing = [p for p in ("prompt", "criteria", "answer", "form") if "{" + p + "}" not in self.user]
+        if missing:
+            raise KitError(f"the template's user text lacks {', '.join('{' + m + '}' for m in missing)}", where=f"template {self.name!r}",
+                           fix="put each of these places into the text once")
+
+    @functools.cached_property
+    def id(self) -> str:
+        """Fingerprint of the wording, part of every ledger key."""
+        return fingerprint([self.system, self.user, self.schema, self.text])
+
+
+@functools.cache
+def load(name: str = "rubric") -> Template:
+    """A template that ships with the kit ("rubric", "single"), or a file of the same form.
+
+    >>> load("rubric").user.index("{criteria}") < load("rubric").user.index("{answer}")
+    True
+    """
+    path = FOLDER / f"{name}.txt" if "/" not in name and not name.endswith(".txt") else Path(name)
+    if not path.exists():
+        raise KitError(f"there is no template {name!r}", where=str(path), fix="use rubric or single, or give the path of a .txt file")
+    parts = re.split(r"^\[(\w+)\]\n", path.read_text(encoding="utf-8"), flags=re.M)
+    found = dict(zip(parts[1::2], (p.strip("\n") for p in parts[2::2]), strict=True))
+    if set(SECTIONS) - set(found):
+        raise KitError(f"sections are missing: {sorted(set(SECTIONS) - set(found))}", where=str(path), fix="see kit/judge/prompts/rubric.txt")
+    return Template(name=path.stem, **{s: found[s] for s in SECTIONS})
+
+
+def neutral(text: str) -> str:
+    r"""Judged text made harmless: chat markup loses its brackets, unseen characters are spelled out, line ends are unified.
+
+    >>> neutral("ok</answer><|im_end|>\u200b")
+    'ok‹/answer>‹|im_end|›\\u200b'
+    """
+    text = _HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", text.replace("\r\n", "\n"))
+    return _MARKUP.sub(lambda m: _SWAP[m[0]], text)
+
+
+def fence(kind: str, text: str) -> str:
+    """`text` between two marks that nobody outside this process can guess, and that do not occur in it.
+
+    The number depends on the text, so that all calls about one answer share a prefix.
+    """
+    text, salt = neutral(text), 0
+    while True:
+        number = hmac.new(_SECRET, f"{kind}{salt}{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:16]
+        if number not in text:
+            return f"<<<{kind} {number}\n{text}\n{kind} {number}>>>"
+        salt += 1
+
+
+def allowed(c: Criterion) -> list[str]:
+    """The verdict words that a criterion allows; for points, a range in words."""
+    if c.scale == "ordinal":
+        return [*c.levels, "cannot_tell"]
+    if c.scale == "points":
+        return [f"a number from 0 to {c.points or 1:g}", "cannot_tell"]
+    return list(BINARY)
+
+
+def names(criteria: Sequence[Criterion]) -> list[str]:
+    """The ids by which a call names its criteria: their own where short and plain, else k1, k2, ...
+
+    >>> names([Criterion(id="c1", text=""), Criterion(id="a b", text="")])
+    ['c1', 'k2']
+    """
+    plain = [bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,39}", c.id)) for c in criteria]
+    taken = {c.id.casefold() for c, ok in zip(criteria, plain, strict=True) if ok}
+    if len(taken) < sum(plain):  # ids that differ by case only
+        return [f"k{i}" for i in range(1, len(criteria) + 1)]
+    out = []
+    for i, (c, ok) in enumerate(zip(criteria, plain, strict=True), 1):
+        alias = f"k{i}"
+        while not ok and alias in taken:
+            alias += "x"
+        out.append(c.id if ok else alias)
+    return out
+
+
+def spec(c: Criterion) -> dict[str, Any]:
+    """What the judge is shown of a criterion (no weight: it must not depend on what is at stake)."""
+    row: dict[str, Any] = {"criterion": c.text, "verdicts": allowed(c)}
+    return {"title": c.title, **row} if c.title and c.title != c.text else row
+
+
+def messages(template: Template, task: Task, response: Response, criteria: Sequence[Criterion], *, mode: str = "schema",
+             stated: bool = False, extra: str = "") -> list[dict[str, str]]:
+    """The chat messages of one call. mode : "schema" (JSON) or "text". stated : also ask for a confidence in percent."""
+    lines = "\n".join(json.dumps({"id": n, **spec(c)}, ensure_ascii=False) for n, c in zip(names(criteria), criteria, strict=True))
+    form = template.schema if mode == "schema" else template.text
+    if stated:
+        form += ('\nGive "confidence" third: how sure you are of this verdict, in percent, from 0 to 100.' if mode == "schema"
+                 else "\nThen a third line for each: CONFIDENCE <id>: <how sure you are of this verdict, 0 to 100>")
+    prompt, sources = _head(task)
+    places: Mapping[str, str] = {"prompt": prompt, "sources": sources, "criteria": _safe(lines), "answer": fence("ANSWER", response.text),
+                                 "form": form + (f"\n{extra}" if extra else "")}
+    user = re.sub(r"\{(prompt|sources|criteria|answer|form)\}", lambda m: places[m[1]], template.user)  # one pass: data is not read again
+    return [{"role": "system", "content": template.system}, {"role": "user", "content": user}]
+
+
+def _safe(text: str) -> str:
+    """Criteria may come from data too: no chat markup, nothing unseen; their line ends are JSON-escaped already."""
+    return neutral(text)
+
+
+def _head(task: Task) -> tuple[str, str]:
+    prompt = task.prompt if not task.system else f"{task.system}\n\n{task.prompt}"
+    sources = ""
+    if task.sources:
+        listed = "\n\n".join(f"[{k}]\n{v}" for k, v in task.sources.items())
+        sources = f"\nThe sources that the answer could use:\n{fence('SOURCES', listed)}\n"
+    return fence("TASK", prompt), sources
+
+
+def schema(criteria: Sequence[Criterion], *, stated: bool = False) -> dict[str, Any]:
+    """The nested `response_format`: an object keyed by criterion id (each required), reason before verdict.
+
+    The un-nested form is silently ignored by llama.cpp; a list of ratings could be short, shuffled or doubled.
+    """
+    ids = names(criteria)
+    items = {n: _item(c, stated) for n, c in zip(ids, criteria, strict=True)}
+    return {"type": "json_schema", "json_schema": {"name": "verdicts", "strict": True, "schema": {
+        "type": "object", "properties": items, "required": ids, "additionalProperties": False}}}
+
+
+def _item(c: Criterion, stated: bool) -> dict[str, Any]:
+    verdict: dict[str, Any] = {"type": "string", "enum": allowed(c)}
+    if c.scale == "points":
+        verdict = {"anyOf": [{"type": "number", "minimum": 0, "maximum": c.points or 1}, {"type": "string", "enum": ["cannot_tell"]}]}
+    fields: dict[str, Any] = {"reason": {"type": "string"}, "verdict": verdict}
+    if stated:
+        fields["confidence"] = {"type": "integer", "minimum": 0, "maximum": 100}
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
