@@ -1,0 +1,94 @@
+"""Agreement of one judge with humans in full: kappa, AC1, raw agreement, the confusion, and the trap in raw agreement."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .agreement import ac1, accuracy, balanced_accuracy, kappa, mcc, pairs
+from .estimate import Estimate, number
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A judge against humans.
+
+    confusion : (q, q) counts, rows the judge, columns the human. majority : share of the human's commonest category, which a judge
+    that always says it would reach in raw agreement. missing_judge, missing_human : rows unknown to each.
+    """
+
+    categories: tuple[Any, ...]
+    confusion: np.ndarray
+    kappa: Estimate
+    ac1: Estimate
+    raw: Estimate
+    balanced: Estimate
+    mcc: Estimate
+    majority: float
+    missing_judge: int
+    missing_human: int
+    note: str
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per measure, for a table."""
+        named = (("kappa", self.kappa), ("AC1", self.ac1), ("raw agreement", self.raw), ("balanced accuracy", self.balanced),
+                 ("Matthews correlation", self.mcc))
+        return [{"measure": k, **e.as_dict()} for k, e in named]
+
+    def text(self) -> str:
+        """The report in lines."""
+        lines = [f"{r['measure']:<21}{e}" for r, e in zip(self.rows(), (self.kappa, self.ac1, self.raw, self.balanced, self.mcc), strict=True)]
+        width = max([len(str(c)) for c in self.categories] + [len(str(self.confusion.max(initial=0))), 5]) + 2
+        lines += ["", "judge \\ human".ljust(width + 8) + "".join(str(c).rjust(width) for c in self.categories)]
+        for c, row in zip(self.categories, self.confusion, strict=True):
+            lines.append(str(c).ljust(width + 8) + "".join(str(int(v)).rjust(width) for v in row))
+        lines += ["", f"unknown: judge {self.missing_judge}, human {self.missing_human}; left out, never counted as wrong or unmet"]
+        return "\n".join([*lines, self.note]) if self.note else "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"categories": list(self.categories), "confusion": self.confusion.tolist(), "measures": self.rows(), "majority": self.majority,
+                "missing_judge": self.missing_judge, "missing_human": self.missing_human, "note": self.note}
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text())}</pre>"
+
+
+def trap(raw: Estimate, k: Estimate, majority: float, commonest: Any) -> str:
+    """What raw agreement hides here; "" when nothing.
+
+    >>> trap(Estimate(.749, .72, .77, 998), Estimate(.027, -.01, .06, 998), .75, 1)[:58]
+    'Raw agreement .749 is no better than always answering 1: .'
+    """
+    if not raw.n or np.isnan(raw.value):
+        return ""
+    start = f"Raw agreement {number(raw.value)}"
+    if raw.low <= majority:
+        worse = "is no better than" if raw.high >= majority else "is worse than"
+        return f"{start} {worse} always answering {commonest}: {number(majority)}. Kappa, {number(k.value)}, takes such luck out."
+    if raw.value - max(k.value, 0) > 0.25:
+        return (f"{start} looks better than it is: always answering {commonest} would reach {number(majority)}; "
+                f"kappa, which takes chance out, is {number(k.value)}.")
+    return ""
+
+
+def agree(judge: Sequence[Any], human: Sequence[Any], *, cluster: Sequence[Any] | None = None, categories: Sequence[Any] | None = None,
+          level: float = 0.95) -> Agreement:
+    """The agreement of a judge with a human in full; unknown rows are left out and counted.
+
+    >>> agree([1, 1, 0, None], [1, 0, 0, 1]).missing_judge
+    1
+    """
+    p = pairs(judge, human, cluster=cluster, categories=categories)
+    more = {"cluster": cluster, "categories": p.categories, "level": level}
+    table = p.table()
+    k, raw = kappa(judge, human, **more), accuracy(judge, human, **more)
+    share = table.sum(0) / max(table.sum(), 1)
+    top = float(share.max(initial=0.0))
+    note = trap(raw, k, top, p.categories[int(share.argmax())]) if p.n else "no row is known to both"
+    return Agreement(p.categories, table, k, ac1(judge, human, **more), raw, balanced_accuracy(judge, human, **more),
+                     mcc(judge, human, **more), top, p.missing_judge, p.missing_reference, note)
