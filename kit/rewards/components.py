@@ -12,7 +12,7 @@ from .parts import Part
 
 OPTIONS = {
     "rubric": ("how", "use", "gate_to", "static", "instance_rubrics_only", "tags"),
-    "citations": ("f1_weight", "id_weight"),
+    "citations": ("f1_weight", "id_weight", "uncited"),
     "verifier": ("verifier", "mode"),
 }
 
