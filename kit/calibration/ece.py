@@ -143,16 +143,18 @@ def null_of(cells: Cells) -> float:
     return float(np.sqrt(2 / math.pi * cells.per_bin(cells.n.sum(1) * np.maximum(p * (1 - p), 0.0))).sum() / cells.size)
 
 
-def ece_of(cells: Cells, *, n_boot: int = 1000, level: float = 0.95, seed: int = 0, note: str = "") -> ECE:
-    """`ece` from the sufficient statistics of a binning."""
+def ece_of(cells: Cells, *, n_boot: int = 1000, level: float = 0.95, seed: int = 0, boot: np.ndarray | None = None,
+           null: np.ndarray | None = None, note: str = "") -> ECE:
+    """`ece` from the sufficient statistics of a binning; boot, null : resamples made elsewhere."""
     size, gap = resample.bin_sums(cells, cells.n)
     value, s = float(plugin(size, gap)), gap_errors(cells)
     best = max(0.0, debiased_l1(size, gap, s))
     p_value, low, high = math.nan, math.nan, math.nan
     if n_boot:
-        null = np.abs(cells.per_bin(resample.null_gaps(cells, n_boot, seed))).sum(-1) / cells.size
-        p_value = float((1 + (null >= value - 1e-12).sum()) / (n_boot + 1))
-        low, high = _interval(cells, best, n_boot, level, seed)
+        null = resample.null_gaps(cells, n_boot, seed) if null is None else null
+        drawn = np.abs(cells.per_bin(null)).sum(-1) / cells.size
+        p_value = float((1 + (drawn >= value - 1e-12).sum()) / (n_boot + 1))
+        low, high = _interval(cells, best, resample.bootstrap(cells, n_boot, seed + 1) if boot is None else boot, level)
         if p_value > 1 - level:
             low = 0.0
     notes = [note] if note else []
@@ -166,9 +168,9 @@ def ece_of(cells: Cells, *, n_boot: int = 1000, level: float = 0.95, seed: int =
                cells.convention, "; ".join(notes))
 
 
-def _interval(cells: Cells, best: float, n_boot: int, level: float, seed: int) -> tuple[float, float]:
+def _interval(cells: Cells, best: float, boot: np.ndarray, level: float) -> tuple[float, float]:
     """Bootstrap spread of the plug-in, moved from its own mean to the debiased value."""
-    values = plugin(*resample.bin_sums(cells, resample.bootstrap(cells, n_boot, seed + 1)))
+    values = plugin(*resample.bin_sums(cells, boot))
     shifted = values - values.mean() + best
     low, high = np.quantile(shifted, [(1 - level) / 2, (1 + level) / 2])
     return max(0.0, float(low)), min(1.0, max(float(high), best))

@@ -114,11 +114,11 @@ def grouped(x: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values[keep], np.bincount(at, weights=w * x.correct)[keep], size[keep]
 
 
-def brier(conf: Any, correct: Any, *, bins: int | str = "distinct", closed: str = "right", edges: Sequence[float] | None = None,
+def brier(conf: Any, correct: Any, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None,
           equal_mass: bool = False, cluster: Any = None, weights: Any = None, missing: str = "raise", level: float = 0.95) -> Brier:
     """Brier score with the Murphy (plain and bias-corrected) and CORP decompositions.
 
-    Arguments as in `ece`; the Murphy parts use one bin per distinct confidence unless bins are given.
+    Arguments and binning as in `ece`; CORP needs no bins.
 
     >>> b = brier([.3] * 10 + [.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3)
     >>> [round(v, 6) for v in (b.value.value, b.reliability_corrected, b.resolution_corrected, b.uncertainty_corrected)]
