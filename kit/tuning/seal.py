@@ -1,0 +1,103 @@
+"""The sealed test: a ledger in SQLite of which labelled rows were read as a test, when, for which candidate, and what came out."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from ..records import fingerprint
+
+
+class SealedError(KitError):
+    """The sealed test was read before."""
+
+    exit_code = 5
+
+
+@dataclass(frozen=True)
+class Read:
+    """One recorded read of a test set."""
+
+    id: int
+    when: str
+    candidate: str
+    baseline: str
+    request: str
+    rows: frozenset[str]
+    result: Mapping[str, Any]
+
+
+class Seals:
+    """The ledger of test reads, one SQLite file; rows are remembered by fingerprint, so a new name or a new split does not break a seal.
+
+    path : file, made on first use; several processes may share it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(self._open()) as db:
+            db.execute("CREATE TABLE IF NOT EXISTS reads (id INTEGER PRIMARY KEY, at TEXT, candidate TEXT, baseline TEXT, request TEXT, "
+                       "rows TEXT, result TEXT)")
+
+    def _open(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=30, isolation_level=None)
+
+    def reads(self) -> list[Read]:
+        """All recorded reads, oldest first."""
+        with closing(self._open()) as db:
+            found = db.execute("SELECT id, at, candidate, baseline, request, rows, result FROM reads ORDER BY id").fetchall()
+        return [Read(i, at, c, b, q, frozenset(json.loads(rows)), json.loads(result)) for i, at, c, b, q, rows, result in found]
+
+    def seen(self, rows: Sequence[str]) -> list[Read]:
+        """Earlier reads that share at least one row with these."""
+        mine = set(rows)
+        return [r for r in self.reads() if r.rows & mine]
+
+    def check(self, rows: Sequence[str], *, unseal: bool) -> int:
+        """How often these rows were read before; SealedError when they were and `unseal` is False."""
+        earlier = self.seen(rows)
+        if earlier and not unseal:
+            last = earlier[-1]
+            shared = len(last.rows & set(rows))
+            raise SealedError(
+                f"this test set was read before: {shared} of its {len(rows)} rows, on {last.when}, for {last.candidate!r}", where=str(self.path),
+                fix="report the first read; a second one is no test any more (label new rows, or pass unseal=True and say so in the report)")
+        return len(earlier)
+
+    def record(self, rows: Sequence[str], *, candidate: str, baseline: str, request: str, result: Mapping[str, Any], unseal: bool) -> int:
+        """Write one read, atomically with a last look at earlier ones; returns how many there were."""
+        with closing(self._open()) as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                earlier = self.check(rows, unseal=unseal)
+                db.execute("INSERT INTO reads (at, candidate, baseline, request, rows, result) VALUES (?, ?, ?, ?, ?, ?)",
+                           (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), candidate, baseline, request, json.dumps(sorted(rows)),
+                            json.dumps(result)))
+                db.execute("COMMIT")
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+        return earlier
+
+
+def row_keys(ids: Sequence[Any], labels: Sequence[float]) -> list[str]:
+    """A fingerprint per row from its id (and its place among equal ids), independent of the order of other rows.
+
+    >>> row_keys(["a", "b"], [1, 0]) == row_keys(["b", "a"], [0, 1])[::-1]
+    True
+    """
+    count: dict[str, int] = {}
+    out = []
+    for i, label in zip(ids, labels, strict=True):
+        name = str(i)
+        count[name] = count.get(name, 0) + 1
+        out.append(fingerprint([name, count[name], None if label != label else float(label)])[:16])
+    return out
