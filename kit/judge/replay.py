@@ -1,0 +1,222 @@
+"""A judge that only repeats: recorded replies of real judges, or the verdicts of a ledger or an exported file.
+
+Nothing here can reach a network. What was not recorded is a MissingError that names the key.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DataError, KitError, MissingError
+from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown, verdict_from_json
+from .base import readdress
+from .ledger import Ledger
+
+if TYPE_CHECKING:
+    from ..sources.recorded import RecordedJudges, Reply
+
+VERSION = 1
+Look = Callable[[Task, Response, Criterion], "Verdict | None"]
+_LEADING = re.compile(r"\s*\**\s*(?:score\s*[:=]?\s*)?\**([1-5])(?![\d]|[.,]\d)", re.I)
+_ANY = re.compile(r"(?<![\d./,])([1-5])(?![\d]|[.,]\d)")
+
+
+def parse_score(text: str, *, strict: bool = True) -> float | None:
+    """A score 1-5 out of a reply: a digit that the reply starts with, else the last one that stands alone; None = does not parse.
+
+    strict=False is the reading behind the published scores: the first character that is a digit 1-5, wherever it stands.
+
+    >>> parse_score("4"), parse_score("2\\n\\nThe response fails 3 of"), parse_score("So: 3/5")
+    (4.0, 2.0, 3.0)
+    >>> parse_score("I need to verify if 137 "), parse_score("I need to verify if 137 ", strict=False)
+    (None, 1.0)
+    """
+    if not strict:
+        return next((float(c) for c in text if c in "12345"), None)
+    first = _LEADING.match(text)
+    if first:
+        return float(first[1])
+    found = _ANY.findall(text)
+    return float(found[-1]) if found else None
+
+
+def score_mass(tokens: Sequence[str], top: Sequence[Mapping[str, float]], scale: Sequence[int] = (1, 2, 3, 4, 5)) -> dict[int, float] | None:
+    """P(score) at the last token that is a score, scaled to sum 1; None when there is none or no log-probabilities.
+
+    >>> mass = score_mass(("so", " 4"), ({}, {"4": math.log(.6), " 3": math.log(.2), "x": math.log(.2)}))
+    >>> round(mass[4], 3), round(mass[3], 3)
+    (0.75, 0.25)
+    """
+    names = {str(s): s for s in scale}
+    at = [i for i, t in enumerate(tokens[:len(top)]) if t.strip() in names and not (i and tokens[i - 1].rstrip().endswith("/"))]
+    if not at:
+        return None
+    mass = dict.fromkeys(scale, 0.0)
+    for candidate, logprob in top[at[-1]].items():
+        if candidate.strip() in names:
+            mass[names[candidate.strip()]] += math.exp(logprob)
+    total = sum(mass.values())
+    return {k: v / total for k, v in mass.items()} if total > 0 else None
+
+
+class ReplayJudge:
+    """Answers from what was recorded; a miss raises MissingError naming the key. See the three constructors.
+
+    >>> old = Verdict(task_id="t", response_id="r", criterion_id="c", status="met", key="k1")
+    >>> r = ReplayJudge.from_verdicts([old])
+    >>> r.verdict(Task(id="t", prompt="p"), Response(task_id="t", id="r", text="a"), Criterion(id="c", text="x")).status
+    'met'
+    """
+
+    workers = 1
+
+    def __init__(self, name: str, look: Look, key: Callable[[Task, Response, Criterion], str]):
+        self.name, self._look, self.key = name, look, key
+
+    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+        """One verdict per criterion, in order; MissingError where one was not recorded."""
+        return [self.verdict(task, response, c) for c in criteria]
+
+    def verdict(self, task: Task, response: Response, criterion: Criterion) -> Verdict:
+        """The recorded verdict on one criterion."""
+        v = self._look(task, response, criterion)
+        if v is None:
+            raise MissingError(f"{self.name} recorded nothing under key {self.key(task, response, criterion)}",
+                               where=f"task {task.id!r}, response {response.id!r}, criterion {criterion.id!r}",
+                               fix="replay exactly what was judged, or ask a live judge once with a ledger")
+        return v
+
+    # -- what to replay -----------------------------------------------------------------------------------------------
+    @classmethod
+    def recorded(cls, judge: str = "gpt-4o", prompt: str = "bare", *, threshold: float | None = 3.0, strict: bool = False,
+                 data: RecordedJudges | None = None) -> ReplayJudge:
+        """A recorded real judge: "gpt-4o", "gpt-4o-mini", "claude-sonnet", "claude-haiku" or "llama-8b"; prompt "bare" or "parity".
+
+        Found by content: task.prompt, response.text and criterion.text (for "parity" also criterion.meta["rubric"] and
+        task.truth["reference_answer"]), so paraphrased criteria replay too. With a threshold (1-5) verdicts are met / unmet and P is the
+        mass at or above it; with None they are levels (score - 1) / 4 and P the expected level. P is None without log-probabilities.
+        strict : read replies strictly (see `parse_score`); 4 of the 9,980 published scores are then unknown, as they are digits of other
+        numbers ("I need to verify if 137"), and kappa of sonnet / bare moves from .506 to .505. Off by default: the published reading.
+        """
+        from ..sources import recorded
+
+        data = data or recorded.load()
+        judge = data.judge(judge)
+        if prompt not in recorded.PROMPTS:
+            raise DataError(f"there is no recorded prompt {prompt!r}", where="ReplayJudge.recorded(prompt=...)", fix=f"use one of {recorded.PROMPTS}")
+        name = f"{judge}/{prompt}"
+
+        def key(task: Task, response: Response, c: Criterion) -> str:
+            return fingerprint(["replay", VERSION, name, threshold, strict, question(task, response, c, prompt)])
+
+        def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
+            reply = data.reply(judge, question(task, response, c, prompt))
+            return None if reply is None else from_reply(reply, task, response, c, threshold=threshold, strict=strict, judge=name,
+                                                        key=key(task, response, c))
+        return cls(f"replay:{name}", look, key)
+
+    @classmethod
+    def from_ledger(cls, ledger: Ledger | str | Path, *, judge: Any = None) -> ReplayJudge:
+        """The verdicts of a ledger, read only.
+
+        judge : the judge that was asked (never called): found by its exact key. Its name, or None when the ledger knows only one judge:
+        found by the ids of task, response and criterion, which the user must have kept.
+        """
+        book = ledger if isinstance(ledger, Ledger) else Ledger(ledger, readonly=True)
+        if hasattr(judge, "verdicts"):
+            if not hasattr(judge, "key"):
+                raise KitError(f"{judge.name} has no keys, so it cannot be replayed", where="ReplayJudge.from_ledger(judge=...)", fix="give its name")
+            return cls(f"replay:{judge.name}", _by_key(lambda key: book.get(key), judge.key), judge.key)
+        return cls.from_verdicts(book.verdicts(), judge=judge, where=str(book.path))
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path, *, judge: Any = None) -> ReplayJudge:
+        """The verdicts of an exported ledger or any JSONL of verdicts; `judge` as in `from_ledger`. DataError names the bad line."""
+        path = Path(path)
+        if not path.is_file():
+            raise MissingError("there is no such recording", where=str(path), fix="give the path that `kit judge --export` wrote")
+        found = []
+        with path.open(encoding="utf-8") as lines:
+            for n, line in enumerate(lines, 1):
+                if line.strip():
+                    found += _verdict_line(line, f"{path}, line {n}")
+        return cls.from_verdicts(found, judge=judge, where=str(path))
+
+    @classmethod
+    def from_verdicts(cls, verdicts: Any, *, judge: Any = None, where: str = "verdicts") -> ReplayJudge:
+        """Verdicts at hand. A name selects among several judges; two different verdicts on the same ids are a DataError."""
+        rows = list(verdicts)
+        if hasattr(judge, "verdicts"):
+            by_key = {v.key: v for v in rows if v.key}
+            return cls(f"replay:{judge.name}", _by_key(by_key.get, judge.key), judge.key)
+        names = sorted({v.judge for v in rows})
+        if judge is None and len(names) > 1:
+            raise DataError(f"several judges are recorded: {', '.join(names[:8])}", where=where, fix="name one with judge=...")
+        if judge is not None and judge not in names:
+            raise MissingError(f"no judge {judge!r} is recorded", where=where, fix=f"use one of {', '.join(names[:8]) or 'none: it is empty'}")
+        by_ids: dict[tuple[str, str, str], Verdict] = {}
+        for v in rows:
+            if judge in (None, v.judge):
+                old = by_ids.setdefault((v.task_id, v.response_id, v.criterion_id), v)
+                if (old.status, old.value, old.p) != (v.status, v.value, v.p):
+                    raise DataError(f"two different verdicts on {v.task_id}/{v.response_id}/{v.criterion_id}", where=where,
+                                    fix="pass the judge itself, so that exact keys are used")
+
+        def key(task: Task, response: Response, c: Criterion) -> str:
+            return fingerprint(["replay-ids", VERSION, judge or (names or [""])[0], task.id, response.id, c.id])
+
+        def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
+            old = by_ids.get((task.id, response.id, c.id))
+            return None if old is None else readdress(old, task, response, c)
+        return cls(f"replay:{judge or (names or ['nobody'])[0]}", look, key)
+
+
+def _by_key(get: Callable[[str], Verdict | None], key: Callable[[Task, Response, Criterion], str]) -> Look:
+    def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
+        old = get(key(task, response, c))
+        return None if old is None else readdress(old, task, response, c)
+    return look
+
+
+def _verdict_line(line: str, where: str) -> list[Verdict]:
+    try:
+        row = json.loads(line)
+    except ValueError as e:
+        raise DataError(f"not JSON ({e})", where=where, fix="export the ledger again") from None
+    if not isinstance(row, dict) or row.get("kind", "verdict") not in ("verdict", "call"):
+        raise DataError("neither a verdict nor a call", where=where, fix="export the ledger again")
+    if row.pop("kind", "verdict") == "call":
+        return []
+    row.pop("call", None)
+    return [verdict_from_json(row, where=where)]
+
+
+def question(task: Task, response: Response, c: Criterion, prompt: str = "bare") -> str:
+    """The user message that the recorded judges saw."""
+    test = c.text
+    if prompt == "parity":
+        test += f"\n\nRubric: {c.meta.get('rubric', '')}\n\nReference Answer: {task.truth.get('reference_answer', '')}"
+    return f"Query: {task.prompt}\n\nResponse: {response.text}\n\nUnit Test: {test}"
+
+
+def from_reply(reply: Reply, task: Task, response: Response, c: Criterion, *, threshold: float | None, judge: str, key: str,
+               strict: bool = False) -> Verdict:
+    """A verdict out of a recorded 1-5 reply; one that does not parse is unknown "parse". Tokens and cost are in meta["paid"]."""
+    score, mass = parse_score(reply.text, strict=strict), score_mass(reply.tokens, reply.top)
+    expected = None if mass is None else sum(k * v for k, v in mass.items())
+    made: dict[str, Any] = dict(
+        task_id=task.id, response_id=response.id, criterion_id=c.id, judge=judge, key=key, cached=True,
+        meta={"score": score, "expected": expected, "reply": reply.text,
+              "paid": {"tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out, "cost": reply.cost}})
+    if score is None:
+        return unknown(made.pop("task_id"), made.pop("response_id"), made.pop("criterion_id"), "parse", reason=f"no score in {reply.text[:60]!r}", **made)
+    shown = f"score {score:g} of 5" + ("" if expected is None else f", expected {expected:.2f}")
+    if threshold is None:
+        return Verdict(status="level", value=(score - 1) / 4, p=None if expected is None else min(max((expected - 1) / 4, 0.0), 1.0), reason=shown, **made)
+    p = None if mass is None else min(1.0, sum(v for k, v in mass.items() if k >= threshold))
+    return Verdict(status="met" if score >= threshold else "unmet", p=p, reason=f"{shown}; met from {threshold:g} on", **made)
