@@ -88,16 +88,16 @@ class Seals:
         return earlier
 
 
-def row_keys(ids: Sequence[Any], labels: Sequence[float]) -> list[str]:
-    """A fingerprint per row from its id (and its place among equal ids), independent of the order of other rows.
+def row_keys(ids: Sequence[Any], *, data: str = "") -> list[str]:
+    """A fingerprint per row from its id (and its count among equal ids) and the name of the data set, independent of the rows' order.
 
-    >>> row_keys(["a", "b"], [1, 0]) == row_keys(["b", "a"], [0, 1])[::-1]
+    >>> sorted(row_keys(["a", "b", "a"])) == sorted(row_keys(["b", "a", "a"]))
     True
     """
     count: dict[str, int] = {}
     out = []
-    for i, label in zip(ids, labels, strict=True):
+    for i in ids:
         name = str(i)
         count[name] = count.get(name, 0) + 1
-        out.append(fingerprint([name, count[name], None if label != label else float(label)])[:16])
+        out.append(fingerprint([data, name, count[name]])[:16])
     return out

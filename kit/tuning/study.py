@@ -80,7 +80,8 @@ class Study:
 
     human : (n,) 1 / 0, None unknown. cluster : (n,) prompt of each row. part : (n,) "train", "dev", "test"; a cluster lies in one part.
     measure : "kappa" (default), "ac1", "accuracy", "balanced_accuracy". least_known : a candidate that judges a smaller share of the
-    rows is not chosen. ids : (n,) ids of the rows, for the seal (default: the cluster).
+    rows is not chosen. ids : (n,) ids of the rows, for the seal (default: the cluster); data : name of the data set, so that equal ids of two
+    data sets are not mistaken for each other.
     """
 
     human: Sequence[Any]
@@ -89,6 +90,7 @@ class Study:
     measure: str = "kappa"
     least_known: float = 0.9
     ids: Sequence[Any] | None = None
+    data: str = ""
 
     def __post_init__(self) -> None:
         n = same_length(human=self.human, cluster=self.cluster, part=self.part, ids=self.ids)
@@ -101,10 +103,10 @@ class Study:
         if (table.sum(0) > 1).any():
             where = int(np.flatnonzero(np.isin(group, np.flatnonzero(table.sum(0) > 1)))[0])
             raise DataError(f"cluster {self.cluster[where]!r} lies in more than one part", where=f"part, row {where}", fix="split by cluster")
+        object.__setattr__(self, "ids", [str(i) for i in (self.ids if self.ids is not None else self.cluster)])
         object.__setattr__(self, "human", floats(self.human, name="human"))
         object.__setattr__(self, "cluster", group)
         object.__setattr__(self, "part", part)
-        object.__setattr__(self, "ids", [str(i) for i in (self.ids if self.ids is not None else group)])
 
     def _score(self, candidate: Candidate, part: str) -> Scored:
         pick = self.part == part
@@ -145,9 +147,9 @@ class Study:
         replay : give back the recorded result when exactly this question was asked before (for re-running a notebook); nothing new is read.
         """
         pick = self.part == "test"
-        rows = row_keys([i for i, p in zip(self.ids, pick, strict=True) if p], self.human[pick])
+        rows = row_keys([i for i, p in zip(self.ids, pick, strict=True) if p], data=self.data)
         a, b = selection.winner, selection.baseline
-        request = fingerprint([sorted(rows), a.name, b.name, self.measure, [_plain(c.verdicts[pick]) for c in (a, b)]])
+        request = fingerprint([sorted(rows), a.name, b.name, self.measure, [_plain(x[pick]) for x in (a.verdicts, b.verdicts, self.human)]])
         if replay:
             for old in seals.seen(rows):
                 if old.request == request:

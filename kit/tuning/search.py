@@ -1,0 +1,201 @@
+"""Search for a better judge prompt with GEPA (Agrawal et al. 2025): an LM reads the judge's mistakes on train and rewrites its instructions.
+
+The searched text is the judge's system prompt. Fences, output format and ids stay the kit's own, so no proposal can break the parser.
+Every proposal is kept as a candidate; which one is used is decided afterwards, on dev, by `Study`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError, MissingError
+from ..records import Criterion, Response, Task, Verdict
+from .candidates import Candidate
+
+COMPONENT = "judge_instructions"
+MakeJudge = Callable[[str], Any]
+
+TEMPLATE = """You improve the instructions of a judge. The judge reads a task, an answer and one criterion, and says whether the answer meets the criterion.
+
+Its instructions now:
+```
+<curr_param>
+```
+
+Cases with the judge's verdict and what people said:
+<side_info>
+
+Write new instructions under which the judge would agree with people on such cases. State general rules about how strictly to read a criterion and what
+counts as evidence; do not quote the cases, name their topics or list their answers: the judge will see other tasks. Do not describe an output format,
+it is given elsewhere. Put the new instructions between two lines of ```.
+"""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One human label: does this response meet this criterion? human is 1.0 or 0.0."""
+
+    task: Task
+    response: Response
+    criterion: Criterion
+    human: float
+    cluster: str = ""
+
+
+def endpoint_judges(model: str, **settings: Any) -> MakeJudge:
+    """A function from instructions to a judge behind an endpoint; settings as for EndpointJudge."""
+    from ..judge import templates
+    from ..judge.endpoint import EndpointJudge
+    from ..records import fingerprint
+
+    frame = templates.load(settings.pop("template", "rubric"))
+
+    def make(instructions: str) -> Any:
+        name = "tuned-" + fingerprint(instructions)[:8]
+        return EndpointJudge(model, template=dataclasses.replace(frame, system=instructions, name=name), **settings)
+
+    return make
+
+
+def seed_instructions(template: str = "rubric") -> str:
+    """The system prompt of a shipped template, the usual start of a search."""
+    from ..judge import templates
+
+    return templates.load(template).system
+
+
+def ask(make_judge: MakeJudge, instructions: str, rows: Sequence[Labelled], *, ledger: Any = None) -> list[Verdict]:
+    """The judge's verdict on every row, in order; the criteria of one answer go out together."""
+    from ..judge import judge
+
+    groups: dict[tuple[str, str], list[int]] = {}
+    for i, row in enumerate(rows):
+        groups.setdefault((row.task.id, row.response.id), []).append(i)
+    out: list[Verdict | None] = [None] * len(rows)
+    tasks, answers = [], []
+    for (task_id, response_id), members in groups.items():
+        unique = list({rows[i].criterion.id: rows[i].criterion for i in members}.values())
+        name = f"{task_id}\x1f{response_id}"  # one task per answer, since each asks for its own criteria
+        tasks.append(dataclasses.replace(rows[members[0]].task, id=name, criteria=tuple(unique)))
+        answers.append(dataclasses.replace(rows[members[0]].response, task_id=name))
+    found = {(v.task_id, v.criterion_id): v for v in judge(tasks, answers, judge=make_judge(instructions), ledger=ledger, progress=False)}
+    for (task_id, response_id), members in groups.items():
+        for i in members:
+            v = found[(f"{task_id}\x1f{response_id}", rows[i].criterion.id)]
+            out[i] = dataclasses.replace(v, task_id=task_id)
+    return out  # type: ignore[return-value]
+
+
+def row_weights(rows: Sequence[Labelled]) -> dict[float, float]:
+    """Weight of a row by its human label, so that both labels count the same in a sum; the smaller one is 1.
+
+    Without it the search climbs raw agreement, and a judge that passes everything wins where most answers pass.
+
+    >>> row_weights([Labelled(None, None, None, h) for h in (1, 1, 1, 0)])
+    {0.0: 3.0, 1.0: 1.0}
+    """
+    n = {h: sum(r.human == h for r in rows) for h in (0.0, 1.0)}
+    if min(n.values()) == 0:
+        raise DataError("all labels are the same", where="rows", fix="a search needs rows that people passed and rows that they failed")
+    return {h: max(n.values()) / n[h] for h in (0.0, 1.0)}
+
+
+class JudgeAdapter:
+    """GEPA's view of a judge: `evaluate` asks it, `make_reflective_dataset` shows its mistakes. Unknown verdicts score 0 and say why."""
+
+    propose_new_texts = None
+
+    def __init__(self, make_judge: MakeJudge, weights: Mapping[float, float], *, ledger: Any = None) -> None:
+        self.make_judge, self.weights, self.ledger = make_judge, dict(weights), ledger
+
+    def evaluate(self, batch: list[Labelled], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        """Scores: the row's weight where judge and human agree, else 0."""
+        from gepa.core.adapter import EvaluationBatch
+
+        verdicts = ask(self.make_judge, candidate[COMPONENT], batch, ledger=self.ledger)
+        scores = [self.weights[r.human] * float(v.known and (v.value >= 0.5) == (r.human == 1.0)) for r, v in zip(batch, verdicts, strict=True)]
+        traces = list(zip(batch, verdicts, strict=True)) if capture_traces else None
+        return EvaluationBatch(outputs=verdicts, scores=scores, trajectories=traces)
+
+    def make_reflective_dataset(self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]) -> dict[str, list[dict[str, Any]]]:
+        """One record per row: what was judged, the verdict and its reason, and what people said."""
+        rows = [_lesson(r, v) for r, v in eval_batch.trajectories or []]
+        return {name: rows for name in components_to_update}
+
+
+def _lesson(row: Labelled, v: Verdict) -> dict[str, Any]:
+    people = "met" if row.human == 1.0 else "not met"
+    said = {"met": "met", "unmet": "not met"}.get(v.status, f"no usable verdict ({v.failure})" if not v.known else f"level {v.value:g}")
+    right = v.known and (v.value >= 0.5) == (row.human == 1.0)
+    feedback = f"Right: people also say {people}." if right else f"Wrong: people say {people}."
+    return {"Inputs": {"Task": _cut(row.task.prompt), "Answer": _cut(row.response.text), "Criterion": row.criterion.text},
+            "Generated Outputs": {"Verdict": said, "Reason": _cut(v.reason or "")}, "Feedback": feedback}
+
+
+def _cut(text: str, most: int = 3000) -> str:
+    return text if len(text) <= most else text[: most // 2] + " [...] " + text[-most // 2:]
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search found: instructions by name ("seed", "p1", ...), in order of discovery, and what it cost in judged rows."""
+
+    instructions: Mapping[str, str]
+    train_scores: Mapping[str, float]
+    judged_rows: int
+
+
+def search(rows: Sequence[Labelled], *, make_judge: MakeJudge, reflect: Callable[[str], str], seed_text: str | None = None, max_rows: int = 300,
+           minibatch: int = 6, validation: float = 0.5, ledger: Any = None, run_dir: str | Path | None = None, seed: int = 0) -> Searched:
+    """Let GEPA rewrite the instructions, on the train rows only.
+
+    rows : train rows. make_judge : instructions -> judge (see endpoint_judges). reflect : the LM that rewrites, prompt -> text.
+    max_rows : cap on judged rows. validation : share of the clusters that GEPA tracks its Pareto front on, the rest feed the reflection.
+    run_dir : where GEPA keeps its state, to go on after an interruption.
+    """
+    try:
+        import gepa
+    except ImportError as e:
+        raise MissingError("the package gepa is not installed", fix="pip install gepa") from e
+    from gepa.logging.logger import LoggerProtocol
+
+    class Quiet(LoggerProtocol):
+        def log(self, message: str) -> None:
+            return None
+
+    weights = row_weights(rows)
+    feed, track = _halves(rows, validation, seed)
+    adapter = JudgeAdapter(make_judge, weights, ledger=ledger)
+    found = gepa.optimize(
+        seed_candidate={COMPONENT: seed_text or seed_instructions()}, trainset=feed, valset=track, adapter=adapter,
+        reflection_lm=lambda prompt: reflect(prompt if isinstance(prompt, str) else str(prompt)), reflection_prompt_template=TEMPLATE,
+        reflection_minibatch_size=min(minibatch, len(feed)), max_metric_calls=max_rows, perfect_score=min(weights.values()), logger=Quiet(),
+        run_dir=None if run_dir is None else str(run_dir), seed=seed, track_best_outputs=False, raise_on_exception=True)
+    names = ["seed", *(f"p{i}" for i in range(1, len(found.candidates)))]
+    return Searched({n: c[COMPONENT] for n, c in zip(names, found.candidates, strict=True)},
+                    dict(zip(names, map(float, found.val_aggregate_scores), strict=True)), int(found.total_metric_calls or 0))
+
+
+def _halves(rows: Sequence[Labelled], validation: float, seed: int) -> tuple[list[Labelled], list[Labelled]]:
+    names = sorted({r.cluster or r.task.id for r in rows})
+    if len(names) < 2:
+        raise DataError("a search needs rows of at least two prompts", where="rows", fix="label answers to more prompts")
+    order = np.random.default_rng(seed).permutation(len(names))
+    kept = {names[i] for i in order[: min(max(round(validation * len(names)), 1), len(names) - 1)]}
+    return [r for r in rows if (r.cluster or r.task.id) not in kept], [r for r in rows if (r.cluster or r.task.id) in kept]
+
+
+def candidates(searched: Searched, rows: Sequence[Labelled], *, make_judge: MakeJudge, ledger: Any = None) -> list[Candidate]:
+    """Candidates for `Study`: every instruction judged on all labelled rows. One group each, so that dev chooses between them."""
+    out = []
+    for name, text in searched.instructions.items():
+        verdicts = ask(make_judge, text, rows, ledger=ledger)
+        values = np.array([np.nan if v.value is None else float(v.value >= 0.5) for v in verdicts])
+        out.append(Candidate(name, values, np.array([v.cost for v in verdicts]), name, {"instructions": text}))
+    return out
