@@ -1,0 +1,303 @@
+"""Training's own parts on a random model of two layers: equal log-probabilities, settings, logs, evaluation. Offline, seconds."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kit.errors import DataError, KitError, MissingError
+from kit.records import Grade, Response, Verdict
+from kit.train import config, evaluation, kl, rollouts
+from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
+from kit.train.device import import_torch
+from kit.train.presets import PRESETS, preset
+
+quick = settings(max_examples=40, deadline=None, derandomize=True)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """A tiny random Llama with a LoRA adapter that does something, and its tokenizer."""
+    torch = import_torch()
+    torch.manual_seed(0)
+    from kit.train.models import adapt, tiny_model, tiny_tokenizer
+
+    tokenizer = tiny_tokenizer()
+    model = adapt(tiny_model(len(tokenizer)), build(GRPOSettings, {"model": "tiny-random", "lora_rank": 4}))
+    for name, p in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(p, std=0.2)
+    return model, tokenizer
+
+
+def _batch(prompts, answers):
+    torch = import_torch()
+    p, c = max(map(len, prompts)), max(map(len, answers))
+    ids = torch.zeros(len(prompts), p + c, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for r, (x, y) in enumerate(zip(prompts, answers, strict=True)):
+        ids[r, p - len(x):p], mask[r, p - len(x):p] = torch.tensor(x), 1
+        ids[r, p:p + len(y)], mask[r, p:p + len(y)] = torch.tensor(y), 1
+    return ids, mask, c
+
+
+def _score(logits, labels):
+    lp = logits.log_softmax(-1)
+    return lp.gather(-1, labels[..., None])[..., 0], -(lp.exp() * lp).sum(-1)
+
+
+def _plain(model, ids, mask, c):
+    """One padded row per answer, as trl does it, positions counted from the first real token."""
+    positions = (mask.cumsum(-1) - 1).clamp(min=0)
+    logits = model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits[:, -c - 1:-1]
+    return _score(logits, ids[:, -c:])
+
+
+class TestSampling:
+    def test_logprobs_of_samples_are_those_of_the_model(self, tiny):
+        from kit.train import sampling
+
+        torch, (model, tokenizer) = import_torch(), tiny
+        assert sampling.fast_ok(model) is None
+        prompts = [tokenizer("hello there")["input_ids"]] * 3 + [tokenizer("x")["input_ids"]] * 3
+        torch.manual_seed(1)
+        got = sampling.sample(sampling.Engine(model), prompts, max_new_tokens=30, eos_ids=[2, 17, 40, 90])
+        assert len({len(i) for i in got.ids}) > 1  # some ended early, so that dropping rows is exercised
+        ids, mask, c = _batch(prompts, got.ids)
+        with torch.no_grad():
+            want, _ = _plain(model, ids, mask, c)
+        for row, lps in enumerate(got.logprobs):
+            assert torch.allclose(want[row, :len(lps)], torch.tensor(lps), atol=2e-5)
+            assert got.truncated[row] == (got.ids[row][-1] not in (2, 17, 40, 90))
+
+    def test_greedy_equals_generate(self, tiny):
+        from kit.train import sampling
+
+        torch, (model, tokenizer) = import_torch(), tiny
+        prompt = tokenizer("what is it")["input_ids"]
+        got = sampling.sample(sampling.Engine(model), [prompt], max_new_tokens=12, eos_ids=[2], temperature=0)
+        want = model.generate(input_ids=torch.tensor([prompt]), max_new_tokens=12, do_sample=False)[0, len(prompt):].tolist()
+        assert got.ids[0] == want
+
+    def test_draw_has_the_softmax_distribution(self):
+        from kit.train import sampling
+
+        torch = import_torch()
+        logits = torch.tensor([[2.0, 0.5, -1.0, 0.0, -30.0]])
+        p = (logits / 0.7).softmax(-1)[0]
+        n = 40_000
+        tokens, logp = sampling.draw(logits.expand(n, -1), temperature=0.7, generator=torch.Generator().manual_seed(0))
+        counts = torch.bincount(tokens, minlength=5).double()
+        chi2 = ((counts - n * p)[:4] ** 2 / (n * p)[:4]).sum().item()
+        assert chi2 < 16.3 and counts[4] == 0  # 0.999 quantile with 3 degrees of freedom
+        assert torch.allclose(logp, p.log()[tokens], atol=1e-6)
+
+    def test_cuts_keep_the_likely_tokens_only(self):
+        from kit.train import sampling
+
+        torch = import_torch()
+        logits = torch.tensor([[3.0, 2.0, 1.0, 0.0]]).expand(500, -1)
+        assert set(sampling.draw(logits, temperature=1.0, top_k=2)[0].tolist()) == {0, 1}
+        assert set(sampling.draw(logits, temperature=1.0, top_p=0.5)[0].tolist()) == {0}
+
+    def test_refresh_takes_over_an_update(self, tiny):
+        from kit.train import sampling
+
+        torch, (model, tokenizer) = import_torch(), tiny
+        prompt = [tokenizer("abc")["input_ids"]]
+        engine = sampling.Engine(model)
+        before = sampling.sample(engine, prompt, max_new_tokens=3, eos_ids=[2], temperature=0).logprobs
+        weight = next(p for n, p in model.named_parameters() if "lora_B" in n)
+        old = weight.detach().clone()
+        with torch.no_grad():
+            weight.add_(1.0)
+        engine.refresh()
+        after = sampling.sample(engine, prompt, max_new_tokens=3, eos_ids=[2], temperature=0).logprobs
+        with torch.no_grad():
+            weight.copy_(old)
+        assert before != after
+
+    def test_other_architectures_fall_back(self):
+        from types import SimpleNamespace
+
+        from kit.train import sampling
+
+        assert "gpt2" in sampling.fast_ok(SimpleNamespace(config=SimpleNamespace(model_type="gpt2")))
+
+
+class TestPacking:
+    @quick
+    @given(st.data())
+    def test_packed_equals_padded_with_gradients(self, tiny, data):
+        from kit.train import packing
+
+        torch, (model, _) = import_torch(), tiny
+        token = st.integers(3, 250)
+        base = data.draw(st.lists(st.lists(token, min_size=1, max_size=9), min_size=1, max_size=3))
+        rows = data.draw(st.lists(st.tuples(st.integers(0, len(base) - 1), st.lists(token, min_size=1, max_size=7)), min_size=1, max_size=6))
+        ids, mask, c = _batch([base[i] for i, _ in rows], [a for _, a in rows])
+        model.zero_grad()
+        got, entropy = packing.logps(model, ids, mask, c, score=_score)
+        weight = torch.linspace(-1, 1, got.numel()).view_as(got) * mask[:, -c:]
+        (got * weight).sum().backward()
+        grads = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        model.zero_grad()
+        want, want_entropy = _plain(model, ids, mask, c)
+        (want * weight).sum().backward()
+        seen = mask[:, -c:].bool()
+        assert torch.allclose(got[seen], want[seen], atol=3e-5) and torch.allclose(entropy[seen], want_entropy[seen], atol=3e-5)
+        for a, b in zip(grads, [p.grad for p in model.parameters() if p.grad is not None], strict=True):
+            assert torch.allclose(a, b, atol=2e-4)
+
+    def test_masked_answers_are_left_out(self, tiny):
+        from kit.train import packing
+
+        model, _ = tiny
+        ids, mask, c = _batch([[5, 6]] * 2, [[7, 8], [9, 10]])
+        mask[1, -c:] = 0
+        got, _ = packing.logps(model, ids, mask, c, score=_score)
+        assert got[1].abs().sum() == 0 and got[0].abs().sum() > 0
+
+
+class TestKL:
+    def test_formulas_on_known_numbers(self):
+        torch = import_torch()
+        d = torch.tensor([0.0, 1.0, -0.5])
+        ref = torch.tensor([-1.0, -2.0, -3.0])
+        assert kl.estimate(ref + d, ref, "k1").tolist() == pytest.approx([0, 1, -0.5])
+        assert kl.estimate(ref + d, ref, "k2").tolist() == pytest.approx([0, 0.5, 0.125])
+        assert kl.estimate(ref + d, ref, "k3").tolist() == pytest.approx([0, math.exp(-1), math.exp(0.5) - 1.5])
+        assert kl.estimate(ref + 100, ref, "k1").tolist() == [40.0] * 3  # clamped
+
+    def test_k1_and_k3_are_unbiased_and_k3_is_never_negative(self):
+        torch = import_torch()
+        p, q = torch.tensor([0.6, 0.3, 0.1]), torch.tensor([0.2, 0.5, 0.3])
+        true = (p * (p / q).log()).sum().item()
+        for name in ("k1", "k3"):
+            values = kl.estimate(p.log(), q.log(), name)
+            assert (p * values).sum().item() == pytest.approx(true, abs=1e-6)
+        assert (kl.estimate(p.log(), q.log(), "k3") >= 0).all()
+
+    def test_unknown_name(self):
+        with pytest.raises(KitError, match="k9"):
+            kl.estimate(import_torch().zeros(1), import_torch().zeros(1), "k9")
+
+
+class TestSettings:
+    @pytest.mark.parametrize("cls", [GRPOSettings, SFTSettings, DPOSettings])
+    def test_round_trip(self, cls):
+        s = cls(lora_targets=("q_proj", "v_proj"), options={"adam_beta2": 0.95})
+        assert config.from_mapping(json.loads(json.dumps(config.to_mapping(s)))) == s
+
+    @pytest.mark.parametrize("values, hint", [
+        ({"group_sise": 4}, "group_size"), ({"lr": "1e-5"}, "1.0e-5"), ({"kl": "k7"}, "k3"), ({"group_size": 1}, "baseline"),
+        ({"steps": True}, "int"), ({"advantage": "centered"}, "centred"), ({"temperature": 0.0}, "1.0"), ({"micro_rows": 5}, "micro"),
+        ({"lora_targets": [1]}, "lora_targets"), ({"steps": 0}, "1 or more"), ({"lr": 0.0}, "above 0")])
+    def test_wrong_values_say_what_and_how(self, values, hint):
+        with pytest.raises(KitError, match=hint):
+            build(GRPOSettings, values)
+
+    def test_files(self, tmp_path):
+        path = tmp_path / "c.yaml"
+        path.write_text("stage: grpo\npreset: test\nlr: 1.0e-3\n")
+        assert config.read(path).model == "tiny-random"
+        path.write_text("stage: grpo\nlr: 1e-3\n")
+        with pytest.raises(KitError, match="1.0e-5"):
+            config.read(path)
+        path.write_text("a: [")
+        with pytest.raises(KitError, match="cannot be read"):
+            config.read(path)
+        with pytest.raises(MissingError):
+            config.read(tmp_path / "none.yaml")
+
+    def test_three_systems_presets(self):
+        r, f, b = (build(GRPOSettings, preset(n)) for n in ("rlvr", "refiner", "biorlhf"))
+        assert (r.group_size, r.prompts_per_step, r.lr, r.lora_rank, r.max_answer_tokens, r.advantage) == (8, 32, 4e-5, 32, 2048, "centred")
+        assert (f.prompts_per_step, f.group_size, f.kl, f.beta, f.lr, f.max_prompt_tokens, f.max_answer_tokens) == (32, 8, "k3", 0.001, 5e-6, 6144, 1024)
+        assert (b.group_size, b.beta, b.iterations, b.lora_rank, b.lora_alpha, b.quantize) == (16, 0.02, 2, 64, 128.0, "nf4")
+        for name in PRESETS:
+            build(GRPOSettings, preset(name)), build(SFTSettings, preset(name, "sft")), build(DPOSettings, preset(name, "dpo"))
+        with pytest.raises(KitError, match="refiner"):
+            preset("refinor")
+
+
+class TestLog:
+    def test_resume_voids_what_came_after_the_checkpoint(self, tmp_path):
+        log = rollouts.Log(tmp_path / "rollouts.jsonl")
+        log.append([{"step": s, "v": "old"} for s in (1, 2, 3)])
+        log.rewind(1)
+        log.append([{"step": 2, "v": "new"}])
+        assert [(r["step"], r["v"]) for r in rollouts.read(tmp_path)] == [(1, "old"), (2, "new")]
+
+    def test_a_torn_line_is_cut(self, tmp_path):
+        path = tmp_path / "rollouts.jsonl"
+        rollouts.Log(path).append([{"step": 1}])
+        with open(path, "a") as f:
+            f.write('{"step": 2, "tex')
+        assert rollouts.read(tmp_path) == [{"step": 1}]
+        rollouts.Log(path).append([{"step": 2}])
+        assert [r["step"] for r in rollouts.read(tmp_path)] == [1, 2]
+
+    def test_health_counts_every_group_once(self):
+        h = rollouts.health([[1.0, 1.0], [0.0, 0.0], [0.3, 0.3], [0.1, None, 0.9], [None]])
+        assert (h.good, h.bad, h.flat, h.mixed, h.unknown, h.total) == (1, 1, 1, 1, 1, 5)
+
+
+def _evaluation(name, table):
+    responses, grades = [], []
+    for task, scores in table.items():
+        for j, s in enumerate(scores):
+            rid = f"{name}{task}{j}"
+            status = "unknown" if s is None else ("met" if s > 0.5 else "unmet")
+            v = Verdict(task_id=task, response_id=rid, criterion_id="c", status=status, failure="parse" if s is None else None)
+            responses.append(Response(task_id=task, id=rid, text="a b"))
+            grades.append(Grade(task_id=task, response_id=rid, score=s, score_low=s or 0.0, score_high=1.0 if s is None else s, verdicts=(v,)))
+    return evaluation.Evaluation(name=name, responses=tuple(responses), grades=tuple(grades))
+
+
+class TestEvaluation:
+    def test_a_gain_is_paired_by_prompt(self):
+        before = _evaluation("b", {"p": [0.0, 0.2], "q": [0.5, 0.7], "r": [0.1, 0.3]})
+        after = _evaluation("a", {"p": [0.2, 0.4], "q": [0.8, 1.0], "r": [0.3, 0.5]})
+        gain = evaluation.compare(before, after, trivial={"empty": 0.0, "parrot": 0.9})
+        assert gain.reward.value == pytest.approx((0.2 + 0.3 + 0.2) / 3)
+        assert gain.shown and "rose" in gain.sentence and "does not beat the best trivial one (parrot" in gain.sentence
+        from scipy.stats import ttest_1samp
+        low, high = ttest_1samp([0.2, 0.3, 0.2], 0).confidence_interval(0.95)
+        assert (gain.reward.low, gain.reward.high) == pytest.approx((low, high))
+
+    def test_no_gain_is_said(self):
+        gain = evaluation.compare(_evaluation("b", {"p": [0.5], "q": [0.5]}), _evaluation("a", {"p": [0.9], "q": [0.3]}))
+        assert not gain.shown and gain.sentence.startswith("No gain was shown")
+
+    def test_unknown_is_left_out_not_zero(self, tmp_path):
+        e = _evaluation("b", {"p": [None, 1.0], "q": [1.0, 1.0]})
+        assert e.reward().value == 1.0 and e.criteria()["c"].n == 3
+        e.save(tmp_path / "e.json")
+        assert evaluation.read(tmp_path / "e.json") == e
+
+    def test_nothing_known(self):
+        assert math.isnan(_evaluation("b", {"p": [None]}).reward().value)
+
+
+def test_options_are_checked_against_the_installed_trainer():
+    from trl import GRPOConfig
+
+    config.check_options({"learning_rate": 1e-4}, GRPOConfig)
+    with pytest.raises(KitError, match="learning_rate"):
+        config.check_options({"learning_rat": 1e-4}, GRPOConfig)
+
+
+def test_training_needs_its_own_prompts(tmp_path):
+    from kit.records import Task
+    from kit.train import grpo
+
+    task = Task(id="t", prompt="p")
+    with pytest.raises(DataError, match="held-out"):
+        grpo.train(GRPOSettings(**preset("test")), [task], out=tmp_path, heldout=[task])
+    with pytest.raises(DataError, match="no training tasks"):
+        grpo.train(GRPOSettings(**preset("test")), [], out=tmp_path)
