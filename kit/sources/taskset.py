@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ..errors import DataError
 from ..records import Response, Task, Verdict
 from .findings import Finding
 
@@ -85,6 +86,25 @@ class TaskSet:
         for v in self.verdicts:
             out.setdefault(v.task_id, []).append(v)
         return out
+
+    def joined(self, other: TaskSet) -> TaskSet:
+        """This set with another one's tasks, responses and verdicts (answers that lie in a file of their own).
+
+        Tasks of both that share an id must be equal, or DataError; answers to no task become findings.
+        """
+        from dataclasses import replace
+
+        mine = self.by_id
+        if clash := [t.id for t in other.tasks if t.id in mine and mine[t.id] != t]:
+            raise DataError(f"both sets have another task {clash[0]!r}", where=str(other.path or "task set"), fix="rename one of them")
+        tasks = [*self.tasks, *(t for t in other.tasks if t.id not in mine)]
+        known = {t.id for t in tasks}
+        lost = Counter(r.task_id for r in (*self.responses, *other.responses) if r.task_id not in known)
+        notes = [Finding(code="unknown-task", severity="error", message=f"{n} responses name the task {i!r}, which is not there", task_id=i,
+                         where=str(other.path.name if other.path else "task set")) for i, n in lost.items()]
+        return replace(self, tasks=tasks, responses=[*self.responses, *other.responses], verdicts=[*self.verdicts, *other.verdicts],
+                       findings=[*self.findings, *other.findings, *notes], rows=self.rows + other.rows, skipped=self.skipped + other.skipped,
+                       rows_of={**other.rows_of, **self.rows_of})
 
     def pairs(self) -> list[tuple[Task, Response, Response]]:
         """(task, chosen, rejected) for every task that has both."""

@@ -1,0 +1,210 @@
+"""Rubric formats: RLVR JSON and its list sibling, open-instruct with its legacy forms, positive / negative rows with snippets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...records import Criterion
+from ..labels import number_scale
+from ..rows import Row, as_text, criteria_from, messages, parsed_json, tags_of, weight_of
+from ..taskset import Parsed
+
+RUBRIC_KEY = re.compile(r"rubric\s*-\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z")
+SNIPPET = re.compile(r"<snippet\s+id\s*=\s*[\"']?([^\s\"'>]+)[\"']?\s*>(.*?)</snippet>", re.S)
+RESPONSE_KEY = re.compile(r"response([A-Z])\Z")
+COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
+READ_OF_RUBRIC = {"criterion", "weight", "check", "required", "ratingA", "ratingB", "title", "tags"}
+
+
+def rlvr(row: Row) -> Parsed:
+    """RLVR: fields `rubric - N. criterion`, per N weight, check, required, ratingA / ratingB and notes, which stay notes."""
+    task_id, prompt = row.task_id("task_id", "id"), row.text("prompt", need=True)
+    per: dict[int, dict[str, Any]] = {}
+    for key, value in row.data.items():
+        if m := RUBRIC_KEY.match(key):
+            row.used.add(key)
+            n, name = int(m[1]), m[2]
+            if name in per.setdefault(n, {}):
+                row.find("duplicate-field", f"rubric {n} has the field {name!r} twice; the last is used", field=key)
+            per[n][name] = value
+    answers = _answers(row, task_id)
+    criteria, lost = [], {}
+    rated = [f for fields in per.values() for k, f in fields.items() if k.startswith("rating")]
+    scale = number_scale([x for f in rated for x in (f if isinstance(f, list) else [f])])
+    for n, fields in sorted(per.items()):
+        if fields.get("criterion") is None:
+            if any(v is not None for v in fields.values()):
+                row.find("missing-field", f"rubric {n} has {', '.join(sorted(fields))} but no criterion", criterion_id=f"c{n}",
+                         field=f"rubric - {n}. criterion")
+                lost[f"rubric - {n}"] = fields
+            continue
+        criteria.append(_numbered(row, n, fields))
+        for name, value in fields.items():
+            letter = name.removeprefix("rating")
+            if name.startswith("rating") and letter in answers and value is not None:
+                row.label(task_id, answers[letter], f"c{n}", value, scale=scale)
+    if not criteria:
+        row.find("no-criteria", "the row has no criterion", severity="error", task_id=task_id)
+    return row.task(task_id, prompt, criteria, meta=lost, tags=tags_of(row.take("tags")), truth=_object(row, "truth"),
+                    sources=snippets(row, row.take("sources")))
+
+
+def _numbered(row: Row, n: int, fields: Mapping[str, Any]) -> Criterion:
+    text = fields["criterion"]
+    if not isinstance(text, str):
+        row.find("field-type", "a criterion should be text", severity="error", criterion_id=f"c{n}")
+    weight, _ = weight_of(row, fields, ("weight",), f"c{n}")
+    check = parsed_json(fields.get("check"))
+    usable = isinstance(check, Mapping) and isinstance(check.get("name"), str)
+    if fields.get("check") is not None and not usable:
+        row.find("bad-check", "the check is not an object with a name; the criterion is left to a judge", severity="error", criterion_id=f"c{n}")
+    meta = {k: v for k, v in fields.items() if k not in READ_OF_RUBRIC or (k == "check" and not usable)}
+    meta |= {k: v for k, v in fields.items() if k in ("ratingA", "ratingB") and v is not None and isinstance(v, (list, dict))}
+    return Criterion(id=f"c{n}", text=as_text(text), weight=weight, check=dict(check) if usable else None,
+                     required=fields.get("required") is True or as_text(fields.get("required")).casefold() == "true",
+                     title=None if fields.get("title") is None else as_text(fields["title"]), tags=tags_of(fields.get("tags")), meta=meta)
+
+
+def _answers(row: Row, task_id: str) -> dict[str, str]:
+    """Responses of an RLVR row; letter -> response id."""
+    found = {}
+    for key, value in row.data.items():
+        if m := RESPONSE_KEY.match(key):
+            row.used.add(key)
+            failures = {k: row.take(k) for k in row.data if k.startswith((f"response{m[1]}_", f"{m[1]}_")) and k.endswith("_failure")}
+            if row.respond(task_id, m[1], value, source=f"response{m[1]}", meta=failures):
+                found[m[1]] = m[1]
+        elif m := COMPLETION_KEY.match(key):
+            row.used.add(key)
+            row.respond(task_id, key, value, source=m[1])
+    return found
+
+
+def _object(row: Row, *names: str) -> dict[str, Any]:
+    """A field that holds an object (or its JSON text); another value is kept under "value"."""
+    value = parsed_json(row.take(*names))
+    if value is None:
+        return {}
+    return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else {"value": value}
+
+
+def snippets(row: Row, value: Any) -> dict[str, str]:
+    """Snippets of tool output: an object id -> text, a list of {id, text}, or text with <snippet id=...> marks."""
+    value = parsed_json(value)
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return {str(k): as_text(v) for k, v in value.items()}
+    if isinstance(value, list):
+        out: dict[str, str] = {}
+        for i, item in enumerate(value, 1):
+            if isinstance(item, Mapping):
+                own = item.get("id", item.get("snippet_id"))
+                text = next((item[k] for k in ("text", "content", "snippet") if item.get(k) is not None), None)
+                out.setdefault(as_text(own) if own is not None else f"S{i}", as_text(item if text is None else text))
+            else:
+                out.setdefault(f"S{i}", as_text(item))
+        if len(out) != len(value):
+            row.find("duplicate-id", "two snippets have one id; the first is used", field="sources")
+        return out
+    return {i: t.strip() for i, t in SNIPPET.findall(as_text(value))} or {"S1": as_text(value)}
+
+
+def refiner(row: Row) -> Parsed:
+    """Positive / negative rubrics with snippets; negative ones get a negative weight."""
+    task_id = row.task_id("task_id", "id")
+    system, prompt, turns = _prompt(row)
+    positive = criteria_from(row, row.take("positive_rubrics"), prefix="p", field_name="positive_rubrics")
+    negative = criteria_from(row, row.take("negative_rubrics"), prefix="n", negative=True, field_name="negative_rubrics")
+    if not positive and not negative:
+        row.find("no-criteria", "the row has no rubric", severity="error", task_id=task_id)
+    raw = row.take("sources", "snippets", "tool_output", "documents")
+    more = {"system": system} if system is not None else {}
+    meta = {"messages": turns} if len(turns) > 1 else {}
+    if isinstance(raw, str):
+        meta["tool_output"] = raw
+    return row.task(task_id, prompt, [*positive, *negative], sources=snippets(row, raw), meta=meta, truth=_object(row, "truth"), **more)
+
+
+def _prompt(row: Row) -> tuple[str | None, str | None, list[Any]]:
+    if row.data.get("messages") is not None and row.data.get("prompt") is None:
+        system, prompt, turns = messages(row, row.take("messages"))
+        if prompt is None:
+            row.context.missing["messages"] += 1
+            row.find("missing-field", "the chat has no user message", severity="error", field="messages")
+        return system, prompt, turns
+    if isinstance(parsed_json(row.data.get("prompt")), list):
+        return messages(row, row.take("prompt"))
+    return None, row.text("prompt", "query", "question", "Question", need=True), []
+
+
+def open_instruct(row: Row) -> Parsed:
+    """open-instruct: messages, verifier key `dataset`, ground_truth JSON with rubrics; both legacy forms, nested or at the top."""
+    task_id = row.task_id("id", "task_id")
+    system, prompt, turns = _prompt(row) if any(row.data.get(k) is not None for k in ("messages", "prompt", "query", "question", "Question")) \
+        else (None, None, [])
+    truth = parsed_json(row.take("ground_truth"))
+    if isinstance(truth, list) and len(truth) == 1:
+        truth = parsed_json(truth[0])
+    source = truth if isinstance(truth, Mapping) else row.data
+    criteria, used = _open_rubrics(row, source)
+    if source is row.data:
+        row.used |= used
+    rest = {str(k): v for k, v in source.items() if k not in used} if source is not row.data else ({"ground_truth": truth} if truth is not None else {})
+    if prompt is None:
+        asked = next((source[k] for k in ("query", "Question", "question", "prompt") if isinstance(source.get(k), str)), None)
+        if asked is None:
+            row.context.missing["messages"] += 1
+            row.find("missing-field", "there is no user message and no query", severity="error", field="messages")
+        prompt = asked
+    verifier = row.optional("dataset")
+    if not criteria and not (verifier and truth is not None):
+        row.find("no-criteria", "the row has no rubric", severity="error", task_id=task_id)
+    meta = {**({"messages": turns} if len(turns) > 1 else {}), **({"verifier": verifier} if verifier else {})}
+    return row.task(task_id, prompt, criteria, truth=rest, meta=meta, **({"system": system} if system is not None else {}))
+
+
+def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion], set[str]]:
+    used: set[str] = set()
+    criteria: list[Criterion] = []
+    if source.get("rubrics") is not None:
+        criteria += criteria_from(row, source["rubrics"])
+        used.add("rubrics")
+        types = source.get("rubrics_types")
+        if isinstance(types, list) and len(types) == len(criteria):
+            from dataclasses import replace
+
+            criteria = [replace(c, tags=(*c.tags, *tags_of(t))) for c, t in zip(criteria, types, strict=True)]
+            used.add("rubrics_types")
+        elif types is not None and not isinstance(types, str):
+            row.find("field-mismatch", "rubrics_types has another length than rubrics; it is kept as it is", field="rubrics_types")
+    for name, negative in (("positive_rubrics", False), ("negative_rubrics", True)):
+        if source.get(name) is not None:
+            criteria += criteria_from(row, source[name], prefix=name[0], negative=negative, field_name=name)
+            used.add(name)
+    for section in ("Answer Critical", "Valuable", "Context"):
+        if isinstance(source.get(section), list):
+            for item in source[section]:
+                criteria.append(_ingredient(row, item, section, f"c{len(criteria) + 1}"))
+            used.add(section)
+    if isinstance(source.get("rubric"), list):
+        criteria += criteria_from(row, [_typed(x) for x in source["rubric"]], prefix="r" if criteria else "c")
+        used.add("rubric")
+    return criteria, used
+
+
+def _ingredient(row: Row, item: Any, section: str, name: str) -> Criterion:
+    if isinstance(item, Mapping) and isinstance(item.get("Ingredient"), str):
+        handle = item.get("Handle")
+        return Criterion(id=name, text=item["Ingredient"], title=None if handle is None else as_text(handle), tags=(section,),
+                         meta={str(k): v for k, v in item.items() if k not in ("Ingredient", "Handle")})
+    row.find("missing-field", f"an entry of {section!r} has no Ingredient", severity="error", criterion_id=name, field="Ingredient")
+    return Criterion(id=name, text=as_text(item) if isinstance(item, str) else "", tags=(section,), meta={"entry": item})
+
+
+def _typed(item: Any) -> Any:
+    if isinstance(item, Mapping) and item.get("type") is not None and "tags" not in item:
+        return {**{k: v for k, v in item.items() if k != "type"}, "tags": [item["type"]]}
+    return item

@@ -1,0 +1,105 @@
+"""Human labels as recorded verdicts: colours, yes / no, 1-5, N/A, from one rater or several."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..records import Verdict, unknown
+
+MET = {"green", "yes", "y", "true", "met", "pass", "passed", "satisfied", "present", "fully", "fully met", "full", "🟢", "✅", "✔", "✔️", "👍"}
+UNMET = {"red", "no", "n", "false", "unmet", "not met", "fail", "failed", "unsatisfied", "absent", "none", "🔴", "❌", "✘", "👎"}
+PARTLY = {"yellow", "partial", "partially", "partly", "partially met", "somewhat", "mixed", "amber", "🟡", "🟠"}
+NOTHING = {"", "n/a", "na", "not applicable", "unknown", "unsure", "skip", "skipped", "null", "abstain", "-", "?", "⚪"}
+EMOJI = "🟢🟡🟠🔴⚪✅❌✔✘👍👎\ufe0f"
+
+
+def _fold(text: str) -> str:
+    return text.strip().strip(".!*_\"' ").casefold()
+
+
+def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple[str, float | None]:
+    """(status, value) of one label; status is "met", "unmet", "level", "unknown" or "?" (not understood).
+
+    scale : (lowest, highest) of numeric labels; None = numbers 0 and 1 are unmet and met, others are not understood.
+
+    >>> read_label("🟢 Green"), read_label("N/A"), read_label(4, scale=(1, 5)), read_label("4/5"), read_label("perhaps")
+    (('met', None), ('unknown', None), ('level', 0.75), ('level', 0.75), ('?', None))
+    """
+    if label is None:
+        return "unknown", None
+    if isinstance(label, bool):
+        return ("met" if label else "unmet"), None
+    if isinstance(label, (int, float)):
+        return _number(label, scale)
+    if not isinstance(label, str):
+        return "?", None
+    text = _fold(label)
+    for one in (text, _fold(text.strip(EMOJI)), _fold("".join(c for c in text if c in EMOJI))):
+        if not one and text:
+            continue
+        for names, status, value in ((MET, "met", None), (UNMET, "unmet", None), (PARTLY, "level", 0.5), (NOTHING, "unknown", None)):
+            if one in names:
+                return status, value
+    head, slash, tail = text.partition("/")
+    try:
+        return _number(float(head), (1.0, float(tail)) if slash else scale)
+    except (ValueError, OverflowError):
+        return "?", None
+
+
+def _number(x: float, scale: tuple[float, float] | None) -> tuple[str, float | None]:
+    if isinstance(x, float) and math.isnan(x):
+        return "unknown", None
+    low, high = scale or (0.0, 1.0)
+    if not low <= x <= high or high <= low:
+        return "?", None
+    value = (float(x) - low) / (high - low)
+    if scale is None:
+        return {1.0: ("met", None), 0.0: ("unmet", None)}.get(value, ("level", value))
+    return "level", value
+
+
+def number_scale(labels: list[Any]) -> tuple[float, float] | None:
+    """The scale that numeric labels of one row are on: 1-5 when one exceeds 1 (1-10 when one exceeds 5), else None (0/1).
+
+    >>> number_scale([1, 4, None]), number_scale([0, 1]), number_scale(["yes"])
+    ((1.0, 5.0), None, None)
+    """
+    numbers = []
+    for x in labels:
+        try:
+            if not isinstance(x, bool) and x is not None:
+                numbers.append(float(x))
+        except (TypeError, ValueError, OverflowError):
+            continue
+    numbers = [x for x in numbers if math.isfinite(x)]
+    top = max(numbers, default=0.0)
+    return None if top <= 1 else (1.0, 5.0) if top <= 5 else (1.0, 10.0) if top <= 10 else None
+
+
+def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
+    """("human", label) for one label; ("human:r1", ...) per element of a list; ("human:<name>", ...) per key of an object.
+
+    >>> list(by_rater(["yes", "no"]))
+    [('human:r1', 'yes'), ('human:r2', 'no')]
+    """
+    if isinstance(label, list):
+        yield from ((f"human:r{i}", x) for i, x in enumerate(label, 1))
+    elif isinstance(label, Mapping):
+        yield from ((f"human:{k}", x) for k, x in label.items())
+    else:
+        yield "human", label
+
+
+def human(task_id: str, response_id: str, criterion_id: str, label: Any, *, scale: tuple[float, float] | None = None,
+          judge: str = "human") -> tuple[Verdict, bool]:
+    """(verdict, understood?) of one rater's label; the label as it stood is kept in `meta["label"]`."""
+    status, value = read_label(label, scale=scale)
+    meta = {"label": label if isinstance(label, (str, int, float, bool)) or label is None else json.dumps(label, ensure_ascii=False, default=str)}
+    if status in ("unknown", "?"):
+        failure = "abstain" if status == "unknown" else "parse"
+        return unknown(task_id, response_id, criterion_id, failure, judge=judge, meta=meta), status != "?"
+    return Verdict(task_id=task_id, response_id=response_id, criterion_id=criterion_id, status=status, value=value, judge=judge, meta=meta), True

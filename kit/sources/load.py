@@ -1,0 +1,195 @@
+"""Read a rubric data set of any known format: as a stream (`iter_tasks`) or whole (`load_tasks`); write ours."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from ..records import Response, Task, Verdict
+from . import detect
+from .findings import Finding
+from .formats.benchmarks import flat
+from .formats.kit import record_row
+from .rows import Context, Row
+from .tables import nearest, read_values, write_jsonl
+from .taskset import Parsed, TaskSet
+
+LOOK = 50  # rows that decide the format
+Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+
+
+def iter_tasks(source: Source, format: str = "auto", *, context: Context | None = None) -> Iterator[Parsed]:
+    """Stream `Parsed` items, one per row (one per task for flat tables); memory does not grow with the file but for task ids.
+
+    source : a file (JSONL, JSON, CSV, Parquet), a folder saved by `datasets`, "hf:owner/name[:split]", or rows
+        (a `datasets.Dataset` too).
+    format : "auto", or one of `detect.FORMATS`.
+    The last item holds the findings about the file as a whole. Every row gives a task, a response, a verdict or an error finding.
+    """
+    context = context if context is not None else Context()
+    if format != "auto" and format not in detect.FORMATS:
+        near = nearest(format, detect.FORMATS)
+        raise DataError(f"there is no format {format!r}", where="format", fix=(f"did you mean {near!r}? " if near else "") + ", ".join(detect.FORMATS))
+    lost: list[Finding] = []
+
+    def problem(where: str, message: str) -> None:
+        duplicate = "occurs twice" in message
+        lost.append(Finding(code="duplicate-field" if duplicate else "unreadable-row", message=message, where=where,
+                            severity="warning" if duplicate else "error", suggestion="correct the file there"))
+        if not duplicate:
+            context.rows += 1
+            context.skipped += 1
+
+    stream = _values(source, context, problem)
+    head = list(itertools.islice((x for x in stream if x is not None), LOOK))
+    rows = [value for _, value in head if isinstance(value, Mapping)]
+    if format != "auto":
+        context.format = format
+    elif rows:
+        context.format = detect.detect(rows, where=context.name)
+    elif not head and not lost:
+        context.format = "empty"
+    else:
+        raise DataError("the file has no row that can be read", where=lost[0].where if lost else context.name,
+                        fix=f"{lost[0].message}" if lost else "write one object per row")
+    yield from _read(itertools.chain(head, stream), context, lost)
+    yield Parsed(row=0, where=context.name, findings=tuple(_whole_file(context)))
+
+
+def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(source, (str, os.PathLike)):
+        text = os.fspath(source)
+        context.name = context.name or Path(text).name
+        if isinstance(text, str) and text.startswith("hf:"):
+            return _numbered(_from_hub(text[3:]), text)
+        if Path(text).is_dir():
+            return _numbered(_from_folder(Path(text)), Path(text).name)
+        return read_values(text, problem=problem)
+    context.name = context.name or "rows"
+    return _numbered(source, context.name)
+
+
+def _numbered(rows: Iterable[Any], name: str) -> Iterator[tuple[str, Any]]:
+    return ((f"{name}, row {i}", row) for i, row in enumerate(rows, 1))
+
+
+def _from_hub(name: str) -> Iterable[Any]:
+    from datasets import load_dataset
+
+    path, _, split = name.partition(":")
+    return load_dataset(path, split=split or "train", streaming=True)
+
+
+def _from_folder(path: Path) -> Iterable[Any]:
+    from datasets import DatasetDict, load_from_disk
+
+    data = load_from_disk(str(path))
+    if isinstance(data, DatasetDict):
+        raise DataError(f"the folder holds several splits: {', '.join(data)}", where=str(path), fix=f"give one: {path / next(iter(data))}")
+    return data
+
+
+def _read(stream: Iterable[tuple[str, Any]], context: Context, lost: list[Finding]) -> Iterator[Parsed]:
+    reader = detect.READERS.get(context.format)
+    held: list[Row] = []
+    for where, value in stream:
+        context.rows += 1
+        number = context.rows
+        while lost:
+            yield Parsed(row=0, where=where, findings=(lost.pop(0),))
+        if not isinstance(value, Mapping):
+            context.skipped += 1
+            yield _error(number, where, f"the row is {type(value).__name__}, not an object")
+            continue
+        row = Row(value, number, where, context)
+        if reader is None:  # a flat table: consecutive rows of one task
+            if held and not _same_task(held[0], row):
+                yield flat(held)
+                context.tasks += 1
+                held = []
+            held.append(row)
+            continue
+        yield _one(reader, row, context)
+    if held:
+        yield flat(held)
+        context.tasks += 1
+    while lost:
+        yield Parsed(row=0, where=context.name, findings=(lost.pop(0),))
+
+
+def _one(reader: Any, row: Row, context: Context) -> Parsed:
+    try:
+        parsed = reader(row)
+    except (DataError, RecursionError) as e:
+        parsed = Parsed(row=row.number, where=row.where, findings=tuple(row.findings) + _error(row.number, row.where, str(e)).findings)
+    context.tasks += parsed.task is not None
+    if parsed.empty:
+        context.skipped += 1
+        if not any(f.severity == "error" for f in parsed.findings):
+            parsed = Parsed(row=row.number, where=row.where, findings=parsed.findings + _error(row.number, row.where, "the row holds nothing").findings)
+    return parsed
+
+
+def _same_task(a: Row, b: Row) -> bool:
+    for key in ("task_id", "id"):
+        if a.data.get(key) is not None or b.data.get(key) is not None:
+            return a.data.get(key) == b.data.get(key)
+    return any(a.data.get(k) is not None and a.data.get(k) == b.data.get(k) for k in ("prompt", "question", "instruction"))
+
+
+def _error(number: int, where: str, message: str) -> Parsed:
+    return Parsed(row=number, where=where, findings=(Finding(
+        code="unreadable-row", severity="error", message=message, where=where, row=number, suggestion="correct the row; it was left out"),))
+
+
+def _whole_file(context: Context) -> Iterator[Finding]:
+    for (wanted, here), n in sorted(context.extra.get("renamed", {}).items()):
+        yield Finding(code="field-mismatch", severity="warning", where=context.name, field=wanted,
+                      message=f"{n} of {context.rows} rows have {here!r} and no {wanted!r}: an evaluator that reads {wanted!r} finds nothing "
+                              "and marks every answer wrong", suggestion=f"the kit reads {here!r}; rename the field for other readers")
+    for name, n in context.missing.most_common():
+        if n > 1 or context.rows > 1:
+            yield Finding(code="missing-field", severity="error", where=context.name, field=name,
+                          message=f"a reader of this format expects {name!r}, which {n} of {context.rows} rows do not have")
+    for name, n in context.unread.most_common(50):
+        yield Finding(code="unread-field", severity="info", where=context.name, field=name,
+                      message=f"nothing reads the field {name!r} ({n} of {context.rows} rows); it is kept in meta")
+    if len(context.unread) > 50:
+        yield Finding(code="unread-field", severity="info", where=context.name, message=f"and {len(context.unread) - 50} more fields that nothing reads")
+
+
+def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> TaskSet:
+    """Read a data set whole.
+
+    strict : raise DataError at the first row that cannot be read; otherwise it is an error among `.findings` and counted
+        in `.skipped`. For files too large for memory use `iter_tasks`.
+    """
+    context, rows_of = Context(), {}
+    tasks: list[Task] = []
+    responses: list[Response] = []
+    verdicts: list[Verdict] = []
+    findings: list[Finding] = []
+    for p in iter_tasks(path, format, context=context):
+        if p.task is not None:
+            rows_of[p.task.id] = p.row
+            tasks.append(p.task)
+        responses += p.responses
+        verdicts += p.verdicts
+        findings += p.findings
+        if strict and (bad := next((f for f in p.findings if f.code == "unreadable-row"), None)):
+            raise DataError(bad.message, where=bad.where, fix=bad.suggestion)
+    real = Path(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else None
+    return TaskSet(tasks=tasks, responses=responses, verdicts=verdicts, findings=findings, format=context.format, path=real,
+                   rows=context.rows, skipped=context.skipped, rows_of=rows_of)
+
+
+def save_tasks(path: str | os.PathLike[str], tasks: TaskSet | Iterable[Task], *, responses: Iterable[Response] = (),
+               verdicts: Iterable[Verdict] = ()) -> int:
+    """Write our own JSONL (tasks, then responses, then verdicts); the number of records. `load_tasks` gives the same back."""
+    if isinstance(tasks, TaskSet):
+        responses, verdicts, tasks = [*tasks.responses, *responses], [*tasks.verdicts, *verdicts], tasks.tasks
+    return write_jsonl(path, (record_row(r) for r in itertools.chain(tasks, responses, verdicts)))

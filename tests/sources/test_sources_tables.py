@@ -1,0 +1,93 @@
+"""Rows in and out of files, with their places."""
+
+import gzip
+import math
+
+import pytest
+
+import kit.sources.stream as stream
+from kit.errors import DataError, MissingError
+from kit.sources.tables import nearest, read_columns, read_rows, write_jsonl
+
+
+def test_nan_and_none_are_kept_everywhere(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write_jsonl(tmp_path / "a.jsonl", [{"x": float("nan"), "y": None}, {"x": 1.0}])
+    (tmp_path / "a.csv").write_text("x,y\nnan,\n1.0,\n")
+    pq.write_table(pa.table({"x": [float("nan"), 1.0], "y": pa.nulls(2, pa.float64())}), tmp_path / "a.parquet")
+    for name in ("a.jsonl", "a.csv", "a.parquet"):
+        got = read_columns(tmp_path / name, ["x", "y"])
+        assert math.isnan(got["x"][0]) and got["x"][1] == 1.0 and got["y"] == [None, None], name
+
+
+def test_places_and_errors_name_file_line_and_nearest_field(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"confidence": 1}\n\n{"confidence": 2}\n')
+    assert [w for w, _ in read_rows(path)] == ["a.jsonl, line 1", "a.jsonl, line 3"]
+    with pytest.raises(DataError, match="did you mean 'confidence'"):
+        read_columns(path, ["confidense"])
+    with pytest.raises(MissingError, match="did you mean 'a.jsonl'"):
+        list(read_rows(tmp_path / "b.jsonl"))
+    path.write_text('{"a": 1}\n{"a": }\n')
+    with pytest.raises(DataError, match="a.jsonl, line 2"):
+        list(read_rows(path))
+    (tmp_path / "c.csv").write_text("a,b\n1\n")
+    with pytest.raises(DataError, match="line 2"):
+        list(read_rows(tmp_path / "c.csv"))
+
+
+def test_a_cut_off_array_is_an_error_not_a_short_file(tmp_path):
+    path = tmp_path / "a.json"
+    for text in ('[{"a": 1}, {"a"', '[{"a": 1}', '[{"a": 1}, ', '[{"a": "x'):
+        path.write_text(text)
+        with pytest.raises(DataError, match="cut off"):
+            list(read_rows(path))
+
+
+def test_containers_gzip_bom_utf16_and_pretty_objects(tmp_path):
+    (tmp_path / "a.json").write_text('{"version": 1, "data": [{"a": 1}, {"a": 2}]}')
+    assert [r for _, r in read_rows(tmp_path / "a.json")] == [{"a": 1}, {"a": 2}]
+    with gzip.open(tmp_path / "a.jsonl.gz", "wt") as f:
+        f.write('{"a": "ü"}\n')
+    assert [r for _, r in read_rows(tmp_path / "a.jsonl.gz")] == [{"a": "ü"}]
+    (tmp_path / "b.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
+    (tmp_path / "c.json").write_bytes('[{"a": "ü"}]'.encode("utf-16"))
+    (tmp_path / "d.json").write_text('{\n "a": 1\n}\n{\n "a": 2\n}')
+    assert [r for _, r in read_rows(tmp_path / "b.jsonl")] == [{"a": 1}]
+    assert [r for _, r in read_rows(tmp_path / "c.json")] == [{"a": "ü"}]
+    assert [r for _, r in read_rows(tmp_path / "d.json")] == [{"a": 1}, {"a": 2}]
+
+
+def test_reading_is_lazy(tmp_path):
+    class Counting:
+        def __init__(self):
+            self.blocks = 0
+
+        def read(self, size):
+            self.blocks += 1
+            return b"[" + b'{"a": 1},' * 1000 if self.blocks == 1 else b'{"a": 1},' * 1000
+
+    source = Counting()
+    got = stream.values(source, stream.decoder(lambda note: None))
+    for _ in range(1500):
+        next(got)
+    assert source.blocks <= 3
+
+
+def test_write_is_atomic(tmp_path):
+    path = tmp_path / "a.jsonl"
+    write_jsonl(path, [{"a": 1}])
+
+    def broken():
+        yield {"a": 2}
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError):
+        write_jsonl(path, broken())
+    assert path.read_text() == '{"a": 1}\n' and [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_nearest_is_none_for_strangers():
+    assert nearest("zzz", ["prompt"]) is None
