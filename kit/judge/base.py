@@ -49,14 +49,14 @@ class Judge(Protocol):
 class Call:
     """One paid request and its raw reply, kept so that the verdicts can be parsed again.
 
-    request : what was asked (no key, no header); reply : the text of the reply; seconds : wall time of the last attempt.
+    request : what was asked, as JSON text (no key, no header); reply : the raw text of the reply; seconds : wall time of the last attempt.
     """
 
     id: str
     judge: str
     model: str
     endpoint: str
-    request: Mapping[str, Any] = field(default_factory=dict)
+    request: str = "{}"
     reply: str = ""
     status: str = "ok"
     tokens_in: int = 0

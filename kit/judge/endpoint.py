@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import json
 import logging
@@ -18,7 +19,7 @@ from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from . import loop, parse, templates
 from .base import Call, Forecast, session
-from .caller import Caller, Outcome
+from .caller import Caller, Outcome, Raw
 from .parse import Reading
 from .prices import Price, default_model, is_reasoning, warning
 from .wire import OPENAI, Wire
@@ -95,7 +96,7 @@ class EndpointJudge:
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
         """The keys of several criteria of one response."""
         layout = self._layout(task)
-        text = hashlib.sha256(response.text.encode("utf-8", "surrogatepass")).hexdigest()
+        text = _digest(response.text)
         return [hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:32] for c in criteria]
 
     def _layout(self, task: Task) -> _Layout:
@@ -153,9 +154,8 @@ class EndpointJudge:
 
     async def _ask(self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str) -> Outcome:
         body = self.body(task, response, criteria, mode)
-        shown = {k: v for k, v in body.items() if k != "response_format"}
         before = "response_format" in self.caller.abilities.refused
-        outcome = await self.caller.call("/chat/completions", body, self._forecast(body, criteria), shown=shown)
+        outcome = await self.caller.call("/chat/completions", body, self._forecast(body, criteria))
         if mode == "schema" and not before and outcome.call is not None and "response_format" in self.caller.abilities.refused:
             session().record(outcome.call)
             return Outcome(failure="refit")
@@ -164,10 +164,11 @@ class EndpointJudge:
     def body(self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema") -> dict[str, Any]:
         """The request body of one call (also what goes into a batch file)."""
         stated = self.probability == "stated"
+        lines, form = self._layout(task).texts(criteria, stated)
         body: dict[str, Any] = {"model": self.model, **self.params, "max_completion_tokens": self._room(criteria),
-                                "messages": templates.messages(self.template, task, response, criteria, mode=mode, stated=stated)}
+                                "messages": templates.messages(self.template, task, response, criteria, mode=mode, stated=stated, lines=lines)}
         if mode == "schema":
-            body["response_format"] = templates.schema(criteria, stated=stated)
+            body["response_format"] = form
         if self.probability == "logprobs":
             body.update(logprobs=True, top_logprobs=5)
         if self._openai:
@@ -255,6 +256,7 @@ class _Layout:
         self._base = fingerprint([own, size == 1, task.prompt, task.system, dict(task.sources)])
         self._group: dict[str, int] = {}
         self._mark: dict[str, str] = {}
+        self._texts: dict[Any, tuple[list[Criterion], str, Raw]] = {}
         self._known: dict[str, Criterion] = {c.id: c for c in asked}
         for start in range(0, len(asked), size):
             part = asked[start:start + size]
@@ -269,6 +271,16 @@ class _Layout:
             return self._mark[c.id]
         return fingerprint([self._base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id])
 
+    def texts(self, criteria: Sequence[Criterion], stated: bool) -> tuple[str, Raw]:
+        """The listed criteria and the schema as JSON text, made once per group."""
+        name = (stated, *(id(c) for c in criteria))
+        if name not in self._texts:
+            if len(self._texts) > 64:
+                self._texts.clear()
+            form = Raw(json.dumps(templates.schema(criteria, stated=stated)))
+            self._texts[name] = (list(criteria), templates.listed(criteria), form)
+        return self._texts[name][1:]
+
     def split(self, criteria: Sequence[Criterion]) -> list[list[Criterion]]:
         """These criteria grouped as they are asked; one that the task does not have is asked alone."""
         groups: dict[Any, list[Criterion]] = {}
@@ -276,6 +288,11 @@ class _Layout:
             same = self._known.get(c.id) is c or self._known.get(c.id) == c
             groups.setdefault(self._group[c.id] if same else ("alone", c.id), []).append(c)
         return list(groups.values())
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _choices(how: Any, mode: str, probability: str) -> None:
@@ -324,5 +341,5 @@ def _second(first: Verdict, second: Verdict) -> Verdict:
 def _tokens(body: Mapping[str, Any]) -> int:
     size = sum(len(m["content"]) for m in body["messages"])
     if "response_format" in body:
-        size += len(json.dumps(body["response_format"])) // 2
+        size += len(body["response_format"]) // 2
     return 16 + size // 4

@@ -228,7 +228,7 @@ class Ledger:
         v, call = _verdict(row), self.call(call_id) if call_id else None
         siblings = self._siblings(call_id, found_key) if call_id else []
         return {"key": found_key, "stored": created, "verdict": dict(zip(FIELDS, json.loads(row), strict=True)),
-                "call": vars(call) | {"request": dict(call.request), "meta": dict(call.meta)} if call else None,
+                "call": vars(call) | {"request": _json(call.request), "meta": dict(call.meta)} if call else None,
                 "same_call": siblings, "status": v.status}
 
     def _siblings(self, call_id: str, key: str) -> list[dict[str, Any]]:
@@ -254,7 +254,7 @@ class Ledger:
         part = path.with_name(path.name + ".part")
         with open(part, "w", encoding="utf-8", errors="surrogatepass") as f:
             for c in self.calls():
-                row = vars(c) | {"request": dict(c.request) if requests else {}, "meta": dict(c.meta)}
+                row = vars(c) | {"request": c.request if requests else "{}", "meta": dict(c.meta)}
                 f.write(json.dumps({"kind": "call", **row}, ensure_ascii=False) + "\n")
                 lines += 1
             with self._lock:
@@ -288,6 +288,13 @@ class Ledger:
 _CALL_COLUMNS = "call,judge,model,endpoint,status,tokens_in,tokens_out,tokens_cached,cost,seconds,created,request,reply,meta"
 
 
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def _row(v: Verdict) -> str:
     return json.dumps((v.task_id, v.response_id, v.criterion_id, v.status, v.p, v.value, v.reason, v.failure, v.judge, v.key,
                        v.tokens_in, v.tokens_out, v.cost, dict(v.meta)), ensure_ascii=True)
@@ -301,14 +308,14 @@ def _verdict(row: str) -> Verdict:
 
 def _call_row(c: Call, now: float) -> tuple[Any, ...]:
     return (c.id, c.judge, c.model, c.endpoint, c.status, c.tokens_in, c.tokens_out, c.tokens_cached, c.cost, c.seconds,
-            c.created or now, _pack(json.dumps(dict(c.request), ensure_ascii=True)), _pack(c.reply), json.dumps(dict(c.meta)))
+            c.created or now, _pack(c.request), _pack(c.reply), json.dumps(dict(c.meta)))
 
 
 def _call(row: Sequence[Any]) -> Call:
     names = _CALL_COLUMNS.split(",")
     data = dict(zip(names, row, strict=True))
     data["id"] = data.pop("call")
-    data["request"], data["reply"] = json.loads(_unpack(data["request"]) or "{}"), _unpack(data["reply"])
+    data["request"], data["reply"] = _unpack(data["request"]), _unpack(data["reply"])
     data["meta"] = json.loads(data["meta"] or "{}")
     return Call(**data)
 

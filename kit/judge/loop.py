@@ -7,10 +7,12 @@ caller cancels the work here and waits until it has really ended, so that nothin
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import contextvars
 import os
 import threading
+import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -22,6 +24,7 @@ T = TypeVar("T")
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
+_closers: list[Any] = []
 
 
 def get() -> asyncio.AbstractEventLoop:
@@ -47,6 +50,27 @@ def _forget() -> None:
     """After a fork the child has no such thread: start afresh."""
     global _loop, _thread, _lock
     _loop, _thread, _lock = None, None, threading.Lock()
+    _closers.clear()
+
+
+def at_exit(close: Any) -> None:
+    """Await `close()` on the kit's loop when the process ends (weakly held when it is a bound method)."""
+    _closers.append(weakref.WeakMethod(close) if hasattr(close, "__self__") else lambda: close)
+
+
+async def _close_all() -> None:
+    for ref in _closers:
+        close = ref()
+        if close is not None:
+            with contextlib.suppress(Exception):
+                await close()
+
+
+@atexit.register
+def _end() -> None:
+    if _loop is not None and _thread is not None and _thread.is_alive() and _closers:
+        with contextlib.suppress(Exception):
+            asyncio.run_coroutine_threadsafe(_close_all(), _loop).result(5)
 
 
 if hasattr(os, "register_at_fork"):

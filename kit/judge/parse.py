@@ -56,6 +56,8 @@ def word(c: Criterion, raw: Any) -> tuple[str, float | None] | None:
     """
     if raw is None:
         return None
+    if c.scale == "binary" and raw in ("met", "unmet"):  # what nearly all replies say
+        return raw, float(raw == "met")
     text = _plain(raw)
     if c.scale == "ordinal":
         plain = [_plain(v) for v in c.levels]
@@ -269,7 +271,8 @@ def _item(c: Criterion, item: Any, how: str) -> Reading:
 
 def _reading(c: Criterion, raw: Any, reason: str | None, confidence: Any, how: str) -> Reading:
     got = word(c, raw)
-    reason = reason.encode("utf-8", "replace").decode("utf-8") if reason else reason
+    if reason and not reason.isascii():
+        reason = reason.encode("utf-8", "replace").decode("utf-8")  # no half of a surrogate pair
     if got is None:
         shown = f"not an allowed verdict: {str(raw)[:60]!r}".encode("utf-8", "replace").decode("utf-8")
         return Reading(failure="parse", reason=reason or shown, how=how)

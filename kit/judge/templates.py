@@ -89,6 +89,7 @@ def neutral(text: str) -> str:
     return _MARKUP.sub(lambda m: _SWAP[m[0]], text)
 
 
+@functools.lru_cache(maxsize=1024)
 def fence(kind: str, text: str) -> str:
     """`text` between two marks that nobody outside this process can guess, and that do not occur in it.
 
@@ -117,17 +118,22 @@ def names(criteria: Sequence[Criterion]) -> list[str]:
     >>> names([Criterion(id="c1", text=""), Criterion(id="a b", text="")])
     ['c1', 'k2']
     """
-    plain = [bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,39}", c.id)) for c in criteria]
-    taken = {c.id.casefold() for c, ok in zip(criteria, plain, strict=True) if ok}
+    return list(_names(tuple([c.id for c in criteria])))
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(ids: tuple[str, ...]) -> tuple[str, ...]:
+    plain = [bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,39}", i)) for i in ids]
+    taken = {i.casefold() for i, ok in zip(ids, plain, strict=True) if ok}
     if len(taken) < sum(plain):  # ids that differ by case only
-        return [f"k{i}" for i in range(1, len(criteria) + 1)]
+        return tuple(f"k{i}" for i in range(1, len(ids) + 1))
     out = []
-    for i, (c, ok) in enumerate(zip(criteria, plain, strict=True), 1):
-        alias = f"k{i}"
+    for n, (i, ok) in enumerate(zip(ids, plain, strict=True), 1):
+        alias = f"k{n}"
         while not ok and alias in taken:
             alias += "x"
-        out.append(c.id if ok else alias)
-    return out
+        out.append(i if ok else alias)
+    return tuple(out)
 
 
 def spec(c: Criterion) -> dict[str, Any]:
@@ -137,26 +143,29 @@ def spec(c: Criterion) -> dict[str, Any]:
 
 
 def messages(template: Template, task: Task, response: Response, criteria: Sequence[Criterion], *, mode: str = "schema",
-             stated: bool = False, extra: str = "") -> list[dict[str, str]]:
-    """The chat messages of one call. mode : "schema" (JSON) or "text". stated : also ask for a confidence in percent."""
-    lines = "\n".join(json.dumps({"id": n, **spec(c)}, ensure_ascii=False) for n, c in zip(names(criteria), criteria, strict=True))
+             stated: bool = False, extra: str = "", lines: str | None = None) -> list[dict[str, str]]:
+    """The chat messages of one call. mode : "schema" (JSON) or "text". stated : also ask for a confidence in percent.
+
+    lines : `listed(criteria)`, where the caller has it already.
+    """
     form = template.schema if mode == "schema" else template.text
     if stated:
         form += ('\nGive "confidence" third: how sure you are of this verdict, in percent, from 0 to 100.' if mode == "schema"
                  else "\nThen a third line for each: CONFIDENCE <id>: <how sure you are of this verdict, 0 to 100>")
-    prompt, sources = _head(task)
-    places: Mapping[str, str] = {"prompt": prompt, "sources": sources, "criteria": _safe(lines), "answer": fence("ANSWER", response.text),
+    prompt, sources = head(task)
+    places: Mapping[str, str] = {"prompt": prompt, "sources": sources, "criteria": lines or listed(criteria), "answer": fence("ANSWER", response.text),
                                  "form": form + (f"\n{extra}" if extra else "")}
     user = re.sub(r"\{(prompt|sources|criteria|answer|form)\}", lambda m: places[m[1]], template.user)  # one pass: data is not read again
     return [{"role": "system", "content": template.system}, {"role": "user", "content": user}]
 
 
-def _safe(text: str) -> str:
-    """Criteria may come from data too: no chat markup, nothing unseen; their line ends are JSON-escaped already."""
-    return neutral(text)
+def listed(criteria: Sequence[Criterion]) -> str:
+    """The criteria as the judge sees them, one JSON object a line; made harmless too, since they may come from data."""
+    return neutral("\n".join(json.dumps({"id": n, **spec(c)}, ensure_ascii=False) for n, c in zip(names(criteria), criteria, strict=True)))
 
 
-def _head(task: Task) -> tuple[str, str]:
+def head(task: Task) -> tuple[str, str]:
+    """The fenced prompt (with the task's system text) and the fenced sources ("" where there are none)."""
     prompt = task.prompt if not task.system else f"{task.system}\n\n{task.prompt}"
     sources = ""
     if task.sources:

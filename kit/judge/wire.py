@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import loop as loops
+
 OPENAI = "https://api.openai.com/v1"
 LOCAL = ("127.", "localhost", "[::1]", "::1", "0.0.0.0")
 
@@ -83,7 +85,7 @@ def _date(text: str | None) -> float | None:
         return None
 
 
-@dataclass
+@dataclass(eq=False)
 class Wire:
     """A connection pool to one endpoint, on the kit's loop; made at the first call, made again after a fork."""
 
@@ -130,6 +132,7 @@ class Wire:
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=30), trust_env=proxied,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=20), auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar())
             self._loop, self._fixed = loop, self._heads()
+            loops.at_exit(self.close)
         return self._session
 
     def _heads(self) -> dict[str, str]:

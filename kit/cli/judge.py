@@ -1,0 +1,348 @@
+"""Judge answers: verdicts per criterion and a score per answer, written as JSONL.
+
+Each line of GRADES: {task_id, response_id, score, score_low, score_high, verdicts: [...], usage, cost}. Answers that are in GRADES
+already are skipped with --resume; verdicts that are in the ledger are not paid again in any case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import paths
+from ..errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
+from ..records import Grade, Response, Task, Verdict, response_from_json, to_json
+from .common import clean, emit, json_flag
+
+HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
+KINDS = ("replay", "endpoint", "decisions", "local", "embedding", "code")
+CHUNK = 200  # answers between two writes of the output
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `judge`."""
+    a = parser.add_argument
+    a("tasks", nargs="?", help="tasks with their criteria (any format that the kit reads)")
+    a("responses", nargs="?", help="JSONL of {task_id, response, response_id?}")
+    a("--judge", choices=KINDS, default="replay", help="who judges what code does not (default: replay)")
+    a("--out", help="GRADES.jsonl (default: beside RESPONSES)")
+    a("--ledger", help="the ledger file (default: in the kit's cache)")
+    a("--model", help="model name; for local: a model folder; for replay: the name of a recorded judge")
+    a("--base-url", help="an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)")
+    a("--key-env", help="the environment variable that holds the key")
+    a("--how", default="all", help="all criteria in one call (all), one each (one), or a number per call")
+    a("--template", help="judge template: rubric, single, or a file")
+    a("--probability", choices=("none", "logprobs", "stated"), default="none", help="where P(met) comes from")
+    a("--effort", help="reasoning effort of a reasoning model")
+    a("--concurrency", type=int, help="most calls at once")
+    a("--timeout", type=float, default=120.0, help="seconds for one attempt")
+    a("--patience", type=float, default=180.0, help="seconds without any success until the run stops (exit code 5)")
+    a("--price", help="IN,OUT in dollars per million tokens, for models that the price table does not know")
+    a("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)")
+    a("--budget-calls", type=int, help="stop before more calls are made")
+    a("--budget-tokens", type=int, help="stop before more tokens are used")
+    a("--batch", action="store_true", help="through the provider's batch API: half the price, up to a day")
+    a("--resume", action="store_true", help="keep the grades that are in OUT and do the rest")
+    a("--retry", default="", help="failure kinds in the ledger to ask again, e.g. parse,missing")
+    a("--aggregate", default="mean", help="how verdicts become a score (see kit.rewards.aggregate.grade)")
+    a("--max-width", type=float, help="widest interval of a partly unknown grade that still gets a score")
+    a("--estimate", action="store_true", help="say what it would cost and stop")
+    a("--audit", action="store_true", help="run the attack suite against the judge instead")
+    a("--explain", metavar="KEY", help="show everything that the ledger knows of a verdict")
+    a("--costs", action="store_true", help="show the ledger's cost book")
+    a("--export", metavar="FILE", help="write the ledger's verdicts and replies as JSONL, for others to replay")
+    a("--import", dest="load", metavar="FILE", help="read such a file into the ledger")
+    json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; the exit code."""
+    from ..judge.ledger import Ledger
+
+    path = Path(args.ledger) if args.ledger else paths.home() / "ledger.sqlite"
+    if args.explain or args.costs or args.export or args.load:
+        with Ledger(path, readonly=not args.load) as book:
+            return _ledger(args, book)
+    if args.audit:
+        return _audit(args)
+    if not args.tasks or not args.responses:
+        raise KitError("TASKS and RESPONSES are needed", where="kit judge", fix="kit judge TASKS RESPONSES --judge endpoint --out GRADES.jsonl")
+    tasks = _tasks(args.tasks)
+    answers = list(read_responses(args.responses, {t.id for t in tasks}))
+    who = make(args)
+    if args.estimate:
+        return _estimate(args, tasks, answers, who, path)
+    return _judge(args, tasks, answers, who, path)
+
+
+def _tasks(path: str) -> list[Task]:
+    from ..sources import load_tasks
+
+    tasks = load_tasks(path).tasks
+    if not tasks:
+        raise DataError("there are no tasks", where=path)
+    return tasks
+
+
+def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
+    """Answers from JSONL; DataError names file and line, also for an answer to no task or an id that comes twice."""
+    file = Path(path)
+    if not file.exists():
+        raise MissingError("there is no such file", where=str(file))
+    seen: set[tuple[str, str]] = set()
+    with open(file, encoding="utf-8") as f:
+        for n, line in enumerate(f, 1):
+            if not line.strip():
+                continue
+            where = f"{file}, line {n}"
+            try:
+                row = json.loads(line, strict=False)
+            except ValueError as e:
+                raise DataError(f"not JSON: {e}", where=where) from None
+            r = response_from_json(row, where=where)
+            if not isinstance(r.text, str):
+                raise DataError("the answer is not text", where=f"{where}, field response")
+            if r.task_id not in tasks:
+                raise DataError(f"there is no task {r.task_id!r}", where=f"{where}, field task_id", fix="give the file that has this task")
+            if (r.task_id, r.id) in seen:
+                raise DataError(f"the answer {r.id!r} to task {r.task_id!r} comes twice", where=f"{where}, field response_id",
+                                fix="give every answer of a task its own response_id")
+            seen.add((r.task_id, r.id))
+            yield r
+
+
+def make(args: argparse.Namespace) -> Any:
+    """The judge that the arguments name."""
+    kind = args.judge
+    if kind == "code":
+        return _CodeOnly()
+    if kind == "replay":
+        return _replay(args)
+    if kind == "local":
+        from ..judge.local import LocalJudge
+
+        return LocalJudge(args.model) if args.model else LocalJudge()
+    if kind == "embedding":
+        from ..judge.embedding import EmbeddingJudge
+
+        return EmbeddingJudge()
+    common = {"base_url": args.base_url, "key_env": args.key_env, "concurrency": args.concurrency, "timeout": args.timeout,
+              "patience": args.patience, "price": _price(args.price)}
+    if kind == "decisions":
+        from ..judge.decisions import DecisionJudge
+
+        return DecisionJudge(args.model, **common)
+    from ..judge.endpoint import EndpointJudge
+
+    how = int(args.how) if args.how.isdigit() else args.how
+    who: Any = EndpointJudge(args.model, how=how, template=args.template, probability=args.probability, effort=args.effort, **common)
+    if args.batch:
+        from ..judge.batch import BatchJudge
+
+        who = BatchJudge(who)
+    return who
+
+
+def _replay(args: argparse.Namespace) -> Any:
+    from ..judge.replay import ReplayJudge
+
+    if args.model:
+        return ReplayJudge(args.model)
+    return ReplayJudge(args.ledger) if args.ledger else ReplayJudge()
+
+
+def _price(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        first, second = (float(x) for x in text.split(","))
+        return first, second
+    except ValueError:
+        raise KitError(f"--price is {text!r}", where="--price", fix="write IN,OUT in dollars per million tokens, e.g. --price 0.1,0.5") from None
+
+
+class _CodeOnly:
+    """No judge at all: criteria that code cannot decide stay unknown."""
+
+    name = "code"
+
+    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Any]) -> list[Verdict]:
+        """Unknown, all of them."""
+        from ..records import unknown
+
+        return [unknown(task.id, response.id, c.id, "abstain", judge="code", reason="no judge was asked") for c in criteria]
+
+
+def _judge(args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path) -> int:
+    """Judge in chunks; each chunk's grades are on disk before the next begins."""
+    from ..judge.budget import Budget
+    from ..judge.ledger import Ledger
+    from ..judge.run import Verdicts, judge
+    from ..progress import bar
+
+    out = Path(args.out) if args.out else Path(args.responses).with_suffix(".grades.jsonl")
+    done = _done(out) if args.resume else set()
+    left = [r for r in answers if (r.task_id, r.id) not in done]
+    if out.exists() and not args.resume:
+        out.unlink()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    budget = Budget(calls=args.budget_calls, tokens=args.budget_tokens, usd=args.budget_usd)
+    budget = budget if any(x is not None for x in (budget.calls, budget.tokens, budget.usd)) else None
+    by_id, stop, totals = {t.id: t for t in tasks}, None, _Totals()
+    size = len(left) if args.batch else CHUNK
+    with Ledger(ledger) as book, open(out, "a", encoding="utf-8") as f, bar(total=len(left), desc="judging", unit="answer", delay=2.0) as shown:
+        for start in range(0, len(left), max(size, 1)):
+            part = left[start:start + size]
+            try:
+                got = judge(tasks, part, judge=who, ledger=book, progress=False, budget=budget, retry=[k for k in args.retry.split(",") if k])
+            except (BudgetError, JudgeDownError) as e:
+                got, stop = getattr(e, "verdicts", Verdicts()), e
+            grades = [_grade(args, by_id[r.task_id], r, got) for r in part]
+            whole = [g for g in grades if not any(v.failure in ("budget", "transport") for v in g.verdicts)] if stop else grades
+            totals.add(whole, got)
+            f.write("".join(json.dumps(clean(row(g)), ensure_ascii=False) + "\n" for g in whole))
+            f.flush()
+            os.fsync(f.fileno())
+            shown.update(len(whole))
+            shown.set_postfix_str(f"${totals.cost:.4f}", refresh=False)
+            if stop:
+                break
+    emit(args, totals.data(out, len(done), who), totals.text(out, len(done), ledger))
+    if stop:
+        raise stop
+    return 0
+
+
+def _done(out: Path) -> set[tuple[str, str]]:
+    """Answers that have a whole line in OUT; half a line at the end (a crash) is cut off."""
+    if not out.exists():
+        return set()
+    raw = out.read_bytes()
+    whole = raw[: raw.rfind(b"\n") + 1]
+    if whole != raw:
+        part = out.with_name(out.name + ".part")
+        part.write_bytes(whole)
+        os.replace(part, out)
+    rows = []
+    for n, line in enumerate(whole.decode("utf-8").splitlines(), 1):
+        try:
+            data = json.loads(line)
+            rows.append((data["task_id"], data["response_id"]))
+        except (ValueError, KeyError, TypeError):
+            raise DataError("this is no line of a grades file", where=f"{out}, line {n}", fix="give another --out, or run without --resume") from None
+    return set(rows)
+
+
+def _grade(args: argparse.Namespace, task: Task, r: Response, got: Any) -> Grade:
+    from ..rewards.aggregate import grade
+
+    more = {} if args.max_width is None else {"max_width": args.max_width}
+    mine = [v for v in got.of(r.id) if v.task_id == task.id] if hasattr(got, "of") else []
+    return grade(task, mine, how=args.aggregate, **more)
+
+
+def row(g: Grade) -> dict[str, Any]:
+    """A grade as a line of GRADES."""
+    data = to_json(g)
+    for v in data["verdicts"]:
+        for name in ("task_id", "response_id"):
+            v.pop(name)
+    return {k: data[k] for k in ("task_id", "response_id", "score", "score_low", "score_high", "verdicts", "usage", "cost", "parts")}
+
+
+class _Totals:
+    """What the run gave, for the last lines of output."""
+
+    def __init__(self) -> None:
+        self.answers = self.scored = self.verdicts = self.unknown = self.cached = self.calls = self.tokens = 0
+        self.cost, self.sum = 0.0, 0.0
+
+    def add(self, grades: Sequence[Grade], got: Any) -> None:
+        """Add a chunk."""
+        self.answers += len(grades)
+        scores = [g.score for g in grades if g.score is not None]
+        self.scored, self.sum = self.scored + len(scores), self.sum + sum(scores)
+        verdicts = [v for g in grades for v in g.verdicts]
+        self.verdicts += len(verdicts)
+        self.unknown += sum(not v.known for v in verdicts)
+        self.cached += sum(v.cached for v in verdicts)
+        spent = getattr(got, "spent", None)
+        if spent is not None:
+            self.calls, self.cost, self.tokens = self.calls + spent.calls, self.cost + spent.cost, self.tokens + spent.tokens_in + spent.tokens_out
+
+    def data(self, out: Path, kept: int, who: Any) -> dict[str, Any]:
+        """As JSON."""
+        mean = self.sum / self.scored if self.scored else None
+        per = self.cost / (self.verdicts - self.cached) if self.verdicts > self.cached else None
+        return {"out": str(out), "judge": getattr(who, "name", ""), "answers": self.answers, "kept": kept, "scored": self.scored,
+                "score_mean": mean, "verdicts": self.verdicts, "unknown": self.unknown, "cached": self.cached, "calls": self.calls,
+                "tokens": self.tokens, "cost": self.cost, "cost_per_verdict": per, "abilities": getattr(who, "abilities", None)}
+
+    def text(self, out: Path, kept: int, ledger: Path) -> str:
+        """As text."""
+        mean = f"mean score {self.sum / self.scored:.3f} over {self.scored}" if self.scored else "no answer got a score"
+        return (f"{self.answers} answers judged ({kept} kept from before), {mean}; {self.answers - self.scored} without a score\n"
+                f"{self.verdicts} verdicts, {self.unknown} unknown, {self.cached} from the ledger; {self.calls} calls, {self.tokens} tokens, "
+                f"${self.cost:.4f}\ngrades: {out}\nledger: {ledger}")
+
+
+def _estimate(args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path) -> int:
+    from ..judge.ledger import Ledger
+    from ..judge.run import estimate
+
+    book = Ledger(ledger, readonly=True) if ledger.exists() else None
+    cost = estimate(tasks, answers, judge=who, ledger=book)
+    money = f"${cost.cost:.4f}" if cost.cost is not None else "an unknown price (give --price IN,OUT)"
+    emit(args, {"answers": len(answers), "calls": cost.calls, "tokens_in": cost.tokens_in, "tokens_out": cost.tokens_out, "cost": cost.cost},
+         f"{len(answers)} answers: {cost.calls} calls, about {cost.tokens_in} tokens in, {cost.tokens_out} out, {money}; nothing was sent")
+    return 0
+
+
+def _ledger(args: argparse.Namespace, book: Any) -> int:
+    """The ledger's own commands."""
+    if args.load:
+        n = book.load(args.load)
+        emit(args, {"lines": n}, f"{n} lines read into {book.path}")
+    elif args.export:
+        n = book.export(args.export)
+        emit(args, {"lines": n}, f"{n} lines written to {args.export}")
+    elif args.costs:
+        rows = book.costs()
+        lines = [f"{r['judge']}  {r['model']}  {r['endpoint']}: {r['calls']} calls, {r['verdicts']} verdicts, {r['tokens_in']} + {r['tokens_out']} "
+                 f"tokens, ${r['cost']:.4f}" for r in rows]
+        emit(args, rows, "\n".join(lines) or "nothing has been paid")
+    else:
+        found = book.explain(args.explain)
+        emit(args, found, explained(found))
+    return 0
+
+
+def explained(found: dict[str, Any]) -> str:
+    """What the ledger knows of a verdict, as text."""
+    v, call = found["verdict"], found["call"]
+    state = v["status"] + (f" ({v['failure']})" if v["failure"] else "")
+    lines = [f"{v['task_id']} / {v['response_id']} / {v['criterion_id']}: {state}, P(met) {v['p']}, by {v['judge']}", f"key: {found['key']}",
+             f"reason: {v['reason']}"]
+    if not call:
+        return "\n".join([*lines, "no call is stored with it"])
+    lines.append(f"call {call['id']}: {call['model']} at {call['endpoint']}, {call['tokens_in']} + {call['tokens_out']} tokens, "
+                 f"${call['cost']:.6f}, {call['seconds']:.2f} s")
+    if call["meta"].get("without"):
+        lines.append(f"asked without (refused by the endpoint): {', '.join(call['meta']['without'])}")
+    lines += [f"same call: {', '.join(s['criterion_id'] + ' ' + s['status'] for s in found['same_call']) or 'nothing else'}", "", "asked:"]
+    messages = call["request"].get("messages", []) if isinstance(call["request"], dict) else []
+    lines += [f"[{m['role']}]\n{m['content']}" for m in messages]
+    return "\n".join([*lines, "", "raw reply:", call["reply"]])
+
+
+def _audit(args: argparse.Namespace) -> int:
+    """The attack suite of kit.judge.audit."""
+    from ..judge.audit import audit
+
+    report = audit(make(args))
+    emit(args, to_json(report) if hasattr(report, "__dataclass_fields__") else report, str(report))
+    return 0

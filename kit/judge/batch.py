@@ -1,0 +1,222 @@
+"""The batch judge: an endpoint judge's questions through the provider's batch API, at half the price, for large offline jobs.
+
+    judge(tasks, answers, judge=BatchJudge(EndpointJudge("gpt-6-luna")), ledger="ledger.sqlite")
+
+The same call as ever; it takes minutes to a day. Interrupted and run again with the same ledger, it finds the batches that it had
+sent and waits for those; nothing is sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import JudgeDownError
+from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from . import loop
+from .base import Call, Forecast, session
+from .caller import Raw, encode, usage
+from .endpoint import EndpointJudge
+from .prices import models
+from .wire import key_for
+
+log = logging.getLogger(__name__)
+LARGEST = 50_000  # requests in one batch, the provider's limit
+BYTES = 190_000_000
+ENDED = ("completed", "failed", "expired", "cancelled")
+
+
+@dataclass
+class _Pending:
+    """One request on its way."""
+
+    custom_id: str
+    line: str
+    future: asyncio.Future[Mapping[str, Any] | str] = field(repr=False)
+
+
+class BatchJudge:
+    """An EndpointJudge whose calls go through the batch API. `poll`: seconds between looks; `gather`: seconds to wait for more questions."""
+
+    workers = 1_000_000  # all questions must be asked before the first answer comes
+
+    def __init__(self, judge: EndpointJudge, *, poll: float = 30.0, gather: float = 1.0):
+        self.inner, self.poll, self.gather = judge, poll, gather
+        self.name = f"{judge.name}/batch"
+        self._pending: list[_Pending] = []
+        self._sender: asyncio.Task[None] | None = None
+        self._client: Any = None
+
+    def key(self, task: Task, response: Response, criterion: Criterion) -> str:
+        """The endpoint judge's own key: a batched verdict is the same verdict."""
+        return self.inner.key(task, response, criterion)
+
+    def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+        """The keys of several criteria."""
+        return self.inner.keys(task, response, criteria)
+
+    def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
+        """The endpoint judge's forecast at the batch price."""
+        f = self.inner.forecast(task, response, criteria)
+        return Forecast(calls=f.calls, tokens_in=f.tokens_in, tokens_out=f.tokens_out, cost=None if f.cost is None else f.cost * self._rate)
+
+    @property
+    def _rate(self) -> float:
+        return float(models()["batch_discount"]) if self.inner._openai else 1.0
+
+    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+        """One verdict per criterion, in order, when the batch is done."""
+        if not loop.inside():
+            return await loop.hop(self.verdicts(task, response, criteria))
+        groups = self.inner._layout(task).split(criteria)
+        parts = await asyncio.gather(*(self._group(task, response, g) for g in groups))
+        by_id = {v.criterion_id: v for part in parts for v in part}
+        return [by_id[c.id] for c in criteria]
+
+    async def _group(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+        keys = self.inner.keys(task, response, criteria)
+        mode = self.inner.mode
+        body = {k: v for k, v in self.inner.body(task, response, criteria, mode).items() if k not in self.inner.caller.abilities.refused}
+        custom_id, text = fingerprint(keys), encode(body)
+        run = session()
+        ticket = await run.budget.take(self.inner._forecast(body, criteria)) if run.budget else None
+        spent = Forecast()
+        try:
+            got = await self._send(custom_id, text)
+            if isinstance(got, str):
+                return [unknown(task.id, response.id, c.id, "transport", judge=self.name, key=k, reason=got)
+                        for c, k in zip(criteria, keys, strict=True)]
+            tin, tout, cached = usage(got)
+            cost = self.inner.caller.price.cost(tin, tout, cached) * self._rate if self.inner.caller.price else 0.0
+            spent = Forecast(calls=1, tokens_in=tin, tokens_out=tout, cost=cost)
+        finally:
+            if ticket is not None:
+                run.budget.settle(ticket, spent)  # type: ignore[union-attr]
+        call = Call(id=secrets.token_hex(8), judge=self.name, model=str(got.get("model") or self.inner.model), endpoint=self.inner.base_url,
+                    request=text, reply=json.dumps(got), tokens_in=tin, tokens_out=tout, tokens_cached=cached, cost=cost, created=time.time(),
+                    meta={"batch": custom_id})
+        readings, probs = self.inner._read(got, criteria, mode)
+        out = self.inner._verdicts(task, response, criteria, keys, readings, probs, call, mode)
+        run.record(call, out)
+        return out
+
+    async def _send(self, custom_id: str, text: str) -> Mapping[str, Any] | str:
+        line = encode({"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": Raw(text)})
+        p = _Pending(custom_id, line, asyncio.get_running_loop().create_future())
+        self._pending.append(p)
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._work(session().ledger))
+        try:
+            return await p.future
+        except asyncio.CancelledError:
+            if self._sender is not None and not any(not q.future.done() for q in self._pending if q is not p):
+                self._sender.cancel()
+            raise
+
+    # -- the provider's side ------------------------------------------------------------------------------------------------
+    async def _work(self, ledger: Any) -> None:
+        """Gather questions, send what is not under way yet, wait for all."""
+        taken: list[_Pending] = []
+        try:
+            while True:
+                before = len(self._pending)
+                await asyncio.sleep(self.gather)
+                if len(self._pending) == before:
+                    break
+            taken, self._pending = self._pending, []
+            by_id: dict[str, list[_Pending]] = {}
+            for p in taken:
+                by_id.setdefault(p.custom_id, []).append(p)
+            note = f"batches {self.inner.base_url} {self.inner.model}"
+            known: dict[str, list[str]] = (ledger.note(note) if ledger else None) or {}
+            waiting = {b: ids for b, ids in known.items() if set(ids) & set(by_id)}
+            under_way = {i for ids in waiting.values() for i in ids}
+            for part in _parts([ps[0] for i, ps in by_id.items() if i not in under_way]):
+                batch_id = await self._submit(part)
+                waiting[batch_id] = known[batch_id] = [p.custom_id for p in part]
+                if ledger:
+                    ledger.note(note, known)
+            await asyncio.gather(*(self._await(b, by_id) for b in waiting))
+            if ledger:
+                ledger.note(note, {b: ids for b, ids in known.items() if b not in waiting})
+            _finish(taken, "the batch ended without a reply to this request")
+        except BaseException as e:
+            for p in taken or self._pending:
+                if not p.future.done():
+                    p.future.set_exception(e) if not isinstance(e, asyncio.CancelledError) else p.future.cancel()
+            if isinstance(e, asyncio.CancelledError):
+                raise
+
+    def _api(self) -> Any:
+        import openai
+
+        if self._client is None:
+            inner = self.inner
+            self._client = inner.caller.wire.client or openai.AsyncOpenAI(
+                base_url=inner.base_url, api_key=key_for(inner.base_url, inner.caller.wire.key_env), max_retries=3)
+        return self._client
+
+    async def _submit(self, part: Sequence[_Pending]) -> str:
+        api = self._api()
+        data = io.BytesIO("\n".join(p.line for p in part).encode())
+        file = await api.files.create(file=("requests.jsonl", data), purpose="batch")
+        batch = await api.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+        log.info("batch %s sent with %d requests", batch.id, len(part))
+        return batch.id
+
+    async def _await(self, batch_id: str, by_id: Mapping[str, list[_Pending]]) -> None:
+        api = self._api()
+        while True:
+            batch = await api.batches.retrieve(batch_id)
+            if batch.status in ENDED:
+                break
+            await asyncio.sleep(self.poll)
+        for file_id in (batch.output_file_id, batch.error_file_id):
+            if file_id:
+                _hand_out((await api.files.content(file_id)).text, by_id)
+        if batch.status == "failed" and not batch.output_file_id:
+            raise JudgeDownError(f"the provider refused the batch {batch_id}: {str(batch.errors)[:200]}", where=self.inner.base_url,
+                                 fix="judge without --batch, or look at the provider's batch page")
+
+
+def _parts(pending: Sequence[_Pending]) -> list[list[_Pending]]:
+    """Requests in batches within the provider's limits."""
+    out: list[list[_Pending]] = []
+    size = 0
+    for p in pending:
+        if not out or len(out[-1]) >= LARGEST or size + len(p.line) > BYTES:
+            out.append([])
+            size = 0
+        out[-1].append(p)
+        size += len(p.line) + 1
+    return out
+
+
+def _hand_out(text: str, by_id: Mapping[str, list[_Pending]]) -> None:
+    """Each line of an output file to whoever asked, by custom_id; a broken line harms nobody else."""
+    for line in text.splitlines():
+        try:
+            row = json.loads(line)
+            reply = row.get("response") or {}
+            body = reply.get("body") or {}
+            good = reply.get("status_code") == 200 and isinstance(body, Mapping) and body.get("choices")
+            value = body if good else f"the batch's reply was: {str(row.get('error') or body)[:200]}"
+            pending = by_id.get(row["custom_id"], [])
+        except (ValueError, AttributeError, KeyError, TypeError):
+            continue
+        for p in pending:
+            if not p.future.done():
+                p.future.set_result(value)
+
+
+def _finish(pending: Sequence[_Pending], why: str) -> None:
+    for p in pending:
+        if not p.future.done():
+            p.future.set_result(why)
