@@ -41,7 +41,7 @@ def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
     >>> [round(v, 4) for v in wilson(10, 10)]
     [0.7225, 1.0]
     """
-    z = math.sqrt(2) * special.erfinv(level)
+    z = math.sqrt(2) * float(special.erfinv(level))
     centre, half = (hits + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(max(hits * (n - hits) / n, 0.0) + z * z / 4)
     return max(0.0, centre - half), min(1.0, centre + half)
 
@@ -128,7 +128,7 @@ def brier(conf: Any, correct: Any, *, bins: int | str = "auto", closed: str = "r
     value = mean_estimate((np.asarray(x.conf, dtype=float) - x.correct) ** 2, x, method="mean squared error, t interval", level=level)
     cells = tally(x, locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
     size, hits, sums = (v[cells.bins()[0] > 0] for v in cells.bins())
-    n, base = size.sum(), hits.sum() / size.sum()
+    n, base = float(size.sum()), float(hits.sum() / size.sum())
     f, o = sums / size, hits / size
     rel, res, unc = float(size @ (f - o) ** 2 / n), float(size @ (o - base) ** 2 / n), float(base * (1 - base))
     c, more = noise(size, o), unc / (n - 1) if n > 1 else math.nan

@@ -1,0 +1,67 @@
+"""`calibrate`: calibration error of a table of confidences and outcomes, with interval, null value and convention."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from .common import emit, json_flag
+
+HELP = "calibration error of confidences in a table (JSONL, JSON, CSV, Parquet)"
+
+
+def _bins(text: str) -> int | str:
+    if text in ("auto", "distinct"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'{text!r} is neither "auto", "distinct" nor a whole number') from None
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the subcommand."""
+    parser.add_argument("file", type=Path, help="table with one row per answer")
+    parser.add_argument("--confidence", required=True, metavar="COL", help="column of confidences in [0, 1]")
+    parser.add_argument("--correct", required=True, metavar="COL", help="column of true / false or 1 / 0")
+    parser.add_argument("--cluster", metavar="COL", help="column of cluster labels; intervals then rest on clusters")
+    parser.add_argument("--bins", type=_bins, default="auto", metavar="auto|distinct|N", help="default auto: one bin per value up to 64, else 15")
+    parser.add_argument("--closed", choices=("right", "left"), default="right", help="which end of a bin belongs to it")
+    parser.add_argument("--missing", choices=("raise", "count"), default="raise", help="rows without a usable confidence: stop, or leave out and count")
+    parser.add_argument("--stream", action="store_true", help="read in chunks: for files larger than memory (no clusters)")
+    parser.add_argument("--html", type=Path, metavar="OUT", help="write the reliability diagram here")
+    json_flag(parser)
+
+
+def _report(args: Any) -> Any:
+    from .. import calibration
+    from ..calibration.files import confidence_cell, correct_cell
+
+    binning = dict(bins=args.bins, closed=args.closed)
+    if args.stream:
+        if args.cluster:
+            raise DataError("--stream keeps no clusters", where="option --cluster", fix="leave out one of the two")
+        return calibration.reliability(calibration.sketch_file(args.file, confidence=args.confidence, correct=args.correct, missing=args.missing), **binning)
+    from ..sources.tables import read_columns
+
+    names = [args.confidence, args.correct] + ([args.cluster] if args.cluster else [])
+    columns = read_columns(args.file, names)
+    p = [confidence_cell(v, f"{args.file}, row {i} (the first row is 0), column {args.confidence}") for i, v in enumerate(columns[args.confidence])]
+    y = [correct_cell(v, f"{args.file}, row {i} (the first row is 0), column {args.correct}") for i, v in enumerate(columns[args.correct])]
+    try:
+        return calibration.reliability(p, y, cluster=columns[args.cluster] if args.cluster else None, missing=args.missing, **binning)
+    except DataError as e:
+        raise DataError(e.what, where=f"{args.file}, {e.where}", fix=e.fix) from None
+
+
+def run(args: Any) -> int:
+    """Print the report; write the diagram when asked."""
+    result = _report(args)
+    text = str(result)
+    if args.html:
+        args.html.write_text(result.plot().to_html(include_plotlyjs=True), encoding="utf-8")
+        text += f"\ndiagram: {args.html}"
+    emit(args, result.as_dict(), text)
+    return 0
