@@ -1,0 +1,111 @@
+"""Several judges, or several samples of one, as one judge: majority or mean P(met), with the disagreement kept on the record."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import KitError
+from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from .base import Forecast, ask, keys_of
+
+VERSION = 1
+RULES = ("majority", "mean")
+
+
+class Panel:
+    """A judge made of judges; members go through the ledger each under their own keys, all at once.
+
+    rule : "majority" of the known votes (a tie is decided by the mean P, a dead tie is unknown "contradiction"), or "mean": the mean P(met)
+        against one half. quorum : known votes that are needed, default more than half of the members; fewer make the verdict unknown.
+    p : mean of the members' P(met) (a member without one counts 1 or 0); with share=True the share of met votes.
+    meta : votes by status, disagreement (share of known votes against the larger side, in [0, .5]), p_sd, members.
+    Tokens and cost are the members' sum.
+    """
+
+    def __init__(self, judges: Sequence[Any], *, rule: str = "majority", quorum: int | None = None, share: bool = False, name: str | None = None):
+        if len(judges) < 2 or rule not in RULES:
+            raise KitError(f"a panel of {len(judges)} with rule {rule!r}", where="Panel(judges, rule=...)", fix=f"two or more judges, rule one of {RULES}")
+        self.judges, self.rule, self.share = tuple(judges), rule, share
+        self.quorum = quorum if quorum is not None else len(judges) // 2 + 1
+        self.name = name or "panel(" + ", ".join(j.name for j in judges) + ")"
+        known = [w for j in judges if (w := getattr(j, "workers", None))]
+        if known:
+            self.workers = min(known)
+        if all(hasattr(j, "key") or hasattr(j, "keys") for j in judges):
+            self.keys = self._keys
+
+    def _keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+        members = [keys_of(j, task, response, criteria) or [] for j in self.judges]
+        return [fingerprint(["panel", VERSION, self.rule, self.quorum, self.share, list(row)]) for row in zip(*members, strict=True)]
+
+    def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
+        """Sum of the members' forecasts (a member without one costs nothing)."""
+        parts = [j.forecast(task, response, criteria) for j in self.judges if hasattr(j, "forecast")]
+        return sum(parts, Forecast())
+
+    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+        """One verdict per criterion, in order."""
+        rows = await asyncio.gather(*(ask(j, task, response, criteria) for j in self.judges))
+        return [combine(list(votes), rule=self.rule, quorum=self.quorum, share=self.share, judge=self.name) for votes in zip(*rows, strict=True)]
+
+
+def self_consistency(make: Callable[[int], Any], n: int = 5, *, name: str | None = None) -> Panel:
+    """n samples of one judge; P(met) is the share of met votes (Wang et al. 2023, arXiv 2203.11171).
+
+    make : sample number -> judge; give each sample its own key, e.g. `lambda i: EndpointJudge("m", temperature=1.0, sample=i)`.
+    """
+    judges = [make(i) for i in range(n)]
+    return Panel(judges, share=True, name=name or f"{judges[0].name} x{n}")
+
+
+def paid(v: Verdict) -> float:
+    """Dollars that the verdict cost when it was made (recorded and cached verdicts carry it in meta["paid"])."""
+    return v.cost or float((v.meta.get("paid") or {}).get("cost") or 0.0)
+
+
+def combine(votes: Sequence[Verdict], *, rule: str = "majority", quorum: int | None = None, share: bool = False, judge: str = "panel") -> Verdict:
+    """One verdict out of several on the same criterion.
+
+    >>> row = dict(task_id="t", response_id="r", criterion_id="c")
+    >>> v = combine([Verdict(**row, status="met", p=.9), Verdict(**row, status="met", p=.6), Verdict(**row, status="unmet", p=.3)])
+    >>> v.status, round(v.p, 3), round(v.meta["disagreement"], 3)
+    ('met', 0.6, 0.333)
+    """
+    known, first = [v for v in votes if v.known], votes[0]
+    quorum = quorum if quorum is not None else len(votes) // 2 + 1
+    met = sum(_value(v) >= 0.5 for v in known)
+    ps = [float(_value(v) >= 0.5) if share else _value(v) if v.p is None else v.p for v in known]
+    p = statistics.fmean(ps) if ps else None
+    made: dict[str, Any] = dict(
+        judge=judge, tokens_in=sum(v.tokens_in for v in votes), tokens_out=sum(v.tokens_out for v in votes), cost=sum(v.cost for v in votes),
+        cached=all(v.cached for v in votes), meta=_record(votes, met, len(known), ps))
+    ids = (first.task_id, first.response_id, first.criterion_id)
+    if len(known) < quorum:
+        cause = Counter(v.failure for v in votes if not v.known).most_common(1)[0][0] if len(known) < len(votes) else "missing"
+        return unknown(*ids, str(cause), reason=f"{len(known)} of {len(votes)} votes are known, {quorum} needed", **made)
+    side = 2 * met - len(known) if rule == "majority" and 2 * met != len(known) else (p or 0.0) - 0.5
+    if side == 0:
+        return unknown(*ids, "contradiction", p=p, reason=f"{met} votes met, {len(known) - met} not, mean P one half", **made)
+    shown = f"{met} of {len(known)} votes met, mean P {p:.2f}"
+    row = dict(task_id=ids[0], response_id=ids[1], criterion_id=ids[2], p=p, reason=shown, **made)
+    if any(v.status == "level" for v in known):
+        return Verdict(status="level", value=statistics.fmean(_value(v) for v in known), **row)
+    return Verdict(status="met" if side > 0 else "unmet", **row)
+
+
+def _value(v: Verdict) -> float:
+    return float(v.value or 0.0)
+
+
+def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float]) -> dict[str, Any]:
+    """What is kept of the members: their votes, how far they are apart, what they cost."""
+    members = [{"judge": v.judge, "status": v.status, "p": v.p, "failure": v.failure, "key": v.key} for v in votes]
+    out: dict[str, Any] = {"votes": dict(Counter(v.status for v in votes)), "members": members,
+                           "disagreement": min(met, known - met) / known if known else None, "p_sd": statistics.pstdev(ps) if ps else None}
+    if any(paid(v) for v in votes):
+        out["paid"] = {"cost": sum(paid(v) for v in votes)}
+    return out
