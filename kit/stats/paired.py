@@ -206,6 +206,8 @@ def claim(result: Estimate, *, new: str = "the new one", old: str = "the baselin
     text = ("+" if e.value > 0 else "") + (e.text(2) + " (in points)" if points else e.text())
     if math.isnan(e.value) or math.isnan(e.low) or math.isnan(e.high):
         return f"Nothing can be said of {new} against {old} in {what}: {result.note or 'no interval'} ({number(e.value)}, n={e.n})."
+    if e.high - e.low <= 1e-9 * max(1.0, abs(e.value)):  # an interval of no width is a sign of too few clusters, not of certainty
+        return f"Nothing can be said of {new} against {old} in {what}: the difference is {number(e.value)} in every cluster alike (n={e.n})."
     if e.low > 0:
         return f"{new} beats {old} in {what}: {text}."
     if e.high < 0:

@@ -61,14 +61,14 @@ class Agreement:
 def trap(raw: Estimate, k: Estimate, majority: float, commonest: Any) -> str:
     """What raw agreement hides here; "" when nothing.
 
-    >>> trap(Estimate(.749, .72, .77, 998), Estimate(.027, -.01, .06, 998), .75, 1)[:58]
-    'Raw agreement .749 is no better than always answering 1: .'
+    >>> trap(Estimate(.749, .72, .77, 998), Estimate(.027, -.01, .06, 998), .75, 1)[:69]
+    'Raw agreement .749 is not shown to be better than always answering 1:'
     """
     if not raw.n or np.isnan(raw.value):
         return ""
     start = f"Raw agreement {number(raw.value)}"
     if raw.low <= majority:
-        worse = "is no better than" if raw.high >= majority else "is worse than"
+        worse = "is not shown to be better than" if raw.high >= majority else "is worse than"
         return f"{start} {worse} always answering {commonest}: {number(majority)}. Kappa, {number(k.value)}, takes such luck out."
     if raw.value - max(k.value, 0) > 0.25:
         return (f"{start} looks better than it is: always answering {commonest} would reach {number(majority)}; "

@@ -60,6 +60,29 @@ def thresholds(scores: Mapping[str, Sequence[Any]], cuts: Sequence[float], *, co
     return out
 
 
+@dataclass(frozen=True)
+class Aligned:
+    """Recorded scores side by side: ids and human scores (n,), and per "judge/prompt" its scores (n,), NaN where unknown."""
+
+    ids: tuple[str, ...]
+    human: np.ndarray
+    scores: Mapping[str, np.ndarray]
+
+
+def align(rows: Iterable[Any], *, field: str = "score") -> Aligned:
+    """Recorded rows (item_id, judge, prompt, human and a score `field`) as columns over the items, items in order of first sight."""
+    rows = list(rows)
+    ids = tuple(dict.fromkeys(r.item_id for r in rows))
+    at = {name: i for i, name in enumerate(ids)}
+    human, scores = np.full(len(ids), np.nan), {}
+    for r in rows:
+        value = getattr(r, field)
+        column = scores.setdefault(f"{r.judge}/{r.prompt}", np.full(len(ids), np.nan))
+        column[at[r.item_id]] = np.nan if value is None else value
+        human[at[r.item_id]] = np.nan if r.human is None else r.human
+    return Aligned(ids, human, scores)
+
+
 def escalate(cheap: Candidate, strong: Candidate, *, when: Sequence[Any], name: str | None = None, group: str | None = None) -> Candidate:
     """The cheap judge's verdict, but the strong one's where `when` holds or the cheap one is unknown; the costs add up there.
 

@@ -1,0 +1,109 @@
+"""Every acceptance value, to the digits printed."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as sps
+
+from kit import stats
+from kit.errors import DataError
+
+THREE = [[13, 0, 0], [0, 20, 7], [0, 4, 56]]
+RAW4 = [[1, 1, None, 1], [2, 2, 3, 2], [3, 3, 3, 3], [3, 3, 3, 3], [2, 2, 2, 2], [1, 2, 3, 4], [4, 4, 4, 4], [1, 1, 2, 1], [2, 2, 2, 2],
+        [None, 5, 5, 5], [None, None, 1, 1], [None, None, 3, None]]
+CODERS = ["*****341211 33*3".replace(" ", ""), "1*213343*******", "**21344*21133*4"]
+
+
+def coders():
+    return [[None if c == "*" else int(c) for c in row] for row in zip(*CODERS, strict=True)]
+
+
+def test_lee_readme():
+    e = stats.lang_reiczigel(0.4, 1000, q1=0.9, m1=200, q0=0.7, m0=200)
+    assert (round(e.value, 4), round(e.low, 5), round(e.high, 5)) == (0.1667, 0.05635, 0.26273)
+
+
+def test_lee_readme_from_rows():
+    judge = [1] * 400 + [0] * 600 + [1] * 180 + [0] * 20 + [0] * 140 + [1] * 60
+    human = [None] * 1000 + [1] * 200 + [0] * 200
+    e = stats.pass_rate(judge, human, design="by_label")
+    assert (round(e.value, 4), round(e.low, 5), round(e.high, 5)) == (0.1667, 0.05635, 0.26273)
+
+
+def test_three_by_three():
+    a, b = stats.expand(THREE)
+    k = stats.kappa(a, b, se="linear")
+    assert (round(k.value, 7), round(k.se, 7)) == (0.7964094, 0.0589107)
+    assert round(stats.scott_pi(a, b).value, 7) == 0.7962397
+    g = stats.ac1(a, b, se="linear")
+    assert (round(g.value, 7), round(g.se, 7)) == (0.8493305, 0.0432175)
+    assert round(stats.alpha(np.column_stack([a, b])).value, 7) == 0.7972585
+
+
+def test_four_raters():
+    g = stats.ac1_raters(RAW4, se="gwet")
+    assert (round(g.value, 5), round(g.se, 5)) == (0.77544, 0.14295)
+    assert round(stats.fleiss(RAW4).value, 5) == 0.76117
+    assert round(stats.alpha(RAW4).value, 5) == 0.74342
+
+
+@pytest.mark.parametrize(("metric", "value"), [("nominal", 0.6914), ("ordinal", 0.8067), ("interval", 0.8108), ("ratio", 0.8089)])
+def test_krippendorff(metric, value):
+    assert round(stats.alpha(coders(), metric=metric).value, 4) == value
+
+
+def test_paradox():
+    a, b = stats.expand([[118, 5], [2, 0]])
+    assert (round(stats.kappa(a, b).value, 4), round(stats.ac1(a, b).value, 4)) == (-0.0234, 0.9408)
+
+
+def test_mcnemar():
+    r = stats.mcnemar(86, 150)
+    assert (round(r.chi2, 3), round(r.chi2_corrected, 3), f"{r.p_exact:.3e}") == (17.356, 16.818, "3.716e-05")
+    r = stats.mcnemar(1, 8)
+    assert (round(r.p_exact, 7), round(r.p_mid, 7)) == (0.0390625, 0.0214844)
+    assert stats.mcnemar(5, 5).p_mid == pytest.approx(1) and stats.mcnemar(0, 0).p_exact == 1
+    assert stats.mcnemar(8, 1).p_mid == stats.mcnemar(1, 8).p_mid
+
+
+def test_connor_and_labels():
+    assert (stats.connor(0.45, 0.05), stats.connor(0.30, 0.15)) == (23, 155)
+    plan = stats.labels_needed(0.05, 0.8, q1=0.9, q0=0.8)
+    assert (plan.human_only, plan.post_stratified, plan.rogan_gladen) == (246, 141, 327)
+    assert "no judge at all" in plan.note
+    assert stats.labels_needed(0.05, 0.8, q1=0.5, q0=0.5).rogan_gladen is None
+
+
+def test_wilson():
+    e, z = stats.wilson(10, 10), stats.wilson(0, 10)
+    assert (round(e.low, 4), e.high, z.low, round(z.high, 4)) == (0.7225, 1.0, 0.0, 0.2775)
+
+
+def test_detectable_is_the_inverse_of_connor():
+    for p10, p01 in [(0.45, 0.05), (0.3, 0.15), (0.1, 0.02)]:
+        n = stats.connor(p10, p01)
+        assert stats.detectable(n, p10 + p01) <= p10 - p01 < stats.detectable(n - 1, p10 + p01)
+    assert math.isnan(stats.detectable(3, 0.1))
+
+
+def test_against_scipy_and_sklearn():
+    from sklearn import metrics
+
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 3, 200), rng.integers(0, 3, 200)
+    b = np.where(rng.random(200) < 0.5, a, b)
+    assert stats.kappa(a, b).value == pytest.approx(metrics.cohen_kappa_score(a, b))
+    assert stats.kappa(a, b, weights="quadratic").value == pytest.approx(metrics.cohen_kappa_score(a, b, weights="quadratic"))
+    assert stats.kappa(a, b, weights="linear").value == pytest.approx(metrics.cohen_kappa_score(a, b, weights="linear"))
+    assert stats.mcc(a, b).value == pytest.approx(metrics.matthews_corrcoef(b, a))
+    assert stats.balanced_accuracy(a, b).value == pytest.approx(metrics.balanced_accuracy_score(b, a))
+    assert stats.f1(a > 0, b > 0).value == pytest.approx(metrics.f1_score(b > 0, a > 0))
+    assert stats.spearman(a, b).value == pytest.approx(sps.spearmanr(a, b)[0])
+    assert stats.kendall(a, b).value == pytest.approx(sps.kendalltau(a, b)[0])
+
+
+def test_f1_needs_to_know_the_positive_category():
+    with pytest.raises(DataError, match="positive"):
+        stats.f1(["a", "b"], ["a", "b"])
+    assert stats.f1(["met", "unmet"], ["met", "met"]).value == pytest.approx(2 / 3)

@@ -1,0 +1,138 @@
+"""Hostile input: an error that says where and what to do; unknown never a number."""
+
+import math
+
+import numpy as np
+import pytest
+
+from kit import stats
+from kit.errors import DataError
+
+
+@pytest.mark.parametrize("call", [
+    lambda: stats.kappa([1, 0], [1]),
+    lambda: stats.kappa([1, "met"], [0, "met"]),
+    lambda: stats.kappa([1, 0], [1, 0], cluster=["a", None]),
+    lambda: stats.kappa([1, 0], [1, 0], weights="cubic"),
+    lambda: stats.kappa([1, 5], [1, 0], categories=[0, 1]),
+    lambda: stats.mean([1, "x"]),
+    lambda: stats.mean([1, math.inf]),
+    lambda: stats.mean([1, 2], weights=[1, -1]),
+    lambda: stats.mean([1, 2], level=95),
+    lambda: stats.pass_rate([1, 0], [1, 0.5], design="random"),
+    lambda: stats.pass_rate([1, 0], [1, None], design="guess"),
+    lambda: stats.pass_rate([1, 0], [1, None], design="probability"),
+    lambda: stats.pass_rate([1, 0], [1, 0], design="by_label"),
+    lambda: stats.pass_rate([1, 0], [1, None], design="probability", inclusion=[0, 1]),
+    lambda: stats.rubric_score([1, 2], [1, 1], answer=["a", "a"]),
+    lambda: stats.rubric_score([1, 1], [1, None], answer=["a", "a"]),
+    lambda: stats.rubric_score([1, 1], [0, 0], answer=["a", "a"]),
+    lambda: stats.rubric_score([1, 1], [1, 1], answer=["a", "a"], cluster=["p", "q"]),
+    lambda: stats.rubric_score([1, 1], [1, 1], answer=["a", "a"], how="median"),
+    lambda: stats.alpha([[1, 2], [1]]),
+    lambda: stats.alpha([["a", "b"], ["a", "a"]], metric="ordinal"),
+    lambda: stats.wilson(3, 2),
+    lambda: stats.lang_reiczigel(1.2, 10, q1=0.9, m1=5, q0=0.9, m0=5),
+    lambda: stats.connor(0.2, 0.2),
+    lambda: stats.compare({"a": [1, 2]}, "b"),
+    lambda: stats.agreement_difference([1], [1], [1], measure="vibes"),
+])
+def test_says_where_and_what(call):
+    with pytest.raises(DataError) as e:
+        call()
+    assert e.value.where
+
+
+def test_design_is_required():
+    with pytest.raises(TypeError):
+        stats.pass_rate([1, 0], [1, None])
+
+
+def test_nothing_known_gives_unknown_not_zero():
+    for e in (stats.kappa([None], [1]), stats.mean([]), stats.mean([None, None]), stats.spearman([1, 1, 1], [1, 2, 3]),
+              stats.pass_rate([1, 0], [None, None], design="random"), stats.difference([None], [1])):
+        assert math.isnan(e.value) and math.isnan(e.low) and not e.excludes(0)
+    assert stats.mean([None, 3.0]).missing == 1
+
+
+def test_a_judge_no_better_than_chance_says_so():
+    e = stats.rogan_gladen(0.5, 100, q1=0.5, m1=20, q0=0.5, m0=20)
+    assert math.isnan(e.value) and "chance" in e.note
+
+
+def test_one_cluster_has_no_interval():
+    e = stats.mean([1, 0, 1], cluster=["p"] * 3)
+    assert e.value == pytest.approx(2 / 3) and math.isnan(e.low)
+
+
+def test_estimate_reads_well():
+    assert str(stats.Estimate(0.525, 0.478, 0.572, 998, 499)) == ".525 [.48, .57], n=998 in 499 clusters"
+    e = stats.mean(np.array([0.2, np.nan, 0.6]))
+    assert "1 unknown" in str(e)
+    assert stats.estimate_from_json(e.as_dict()) == e
+    assert "<script>" not in stats.Estimate(0, 0, 0, 1, note="<script>")._repr_html_()
+
+
+def test_design_effects_and_unknown_verdicts_in_pass_rate():
+    rng = np.random.default_rng(0)
+    y = rng.random(800) < 0.7
+    f = np.where(rng.random(800) < 0.1, np.nan, np.where(rng.random(800) < 0.9, y, ~y))
+    h = np.where(np.arange(800) < 160, y, np.nan)
+    e = stats.pass_rate(f, h, design="random", cluster=np.arange(800) // 8)
+    assert e.low < 0.7 < e.high and e.n == 800  # unknown judge verdicts are a level of their own, not left out
+    assert "independent" in stats.pass_rate(f, h, design="random").note
+
+
+def test_ppi_beats_labels_alone():
+    rng = np.random.default_rng(1)
+    y = rng.normal(3, 1, 2000)
+    f = y + rng.normal(0, 0.5, 2000)
+    h = np.where(np.arange(2000) < 200, y, np.nan)
+    e = stats.ppi(f, h)
+    assert e.low < 3 < e.high and e.half_width < 0.7 * stats.mean(y[:200]).half_width
+
+
+def test_claims_only_what_the_interval_shows():
+    a = np.tile([1, 0, 0, 1, 0], 30)
+    b = np.where(np.arange(150) % 10 == 3, 1 - a, a)
+    assert "in every cluster alike" in stats.claim(stats.difference(b, a, cluster=np.arange(150) // 50))
+    assert "No gain shown" in stats.claim(stats.difference(np.roll(a, 1), a))
+    up = stats.difference(np.ones(150) * 0.9 + 0.01 * (np.arange(150) % 3), a)
+    assert "beats" in stats.claim(up) and "worse" in stats.claim(stats.difference(a, a + 1 + 0.1 * (np.arange(150) % 2)))
+    assert "Nothing can be said" in stats.claim(stats.difference([None], [1]))
+
+
+def test_compare_adjusts():
+    rng = np.random.default_rng(4)
+    base = rng.random(300)
+    many = {"base": base, **{f"c{k}": base + rng.normal(0, 1, 300) for k in range(10)}, "good": base + 0.5 + rng.normal(0, 1, 300)}
+    rows = stats.compare(many, "base", cluster=np.arange(300) // 3)
+    good = next(r for r in rows if r.name == "good")
+    assert good.low > 0 and good.p_adjusted < 0.01
+    assert all(r.p_adjusted >= r.p and r.low <= r.estimate.low for r in rows)
+    again = stats.compare(many, "base", cluster=np.arange(300) // 3)
+    assert [r.p_adjusted for r in rows] == [r.p_adjusted for r in again]
+
+
+def test_paired_bootstrap_and_jackknife_agree():
+    rng = np.random.default_rng(5)
+    old, c = rng.random(600), np.arange(600) // 6
+    new = old + 0.1 + rng.normal(0, 0.3, 600) + rng.normal(0, 0.2, 100)[c]
+    j, b = (stats.difference(new, old, cluster=c, method=m) for m in ("jackknife", "bootstrap"))
+    assert j.half_width == pytest.approx(b.half_width, rel=0.1) and j.value == b.value
+
+
+def test_agreement_difference_is_paired():
+    rng = np.random.default_rng(6)
+    h = rng.integers(0, 2, 400)
+    old = np.where(rng.random(400) < 0.8, h, 1 - h)
+    new = np.where((old != h) & (rng.random(400) < 0.5), h, old)
+    d = stats.agreement_difference(new, old, h, cluster=np.arange(400) // 4)
+    assert d.value == pytest.approx(stats.kappa(new, h).value - stats.kappa(old, h).value)
+    assert 0 < d.low and d.half_width < 0.8 * np.hypot(stats.kappa(new, h).half_width, stats.kappa(old, h).half_width)
+
+
+def test_the_trap_is_named():
+    judge, human = [1] * 100, [1] * 75 + [0] * 25
+    assert "not shown to be better" in stats.agree(judge, human).note
+    assert stats.agree([1, 1, 0, None] * 9, [1, 0, 0, 1] * 9).missing_judge == 9
