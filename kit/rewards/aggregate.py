@@ -156,7 +156,7 @@ def _terms(nodes: Sequence[tuple[Criterion, float, float]], how: str) -> list[tu
     for c, lo, hi in nodes:
         w = c.weight
         if how == "mean":
-            w = (w > 0) - (w < 0)
+            w = float(w > 0) - float(w < 0)
         if w >= 0:
             out.append((w * lo, w * hi))
         elif how in ("mean", "flip"):

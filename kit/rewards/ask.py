@@ -26,11 +26,13 @@ async def averdicts(task: Task, response: Response, *, judge: Any, composer: Com
     coded = [c for c in wanted if c.by_code]
     asked = [c for c in wanted if not c.by_code]
     found = {c.id: _check(task, response, c) for c in coded}
+    from ..judge.base import ask
+
     failure = "missing"
     replies: Iterable[Verdict] = ()
     if asked and judge is not None:
         try:
-            replies = await judge.verdicts(task, response, asked)
+            replies = await ask(judge, task, response, asked)
         except _DOWN:
             failure = "transport"
         except BudgetError:

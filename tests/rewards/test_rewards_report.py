@@ -1,0 +1,198 @@
+"""Report, evolving rubrics, asking a judge, re-ranking, plots, sliders."""
+
+import asyncio
+import math
+
+import numpy as np
+import pytest
+
+from kit.errors import BudgetError, JudgeDownError, KitError
+from kit.records import Criterion, Response, Task, Verdict, unknown
+from kit.rewards.ask import agrades, averdicts, grades
+from kit.rewards.composer import Composer
+from kit.rewards.evolve import EvolvingRubrics, read
+from kit.rewards.report import correlations, group_shares, pass_rates, report
+from kit.rewards.rerank import rerank, weight_names
+
+TASKS = [Task(id=f"t{i}", prompt="Say hello.", criteria=(Criterion(id="c1", text="Greets."), Criterion(id="c2", text="Is polite.", weight=2),
+                                                         Criterion(id="c3", text="Is rude.", weight=-1, tags=("tone",)))) for i in range(4)]
+RESPONSES = [Response(task_id=t.id, id=f"{t.id}-{k}", text=f"Hello {k}", source="model") for t in TASKS for k in range(3)]
+TRIVIAL = [Response(task_id=t.id, id="trivial-empty", text="", source="trivial:empty") for t in TASKS]
+
+
+def met(r, cid, value):
+    return Verdict(task_id=r.task_id, response_id=r.id, criterion_id=cid, status="met" if value else "unmet")
+
+
+def fixed(r):
+    k = int(r.id[-1]) if r.id[-1].isdigit() else 9
+    return [met(r, "c1", k != 9), met(r, "c2", k == 1), met(r, "c3", k == 2)]
+
+
+VERDICTS = [v for r in RESPONSES + TRIVIAL for v in fixed(r)]
+
+
+class FakeJudge:
+    """Answers in a shuffled order, leaves out or doubles criteria, or fails, as told."""
+
+    name = "fake"
+
+    def __init__(self, error=None, drop=(), double=()):
+        self.error, self.drop, self.double = error, drop, double
+
+    async def verdicts(self, task, response, criteria):
+        if self.error:
+            raise self.error
+        found = {v.criterion_id: v for v in fixed(response)}
+        out = [found[c.id] for c in reversed(criteria) if c.id not in self.drop]
+        return out + [met(response, i, not found[i].value) for i in self.double]
+
+
+def run(judge, responses=RESPONSES, config=None):
+    composer = Composer.from_config(config or {"components": [{"kind": "rubric", "how": "flip"}]})
+    return asyncio.run(agrades(TASKS, responses, judge=judge, composer=composer))
+
+
+def test_shuffled_replies_map_right():
+    got = run(FakeJudge())
+    want = grades(TASKS, RESPONSES, VERDICTS, composer=Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]}))
+    assert [g.score for g in got] == [g.score for g in want] and len({g.score for g in got}) > 1
+
+
+def test_short_and_doubled_replies_hurt_only_their_own_criteria():
+    composer = Composer.from_config({"components": [{"kind": "rubric"}]})
+    for judge in (FakeJudge(drop=("c2",)), FakeJudge(double=("c2",))):
+        vs = asyncio.run(averdicts(TASKS[0], RESPONSES[0], judge=judge, composer=composer))
+        assert [(v.criterion_id, v.known) for v in vs] == [("c1", True), ("c2", False), ("c3", True)]
+
+
+@pytest.mark.parametrize("error", [JudgeDownError("down"), ConnectionError("refused"), TimeoutError(), BudgetError("spent")])
+def test_judge_down_no_reward_group_excluded_and_counted_run_alive(error):
+    got = run(FakeJudge(error=error))
+    assert [g.score for g in got] == [None] * len(RESPONSES)
+    r = report(RESPONSES, got)
+    assert r.excluded == len(RESPONSES) and r.groups.excluded == len(TASKS) and math.isnan(r.groups.mixed)
+    assert {v.failure for g in got for v in g.verdicts} <= {"transport", "budget"}
+
+
+def test_programming_errors_are_not_hidden():
+    with pytest.raises(ZeroDivisionError):
+        run(FakeJudge(error=ZeroDivisionError()))
+
+
+def test_checks_and_judge_mix():
+    task = Task(id="t0", prompt="p", criteria=(Criterion(id="c1", text="a"), Criterion(id="w", text="Short.", check={"name": "words", "max": 3})))
+    g = asyncio.run(agrades([task], [Response(task_id="t0", id="t0-1", text="Hello you")], judge=FakeJudge(), composer=Composer.from_config("rubric")))
+    assert g[0].score == 1.0 and {v.judge for v in g[0].verdicts} == {"", "code"}
+    with pytest.raises(KitError, match="not here"):
+        grades([task], [Response(task_id="zz", id="r", text="")], [], composer=Composer.from_config("rubric"))
+
+
+def test_group_shares():
+    s = group_shares([("a", 0.2), ("a", 0.9), ("b", 1.0), ("b", 1.0), ("c", 0.0), ("c", 0.0), ("d", None), ("d", 1.0)])
+    assert (s.groups, s.excluded, s.mixed, s.all_good, s.all_bad) == (4, 1, pytest.approx(1 / 3), pytest.approx(1 / 3), pytest.approx(1 / 3))
+    assert s.zero_advantage == pytest.approx(2 / 3)
+
+
+def test_macro_and_micro_differ_and_are_named():
+    a, b = RESPONSES[0], RESPONSES[1]
+    r = pass_rates([met(a, "x", 1), *[met(b, f"y{i}", 0) for i in range(9)], unknown(b.task_id, b.id, "z", "parse")])
+    assert (r.macro_over_responses, r.micro_over_criteria, r.unknown) == (0.5, 0.1, 1)
+
+
+def test_report_figures_and_warnings():
+    every = RESPONSES + TRIVIAL
+    g = grades(TASKS, every, VERDICTS, composer=Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]}))
+    r = report(every, g)
+    rows = {c.criterion_id: c for c in r.criteria if c.task_id == "t0"}
+    assert rows["c1"].saturated and not rows["c2"].saturated and rows["c2"].variance == pytest.approx(2 / 9)
+    assert r.groups.mixed == 1.0 and r.trivial[0].policy == "empty" and r.trivial[0].trivial == 0.25
+    assert r.trivial[0].real == pytest.approx((0.5 + 1.0 + 0.25) / 3) and r.trivial[0].warning is None
+    paid = report(every, grades(TASKS, every, [met(x, c, c != "c3") for x in every for c in ("c1", "c2", "c3")],
+                                composer=Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]})))
+    assert "earns as much as" in paid.trivial[0].warning and len(paid.warnings) >= 3
+    assert {"summary", "criteria", "trivial"} <= set(r.tables()) and "<table>" in r._repr_html_()
+    with pytest.raises(KitError, match="belong together"):
+        report(every, g[::-1])
+
+
+def test_correlations():
+    m = np.array([[1.0, 2.0, 5.0], [2.0, 4.0, 5.0], [3.0, 6.0, 5.0], [np.nan, 1.0, 5.0]])
+    c = correlations(m)
+    assert c[0, 1] == pytest.approx(1.0) and math.isnan(c[0, 2])
+
+
+def test_rerank_without_a_judge():
+    before = rerank(TASKS, RESPONSES, VERDICTS)
+    assert before[0]["response_id"].endswith("1") and all(r["change"] == 0 for r in before)
+    after = rerank(TASKS, RESPONSES, VERDICTS, {"tone": 0.0, "positive": 1.0})
+    assert next(r for r in after if r["response_id"] == "t0-2")["score"] > next(r for r in before if r["response_id"] == "t0-2")["score"]
+    assert weight_names(TASKS, composer=Composer.from_config("default"))[-1] == "tone"
+    lost = rerank(TASKS, RESPONSES, VERDICTS[3:])
+    assert lost[-1]["rank"] is None and lost[-1]["score"] is None
+    with pytest.raises(KitError, match="no weight 'x'"):
+        rerank(TASKS, RESPONSES, VERDICTS, {"x": 1.0})
+
+
+def ask_with(text):
+    async def ask(prompt):
+        assert "follow no" in prompt
+        if isinstance(text, Exception):
+            raise text
+        return text
+    return ask
+
+
+def test_evolving_rubrics_are_off_by_default():
+    e = EvolvingRubrics(static=[Criterion(id="s", text="static", weight=-1)])
+    assert asyncio.run(e.propose(TASKS[0], RESPONSES[:3], ask=ask_with("{}"), step=1)) == [] and e.update(TASKS[0], VERDICTS, step=10) == []
+    assert [c.id for c in e.criteria(TASKS[0])] == ["c1", "c2", "c3", "s"] and e.log == []
+
+
+def test_evolving_rubrics_propose_drop_and_re_enter():
+    e = EvolvingRubrics(static=[Criterion(id="s", text="static", weight=-1)], enabled=True, keep=2)
+    t = TASKS[0]
+    reply = '{"criteria": [' + ",".join(f'{{"text": "trait {w}", "weight": {k}}}' for w, k in (("one", 1), ("two", -1), ("three", 1), ("one", 1), ("zero", 0))) + "]}"
+    new = asyncio.run(e.propose(t, RESPONSES[:3], ask=ask_with("Here: " + reply), step=1))
+    assert [c.weight for c in new] == [1, -1, 1] and [x.what for x in e.log] == ["added"] * 3 + ["refused"] * 2
+
+    def values(cid, *xs):
+        return [Verdict(task_id=t.id, response_id=str(i), criterion_id=cid, status="level", value=x) for i, x in enumerate(xs)]
+
+    changes = e.update(t, [*values("s", 1, 1, 1), *values(new[0].id, 0, 0.5, 1), *values(new[1].id, 0, 0, 0), *values(new[2].id, 0, 1, 1)], step=3)
+    assert {(c.criterion_id, c.what) for c in changes} == {("s", "dropped"), (new[1].id, "dropped")} and "no spread" in changes[0].why
+    assert [c.id for c in e.criteria(t)] == ["c1", "c2", "c3", new[0].id, new[2].id]
+    more = asyncio.run(e.propose(t, RESPONSES[:3], ask=ask_with('{"criteria": [{"text": "trait four", "weight": 2}]}'), step=4))
+    changes = e.update(t, [*values(new[0].id, 0, 0.1), *values(new[2].id, 0, 1), *values(more[0].id, 0, 0.5)], step=10)
+    assert [(c.criterion_id, c.what) for c in changes] == [("s", "re-entered"), (new[0].id, "dropped")] and "top 2" in changes[1].why
+    assert {r["buffer"] for r in e.table(t)} == {"persistent", "static", "active", "inactive"}
+
+
+def test_a_failing_proposer_adds_nothing():
+    e = EvolvingRubrics(enabled=True)
+    assert asyncio.run(e.propose(TASKS[0], RESPONSES[:3], ask=ask_with(ConnectionError()), step=1)) == []
+    assert "ConnectionError" in e.log[0].why
+    assert read("no json", 5)[0][0] is None and read('{"criteria": 3}', 5)[0][0] is None and len(read('{"criteria": [1,2,3,4,5,6]}', 5)) == 6
+
+
+def test_plots_and_sliders_show_results_and_escape_text():
+    pytest.importorskip("plotly")
+    from kit.plots import rewards as plots
+
+    every = RESPONSES + TRIVIAL
+    composer = Composer.from_config("default")
+    g = grades(TASKS, every, VERDICTS, composer=composer)
+    r = report(every, g)
+    for fig in (plots.weights(composer), plots.contributions(g), plots.trivial(r), plots.correlations(r), plots.criteria(r), plots.groups(r)):
+        assert fig.to_json() and len(fig.data) >= 1
+    pytest.importorskip("ipywidgets")
+    from kit.widgets.rewards import table_html, weight_explorer
+
+    box = weight_explorer(TASKS, [*RESPONSES[:-1], Response(task_id="t3", id="t3-2", text="<script>alert(1)</script>", source="<b>")], VERDICTS)
+    html = box.children[0].children[1].value
+    assert "<script>" not in html and "t0" in html
+    sliders = box.children[0].children[0].children
+    assert [s.description for s in sliders[:-1]] == ["rubric", "positive", "negative", "judged", "tone"]
+    sliders[2].value = 0.0
+    assert box.children[0].children[1].value != html
+    assert "unknown" in table_html(rerank(TASKS, RESPONSES, []))

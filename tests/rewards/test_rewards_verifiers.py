@@ -1,0 +1,184 @@
+"""The verifiers, and every fault of the system that they come from: each naive version fails here, ours does not."""
+
+import re
+
+import pytest
+
+from kit.records import Response, Task
+from kit.rewards.composer import Composer
+from kit.rewards.trivial import policies
+from kit.rewards.verifiers import NAMES, applicable, verify
+from kit.rewards.verifiers.compare import relation
+from kit.rewards.verifiers.confidence import stated
+from kit.rewards.verifiers.direction import classify, pathway_score
+from kit.rewards.verifiers.factual import matched
+from kit.rewards.verifiers.uncertainty import against_outcome, behaviour, in_range
+
+FACTS = Task(id="f", prompt="Which organelle makes most of the ATP, and by which process?", truth={
+    "facts": [{"id": "f1", "text": "mitochondrion", "aliases": ["mitochondria"]}, {"id": "f2", "text": "oxidative phosphorylation", "aliases": []}],
+    "claims": [], "answerable": True, "warranted": "high", "verifiers": ["factual", "consistency", "uncertainty"]})
+DIRECTED = Task(id="d", prompt="What happens to TSH and to T4?", truth={
+    "facts": [], "claims": [{"subject": "TSH", "direction": "up", "aliases": []}, {"subject": "T4", "direction": "down", "aliases": []}],
+    "answerable": True, "warranted": "high", "verifiers": ["direction", "consistency", "uncertainty"]})
+OPEN = Task(id="u", prompt="On which date will the next great earthquake strike Cascadia?", truth={
+    "facts": [], "claims": [], "contradictions": ["it will strike on"], "answerable": False, "warranted": "low", "verifiers": ["uncertainty", "consistency"]})
+
+
+def said(task, verifier, text):
+    return verify(verifier, task, Response(task_id=task.id, id="r", text=text)).value
+
+
+def reward(task, text):
+    return Composer.from_config("default").score(task, Response(task_id=task.id, id="r", text=text), []).score
+
+
+# --- faults of system 3 ---------------------------------------------------------------------------------------------------------
+
+def test_enrichment_is_not_up():
+    def naive(s):
+        return "up" if re.search(r"up|increas|enrich", s.lower()) else "down"
+
+    s = "Gene set enrichment of the UPR was computed."
+    assert naive(s) == "up"  # the fault
+    assert classify(s, "UPR") == "unstated"
+    assert classify("The UPR showed negative enrichment.", "UPR") == "down"
+
+
+@pytest.mark.parametrize(("name", "text"), [("UPR", "Everything was upregulated."), ("ROS", "This holds across all samples.")])
+def test_names_do_not_match_inside_words(name, text):
+    assert name.lower() in text.lower()  # the fault: a substring search finds it
+    assert not matched({"text": name}, [text])
+    assert classify(text, name) == "unstated"
+
+
+def test_repeating_a_fact_does_not_pay():
+    def naive(text):
+        return min(1.0, 0.05 * text.count("mitochondri"))
+
+    once = "It is the mitochondrion."
+    assert naive(" ".join([once] * 20)) > naive(once)  # the fault
+    for v in ("factual", "consistency", "uncertainty"):
+        assert said(FACTS, v, " ".join([once + " Confidence: 50%."] * 20)) == said(FACTS, v, once + " Confidence: 50%.")
+    assert said(DIRECTED, "direction", "TSH rises. " * 20) == said(DIRECTED, "direction", "TSH rises.")
+
+
+def test_confidence_level_in_bold_is_read():
+    text = "The confidence level is **high**."
+
+    def naive(s):
+        m = re.search(r"confidence[: ]+(high|medium|low|\d+)", s.lower())
+        return {"high": 0.85}.get(m.group(1), 0.5) if m else 0.5
+
+    assert naive(text) == 0.5  # the fault
+    assert stated(text).value == 0.85
+
+
+def test_confidence_above_100_percent_is_none():
+    assert float(re.search(r"(\d+)%", "Confidence: 250%").group(1)) / 100 == 2.5  # the fault
+    s = stated("Confidence: 250%")
+    assert s.value is None and "out of range" in s.problem
+
+
+def test_missing_confidence_has_no_default():
+    assert stated("It is the mitochondrion.").value is None
+    assert said(FACTS, "uncertainty", "It is the mitochondrion.") == 0.0
+
+
+def test_empty_answer_earns_nothing():
+    naive = (0.30 * 0.3 + 0.15 * 0.5 + 0.20 * 0.5) / 0.65  # .3 for silence on directions, .5 for no contradiction, .5 for no confidence
+    assert naive > 0.2  # the fault
+    for task in (FACTS, DIRECTED, OPEN):
+        assert reward(task, "") == 0.0
+        assert all(said(task, v, "") == 0.0 for v in applicable(task))
+
+
+def test_constant_policies_earn_little():
+    for task in (FACTS, DIRECTED, OPEN):
+        for r in policies(task):
+            assert reward(task, r.text) <= 0.55, r.source
+    good = "TSH rises and T4 falls. Confidence: 93%"
+    assert reward(DIRECTED, good) > 0.9
+    for r in policies(DIRECTED):
+        assert reward(DIRECTED, r.text) < reward(DIRECTED, good) - 0.15, r.source
+
+
+def test_parroting_the_prompt_earns_nothing():
+    task = Task(id="p", prompt="Which is larger, the human genome or the genome of Paris japonica?", truth={
+        "facts": [{"id": "f1", "text": "Paris japonica", "aliases": []}], "comparison": {"quantity": "size", "more": "Paris japonica", "less": "human"},
+        "answerable": True, "warranted": "high", "verifiers": ["factual", "consistency"]})
+    assert "paris japonica" in task.prompt.lower()  # the fault: a search for the fact succeeds on the question itself
+    assert reward(task, task.prompt) == 0.0
+    assert reward(task, task.prompt.rstrip("?") + ".") == 0.0
+    assert reward(task, "The genome of Paris japonica is larger.") == 1.0
+    assert said(task, "factual", "The human genome is larger than that of Paris japonica.") == 0.0
+
+
+def test_correctness_for_confidence_contains_no_confidence():
+    """The outcome that a confidence is held against comes from facts alone: changing the confidence leaves it as it is."""
+    outcomes = {verify("uncertainty", FACTS, Response(task_id="f", id="r", text=f"The mitochondrion. Confidence: {c}%")).details["outcome"] for c in (1, 50, 99)}
+    assert outcomes == {0.5}
+
+
+def test_uncertainty_floor_of_the_original_paid_everyone():
+    assert against_outcome(0.99, 0.0, floor=0.2) == 0.2  # the fault
+    assert against_outcome(0.99, 0.0) == 0.0
+
+
+# --- what the verifiers measure -------------------------------------------------------------------------------------------------
+
+def test_factual_numbers_units_and_negation():
+    f = {"text": "78 percent", "aliases": [], "number": 78, "tolerance": 1, "unit": "%"}
+    assert matched(f, ["Air is about 77.5% nitrogen."]) and not matched(f, ["Air is 70% nitrogen."])
+    assert matched({"text": "1,024 bases", "number": 1024}, ["It has 1,024 bases."])
+    assert not matched({"text": "mitochondrion"}, ["It is not the mitochondrion."])
+    assert matched({"text": "mitochondrion"}, ["It is not only the mitochondrion."])
+    assert matched({"text": "no antibiotic", "aliases": []}, ["No antibiotic does that."])
+    assert matched({"text": "W", "aliases": []}, ["Its symbol is W."]) and not matched({"text": "W"}, ["We want w."])
+    assert not matched({"text": "AB positive", "aliases": ["AB+"]}, ["It is AB-."]) and matched({"text": "AB positive", "aliases": ["AB+"]}, ["It is AB+."])
+
+
+def test_a_confidence_is_no_fact():
+    task = Task(id="n", prompt="What share?", truth={"facts": [{"id": "f1", "text": "about 90 percent", "number": 90, "tolerance": 2, "unit": "%"}],
+                                                      "verifiers": ["factual"]})
+    assert said(task, "factual", "I do not recall. Confidence: 91%") == 0.0
+    assert said(task, "factual", "About 91%. Confidence: 60%") == 1.0
+
+
+def test_direction_scores():
+    assert said(DIRECTED, "direction", "TSH rises and T4 falls.") == pytest.approx(0.8 + 0.2 * 2 / 3)
+    assert said(DIRECTED, "direction", "TSH rises and T4 rises.") == pytest.approx((0.4 + 0.2 / 2) / 2)
+    assert said(DIRECTED, "direction", "TSH falls.") == 0.0 == said(DIRECTED, "direction", "Hormones matter.")
+    assert said(DIRECTED, "direction", "TSH does not rise.") == 0.0
+    assert 0 <= pathway_score(3, 0, 3) <= 1
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("P waves are faster.", "right"), ("S waves are faster than P waves.", "wrong"), ("S waves are slower.", "right"), ("Faster are P waves.", "right"),
+    ("P waves are not faster.", "wrong"), ("P waves travel faster than S waves.", "right"), ("It depends on the water.", None)])
+def test_relations(text, expected):
+    assert relation([text], {"more": "P waves", "less": "S waves"}) == expected
+
+
+def test_consistency():
+    assert said(DIRECTED, "consistency", "TSH rises. TSH falls. T4 falls.") < said(DIRECTED, "consistency", "TSH rises. T4 falls.") == 1.0
+    assert said(FACTS, "consistency", "All is well.") == 0.0
+    assert said(OPEN, "consistency", "No one can know the date of an earthquake.") == 1.0
+    assert said(OPEN, "consistency", "No one can know, but it will strike on 14 March.") == 0.5
+
+
+def test_uncertainty_forms():
+    assert said(OPEN, "uncertainty", "Nobody can give the date of an earthquake. Confidence: 10%") == pytest.approx(1.0)
+    assert said(OPEN, "uncertainty", "Nobody can give the date of an earthquake. Confidence: 99%") == pytest.approx(0.6)
+    assert said(OPEN, "uncertainty", "It will strike on Sunday, though some say nobody can know. Confidence: 10%") == 0.0
+    assert said(FACTS, "uncertainty", "I do not know. Confidence: 0%") == 0.25
+    assert in_range(0.5, "medium") == 1.0 and in_range(1.0, "low") == 0.0 and behaviour(0.1, 0.0, 0.1) == pytest.approx(0.4)
+    r = Response(task_id="f", id="r", text="The mitochondrion, by oxidative phosphorylation. Confidence: 80%")
+    assert verify("uncertainty", FACTS, r, mode="range").value == 1.0
+    assert verify("uncertainty", FACTS, r, mode="outcome").value == pytest.approx(0.6)
+
+
+def test_not_applicable_is_none_and_the_task_decides():
+    assert verify("direction", FACTS, Response(task_id="f", id="r", text="TSH rises.")).value is None
+    assert applicable(Task(id="x", prompt="p")) == () and set(applicable(FACTS)) <= set(NAMES)
+    g = Composer.from_config("verifiers").score(Task(id="x", prompt="p"), Response(task_id="x", id="r", text="a"), [])
+    assert g.score is None and g.meta["excluded"] == "nothing applies"
