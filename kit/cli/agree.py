@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from ..stats import agree
 
     names = [args.judge, args.human, *([args.cluster] if args.cluster else [])]
-    columns = read_columns(args.file, names)
+    columns = read_columns(args.file, list(dict.fromkeys(names)))
     unknown = {"", "unknown", "null", "nan", "none", "n/a", *(u.strip().lower() for u in args.unknown)}
     judge, human = (_column(columns[c], c, unknown, args.threshold, args.file) for c in (args.judge, args.human))
     result = agree(judge, human, cluster=columns[args.cluster] if args.cluster else None, level=args.level)

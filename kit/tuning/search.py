@@ -74,21 +74,20 @@ def ask(make_judge: MakeJudge, instructions: str, rows: Sequence[Labelled], *, l
     """The judge's verdict on every row, in order; the criteria of one answer go out together."""
     from ..judge import judge
 
-    groups: dict[tuple[str, str], list[int]] = {}
+    groups: dict[tuple[str, str, str], list[int]] = {}
     for i, row in enumerate(rows):
-        groups.setdefault((row.task.id, row.response.id), []).append(i)
+        groups.setdefault((row.task.id, row.response.id, row.response.text), []).append(i)
     out: list[Verdict | None] = [None] * len(rows)
     tasks, answers = [], []
-    for (task_id, response_id), members in groups.items():
+    for number, members in enumerate(groups.values()):
         unique = list({rows[i].criterion.id: rows[i].criterion for i in members}.values())
-        name = f"{task_id}\x1f{response_id}"  # one task per answer, since each asks for its own criteria
+        name = f"{number}"  # one task per answer, since each asks for its own criteria
         tasks.append(dataclasses.replace(rows[members[0]].task, id=name, criteria=tuple(unique)))
         answers.append(dataclasses.replace(rows[members[0]].response, task_id=name))
     found = {(v.task_id, v.criterion_id): v for v in judge(tasks, answers, judge=make_judge(instructions), ledger=ledger, progress=False)}
-    for (task_id, response_id), members in groups.items():
+    for number, members in enumerate(groups.values()):
         for i in members:
-            v = found[(f"{task_id}\x1f{response_id}", rows[i].criterion.id)]
-            out[i] = dataclasses.replace(v, task_id=task_id)
+            out[i] = dataclasses.replace(found[(f"{number}", rows[i].criterion.id)], task_id=rows[i].task.id)
     return out  # type: ignore[return-value]
 
 

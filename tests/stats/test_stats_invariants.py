@@ -11,7 +11,7 @@ from kit import stats
 from kit.stats.clusters import sums
 from kit.stats.rank import _below
 
-SETTINGS = settings(max_examples=25, deadline=None, derandomize=True)
+SETTINGS = settings(max_examples=15, deadline=None, derandomize=True)
 MEASURES = [stats.kappa, stats.scott_pi, stats.ac1, stats.accuracy, stats.balanced_accuracy, stats.mcc]
 columns = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 5)), min_size=4, max_size=60)
 
