@@ -22,7 +22,7 @@ STYLE = """
 h1{font-size:28px;margin:0 0 4px}h2{font-size:21px;margin:44px 0 8px;border-bottom:2px solid var(--line);padding-bottom:6px}h3{font-size:16px;margin:26px 0 6px}
 p.lead,.soft{color:var(--soft)}nav a{display:inline-block;margin:0 14px 6px 0}a{color:var(--accent)}
 table{border-collapse:collapse;width:100%;margin:8px 0 18px;font-size:14px}th,td{text-align:left;padding:5px 10px;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
-th{background:#f6f8fa;font-weight:600}td.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.scroll{overflow-x:auto}
+th{background:#f6f8fa;font-weight:600}td.num,th.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.scroll{overflow-x:auto}
 .failed{color:var(--bad);font-weight:600}.done{color:var(--ok);font-weight:600}.note{color:var(--soft);font-size:13px}
 details{margin:8px 0}summary{cursor:pointer;color:var(--accent)}figure{margin:12px 0 22px}figcaption{color:var(--soft);font-size:13px}
 pre{background:#f6f8fa;padding:10px;overflow-x:auto;font-size:12.5px}
@@ -72,7 +72,8 @@ def table_html(rows: Sequence[Mapping[str, Any]], *, limit: int = 60) -> str:
     if not rows:
         return "<p class='note'>no rows</p>"
     names = list(dict.fromkeys(k for r in rows for k in r))
-    head = "".join(f"<th>{text(n)}</th>" for n in names)
+    numeric = {n for n in names if all(isinstance(r.get(n), (int, float, Mapping, type(None))) and not isinstance(r.get(n), bool) for r in rows)}
+    head = "".join(f"<th{' class=num' if n in numeric else ''}>{text(n)}</th>" for n in names)
     body = "".join("<tr>" + "".join(_cell(r.get(n, "")) for n in names) + "</tr>" for r in rows[:limit])
     more = f"<p class='note'>{len(rows) - limit} more rows are in tables.json of the run.</p>" if len(rows) > limit else ""
     return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
@@ -92,7 +93,7 @@ def _metrics_html(run: Run) -> str:
     flat = [(n, v) for n, v in run.metrics.items() if not isinstance(v, (list, tuple)) and not (isinstance(v, Mapping) and "value" not in v)]
     rows = "".join(f"<tr><td>{text(n)}</td><td class='num'>{text(estimate(v)[0])}</td><td class='num'>{text(estimate(v)[1])}</td>"
                    f"<td class='num'>{text(estimate(v)[2])}</td><td class='note'>{text(v.get('note', '') if isinstance(v, Mapping) else '')}</td></tr>" for n, v in flat)
-    return ("<table><thead><tr><th>metric</th><th>value</th><th>95% interval</th><th>n</th><th>note</th></tr></thead>"
+    return ("<table><thead><tr><th>metric</th><th class=num>value</th><th class=num>95% interval</th><th class=num>n</th><th>note</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>") if flat else "<p class='note'>no metrics were recorded</p>"
 
 
@@ -141,25 +142,11 @@ def _run_html(folder: Path, run: Run, base: Path, room: int) -> tuple[str, int]:
     return "\n".join(parts), room
 
 
-def shared_metrics(found: Iterable[tuple[Path, Run]]) -> list[dict[str, Any]]:
-    """Metrics that at least two runs of one notebook recorded, a row per run and metric: what a comparison shows."""
-    out: list[dict[str, Any]] = []
-    for _, run in found:
-        for name, v in run.metrics.items():
-            value = v if isinstance(v, Mapping) and "value" in v else {"value": v}
-            if isinstance(value["value"], (int, float)) and not isinstance(value["value"], bool):
-                out.append({"notebook": run.notebook, "metric": name, "run": run.id, "value": value["value"], "low": value.get("low"),
-                            "high": value.get("high"), "n": value.get("n"), "seed": run.seed, "params": dict(run.params)})
-    count: dict[tuple[str, str], int] = {}
-    for r in out:
-        count[r["notebook"], r["metric"]] = count.get((r["notebook"], r["metric"]), 0) + 1
-    return [r for r in out if count[r["notebook"], r["metric"]] > 1]
-
-
 def _compare_html(found: list[tuple[Path, Run]]) -> str:
+    from . import compare as numbers
     from .plots import compare
 
-    rows = shared_metrics(found)
+    rows = numbers.shared(found)
     if not rows:
         return ""
     parts = ["<h2 id='compare'>Runs side by side</h2>", "<p class='lead'>Metrics that several runs of one notebook recorded. "

@@ -39,3 +39,35 @@ def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
                              error_x=dict(type="data", symmetric=False, array=plus, arrayminus=minus, color=theme.COLORS[0])))
     fig.update_yaxes(autorange="reversed", type="category")
     return fig
+
+
+def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
+    """All metrics of one notebook in one forest plot: a line per metric, a colour and a marker per run."""
+    import plotly.graph_objects as go
+
+    metrics = list(dict.fromkeys(r["metric"] for r in rows))
+    fig = theme.figure(title=title, x="value (bar: 95% interval)", height=max(240, 150 + 26 * len(metrics)))
+    for k, run in enumerate(dict.fromkeys(r["run"] for r in rows)):
+        mine = [r for r in rows if r["run"] == run]
+        known = [r.get("low") is not None and r.get("high") is not None for r in mine]
+        bars = [((r["high"] - r["value"]), (r["value"] - r["low"])) if k_ else (0, 0) for r, k_ in zip(mine, known, strict=True)]
+        hover = [f"{r['metric']}<br>{r['value']:.4g}" + (f" [{r['low']:.4g}, {r['high']:.4g}]" if k_ else " (no interval)")
+                 + f"<br>n = {r.get('n') or 'not recorded'}<br>{run}" for r, k_ in zip(mine, known, strict=True)]
+        color = theme.COLORS[k % len(theme.COLORS)]
+        fig.add_trace(go.Scatter(x=[r["value"] for r in mine], y=[r["metric"] for r in mine], mode="markers", name=label(mine[0]),
+                                 hovertext=hover, hoverinfo="text", marker=dict(size=9, color=color, symbol=theme.MARKERS[k % len(theme.MARKERS)]),
+                                 error_x=dict(type="data", symmetric=False, array=[b[0] for b in bars], arrayminus=[b[1] for b in bars], color=color)))
+    fig.update_yaxes(autorange="reversed", type="category")
+    return fig
+
+
+def spent(overview: Sequence[Mapping[str, Any]]) -> Any:
+    """Seconds of each run as bars; hover shows cost and status."""
+    import plotly.graph_objects as go
+
+    fig = theme.figure(title="Where the time went", x="seconds", height=max(220, 130 + 30 * len(overview)))
+    names = [f"{r['notebook']} ({r['run'][:15]})" for r in overview]
+    hover = [f"{r['run']}<br>{r['seconds'] or 0:.0f} s, ${r['cost $']:.4f}<br>{r['status']}" for r in overview]
+    fig.add_trace(go.Bar(x=[r["seconds"] or 0 for r in overview], y=names, orientation="h", hovertext=hover, hoverinfo="text", marker_color=theme.COLORS[0]))
+    fig.update_yaxes(autorange="reversed", type="category")
+    return fig

@@ -30,6 +30,7 @@ def book(path: Path, body: str = "") -> Path:
     nb.cells = [nbformat.v4.new_markdown_cell("# Try"), cell, nbformat.v4.new_code_cell(WORK),
                 nbformat.v4.new_code_cell("run.figures and theme.figure(title='shown')"),
                 nbformat.v4.new_code_cell(body or "assert not fail, 'as asked'"), nbformat.v4.new_code_cell("run.finish()")]
+    nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(nb, path)
     return path
 

@@ -1,0 +1,39 @@
+"""Controls of notebook 05: choose a notebook and a metric, see the runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import compare
+from ..plots import compare as plots
+from ..records import Run
+
+
+def show(found: Sequence[tuple[Path, Run]], notebook: str, contains: str = "") -> Any:
+    """The figure that the explorer shows: all metrics of a notebook whose name holds `contains`, a row a run."""
+    rows = compare.metrics(found, notebook=notebook, contains=contains)
+    return plots.forest_by_metric(rows[:60], title=f"{notebook}{': ' + contains if contains else ''}")
+
+
+def explorer(found: Sequence[tuple[Path, Run]]) -> Any:
+    """A dropdown of notebooks and a filter of metrics over `show`."""
+    import ipywidgets as w
+
+    names = sorted({r.notebook for _, r in found}) or ["none"]
+    book = w.Dropdown(options=names, description="notebook")
+    contains = w.Text(value="", placeholder="part of a metric's name", description="metric", continuous_update=False)
+    out = w.Output()
+
+    def draw(_: Any = None) -> None:
+        from IPython.display import display
+
+        out.clear_output(wait=True)
+        with out:
+            display(show(found, book.value, contains.value))
+
+    book.observe(draw, "value")
+    contains.observe(draw, "value")
+    draw()
+    return w.VBox([w.HBox([book, contains]), out])
