@@ -31,7 +31,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     a("--judge", choices=KINDS, default="replay", help="who judges what code does not (default: replay)")
     a("--out", help="GRADES.jsonl (default: beside RESPONSES)")
     a("--ledger", help="the ledger file (default: in the kit's cache)")
-    a("--model", help="model name; for local: a model folder; for replay: the name of a recorded judge")
+    a("--model", help="model name; for local: a model folder; for replay: a recorded judge, e.g. gpt-4o/bare")
+    a("--replay-from", metavar="FILE", help="for replay: a ledger, or verdicts as JSONL (default: a recorded real judge, see --model)")
     a("--base-url", help="an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)")
     a("--key-env", help="the environment variable that holds the key")
     a("--how", default="all", help="all criteria in one call (all), one each (one), or a number per call")
@@ -125,7 +126,9 @@ def make(args: argparse.Namespace) -> Any:
     if kind == "local":
         from ..judge.local import LocalJudge
 
-        return LocalJudge(args.model) if args.model else LocalJudge()
+        from ..sources.models import smollm2
+
+        return LocalJudge.from_pretrained(args.model or smollm2())
     if kind == "embedding":
         from ..judge.embedding import EmbeddingJudge
 
@@ -148,11 +151,17 @@ def make(args: argparse.Namespace) -> Any:
 
 
 def _replay(args: argparse.Namespace) -> Any:
+    """Recorded verdicts: of a file or ledger (--replay-from), else of a recorded real judge (--model NAME or NAME/PROMPT)."""
     from ..judge.replay import ReplayJudge
 
-    if args.model:
-        return ReplayJudge(args.model)
-    return ReplayJudge(args.ledger) if args.ledger else ReplayJudge()
+    source = args.replay_from
+    if source:
+        if not Path(source).exists():
+            raise MissingError("there is no such file", where=source)
+        jsonl = Path(source).suffix.lower() in (".jsonl", ".json")
+        return (ReplayJudge.from_jsonl if jsonl else ReplayJudge.from_ledger)(source, judge=args.model)
+    name, _, prompt = (args.model or "gpt-4o").partition("/")
+    return ReplayJudge.recorded(name, prompt or "bare")
 
 
 def _price(text: str | None) -> tuple[float, float] | None:

@@ -135,7 +135,7 @@ class BatchJudge:
             for p in taken:
                 by_id.setdefault(p.custom_id, []).append(p)
             note = f"batches {self.inner.base_url} {self.inner.model}"
-            known: dict[str, list[str]] = (ledger.note(note) if ledger else None) or {}
+            known: dict[str, list[str]] = (ledger.note(note) if ledger is not None else None) or {}
             waiting = {b: ids for b, ids in known.items() if set(ids) & set(by_id)}
             under_way = {i for ids in waiting.values() for i in ids}
             for part in _parts([ps[0] for i, ps in by_id.items() if i not in under_way]):

@@ -72,7 +72,7 @@ class Caller:
     # -- the call ---------------------------------------------------------------------------------------------------------
     async def call(self, path: str, body: Mapping[str, Any], forecast: Forecast) -> Outcome:
         """POST `body`; parameters that the endpoint refuses are left out (and noted). Raises BudgetError and JudgeDownError only."""
-        self._recall()
+        self.recall()
         run, faults, learned, last = session(), 0, 0, "no attempt"
         while faults < self.tries:
             sent = {k: v for k, v in body.items() if k not in self.abilities.refused}
@@ -91,6 +91,8 @@ class Caller:
                         run.budget.settle(ticket, spent)  # type: ignore[union-attr]
             if step.data is not None:
                 return Outcome(data=step.data, call=self._record(step, payload))
+            if step.why == "learned" and "response_format" in sent and "response_format" in self.abilities.refused:
+                return Outcome(failure="refit")  # the wording must change too: it asked for JSON
             if step.final:
                 return Outcome(failure="transport", reason=step.why)
             last = step.why
@@ -178,7 +180,7 @@ class Caller:
         if run.ledger is not None:
             run.ledger.note(f"abilities {self.base_url} {self.model}", self.abilities.note())
 
-    def _recall(self) -> None:
+    def recall(self) -> None:
         """What an earlier run noted of this endpoint, once per ledger."""
         book = session().ledger
         if book is not None and id(book) not in self._read_notes:

@@ -132,6 +132,7 @@ class EndpointJudge:
 
     async def _group(self, task: Task, response: Response, criteria: Sequence[Criterion], repair: int, mode: str | None = None) -> list[Verdict]:
         """One call for these criteria; those whose verdict could not be read once more, alone."""
+        self.caller.recall()
         mode = mode or ("text" if self.mode == "text" or "response_format" in self.caller.abilities.refused else "schema")
         outcome = await self._ask(task, response, criteria, mode)
         if outcome.failure == "refit":  # the endpoint has just refused schemas: ask in plain text
@@ -154,12 +155,7 @@ class EndpointJudge:
 
     async def _ask(self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str) -> Outcome:
         body = self.body(task, response, criteria, mode)
-        before = "response_format" in self.caller.abilities.refused
-        outcome = await self.caller.call("/chat/completions", body, self._forecast(body, criteria))
-        if mode == "schema" and not before and outcome.call is not None and "response_format" in self.caller.abilities.refused:
-            session().record(outcome.call)
-            return Outcome(failure="refit")
-        return outcome
+        return await self.caller.call("/chat/completions", body, self._forecast(body, criteria))
 
     def body(self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema") -> dict[str, Any]:
         """The request body of one call (also what goes into a batch file)."""
@@ -267,9 +263,14 @@ class _Layout:
 
     def of(self, c: Criterion) -> str:
         """Fingerprint of a criterion with its context."""
-        if self._known.get(c.id) is c or self._known.get(c.id) == c:
+        if self._same(c):
             return self._mark[c.id]
         return fingerprint([self._base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id])
+
+    def _same(self, c: Criterion) -> bool:
+        """Whether the task has this criterion, as far as a judge can see (a weight is not seen)."""
+        own = self._known.get(c.id)
+        return own is c or (own is not None and own.scale == c.scale and templates.spec(own) == templates.spec(c))
 
     def texts(self, criteria: Sequence[Criterion], stated: bool) -> tuple[str, Raw]:
         """The listed criteria and the schema as JSON text, made once per group."""
@@ -285,8 +286,7 @@ class _Layout:
         """These criteria grouped as they are asked; one that the task does not have is asked alone."""
         groups: dict[Any, list[Criterion]] = {}
         for c in criteria:
-            same = self._known.get(c.id) is c or self._known.get(c.id) == c
-            groups.setdefault(self._group[c.id] if same else ("alone", c.id), []).append(c)
+            groups.setdefault(self._group[c.id] if self._same(c) else ("alone", c.id), []).append(c)
         return list(groups.values())
 
 

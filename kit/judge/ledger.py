@@ -134,6 +134,9 @@ class Ledger:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
+    def __bool__(self) -> bool:
+        return True  # an empty ledger is a ledger
+
     def __len__(self) -> int:
         with self._lock:
             return self._connect().execute("SELECT count(*) FROM verdicts").fetchone()[0]

@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import urllib.parse
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,16 +134,19 @@ class Wire:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=20), auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar())
             self._loop, self._fixed = loop, self._heads()
             loops.at_exit(self.close)
+            weakref.finalize(self, _shut, self._session, loop).atexit = False
         return self._session
 
     def _heads(self) -> dict[str, str]:
         """The headers that the `openai` client would send."""
-        import openai
+        key, own = key_for(self.base_url, self.key_env), {}
+        if self.base_url.startswith("https://api.openai.com"):  # elsewhere its import (a second) buys nothing
+            import openai
 
-        client = openai.AsyncOpenAI(base_url=self.base_url, api_key=key_for(self.base_url, self.key_env), max_retries=0)
-        names = ("openai-organization", "openai-project", "user-agent")
-        own = {k: str(v) for k, v in client.default_headers.items() if k.lower() in names and isinstance(v, str)}
-        return {**own, "Authorization": f"Bearer {client.api_key}", "Content-Type": "application/json", "Accept": "application/json", **self.headers}
+            client = openai.AsyncOpenAI(base_url=self.base_url, api_key=key, max_retries=0)
+            names = ("openai-organization", "openai-project", "user-agent")
+            own = {k: str(v) for k, v in client.default_headers.items() if k.lower() in names and isinstance(v, str)}
+        return {**own, "Authorization": f"Bearer {key}", "Content-Type": "application/json", "Accept": "application/json", **self.headers}
 
     async def _by_client(self, path: str, body: bytes, timeout: float) -> Reply:
         """The same through a given `openai` client, its retries off."""
@@ -164,3 +168,9 @@ class Wire:
         if self._session is not None and not self._session.closed and self._loop is asyncio.get_running_loop():
             await self._session.close()
         self._session = None
+
+
+def _shut(session: Any, loop: asyncio.AbstractEventLoop) -> None:
+    """Close the connections of a judge that nobody holds any more."""
+    if not session.closed and not loop.is_closed():
+        loop.call_soon_threadsafe(lambda: loop.create_task(session.close()))

@@ -65,8 +65,15 @@ class StubServer:
         return self
 
     def __exit__(self, *_):
+        asyncio.run_coroutine_threadsafe(self.stop(), self.loop).result(10)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(5)
+
+    async def stop(self):
+        await self.runner.cleanup()
+        others = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
+        [t.cancel() for t in others]
+        await asyncio.gather(*others, return_exceptions=True)
 
     def _run(self, ready):
         self.loop = asyncio.new_event_loop()
@@ -79,7 +86,7 @@ class StubServer:
         app = web.Application(client_max_size=2**26)
         app.router.add_post("/v1/{path:.*}", self.post)
         app.router.add_get("/v1/{path:.*}", self.get)
-        runner = web.AppRunner(app, access_log=None)
+        self.runner = runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port, backlog=2048)
         await site.start()

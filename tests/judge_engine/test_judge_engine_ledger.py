@@ -1,0 +1,244 @@
+"""The ledger: two processes, kill -9, migrations, modes, export; and the limiter's rule."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from judge_stub import StubServer
+
+from kit.errors import DataError, MissingError
+from kit.judge import EndpointJudge, Ledger, Limiter, judge
+from kit.judge.base import Call
+from kit.records import Criterion, Response, Task, Verdict
+
+HERE = os.path.dirname(__file__)
+TASK = Task(id="t", prompt="p", criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(3)))
+
+
+def verdict(key, status="met", **more):
+    return Verdict(task_id="t", response_id="r", criterion_id="c", status=status, key=key, **more)
+
+
+def test_verdicts_come_back_as_they_were(tmp_path):
+    book = Ledger(tmp_path / "deep" / "l.sqlite")
+    rows = [verdict("a", p=0.3, reason="weil \u201ees\u201c \ud83d so ist", cost=0.5, tokens_in=3, meta={"x": [1, None]}), verdict("b", "unknown", failure="parse"),
+            verdict("c", "level", value=0.25)]
+    book.put(rows)
+    got = Ledger(book.path).get_many(["a", "b", "c", "d"])
+    assert [got[k] for k in "abc"] == rows and "d" not in got
+    assert stat.S_IMODE(os.stat(tmp_path / "deep").st_mode) == 0o700 and stat.S_IMODE(os.stat(book.path).st_mode) == 0o600
+    assert list(book.verdicts()) == rows
+
+
+def test_the_first_answer_counts_unless_replaced(tmp_path):
+    book = Ledger(tmp_path / "l.sqlite")
+    book.put([verdict("a")])
+    book.put([verdict("a", "unmet")])
+    assert book.get("a").status == "met"
+    book.put([verdict("a", "unmet")], replace=True)
+    assert book.get("a").status == "unmet"
+
+
+def test_no_pickle_anywhere(tmp_path):
+    """A cache library unpickles what it reads: whoever can write the file runs code."""
+    book = Ledger(tmp_path / "l.sqlite")
+    book.put([verdict("a")], call=Call(id="1", judge="j", model="m", endpoint="e", reply="raw"))
+    kinds = {type(x) for row in sqlite3.connect(book.path).execute("SELECT * FROM verdicts") for x in row}
+    assert kinds <= {int, str, float, type(None)}
+    source = "".join(p.read_text() for p in Path(HERE).parents[1].joinpath("kit/judge").glob("*.py"))
+    assert "import pickle" not in source and "pickle.load" not in source
+
+
+def test_not_a_ledger_and_a_newer_ledger_are_named(tmp_path):
+    bad = tmp_path / "bad.sqlite"
+    bad.write_bytes(b"this is no database at all, really not" * 50)
+    with pytest.raises(DataError, match="no usable ledger"):
+        Ledger(bad)
+    Ledger(tmp_path / "new.sqlite").close()
+    db = sqlite3.connect(tmp_path / "new.sqlite")
+    db.execute("PRAGMA user_version=99")
+    db.commit()
+    with pytest.raises(DataError, match="version 99"):
+        Ledger(tmp_path / "new.sqlite")
+    with pytest.raises(MissingError):
+        Ledger(tmp_path / "none.sqlite", readonly=True)
+
+
+def test_export_and_import_give_the_same(tmp_path):
+    book = Ledger(tmp_path / "l.sqlite")
+    book.put([verdict("a", reason="r"), verdict("b", "unmet")], call=Call(id="1", judge="j", model="m", endpoint="e", reply="raw", cost=0.2))
+    assert book.export(tmp_path / "x.jsonl") == 3
+    other = Ledger(tmp_path / "o.sqlite")
+    assert other.load(tmp_path / "x.jsonl") == 3 and other.load(tmp_path / "x.jsonl") == 3 and len(other) == 2
+    assert other.get("a") == book.get("a") and other.explain("a")["call"]["reply"] == "raw" and other.costs()[0]["cost"] == 0.2
+    (tmp_path / "y.jsonl").write_text('{"kind": "verdict", "key": "z"}\n')
+    with pytest.raises(DataError, match="line 1"):
+        other.load(tmp_path / "y.jsonl")
+
+
+def test_explain_takes_the_beginning_of_a_key(tmp_path):
+    book = Ledger(tmp_path / "l.sqlite")
+    book.put([verdict("abc1"), verdict("abd2")])
+    assert book.explain("abc")["key"] == "abc1"
+    with pytest.raises(DataError, match="several"):
+        book.explain("ab")
+    with pytest.raises(MissingError):
+        book.explain("zz")
+
+
+def test_many_first_opens_at_once(tmp_path):
+    """The switch to WAL ignores the busy time-out: 17 of 200 simultaneous first opens failed."""
+    code = ("import sys; from kit.judge.ledger import Ledger; from kit.records import Verdict\n"
+            "b = Ledger(sys.argv[1])\n"
+            "[b.put([Verdict(task_id='t', response_id='r', criterion_id='c', status='met', key=f'{sys.argv[2]}-{i}')]) for i in range(50)]")
+    ps = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "l.sqlite"), str(n)], stderr=subprocess.PIPE) for n in range(6)]
+    assert [p.wait(60) for p in ps] == [0] * 6, [p.stderr.read()[-300:] for p in ps]
+    assert len(Ledger(tmp_path / "l.sqlite")) == 300
+
+
+WORK = """
+import sys
+sys.path.insert(0, {here!r})
+from kit.judge import EndpointJudge, judge
+from kit.records import Criterion, Response, Task
+task = Task(id="t", prompt="p", criteria=tuple(Criterion(id=f"c{{i}}", text=f"says w{{i}}") for i in range(3)))
+rs = [Response(task_id="t", id=f"r{{i}}", text=f"w{{i % 3}} number {{i}} end") for i in range({n})]
+who = EndpointJudge("m", base_url={url!r}, concurrency=8, timeout=3)
+print("go", flush=True)
+got = judge(task, rs, judge=who, ledger={ledger!r}, progress=False)
+print(sum(v.known for v in got), got.spent.cached, flush=True)
+"""
+
+
+def kills(tmp_path, times, n):
+    """kill -9 at random moments; what the server had answered and we had stored is never asked again, and nothing is lost."""
+    rng, ledger = random.Random(5), str(tmp_path / "l.sqlite")
+    faults = {"429": 0.05, "500": 0.01, "truncated": 0.01, "reset": 0.01}
+    with StubServer(latency=0.02, faults=faults, retry_after="0.1") as stub:
+        code = WORK.format(here=HERE, n=n, url=stub.url, ledger=ledger)
+        for _ in range(times):
+            p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+            assert p.stdout.readline() == "go\n"
+            time.sleep(rng.uniform(0.1, 1.0))
+            p.send_signal(signal.SIGKILL)
+            p.wait()
+            kept = len(Ledger(ledger)) if os.path.exists(ledger) else 0
+            assert sqlite3.connect(ledger).execute("PRAGMA integrity_check").fetchone()[0] == "ok" if kept else True
+        before = dict(stub.paid)
+        stored = {(v.response_id, v.criterion_id) for v in Ledger(ledger).verdicts()}
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300).stdout.split()
+        assert int(out[1]) == 3 * n and int(out[2]) == len(stored)
+        for (answer, c), count in stub.paid.items():
+            r = "r" + answer.split("number ")[1].split()[0]
+            if (r, c) in stored:
+                assert count == before[(answer, c)], "an answered and stored question was paid again"
+        extra = sum(stub.paid.values()) - 3 * n
+        assert extra <= times * 8 * 3  # at most the calls in flight at each kill
+
+
+def test_kill_9_loses_nothing_that_was_answered(tmp_path):
+    kills(tmp_path, 2, 120)
+
+
+@pytest.mark.slow
+def test_twenty_kill_9(tmp_path):
+    kills(tmp_path, 20, 1500)
+
+
+def test_two_processes_share_a_ledger(tmp_path):
+    ledger = str(tmp_path / "l.sqlite")
+    with StubServer(latency=0.01) as stub:
+        code = WORK.format(here=HERE, n=60, url=stub.url, ledger=ledger)
+        ps = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        assert [p.communicate(timeout=120)[0].split()[1] for p in ps] == ["180", "180"]
+        assert len(Ledger(ledger)) == 180
+
+
+def test_a_ledger_is_fast_enough_to_sit_on_the_loop(tmp_path):
+    class Never:
+        name = "never"
+
+        def keys(self, task, response, criteria):
+            return [f"{response.id}/{c.id}" for c in criteria]
+
+    rs = [Response(task_id="t", id=f"r{i}", text="x") for i in range(500)]
+    book = Ledger(tmp_path / "l.sqlite")
+    book.put([verdict(f"{r.id}/{c.id}") for r in rs for c in TASK.criteria])
+    start = time.process_time()
+    got = judge(TASK, rs, judge=Never(), ledger=book, progress=False)
+    assert len(got) == got.spent.cached == 1500
+    assert len(got) / (time.process_time() - start) > 2000  # the target is 20,000 on a quiet machine; see tests/benchmarks
+
+
+# -- the limiter ------------------------------------------------------------------------------------------------------------
+def turn(limiter, ok=0, limited=0, late=0):
+    for kind, n in (("limited", limited), ("late", late)):
+        for _ in range(n):
+            getattr(limiter, kind)()
+    for _ in range(ok):
+        limiter.ok(0.1)
+
+
+def test_the_limit_is_cut_once_per_round_trip_by_the_share_of_429():
+    one = Limiter(100)
+    turn(one, limited=30, ok=70)
+    assert one.limit == pytest.approx(70) and one.cuts == 1
+    many = Limiter(100)
+    turn(many, limited=100)
+    assert many.limit == 50
+
+
+def test_a_few_429_change_nothing():
+    limiter = Limiter(100)
+    turn(limiter, limited=5, ok=95)
+    assert limiter.limit == 100 and limiter.cuts == 0
+
+
+def test_slots_are_never_exceeded_or_lost_when_waiters_are_cancelled():
+    async def go():
+        limiter, most = Limiter(3), 0
+
+        async def work(i):
+            nonlocal most
+            async with limiter:
+                most = max(most, limiter.used)
+                await asyncio.sleep(0.01)
+
+        tasks = [asyncio.create_task(work(i)) for i in range(30)]
+        await asyncio.sleep(0.005)
+        [t.cancel() for t in tasks[1::2]]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return most, limiter.used, int(limiter.limit)
+
+    assert asyncio.run(go()) == (3, 0, 3)
+
+
+def test_hangs_are_cut_relative_to_what_is_usual():
+    limiter = Limiter(10)
+    assert limiter.hang(60) == 60
+    turn(limiter, ok=40)
+    assert limiter.hang(60) == 5.0
+
+
+def test_a_limit_below_one_is_refused():
+    with pytest.raises(ValueError):
+        Limiter(0)
+
+
+def test_explain_through_the_endpoint(tmp_path):
+    with StubServer() as stub:
+        book = Ledger(tmp_path / "l.sqlite")
+        got = judge(TASK, [Response(task_id="t", id="r", text="w1 end")], judge=EndpointJudge("m", base_url=stub.url), ledger=book, progress=False)
+    found = book.explain(got[0].key)
+    assert json.loads(found["call"]["reply"])["model"] == "stub" and found["verdict"]["judge"] == "m"
