@@ -1,0 +1,78 @@
+"""Annotator notes posing as criteria: "Gemini missed this", "see criterion 4", "from the prompt".
+
+In the RLVR family such notes lie in `criterion_origin` fields; readers that take every field named "criterion..." grade them.
+The rule scores evidence; its precision and recall are measured in tests/inspect on a labelled sample of our own.
+"""
+
+from __future__ import annotations
+
+import re
+
+MODEL = r"(?:gemini|gpt[- ]?\d[\w.]*|gpt|chatgpt|claude|llama|qwen|mistral|mixtral|deepseek|grok|bard|copilot|sonnet|opus|haiku|o[134](?:-mini)?|palm|phi-\d)"
+VERDICT = (r"(?:miss(?:es|ed|ing)?|fail(?:s|ed|ing)?|got|gets|get|did(?:n'?t| not)?|does(?:n'?t| not)|struggl\w+|hallucinat\w+|forg[eo]t\w*|ignor\w+|omit\w*|"
+           r"pass(?:es|ed)|nailed|wrong|incorrect\w*|correct\w*|skipp?\w*|mess\w* up|confus\w+|handl\w+|overlook\w*|answered|said|wrote|includ\w+|mentioned|only|made)")
+WHO = r"(?:responses?|answers?|models?|completions?|outputs?)"
+ROLE = r"(?:annotators?|raters?|reviewers?|labell?ers?|checkers?|qa|editor)"
+PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple((w, re.compile(p, f)) for w, p, f in (
+    (0.9, rf"\b(?i:{WHO})\s+(?:#?[12]\b|[AB]\b(?!\s+\w+\s+(?:type|blood)))", 0),
+    (0.6, rf"\b[AB]\s+(?:and|&|/)\s+[AB]\b.*\b{VERDICT}", 0),
+    (0.8, rf"\b(?:both|neither|all|none of|either|most)\s+(?:of\s+)?(?:the\s+)?(?:two\s+|three\s+)?{WHO}\b", re.I),
+    (0.8, rf"\b{MODEL}(?:'s)?\s+(?:\w+\s+){{0,3}}{VERDICT}\b", re.I),
+    (0.7, rf"\b(?:missed|failed|fails|wrong|omitted|ignored|hallucinated|included|caught|mentioned|satisfied|met)\s+(?:by|in|from)\s+(?:the\s+)?{MODEL}\b", re.I),
+    (0.9, rf"^\s*(?:note|nb|n\.b\.|todo|fixme|comment|remark|tbd|{ROLE}(?:'s)?(?:\s+(?:note|comment|remark))?)\s*\d*\s*[:\-–—]", re.I),
+    (0.7, rf"\b{ROLE}\s+(?:\w+\s+)?(?:think|thought|agree|disagree|said|added|note|noted|decision|was|were|should|to|flagged|unsure|marked|rated)", re.I),
+    (0.8, r"\b(?:this|the above|previous|above|next)\s+(?:criterion|criteria|rubric|rubric item|item|requirement)\b(?!\s+of\s+the\s+(?:law|contract))", re.I),
+    (0.8, r"\b(?:see|same as|similar to|duplicate of|dup of|cf\.?|like|merged? (?:with|into)|covered by|overlaps? with|split from|follows from)\s+(?:the\s+)?"
+          r"(?:above|previous|criterion|criteria|rubric|item|no\.?|#)\s*#?\d*", re.I),
+    (0.8, r"^\s*(?:duplicate|same as|see)\b.{0,20}#?\d*\s*\.?$", re.I),
+    (0.8, r"\b(?:please|pls)\s+(?:check|verify|rephrase|reword|split|remove|delete|confirm|review|rewrite|double[- ]check|clarify)\b", re.I),
+    (0.7, r"\b(?:not sure|unsure|unclear|debatable)\s+(?:if|whether|about|how)\b", re.I),
+    (0.8, r"^\s*(?:explicit(?:ly)?|implicit(?:ly)?|implied|inferred|stated|directly|requested|taken|derived|comes?|from|based on|asked(?: for)?|required|mentioned|"
+          r"added|specified|quoted|common sense|general knowledge|good practice|best practice|domain knowledge|expert knowledge|not in)\b"
+          r"(?:\s+\w+){0,6}\s*(?:prompt|prompts|request|instruction|instructions|system prompt|user|question|guidelines?|reference|query)?\s*[.!]?\s*$", re.I),
+    (0.8, r"^\s*(?:I|we)\s+(?:think|added|add|believe|changed|removed|would|am|was|marked|rated|kept|split|had|checked|chose|feel|assume|left|found)\b", re.I),
+    (0.9, r"\b(?:rated|marked|labell?ed|scored|set|changed|gave)\s+(?:as\s+|it\s+|this\s+|to\s+|both\s+)*(?:green|yellow|red|🟢|🟡|🔴)", re.I),
+    (0.8, r"^\s*(?:green|yellow|red|🟢|🟡|🔴)\b.{0,12}\b(?:for|because|since|in|on|as)\b", re.I),
+    (0.95, r"^\s*(?:n/?a|none|tbd|todo|\?+|-+|ok|okay|fine|good|done|yes|no|same|duplicate|ditto|idem|x|agreed|skip)\s*[.!]?\s*$", re.I),
+    (0.6, r"\b(?:is|was)\s+(?:too\s+)?(?:harsh|lenient|strict|subjective|ambiguous|redundant)\s*(?:,|\.|;|$|\?)", re.I),
+    (0.7, r"\b(?:rubric|criteri(?:on|a)|grader|grading|labell?ing|annotation)\s+(?:is|was|seems?|should|needs?|could|guidelines?|guide|doc|batch|round)\b", re.I),
+    (0.6, r"^\s*(?:missed|missing|failed|wrong|hallucinated|incorrect|partially correct|overlooked|forgotten)\s+(?:by|in|here|again|entirely|completely|from)\b", re.I),
+    (0.6, r"\b(?:seems?|looks?)\s+(?:fine|ok|okay|good|wrong|off|redundant|right)\b", re.I),
+    (0.6, r"\b(?:hard|easy|difficult|impossible|tricky)\s+(?:to\s+(?:check|verify|judge|grade|score|evaluate)|for\s+(?:the\s+)?(?:models?|" + MODEL + r"))", re.I),
+))
+# A criterion says what an answer must do; such wording speaks against a note.
+DEMAND = re.compile(r"^\s*(?:the\s+)?(?:response|answer|text|output|reply|poem|story|code|essay|email|letter|summary|list|post|article|title|generated text|function)"
+                    r"(?:'s\s+\w+)?\s+(?:must|should|shall|has|is|does|do|contains?|includes?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|"
+                    r"ends?|starts?|says?|provides?|describes?|identifies|recommends?|compares?|correctly|clearly|explicitly|implicitly|never|only|keeps?|warns?|"
+                    r"offers?|shows?|notes?|asks?|refers?|makes?|tells?|points?|acknowledges|suggests?|calculates?|writes?|presents?|defines?|contrasts?)\b", re.I)
+IMPERATIVE = re.compile(r"^\s*(?:does|do|is|are|has|have|did|can|should|must|includes?|contains?|states?|mentions?|avoids?|uses?|names?|explains?|"
+                        r"identifies|lists?|gives?|provides?|describes?|ends?|starts?|cites?|compares?|recommends?|notes that|keeps?|warns?|writes?|defines?|"
+                        r"points out|acknowledges|calculates?|summari[sz]es|quotes?|contrasts?|translates?|refers?|shows?|suggests?)\s+\w", re.I)
+TRIGGER = frozenset("response responses answer answers model models completion completions output outputs gemini chatgpt claude llama qwen mistral mixtral "
+                    "deepseek grok bard copilot sonnet opus haiku palm note nb todo fixme comment remark tbd annotator annotators rater raters reviewer "
+                    "reviewers labeler labeller checker checkers qa editor this above previous next see same similar duplicate dup cf merge merged covered "
+                    "overlap overlaps split follows please pls sure unsure unclear debatable explicit explicitly implicit implicitly implied inferred stated "
+                    "directly requested taken derived come comes from based asked required mentioned added specified quoted common general good best domain "
+                    "expert not i we rated marked labelled labeled scored set changed gave green yellow red n na none ok okay fine done yes no ditto idem x "
+                    "agreed skip harsh lenient strict subjective ambiguous redundant rubric criterion criteria grader grading label labeling labelling "
+                    "annotation missed missing failed wrong hallucinated incorrect partially overlooked forgotten seems seem looks look hard easy difficult "
+                    "impossible tricky gpt o1 o3 o4 a b both neither either like".split())
+THRESHOLD = 0.5
+
+
+def note_score(text: str, tokens: set[str] | None = None) -> float:
+    """How much a text looks like an annotator's note, in [0, 1]; from THRESHOLD on the lint reports it.
+
+    >>> note_score("Gemini missed this.") > 0.5, note_score("The response names three causes.") < 0.5
+    (True, True)
+    """
+    if tokens is not None and not tokens & TRIGGER and not any(c in "🟢🟡🔴#?-" for c in text) and not any(t[:3] == "gpt" for t in tokens):
+        return 0.0
+    miss = 1.0
+    for weight, pattern in PATTERNS:
+        if pattern.search(text):
+            miss *= 1.0 - weight
+    score = 1.0 - miss
+    if score and (DEMAND.search(text) or IMPERATIVE.search(text)):
+        score *= 0.55 if score < 0.95 else 0.8
+    return round(score, 3)

@@ -1,0 +1,35 @@
+"""Summary and lint of a file in one pass, for files of any size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..progress import bar
+from ..sources.load import Source, iter_tasks
+from ..sources.rows import Context
+from .lint import KEEP, PROMPT_TOKENS, Linter, LintReport
+from .similar import Embed, embedder
+from .summary import Counting, Summary
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan:
+    """Summary and lint of one file. rows : rows of the file; skipped : rows of which nothing could be read."""
+
+    name: str
+    format: str
+    rows: int
+    skipped: int
+    summary: Summary
+    lint: LintReport
+
+
+def scan(source: Source, *, format: str = "auto", profile: str = "t4", embed: Embed | str | None = "auto", keep: int = KEEP, progress: bool = True) -> Scan:
+    """Read a file once: its summary and its lint; memory does not grow with the file but for ids and hashes of prompts."""
+    context = Context()
+    linter = Linter(prompt_tokens=PROMPT_TOKENS.get(profile, 2048), embed=embedder() if embed == "auto" else embed, keep=keep)  # type: ignore[arg-type]
+    counting = Counting()
+    for p in bar(iter_tasks(source, format, context=context), desc="inspect", unit="row", disable=not progress, delay=2):
+        linter.add(p)
+        counting.add(p)
+    return Scan(name=context.name, format=context.format, rows=context.rows, skipped=context.skipped, summary=counting.summary(), lint=linter.report())

@@ -1,0 +1,134 @@
+"""Rules on the wording of one criterion: several requirements, subjective words, leaked answers, contradictions, encoding."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+VAGUE = frozenset("good nice great appealing engaging interesting compelling beautiful elegant adequate appropriate appropriately suitable reasonable "
+                  "reasonably effective effectively natural high-quality quality satisfying impressive creative insightful thoughtful helpful useful "
+                  "well-written meaningful sufficient sufficiently proper properly decent nicely excellent overall better fitting pleasant".split())
+MEASURE = re.compile(r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example|e\.g\.|i\.e\.|namely|defined as|that is)\b|[\"“'‘(:]", re.I)
+VERBS = (r"(?:includes?|contains?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|ends?|starts?|begins?|has|have|is|are|provides?|"
+         r"describes?|identifies|recommends?|does|keeps?|says?|shows?|offers?|must|should|asks?|refers?|makes?|tells?|warns?)")
+SEVERAL = re.compile(rf"\b(?:and|but|as well as|while also|;)\s+(?:also\s+|then\s+|it\s+|the (?:response|answer)\s+)*(?:not\s+)?{VERBS}\b|;\s+\w|"
+                     rf"\b(?:both)\b.+\band\b|\(\s*(?:1|a|i)\s*\).+\(\s*(?:2|b|ii)\s*\)", re.I | re.S)
+ASKS = re.compile(r"\?|\b(?:what|which|who|whom|when|where|why|how|name|calculate|compute|find|solve|identify|determine|list|explain|translate|answer|"
+                  r"give|state|tell|describe|summari[sz]e|compare|convert|estimate|classify|extract)\b", re.I)
+STATES = re.compile(r"\b(?:states?|says?|answers?|gives?|concludes?|identifies|names?|mentions?|reports?|correct answer|answer is|result is|equals?)\b", re.I)
+COUNTED = re.compile(r"\b\d[\d,.]*\s*(?:-\s*\d+\s*|to \d+\s*)?(?:\w+\s){0,2}?(?:words?|sentences?|paragraphs?|lines?|bullets?|points?|items?|characters?|steps?|examples?|"
+                     r"reasons?|sections?|stanzas?|syllables?|questions?|letters?|tokens?|times|sources?|headings?|tags?|options?|people|minutes?|rows?|columns?)\b", re.I)
+SPECIFIC = re.compile(r"[\"“]([^\"”]{2,60})[\"”]|(?<![\w.])(\d[\d,.]*\d|\d)(?![\w])")
+NEGATION = re.compile(r"\b(?:not|no|never|without|avoids?|avoiding|refrains? from|doesn't|does not|don't|isn't|lacks?|omits?|free of|contains no|excludes?)\b", re.I)
+LIMIT = re.compile(r"\b(at least|at most|no more than|no fewer than|no less than|fewer than|less than|more than|exactly|under|over|up to|maximum of|minimum of)\s+"
+                   r"(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+(\w+)", re.I)
+NUMBER = {w: i for i, w in enumerate("zero one two three four five six seven eight nine ten".split())}
+MOJIBAKE = re.compile(r"Ã[\x80-\xbf©¨¼¶¤ŸÂ±³¡­]|â€[™œ\x9d˜¦“”\"]|Â[ \xa0°·»«£]|ï»¿|ðŸ")
+
+
+def subjective(tokens: set[str], text: str) -> list[str]:
+    """Vague words without anything to measure by; empty when there are none."""
+    found = sorted(tokens & VAGUE)
+    return found if found and not MEASURE.search(text) else []
+
+
+def several(text: str, tokens: set[str]) -> bool:
+    """True when the criterion asks for several things at once.
+
+    >>> several("Names the river and explains why it floods.", {"and"}), several("Names the salt and pepper.", {"and"})
+    (True, False)
+    """
+    return (bool(tokens & {"and", "but", "well", "while", "both"}) or ";" in text or "(" in text) and bool(SEVERAL.search(text))
+
+
+def leak(text: str, prompt: str) -> str | None:
+    """The quoted text or number that a criterion states while the prompt neither holds it nor asks for anything; None otherwise."""
+    if not STATES.search(text) or ASKS.search(prompt):
+        return None
+    for m in SPECIFIC.finditer(COUNTED.sub(" ", text)):
+        said = (m[1] or m[2]).strip(" .,")
+        if said and said.lower() not in prompt.lower():
+            return said
+    return None
+
+
+def limits(text: str) -> list[tuple[str, float, float]]:
+    """(noun, low, high) for every counted limit in a text.
+
+    >>> limits("It has at least 3 words and fewer than ten lines.")
+    [('word', 3.0, inf), ('line', 0.0, 9.0)]
+    """
+    out = []
+    for how, amount, noun in LIMIT.findall(text):
+        n, how = float(NUMBER.get(amount.lower(), -1) if not amount.isdigit() else int(amount)), how.lower()
+        if how == "exactly":
+            low, high = n, n
+        elif how in ("at least", "no fewer than", "no less than", "minimum of"):
+            low, high = n, float("inf")
+        elif how in ("more than", "over"):
+            low, high = n + 1, float("inf")
+        elif how in ("fewer than", "less than", "under"):
+            low, high = 0.0, n - 1
+        else:
+            low, high = 0.0, n
+        out.append((noun.lower().rstrip("s"), low, high))
+    return out
+
+
+def contradict(a: str, b: str, words_a: list[str], words_b: list[str], same_sign: bool) -> str | None:
+    """Why two criteria of one task cannot both hold, or None. `same_sign`: both wanted (or both unwanted)."""
+    if not same_sign:
+        return None
+    for noun, low, high in limits(a) if "t" in a else ():
+        for other, low2, high2 in limits(b):
+            if noun == other and (low > high2 or low2 > high):
+                return f"they set limits for {noun}s that no answer meets"
+    if bool(NEGATION.search(a)) != bool(NEGATION.search(b)):
+        neutral = {"not", "no", "never", "without", "avoid", "avoids", "avoiding", "does", "do", "doesn't", "don't", "isn't", "refrain", "refrains", "from", "lacks",
+                   "lack", "omits", "any", "a", "an", "the", "of", "free", "response", "answer", "use", "uses", "contain", "contains", "using",
+                   "containing", "include", "includes", "including", "is", "should", "must", "it", "has", "have", "excludes", "in", "and", "its"}
+        left, right = ({w.rstrip("s") for w in ws} - {n.rstrip("s") for n in neutral} for ws in (words_a, words_b))
+        if left and left == right:
+            return "one asks for what the other forbids"
+    return None
+
+
+def check_fault(check: Mapping[str, Any]) -> str | None:
+    """Why a check can never be met (its minimum above its maximum), or None."""
+    low, high = check.get("min"), check.get("max")
+    if all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (low, high)) and low > high:  # type: ignore[operator]
+        return f"its minimum {low} is above its maximum {high}"
+    return None
+
+
+def encoding(text: str) -> str | None:
+    """What is wrong with the characters of a text, or None.
+
+    >>> encoding("cafÃ©"), encoding("café"), encoding("a\\x07b")
+    ("text that was decoded wrongly ('Ã©')", None, 'control character U+0007')
+    """
+    if text.isascii():
+        bad = next((c for c in text if c < " " and c not in "\t\n\r" or c == "\x7f"), None) if not text.isprintable() else None
+        return f"control character U+{ord(bad):04X}" if bad else None
+    if "\ufffd" in text:
+        return "the replacement character U+FFFD: a character was lost"
+    if m := MOJIBAKE.search(text):
+        return f"text that was decoded wrongly ({m[0]!r})"
+    for c in text:
+        if (c < " " and c not in "\t\n\r") or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" or c in "\u200b\u2060\ufeff\u00ad\u202e":
+            return f"control or invisible character U+{ord(c):04X}"
+    return None
+
+
+def script(text: str) -> str | None:
+    """The main script of a text ("LATIN", "CYRILLIC", "CJK" ...), None with fewer than 8 letters."""
+    if text.isascii():
+        return "LATIN" if sum(map(str.isalpha, text[:400])) >= 8 else None
+    found: dict[str, int] = {}
+    for c in text[:400]:
+        if c.isalpha():
+            name = "LATIN" if c.isascii() else unicodedata.name(c, "?").split(" ")[0]
+            found[name] = found.get(name, 0) + 1
+    return max(found, key=found.__getitem__) if sum(found.values()) >= 8 else None
