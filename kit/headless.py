@@ -67,7 +67,7 @@ def run_notebook(notebook: str | Path, *, profile: str | None = None, seed: int 
     if reuse and (old := finished(base, book.stem, digest)):
         say(f"  finished before: {old}")
         return old, runs.load(old)
-    unfinished = [p for p in base.glob(f"*-{book.stem}-{digest}") if runs._status(p) in ("running", "failed")] if reuse else []
+    unfinished = [p for p in base.glob(f"*-{book.stem}-{digest}") if runs.status(p) in ("running", "failed")] if reuse else []
     folder = unfinished[-1] if unfinished else base / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{book.stem}-{digest}"
     run = _execute(book, folder, values, say)
     if remote:
@@ -86,7 +86,7 @@ def resume(folder: str | Path, *, say: Say | None = None) -> tuple[Path, Run]:
 
 def finished(base: Path, stem: str, digest: str) -> Path | None:
     """The folder of a finished run with this hash, or None."""
-    done = [p for p in base.glob(f"*-{stem}-{digest}") if (p / "metrics.json").exists() and runs._status(p) == "done"]
+    done = [p for p in base.glob(f"*-{stem}-{digest}") if (p / "metrics.json").exists() and runs.status(p) == "done"]
     return done[-1] if done else None
 
 

@@ -18,10 +18,14 @@ def show(found: Sequence[tuple[Path, Run]], notebook: str, contains: str = "") -
 
 
 def explorer(found: Sequence[tuple[Path, Run]]) -> Any:
-    """A dropdown of notebooks and a filter of metrics over `show`."""
-    import ipywidgets as w
+    """A dropdown of notebooks and a filter of metrics over `show`; headless, its first figure."""
+    from . import live
 
     names = sorted({r.notebook for _, r in found}) or ["none"]
+    if not live():
+        return show(found, names[0])
+    import ipywidgets as w
+
     book = w.Dropdown(options=names, description="notebook")
     contains = w.Text(value="", placeholder="part of a metric's name", description="metric", continuous_update=False)
     out = w.Output()
