@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,12 +75,22 @@ def _statistics(cells: Cells, weights: np.ndarray) -> np.ndarray:
 
 
 def _together(a: Cells, b: Cells, n_boot: int, seed: int) -> np.ndarray:
-    """Changes in the statistics when the same units are drawn for both: (n_boot, 3)."""
-    rng, out = np.random.default_rng(seed), np.empty((n_boot, 3))
+    """Changes in the statistics when the same units are drawn for both, and both errors: (n_boot, 5)."""
+    rng, out = np.random.default_rng(seed), np.empty((n_boot, 5))
     for rows, w in resample.draws(a.units.shape[0], n_boot, rng):
         both = [_statistics(c, np.asarray(w @ c.units).reshape(len(w), -1, 2)) for c in (a, b)]
-        out[rows] = both[1] - both[0]
+        out[rows] = np.column_stack([both[1] - both[0], both[0][:, 0], both[1][:, 0]])
     return out
+
+
+def _mover(one: ECE, two: ECE, change: float, rho: float) -> tuple[float, float]:
+    """Limits of a difference from the limits of its parts, correlated by rho (Zou & Donner 2008)."""
+    def reach(a: float, b: float) -> float:
+        return math.sqrt(max(a * a + b * b - 2 * rho * a * b, 0.0))
+
+    down1, up1 = one.debiased.value - one.low, one.high - one.debiased.value
+    down2, up2 = two.debiased.value - two.low, two.high - two.debiased.value
+    return change - reach(down2, up1), change + reach(up2, down1)
 
 
 def _with_units(x: Inputs, cells: Cells, binning: dict[str, Any]) -> Cells:
@@ -116,8 +127,8 @@ def compare(before: tuple[Any, Any], after: tuple[Any, Any], *, paired: bool = F
     else:
         moved = _statistics(cells[1], resample.bootstrap(cells[1], n_boot, seed + 2)) - _statistics(cells[0], resample.bootstrap(cells[0], n_boot, seed + 1))
     point = [two.debiased.value - one.debiased.value, *(_statistics(cells[1], cells[1].n[None]) - _statistics(cells[0], cells[0].n[None]))[0, 1:]]
-    shift = np.array([point[0] - moved[:, 0].mean(), 0.0, 0.0])
-    limits = np.quantile(moved + shift, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    limits = np.quantile(moved[:, :3], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    limits[:, 0] = _mover(one, two, point[0], float(np.nan_to_num(np.corrcoef(moved[:, 3], moved[:, 4])[0, 1])) if paired else 0.0)
     if one.low == 0 and two.low == 0:  # neither is told apart from a calibrated model: no change can be claimed
         limits[:, 0] = min(limits[0, 0], 0.0), max(limits[1, 0], 0.0)
     n, units = x.n + y.n if not paired else x.n, x.n_clusters

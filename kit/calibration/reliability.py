@@ -176,7 +176,7 @@ def reliability(conf: Any, correct: Any = None, *, bins: int | str = "auto", clo
     boot, null = resample.bootstrap(cells, n_boot, seed + 1), resample.null_gaps(cells, n_boot, seed)
     sigma = min(max(smooth.value, 0.02, 0.3 * cells.size ** -0.2 if cells.size > 1 else 0.3), 0.3)
     base = cells.n[:, 1].sum() / cells.size
-    return Reliability(ece_of(cells, n_boot=n_boot, level=level, seed=seed, boot=boot, null=null), mce_of(cells, level=level), smooth, square,
+    return Reliability(ece_of(cells, n_boot=n_boot, level=level, seed=seed, null=null), mce_of(cells, level=level), smooth, square,
                        float(cells.s.sum() / cells.size), float(base), _bin_table(cells, boot, null, level),
                        smooth_curve(cells, boot, null, sigma=sigma, level=level), _corp(cells, boot, null, level), cells.rows, cells.n_clusters,
                        cells.missing, level, finding)

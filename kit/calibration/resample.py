@@ -21,7 +21,11 @@ def bootstrap(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     m = len(cells.bin)
     if cells.units is None:
         flat = cells.n.reshape(-1)
-        return rng.multinomial(max(1, round(flat.sum())), flat / flat.sum(), n_boot).reshape(n_boot, m, 2).astype(float)
+        size = max(1, round(flat.sum()))
+        if size < 2 * m:  # few rows: draw them one by one
+            drawn = np.searchsorted(np.cumsum(flat / flat.sum())[:-1], rng.random((n_boot, size)), side="right") + 2 * m * np.arange(n_boot)[:, None]
+            return np.bincount(drawn.reshape(-1), minlength=2 * m * n_boot).reshape(n_boot, m, 2).astype(float)
+        return rng.multinomial(size, flat / flat.sum(), n_boot).reshape(n_boot, m, 2).astype(float)
     out = np.empty((n_boot, 2 * m))
     for rows, w in draws(cells.units.shape[0], n_boot, rng):
         out[rows] = w @ cells.units
@@ -51,6 +55,8 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
         whole = np.round(n)
         if np.abs(n - whole).max() > 1e-9 or n.min() > 2000:  # many rows or fractional weights: the normal limit
             return rng.standard_normal((n_boot, len(n))) * np.sqrt(n * p * (1 - p))
+        if whole.max() <= 1:
+            return (rng.random((n_boot, len(n))) < p) - n * p
         return rng.binomial(whole.astype(np.int64), p, (n_boot, len(n))) - n * p
     gaps = residual_sums(cells)
     out = np.empty((n_boot, len(cells.bin)))

@@ -101,9 +101,9 @@ def test_null_ece_against_simulation() -> None:
     rng = np.random.default_rng(0)
     for n in (60, 400):
         p = rng.random(n)
-        draws = [c.ece(p, rng.random(n) < p, bins=15, n_boot=0).value for _ in range(400)]
-        assert c.null_ece(p, bins=15, exact=True) == pytest.approx(np.mean(draws), rel=0.04)
-        assert c.null_ece(p, bins=15) == pytest.approx(np.mean(draws), rel=0.06)
+        draws = [c.ece(p, rng.random(n) < p, bins=15, n_boot=0).value for _ in range(200)]
+        assert c.null_ece(p, bins=15, exact=True) == pytest.approx(np.mean(draws), rel=0.05)
+        assert c.null_ece(p, bins=15) == pytest.approx(np.mean(draws), rel=0.07)
 
 
 def test_debiased_is_less_biased() -> None:
@@ -119,16 +119,16 @@ def test_debiased_is_less_biased() -> None:
 
 def test_l2_is_unbiased() -> None:
     rng = np.random.default_rng(2)
-    values = [c.ece([0.3] * 20 + [0.7] * 20, rng.random(40) < np.repeat([0.4, 0.5], 20), n_boot=0).l2_squared for _ in range(4000)]
-    assert np.mean(values) == pytest.approx((0.1**2 + 0.2**2) / 2, abs=0.0015)
+    values = [c.ece([0.3] * 20 + [0.7] * 20, rng.random(40) < np.repeat([0.4, 0.5], 20), n_boot=0).l2_squared for _ in range(1500)]
+    assert np.mean(values) == pytest.approx((0.1**2 + 0.2**2) / 2, abs=0.002)
 
 
 def test_sizes_of_the_tests() -> None:
     rng = np.random.default_rng(3)
-    p = rng.random((300, 200))
-    y = rng.random((300, 200)) < p
-    for test in (lambda a, b: c.resampling_test(a, b, n_boot=199), c.spiegelhalter, c.cox):
-        assert 0.02 <= np.mean([test(a, b).p_value < 0.05 for a, b in zip(p, y, strict=True)]) <= 0.09
+    p = rng.random((150, 200))
+    y = rng.random((150, 200)) < p
+    for test in (lambda a, b: c.resampling_test(a, b, n_boot=99), c.spiegelhalter, c.cox):
+        assert 0.01 <= np.mean([test(a, b).p_value < 0.05 for a, b in zip(p, y, strict=True)]) <= 0.11
     assert c.cox(p.ravel(), y.ravel()).slope.value == pytest.approx(1, abs=0.05)
 
 

