@@ -79,6 +79,9 @@ def pairs(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None =
     ([[1, 0], [1, 0]], 1)
     """
     n = same_length(judge=a, human=b, cluster=cluster)
+    xa, xb = _numbers(a), _numbers(b)
+    if xa is not None and xb is not None:
+        return _number_pairs(xa, xb, codes(cluster, n)[0], categories)
     (va, gone_a), (vb, gone_b) = _read(a), _read(b)
     group, _ = codes(cluster, n)
     keep = ~(gone_a | gone_b)
@@ -87,6 +90,31 @@ def pairs(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None =
     ja = np.fromiter((number[v] for v in va[keep]), np.int64, int(keep.sum()))
     jb = np.fromiter((number[v] for v in vb[keep]), np.int64, int(keep.sum()))
     return Pairs(cats, ja, jb, group[keep], int((~keep).sum()), int(gone_a.sum()), int(gone_b.sum()))
+
+
+def _numbers(values: Sequence[Any]) -> np.ndarray | None:
+    """The column as floats when it holds only numbers, booleans and unknowns that floats keep exactly; else None."""
+    array = np.asarray(values)
+    if array.dtype == object and array.ndim == 1:
+        if not all(v is None or isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values):
+            return None
+        array = np.array([math.nan if v is None else v for v in values], dtype=float) if len(array) else np.zeros(0)
+    if array.ndim != 1 or array.dtype.kind not in "biuf" or (len(array) and np.nanmax(np.abs(array.astype(float)), initial=0.0) >= 2**53):
+        return None
+    return array.astype(float)
+
+
+def _number_pairs(a: np.ndarray, b: np.ndarray, group: np.ndarray, categories: Sequence[Any] | None) -> Pairs:
+    gone_a, gone_b = np.isnan(a), np.isnan(b)
+    keep = ~(gone_a | gone_b)
+    cats = _categories({_plain(v) for v in np.unique(np.concatenate([a[keep], b[keep]])).tolist()}, categories)
+    number = {c: i for i, c in enumerate(cats)}
+
+    def coded(x: np.ndarray) -> np.ndarray:
+        levels, inverse = np.unique(x, return_inverse=True)
+        return np.array([number[_plain(v)] for v in levels.tolist()], np.int64)[inverse] if len(x) else np.zeros(0, np.int64)
+
+    return Pairs(cats, coded(a[keep]), coded(b[keep]), group[keep], int((~keep).sum()), int(gone_a.sum()), int(gone_b.sum()))
 
 
 def _read(values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -67,7 +67,7 @@ def codes(cluster: Sequence[Any] | np.ndarray | None, n: int) -> tuple[np.ndarra
         return np.arange(n), n
     same_length(rows=range(n), cluster=cluster)
     array = np.asarray(cluster)
-    if array.dtype.kind in "biu":
+    if array.dtype.kind in "biuUS":
         _, inverse = np.unique(array, return_inverse=True)
         return inverse, int(inverse.max(initial=-1)) + 1
     seen: dict[Any, int] = {}
