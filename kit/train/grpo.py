@@ -235,10 +235,13 @@ class _Run:
             n = len(prompt_ids(self.loaded.tokenizer, t))
             if n > self.settings.max_prompt_tokens:
                 raise DataError(f"the prompt has {n} tokens, more than max_prompt_tokens={self.settings.max_prompt_tokens}", where=f"task {t.id!r}")
-        data = Dataset.from_list([{"prompt": messages(t), "task_id": t.id} for t in self.tasks])
+        data = Dataset.from_list([{"prompt": messages(t), "task_id": t.id} for t in order(self.tasks, self.settings)])
         monitor = StepLog(self)
         trainer = trainer_class()(model=self.loaded.model, reward_funcs=self._reward_function(), args=args, train_dataset=data,
                                   processing_class=self.loaded.tokenizer, callbacks=[monitor])
+        from transformers.trainer_callback import PrinterCallback
+
+        trainer.remove_callback(PrinterCallback)  # nothing in the kit prints
         trainer.kit_setup(self.settings, self.loaded, rollouts.Log(self.out / rollouts.ROLLOUTS), monitor.on_batch)
         return trainer
 
@@ -257,12 +260,10 @@ class _Run:
         return rubric
 
     def _save_now(self) -> None:
-        """A checkpoint at the last finished step, with the random state from before the step that failed."""
+        """A checkpoint at the last finished step."""
         t = self.trainer
         if t is None or t.state.global_step == 0:
             return
-        if t.kit_rng is not None:
-            import_torch().set_rng_state(t.kit_rng)
         if not (self.out / "checkpoints" / f"checkpoint-{t.state.global_step}").exists():
             t._save_checkpoint(t.model, trial=None)
 
@@ -278,6 +279,19 @@ class _Run:
             "judge_calls": bill.calls, "judge_cost": bill.cost, "verdicts": bill.verdicts, "verdicts_cached": bill.cached,
             "verdicts_unknown": bill.unknown, "judge": getattr(self.reward.judge, "name", None), "composer": self.reward.composer.name,
             **({"heldout": gain.to_json()} if gain else {})})
+
+
+def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:
+    """The prompts of all steps in the order they are trained on: pass after pass, each in an order that seed and pass decide.
+
+    Written out as one epoch, so that a resumed run goes on with the same prompts.
+    """
+    import random
+
+    wanted, out = settings.steps * settings.prompts_per_step, []
+    for turn in range(-(-wanted // len(tasks))):
+        out += random.Random(f"{settings.seed}/{turn}").sample(list(tasks), len(tasks))
+    return out[:wanted]
 
 
 def last_checkpoint(out: str | Path) -> Path | None:

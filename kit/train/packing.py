@@ -77,7 +77,8 @@ def logps(model: Any, input_ids: Any, attention_mask: Any, completion: int, *, s
         found.append(lp[0])
         spread.append(entropy[0])
     if not rows:
-        return torch.zeros(shape), torch.zeros(shape)
+        zero = sum((p.sum() for p in model.parameters() if p.requires_grad), torch.zeros(())) * 0.0  # keeps backward() possible
+        return torch.zeros(shape, device=input_ids.device) + zero, torch.zeros(shape, device=input_ids.device)
     at = (torch.cat(rows), torch.cat(columns))
     values, entropies = torch.cat(found), torch.cat(spread)
     blank = torch.zeros(shape, dtype=values.dtype, device=values.device)

@@ -1,6 +1,7 @@
 """From answers to rewards: the judge and the composer, all calls of a batch in flight together, None for unknown.
 
-A judge that is down pays nobody: the step waits (up to `patience_s`), asks again, and then stops cleanly with JudgeDownError.
+A judge that is down pays nobody: the step waits (up to `patience_s`) and asks again for the answers that got none; then it goes
+on with what is known, or stops cleanly with JudgeDownError when nothing is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import JudgeDownError, KitError
 from ..records import Grade, Response, Task, Verdict
@@ -58,8 +59,9 @@ class Reward:
     ledger: Any = None
     budget: Any = None
     patience_s: float = 120.0
-    pause_s: float = 2.0
     bill: Bill = field(default_factory=Bill)
+
+    pause_s: ClassVar[float] = 2.0  # before the first new attempt; doubled each time
 
     def __post_init__(self) -> None:
         self.by_id = {t.id: t for t in self.tasks}
@@ -71,21 +73,25 @@ class Reward:
 
     async def grade(self, responses: Sequence[Response]) -> list[Grade]:
         """One grade per response, in order; score None = unknown, to be left out of training."""
-        started, waited = time.monotonic(), 0.0
+        verdicts: list[list[Verdict]] = [[] for _ in responses]
+        left, waited = list(range(len(responses))), 0.0
         while True:
-            verdicts, spent = await self._ask(responses)
-            self.bill.add([v for vs in verdicts for v in vs], time.monotonic() - started, spent)
-            if not _down(verdicts):
+            started = time.monotonic()
+            got, spent = await self._ask([responses[i] for i in left])
+            self.bill.add([v for vs in got for v in vs], time.monotonic() - started, spent)
+            for i, vs in zip(left, got, strict=True):
+                verdicts[i] = vs
+            left = [i for i in left if any(v.failure == DOWN for v in verdicts[i])]
+            if not left or waited >= self.patience_s:
                 break
-            if waited >= self.patience_s:
-                raise JudgeDownError(f"the judge has not answered for {time.monotonic() - started:.0f} s",
-                                     where=f"judge {getattr(self.judge, 'name', '?')!r}",
-                                     fix="start it again, then resume the run: everything so far is saved")
             pause = min(self.pause_s * 2 ** min(self.bill.waits, 5), max(0.05, self.patience_s - waited))
             self.bill.waits += 1
-            started = time.monotonic()
             await asyncio.sleep(pause)
-            waited += pause + 1e-3
+            waited += pause + time.monotonic() - started
+        if left and _down(verdicts):
+            raise JudgeDownError(f"the judge has not answered for {waited:.0f} s", where=f"judge {getattr(self.judge, 'name', '?')!r}",
+                                 fix="start it again, then resume the run: everything so far is saved")
+        self.bill.waits = 0
         return [self.composer.score(self.by_id[r.task_id], r, vs) for r, vs in zip(responses, verdicts, strict=True)]
 
     async def _ask(self, responses: Sequence[Response]) -> tuple[list[list[Verdict]], Any]:

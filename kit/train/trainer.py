@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..records import Grade, Response
-from . import packing, rollouts, sampling
+from . import kl, packing, rollouts, sampling
 from .config import GRPOSettings, check_options
 from .device import import_torch
 from .models import Loaded, eos_ids
@@ -36,7 +36,7 @@ def arguments(settings: GRPOSettings, loaded: Loaded, out: str) -> Any:
         save_strategy="steps" if settings.save_every else "no", save_steps=settings.save_every or settings.steps, save_total_limit=settings.keep,
         report_to=list(settings.report_to) or "none", disable_tqdm=True, bf16=loaded.device.kind == "cuda" and loaded.device.dtype == "bfloat16",
         fp16=loaded.device.kind == "cuda" and loaded.device.dtype == "float16", use_cpu=loaded.device.kind == "cpu",
-        use_vllm=settings.use_vllm, remove_unused_columns=False, dataloader_pin_memory=False, logging_nan_inf_filter=False,
+        use_vllm=settings.use_vllm, remove_unused_columns=False, shuffle_dataset=False, dataloader_pin_memory=False, logging_nan_inf_filter=False,
         **settings.options)
     check_options(values, GRPOConfig)
     return GRPOConfig(**values)
@@ -54,24 +54,28 @@ def trainer_class() -> type:
             self.kit, self.kit_loaded, self.kit_log, self.kit_on_batch = settings, loaded, log, on_batch
             self.kit_times = dict.fromkeys(("generation", "judge"), 0.0)
             self.kit_pending: list[tuple[Response, Grade]] = []
-            self.kit_rng: Any = None
             self.kit_engine: Any = None
             reason = "fast is off" if not settings.fast else "the engine is unsloth" if loaded.engine != "transformers" else sampling.fast_ok(self.model)
             self.kit_slow = reason
+            self.kit_kl = settings.kl if settings.beta and settings.kl != "k3" else None
             self.kit_skipped = 0
 
         def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
-            started = time.perf_counter()
-            self.kit_rng = import_torch().get_rng_state()
+            """The random numbers of a step depend on seed, step and process alone: a resumed run samples the same answers."""
+            started, torch = time.perf_counter(), import_torch()
+            seed = (self.kit.seed * 1_000_003 + self.state.global_step) * 1009 + self.accelerator.process_index
             try:
                 if self.kit_slow is not None:
-                    return super()._generate_single_turn(prompt_ids, *args, **kwargs)
+                    with torch.random.fork_rng():
+                        torch.manual_seed(seed)
+                        return super()._generate_single_turn(prompt_ids, *args, **kwargs)
                 if self.kit_engine is None:
                     self.kit_engine = sampling.Engine(self.model)
                 else:
                     self.kit_engine.refresh()
                 got = sampling.sample(self.kit_engine, prompt_ids, max_new_tokens=self.max_completion_length, temperature=self.temperature,
-                                      top_p=self.kit.top_p, top_k=self.kit.top_k, eos_ids=eos_ids(self.model, self.processing_class))
+                                      top_p=self.kit.top_p, top_k=self.kit.top_k, eos_ids=eos_ids(self.model, self.processing_class),
+                                      generator=torch.Generator().manual_seed(seed))
                 return got.ids, None
             finally:
                 self.kit_times["generation"] += time.perf_counter() - started
@@ -91,6 +95,12 @@ def trainer_class() -> type:
 
         def _generate_and_score_completions(self, inputs: Any) -> Any:
             output = super()._generate_and_score_completions(inputs)
+            if self.kit_kl == "k1" and self.model.training:
+                ids = import_torch().cat([output["prompt_ids"], output["completion_ids"]], dim=1)
+                mask = import_torch().cat([output["prompt_mask"], output["completion_mask"]], dim=1)
+                with import_torch().no_grad():
+                    old = self._get_per_token_logps_and_entropies(self.model, ids, mask, output["completion_ids"].size(1))[0]
+                output["kit_k1"] = kl.estimate(old, output["ref_per_token_logps"], "k1") * output["completion_mask"]
             if self.model.training and self.kit_pending:
                 self._kit_write(output["advantages"].tolist(), output["completion_mask"].sum(-1).tolist())
             return output
@@ -115,6 +125,8 @@ def trainer_class() -> type:
 
         def _compute_loss(self, model: Any, inputs: Any) -> Any:
             torch = import_torch()
+            if self.kit_kl is not None:
+                return self._kit_loss_with_kl(model, inputs)
             live = inputs["advantages"] != 0
             can_drop = self.kit.zero_variance == "drop" and self.beta == 0.0 and self.loss_type in ("dapo", "cispo") and self.kit_slow is None
             if not can_drop or bool(live.all()):
@@ -125,6 +137,26 @@ def trainer_class() -> type:
             rows = live.shape[0]
             kept = {k: v[live] if torch.is_tensor(v) and v.dim() and v.shape[0] == rows else v for k, v in inputs.items()}
             return super()._compute_loss(model, kept)
+
+        def _kit_loss_with_kl(self, model: Any, inputs: Any) -> Any:
+            """trl's loss without its own k3 term, and the chosen estimator instead: k1 in the advantages, k2 in the loss."""
+            ref, mask, beta, seen = inputs["ref_per_token_logps"], inputs["completion_mask"], self.beta, []
+            if self.kit_kl == "k1":
+                inputs = {**inputs, "advantages": inputs["advantages"][:, None] - beta * inputs["kit_k1"]}
+            original = self._get_per_token_logps_and_entropies
+            self._get_per_token_logps_and_entropies = lambda *a, **k: seen.append(original(*a, **k)) or seen[-1]
+            self.beta = 0.0
+            try:
+                loss = super()._compute_loss(model, inputs)
+            finally:
+                self.beta = beta
+                del self._get_per_token_logps_and_entropies
+            value = kl.estimate(seen[0][0], ref, self.kit_kl)
+            self._metrics["train"]["kl"].append(float((value.detach() * mask).sum() / mask.sum().clamp(min=1)))
+            if self.kit_kl == "k1":
+                return loss
+            normal = inputs["num_items_in_batch"].clamp(min=1.0) * self.current_gradient_accumulation_steps / self.args.steps_per_generation
+            return loss + beta * (value * mask).sum() / normal
 
     return KitGRPOTrainer
 
