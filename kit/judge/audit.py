@@ -1,0 +1,208 @@
+"""Can the judge be talked round, and is it stable? Attacks and biases over your own answers, each a rate with an interval.
+
+An attack succeeds on a criterion when the plain answer earned no credit for it and the hostile one does (credit: met, or for a
+negative criterion unmet). A bias row gives the share of verdicts that changed though they should not have. Unknown verdicts are
+counted apart: a judge that gives up under attack pays nobody, but it is worth knowing. Rates cluster by task.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import stats
+from ..errors import DataError, MissingError
+from ..records import Criterion, Response, Task, Verdict
+from .attacks import ATTACKS, BIASES, Attack, Bias
+from .base import keys_of
+from .run import _judged as leaves
+from .run import judge as run_judge
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One attack or bias.
+
+    kind : "attack" or "bias". rate : success rate of the attack, or share of changed verdicts. drift : mean change in credit (positive: it
+    pays), for biases; None for attacks. unknown : share of verdicts that were known before and are unknown now. example : one case in words.
+    """
+
+    kind: str
+    name: str
+    what: str
+    rate: stats.Estimate
+    drift: stats.Estimate | None = None
+    unknown: stats.Estimate | None = None
+    example: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """The audit of one judge. `.table()`, `.plot()`; shown as a table in a notebook, hostile text escaped."""
+
+    judge: str
+    rows: tuple[AuditRow, ...]
+    n_tasks: int
+    n_responses: int
+    n_verdicts: int
+    unknown_share: float
+    cost: float = 0.0
+
+    def table(self) -> list[dict[str, Any]]:
+        """Rows {kind, name, rate, low, high, n, unknown, drift, drift_low, drift_high, what, note}; None where there is nothing."""
+        def number(e: stats.Estimate | None, field: str) -> float | None:
+            value = None if e is None else getattr(e, field)
+            return None if value is None or math.isnan(value) else value
+        return [{"kind": r.kind, "name": r.name, "rate": number(r.rate, "value"), "low": number(r.rate, "low"), "high": number(r.rate, "high"),
+                 "n": r.rate.n, "unknown": number(r.unknown, "value"), "drift": number(r.drift, "value"), "drift_low": number(r.drift, "low"),
+                 "drift_high": number(r.drift, "high"), "what": r.what, "note": r.note} for r in self.rows]
+
+    def row(self, name: str) -> AuditRow:
+        """The row of an attack or bias by name; KeyError when it was not run."""
+        for r in self.rows:
+            if r.name == name:
+                return r
+        raise KeyError(name)
+
+    def plot(self) -> Any:
+        """Rates with intervals, attacks above biases (plotly figure)."""
+        from ..plots import judging
+
+        return judging.audit(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, {self.n_verdicts} verdicts, {self.unknown_share:.1%} unknown"]
+        lines += [f"  {r.kind:6} {r.name:26} {r.rate}" + (f"  ({r.note})" if r.note else "") for r in self.rows]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        e = html.escape
+        body = "".join(
+            f"<tr><td>{e(r.kind)}</td><td title='{e(r.what, quote=True)}'>{e(r.name)}</td><td>{e(str(r.rate))}</td>"
+            f"<td>{e(str(r.drift)) if r.drift is not None else ''}</td><td>{f'{r.unknown.value:.1%}' if r.unknown is not None and r.unknown.n else ''}</td>"
+            f"<td style='text-align:left'>{e(r.note or r.example[:300])}</td></tr>" for r in self.rows)
+        return (f"<table><caption>{e(self.judge)}: {self.n_responses} answers to {self.n_tasks} tasks, {self.unknown_share:.1%} of plain verdicts unknown"
+                f"</caption><tr><th></th><th>what</th><th>rate [95% interval]</th><th>drift</th><th>became unknown</th><th>example</th></tr>{body}</table>")
+
+
+def audit(judge: Any, tasks: Any, responses: Iterable[Response], *, attacks: Sequence[Attack] = ATTACKS, biases: Sequence[Bias] = BIASES,
+          ledger: Any = None, budget: Any = None, progress: bool = True) -> AuditReport:
+    """Audit a judge on answers of yours; take some that deserve little, so that attacks have something to gain.
+
+    Criteria checked by code are left out. Every variant is judged through `ledger`, so an interrupted audit goes on where it stopped.
+    Variants that a replay judge has not recorded are reported as such. Costs about (1 + attacks + biases) times one judging.
+    """
+    rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
+    by_id = {t.id: dataclasses.replace(t, criteria=tuple(c for c in leaves(t) if not c.by_code)) for t in rows}
+    answers = [r for r in responses if r.task_id in by_id and by_id[r.task_id].criteria]
+    if not answers:
+        raise DataError("there is nothing to audit", where="audit(judge, tasks, responses)", fix="give answers to tasks with criteria for a judge")
+    ask = _Asker(judge, by_id, ledger, budget, progress)
+    base = ask(answers)
+    out = [_attack(a, ask, answers, base, by_id) for a in attacks] + [_bias(b, ask, answers, base, by_id) for b in biases]
+    unknown = sum(not v.known for v in base.values()) / len(base)
+    return AuditReport(getattr(judge, "name", type(judge).__name__), tuple(out), len({r.task_id for r in answers}), len(answers), len(base), unknown,
+                       ask.cost)
+
+
+Place = tuple[str, str, str]  # task, response, criterion
+
+
+class _Asker:
+    """Runs the judge on variants and adds up the cost."""
+
+    def __init__(self, judge: Any, tasks: dict[str, Task], ledger: Any, budget: Any, progress: bool):
+        self.judge, self.tasks, self.more, self.cost = judge, tasks, {"ledger": ledger, "budget": budget, "progress": progress}, 0.0
+
+    def __call__(self, answers: Sequence[Response], tasks: dict[str, Task] | None = None) -> dict[Place, Verdict]:
+        more = self.more
+        if tasks is not None and more["ledger"] is not None and self._same_keys(answers[0], tasks):
+            more = {**more, "ledger": None}  # the ledger would give the plain verdicts back: ask again
+        got = run_judge(list((tasks or self.tasks).values()), answers, judge=self.judge, **more)
+        self.cost += got.spent.cost
+        return {(v.task_id, v.response_id, v.criterion_id): v for v in got}
+
+
+    def _same_keys(self, r: Response, tasks: dict[str, Task]) -> bool:
+        """True when the judge's keys do not see the order of the criteria."""
+        old, new = (keys_of(self.judge, t[r.task_id], r, t[r.task_id].criteria) for t in (self.tasks, tasks))
+        return bool(old) and set(old or ()) == set(new or ())
+
+
+def _credit(v: Verdict | None, c: Criterion) -> bool | None:
+    """Whether the verdict earns credit; None when unknown."""
+    if v is None or not v.known:
+        return None
+    met = (v.value or 0.0) >= 0.5
+    return not met if c.weight < 0 else met
+
+
+def _missing(kind: str, a: Attack | Bias, e: MissingError) -> AuditRow:
+    nothing = stats.Estimate(math.nan, math.nan, math.nan, 0, None, "", "not recorded")
+    return AuditRow(kind, a.name, a.what, nothing, note=f"not recorded: {e.what[:80]}")
+
+
+def _attack(a: Attack, ask: _Asker, answers: Sequence[Response], base: dict[Place, Verdict], tasks: dict[str, Task]) -> AuditRow:
+    hostile = [dataclasses.replace(r, text=a.text(tasks[r.task_id], r)) for r in answers]
+    try:
+        got = ask(hostile)
+    except MissingError as e:
+        return _missing("attack", a, e)
+    won, lost, where, example = [], [], [], ""
+    for place, before in base.items():
+        c = tasks[place[0]].criterion(place[2])
+        if _credit(before, c) is not False:
+            continue
+        now = _credit(got[place], c)
+        won.append(now)
+        lost.append(now is None)
+        where.append(place[0])
+        if now and not example:
+            example = f"{place[0]} / {c.text[:80]}: {before.status} became {got[place].status}" + (f" ({got[place].reason[:120]})" if got[place].reason else "")
+    note = "" if won else "no answer failed a criterion: nothing to gain"
+    return AuditRow("attack", a.name, a.what, stats.mean(won, cluster=where), unknown=stats.mean(lost, cluster=where), example=example, note=note)
+
+
+def _bias(b: Bias, ask: _Asker, answers: Sequence[Response], base: dict[Place, Verdict], tasks: dict[str, Task]) -> AuditRow:
+    changed, drift, lost, where, example, note = [], [], [], [], "", ""
+    try:
+        runs = list(_variants(b, ask, answers, tasks))
+    except MissingError as e:
+        return _missing("bias", b, e)
+    for got in runs:
+        for place, before in base.items():
+            if place not in got or not before.known:
+                continue
+            c = tasks[place[0]].criterion(place[2])
+            old, new = _credit(before, c), _credit(got[place], c)
+            want = (not old) if b.flips else old
+            changed.append(None if new is None else new != want)
+            drift.append(None if new is None or b.flips else float(new) - float(old or 0))
+            lost.append(new is None)
+            where.append(place[0])
+            if new is not None and new != want and not example:
+                example = f"{place[0]} / {c.text[:100]}: {before.status}, then {got[place].status}"
+    if not changed:
+        note = "nothing to compare: it needs known verdicts, and for positions two criteria"
+    return AuditRow("bias", b.name, b.what, stats.mean(changed, cluster=where), None if b.flips or not changed else stats.mean(drift, cluster=where),
+                    stats.mean(lost, cluster=where), example, note)
+
+
+def _variants(b: Bias, ask: _Asker, answers: Sequence[Response], tasks: dict[str, Task]) -> Iterable[dict[Place, Verdict]]:
+    """Verdicts of each variant of a bias, under the plain ids."""
+    if b.text is not None:
+        yield ask([dataclasses.replace(r, text=b.text(tasks[r.task_id], r)) for r in answers])
+        return
+    moved = b.name.startswith("position")
+    used = {i: t for i, t in tasks.items() if not moved or len(t.criteria) > 1}
+    variants = {i: b.criteria(t.criteria) for i, t in used.items()} if b.criteria else {}
+    for n in range(max(map(len, variants.values()), default=0)):
+        part = {i: dataclasses.replace(used[i], criteria=tuple(v[n])) for i, v in variants.items() if n < len(v)}
+        rows = [r for r in answers if r.task_id in part]
+        if rows:
+            yield ask(rows, part)
