@@ -179,16 +179,22 @@ def load(folder: Path) -> Run:
             except json.JSONDecodeError as e:
                 raise DataError(f"broken JSON: {e.msg}", where=f"{path}, line {e.lineno}", fix="run it again, or remove the folder") from None
             run = run_from_json(row, where=str(path))
-            status = _status(Path(folder))
-            return dataclasses.replace(run, id=Path(folder).name, status=status or run.status)
+            config = _config(Path(folder))
+            return dataclasses.replace(run, id=Path(folder).name, status=config.get("status") or run.status,
+                                       seconds=config.get("seconds") or run.seconds)  # the whole run, kernel start included
     raise MissingError("no run is in this folder", where=str(folder), fix="a run has metrics.json or config.json")
 
 
-def _status(folder: Path) -> str | None:
+def _config(folder: Path) -> dict[str, Any]:
     try:
-        return json.loads((folder / "config.json").read_text(encoding="utf-8")).get("status")
+        return json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
+        return {}
+
+
+def status(folder: Path) -> str | None:
+    """"running", "done" or "failed" as the runner last wrote it; None for an interactive run."""
+    return _config(folder).get("status")
 
 
 def find(folder: Path) -> list[tuple[Path, Run]]:

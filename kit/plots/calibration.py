@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -123,3 +124,35 @@ def comparison(result: Comparison, *, names: tuple[str, str] = ("before", "after
     """Both errors with intervals and null values; the verdict in the subtitle."""
     fig = figure(title=f"{title}<br><sub>{result.verdict}</sub>", x="expected calibration error", height=320)
     return _intervals(fig, list(names), [result.before, result.after])
+
+
+def side_by_side(curves: Mapping[str, Reliability], *, title: str = "Smooth reliability, side by side") -> Any:
+    """The smooth curves of several judges or policies in one figure, each with its bootstrap band."""
+    fig = figure(title=f"{title}<br><sub>bands: 95% bootstrap; dotted: perfectly calibrated</sub>", x="confidence", y="share correct")
+    fig.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=dict(color=GREY, dash="dot"), name="calibrated", hoverinfo="skip")
+    for k, (name, result) in enumerate(curves.items()):
+        color = COLORS[k % len(COLORS)]
+        _band(fig, result.smooth.x, result.smooth.low, result.smooth.high, color, name, 0.12)
+        _curve(fig, result.smooth, color, DASHES[k % len(DASHES)], f"{name} (n={result.n})", n=result.n)
+    fig.update_xaxes(range=[0, 1])
+    fig.update_yaxes(range=[0, 1])
+    return fig
+
+
+def null_by_n(null: Mapping[int, float], *, observed: tuple[int, float] | None = None, title: str = "What a perfectly calibrated model would score") -> Any:
+    """Null ECE against the number of answers; `observed` (n, ece) marks what was measured."""
+    fig = figure(title=title, x="answers (log scale)", y="expected ECE when calibrated")
+    fig.add_scatter(x=list(null), y=list(null.values()), mode="lines+markers", name="calibrated model", line=dict(color=COLORS[0]),
+                    hovertemplate="n=%{x}: %{y:.3f}<extra></extra>")
+    if observed:
+        fig.add_scatter(x=[observed[0]], y=[observed[1]], mode="markers", name="measured here", marker=dict(color=COLORS[1], symbol=MARKERS[1], size=12),
+                        hovertemplate="n=%{x}: ECE %{y:.3f}<extra></extra>")
+    fig.update_xaxes(type="log")
+    fig.update_yaxes(rangemode="tozero")
+    return fig
+
+
+def eces(found: Mapping[str, Any], *, title: str = "Calibration errors") -> Any:
+    """Several ECEs: debiased with interval, plug-in, and what a calibrated model would score."""
+    fig = figure(title=title, x="expected calibration error", height=200 + 40 * len(found))
+    return _intervals(fig, list(found), list(found.values()))
