@@ -19,8 +19,8 @@ CARD = DATA / "README.md"
 FIELD = re.compile(r"rubric - (\d+)\. criterion")
 RATINGS = {"🟢 Yes", "🟡 Partially", "🔴 No"}
 SOURCES = {"good", "middling", "bad", "attack"}
-CHECKS = set("words sentences paragraphs lines chars contains regex starts ends no_char json bullets numbered title_case lowercase uppercase "
-             "language number cites exact repeats mentions_prompt unique_words".split())
+CHECKS = set("words sentences paragraphs lines chars contains regex starts ends no_char json bullets numbered title_case lowercase "
+             "uppercase language number cites exact repeats mentions_prompt unique_words".split())
 
 
 @cache
@@ -196,7 +196,8 @@ def test_fact_questions() -> None:
     for r in rows:
         truth, kind = r["truth"], r["question_type"]
         assert kind in ("factual", "direction", "comparison", "uncertainty", "trick")
-        assert set(r["verifiers"]) <= {"factual", "direction", "consistency", "uncertainty"} and truth["warranted"] in ("high", "medium", "low")
+        assert set(r["verifiers"]) <= {"factual", "direction", "consistency", "uncertainty"}
+        assert truth["warranted"] in ("high", "medium", "low")
         assert truth["answerable"] is (kind != "uncertainty"), r["task_id"]
         assert bool(truth["claims"]) == (kind == "direction") and (truth["facts"] or kind in ("direction", "uncertainty")), r["task_id"]
         assert ("factual" in r["verifiers"]) == bool(truth["facts"]) and ("direction" in r["verifiers"]) == bool(truth["claims"])
@@ -208,7 +209,8 @@ def test_fact_questions() -> None:
         if kind == "uncertainty":
             assert truth["warranted"] == "low"
     assert not splits["train"] & splits["heldout"]
-    assert set(directions) == {"up", "down", "none"} and max(directions.values()) < 0.5 * directions.total(), "a constant direction would win"
+    assert set(directions) == {"up", "down", "none"}
+    assert max(directions.values()) < 0.5 * directions.total(), "a constant direction would win"
 
 
 def names_fact(fact: dict[str, Any], text: str) -> bool:
