@@ -15,6 +15,10 @@ WHO = r"(?:responses?|answers?|models?|completions?|outputs?)"
 ROLE = r"(?:annotators?|raters?|reviewers?|labell?ers?|checkers?|qa|editor)"
 PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple((w, re.compile(p, f)) for w, p, f in (
     (0.9, rf"\b(?i:{WHO})\s+(?:#?[12]\b|[AB]\b(?!\s+\w+\s+(?:type|blood)))", 0),
+    (0.8, r"\b[AB]\s*[:=]\s*(?:yes|no|met|unmet|pass|fail|ok|green|yellow|red|partly|\d)", re.I),
+    (0.8, rf"\bno\s+(?:response|answer|model|completion|output)\s+(?:\w+\s+)?{VERDICT}", re.I),
+    (0.8, r"^\s*(?:requested|asked(?: for)?|implied|stated|mentioned)\s+(?:\w+\s+)?by\s+the\s+(?:user|prompt|question)", re.I),
+    (0.8, r"^\s*(?:reworded|rephrased|moved|renamed|shortened|was\s+(?:in|moved|ambiguous|part))\b", re.I),
     (0.6, rf"\b[AB]\s+(?:and|&|/)\s+[AB]\b.*\b{VERDICT}", 0),
     (0.8, rf"\b(?:both|neither|all|none of|either|most)\s+(?:of\s+)?(?:the\s+)?(?:two\s+|three\s+)?{WHO}\b", re.I),
     (0.8, rf"\b{MODEL}(?:'s)?\s+(?:\w+\s+){{0,3}}{VERDICT}\b", re.I),
@@ -29,7 +33,7 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple((w, re.compile(p, f)
     (0.7, r"\b(?:not sure|unsure|unclear|debatable)\s+(?:if|whether|about|how)\b", re.I),
     (0.8, r"^\s*(?:explicit(?:ly)?|implicit(?:ly)?|implied|inferred|stated|directly|requested|taken|derived|comes?|from|based on|asked(?: for)?|required|mentioned|"
           r"added|specified|quoted|common sense|general knowledge|good practice|best practice|domain knowledge|expert knowledge|not in)\b"
-          r"(?:\s+\w+){0,6}\s*(?:prompt|prompts|request|instruction|instructions|system prompt|user|question|guidelines?|reference|query)?\s*[.!]?\s*$", re.I),
+          r"(?:\s+[\w'’]+){0,6}\s*(?:prompt|prompts|request|instruction|instructions|system prompt|user|question|guidelines?|reference|query)?\s*[.!]?\s*$", re.I),
     (0.8, r"^\s*(?:I|we)\s+(?:think|added|add|believe|changed|removed|would|am|was|marked|rated|kept|split|had|checked|chose|feel|assume|left|found)\b", re.I),
     (0.9, r"\b(?:rated|marked|labell?ed|scored|set|changed|gave)\s+(?:as\s+|it\s+|this\s+|to\s+|both\s+)*(?:green|yellow|red|🟢|🟡|🔴)", re.I),
     (0.8, r"^\s*(?:green|yellow|red|🟢|🟡|🔴)\b.{0,12}\b(?:for|because|since|in|on|as)\b", re.I),
@@ -56,7 +60,7 @@ TRIGGER = frozenset("response responses answer answers model models completion c
                     "expert not i we rated marked labelled labeled scored set changed gave green yellow red n na none ok okay fine done yes no ditto idem x "
                     "agreed skip harsh lenient strict subjective ambiguous redundant rubric criterion criteria grader grading label labeling labelling "
                     "annotation missed missing failed wrong hallucinated incorrect partially overlooked forgotten seems seem looks look hard easy difficult "
-                    "impossible tricky gpt o1 o3 o4 a b both neither either like".split())
+                    "impossible tricky reworded rephrased moved renamed shortened was no gpt o1 o3 o4 a b both neither either like".split())
 THRESHOLD = 0.5
 
 

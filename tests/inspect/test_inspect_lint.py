@@ -1,0 +1,141 @@
+"""The lint: every rule fires where it should and stays silent where it should not; the note rule is measured."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kit.inspect import Linter, lint, scan
+from kit.inspect.notes import THRESHOLD, note_score
+from kit.inspect.words import words
+from kit.records import Criterion, Task
+from kit.sources import load_tasks
+
+SAMPLE = [line.split("\t") for line in (Path(__file__).parent / "annotator_notes.tsv").read_text(encoding="utf-8").splitlines()]
+
+
+def rules(*criteria, prompt="Describe how a steam engine drives a locomotive.", **more):
+    cs = tuple(c if isinstance(c, Criterion) else Criterion(id=f"c{i}", text=c) for i, c in enumerate(criteria, 1))
+    return lint([Task(id="t", prompt=prompt, criteria=cs, **more)], embed=None).counts
+
+
+def measure(rows):
+    said = [(kind == "note", note_score(text, set(words(text))) >= THRESHOLD) for kind, text in rows]
+    tp = sum(a and b for a, b in said)
+    return tp / sum(b for _, b in said), tp / sum(a for a, _ in said)
+
+
+def test_annotator_notes_precision_and_recall_on_both_halves():
+    assert len(SAMPLE) >= 150
+    for half in (0, 1):  # the even lines were looked at while the rule was written, the odd ones were not
+        precision, recall = measure(SAMPLE[half::2])
+        assert precision >= 0.95 and recall >= 0.85, (half, precision, recall)
+
+
+def test_the_word_filter_loses_no_note():
+    assert [t for _, t in SAMPLE if (note_score(t) >= THRESHOLD) != (note_score(t, set(words(t))) >= THRESHOLD)] == []
+
+
+@pytest.mark.parametrize(("code", "criteria"), [
+    ("annotator-note", ["Gemini missed this."]),
+    ("empty-criterion", [" - "]),
+    ("duplicate-criterion", ["Names the boiler.", "names the BOILER"]),
+    ("near-duplicate", ["The answer names the boiler and its pressure valve.", "The answer names the boiler and its pressure valves."]),
+    ("contradiction", ["It has at least 100 words.", "It has at most 50 words."]),
+    ("contradiction", ["Uses bullet points.", "Does not use bullet points."]),
+    ("several-requirements", ["Names the boiler and explains the valve."]),
+    ("subjective", ["The explanation is engaging."]),
+    ("encoding", ["Names the cafÃ© car."]),
+    ("encoding", ["Names the\u200bboiler"]),
+    ("language", ["Называет котёл паровоза и клапан"]),
+    ("unrelated", ["Recommends sunscreen against ultraviolet radiation outdoors"]),
+    ("impossible-check", [Criterion(id="c", text="short boiler", check={"name": "words", "min": 5, "max": 2})]),
+    ("zero-weights", [Criterion(id="c", text="boiler", weight=0)]),
+    ("one-signed", [Criterion(id="c", text="boiler", weight=-1)]),
+])
+def test_rules_fire(code, criteria):
+    assert rules(*criteria).get(code) == 1
+
+
+def test_rules_stay_silent_on_a_clean_row():
+    clean = rules("Names the boiler.", "Names the piston.", "The answer has at least 100 words.", "Says that steam pushes the piston.",
+                  Criterion(id="n", text="Claims that a diesel engine is used.", weight=-1))
+    assert clean == {}
+    assert "near-duplicate" not in rules("The answer names cause 1 of the boiler failure.", "The answer names cause 2 of the boiler failure.")
+    assert "contradiction" not in rules("Uses bullet points.", Criterion(id="n", text="Does not use bullet points.", weight=-1))
+    assert "contradiction" not in rules("It has at least 50 words.", "It has at most 100 words.")
+
+
+def test_answer_leak_needs_a_prompt_that_does_not_ask():
+    assert rules('States that the pressure is 1850 bar.', prompt="Write a note on steam for my class.").get("answer-leak") == 1
+    assert "answer-leak" not in rules('States that the pressure is 1850 bar.', prompt="What is the pressure of steam for my class?")
+    assert "answer-leak" not in rules('States this in 50 words.', prompt="Write a note on steam for my class.")
+
+
+def test_rules_across_rows():
+    def task(i, prompt, split, criterion="Names it."):
+        return Task(id=str(i), prompt=prompt, split=split, group="g" if i < 2 else f"g{i}", criteria=(Criterion(id="c", text=criterion),))
+
+    long = "Explain to a class of ten year olds how a steam engine turns heat into motion and why that mattered for the railways of the north"
+    report = lint([task(0, "Say A.", "train"), task(1, "say a", "heldout"), task(2, "Say B.", "train"), task(3, "Say B!", "train"),
+                   task(4, long, "train"), task(5, long + " today", "heldout")], embed=None)
+    assert report.counts["split-leak"] == 2 and report.counts["duplicate-prompt"] == 1
+    assert report.counts["group-in-splits"] == 1 and report.counts["boilerplate"] == 1 and report.counts["one-signed-set"] == 1
+    assert {f.row for f in report.of("split-leak")} == {2, 6}
+
+
+def test_labels_and_prompt_length_and_reader_findings():
+    t = load_tasks([{"task_id": "a", "prompt": "word " * 3000, "responseA": "x", "rubric - 1. criterion": "Names it.", "rubric - 1. ratingA": ["yes", "no"],
+                     "stray": 1}, {"task_id": "b", "rubric - 1. criterion": "Names it."}])
+    counts = lint(t, embed=None).counts
+    assert counts["raters-disagree"] == 1 and counts["long-prompt"] == 1 and counts["unread-field"] == 1 and counts["missing-field"] == 2
+    assert "long-prompt" not in lint(t, embed=None, profile="gpu").counts
+
+
+def test_embedding_finds_paraphrases_and_strangers():
+    tasks = [Task(id=str(i), prompt=f"topic{i}", criteria=(Criterion(id="a", text=f"topic{i} alpha beta gamma delta"), Criterion(id="b", text=f"topic{i} other words entirely unlike")))
+             for i in range(4)]
+    tasks.append(Task(id="z", prompt="topic9", criteria=(Criterion(id="a", text="topic0 stray thing quite wrong"),)))
+
+    def fake(texts):
+        out = np.zeros((len(texts), 16))
+        for i, t in enumerate(texts):
+            out[i, int(t[5])] = 1.0
+        return out
+
+    report = lint(tasks, embed=fake)
+    assert report.similarity == "embedding" and report.counts["near-duplicate"] == 4
+    assert [(f.row, f.task_id) for f in report.of("unrelated")] == [(5, "z")]
+    assert lint(tasks, embed=None).similarity == "n-grams"
+
+
+def test_kept_findings_are_capped_and_all_are_counted():
+    linter = Linter(keep=3)
+    for p in load_tasks([{"prompt": f"p{i}", "rubrics": [""]} for i in range(10)]).parsed():
+        linter.add(p)
+    report = linter.report()
+    assert report.counts["empty-criterion"] == 10 and len(report.of("empty-criterion")) == 3 and "10" in str(report)
+
+
+def test_report_escapes_html_and_names_rows():
+    report = lint([Task(id="t", prompt="p", criteria=(Criterion(id="c", text="<script>alert(1)</script> Gemini missed this."),))], embed=None)
+    assert "<script>" not in report._repr_html_() and "rows 1" in str(report)
+
+
+def test_scan_and_the_subcommand(tmp_path, capsys):
+    import json
+
+    from kit.__main__ import main
+
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"task_id": "a", "prompt": "p", "rubrics": ["Gemini missed <b>x</b>.", "Names it."]}\n{broken\n')
+    found = scan(path, embed=None)
+    assert (found.rows, found.skipped, found.format) == (2, 1, "checklist") and found.lint.note_share == 0.5
+    assert main(["inspect", str(path), "--json", "--no-embedding"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["lint"]["counts"]["annotator-note"] == 1 and data["summary"]["per_task"]["max"] == 2
+    assert main(["inspect", str(path), "--lint", "--no-embedding", "--html", str(tmp_path / "o.html")]) == 1
+    out = capsys.readouterr().out
+    assert "annotator-note" in out and "line 2" in out
+    page = (tmp_path / "o.html").read_text()
+    assert "&lt;b&gt;x" in page and "<b>x</b>" not in page
