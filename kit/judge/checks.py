@@ -63,9 +63,8 @@ def check(task: Task, response: Response, criterion: Criterion, *, allow_python:
     ('unmet', 0.0, '3 words; at most 2')
     """
     args = _arguments(task, criterion, allow_python)
-    made = dict(judge="code", key=key(task, response, criterion))
     ids = (task.id, response.id, criterion.id)
-    name = args["name"]
+    name, failed = args["name"], None
     try:
         if name in RULES:
             found, p = RULES[name][1](task, response, args), None
@@ -74,7 +73,10 @@ def check(task: Task, response: Response, criterion: Criterion, *, allow_python:
     except DataError:
         raise
     except Exception as e:  # a user's function or a pattern that takes too long: the verdict is unknown, the run goes on
-        return unknown(*ids, "error", reason=f"check {name!r} failed: {type(e).__name__}: {e}", **made)
+        failed = f"check {name!r} failed: {type(e).__name__}: {e}"
+    made = dict(judge="code", key=key(task, response, criterion))
+    if failed is not None:
+        return unknown(*ids, "error", reason=failed, **made)
     if found.met is None:
         return unknown(*ids, "abstain", reason=found.reason, **made)
     met, reason = found.met, found.reason
@@ -88,8 +90,9 @@ def check(task: Task, response: Response, criterion: Criterion, *, allow_python:
 
 def key(task: Task, response: Response, criterion: Criterion) -> str:
     """Fingerprint of everything that a check can see."""
-    return fingerprint(["check", VERSION, task.id, task.prompt, dict(task.truth), dict(task.sources), response.id, response.text,
-                        criterion.id, criterion.weight < 0, dict(criterion.check or {})])
+    spec = dict(criterion.check or {})
+    seen = [task.prompt, sorted(task.sources)] if spec.get("name") in RULES else [task.id, task.prompt, dict(task.truth), dict(task.sources), response.id]
+    return fingerprint(["check", VERSION, *seen, response.text, criterion.id, criterion.weight < 0, spec])
 
 
 def validate(task: Task, criterion: Criterion, *, allow_python: bool = True) -> None:

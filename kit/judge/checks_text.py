@@ -144,7 +144,7 @@ def _ends(before: str, mark: str, after: str, cased: bool) -> bool:
     if last in _BEFORE_NUMBER:
         return not head.isdigit()
     if last in _MAYBE_END or re.fullmatch(r"(?:[^\W\d_]\.)*[^\W\d_]", last):
-        return starter
+        return starter and cased
     return True
 
 
