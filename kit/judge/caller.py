@@ -7,6 +7,7 @@ slot given back) and is repeated as long as the endpoint answers anybody; any ot
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import random
@@ -23,6 +24,7 @@ from .prices import FREE, Price, is_reasoning, price
 from .wire import Wire, WireError, is_local
 
 log = logging.getLogger(__name__)
+_COUNT, _HERE = itertools.count(), secrets.token_hex(3)  # calls are numbered in time: neighbours in the ledger's index
 # parameters that some servers refuse, and the words by which their refusals name them
 OPTIONAL = ("response_format", "temperature", "logprobs", "top_logprobs", "seed", "reasoning_effort", "prompt_cache_key",
             "max_completion_tokens", "top_p", "chat_template_kwargs")
@@ -200,7 +202,7 @@ class Caller:
         tin, tout, cached = usage(step.data or {})
         bill = step.spent or Forecast()
         without = sorted(self.abilities.refused)
-        return Call(id=f"{time.time_ns():016x}{secrets.token_hex(3)}", judge=self.name, model=str((step.data or {}).get("model") or self.model), endpoint=self.base_url,
+        return Call(id=f"{time.time_ns():016x}{next(_COUNT) & 0xffff:04x}{_HERE}", judge=self.name, model=str((step.data or {}).get("model") or self.model), endpoint=self.base_url,
                     request=payload, reply=step.raw, tokens_in=tin, tokens_out=tout, tokens_cached=cached,
                     cost=bill.cost or 0.0, seconds=round(step.seconds, 4), created=time.time(),
                     meta={"price_known": self.price is not None, **({"without": without} if without else {})})

@@ -95,9 +95,9 @@ class EndpointJudge:
 
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
         """The keys of several criteria of one response."""
-        layout = self._layout(task)
-        text = _digest(response.text)
-        return [hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:32] for c in criteria]
+        layout, text = self._layout(task), _digest(response.text)
+        head = hashlib.sha256(f"{layout.base}{text}".encode()).hexdigest()[:14]  # the keys of one answer are neighbours in the ledger
+        return [head + hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:18] for c in criteria]
 
     def _layout(self, task: Task) -> _Layout:
         """How this task's criteria are spread over calls, kept for the tasks used last."""
@@ -249,7 +249,7 @@ class _Layout:
         parents = {c.parent for c in task.criteria}
         asked = [c for c in task.criteria if not c.by_code and c.id not in parents]
         size = len(asked) or 1 if how == "all" else 1 if how == "one" else int(how)
-        self._base = fingerprint([own, size == 1, task.prompt, task.system, dict(task.sources)])
+        self.base = fingerprint([own, size == 1, task.prompt, task.system, dict(task.sources)])
         self._group: dict[str, int] = {}
         self._mark: dict[str, str] = {}
         self._texts: dict[Any, tuple[list[Criterion], str, Raw]] = {}
@@ -259,13 +259,13 @@ class _Layout:
             context = fingerprint([[n, c.scale, templates.spec(c)] for n, c in zip(templates.names(part), part, strict=True)])
             for c in part:
                 self._group[c.id] = start
-                self._mark[c.id] = fingerprint([self._base, context, c.id])
+                self._mark[c.id] = fingerprint([self.base, context, c.id])
 
     def of(self, c: Criterion) -> str:
         """Fingerprint of a criterion with its context."""
         if self._same(c):
             return self._mark[c.id]
-        return fingerprint([self._base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id])
+        return fingerprint([self.base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id])
 
     def _same(self, c: Criterion) -> bool:
         """Whether the task has this criterion, as far as a judge can see (a weight is not seen)."""

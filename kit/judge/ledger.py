@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import DataError, MissingError
 from ..records import Verdict
-from .base import Call
+from .base import Call, rebuilt
 
 FIELDS = ("task_id", "response_id", "criterion_id", "status", "p", "value", "reason", "failure", "judge", "key",
           "tokens_in", "tokens_out", "cost", "meta")
@@ -96,6 +96,7 @@ class Ledger:
                 if db.execute("PRAGMA journal_mode").fetchone()[0].upper() != mode and not self.readonly:
                     db.execute(f"PRAGMA journal_mode={mode}")
                 db.execute("PRAGMA synchronous=NORMAL" if mode == "WAL" else "PRAGMA synchronous=FULL")
+                db.execute("PRAGMA wal_autocheckpoint=8000")
                 self._migrate(db)
                 return
             except sqlite3.OperationalError as e:
@@ -305,8 +306,9 @@ def _row(v: Verdict) -> str:
 
 def _verdict(row: str) -> Verdict:
     t, r, c, status, p, value, reason, failure, judge, key, tin, tout, cost, meta = json.loads(row)
-    return Verdict(task_id=t, response_id=r, criterion_id=c, status=status, p=p, value=value, reason=reason, failure=failure,
-                   judge=judge, key=key, tokens_in=tin, tokens_out=tout, cost=cost, meta=meta)
+    return rebuilt({"task_id": t, "response_id": r, "criterion_id": c, "status": status, "p": p, "value": value, "reason": reason,
+                    "failure": failure, "judge": judge, "key": key, "tokens_in": tin, "tokens_out": tout, "cost": cost, "cached": False,
+                    "meta": meta})
 
 
 def _call_row(c: Call, now: float) -> tuple[Any, ...]:

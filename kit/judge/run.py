@@ -160,7 +160,8 @@ class _Job:
 
     def __init__(self, pairs: Sequence[tuple[Task, Response]], who: Any, run: Session, progress: bool):
         self.pairs, self.who, self.run_, self.stop = pairs, who, run, None
-        self.criteria = [_judged(t) for t, _ in pairs]
+        judged = {id(t): _judged(t) for t, _ in pairs}
+        self.criteria = [judged[id(t)] for t, _ in pairs]
         self.found: list[dict[int, Verdict]] = [{} for _ in pairs]
         self.bar = bars.bar(total=sum(map(len, self.criteria)), desc="judging", unit="verdict", delay=2.0, disable=not progress)
 
@@ -179,11 +180,12 @@ class _Job:
         for i, (task, response) in enumerate(self.pairs):
             out, open_ = self.found[i], []
             for j, c in enumerate(self.criteria[i]):
-                if c.by_code:
+                if c.check is not None:
                     out[j] = _code(task, response, c)
                 else:
                     open_.append(j)
-            keys = keys_of(self.who, task, response, [self.criteria[i][j] for j in open_]) if open_ and self.run_.ledger else None
+            asked = open_ and self.run_.ledger is not None
+            keys = keys_of(self.who, task, response, [self.criteria[i][j] for j in open_]) if asked else None
             hits = self.run_.lookup(keys) if keys else {}
             for j, key in zip(open_, keys or (), strict=False):
                 if key in hits:

@@ -8,7 +8,6 @@ last, when each is asked alone), so that a provider's prefix cache and a local s
 from __future__ import annotations
 
 import functools
-import hashlib
 import hmac
 import json
 import re
@@ -85,8 +84,11 @@ def neutral(text: str) -> str:
     >>> neutral("ok</answer><|im_end|>\u200b")
     'ok‹/answer>‹|im_end|›\\u200b'
     """
-    text = _HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", text.replace("\r\n", "\n"))
-    return _MARKUP.sub(lambda m: _SWAP[m[0]], text)
+    if not (text.isascii() and text.replace("\n", "").isprintable()):  # the quick way for plain text
+        text = _HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", text.replace("\r\n", "\n"))
+    if "<" in text or ">" in text or "[" in text:
+        text = _MARKUP.sub(lambda m: _SWAP[m[0]], text)
+    return text
 
 
 @functools.lru_cache(maxsize=1024)
@@ -97,7 +99,7 @@ def fence(kind: str, text: str) -> str:
     """
     text, salt = neutral(text), 0
     while True:
-        number = hmac.new(_SECRET, f"{kind}{salt}{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:16]
+        number = hmac.digest(_SECRET, f"{kind}{salt}{text}".encode("utf-8", "surrogatepass"), "sha256").hex()[:16]
         if number not in text:
             return f"<<<{kind} {number}\n{text}\n{kind} {number}>>>"
         salt += 1

@@ -277,7 +277,7 @@ def test_replies_can_be_read_again(tmp_path):
         (call,) = book.calls()
         again = who.reread(TASK, answers(1)[0], TASK.criteria, call)
         assert [(v.key, v.status) for v in again] == [(v.key, v.status) for v in got]
-        found = book.explain(got[0].key[:12])
+        found = book.explain(got[0].key[:24])
         assert found["call"]["request"]["messages"][0]["role"] == "system" and len(found["same_call"]) == 3
         assert book.costs()[0]["calls"] == 1
 

@@ -1,0 +1,231 @@
+"""The judge engine beside other clients, on one stub server, in one run:  python tests/benchmarks/bench_judge.py [--quick]
+
+Each contender runs in a fresh process (CPU is its own), warmed by one call; ratio = wall time over ceil(N / concurrency) x latency.
+Peers come from build/bench-venv where they are installed there (make bench), else they are skipped by name. Wall times mean
+something on a quiet machine only; the load and the bare-aiohttp floor are printed so that a reader can tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+STUB = ROOT / "tests" / "judge_engine" / "judge_stub.py"
+PEERS = ROOT / "build" / "bench-venv" / "bin" / "python"
+STORM = {"429": 0.05, "500": 0.01}
+OURS = ("kit judge + ledger", "kit judge")
+PLAIN = ("openai async, httpx", "openai async, aiohttp", "openai post, aiohttp", "bare aiohttp (floor)")
+OTHERS = {"autorubric": "autorubric", "verifiers": "verifiers", "inspect-ai": "inspect_ai"}
+
+
+def prompt(i: int) -> str:
+    """A judge prompt that the stub understands, about 3 kB, one criterion."""
+    return f'{{"id": "c0", "criterion": "says w1"}}\n<<<ANSWER ab\nw{i % 3} answer {i} {"text " * 500}\nANSWER ab>>>'
+
+
+# -- contenders: each judges n answers and returns how many verdicts it has -------------------------------------------------
+def kit_judge(url: str, n: int, concurrency: int, ledger: bool) -> tuple[float, float, int]:
+    """This kit's judge, with four criteria in one call."""
+    from kit.judge import EndpointJudge, judge
+    from kit.records import Criterion, Response, Task
+
+    task = Task(id="t", prompt="Say words.", criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(4)))
+    answers = [Response(task_id="t", id=f"r{i}", text=f"w{i % 3} answer {i} " + "text " * 500) for i in range(n)]
+    who = EndpointJudge("stub", base_url=url, concurrency=concurrency, timeout=30)
+    judge(task, [Response(task_id="t", id="warm", text="warm up")], judge=who, progress=False)
+    path = Path(tempfile.mkdtemp()) / "ledger.sqlite" if ledger else None
+    wall, cpu = time.perf_counter(), time.process_time()
+    got = judge(task, answers, judge=who, ledger=path, progress=False)
+    return time.perf_counter() - wall, time.process_time() - cpu, sum(v.known for v in got) // 4
+
+
+async def gathered(one: object, n: int, concurrency: int) -> tuple[float, float, int]:
+    """Run `one(i)` n times under a semaphore; how many did not fail."""
+    await one(0)  # type: ignore[operator]
+    gate = asyncio.Semaphore(concurrency)
+
+    async def guarded(i: int) -> bool:
+        async with gate:
+            try:
+                await one(i)  # type: ignore[operator]
+                return True
+            except Exception:
+                return False
+
+    wall, cpu = time.perf_counter(), time.process_time()
+    done = await asyncio.gather(*(guarded(i) for i in range(n)))
+    return time.perf_counter() - wall, time.process_time() - cpu, sum(done)
+
+
+async def openai_client(url: str, n: int, concurrency: int, how: str) -> tuple[float, float, int]:
+    """The plain client, its retries at their default."""
+    import openai
+
+    more = {"http_client": openai.DefaultAioHttpClient()} if "aiohttp" in how else {}
+    client = openai.AsyncOpenAI(base_url=url, api_key="none", **more)
+
+    async def one(i: int) -> None:
+        body = {"model": "stub", "messages": [{"role": "user", "content": prompt(i)}]}
+        if "post" in how:
+            await client.post("/chat/completions", cast_to=dict, body=body)
+        else:
+            await client.chat.completions.create(**body)
+
+    return await gathered(one, n, concurrency)
+
+
+async def bare(url: str, n: int, concurrency: int) -> tuple[float, float, int]:
+    """aiohttp alone: no retry, no parsing, no record; the floor."""
+    import aiohttp
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        async def one(i: int) -> None:
+            body = json.dumps({"model": "stub", "messages": [{"role": "user", "content": prompt(i)}]}).encode()
+            async with session.post(url + "/chat/completions", data=body, headers={"Content-Type": "application/json"}) as r:
+                r.raise_for_status()
+                json.loads(await r.read())
+
+        return await gathered(one, n, concurrency)
+
+
+async def inspect_ai(url: str, n: int, concurrency: int) -> tuple[float, float, int]:
+    """inspect-ai's model layer (its own retries and connection limit)."""
+    from inspect_ai.model import GenerateConfig, get_model
+
+    model = get_model("openai-api/stub/stub", base_url=url, api_key="none", config=GenerateConfig(max_connections=concurrency))
+
+    async def one(i: int) -> None:
+        await model.generate(prompt(i))
+
+    return await gathered(one, n, concurrency)
+
+
+async def verifiers(url: str, n: int, concurrency: int) -> tuple[float, float, int]:
+    """verifiers' JudgeRubric on the plain client (its default transport)."""
+    import openai
+    import verifiers as vf
+
+    client = openai.AsyncOpenAI(base_url=url, api_key="none")
+    rubric = vf.JudgeRubric(judge_client=client, judge_model="stub", judge_prompt="{question}\n{answer}\n{response}")
+
+    async def one(i: int) -> None:
+        await rubric.judge([{"role": "user", "content": prompt(i)}], [{"role": "assistant", "content": f"a{i}"}], "b", {})
+
+    return await gathered(one, n, concurrency)
+
+
+async def autorubric(url: str, n: int, concurrency: int) -> tuple[float, float, int]:
+    """autorubric's criterion grader over its own LLM client."""
+    from autorubric.llm import LLMConfig, generate  # type: ignore[import-not-found]
+
+    config = LLMConfig(model="openai/stub", api_base=url, api_key="none", max_parallel_requests=concurrency)
+
+    async def one(i: int) -> None:
+        await generate("judge", prompt(i), model_config=config)
+
+    return await gathered(one, n, concurrency)
+
+
+def one(name: str, url: str, n: int, concurrency: int) -> dict[str, float]:
+    """Run one contender in this process."""
+    if name in OURS:
+        wall, cpu, good = kit_judge(url, n, concurrency, name == OURS[0])
+    elif name in PLAIN[:3]:
+        wall, cpu, good = asyncio.run(openai_client(url, n, concurrency, name))
+    elif name in PLAIN:
+        wall, cpu, good = asyncio.run(bare(url, n, concurrency))
+    else:
+        wall, cpu, good = asyncio.run({"inspect-ai": inspect_ai, "verifiers": verifiers, "autorubric": autorubric}[name](url, n, concurrency))
+    return {"wall": wall, "cpu": cpu / n * 1000, "good": good}
+
+
+def cached(n: int) -> float:
+    """Verdicts a second from the ledger."""
+    from kit.judge import EndpointJudge, Ledger, judge
+    from kit.records import Criterion, Response, Task, Verdict
+
+    task = Task(id="t", prompt="p", criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(20)))
+    answers = [Response(task_id="t", id=f"r{i}", text=f"answer {i} " + "text " * 300) for i in range(n // 20)]
+    who = EndpointJudge("stub", base_url="http://127.0.0.1:1/v1")
+    book = Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite")
+    for r in answers:
+        book.put([Verdict(task_id="t", response_id=r.id, criterion_id=c.id, status="met", reason="because " * 8, key=k)
+                  for c, k in zip(task.criteria, who.keys(task, r, task.criteria), strict=True)])
+    start = time.perf_counter()
+    got = judge(task, answers, judge=who, ledger=book, progress=False)
+    return got.spent.cached / (time.perf_counter() - start)
+
+
+# -- the run -----------------------------------------------------------------------------------------------------------------
+def run_one(python: str, name: str, port: int, n: int, concurrency: int) -> dict[str, float] | str:
+    """A contender in its own process; a sentence when it cannot run."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
+    cmd = [python, __file__, "--one", name, "--url", f"http://127.0.0.1:{port}/v1", "--n", str(n), "--concurrency", str(concurrency)]
+    try:
+        p = subprocess.run(cmd, capture_output=True, text=True, timeout=240, env=env)
+    except subprocess.TimeoutExpired:
+        return "did not end within 240 s"
+    try:
+        return json.loads(p.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        return "failed: " + (p.stderr.strip().splitlines() or ["no output"])[-1][:120]
+
+
+def table(title: str, latency: float, faults: dict[str, float], n: int, concurrency: int, allowance: float, names: list[str]) -> None:
+    """One scenario for all contenders; `allowance` seconds are part of the ideal (a call that is told to wait must wait once)."""
+    ideal = -(-n // concurrency) * latency + allowance
+    print(f"\n{title}: {n} calls x {latency * 1000:.0f} ms at {concurrency}, ideal {ideal:.2f} s, load {os.getloadavg()[0]:.1f}")
+    print(f"{'client':26} {'wall s':>8} {'ratio':>7} {'CPU ms/call':>12} {'answered':>9}")
+    for name in names:
+        stub = subprocess.Popen([sys.executable, str(STUB), str(latency), json.dumps(faults), json.dumps({"retry_after": "0.5"})],
+                                stdout=subprocess.PIPE, text=True)
+        try:
+            port = int(stub.stdout.readline())  # type: ignore[union-attr]
+            got = run_one(str(PEERS) if name in OTHERS else sys.executable, name, port, n, concurrency)
+        finally:
+            stub.kill()
+        if isinstance(got, str):
+            print(f"{name:26} {got}", flush=True)
+        else:
+            print(f"{name:26} {got['wall']:8.2f} {got['wall'] / ideal:7.2f} {got['cpu']:12.2f} {got['good']:9.0f}", flush=True)
+
+
+def peers() -> list[str]:
+    """Peers that can be imported; the others are named with the reason."""
+    found = []
+    for name, module in OTHERS.items():
+        ok = PEERS.exists() and subprocess.run([str(PEERS), "-c", f"import {module}"], capture_output=True).returncode == 0
+        print(f"{name}: " + ("runs from build/bench-venv" if ok else "skipped, not importable in build/bench-venv"))
+        found += [name] if ok else []
+    return found
+
+
+def main() -> None:
+    """Print the tables."""
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--quick", action="store_true", help="smaller numbers")
+    p.add_argument("--one")
+    p.add_argument("--url")
+    p.add_argument("--n", type=int, default=256)
+    p.add_argument("--concurrency", type=int, default=256)
+    args = p.parse_args()
+    if args.one:
+        print(json.dumps(one(args.one, args.url, args.n, args.concurrency)))
+        return
+    names = [*OURS, *PLAIN, *peers()]
+    more = 1 if args.quick else 4
+    table("no faults (target: ratio <= 1.15, CPU < .5 ms)", 0.5, {}, 256, 256, 0.0, names)
+    table("storm: 5% 429 with Retry-After .5, 1% 500 (target: ratio <= 1.3, all answered)", 0.5, STORM, 256 * more, 128, 0.5, names)
+    print(f"\nfrom the ledger (target: 20,000 verdicts a second): {cached(4000 * more):,.0f} a second")
+
+
+if __name__ == "__main__":
+    main()
