@@ -211,3 +211,12 @@ def find(folder: Path) -> list[tuple[Path, Run]]:
             if (f / "metrics.json").exists() or "notebook" not in str(e):
                 raise
     return out
+
+
+def newest(notebook: str, folder: str | Path | None = None) -> Path | None:
+    """The folder of the newest finished run of a notebook (also an interactive one), or None."""
+    try:
+        found = [(p, r) for p, r in find(Path(folder) if folder else paths.runs()) if r.notebook == notebook and r.status == "done"]
+    except MissingError:
+        return None
+    return max(found, key=lambda pr: pr[1].started or "")[0] if found else None
