@@ -184,23 +184,22 @@ def _before(tokens: list[re.Match[str]], i: int) -> tuple[int, str, str, float |
     return None
 
 
-def _statements(text: str) -> list[tuple[int, str, str, float | None]]:
-    """All anchored statements as (position, kind, words, scale said beside it)."""
+def _last_statement(text: str) -> tuple[int, str, str, float | None] | None:
+    """The last anchored statement as (position, kind, words, scale said beside it)."""
     plain = re.sub(r"[*_`\"'’#]|</?\w+>", lambda m: (" " if m[0][0] != "<" else " : ").ljust(len(m[0])) if not re.match(r"</?(?:confidence|certainty)>", m[0], re.I) else
                    (" confidence:" if m[0][1] != "/" else "").ljust(len(m[0])), text)
     tokens = list(_TOKENS.finditer(plain))
-    out = []
-    for i, token in enumerate(tokens):
-        kind = _kind(token)
-        if kind not in ("anchor", "adjective", "weak"):
-            continue
-        if kind == "weak" and not _CORRECT.search(_sentence(plain, token.start())):
+    for i in range(len(tokens) - 1, -1, -1):  # no statement reaches across another anchor, so the last anchor that states something wins
+        kind = tokens[i].lastgroup if tokens[i].lastgroup in ("anchor", "adjective", "weak") else ""
+        if not kind or (kind == "weak" and not _CORRECT.search(_sentence(plain, tokens[i].start()))):
             continue
         found = [_before(tokens, i)]
-        if not (kind == "adjective" and token[0].lower() == "sure"):
+        if not (kind == "adjective" and tokens[i][0].lower() == "sure"):
             found.append(_after(tokens, i))
-        out += [f for f in found if f and not (kind == "weak" and f[1] in ("low", "medium", "high", "mixed"))]
-    return out
+        here = [f for f in found if f and not (kind == "weak" and f[1] in ("low", "medium", "high", "mixed"))]
+        if here:
+            return max(here, key=lambda f: f[0])
+    return None
 
 
 def _sentence(text: str, at: int) -> str:
@@ -226,10 +225,10 @@ def extract(text: str, *, scale: float | None = None) -> Stated:
         raise DataError(f"the answer is {type(text).__name__}, not text", where="argument text", fix="pass the reply's text")
     if scale is not None and not (isinstance(scale, (int, float)) and scale > 0):
         raise DataError(f"scale is {scale!r}", where="argument scale", fix="use the largest value: 1, 5, 10 or 100")
-    found = _statements(text)
-    if not found:
+    found = _last_statement(text)
+    if found is None:
         return Stated("missing", note="no confidence is stated")
-    _, kind, words, top = max(found, key=lambda f: f[0])
+    _, kind, words, top = found
     if kind in LEVELS:
         return Stated("level", level=kind, text=words.strip())
     if kind == "mixed":

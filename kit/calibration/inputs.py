@@ -43,6 +43,8 @@ class Inputs:
 def _as_float(values: Any, name: str, first_row: int = 0) -> np.ndarray:
     """A 1-d numeric array; None becomes NaN; text is refused with its row."""
     a = values if isinstance(values, np.ndarray) else np.asarray(values)
+    if a.dtype.kind in "US" and isinstance(values, (list, tuple)) and a.ndim == 1:
+        a = np.array(values, dtype=object)  # numpy turned the numbers beside a text into text as well
     if a.ndim != 1:
         raise DataError(f"{name} has shape {a.shape}, expected (n,)", where=f"argument {name}",
                         fix="pass one number per row; for class probabilities use calibration.top_label(probs, labels)")

@@ -112,9 +112,9 @@ def _beta(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float) -
 
 
 def _venn_abers(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-    """p0 and p1 for a point at each fitted confidence and between each two; over 500 confidences are pooled first."""
-    if len(values) > 500:
-        at = np.minimum((np.cumsum(size) - size / 2) / size.sum() * 500, 499).astype(int)
+    """p0 and p1 for a point at each fitted confidence and between each two; over 200 confidences are pooled first."""
+    if len(values) > 200:
+        at = np.minimum((np.cumsum(size) - size / 2) / size.sum() * 200, 199).astype(int)
         _, at = np.unique(at, return_inverse=True)
         total = np.bincount(at, weights=size)
         values, hits, size = np.bincount(at, weights=values * size) / total, np.bincount(at, weights=hits), total
@@ -181,6 +181,7 @@ def recalibrate(conf: Any, correct: Any, *, method: str = "isotonic", cluster: A
     True
     """
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
+    both_classes(x, "recalibration")
     fold = folds(x.n, k, x.cluster, seed)
     out = np.empty(x.n)
     for f in range(k):

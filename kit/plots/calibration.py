@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+import html
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliabi
 
     if kind not in ("binned", "smooth", "corp", "all"):
         raise ValueError(f'kind is {kind!r}; use "binned", "smooth", "corp" or "all"')
-    warn = f"<br><b>circular: {result.circular}</b>" if result.circular else ""
+    warn = f"<br><b>circular: {html.escape(result.circular)}</b>" if result.circular else ""
     fig = figure(title=f"{title}<br><sub>{subtitle(result)}{warn}</sub>", x="stated confidence", y="share correct", height=560)
     fig.update_layout(margin=dict(t=130))
     fig.add_trace(go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line=dict(color=GREY, dash="dash", width=1), name="calibrated", hoverinfo="skip"))

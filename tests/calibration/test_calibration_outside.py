@@ -1,0 +1,81 @@
+"""What people see: figures, HTML, the command, files read in chunks; and that nothing heavy is imported for numbers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from kit import calibration as c
+from kit.cli import calibrate
+from kit.errors import DataError
+
+RNG = np.random.default_rng(0)
+P = RNG.choice([0.1, 0.4, 0.6, 0.8, 0.95], 200)
+Y = RNG.random(200) < P
+
+
+def run(args: list[str]) -> int:
+    parser = argparse.ArgumentParser()
+    calibrate.add(parser)
+    return calibrate.run(parser.parse_args(args))
+
+
+@pytest.mark.parametrize("kind", ["all", "binned", "smooth", "corp"])
+def test_reliability_figure(kind) -> None:
+    r = c.reliability(P, Y, n_boot=50)
+    fig = json.loads(r.plot(kind).to_json())
+    assert "calibrated model would score" in fig["layout"]["title"]["text"] and f"n={r.n}" in fig["layout"]["title"]["text"]
+    if kind in ("all", "binned"):
+        bins = next(t for t in fig["data"] if t["name"].startswith("bins"))
+        assert "n=%{customdata[2]" in bins["hovertemplate"] and "customdata[4]" in bins["hovertemplate"]
+        assert len(r.table()) == 5 and sum(row["n"] for row in r.table()) == 200
+
+
+def test_other_figures() -> None:
+    for result in (c.risk_coverage(P, Y, n_boot=20), c.sensitivity(P, Y, n_boot=20), c.compare((P, Y), (P, Y), n_boot=20)):
+        assert json.loads(result.plot().to_json())["data"] and result.table()
+
+
+def test_html_is_escaped() -> None:
+    r = c.reliability(P, Y, n_boot=10, components={"<b>V4</b>": True}, circular="flag")
+    for text in (r._repr_html_(), r.plot().layout.title.text):
+        assert "<b>V4" not in text and "&lt;b&gt;V4" in text
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("conf,right,q\n" + "".join(f"{p},{str(bool(y)).lower()},{i // 4}\n" for i, (p, y) in enumerate(zip(P, Y, strict=True))))
+    return path
+
+
+def test_command(table, tmp_path, capsys) -> None:
+    base = [str(table), "--confidence", "conf", "--correct", "right"]
+    assert run([*base, "--cluster", "q", "--json", "--html", str(tmp_path / "d.html")]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert out["n"] == 200 and out["n_clusters"] == 50 and out["ece"] == pytest.approx(c.ece(P, Y, n_boot=0).value) and (tmp_path / "d.html").stat().st_size > 1e5
+    assert run([*base, "--bins", "10", "--closed", "left"]) == 0
+    assert "10 equal-width left-closed bins" in capsys.readouterr().out
+    assert run([*base, "--stream", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ece"] == pytest.approx(out["ece"])
+
+
+def test_files_in_chunks(table, tmp_path) -> None:
+    whole = c.sketch_file(table, confidence="conf", correct="right", chunk=17)
+    assert c.ece(whole, n_boot=0).value == pytest.approx(c.ece(P, Y, n_boot=0).value, abs=1e-12)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"p": 0.5, "ok": true}\n{"p": 1.2, "ok": true}\n')
+    with pytest.raises(DataError, match="1.2, outside(.|\n)*line 2"):
+        c.sketch_file(bad, confidence="p", correct="ok")
+    assert c.sketch_file(bad, confidence="p", correct="ok", missing="count").missing == 1
+
+
+def test_numbers_import_no_plots_and_no_torch() -> None:
+    code = ("import sys; from kit import calibration, confidence; calibration.reliability([.1,.9],[0,1],n_boot=10); "
+            "print([m for m in ('plotly','torch','sklearn','pandas','transformers','kit.judge') if m in sys.modules])")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -1,0 +1,90 @@
+"""Stated confidence against a hand-labelled table, and the scores read from tokens and agreement."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kit import confidence as k
+from kit.errors import DataError
+
+TABLE = [line.split("\t") for line in (Path(__file__).parent / "confidence_phrasings.tsv").read_text(encoding="utf-8").splitlines() if not line.startswith("# text")]
+
+
+def test_the_table_is_large_and_varied() -> None:
+    assert len(TABLE) >= 200 and len({t for t, _ in TABLE}) == len(TABLE)
+    assert {"high", "medium", "low", "ambiguous", "invalid", "missing"} <= {e for _, e in TABLE}
+
+
+@pytest.mark.parametrize("text,expected", TABLE)
+def test_phrasing(text, expected) -> None:
+    got = k.extract(text.replace("\\n", "\n"))
+    if expected[0].isdigit():
+        assert got.status == "value" and got.value == pytest.approx(float(expected))
+    else:
+        assert (got.level if got.status == "level" else got.status) == expected
+        assert got.value is None
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 100), st.sampled_from(["Confidence: {}%", "I am {}% sure.", "**Confidence:** {} %", "my confidence is {}/100"]), st.text(max_size=40))
+def test_last_statement_wins_whatever_comes_before(n, form, noise) -> None:
+    assert k.extract(noise + ".\n\n" + form.format(n)).value == pytest.approx(n / 100)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.text(max_size=200))
+def test_any_text_gives_a_valid_answer(text) -> None:
+    got = k.extract(text)
+    assert got.status in k.STATUSES and (got.value is None or 0 <= got.value <= 1)
+
+
+def test_scale() -> None:
+    for text, scale, want in (("Confidence: 7", 10, 0.7), ("Confidence: 1", 100, 0.01), ("Confidence: 1", 1, 1.0), ("Confidence: 0.95%", 1, 0.95), ("Confidence: 0.95%", 100, 0.0095)):
+        assert k.extract(text, scale=scale).value == pytest.approx(want)
+    assert k.extract("Confidence: 12", scale=10).status == "invalid" and "scale" in k.extract("Confidence: 7").note
+
+
+def test_long_text_is_fast() -> None:
+    import time
+
+    start = time.perf_counter()
+    k.extract("the confidence of ( 1 - " * 1000 + " " * 5000)
+    assert time.perf_counter() - start < 3
+
+
+def test_parse_rate_has_no_defaults() -> None:
+    out = k.extract_all(["Confidence: 80%", "B", None, "Confidence: high", "Confidence: 7", "Confidence: 250%"])
+    assert out.counts == {"value": 1, "level": 1, "ambiguous": 1, "invalid": 1, "missing": 2}
+    assert np.isnan(out.values).sum() == 5 and out.parse_rate.value == pytest.approx(1 / 3) and out.parse_rate.n == 6
+
+
+def test_levels_are_fitted() -> None:
+    fitted = k.fit_levels(["high"] * 10 + ["low"] * 4, [1] * 6 + [0] * 4 + [1] + [0] * 3)
+    assert fitted["high"].value == 0.6 and fitted["low"].value == 0.25 and math.isnan(fitted["medium"].value)
+
+
+def test_token_probabilities() -> None:
+    assert math.isnan(k.p_true({"Yes": math.log(0.3), "Well": math.log(0.7)}).value)
+    out = k.p_true([(" Yes", math.log(0.5)), ("yes", math.log(0.25)), (" NO", math.log(0.05))])
+    assert out.value == pytest.approx(0.75 / 0.8) and out.mass == pytest.approx(0.8)
+    with pytest.raises(DataError, match="logarithms"):
+        k.p_true({"Yes": 0.5})
+    assert k.sequence([math.log(0.9), math.log(0.4)]) == pytest.approx(0.6) and math.isnan(k.sequence([]))
+
+
+def test_consistency_leaves_itself_out() -> None:
+    assert k.consistency(["a", "A", "a", "b"]).tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 0])
+    assert np.isnan(k.consistency(["a"])).all() and np.isnan(k.consistency([None, "a", "a"])).tolist() == [True, False, False]
+
+
+def test_judge_score_reads_the_last_position() -> None:
+    first, last = {"1": 0.0}, {"5": math.log(0.5), "4": math.log(0.25), "x": math.log(0.25)}
+    out = k.judge_score([("1", first), ("of", {}), (" 5", last), (".", {})])
+    assert out.position == 2 and out.value == pytest.approx((0.5 * 5 + 0.25 * 4) / 0.75) and out.mass == pytest.approx(0.75)
+    assert math.isnan(k.judge_score([("ok", {"ok": 0.0})]).value)
