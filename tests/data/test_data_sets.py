@@ -230,6 +230,8 @@ def test_fact_answers() -> None:
         share = sum(names_fact(f, a["response"]) for f in facts) / len(facts) if facts else None
         assert a["source"] in ("good", "middling", "bad") and isinstance(a["correct"], bool)
         assert a["stated_confidence"] in ("high", "medium", "low") or 0 <= a["stated_confidence"] <= 1
+        against = tasks[a["task_id"]]["truth"].get("contradictions", [])
+        assert a["source"] == "bad" or not any(c.lower() in a["response"].lower() for c in against), a["response_id"]
         if a["source"] == "good":
             assert a["correct"] and share in (1.0, None), a["response_id"]
         if a["source"] == "bad":
