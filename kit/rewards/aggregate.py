@@ -22,9 +22,18 @@ MAX_WIDTH = 0.1
 PASS_AT = 0.5  # a required criterion is passed from this value on; criterion.meta["pass_at"] overrides
 
 
-def grade(task: Task, verdicts: Iterable[Verdict], *, how: str = "mean", max_width: float = MAX_WIDTH, bound: str = "low",
-          use: str = "value", gate_to: float | None = 0.0, criteria: Sequence[Criterion] | None = None,
-          response_id: str | None = None) -> Grade:
+def grade(
+    task: Task,
+    verdicts: Iterable[Verdict],
+    *,
+    how: str = "mean",
+    max_width: float = MAX_WIDTH,
+    bound: str = "low",
+    use: str = "value",
+    gate_to: float | None = 0.0,
+    criteria: Sequence[Criterion] | None = None,
+    response_id: str | None = None,
+) -> Grade:
     """The score of one response from its verdicts.
 
     how : with value v in [0, 1] per criterion and signed weight w (0 = recorded, not scored),
@@ -60,10 +69,18 @@ def grade(task: Task, verdicts: Iterable[Verdict], *, how: str = "mean", max_wid
     n_unknown = sum(lo != hi for lo, hi in leaves.values())
     foreign = len(found.keys() - {c.id for c in plan.criteria})
     meta = {"how": how, "range": (lowest, highest), "unknown": n_unknown, "scored": len(leaves), "foreign": foreign}
-    return Grade(task_id=task.id, response_id=response_id or (verdicts[0].response_id if verdicts else ""),
-                 score=pay(low, high, max_width=max_width, bound=bound) if plan.scored else None,
-                 score_low=low, score_high=high, verdicts=verdicts, usage=usage(verdicts),
-                 cost=math.fsum(v.cost for v in verdicts), parts=parts, meta=meta)
+    return Grade(
+        task_id=task.id,
+        response_id=response_id or (verdicts[0].response_id if verdicts else ""),
+        score=pay(low, high, max_width=max_width, bound=bound) if plan.scored else None,
+        score_low=low,
+        score_high=high,
+        verdicts=verdicts,
+        usage=usage(verdicts),
+        cost=math.fsum(v.cost for v in verdicts),
+        parts=parts,
+        meta=meta,
+    )
 
 
 def pay(low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "low") -> float | None:
@@ -80,8 +97,11 @@ def pay(low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "
 def usage(verdicts: Iterable[Verdict]) -> dict[str, int]:
     """Calls, tokens in and out behind these verdicts; verdicts from the ledger (cached) cost nothing."""
     paid = [v for v in verdicts if not v.cached and v.tokens_in + v.tokens_out > 0]
-    return {"calls": len({v.key or i for i, v in enumerate(paid)}), "tokens_in": sum(v.tokens_in for v in paid),
-            "tokens_out": sum(v.tokens_out for v in paid)}
+    return {
+        "calls": len({v.key or i for i, v in enumerate(paid)}),
+        "tokens_in": sum(v.tokens_in for v in paid),
+        "tokens_out": sum(v.tokens_out for v in paid),
+    }
 
 
 def leaves(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
@@ -112,8 +132,11 @@ class Plan:
         children: dict[str | None, list[Criterion]] = {}
         for c in criteria:
             if c.parent is not None and c.parent not in ids:
-                raise DataError(f"the parent {c.parent!r} of criterion {c.id!r} does not exist", where=f"{where}, field parent",
-                                fix=f"use one of {sorted(ids)[:8]}")
+                raise DataError(
+                    f"the parent {c.parent!r} of criterion {c.id!r} does not exist",
+                    where=f"{where}, field parent",
+                    fix=f"use one of {sorted(ids)[:8]}",
+                )
             children.setdefault(c.parent, []).append(c)
         reached, todo = 0, [c.id for c in children.get(None, ())]
         while todo:
@@ -128,8 +151,9 @@ class Plan:
         """False when nothing has a weight."""
         return any(c.weight for c in self.children.get(None, ()))
 
-    def evaluate(self, values: Mapping[str, tuple[float, float]], *, how: str, gate_to: float | None = 0.0,
-                 ) -> tuple[float, float, dict[str, float | None]]:
+    def evaluate(
+        self, values: Mapping[str, tuple[float, float]], *, how: str, gate_to: float | None = 0.0
+    ) -> tuple[float, float, dict[str, float | None]]:
         """Low and high score and the contributions of the top criteria, from an interval (low, high) per leaf."""
         top = self.children.get(None, ())
         inner = how if how in ("mean", "flip") else "flip"

@@ -49,7 +49,9 @@ def _check(task: Task, response: Response, criterion: Criterion) -> Verdict:
     return check(task, response, criterion)
 
 
-async def agrades(tasks: Iterable[Task] | Mapping[str, Task], responses: Sequence[Response], *, judge: Any, composer: Composer) -> list[Grade]:
+async def agrades(
+    tasks: Iterable[Task] | Mapping[str, Task], responses: Sequence[Response], *, judge: Any, composer: Composer
+) -> list[Grade]:
     """A grade per response, in their order; all judge calls are in flight together (the judge limits itself)."""
     by_id = index(tasks)
 
@@ -60,7 +62,9 @@ async def agrades(tasks: Iterable[Task] | Mapping[str, Task], responses: Sequenc
     return list(await asyncio.gather(*(one(r) for r in responses)))
 
 
-def grades(tasks: Iterable[Task] | Mapping[str, Task], responses: Sequence[Response], verdicts: Iterable[Verdict], *, composer: Composer) -> list[Grade]:
+def grades(
+    tasks: Iterable[Task] | Mapping[str, Task], responses: Sequence[Response], verdicts: Iterable[Verdict], *, composer: Composer
+) -> list[Grade]:
     """A grade per response from verdicts that are there already; no judge is called."""
     by_id = index(tasks)
     groups: dict[tuple[str, str], list[Verdict]] = {}
@@ -77,5 +81,7 @@ def index(tasks: Iterable[Task] | Mapping[str, Task]) -> Mapping[str, Task]:
 def task_of(by_id: Mapping[str, Task], response: Response) -> Task:
     """The task of a response; KitError when it is not among the tasks."""
     if response.task_id not in by_id:
-        raise KitError(f"response {response.id!r} answers task {response.task_id!r}, which is not here", where="tasks", fix="pass the task too")
+        raise KitError(
+            f"response {response.id!r} answers task {response.task_id!r}, which is not here", where="tasks", fix="pass the task too"
+        )
     return by_id[response.task_id]

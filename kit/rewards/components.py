@@ -78,5 +78,10 @@ def _rubric(name: str, options: Mapping[str, Any], task: Task, response: Respons
         return Part.absent(name)
     chosen = {k: options[k] for k in ("how", "use", "gate_to") if k in options}
     g = grade(task, verdicts, criteria=rubric, response_id=response.id, **chosen)
-    return Part(name=name, low=g.score_low, high=g.score_high, range=g.meta["range"],
-                details={"contributions": dict(g.parts), "unknown": g.meta["unknown"], "criteria": len(rubric)})
+    return Part(
+        name=name,
+        low=g.score_low,
+        high=g.score_high,
+        range=g.meta["range"],
+        details={"contributions": dict(g.parts), "unknown": g.meta["unknown"], "criteria": len(rubric)},
+    )

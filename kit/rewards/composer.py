@@ -17,31 +17,14 @@ from ..errors import KitError
 from ..records import Criterion, Grade, Response, Task, Verdict
 from . import components, formatting
 from .aggregate import BOUNDS, MAX_WIDTH, pay, usage
+from .config import COMBINES, Component, Gate
+from .config import component as _component
+from .config import number as _number
+from .config import preset as _preset
+from .config import read as _read
 from .parts import Part
 from .presets import PRESETS
-
-COMBINES = ("mean", "sum")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Component:
-    """One line of the config: what is scored, with which weight and options."""
-
-    kind: str
-    name: str
-    weight: float = 1.0
-    active: bool = True
-    cap: float | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gate:
-    """When a component scores below `below`, the whole reward is at most `to`."""
-
-    component: str
-    below: float
-    to: float = 0.0
+from .steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +81,9 @@ class Composer:
         wrong = weights.keys() - {c.name for c in self.components}
         if wrong:
             raise KitError(f"there is no component {sorted(wrong)[0]!r}", where="weights", fix=f"use {[c.name for c in self.components]}")
-        return dataclasses.replace(self, components=tuple(dataclasses.replace(c, weight=weights.get(c.name, c.weight)) for c in self.components))
+        return dataclasses.replace(
+            self, components=tuple(dataclasses.replace(c, weight=weights.get(c.name, c.weight)) for c in self.components)
+        )
 
     def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
         """Everything that must be judged for this response: rubric leaves, static rubrics, one set per cited claim."""
@@ -129,7 +114,7 @@ class Composer:
         parts = self.parts(task, response, verdicts)
         used = [(c, p) for c, p in parts if p.applies and c.weight]
         total = math.fsum(abs(c.weight) for c, _ in used) if self.combine == "mean" else 1.0
-        steps = _Steps()
+        steps = Steps()
         for c, p in used:
             ends = sorted((c.weight * p.low / total, c.weight * p.high / total))
             steps.add(c.name, ends[0], ends[1])
@@ -146,13 +131,29 @@ class Composer:
             paid = (steps.low + steps.high) / 2
             steps.note("mid", paid - steps.low)
         contributions = {c.name: None for c, p in parts if not p.applies} | steps.parts(known_only=paid is None)
-        meta = {"scores": {c.name: p.value for c, p in parts}, "details": {c.name: dict(p.details) for c, p in parts},
-                "intervals": {c.name: (p.low, p.high) for c, p in parts if p.applies}, "flags": flags, "excluded": excluded,
-                "unknown": sum(not v.known for v in verdicts), "composer": self.name}
-        return Grade(task_id=task.id, response_id=response.id, score=paid, score_low=steps.low, score_high=steps.high, verdicts=verdicts,
-                     usage=usage(verdicts), cost=math.fsum(v.cost for v in verdicts), parts=contributions, meta=meta)
+        meta = {
+            "scores": {c.name: p.value for c, p in parts},
+            "details": {c.name: dict(p.details) for c, p in parts},
+            "intervals": {c.name: (p.low, p.high) for c, p in parts if p.applies},
+            "flags": flags,
+            "excluded": excluded,
+            "unknown": sum(not v.known for v in verdicts),
+            "composer": self.name,
+        }
+        return Grade(
+            task_id=task.id,
+            response_id=response.id,
+            score=paid,
+            score_low=steps.low,
+            score_high=steps.high,
+            verdicts=verdicts,
+            usage=usage(verdicts),
+            cost=math.fsum(v.cost for v in verdicts),
+            parts=contributions,
+            meta=meta,
+        )
 
-    def _shape(self, steps: _Steps, task: Task, response: Response, parts: list[tuple[Component, Part]]) -> dict[str, Any]:
+    def _shape(self, steps: Steps, task: Task, response: Response, parts: list[tuple[Component, Part]]) -> dict[str, Any]:
         by_name = {c.name: p for c, p in parts}
         for g in self.gates:
             p = by_name.get(g.component)
@@ -174,8 +175,12 @@ class Composer:
             steps.limit("cap", self.cap, at_low=True, at_high=True)
         if self.floor is not None:
             steps.raise_to("floor", self.floor)
-        return {"format_ok": found.ok, "format_problems": found.problems, "truncated": response.truncated,
-                "words": formatting.count_words(response.text)}
+        return {
+            "format_ok": found.ok,
+            "format_problems": found.problems,
+            "truncated": response.truncated,
+            "words": formatting.count_words(response.text),
+        }
 
     def functions(self) -> list[Function]:
         """One reward function per component (and one each for format bonus and length), for the trainer's own weighting.
@@ -184,14 +189,25 @@ class Composer:
         """
         out = []
         for c in self._active():
-            alone = dataclasses.replace(self, components=tuple(
-                dataclasses.replace(o, weight=1.0 if o.name == c.name else 0.0) for o in self.components),
-                length=None, scale=1.0, combine="mean", cap=None, floor=None,
-                format=dataclasses.replace(self.format, mode="gate" if self.format.mode == "gate" else "off"))
+            alone = dataclasses.replace(
+                self,
+                components=tuple(dataclasses.replace(o, weight=1.0 if o.name == c.name else 0.0) for o in self.components),
+                length=None,
+                scale=1.0,
+                combine="mean",
+                cap=None,
+                floor=None,
+                format=dataclasses.replace(self.format, mode="gate" if self.format.mode == "gate" else "off"),
+            )
             out.append(Function(name=c.name, weight=c.weight * self.scale, call=_caller(alone)))
         if self.format.mode == "bonus":
-            out.append(Function(name="format", weight=self.format.bonus * self.scale,
-                                call=lambda task, response, verdicts: self.format.check(task, response).score))
+            out.append(
+                Function(
+                    name="format",
+                    weight=self.format.bonus * self.scale,
+                    call=lambda task, response, verdicts: self.format.check(task, response).score,
+                )
+            )
         if self.length is not None:
             length = self.length
             out.append(Function(name="length", weight=self.scale, call=lambda task, response, verdicts: -length.penalty(response)))
@@ -200,20 +216,35 @@ class Composer:
     def table(self) -> list[dict[str, Any]]:
         """The config as rows for a notebook: step, kind, weight, share of the total weight, options."""
         total = math.fsum(abs(c.weight) for c in self._active()) or 1.0
-        rows = [{"step": c.name, "kind": c.kind, "weight": c.weight, "share": abs(c.weight) / total if c.active else 0.0,
-                 "options": ", ".join(f"{k}={v}" for k, v in c.options.items()) or "-"} for c in self.components]
+        rows = [
+            {
+                "step": c.name,
+                "kind": c.kind,
+                "weight": c.weight,
+                "share": abs(c.weight) / total if c.active else 0.0,
+                "options": ", ".join(f"{k}={v}" for k, v in c.options.items()) or "-",
+            }
+            for c in self.components
+        ]
         extra = [("gate " + g.component, f"below {g.below:g}: at most {g.to:g}") for g in self.gates]
         extra += [("format", self.format.describe()), ("truncation", self.truncation.mode)]
         extra += [("length", self.length.describe())] if self.length else []
         extra += [(n, f"{v:g}") for n, v in (("cap", self.cap), ("floor", self.floor)) if v is not None]
-        extra += [("combine", self.combine), ("scale", f"{self.scale:g}"), ("unknown", f"width <= {self.max_width:g}: {self.bound}; wider: excluded")]
+        extra += [
+            ("combine", self.combine),
+            ("scale", f"{self.scale:g}"),
+            ("unknown", f"width <= {self.max_width:g}: {self.bound}; wider: excluded"),
+        ]
         return rows + [{"step": s, "kind": "step", "weight": None, "share": None, "options": o} for s, o in extra]
 
     def _repr_html_(self) -> str:
         from html import escape
 
         head = "".join(f"<th>{h}</th>" for h in ("step", "kind", "weight", "share", "options"))
-        cells = [[r["step"], r["kind"], *("" if r[k] is None else f"{r[k]:.3g}" for k in ("weight", "share")), r["options"]] for r in self.table()]
+        cells = [
+            [r["step"], r["kind"], *("" if r[k] is None else f"{r[k]:.3g}" for k in ("weight", "share")), r["options"]]
+            for r in self.table()
+        ]
         body = "".join("<tr>" + "".join(f"<td>{escape(str(x))}</td>" for x in row) + "</tr>" for row in cells)
         return f"<table><caption>Reward {escape(self.name)}</caption><tr>{head}</tr>{body}</table>"
 
@@ -221,85 +252,8 @@ class Composer:
         return [c for c in self.components if c.active]
 
 
-class _Steps:
-    """The running interval of a reward and what each step did to its lower and upper end."""
-
-    def __init__(self) -> None:
-        self.rows: list[list[Any]] = []  # [name, change of low, change of high]
-        self.low = self.high = 0.0
-
-    def add(self, name: str, low: float, high: float) -> None:
-        self.rows.append([name, low, high])
-        self.low, self.high = math.fsum(r[1] for r in self.rows), math.fsum(r[2] for r in self.rows)
-
-    def limit(self, name: str, to: float, *, at_low: bool, at_high: bool) -> None:
-        low, high = min(self.low, to) if at_low else self.low, min(self.high, to) if at_high else self.high
-        self._set(name, low, high)
-
-    def raise_to(self, name: str, to: float) -> None:
-        self._set(name, max(self.low, to), max(self.high, to))
-
-    def _set(self, name: str, low: float, high: float) -> None:
-        self.rows.append([name, low - self.low, high - self.high])
-        self.low, self.high = low, high
-
-    def multiply(self, factor: float) -> None:
-        self.rows = [[n, lo * factor, hi * factor] for n, lo, hi in self.rows]
-        self.low, self.high = self.low * factor, self.high * factor
-
-    def note(self, name: str, value: float) -> None:
-        self.rows.append([name, value, value])
-
-    def parts(self, *, known_only: bool) -> dict[str, float | None]:
-        out: dict[str, float | None] = {}
-        for name, low, high in self.rows:
-            unknown = known_only and low != high
-            out[name] = None if unknown or out.get(name, 0.0) is None else out.get(name, 0.0) + low  # type: ignore[operator]
-        return out
-
-
 def _caller(composer: Composer) -> Callable[[Task, Response, Iterable[Verdict]], float | None]:
     return lambda task, response, verdicts: composer.score(task, response, verdicts).score
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    import yaml
-
-    if not path.is_file():
-        raise KitError(f"{str(path)!r} is neither a file nor a preset", where="Composer.from_config", fix=f"presets: {', '.join(PRESETS)}")
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as e:
-        raise KitError("the config is not valid YAML", where=f"{path}: {str(e).splitlines()[-1].strip()}") from None
-    if not isinstance(data, Mapping):
-        raise KitError(f"the config is a {type(data).__name__}, not a mapping", where=str(path))
-    return data
-
-
-def _preset(name: str, where: str) -> Mapping[str, Any]:
-    if name not in PRESETS:
-        raise KitError(f"there is no preset {name!r}", where=f"{where}, field preset", fix=f"use one of {', '.join(PRESETS)}")
-    return PRESETS[name]
-
-
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise KitError(f"{value!r} is not a finite number", where=where, fix="in YAML, 1e-2 is a string; write 0.01 or 1.0e-2")
-    return float(value)
-
-
-def _component(row: Mapping[str, Any], where: str) -> Component:
-    row = dict(row)
-    kind = row.pop("kind", None)
-    name = row.pop("name", None) or row.get("verifier") or kind
-    weight = _number(row.pop("weight", 1.0), f"{where}, field weight")
-    cap = row.pop("cap", None)
-    active = row.pop("active", True)
-    if not isinstance(active, bool):
-        raise KitError(f"active is {active!r}", where=where, fix="write true or false")
-    components.check_options(kind, row, where)
-    return Component(kind=kind, name=str(name), weight=weight, active=active, options=row,
-                     cap=None if cap is None else _number(cap, f"{where}, field cap"))
 
 
 def _build(config: dict[str, Any], where: str) -> Composer:
@@ -317,8 +271,11 @@ def _build(config: dict[str, Any], where: str) -> Composer:
     for g in gates:
         if g.component not in names:
             raise KitError(f"a gate names the component {g.component!r}", where=f"{where}, field gates", fix=f"use one of {names}")
-    made = {k: formatting.make(cls, config.pop(k), f"{where}, field {k}") for k, cls in
-            (("format", formatting.Format), ("truncation", formatting.Truncation), ("length", formatting.Length)) if config.get(k) is not None}
+    made = {
+        k: formatting.make(cls, config.pop(k), f"{where}, field {k}")
+        for k, cls in (("format", formatting.Format), ("truncation", formatting.Truncation), ("length", formatting.Length))
+        if config.get(k) is not None
+    }
     config = {k: v for k, v in config.items() if v is not None}
     for k in ("cap", "floor", "scale", "max_width"):
         if k in config:

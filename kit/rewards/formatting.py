@@ -107,8 +107,10 @@ class Length:
 
     def __post_init__(self) -> None:
         if not 0 <= self.least <= self.soft <= self.hard or self.amount < 0:
-            raise KitError(f"need 0 <= least <= soft <= hard and amount >= 0, got {self.least}, {self.soft}, {self.hard}, {self.amount}",
-                           where="field length")
+            raise KitError(
+                f"need 0 <= least <= soft <= hard and amount >= 0, got {self.least}, {self.soft}, {self.hard}, {self.amount}",
+                where="field length",
+            )
 
     def of(self, words: int) -> float:
         """The penalty, in [0, amount], for so many words."""

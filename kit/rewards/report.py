@@ -10,79 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..records import Grade, Response, Task, Verdict
+from ..records import Grade, Response, Task
 from ..stats.estimate import Estimate
+from .groups import GOOD_AT, GroupShares, PassRates, group_shares, pass_rates
 from .trivial import TRIVIAL
 
-GOOD_AT = 0.5
 MARGIN = 0.15  # a trivial policy nearer than this to the real answers is flagged
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupShares:
-    """Shares of groups (answers to one task) by what they can teach.
-
-    mixed : scores differ. all_good, all_bad : one score for all, at least / below `good_at`. excluded : fewer than two known scores.
-    The first three sum to 1 over the groups that are not excluded; zero_advantage = all_good + all_bad.
-    """
-
-    groups: int
-    excluded: int
-    mixed: float
-    all_good: float
-    all_bad: float
-
-    @property
-    def zero_advantage(self) -> float:
-        """Share of groups whose advantages are all 0."""
-        return self.all_good + self.all_bad
-
-
-def group_shares(scores: Iterable[tuple[str, float | None]], *, good_at: float = GOOD_AT, tolerance: float = 1e-9) -> GroupShares:
-    """Shares of mixed, all-good and all-bad groups from (task id, score or None) pairs; NaN where every group is excluded.
-
-    >>> group_shares([("a", 1.0), ("a", 0.0), ("b", 1.0), ("b", 1.0), ("c", None), ("c", 1.0)])
-    GroupShares(groups=3, excluded=1, mixed=0.5, all_good=0.5, all_bad=0.0)
-    """
-    groups: dict[str, list[float]] = {}
-    for task_id, score in scores:
-        groups.setdefault(task_id, [])
-        if score is not None and not math.isnan(score):
-            groups[task_id].append(score)
-    used = [g for g in groups.values() if len(g) > 1]
-    n = len(used) or math.nan
-    mixed = sum(max(g) - min(g) > tolerance for g in used)
-    good = sum(max(g) - min(g) <= tolerance and g[0] >= good_at for g in used)
-    return GroupShares(groups=len(groups), excluded=len(groups) - len(used), mixed=mixed / n, all_good=good / n, all_bad=(len(used) - mixed - good) / n)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PassRates:
-    """Met verdicts as shares. macro_over_responses: mean over responses of each one's share; micro_over_criteria: share of all known verdicts.
-
-    The two differ when rubrics differ in length; neither is "the" pass rate. unknown: verdicts left out.
-    """
-
-    macro_over_responses: float
-    micro_over_criteria: float
-    responses: int
-    verdicts: int
-    unknown: int
-
-
-def pass_rates(verdicts: Iterable[Verdict]) -> PassRates:
-    """Macro and micro share of met verdicts (levels count with their value); NaN without a known verdict."""
-    by_response: dict[tuple[str, str], list[float]] = {}
-    n_unknown = 0
-    for v in verdicts:
-        if v.value is None:
-            n_unknown += 1
-        else:
-            by_response.setdefault((v.task_id, v.response_id), []).append(v.value)
-    every = [x for xs in by_response.values() for x in xs]
-    macro = math.fsum(math.fsum(xs) / len(xs) for xs in by_response.values()) / len(by_response) if by_response else math.nan
-    return PassRates(macro_over_responses=macro, micro_over_criteria=math.fsum(every) / len(every) if every else math.nan,
-                     responses=len(by_response), verdicts=len(every), unknown=n_unknown)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,22 +80,62 @@ class RewardReport:
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """Rows for data frames: summary, components, correlations, criteria, trivial."""
         g, r = self.groups, self.rates
-        summary = {"reward": self.reward.value, "low": self.reward.low, "high": self.reward.high, "n": self.reward.n, "excluded": self.excluded,
-                   "groups": g.groups, "groups_excluded": g.excluded, "mixed": g.mixed, "all_good": g.all_good, "all_bad": g.all_bad,
-                   "zero_advantage": g.zero_advantage, "pass_macro_over_responses": r.macro_over_responses,
-                   "pass_micro_over_criteria": r.micro_over_criteria, "verdicts_unknown": r.unknown}
-        pairs = [{"a": a, "b": b, "correlation": float(self.correlations[i, j])} for i, a in enumerate(self.components)
-                 for j, b in enumerate(self.components) if i < j]
-        trivial = [{"policy": t.policy, "trivial": t.trivial, "real": t.real, "difference": t.difference.value, "low": t.difference.low,
-                    "high": t.difference.high, "tasks": t.difference.n, "excluded": t.excluded, "warning": t.warning or ""} for t in self.trivial]
-        return {"summary": [summary], "components": [dict(c) for c in self.component_rows], "correlations": pairs,
-                "criteria": [vars(c) | {} for c in self.criteria], "trivial": trivial}
+        summary = {
+            "reward": self.reward.value,
+            "low": self.reward.low,
+            "high": self.reward.high,
+            "n": self.reward.n,
+            "excluded": self.excluded,
+            "groups": g.groups,
+            "groups_excluded": g.excluded,
+            "mixed": g.mixed,
+            "all_good": g.all_good,
+            "all_bad": g.all_bad,
+            "zero_advantage": g.zero_advantage,
+            "pass_macro_over_responses": r.macro_over_responses,
+            "pass_micro_over_criteria": r.micro_over_criteria,
+            "verdicts_unknown": r.unknown,
+        }
+        pairs = [
+            {"a": a, "b": b, "correlation": float(self.correlations[i, j])}
+            for i, a in enumerate(self.components)
+            for j, b in enumerate(self.components)
+            if i < j
+        ]
+        trivial = [
+            {
+                "policy": t.policy,
+                "trivial": t.trivial,
+                "real": t.real,
+                "difference": t.difference.value,
+                "low": t.difference.low,
+                "high": t.difference.high,
+                "tasks": t.difference.n,
+                "excluded": t.excluded,
+                "warning": t.warning or "",
+            }
+            for t in self.trivial
+        ]
+        return {
+            "summary": [summary],
+            "components": [dict(c) for c in self.component_rows],
+            "correlations": pairs,
+            "criteria": [vars(c) | {} for c in self.criteria],
+            "trivial": trivial,
+        }
 
     def _repr_html_(self) -> str:
         t = self.tables()
         warn = "".join(f"<li>{escape(w)}</li>" for w in self.warnings)
-        return (f"<h4>Reward {escape(self.name)}: {escape(str(self.reward))}</h4>" + (f"<ul>{warn}</ul>" if warn else "")
-                + "".join(f"<details{' open' if k in ('summary', 'trivial') else ''}><summary>{k}</summary>{_html(rows[:60])}</details>" for k, rows in t.items() if rows))
+        return (
+            f"<h4>Reward {escape(self.name)}: {escape(str(self.reward))}</h4>"
+            + (f"<ul>{warn}</ul>" if warn else "")
+            + "".join(
+                f"<details{' open' if k in ('summary', 'trivial') else ''}><summary>{k}</summary>{_html(rows[:60])}</details>"
+                for k, rows in t.items()
+                if rows
+            )
+        )
 
 
 def _html(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -170,7 +143,11 @@ def _html(rows: Sequence[Mapping[str, Any]]) -> str:
         return "" if x is None else f"{x:.3f}" if isinstance(x, float) else escape(str(x))
 
     head = "".join(f"<th>{escape(str(k))}</th>" for k in rows[0])
-    return f"<table><tr>{head}</tr>" + "".join("<tr>" + "".join(f"<td>{cell(v)}</td>" for v in r.values()) + "</tr>" for r in rows) + "</table>"
+    return (
+        f"<table><tr>{head}</tr>"
+        + "".join("<tr>" + "".join(f"<td>{cell(v)}</td>" for v in r.values()) + "</tr>" for r in rows)
+        + "</table>"
+    )
 
 
 def report(responses: Sequence[Response], grades: Sequence[Grade], *, name: str = "reward", good_at: float = GOOD_AT) -> RewardReport:
@@ -178,7 +155,9 @@ def report(responses: Sequence[Response], grades: Sequence[Grade], *, name: str 
 
     responses and grades in the same order. Real answers alone enter the rates, criteria, groups and correlations.
     """
-    if len(responses) != len(grades) or any((r.task_id, r.id) != (g.task_id, g.response_id) for r, g in zip(responses, grades, strict=False)):
+    if len(responses) != len(grades) or any(
+        (r.task_id, r.id) != (g.task_id, g.response_id) for r, g in zip(responses, grades, strict=False)
+    ):
         from ..errors import KitError
 
         raise KitError("responses and grades do not belong together", where="rewards.report.report", fix="pass them in the same order")
@@ -187,11 +166,18 @@ def report(responses: Sequence[Response], grades: Sequence[Grade], *, name: str 
     matrix = np.array([[_nan(g.meta.get("scores", {}).get(k)) for k in names] for g in real], float).reshape(len(real), len(names))
     keep = [j for j in range(len(names)) if not np.isnan(matrix[:, j]).all()]
     names, matrix = tuple(names[j] for j in keep), matrix[:, keep]
-    return RewardReport(name=name, reward=_by_task([(g.task_id, g.score) for g in real]), excluded=sum(g.score is None for g in real),
-                        groups=group_shares([(g.task_id, g.score) for g in real], good_at=good_at),
-                        rates=pass_rates(v for g in real for v in g.verdicts), criteria=_criteria(real), components=names,
-                        component_rows=tuple(_component(n, matrix[:, j], real) for j, n in enumerate(names)),
-                        correlations=correlations(matrix), trivial=_trivial(responses, grades, real))
+    return RewardReport(
+        name=name,
+        reward=_by_task([(g.task_id, g.score) for g in real]),
+        excluded=sum(g.score is None for g in real),
+        groups=group_shares([(g.task_id, g.score) for g in real], good_at=good_at),
+        rates=pass_rates(v for g in real for v in g.verdicts),
+        criteria=_criteria(real),
+        components=names,
+        component_rows=tuple(_component(n, matrix[:, j], real) for j, n in enumerate(names)),
+        correlations=correlations(matrix),
+        trivial=_trivial(responses, grades, real),
+    )
 
 
 def _nan(x: float | None) -> float:
@@ -207,8 +193,18 @@ def _criteria(grades: Sequence[Grade]) -> tuple[CriterionRow, ...]:
     for (task_id, criterion_id), values in groups.items():
         known = np.array([x for x in values if x is not None], float)
         mean, variance = (float(known.mean()), float(known.var())) if len(known) else (math.nan, math.nan)
-        out.append(CriterionRow(task_id=task_id, criterion_id=criterion_id, n=len(known), unknown=len(values) - len(known), mean=mean,
-                                sd=math.sqrt(variance), variance=variance, saturated=len(known) > 1 and variance < 1e-12))
+        out.append(
+            CriterionRow(
+                task_id=task_id,
+                criterion_id=criterion_id,
+                n=len(known),
+                unknown=len(values) - len(known),
+                mean=mean,
+                sd=math.sqrt(variance),
+                variance=variance,
+                saturated=len(known) > 1 and variance < 1e-12,
+            )
+        )
     return tuple(out)
 
 
@@ -219,9 +215,15 @@ def _component(name: str, column: np.ndarray, grades: Sequence[Grade]) -> dict[s
             groups.setdefault(g.task_id, []).append(float(x))
     known = column[~np.isnan(column)]
     within = [float(np.var(xs)) for xs in groups.values() if len(xs) > 1]
-    return {"component": name, "n": len(known), "absent_or_unknown": int(len(column) - len(known)), "mean": float(known.mean()), "sd": float(known.std()),
-            "within_group_variance": float(np.mean(within)) if within else math.nan,
-            "contribution": float(np.mean([g.parts[name] for g in grades if g.parts.get(name) is not None] or [math.nan]))}
+    return {
+        "component": name,
+        "n": len(known),
+        "absent_or_unknown": int(len(column) - len(known)),
+        "mean": float(known.mean()),
+        "sd": float(known.std()),
+        "within_group_variance": float(np.mean(within)) if within else math.nan,
+        "contribution": float(np.mean([g.parts[name] for g in grades if g.parts.get(name) is not None] or [math.nan])),
+    }
 
 
 def correlations(matrix: np.ndarray) -> np.ndarray:
@@ -271,7 +273,7 @@ def _trivial(responses: Sequence[Response], grades: Sequence[Grade], real: Seque
     by_policy: dict[str, list[Grade]] = {}
     for r, g in zip(responses, grades, strict=True):
         if (r.source or "").startswith(TRIVIAL):
-            by_policy.setdefault((r.source or "")[len(TRIVIAL):], []).append(g)
+            by_policy.setdefault((r.source or "")[len(TRIVIAL) :], []).append(g)
     out = []
     for policy, gs in by_policy.items():
         earned = _task_means([(g.task_id, g.score) for g in gs])

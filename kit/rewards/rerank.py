@@ -29,8 +29,14 @@ def weight_names(tasks: Iterable[Task], *, composer: Composer) -> list[str]:
     return [c.name for c in composer.components if c.active] + [g for g in GROUPS if g in found] + sorted(found - set(GROUPS))
 
 
-def rerank(tasks: Iterable[Task], responses: Sequence[Response], verdicts: Iterable[Verdict], weights: Mapping[str, float] | None = None, *,
-           composer: Composer | str = "default") -> list[dict[str, Any]]:
+def rerank(
+    tasks: Iterable[Task],
+    responses: Sequence[Response],
+    verdicts: Iterable[Verdict],
+    weights: Mapping[str, float] | None = None,
+    *,
+    composer: Composer | str = "default",
+) -> list[dict[str, Any]]:
     """Stored answers ranked under new weights, best first; no judge is called.
 
     weights : by component name (replaces its weight) or by criterion group (multiplies the weights of that group; see weight_names).
@@ -49,9 +55,20 @@ def rerank(tasks: Iterable[Task], responses: Sequence[Response], verdicts: Itera
     before = grades(tasks, responses, verdicts, composer=base)
     after = grades([_reweighted(t, factors) for t in tasks], responses, verdicts, composer=changed)
     old, new = _ranks([g.score for g in before]), _ranks([g.score for g in after])
-    rows = [{"rank": new[i], "change": None if old[i] is None or new[i] is None else old[i] - new[i], "task_id": r.task_id, "response_id": r.id,
-             "source": r.source, "score": after[i].score, "low": after[i].score_low, "high": after[i].score_high, "before": before[i].score}
-            for i, r in enumerate(responses)]
+    rows = [
+        {
+            "rank": new[i],
+            "change": None if old[i] is None or new[i] is None else old[i] - new[i],
+            "task_id": r.task_id,
+            "response_id": r.id,
+            "source": r.source,
+            "score": after[i].score,
+            "low": after[i].score_low,
+            "high": after[i].score_high,
+            "before": before[i].score,
+        }
+        for i, r in enumerate(responses)
+    ]
     return sorted(rows, key=lambda row: (row["rank"] is None, row["rank"] or 0, row["task_id"], row["response_id"]))
 
 

@@ -21,8 +21,10 @@ def static_sets() -> dict[str, tuple[Criterion, ...]]:
     ['citation_discipline', 'off_query_padding', 'wrong_entity_confabulation']
     """
     rows = json.loads(FILE.read_text(encoding="utf-8"))
-    return {name: tuple(criterion_from_json(r, where=f"{FILE.name}, set {name}, criterion {i + 1}") for i, r in enumerate(rs))
-            for name, rs in rows.items()}
+    return {
+        name: tuple(criterion_from_json(r, where=f"{FILE.name}, set {name}, criterion {i + 1}") for i, r in enumerate(rs))
+        for name, rs in rows.items()
+    }
 
 
 def static_criteria(names: str | Sequence[str]) -> tuple[Criterion, ...]:

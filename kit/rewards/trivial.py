@@ -9,10 +9,24 @@ import re
 
 from ..records import Response, Task
 
-NAMES = ("empty", "constant", "constant_up", "constant_down", "parrot", "template", "repeat", "hedge", "always_99", "citation_stuffing", "rubric_echo")
+NAMES = (
+    "empty",
+    "constant",
+    "constant_up",
+    "constant_down",
+    "parrot",
+    "template",
+    "repeat",
+    "hedge",
+    "always_99",
+    "citation_stuffing",
+    "rubric_echo",
+)
 TRIVIAL = "trivial:"
-_HEDGE = ("It may or may not be the case; it could go up, it could go down, or it might not change at all. The evidence is mixed, limited and "
-          "uncertain, more research is needed, and I cannot say for sure. Perhaps it depends on many factors. Confidence: 50%.")
+_HEDGE = (
+    "It may or may not be the case; it could go up, it could go down, or it might not change at all. The evidence is mixed, limited and "
+    "uncertain, more research is needed, and I cannot say for sure. Perhaps it depends on many factors. Confidence: 50%."
+)
 _CONSTANT = "This is an important question. The answer depends on several factors, and there are many things to consider."
 
 
@@ -32,11 +46,17 @@ def policy(name: str, task: Task) -> str:
     prompt = task.prompt.strip()
     first = re.split(r"(?<=[.?!])\s+", prompt)[-1] if prompt else ""
     text = {
-        "empty": "", "constant": _CONSTANT, "constant_up": "It is upregulated: it increases. Confidence: 99%.",
-        "constant_down": "It is downregulated: it decreases. Confidence: 99%.", "parrot": prompt,
-        "template": f"You asked: {_statement(first)} The answer to \"{_statement(first)[:-1]}\" is that it is upregulated. Confidence: 99%.",
-        "repeat": " ".join([_statement(first)] * 20), "hedge": _HEDGE, "always_99": "I am certain. Confidence: 99%.",
-        "citation_stuffing": _stuffing(task), "rubric_echo": _echo(task),
+        "empty": "",
+        "constant": _CONSTANT,
+        "constant_up": "It is upregulated: it increases. Confidence: 99%.",
+        "constant_down": "It is downregulated: it decreases. Confidence: 99%.",
+        "parrot": prompt,
+        "template": f'You asked: {_statement(first)} The answer to "{_statement(first)[:-1]}" is that it is upregulated. Confidence: 99%.',
+        "repeat": " ".join([_statement(first)] * 20),
+        "hedge": _HEDGE,
+        "always_99": "I am certain. Confidence: 99%.",
+        "citation_stuffing": _stuffing(task),
+        "rubric_echo": _echo(task),
     }[name]
     if not task.sources or name in ("empty", "citation_stuffing"):
         return text
@@ -56,8 +76,11 @@ def _statement(question: str) -> str:
 def _stuffing(task: Task) -> str:
     ids = list(task.sources) or ["1", "2", "3"]
     every = ",".join(ids)
-    return "<answer>" + " ".join(f"<snippet id={i}>This is well documented.</snippet>" for i in ids) + \
-        f" <snippet id={every}>All the sources agree on this.</snippet></answer>"
+    return (
+        "<answer>"
+        + " ".join(f"<snippet id={i}>This is well documented.</snippet>" for i in ids)
+        + f" <snippet id={every}>All the sources agree on this.</snippet></answer>"
+    )
 
 
 def _echo(task: Task) -> str:

@@ -16,7 +16,9 @@ SETTINGS = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def task(*weights, **more):
-    return Task(id="t", prompt="p", criteria=tuple(Criterion(id=f"c{i}", text=f"text {i}", weight=w) for i, w in enumerate(weights)), **more)
+    return Task(
+        id="t", prompt="p", criteria=tuple(Criterion(id=f"c{i}", text=f"text {i}", weight=w) for i, w in enumerate(weights)), **more
+    )
 
 
 def verdict(cid, value):
@@ -31,8 +33,16 @@ def verdicts(*values):
     return [verdict(f"c{i}", v) for i, v in enumerate(values)]
 
 
-@pytest.mark.parametrize(("how", "expected"), [
-    ("mean", (1 + 0 + 1) / 3), ("flip", (2 * 1 + 1 * 0 + 1 * 1) / 4), ("signed_unclipped", 2 / 4), ("signed", 0.5), ("positive_normalised", 2 / 3)])
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("mean", (1 + 0 + 1) / 3),
+        ("flip", (2 * 1 + 1 * 0 + 1 * 1) / 4),
+        ("signed_unclipped", 2 / 4),
+        ("signed", 0.5),
+        ("positive_normalised", 2 / 3),
+    ],
+)
 def test_formulas(how, expected):
     assert grade(task(2, 1, -1), verdicts(1, 0, 0), how=how).score == pytest.approx(expected, abs=1e-15)
 
@@ -98,19 +108,29 @@ def test_gates():
     assert grade(must, verdicts(0, 1), gate_to=0.2).score == 0.2
     g = grade(must, verdicts(None, 1), max_width=1)
     assert (g.score, g.score_low, g.score_high) == (0.0, 0.0, 1.0)
-    never = Task(id="t", prompt="p", criteria=(Criterion(id="c0", text="a", weight=-1, required=True), Criterion(id="c1", text="b", weight=3)))
+    never = Task(
+        id="t", prompt="p", criteria=(Criterion(id="c0", text="a", weight=-1, required=True), Criterion(id="c1", text="b", weight=3))
+    )
     assert grade(never, verdicts(1, 1), how="flip").score == 0.0 and grade(never, verdicts(0, 1), how="flip").score == 1.0
     assert grade(never, verdicts(1, 0), how="signed_unclipped").score == -0.25  # a gate limits, it never lifts
 
 
 def test_ordinal_levels():
-    t = Task(id="t", prompt="p", criteria=(Criterion(id="c0", text="a", scale="ordinal", levels=("poor", "fair", "good")), Criterion(id="c1", text="b")))
+    t = Task(
+        id="t",
+        prompt="p",
+        criteria=(Criterion(id="c0", text="a", scale="ordinal", levels=("poor", "fair", "good")), Criterion(id="c1", text="b")),
+    )
     assert grade(t, verdicts(0.5, 1.0)).score == 0.75
 
 
 def test_trees():
-    c = (Criterion(id="root", text="", weight=2), Criterion(id="c0", text="", parent="root", weight=3), Criterion(id="c1", text="", parent="root"),
-         Criterion(id="c2", text="", weight=1))
+    c = (
+        Criterion(id="root", text="", weight=2),
+        Criterion(id="c0", text="", parent="root", weight=3),
+        Criterion(id="c1", text="", parent="root"),
+        Criterion(id="c2", text="", weight=1),
+    )
     t = Task(id="t", prompt="p", criteria=c)
     assert [x.id for x in leaves(c)] == ["c0", "c1", "c2"]
     assert grade(t, verdicts(1, 0, 0), how="flip").score == pytest.approx(2 * 0.75 / 3)
@@ -138,8 +158,16 @@ def test_probabilities_may_replace_statuses():
     assert grade(task(1), [v], use="p").score == 0.7 and grade(task(1), [v]).score == 1.0
 
 
-rubrics = st.lists(st.tuples(st.floats(-3, 3).map(lambda x: round(x, 2)), st.sampled_from([None, 0.0, 1.0, 0.25, 0.5]), st.booleans(),
-                             st.sampled_from([None, "c0", "c1"])), min_size=1, max_size=9)
+rubrics = st.lists(
+    st.tuples(
+        st.floats(-3, 3).map(lambda x: round(x, 2)),
+        st.sampled_from([None, 0.0, 1.0, 0.25, 0.5]),
+        st.booleans(),
+        st.sampled_from([None, "c0", "c1"]),
+    ),
+    min_size=1,
+    max_size=9,
+)
 
 
 def build(rows):
@@ -166,7 +194,9 @@ def test_unknown_never_raises(rows, how, gate_to, max_width, data):
         assert b.score is None
     m = grade(t, worse, how=how, gate_to=gate_to, max_width=max_width, bound="mid")
     if m.score is not None and not any(not v.known for v in vs) and a.score is not None:
-        assert m.score <= a.score + max_width / 2 + 1e-9  # "mid" may exceed the truth by half the width at most: documented, not the default
+        assert (
+            m.score <= a.score + max_width / 2 + 1e-9
+        )  # "mid" may exceed the truth by half the width at most: documented, not the default
 
 
 @SETTINGS
@@ -205,8 +235,12 @@ def test_contributions_sum_to_the_score(rows, how):
 
 
 @SETTINGS
-@given(st.lists(st.tuples(st.floats(-3, 3), st.lists(st.sampled_from([0.0, 1.0, 0.5, math.nan]), min_size=4, max_size=4)), min_size=1, max_size=8),
-       st.sampled_from(HOWS))
+@given(
+    st.lists(
+        st.tuples(st.floats(-3, 3), st.lists(st.sampled_from([0.0, 1.0, 0.5, math.nan]), min_size=4, max_size=4)), min_size=1, max_size=8
+    ),
+    st.sampled_from(HOWS),
+)
 def test_matrix_form_agrees_with_grade(columns, how):
     weights = np.array([w for w, _ in columns])
     values = np.array([v for _, v in columns]).T

@@ -14,26 +14,33 @@ def claims(inner):
     return [(c.text, c.ids) for c in parse_answer(f"<answer>{inner}</answer>").claims]
 
 
-@pytest.mark.parametrize(("inner", "expected"), [
-    ("<snippet id=a>one two</snippet>", [("one two", ("a",))]),
-    ("<snippet id=a,b>one</snippet>", [("one", ("a", "b"))]),
-    ('<snippet id="a, b">one</snippet>', [("one", ("a", "b"))]),
-    ("<snippet id='a' >one</snippet >", [("one", ("a",))]),
-    ("<snippet id=a, b , c>one</snippet>", [("one", ("a", "b", "c"))]),
-    ("< SNIPPET ids = a >one</ snippet>", [("one", ("a",))]),
-    ("<snippet id=a>p < .01 and x > 3</snippet>", [("p < .01 and x > 3", ("a",))]),
-    ("<snippet id=a>one\ntwo</snippet>", [("one\ntwo", ("a",))]),
-    ("<snippet id=a>one</snippet> and <snippet id=b>two</snippet>.", [("one", ("a",)), ("two", ("b",))]),
-    ("Some text without it. <snippet id=a>one</snippet>", [("Some text without it", ()), ("one", ("a",))]),
-    ("<snippet id=a>outer one <snippet id=b>inner</snippet> outer two</snippet>", [("outer one", ("a",)), ("inner", ("b",)), ("outer two", ("a",))]),
-    ("<snippet id=a>never closed at all", [("never closed at all", ())]),
-    ("<snippet id=a>one two three <snippet id=b>four</snippet>", [("one two three", ()), ("four", ("b",))]),
-    ("<snippet>no id is given</snippet>", [("no id is given", ())]),
-    ("<snippet id=>no id is given</snippet>", [("no id is given", ())]),
-    ("a stray </snippet> closing tag here", [("closing tag here", ())]),
-    ("<snippet id=a></snippet>", []),
-    ("<snippet id=a>one</snippet> <snippet id=a>One.</snippet>", [("one", ("a",))]),
-    ("", [])])
+@pytest.mark.parametrize(
+    ("inner", "expected"),
+    [
+        ("<snippet id=a>one two</snippet>", [("one two", ("a",))]),
+        ("<snippet id=a,b>one</snippet>", [("one", ("a", "b"))]),
+        ('<snippet id="a, b">one</snippet>', [("one", ("a", "b"))]),
+        ("<snippet id='a' >one</snippet >", [("one", ("a",))]),
+        ("<snippet id=a, b , c>one</snippet>", [("one", ("a", "b", "c"))]),
+        ("< SNIPPET ids = a >one</ snippet>", [("one", ("a",))]),
+        ("<snippet id=a>p < .01 and x > 3</snippet>", [("p < .01 and x > 3", ("a",))]),
+        ("<snippet id=a>one\ntwo</snippet>", [("one\ntwo", ("a",))]),
+        ("<snippet id=a>one</snippet> and <snippet id=b>two</snippet>.", [("one", ("a",)), ("two", ("b",))]),
+        ("Some text without it. <snippet id=a>one</snippet>", [("Some text without it", ()), ("one", ("a",))]),
+        (
+            "<snippet id=a>outer one <snippet id=b>inner</snippet> outer two</snippet>",
+            [("outer one", ("a",)), ("inner", ("b",)), ("outer two", ("a",))],
+        ),
+        ("<snippet id=a>never closed at all", [("never closed at all", ())]),
+        ("<snippet id=a>one two three <snippet id=b>four</snippet>", [("one two three", ()), ("four", ("b",))]),
+        ("<snippet>no id is given</snippet>", [("no id is given", ())]),
+        ("<snippet id=>no id is given</snippet>", [("no id is given", ())]),
+        ("a stray </snippet> closing tag here", [("closing tag here", ())]),
+        ("<snippet id=a></snippet>", []),
+        ("<snippet id=a>one</snippet> <snippet id=a>One.</snippet>", [("one", ("a",))]),
+        ("", []),
+    ],
+)
 def test_parser(inner, expected):
     assert claims(inner) == expected
 
@@ -57,7 +64,11 @@ def score(inner, values=None, **more):
     vs = []
     for c in claim_criteria(TASK, r):
         x = (values or {}).get(c.id)
-        vs.append(unknown("t", "r", c.id, "transport") if x is None else Verdict(task_id="t", response_id="r", criterion_id=c.id, status="level", value=x))
+        vs.append(
+            unknown("t", "r", c.id, "transport")
+            if x is None
+            else Verdict(task_id="t", response_id="r", criterion_id=c.id, status="level", value=x)
+        )
     return citation_part(TASK, r, vs, **more)
 
 
@@ -101,7 +112,9 @@ def naive_with_failed_judge(inner):
 
 def test_a_failed_judge_pays_nobody():
     honest = "<snippet id=a>85 km</snippet> <snippet id=b>50 km loaded</snippet>"
-    filler = "<snippet id=a>x y</snippet> " + " ".join(f"This is filler sentence number {w}." for w in ("one", "two", "three", "four", "five"))
+    filler = "<snippet id=a>x y</snippet> " + " ".join(
+        f"This is filler sentence number {w}." for w in ("one", "two", "three", "four", "five")
+    )
     assert naive_with_failed_judge(filler) > 0.8 and naive_with_failed_judge(honest) == pytest.approx(0.4)  # the fault
     for inner in (honest, filler):
         part = score(inner)

@@ -15,9 +15,15 @@ from kit.rewards.composer import COMBINES, Composer
 from kit.rewards.formatting import Length
 from kit.rewards.presets import PRESETS
 
-CITED = Task(id="t", prompt="How far?", sources={"S1": "85 km.", "S2": "50 km."}, criteria=(
-    Criterion(id="p1", text="a"), Criterion(id="p2", text="b", weight=2), Criterion(id="n1", text="c", weight=-1)))
-ANSWER = "<answer><snippet id=S1>It goes 85 km</snippet>. <snippet id=S2>Loaded it goes 50 km</snippet>. Charging takes a few hours.</answer>"
+CITED = Task(
+    id="t",
+    prompt="How far?",
+    sources={"S1": "85 km.", "S2": "50 km."},
+    criteria=(Criterion(id="p1", text="a"), Criterion(id="p2", text="b", weight=2), Criterion(id="n1", text="c", weight=-1)),
+)
+ANSWER = (
+    "<answer><snippet id=S1>It goes 85 km</snippet>. <snippet id=S2>Loaded it goes 50 km</snippet>. Charging takes a few hours.</answer>"
+)
 
 
 def response(text=ANSWER, **more):
@@ -32,7 +38,9 @@ def v(cid, value):
 
 def all_verdicts(task=CITED, r=None, p1=1, p2=1, n1=0, cite=1, needs=0):
     r = r or response()
-    return [v("p1", p1), v("p2", p2), v("n1", n1)] + [v(c.id, needs if c.meta["kind"] == "needs" else cite) for c in claim_criteria(task, r)]
+    return [v("p1", p1), v("p2", p2), v("n1", n1)] + [
+        v(c.id, needs if c.meta["kind"] == "needs" else cite) for c in claim_criteria(task, r)
+    ]
 
 
 def make(**config):
@@ -52,7 +60,11 @@ def test_format_gate_and_bonus_are_visible():
     bare = response("It goes 85 km.")
     vs = [v("p1", 1), v("p2", 1), v("n1", 0)]
     gated = make(format={"mode": "gate", "answer_block": True}).score(CITED, bare, vs)
-    assert gated.score == 0.0 and gated.parts["format"] == pytest.approx(-0.8) and gated.meta["flags"]["format_problems"] == ("no <answer> block",)
+    assert (
+        gated.score == 0.0
+        and gated.parts["format"] == pytest.approx(-0.8)
+        and gated.meta["flags"]["format_problems"] == ("no <answer> block",)
+    )
     bonus = make(format={"mode": "bonus", "answer_block": True, "bonus": 0.3})
     assert bonus.score(CITED, response(), all_verdicts()).parts["format"] == 0.3
     assert bonus.score(CITED, bare, vs).parts["format"] == 0.0
@@ -66,7 +78,9 @@ def test_a_gate_never_lifts_a_negative_score():
 def test_pattern_format_matches_over_lines_and_two_answers():
     c = make(format={"mode": "gate", "pattern": "<answer>.+</answer>"})
     assert c.score(CITED, response("<answer>line one\nline two</answer>"), [v("p1", 1), v("p2", 1), v("n1", 0)]).score == pytest.approx(0.8)
-    two = make(format={"mode": "gate", "answer_block": True}).score(CITED, response("<answer>a b c</answer><answer>d</answer>"), [v("p1", 1), v("p2", 1), v("n1", 0)])
+    two = make(format={"mode": "gate", "answer_block": True}).score(
+        CITED, response("<answer>a b c</answer><answer>d</answer>"), [v("p1", 1), v("p2", 1), v("n1", 0)]
+    )
     assert two.score == 0.0 and "2 <answer> tags" in two.meta["flags"]["format_problems"][0]
 
 
@@ -99,7 +113,9 @@ def test_component_gate_cap_and_floor():
 
 
 def test_inactive_and_absent_components():
-    c = make(components=[{"kind": "rubric", "how": "flip"}, {"kind": "citations", "active": False}, {"kind": "verifier", "verifier": "factual"}])
+    c = make(
+        components=[{"kind": "rubric", "how": "flip"}, {"kind": "citations", "active": False}, {"kind": "verifier", "verifier": "factual"}]
+    )
     g = c.score(CITED, response(), all_verdicts())
     assert g.score == 1.0 and g.parts["factual"] is None and "citations" not in g.parts
 
@@ -136,14 +152,24 @@ def test_one_function_each():
     assert total == pytest.approx(c.score(CITED, response(), vs).score)
 
 
-@pytest.mark.parametrize(("config", "message"), [
-    ({"components": []}, "at least one"), ({"components": [{"kind": "magic"}]}, "kind is 'magic'"),
-    ({"components": [{"kind": "rubric", "weight": "1e-2"}]}, "not a finite number"), ({"components": [{"kind": "rubric", "hov": "mean"}]}, "no option 'hov'"),
-    ({"components": [{"kind": "rubric"}], "scal": 2}, "unknown field 'scal'"), ({"components": [{"kind": "rubric"}, {"kind": "rubric"}]}, "share a name"),
-    ({"components": [{"kind": "rubric"}], "gates": [{"component": "x", "below": 1}]}, "names the component 'x'"),
-    ({"components": [{"kind": "rubric"}], "format": {"mode": "soft"}}, "format mode"), ({"components": [{"kind": "verifier", "verifier": "luck"}]}, "verifier is"),
-    ({"components": [{"kind": "rubric"}], "combine": "max"}, "combine is"), ({"components": [{"kind": "rubric", "how": "avg"}]}, "how is"),
-    ({"components": [{"kind": "rubric"}], "scale": -1}, "not above 0"), ({"preset": "none"}, "no preset")])
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"components": []}, "at least one"),
+        ({"components": [{"kind": "magic"}]}, "kind is 'magic'"),
+        ({"components": [{"kind": "rubric", "weight": "1e-2"}]}, "not a finite number"),
+        ({"components": [{"kind": "rubric", "hov": "mean"}]}, "no option 'hov'"),
+        ({"components": [{"kind": "rubric"}], "scal": 2}, "unknown field 'scal'"),
+        ({"components": [{"kind": "rubric"}, {"kind": "rubric"}]}, "share a name"),
+        ({"components": [{"kind": "rubric"}], "gates": [{"component": "x", "below": 1}]}, "names the component 'x'"),
+        ({"components": [{"kind": "rubric"}], "format": {"mode": "soft"}}, "format mode"),
+        ({"components": [{"kind": "verifier", "verifier": "luck"}]}, "verifier is"),
+        ({"components": [{"kind": "rubric"}], "combine": "max"}, "combine is"),
+        ({"components": [{"kind": "rubric", "how": "avg"}]}, "how is"),
+        ({"components": [{"kind": "rubric"}], "scale": -1}, "not above 0"),
+        ({"preset": "none"}, "no preset"),
+    ],
+)
 def test_config_errors_say_where(config, message):
     with pytest.raises(KitError, match=message):
         Composer.from_config(config)
@@ -151,7 +177,9 @@ def test_config_errors_say_where(config, message):
 
 def test_config_from_yaml_and_table(tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text("preset: refiner\nscale: 1.0\ncomponents:\n  - {kind: rubric, how: flip, weight: 0.8}\n  - {kind: citations, weight: 0.2}\n")
+    path.write_text(
+        "preset: refiner\nscale: 1.0\ncomponents:\n  - {kind: rubric, how: flip, weight: 0.8}\n  - {kind: citations, weight: 0.2}\n"
+    )
     c = Composer.from_config(path)
     assert c.scale == 1.0 and c.format.mode == "gate"
     assert [r["share"] for r in c.table() if r["kind"] != "step"] == [0.8, 0.2]
@@ -173,11 +201,24 @@ def test_unknown_never_raises_the_composed_reward(values, data):
     vs = [v(i, x) for i, x in zip(ids, values, strict=True)]
     lost = data.draw(st.sets(st.sampled_from(range(len(vs)))))
     worse = [v(x.criterion_id, None) if i in lost else x for i, x in enumerate(vs)]
-    config = {"combine": data.draw(st.sampled_from(COMBINES)), "max_width": data.draw(st.sampled_from([0.1, 0.5, 3.0])), "scale": 10.0,
-              "cap": data.draw(st.sampled_from([None, 0.5])), "floor": data.draw(st.sampled_from([None, -0.1])),
-              "gates": data.draw(st.sampled_from([[], [{"component": "citations", "below": 0.5}], [{"component": "rubric", "below": 0.2, "to": -0.2}]])),
-              "components": [{"kind": "rubric", "how": data.draw(st.sampled_from(["flip", "signed_unclipped", "positive_normalised"])), "weight": 0.8},
-                             {"kind": "citations", "weight": data.draw(st.sampled_from([0.2, -0.2])), "uncited": data.draw(st.sampled_from(["neutral", "credit"]))}]}
+    config = {
+        "combine": data.draw(st.sampled_from(COMBINES)),
+        "max_width": data.draw(st.sampled_from([0.1, 0.5, 3.0])),
+        "scale": 10.0,
+        "cap": data.draw(st.sampled_from([None, 0.5])),
+        "floor": data.draw(st.sampled_from([None, -0.1])),
+        "gates": data.draw(
+            st.sampled_from([[], [{"component": "citations", "below": 0.5}], [{"component": "rubric", "below": 0.2, "to": -0.2}]])
+        ),
+        "components": [
+            {"kind": "rubric", "how": data.draw(st.sampled_from(["flip", "signed_unclipped", "positive_normalised"])), "weight": 0.8},
+            {
+                "kind": "citations",
+                "weight": data.draw(st.sampled_from([0.2, -0.2])),
+                "uncited": data.draw(st.sampled_from(["neutral", "credit"])),
+            },
+        ],
+    }
     c = make(**config)
     a, b = c.score(CITED, response(), vs), c.score(CITED, response(), worse)
     assert b.score_low <= a.score_low + 1e-9 and b.score_high >= a.score_high - 1e-9

@@ -12,8 +12,10 @@ from kit.rewards.composer import Composer
 from kit.rewards.report import MARGIN, report, trivial_responses
 
 SUPPORT = {"full": 1.0, "partial": 0.5, "none": 0.0}
-needs_data = pytest.mark.skipif(not all(paths.data(f).is_file() for f in ("facts.jsonl", "fact_answers.jsonl", "citations.jsonl", "citation_answers.jsonl")),
-                                reason="the shipped data sets are not here")
+needs_data = pytest.mark.skipif(
+    not all(paths.data(f).is_file() for f in ("facts.jsonl", "fact_answers.jsonl", "citations.jsonl", "citation_answers.jsonl")),
+    reason="the shipped data sets are not here",
+)
 
 
 def read(name):
@@ -21,15 +23,23 @@ def read(name):
 
 
 def facts():
-    tasks = [Task(id=r["task_id"], prompt=r["prompt"], truth={**r["truth"], "verifiers": r["verifiers"]}, kind=r["question_type"]) for r in read("facts.jsonl")]
-    return tasks, [Response(task_id=r["task_id"], id=r["response_id"], text=r["response"], source=r["source"]) for r in read("fact_answers.jsonl")]
+    tasks = [
+        Task(id=r["task_id"], prompt=r["prompt"], truth={**r["truth"], "verifiers": r["verifiers"]}, kind=r["question_type"])
+        for r in read("facts.jsonl")
+    ]
+    return tasks, [
+        Response(task_id=r["task_id"], id=r["response_id"], text=r["response"], source=r["source"]) for r in read("fact_answers.jsonl")
+    ]
 
 
 def citations():
     tasks = []
     for r in read("citations.jsonl"):
-        rubric = [Criterion(id=f"{k}{i}", text=x["description"], title=x["title"], weight=s * abs(x.get("weight", 1.0)))
-                  for k, s, xs in (("p", 1, r["positive_rubrics"]), ("n", -1, r["negative_rubrics"])) for i, x in enumerate(xs, 1)]
+        rubric = [
+            Criterion(id=f"{k}{i}", text=x["description"], title=x["title"], weight=s * abs(x.get("weight", 1.0)))
+            for k, s, xs in (("p", 1, r["positive_rubrics"]), ("n", -1, r["negative_rubrics"]))
+            for i, x in enumerate(xs, 1)
+        ]
         tasks.append(Task(id=r["task_id"], prompt=r["prompt"], sources=r["sources"], criteria=tuple(rubric)))
     return tasks, read("citation_answers.jsonl")
 
@@ -44,8 +54,12 @@ def words(text):
 
 def human(task, response, row):
     """The human labels of an answer as verdicts, the generated claim criteria included."""
-    out = [Verdict(task_id=task.id, response_id=response.id, criterion_id=k, status=s, judge="human",
-                   failure="abstain" if s == "unknown" else None) for k, s in row["labels"].items()]
+    out = [
+        Verdict(
+            task_id=task.id, response_id=response.id, criterion_id=k, status=s, judge="human", failure="abstain" if s == "unknown" else None
+        )
+        for k, s in row["labels"].items()
+    ]
     cited = {words(c["text"]): c for c in row["claims"]}
     uncited = [(words(c["text"]), c) for c in row["uncited"]]
     for c in claim_criteria(task, response):
@@ -54,13 +68,17 @@ def human(task, response, row):
             label = next((u for k, u in uncited if key in k or k in key), None)
             out += [level(task, response, c.id, label["needs_citation"])] if label else []
         elif key in cited:
-            out.append(level(task, response, c.id, SUPPORT[cited[key]["support"]] if c.meta["kind"] == "support" else cited[key]["relevant"]))
+            out.append(
+                level(task, response, c.id, SUPPORT[cited[key]["support"]] if c.meta["kind"] == "support" else cited[key]["relevant"])
+            )
     return out
 
 
 def lenient(task, response):
     """A lenient judge of trivial answers: nothing that was asked for is there, but no fault either, and every citation is relevant."""
-    return [level(task, response, c.id, 0) for c in task.criteria] + [level(task, response, c.id, c.meta["kind"] == "relevant") for c in claim_criteria(task, response)]
+    return [level(task, response, c.id, 0) for c in task.criteria] + [
+        level(task, response, c.id, c.meta["kind"] == "relevant") for c in claim_criteria(task, response)
+    ]
 
 
 def margins(responses, grades, capsys, title):
@@ -120,14 +138,28 @@ def test_checks_on_the_rubric_set(capsys):
     tasks = {}
     for i, r in rows.items():
         numbers = [n for n in range(1, 60) if f"rubric - {n}. criterion" in r]
-        tasks[i] = Task(id=i, prompt=r["prompt"], criteria=tuple(Criterion(
-            id=f"c{n}", text=r[f"rubric - {n}. criterion"], weight=float(r.get(f"rubric - {n}. weight", 1.0)), check=r.get(f"rubric - {n}. check"),
-            required=bool(r.get(f"rubric - {n}. required", False))) for n in numbers))
+        tasks[i] = Task(
+            id=i,
+            prompt=r["prompt"],
+            criteria=tuple(
+                Criterion(
+                    id=f"c{n}",
+                    text=r[f"rubric - {n}. criterion"],
+                    weight=float(r.get(f"rubric - {n}. weight", 1.0)),
+                    check=r.get(f"rubric - {n}. check"),
+                    required=bool(r.get(f"rubric - {n}. required", False)),
+                )
+                for n in numbers
+            ),
+        )
     c = Composer.from_config("default")
     responses, grades = [], []
     for a in read("answers.jsonl"):
         r = Response(task_id=a["task_id"], id=a["response_id"], text=a["response"], source=a["source"])
-        vs = [Verdict(task_id=r.task_id, response_id=r.id, criterion_id=k, status=s, failure="abstain" if s == "unknown" else None) for k, s in a["labels"].items()]
+        vs = [
+            Verdict(task_id=r.task_id, response_id=r.id, criterion_id=k, status=s, failure="abstain" if s == "unknown" else None)
+            for k, s in a["labels"].items()
+        ]
         responses.append(r), grades.append(c.score(tasks[r.task_id], r, vs))
     for r in trivial_responses(tasks.values()):
         t = tasks[r.task_id]

@@ -4,11 +4,7 @@ import csv
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
-from kit.records import Response, Task
-from kit.rewards.verifiers import verify
-from kit.rewards.verifiers.direction import DIRECTIONS, claims, classify, settle
+from kit.rewards.verifiers.direction import DIRECTIONS, classify
 
 TABLE = Path(__file__).with_name("direction_sentences.tsv")
 

@@ -14,8 +14,18 @@ from kit.rewards.evolve import EvolvingRubrics, read
 from kit.rewards.report import correlations, group_shares, pass_rates, report
 from kit.rewards.rerank import rerank, weight_names
 
-TASKS = [Task(id=f"t{i}", prompt="Say hello.", criteria=(Criterion(id="c1", text="Greets."), Criterion(id="c2", text="Is polite.", weight=2),
-                                                         Criterion(id="c3", text="Is rude.", weight=-1, tags=("tone",)))) for i in range(4)]
+TASKS = [
+    Task(
+        id=f"t{i}",
+        prompt="Say hello.",
+        criteria=(
+            Criterion(id="c1", text="Greets."),
+            Criterion(id="c2", text="Is polite.", weight=2),
+            Criterion(id="c3", text="Is rude.", weight=-1, tags=("tone",)),
+        ),
+    )
+    for i in range(4)
+]
 RESPONSES = [Response(task_id=t.id, id=f"{t.id}-{k}", text=f"Hello {k}", source="model") for t in TASKS for k in range(3)]
 TRIVIAL = [Response(task_id=t.id, id="trivial-empty", text="", source="trivial:empty") for t in TASKS]
 
@@ -81,8 +91,12 @@ def test_programming_errors_are_not_hidden():
 
 
 def test_checks_and_judge_mix():
-    task = Task(id="t0", prompt="p", criteria=(Criterion(id="c1", text="a"), Criterion(id="w", text="Short.", check={"name": "words", "max": 3})))
-    g = asyncio.run(agrades([task], [Response(task_id="t0", id="t0-1", text="Hello you")], judge=FakeJudge(), composer=Composer.from_config("rubric")))
+    task = Task(
+        id="t0", prompt="p", criteria=(Criterion(id="c1", text="a"), Criterion(id="w", text="Short.", check={"name": "words", "max": 3}))
+    )
+    g = asyncio.run(
+        agrades([task], [Response(task_id="t0", id="t0-1", text="Hello you")], judge=FakeJudge(), composer=Composer.from_config("rubric"))
+    )
     assert g[0].score == 1.0 and {v.judge for v in g[0].verdicts} == {"", "code"}
     with pytest.raises(KitError, match="not here"):
         grades([task], [Response(task_id="zz", id="r", text="")], [], composer=Composer.from_config("rubric"))
@@ -90,7 +104,13 @@ def test_checks_and_judge_mix():
 
 def test_group_shares():
     s = group_shares([("a", 0.2), ("a", 0.9), ("b", 1.0), ("b", 1.0), ("c", 0.0), ("c", 0.0), ("d", None), ("d", 1.0)])
-    assert (s.groups, s.excluded, s.mixed, s.all_good, s.all_bad) == (4, 1, pytest.approx(1 / 3), pytest.approx(1 / 3), pytest.approx(1 / 3))
+    assert (s.groups, s.excluded, s.mixed, s.all_good, s.all_bad) == (
+        4,
+        1,
+        pytest.approx(1 / 3),
+        pytest.approx(1 / 3),
+        pytest.approx(1 / 3),
+    )
     assert s.zero_advantage == pytest.approx(2 / 3)
 
 
@@ -108,8 +128,15 @@ def test_report_figures_and_warnings():
     assert rows["c1"].saturated and not rows["c2"].saturated and rows["c2"].variance == pytest.approx(2 / 9)
     assert r.groups.mixed == 1.0 and r.trivial[0].policy == "empty" and r.trivial[0].trivial == 0.25
     assert r.trivial[0].real == pytest.approx((0.5 + 1.0 + 0.25) / 3) and r.trivial[0].warning is None
-    paid = report(every, grades(TASKS, every, [met(x, c, c != "c3") for x in every for c in ("c1", "c2", "c3")],
-                                composer=Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]})))
+    paid = report(
+        every,
+        grades(
+            TASKS,
+            every,
+            [met(x, c, c != "c3") for x in every for c in ("c1", "c2", "c3")],
+            composer=Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]}),
+        ),
+    )
     assert "earns as much as" in paid.trivial[0].warning and len(paid.warnings) >= 3
     assert {"summary", "criteria", "trivial"} <= set(r.tables()) and "<table>" in r._repr_html_()
     with pytest.raises(KitError, match="belong together"):
@@ -140,6 +167,7 @@ def ask_with(text):
         if isinstance(text, Exception):
             raise text
         return text
+
     return ask
 
 
@@ -152,14 +180,20 @@ def test_evolving_rubrics_are_off_by_default():
 def test_evolving_rubrics_propose_drop_and_re_enter():
     e = EvolvingRubrics(static=[Criterion(id="s", text="static", weight=-1)], enabled=True, keep=2)
     t = TASKS[0]
-    reply = '{"criteria": [' + ",".join(f'{{"text": "trait {w}", "weight": {k}}}' for w, k in (("one", 1), ("two", -1), ("three", 1), ("one", 1), ("zero", 0))) + "]}"
+    reply = (
+        '{"criteria": ['
+        + ",".join(f'{{"text": "trait {w}", "weight": {k}}}' for w, k in (("one", 1), ("two", -1), ("three", 1), ("one", 1), ("zero", 0)))
+        + "]}"
+    )
     new = asyncio.run(e.propose(t, RESPONSES[:3], ask=ask_with("Here: " + reply), step=1))
     assert [c.weight for c in new] == [1, -1, 1] and [x.what for x in e.log] == ["added"] * 3 + ["refused"] * 2
 
     def values(cid, *xs):
         return [Verdict(task_id=t.id, response_id=str(i), criterion_id=cid, status="level", value=x) for i, x in enumerate(xs)]
 
-    changes = e.update(t, [*values("s", 1, 1, 1), *values(new[0].id, 0, 0.5, 1), *values(new[1].id, 0, 0, 0), *values(new[2].id, 0, 1, 1)], step=3)
+    changes = e.update(
+        t, [*values("s", 1, 1, 1), *values(new[0].id, 0, 0.5, 1), *values(new[1].id, 0, 0, 0), *values(new[2].id, 0, 1, 1)], step=3
+    )
     assert {(c.criterion_id, c.what) for c in changes} == {("s", "dropped"), (new[1].id, "dropped")} and "no spread" in changes[0].why
     assert [c.id for c in e.criteria(t)] == ["c1", "c2", "c3", new[0].id, new[2].id]
     more = asyncio.run(e.propose(t, RESPONSES[:3], ask=ask_with('{"criteria": [{"text": "trait four", "weight": 2}]}'), step=4))
@@ -172,7 +206,9 @@ def test_a_failing_proposer_adds_nothing():
     e = EvolvingRubrics(enabled=True)
     assert asyncio.run(e.propose(TASKS[0], RESPONSES[:3], ask=ask_with(ConnectionError()), step=1)) == []
     assert "ConnectionError" in e.log[0].why
-    assert read("no json", 5)[0][0] is None and read('{"criteria": 3}', 5)[0][0] is None and len(read('{"criteria": [1,2,3,4,5,6]}', 5)) == 6
+    assert (
+        read("no json", 5)[0][0] is None and read('{"criteria": 3}', 5)[0][0] is None and len(read('{"criteria": [1,2,3,4,5,6]}', 5)) == 6
+    )
 
 
 def test_plots_and_sliders_show_results_and_escape_text():
@@ -183,12 +219,21 @@ def test_plots_and_sliders_show_results_and_escape_text():
     composer = Composer.from_config("default")
     g = grades(TASKS, every, VERDICTS, composer=composer)
     r = report(every, g)
-    for fig in (plots.weights(composer), plots.contributions(g), plots.trivial(r), plots.correlations(r), plots.criteria(r), plots.groups(r)):
+    for fig in (
+        plots.weights(composer),
+        plots.contributions(g),
+        plots.trivial(r),
+        plots.correlations(r),
+        plots.criteria(r),
+        plots.groups(r),
+    ):
         assert fig.to_json() and len(fig.data) >= 1
     pytest.importorskip("ipywidgets")
     from kit.widgets.rewards import table_html, weight_explorer
 
-    box = weight_explorer(TASKS, [*RESPONSES[:-1], Response(task_id="t3", id="t3-2", text="<script>alert(1)</script>", source="<b>")], VERDICTS)
+    box = weight_explorer(
+        TASKS, [*RESPONSES[:-1], Response(task_id="t3", id="t3-2", text="<script>alert(1)</script>", source="<b>")], VERDICTS
+    )
     html = box.children[0].children[1].value
     assert "<script>" not in html and "t0" in html
     sliders = box.children[0].children[0].children

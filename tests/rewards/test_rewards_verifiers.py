@@ -14,14 +14,43 @@ from kit.rewards.verifiers.direction import classify, pathway_score
 from kit.rewards.verifiers.factual import matched
 from kit.rewards.verifiers.uncertainty import against_outcome, behaviour, in_range
 
-FACTS = Task(id="f", prompt="Which organelle makes most of the ATP, and by which process?", truth={
-    "facts": [{"id": "f1", "text": "mitochondrion", "aliases": ["mitochondria"]}, {"id": "f2", "text": "oxidative phosphorylation", "aliases": []}],
-    "claims": [], "answerable": True, "warranted": "high", "verifiers": ["factual", "consistency", "uncertainty"]})
-DIRECTED = Task(id="d", prompt="What happens to TSH and to T4?", truth={
-    "facts": [], "claims": [{"subject": "TSH", "direction": "up", "aliases": []}, {"subject": "T4", "direction": "down", "aliases": []}],
-    "answerable": True, "warranted": "high", "verifiers": ["direction", "consistency", "uncertainty"]})
-OPEN = Task(id="u", prompt="On which date will the next great earthquake strike Cascadia?", truth={
-    "facts": [], "claims": [], "contradictions": ["it will strike on"], "answerable": False, "warranted": "low", "verifiers": ["uncertainty", "consistency"]})
+FACTS = Task(
+    id="f",
+    prompt="Which organelle makes most of the ATP, and by which process?",
+    truth={
+        "facts": [
+            {"id": "f1", "text": "mitochondrion", "aliases": ["mitochondria"]},
+            {"id": "f2", "text": "oxidative phosphorylation", "aliases": []},
+        ],
+        "claims": [],
+        "answerable": True,
+        "warranted": "high",
+        "verifiers": ["factual", "consistency", "uncertainty"],
+    },
+)
+DIRECTED = Task(
+    id="d",
+    prompt="What happens to TSH and to T4?",
+    truth={
+        "facts": [],
+        "claims": [{"subject": "TSH", "direction": "up", "aliases": []}, {"subject": "T4", "direction": "down", "aliases": []}],
+        "answerable": True,
+        "warranted": "high",
+        "verifiers": ["direction", "consistency", "uncertainty"],
+    },
+)
+OPEN = Task(
+    id="u",
+    prompt="On which date will the next great earthquake strike Cascadia?",
+    truth={
+        "facts": [],
+        "claims": [],
+        "contradictions": ["it will strike on"],
+        "answerable": False,
+        "warranted": "low",
+        "verifiers": ["uncertainty", "consistency"],
+    },
+)
 
 
 def said(task, verifier, text):
@@ -33,6 +62,7 @@ def reward(task, text):
 
 
 # --- faults of system 3 ---------------------------------------------------------------------------------------------------------
+
 
 def test_enrichment_is_not_up():
     def naive(s):
@@ -103,9 +133,17 @@ def test_constant_policies_earn_little():
 
 
 def test_parroting_the_prompt_earns_nothing():
-    task = Task(id="p", prompt="Which is larger, the human genome or the genome of Paris japonica?", truth={
-        "facts": [{"id": "f1", "text": "Paris japonica", "aliases": []}], "comparison": {"quantity": "size", "more": "Paris japonica", "less": "human"},
-        "answerable": True, "warranted": "high", "verifiers": ["factual", "consistency"]})
+    task = Task(
+        id="p",
+        prompt="Which is larger, the human genome or the genome of Paris japonica?",
+        truth={
+            "facts": [{"id": "f1", "text": "Paris japonica", "aliases": []}],
+            "comparison": {"quantity": "size", "more": "Paris japonica", "less": "human"},
+            "answerable": True,
+            "warranted": "high",
+            "verifiers": ["factual", "consistency"],
+        },
+    )
     assert "paris japonica" in task.prompt.lower()  # the fault: a search for the fact succeeds on the question itself
     assert reward(task, task.prompt) == 0.0
     assert reward(task, task.prompt.rstrip("?") + ".") == 0.0
@@ -115,7 +153,10 @@ def test_parroting_the_prompt_earns_nothing():
 
 def test_correctness_for_confidence_contains_no_confidence():
     """The outcome that a confidence is held against comes from facts alone: changing the confidence leaves it as it is."""
-    outcomes = {verify("uncertainty", FACTS, Response(task_id="f", id="r", text=f"The mitochondrion. Confidence: {c}%")).details["outcome"] for c in (1, 50, 99)}
+    outcomes = {
+        verify("uncertainty", FACTS, Response(task_id="f", id="r", text=f"The mitochondrion. Confidence: {c}%")).details["outcome"]
+        for c in (1, 50, 99)
+    }
     assert outcomes == {0.5}
 
 
@@ -126,6 +167,7 @@ def test_uncertainty_floor_of_the_original_paid_everyone():
 
 # --- what the verifiers measure -------------------------------------------------------------------------------------------------
 
+
 def test_factual_numbers_units_and_negation():
     f = {"text": "78 percent", "aliases": [], "number": 78, "tolerance": 1, "unit": "%"}
     assert matched(f, ["Air is about 77.5% nitrogen."]) and not matched(f, ["Air is 70% nitrogen."])
@@ -134,12 +176,17 @@ def test_factual_numbers_units_and_negation():
     assert matched({"text": "mitochondrion"}, ["It is not only the mitochondrion."])
     assert matched({"text": "no antibiotic", "aliases": []}, ["No antibiotic does that."])
     assert matched({"text": "W", "aliases": []}, ["Its symbol is W."]) and not matched({"text": "W"}, ["We want w."])
-    assert not matched({"text": "AB positive", "aliases": ["AB+"]}, ["It is AB-."]) and matched({"text": "AB positive", "aliases": ["AB+"]}, ["It is AB+."])
+    assert not matched({"text": "AB positive", "aliases": ["AB+"]}, ["It is AB-."]) and matched(
+        {"text": "AB positive", "aliases": ["AB+"]}, ["It is AB+."]
+    )
 
 
 def test_a_confidence_is_no_fact():
-    task = Task(id="n", prompt="What share?", truth={"facts": [{"id": "f1", "text": "about 90 percent", "number": 90, "tolerance": 2, "unit": "%"}],
-                                                      "verifiers": ["factual"]})
+    task = Task(
+        id="n",
+        prompt="What share?",
+        truth={"facts": [{"id": "f1", "text": "about 90 percent", "number": 90, "tolerance": 2, "unit": "%"}], "verifiers": ["factual"]},
+    )
     assert said(task, "factual", "I do not recall. Confidence: 91%") == 0.0
     assert said(task, "factual", "About 91%. Confidence: 60%") == 1.0
 
@@ -152,9 +199,18 @@ def test_direction_scores():
     assert 0 <= pathway_score(3, 0, 3) <= 1
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("P waves are faster.", "right"), ("S waves are faster than P waves.", "wrong"), ("S waves are slower.", "right"), ("Faster are P waves.", "right"),
-    ("P waves are not faster.", "wrong"), ("P waves travel faster than S waves.", "right"), ("It depends on the water.", None)])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("P waves are faster.", "right"),
+        ("S waves are faster than P waves.", "wrong"),
+        ("S waves are slower.", "right"),
+        ("Faster are P waves.", "right"),
+        ("P waves are not faster.", "wrong"),
+        ("P waves travel faster than S waves.", "right"),
+        ("It depends on the water.", None),
+    ],
+)
 def test_relations(text, expected):
     assert relation([text], {"more": "P waves", "less": "S waves"}) == expected
 

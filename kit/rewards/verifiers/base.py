@@ -12,7 +12,9 @@ NAMES = ("factual", "direction", "consistency", "uncertainty")
 
 def applicable(task: Task) -> tuple[str, ...]:
     """The verifiers that a task asks for. The task alone decides, so that no answer can dodge one."""
-    asked = next((x for x in (task.truth.get("verifiers"), task.meta.get("verifiers"), task.meta.get("applicable_verifiers")) if x is not None), None)
+    asked = next(
+        (x for x in (task.truth.get("verifiers"), task.meta.get("verifiers"), task.meta.get("applicable_verifiers")) if x is not None), None
+    )
     if asked is None:
         asked = [n for n, k in (("factual", "facts"), ("direction", "claims"), ("uncertainty", "warranted")) if task.truth.get(k)]
     return tuple(n for n in NAMES if n in asked)

@@ -9,13 +9,17 @@ from typing import Any
 from . import lexicon as lx
 from .text import find, norm, tokens
 
-_LESS = frozenset("less fewer lower smaller slower shorter weaker lighter thinner cooler colder younger softer narrower least lowest smallest slowest shortest weakest "
-                  "lightest thinnest coldest later rarer shallower poorer".split())
+_LESS = frozenset(
+    "less fewer lower smaller slower shorter weaker lighter thinner cooler colder younger softer narrower least lowest smallest slowest shortest weakest "
+    "lightest thinnest coldest later rarer shallower poorer".split()
+)
 _MORE = frozenset("more greater most first exceeds exceed beats surpasses outweighs wins".split())
-_NOT_COMPARATIVE = frozenset("""other either neither after under over never ever her per number water matter together rather whether however center layer paper
+_NOT_COMPARATIVE = frozenset(
+    """other either neither after under over never ever her per number water matter together rather whether however center layer paper
     order power river winter summer fiber fibre member carrier outer inner upper ether ester polymer cancer liver ulcer tumor her another carrier former latter
     answer her refer offer differ consider remember transfer character finger silver copper amber timber mother father brother sister proper super
-    user later quarter diameter meter metre liter litre kilometer thermometer computer reader laser""".split())
+    user later quarter diameter meter metre liter litre kilometer thermometer computer reader laser""".split()
+)
 
 
 def comparative(word: str) -> int:
@@ -42,7 +46,7 @@ def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def relation(sentences: Sequence[str], comparison: Mapping[str, Any], facts: Sequence[Mapping[str, Any]] = ()) -> str | None:
-    """"right", "wrong", or None where the answer does not compare; the last comparison counts.
+    """ "right", "wrong", or None where the answer does not compare; the last comparison counts.
 
     comparison : {"quantity", "more", "less"}. Without any comparative word, a single thing named first is taken as the choice.
 
@@ -63,12 +67,12 @@ def relation(sentences: Sequence[str], comparison: Mapping[str, Any], facts: Seq
             if not sign or any(m.start <= i < m.end for m in entities):
                 continue
             before = [m for m in entities if m.end <= i]
-            after = [m for m in entities if m.start > i and "than" not in raw[i:m.start]]
-            than = [m for m in entities if m.start > i and "than" in raw[i:m.start]]
+            after = [m for m in entities if m.start > i and "than" not in raw[i : m.start]]
+            than = [m for m in entities if m.start > i and "than" in raw[i : m.start]]
             who = before[-1].of if before else after[0].of if after else {"more": "less", "less": "more"}[than[0].of] if than else None
             if who is None:
                 continue
-            denied = any(x in lx.NEGATORS or x.endswith("n't") for x in raw[max(0, i - 4):i])
+            denied = any(x in lx.NEGATORS or x.endswith("n't") for x in raw[max(0, i - 4) : i])
             says_more = (sign > 0) != denied
             result = "right" if (who == "more") == says_more else "wrong"
             break

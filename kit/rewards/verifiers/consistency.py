@@ -16,13 +16,77 @@ from .direction import claims
 from .factual import _denied, found, statements
 from .text import find, phrase_words, sentences
 
-_STRONG = ("nobody", "no one", "cannot be", "can't be", "not known", "unknown", "no way to", "impossible", "cannot tell", "can't tell", "no method", "no single", "no exact",
-           "not possible", "not established", "no such", "still open", "open question", "unsolved", "unsettled", "not settled", "unpredictable", "cannot say",
-           "do not know", "don't know", "not be known", "hard to say", "no reliable", "no record", "not recorded", "cannot give", "only guess", "no answer",
-           "cannot really", "lost", "no data", "not determined", "can only be", "nothing can", "cannot know", "disagree", "not decided", "not been", "only a probability",
-           "cannot", "none can", "nothing", "not think", "not measured")
-_WEAK = ("disputed", "debated", "unclear", "uncertain", "perhaps", "may", "might", "could", "rough", "roughly", "estimate", "possibly", "probably", "guess", "not sure", "several",
-         "depends", "about")
+_STRONG = (
+    "nobody",
+    "no one",
+    "cannot be",
+    "can't be",
+    "not known",
+    "unknown",
+    "no way to",
+    "impossible",
+    "cannot tell",
+    "can't tell",
+    "no method",
+    "no single",
+    "no exact",
+    "not possible",
+    "not established",
+    "no such",
+    "still open",
+    "open question",
+    "unsolved",
+    "unsettled",
+    "not settled",
+    "unpredictable",
+    "cannot say",
+    "do not know",
+    "don't know",
+    "not be known",
+    "hard to say",
+    "no reliable",
+    "no record",
+    "not recorded",
+    "cannot give",
+    "only guess",
+    "no answer",
+    "cannot really",
+    "lost",
+    "no data",
+    "not determined",
+    "can only be",
+    "nothing can",
+    "cannot know",
+    "disagree",
+    "not decided",
+    "not been",
+    "only a probability",
+    "cannot",
+    "none can",
+    "nothing",
+    "not think",
+    "not measured",
+)
+_WEAK = (
+    "disputed",
+    "debated",
+    "unclear",
+    "uncertain",
+    "perhaps",
+    "may",
+    "might",
+    "could",
+    "rough",
+    "roughly",
+    "estimate",
+    "possibly",
+    "probably",
+    "guess",
+    "not sure",
+    "several",
+    "depends",
+    "about",
+)
 
 
 def acknowledges(task: Task, text: str) -> float:
@@ -41,9 +105,11 @@ def _topic(words: list[str]) -> set[str]:
     return {w[:5] for w in words if len(w) > 3 and w not in _COMMON}
 
 
-_COMMON = frozenset("""what which where when this that with from have does will would could about state your confidence give many much more most over than into each
+_COMMON = frozenset(
+    """what which where when this that with from have does will would could about state your confidence give many much more most over than into each
     after before then them they their there answer question certain sure possible evidence factor research depend depends case change consider important
-    thing several mixed limited uncertain perhaps might needed high medium very only some been being also such""".split())
+    thing several mixed limited uncertain perhaps might needed high medium very only some been being also such""".split()
+)
 
 
 def contradictions(task: Task, text: str) -> list[str]:
@@ -78,7 +144,11 @@ def coverage(task: Task, text: str) -> float:
     if not total:
         return 0.0
     said = statements(text, task.prompt)
-    stated_subjects = {c.subject for c in claims(text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt) if c.direction != "unstated"}
+    stated_subjects = {
+        c.subject
+        for c in claims(text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt)
+        if c.direction != "unstated"
+    }
     addressed = len(found(task, text)) + len(stated_subjects) + bool(comparison and relation(said, comparison, facts))
     return min(1.0, addressed / total)
 

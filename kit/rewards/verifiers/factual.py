@@ -39,7 +39,7 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
         raw = tokens(s)
         normed = [norm(t) for t in raw]
         for m in find(normed, names):
-            own = any(w in _SELF_NEGATING or w.endswith("n't") for w in normed[m.start:m.end])
+            own = any(w in _SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
             if own or not _denied(normed, m.start):
                 return True
         if fact.get("number") is not None and _has_number(raw, normed, fact):
@@ -49,10 +49,10 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
 
 def _denied(words: Sequence[str], start: int) -> bool:
     """A negation within the four words before, in the same clause."""
-    window = list(words[max(0, start - 4):start])
+    window = list(words[max(0, start - 4) : start])
     for i in range(len(window) - 1, -1, -1):
         if window[i] in (",", ";", ":", "but", "."):
-            window = window[i + 1:]
+            window = window[i + 1 :]
             break
     text = " ".join(window)
     for p in lx.NOT_NEGATIONS:
@@ -82,7 +82,7 @@ def _has_number(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, An
 def _unit_fits(words: Sequence[str], after: int, unit: tuple[str, ...]) -> bool:
     following = words[after] if after < len(words) else ""
     if unit and unit[0] in _UNITS:
-        return following in _UNITS[unit[0]] or following == "to" or following not in _OTHER_UNITS and "%" in words[after:after + 4]
+        return following in _UNITS[unit[0]] or following == "to" or following not in _OTHER_UNITS and "%" in words[after : after + 4]
     return following not in _OTHER_UNITS
 
 

@@ -57,27 +57,146 @@ NEGATORS = _words("""not no never neither nor cannot without hardly barely scarc
 FAILURES = _words("fail fails failed failing failure lack lacks lacked absence unable refuse refuses refused")
 PREVENTERS = _words("""prevent prevents prevented preventing block blocks blocked blocking abolish abolishes abolished stop stops stopped halts
     counteract counteracts counteracted avoid avoids avoided precludes prohibits cancels""")
-NOT_NEGATIONS = ("not only", "not just", "not merely", "not simply", "no doubt", "without doubt", "without a doubt", "without question", "no question",
-                 "not surprisingly", "not least", "no wonder", "no matter", "not unexpectedly", "nothing but", "none the less", "no less than")
-DENIALS = ("it is not true that", "it isn't true that", "it is not the case that", "it isn't the case that", "it is false that", "it is wrong that",
-           "it is untrue that", "there is no evidence that", "no evidence that", "we found no evidence that", "it would be wrong to say that",
-           "it is incorrect that", "it is a mistake to say that", "nobody should claim that", "one cannot say that", "it is wrong to say that",
-           "it is not correct that", "it is impossible that", "in no way does", "by no means does", "no sign that", "no indication that")
+NOT_NEGATIONS = (
+    "not only",
+    "not just",
+    "not merely",
+    "not simply",
+    "no doubt",
+    "without doubt",
+    "without a doubt",
+    "without question",
+    "no question",
+    "not surprisingly",
+    "not least",
+    "no wonder",
+    "no matter",
+    "not unexpectedly",
+    "nothing but",
+    "none the less",
+    "no less than",
+)
+DENIALS = (
+    "it is not true that",
+    "it isn't true that",
+    "it is not the case that",
+    "it isn't the case that",
+    "it is false that",
+    "it is wrong that",
+    "it is untrue that",
+    "there is no evidence that",
+    "no evidence that",
+    "we found no evidence that",
+    "it would be wrong to say that",
+    "it is incorrect that",
+    "it is a mistake to say that",
+    "nobody should claim that",
+    "one cannot say that",
+    "it is wrong to say that",
+    "it is not correct that",
+    "it is impossible that",
+    "in no way does",
+    "by no means does",
+    "no sign that",
+    "no indication that",
+)
 # a clause with one of these claims nothing
-NO_CLAIM = ("whether", "not sure that", "not certain that", "not clear that", "not convinced that", "unclear if", "do not know if", "don't know if",
-            "doubt that", "some say", "some claim", "some think", "some believe", "many say", "many think", "many believe", "people think", "people say",
-            "people believe", "one might expect", "one might think", "you might think", "you might expect", "one would expect", "it was thought",
-            "it was once thought", "was believed to", "were believed to", "was expected to", "were expected to", "was thought to", "were thought to",
-            "commonly believed", "often claimed", "often thought", "myth that", "claim that", "the view that", "the idea that", "belief that", "had been expected", "the question is", "hypothesis that",
-            "hypothesised that", "hypothesized that", "critics say", "i cannot say", "i can't say", "textbook claim that", "rumour that", "rumor that",
-            "we tested", "to test if", "to see if", "was predicted to", "were predicted to", "ask if", "asked if", "wonder if", "no idea if")
+NO_CLAIM = (
+    "whether",
+    "not sure that",
+    "not certain that",
+    "not clear that",
+    "not convinced that",
+    "unclear if",
+    "do not know if",
+    "don't know if",
+    "doubt that",
+    "some say",
+    "some claim",
+    "some think",
+    "some believe",
+    "many say",
+    "many think",
+    "many believe",
+    "people think",
+    "people say",
+    "people believe",
+    "one might expect",
+    "one might think",
+    "you might think",
+    "you might expect",
+    "one would expect",
+    "it was thought",
+    "it was once thought",
+    "was believed to",
+    "were believed to",
+    "was expected to",
+    "were expected to",
+    "was thought to",
+    "were thought to",
+    "commonly believed",
+    "often claimed",
+    "often thought",
+    "myth that",
+    "claim that",
+    "the view that",
+    "the idea that",
+    "belief that",
+    "had been expected",
+    "the question is",
+    "hypothesis that",
+    "hypothesised that",
+    "hypothesized that",
+    "critics say",
+    "i cannot say",
+    "i can't say",
+    "textbook claim that",
+    "rumour that",
+    "rumor that",
+    "we tested",
+    "to test if",
+    "to see if",
+    "was predicted to",
+    "were predicted to",
+    "ask if",
+    "asked if",
+    "wonder if",
+    "no idea if",
+)
 CONDITIONS = _words("if unless when whenever until once before after had should suppose supposing provided assuming")
 # the token before a subject that takes it out of the claim
-EXCLUDERS = (("than",), ("unlike",), ("versus",), ("vs",), ("compared", "with"), ("compared", "to"), ("relative", "to"), ("rather", "than"),
-             ("instead", "of"), ("in", "contrast", "to"), ("as", "opposed", "to"), ("not",), ("by",), ("independent", "of"), ("independently", "of"),
-             ("regardless", "of"), ("despite",), ("through",), ("via",), ("because", "of"), ("due", "to"), ("from",), ("response", "to"), ("except",),
-             ("except", "for"), ("apart", "from"), ("against",))
-DETERMINERS = _words("the a an its their his her this that these those both all any each such some of in on for to overall total mean average basal")
+EXCLUDERS = (
+    ("than",),
+    ("unlike",),
+    ("versus",),
+    ("vs",),
+    ("compared", "with"),
+    ("compared", "to"),
+    ("relative", "to"),
+    ("rather", "than"),
+    ("instead", "of"),
+    ("in", "contrast", "to"),
+    ("as", "opposed", "to"),
+    ("not",),
+    ("by",),
+    ("independent", "of"),
+    ("independently", "of"),
+    ("regardless", "of"),
+    ("despite",),
+    ("through",),
+    ("via",),
+    ("because", "of"),
+    ("due", "to"),
+    ("from",),
+    ("response", "to"),
+    ("except",),
+    ("except", "for"),
+    ("apart", "from"),
+    ("against",),
+)
+DETERMINERS = _words(
+    "the a an its their his her this that these those both all any each such some of in on for to overall total mean average basal"
+)
 # after a subject: the head noun is still the subject
 SAME_HEAD = _words("""level pathway signaling signalling gene expression activity concentration rate amount number production response set itself
     also value score protein transcript mrna content output abundance count size both all""")
@@ -85,10 +204,70 @@ SAME_HEAD = _words("""level pathway signaling signalling gene expression activit
 OTHER_HEAD = _words("""inhibitor antagonist blocker degradation breakdown resistance deficiency scavenger suppressor repressor removal clearance knockout
     mutant antibody vaccine sensor test assay measurement research uptake researcher agonist mimetic target inhibition suppression loss depletion
     defence defense consumption""")
-LIKEWISE = ("so does", "so do", "so did", "as does", "as do", "as did", "so is", "so are", "so was", "so were", "as is", "as are", "as was", "as were",
-            "likewise", "too", "as well", "also", "nor does", "nor do", "nor did", "neither does", "neither do", "neither did", "does the same",
-            "did the same", "do the same", "follows suit", "followed suit", "similarly", "as well as", "together with", "along with", "nor is", "nor was",
-            "neither is", "neither was", "nor are", "nor were")
+LIKEWISE = (
+    "so does",
+    "so do",
+    "so did",
+    "as does",
+    "as do",
+    "as did",
+    "so is",
+    "so are",
+    "so was",
+    "so were",
+    "as is",
+    "as are",
+    "as was",
+    "as were",
+    "likewise",
+    "too",
+    "as well",
+    "also",
+    "nor does",
+    "nor do",
+    "nor did",
+    "neither does",
+    "neither do",
+    "neither did",
+    "does the same",
+    "did the same",
+    "do the same",
+    "follows suit",
+    "followed suit",
+    "similarly",
+    "as well as",
+    "together with",
+    "along with",
+    "nor is",
+    "nor was",
+    "neither is",
+    "neither was",
+    "nor are",
+    "nor were",
+)
 # words that split a sentence into clauses
-HARD = _words("; : – — ( ) while whereas but although though however because since yet so therefore thus hence which whereby meanwhile instead "
-              "and or , then nor when whenever if unless once")
+HARD = _words(
+    "; : – — ( ) while whereas but although though however because since yet so therefore thus hence which whereby meanwhile instead "
+    "and or , then nor when whenever if unless once"
+)
+
+# small closed sets used by the reader
+BE = _words("is are was were be been being gets got becomes became")
+HEDGES = _words("may might could perhaps possibly probably likely maybe seems appears suggests")
+PRONOUNS = _words("it they both this these")
+PLURAL_PRONOUNS = _words("they both these")
+PARTICLES = _words("up down upward upwards downward downwards")
+IDIOM_VERBS = _words("make makes made set sets take taken taking break breaks broken turn turns looking look shut end follow")  # "take up", "break down"
+AS_THE_SAME = _words("at in on of by does do did from to")  # "at the same time", "does the same"
+GRADED = _words("active abundant expressed frequent common")  # "less active" is a direction, "less likely" is none
+BETWEEN = _words("level levels activity expression amount concentration rate production number both resting blood serum plasma human mouse free of in")
+LIST_WORDS = (DETERMINERS - {"in", "of", "on", "for"}) | _words(
+    ", and or nor as well with along together but not also then activity levels level pathway pathways expression signaling signalling neither just only")
+ELLIPSES = ("does not", "do not", "did not", "doesn't", "don't", "didn't", "is not", "are not", "was not", "were not", "has not", "have not", "isn't",
+            "aren't", "wasn't", "weren't")
+LEAD_WORDS = DETERMINERS | HARD | NEGATORS | STAY | FAILURES | _words(
+    """it they this these does do did has have had will would may might could can then even only also just rather slightly still later again first finally
+    now been being further back eventually soon clearly far from either at least if anything goes go went going gone an increase decrease there who which
+    that show shows showed as expected much very fact indeed probably possibly perhaps truth reality to longer""")
+EVERY = UP | DOWN | CHANGE | NONE
+MOVES = UP | DOWN | CHANGE

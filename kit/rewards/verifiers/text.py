@@ -13,8 +13,13 @@ _TAGS = re.compile(r"</?(?:answer|snippet|cite|think)\b[^<>]*>", re.I)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|No|al)\.")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
-_UNITS = {w: i for i, w in enumerate("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-                                     "seventeen eighteen nineteen".split())}
+_UNITS = {
+    w: i
+    for i, w in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
+    )
+}
 _TENS = {w: 10 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15}
 
@@ -86,8 +91,13 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
     >>> [m.of for m in find([norm(t) for t in tokens("upregulated across ROS")], [("upr", "UPR"), ("ros", "ROS")])]
     ['ros']
     """
-    found = [Match(i, i + len(p), name) for name, text in phrases if (p := phrase(text))
-             for i in range(len(normed) - len(p) + 1) if tuple(normed[i:i + len(p)]) == p]
+    found = [
+        Match(i, i + len(p), name)
+        for name, text in phrases
+        if (p := phrase(text))
+        for i in range(len(normed) - len(p) + 1)
+        if tuple(normed[i : i + len(p)]) == p
+    ]
     out: list[Match] = []
     for m in sorted(found, key=lambda m: (m.start - m.end, m.start)):
         if all(m.end <= o.start or m.start >= o.end for o in out):
@@ -128,8 +138,10 @@ def is_question(sentence: str) -> bool:
     return sentence.rstrip().endswith("?")
 
 
-_LIGHT = frozenset("""this does that with answer answers question here also then they them there when which what from into very such some have been being
-    about their these those were will would could should done yes well thus hence just""".split())
+_LIGHT = frozenset(
+    """this does that with answer answers question here also then they them there when which what from into very such some have been being
+    about their these those were will would could should done yes well thus hence just""".split()
+)
 
 
 def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> bool:
@@ -148,12 +160,15 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
     if len(sentence) < run or len(prompt) < run:
         return False
     known = set(prompt)
-    if any(w not in known and (len(w) > 3 and w not in _LIGHT or w[0].isdigit() or len(w) == 1 and w.isupper() and w not in "IA") for w in sentence):
+    if any(
+        w not in known and (len(w) > 3 and w not in _LIGHT or w[0].isdigit() or len(w) == 1 and w.isupper() and w not in "IA")
+        for w in sentence
+    ):
         return False
-    grams = {tuple(prompt[i:i + run]) for i in range(len(prompt) - run + 1)}
+    grams = {tuple(prompt[i : i + run]) for i in range(len(prompt) - run + 1)}
     covered: set[int] = set()
     for i in range(len(sentence) - run + 1):
-        if tuple(sentence[i:i + run]) in grams:
+        if tuple(sentence[i : i + run]) in grams:
             covered.update(range(i, i + run))
     longest = here = 0
     for i in range(len(sentence)):

@@ -73,7 +73,11 @@ def score(task: Task, response: Response, *, name: str = "uncertainty", mode: st
     if c is None:
         return Part.known(name, 0.0, confidence=None, note=said.problem)
     if mode == "behaviour" or mode == "auto" and unanswerable:
-        behaved = (acknowledges(task, response.text) if not contradictions(task, response.text) else 0.0) if unanswerable else float(coverage(task, response.text) > 0)
+        behaved = (
+            (acknowledges(task, response.text) if not contradictions(task, response.text) else 0.0)
+            if unanswerable
+            else float(coverage(task, response.text) > 0)
+        )
         value = behaviour(c, behaved, EXPECTED[warranted]) if behaved else 0.0
         return Part.known(name, value, confidence=c, behaved=behaved)
     addressed = acknowledges(task, response.text) if unanswerable else coverage(task, response.text)

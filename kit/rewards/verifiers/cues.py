@@ -1,0 +1,206 @@
+"""Words of direction in a sentence: which there are, what negates them, and what they are compounds of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from . import lexicon as lx
+from .text import Match, norm
+
+Phrases = tuple[tuple[str, ...], ...]
+CLASH = "clash"
+OPPOSITE = {"up": "down", "down": "up"}
+
+
+def phrases(texts: Sequence[str]) -> Phrases:
+    """Phrases as tuples of words."""
+    return tuple(tuple(t.split()) for t in texts)
+
+
+_NOT_NEGATIONS = phrases(lx.NOT_NEGATIONS)
+
+
+@dataclass(frozen=True)
+class Cue:
+    """A word (or compound) of direction at tokens start..end; kind is "up", "down", "none" or "change"."""
+
+    start: int
+    end: int
+    kind: str
+
+
+Placed = TypeVar("Placed", Cue, Match)
+
+
+def within(items: Sequence[Placed], start: int, end: int) -> list[Placed]:
+    """The items that start in the token range."""
+    return [x for x in items if start <= x.start < end]
+
+
+def after_phrase(words: Sequence[str], wanted: Phrases) -> int:
+    """Index after the first occurrence of any of the phrases, or -1.
+
+    >>> after_phrase(["we", "do", "not", "know"], (("do", "not"),))
+    3
+    """
+    for p in wanted:
+        for i in range(len(words) - len(p) + 1):
+            if tuple(words[i:i + len(p)]) == p:
+                return i + len(p)
+    return -1
+
+
+def find_cues(words: Sequence[str], subjects: Sequence[Match]) -> list[Cue]:
+    """Words of direction outside the subjects' names, with compounds merged ("reduced inhibition" is one, upward)."""
+    taken = {i for m in subjects for i in range(m.start, m.end)}
+    cues = [Cue(i, i + 1, kind) for i in range(len(words)) if i not in taken and (kind := _kind(words, i, taken))]
+    return _compounds(words, cues)
+
+
+def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
+    """The kind of the word at i in its surroundings; "" for a word without direction."""
+    w = words[i]
+    before = words[i - 1] if i else ""
+    after = words[i + 1] if i + 1 < len(words) else ""
+    if w in ("positive", "positively", "negative", "negatively") and any(x.startswith("enrich") for x in words[i + 1:i + 3]):
+        return "up" if w.startswith("pos") else "down"
+    kind = "up" if w in lx.UP else "down" if w in lx.DOWN else "change" if w in lx.CHANGE else "none" if w in lx.NONE else ""
+    negated = any(x in lx.NEGATORS or x == "little" for x in words[max(0, i - 4):i])
+    idle = (
+        w in ("more", "less") and (after in ("than", "or", "likely", "and", "importantly") or before == "or" or _adverbial(words, i, taken))
+        or w in ("up", "down") and (after in ("to", "with") or before in lx.IDIOM_VERBS)
+        or w == "same" and before == "the" and i > 1 and words[i - 2] in lx.AS_THE_SAME
+        or w == "equal" and after == "to"
+        or w in ("effect", "effects", "difference", "influence") and not negated
+        or w in ("faster", "slower", "longer") and before == "no"
+        or tuple(words[max(0, i - 2):i]) in (("rather", "than"), ("instead", "of")))
+    return "" if idle else kind
+
+
+def _adverbial(words: Sequence[str], i: int, taken: set[int]) -> bool:
+    """True in "more upregulated" and "rose less": the word grades another one and has no direction of its own."""
+    after = words[i + 1] if i + 1 < len(words) else ""
+    before, earlier = (words[i - 1] if i else ""), (words[i - 2] if i > 1 else "")
+    if after in lx.EVERY or after.endswith("ly") or before in lx.MOVES or before in ("much", "even", "far") and earlier in lx.MOVES:
+        return True
+    return i + 1 not in taken and after not in lx.DETERMINERS and after not in lx.GRADED and after not in ("", ",", ".")
+
+
+def _compounds(words: Sequence[str], cues: Sequence[Cue]) -> list[Cue]:
+    out: list[Cue] = []
+    for c in cues:
+        merged = _merged(words, out[-1], c) if out else None
+        if merged is not None:
+            out[-1] = merged
+        else:
+            out.append(c)
+    return out
+
+
+def _merged(words: Sequence[str], first: Cue, second: Cue) -> Cue | None:
+    """Two neighbouring cues as one, or None: "reduced inhibition" (up), "a greater decrease" (down), "goes up"."""
+    gap, word = words[first.end:second.start], words[second.start]
+    if word in lx.NOUNS and len(gap) <= 2 and all(w == "any" or w in lx.DETERMINERS or w.endswith("ly") for w in gap):
+        if second.kind == "change":
+            kind = first.kind
+        elif words[first.start] in lx.SIZES or word not in lx.PROCESS or first.kind == "up":
+            kind = second.kind  # "a smaller increase" is still an increase
+        else:
+            kind = OPPOSITE.get(second.kind, second.kind) if first.kind == "down" else first.kind
+        return Cue(first.start, second.end, kind)
+    if not gap and word in lx.PARTICLES and second.kind in ("up", "down"):
+        return Cue(first.start, second.end, second.kind if first.kind == "change" else first.kind)
+    if first.kind == "change" and len(gap) <= 1 and second.kind in ("up", "down"):
+        return Cue(first.start, second.end, second.kind)
+    return None
+
+
+def count_negations(words: Sequence[str], cue: Cue, start: int, mute: frozenset[int] = frozenset()) -> int:
+    """How often the cue is negated by the six words before it in its clause; `mute` indexes do not count."""
+    first = max(start, cue.start - 6)
+    window = ["_" if i in mute else words[i] for i in range(first, cue.start)]
+    for p in _NOT_NEGATIONS:
+        if (at := after_phrase(window, (p,))) > 0:
+            window[at - len(p):at] = ["_"] * len(p)
+    n = sum(_negates(words, window, i, cue, start, first) for i in range(len(window)))
+    following = words[cue.end] if cue.end < len(words) else ""
+    return n + (cue.kind == "change" and following in ("little", "nothing", "not"))
+
+
+def _negates(words: Sequence[str], window: Sequence[str], i: int, cue: Cue, start: int, first: int) -> bool:
+    w, following = window[i], window[i + 1] if i + 1 < len(window) else ""
+    if w == "nor" and "neither" in words[start:first + i]:
+        return False  # "neither X nor Y" is one negation
+    return (w in lx.NEGATORS or w in lx.FAILURES or w.endswith("n't") or w in lx.PREVENTERS and words[cue.start] in lx.NOUNS
+            or (w, following) in (("far", "from"), ("anything", "but")) or w in ("little", "scant") and cue.kind == "change")
+
+
+def direction_of(cue: Cue, negations: int) -> str:
+    """up, down, none, not_up, not_down, or unstated ("changed", "not unchanged")."""
+    odd = negations % 2 == 1
+    if cue.kind == "change":
+        return "none" if odd else "unstated"
+    if cue.kind == "none":
+        return "unstated" if odd else "none"
+    return ("not_" if odd else "") + cue.kind
+
+
+def excluded(words: Sequence[str], m: Match) -> bool:
+    """True for a subject that is only compared with, excepted, or the agent."""
+    i = m.start
+    while i > 0 and words[i - 1] in lx.DETERMINERS and words[i - 1] not in ("in", "on", "for", "to", "of", "both", "all"):
+        i -= 1
+    return any(i >= len(p) and tuple(words[i - len(p):i]) == p for p in lx.EXCLUDERS)
+
+
+def usable(words: Sequence[str], subjects: Sequence[Match]) -> list[Match]:
+    """The subjects without those that are a part of another name ("mTOR inhibitor")."""
+    return [m for m in subjects if m.end >= len(words) or norm(words[m.end]) not in lx.OTHER_HEAD]
+
+
+def in_one_list(words: Sequence[str], group: Sequence[Match]) -> bool:
+    """True when only commas, conjunctions and the like stand between the subjects."""
+    return all(all(w in lx.LIST_WORDS for w in words[a.end:b.start]) for a, b in zip(group, group[1:], strict=False))
+
+
+def listed(words: Sequence[str], following: Sequence[Match]) -> list[Match]:
+    """The first subject and those that are listed with it."""
+    out = [following[0]]
+    for m in following[1:]:
+        if not in_one_list(words, [out[-1], m]):
+            break
+        out.append(m)
+    return out
+
+
+def of_chain(words: Sequence[str], group: Sequence[Match]) -> bool:
+    """True in "the level of A in B rises": the first is the head."""
+    return len(group) >= 2 and any(w in ("in", "of", "inside", "within", "from") for w in words[group[-2].end:group[-1].start])
+
+
+def settle_two(a: str, b: str) -> str:
+    """Two statements on one subject: the more exact one, or "clash", which no third statement mends.
+
+    >>> settle_two("not_up", "down"), settle_two("up", "down"), settle_two("not_up", "not_down")
+    ('down', 'clash', 'none')
+    """
+    if a == b or a == CLASH:
+        return a
+    exact = {x for x in (a, b) if x in ("up", "down", "none")}
+    if len(exact) == 1:
+        only = next(iter(exact))
+        return CLASH if CLASH in (a, b) or (b if a == only else a) == "not_" + only else only
+    return "none" if {a, b} == {"not_up", "not_down"} else CLASH
+
+
+def change_of_change(inner: str, outer: str) -> str:
+    """The direction when `outer` happens to a process that moves a thing `inner`: less inhibition is more.
+
+    >>> change_of_change("down", "down")
+    'up'
+    """
+    if inner not in OPPOSITE or outer not in OPPOSITE:
+        return "unstated"
+    return inner if outer == "up" else OPPOSITE[inner]
