@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 import html
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
