@@ -115,7 +115,8 @@ class GRPOSettings(Settings):
     importance : ratio per "token" or per "sequence".
     eval_every : steps between evaluations on held-out prompts (0 = before and after only); eval_samples : answers per prompt.
     patience_s : how long a step waits for a judge that is down before the run stops, everything saved.
-    audit_every, audit_share : every N steps this share of the answers goes to the second judge (0 = never).
+    audit_every, audit_share : every N steps this share of the answers goes to the second judge (0 = never); audit_stop : an
+        alarm (training reward up, audited reward not) ends the run.
     fast : the kit's own sampling and packed log-probabilities where they fit (CPU); False = plain trl.
     """
 
@@ -141,6 +142,7 @@ class GRPOSettings(Settings):
     patience_s: float = 120.0
     audit_every: int = 0
     audit_share: float = 0.25
+    audit_stop: bool = False
     fast: bool = True
     use_vllm: bool = False
 

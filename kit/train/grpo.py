@@ -6,7 +6,6 @@ adapter/. A killed run goes on from its last checkpoint with the same data order
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from ..cli.common import clean
 from ..errors import DataError, JudgeDownError, KitError
 from ..records import Response, Task, fingerprint
 from . import evaluation, rollouts
+from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .device import import_torch
 from .evaluation import Evaluation, Gain
@@ -75,7 +75,12 @@ def train(settings: GRPOSettings, tasks: Sequence[Task], *, judge: Any = None, c
     composer = composer if isinstance(composer, Composer) else Composer.from_config(composer)
     ledger = run.out / "ledger.sqlite" if ledger is None else ledger
     run.reward = Reward(tasks=[*tasks, *heldout], judge=judge, composer=composer, ledger=ledger, budget=budget, patience_s=settings.patience_s)
-    run.audit, run.on_step = audit, on_step
+    run.on_step = on_step
+    if settings.audit_every:
+        if audit is None:
+            raise KitError("audit_every is set, and there is no second judge", where="setting audit_every", fix="give audit=..., or audit_every: 0")
+        run.audit = Audit(reward=Reward(tasks=tasks, judge=audit, composer=composer, ledger=ledger, budget=budget, patience_s=settings.patience_s),
+                          log=rollouts.Log(run.out / "audits.jsonl"), every=settings.audit_every, share=settings.audit_share, seed=settings.seed)
     run.loaded = loaded or load(settings)
     return run.go()
 
@@ -101,6 +106,25 @@ def sample_answers(loaded: Loaded, tasks: Sequence[Task], *, samples: int, setti
         else:
             found += _generate(loaded, part, settings, ends, seed + at)
     return [answer(loaded.tokenizer, t, ids, cut, f"{name}-{j}") for (t, j), (ids, cut) in zip(owners, found, strict=True)]
+
+
+def evaluate(loaded: Loaded, heldout: Sequence[Task], reward: Reward, *, settings: GRPOSettings, name: str, step: int = 0) -> Evaluation:
+    """Sampled and graded answers of a policy to held-out prompts, with the settings' sampling and seed."""
+    answers = sample_answers(loaded, heldout, samples=settings.eval_samples, settings=settings, seed=settings.seed + 10_000, name=name)
+    return Evaluation(name=name, responses=tuple(answers), grades=tuple(wait(reward.grade(answers))), step=step)
+
+
+def trivial_rewards(tasks: Sequence[Task], reward: Reward) -> dict[str, float | None]:
+    """Mean reward of each trivial policy on these prompts; None where nothing of it is known."""
+    from ..rewards import trivial
+
+    answers = [r for t in tasks for r in trivial.policies(t)]
+    sums: dict[str, list[float]] = {}
+    for r, g in zip(answers, wait(reward.grade(answers)), strict=True):
+        scores = sums.setdefault((r.source or r.id).removeprefix(trivial.TRIVIAL), [])
+        if g.score is not None:
+            scores.append(g.score)
+    return {k: sum(v) / len(v) if v else None for k, v in sums.items()}
 
 
 def prompt_ids(tokenizer: Any, task: Task) -> list[int]:
@@ -176,12 +200,12 @@ class _Run:
         started = time.time()
         before = self.evaluate("before", 0)
         if self.heldout:
-            self.trivial = self._trivial()
+            self.trivial = trivial_rewards(self.heldout, self.reward)
         self.trainer = self._make()
         checkpoint = last_checkpoint(self.out) if self.resume else None
         if self.resume:
             step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
-            for name in (rollouts.ROLLOUTS, rollouts.STEPS):
+            for name in (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", "evals.jsonl"):
                 rollouts.Log(self.out / name).rewind(step)
         t0 = time.perf_counter()
         try:
@@ -206,23 +230,9 @@ class _Run:
         path = self.out / f"eval_{name}.json"
         if self.resume and path.exists():
             return evaluation.read(path)
-        answers = sample_answers(self.loaded, self.heldout, samples=self.settings.eval_samples, settings=self.settings,
-                                 seed=self.settings.seed + 10_000, name=name)
-        grades = asyncio.run(self.reward.grade(answers)) if not _in_loop() else _elsewhere(self.reward.grade(answers))
-        result = Evaluation(name=name, responses=tuple(answers), grades=tuple(grades), step=step)
+        result = evaluate(self.loaded, self.heldout, self.reward, settings=self.settings, name=name, step=step)
         result.save(path)
         return result
-
-    def _trivial(self) -> dict[str, float | None]:
-        from ..rewards import trivial
-
-        answers = [r for t in self.heldout for r in trivial.policies(t)]
-        grades = asyncio.run(self.reward.grade(answers)) if not _in_loop() else _elsewhere(self.reward.grade(answers))
-        sums: dict[str, list[float]] = {}
-        for r, g in zip(answers, grades, strict=True):
-            if g.score is not None:
-                sums.setdefault((r.source or r.id).removeprefix(trivial.TRIVIAL), []).append(g.score)
-        return {k: sum(v) / len(v) for k, v in sums.items()}
 
     def _make(self) -> Any:
         from datasets import Dataset
@@ -277,7 +287,7 @@ class _Run:
             "dtype_why": self.loaded.device.why, "model": self.settings.model, "seed": self.settings.seed, "fast_path": self.trainer.kit_slow or "on",
             "first_reward": steps[0].get("reward") if steps else None, "last_reward": steps[-1].get("reward") if steps else None,
             "judge_calls": bill.calls, "judge_cost": bill.cost, "verdicts": bill.verdicts, "verdicts_cached": bill.cached,
-            "verdicts_unknown": bill.unknown, "judge": getattr(self.reward.judge, "name", None), "composer": self.reward.composer.name,
+            "verdicts_unknown": bill.unknown, "audit_alarm": self.audit.alarm if self.audit else None, "judge": getattr(self.reward.judge, "name", None), "composer": self.reward.composer.name,
             **({"heldout": gain.to_json()} if gain else {})})
 
 
@@ -301,15 +311,8 @@ def last_checkpoint(out: str | Path) -> Path | None:
     return found[-1] if found else None
 
 
-def _in_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _elsewhere(work: Any) -> Any:
+def wait(work: Any) -> Any:
+    """The result of a coroutine, from a script, a cell of a notebook whose loop runs, or a callback; Ctrl-C stops it."""
     from ..judge import loop
 
     return loop.run(work)

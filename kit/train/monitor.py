@@ -59,6 +59,19 @@ class StepLog(TrainerCallback):
         if self.run.on_step is not None:
             self.run.on_step(row)
 
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Audit and held-out evaluation, every N steps."""
+        step, settings = state.global_step, self.run.settings
+        if self.run.audit is not None and step % self.run.audit.every == 0:
+            self.run.audit.check(step, self.rows)
+            if self.run.audit.alarm and settings.audit_stop:
+                control.should_training_stop = True
+        if settings.eval_every and step % settings.eval_every == 0 and step < args.max_steps and self.run.heldout:
+            e = self.run.evaluate(f"step{step}", step)
+            r = e.reward()
+            rollouts.Log(self.run.out / "evals.jsonl").append([{"step": step, "reward": r.value, "low": r.low, "high": r.high, "n": r.n,
+                                                               "prompts": r.n_clusters}])
+
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Reward with its interval (t over groups), group health, lengths and unknown share of one batch's rollout rows."""
@@ -82,3 +95,29 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "truncated": statistics.fmean(float(r["truncated"]) for r in rows) if rows else None,
             "unknown_verdicts": sum(v["status"] == "unknown" for v in verdicts) / len(verdicts) if verdicts else None,
             "criteria": {k: statistics.fmean(v) for k, v in criteria.items()}}
+
+
+class LossLog(TrainerCallback):
+    """One row per step of a supervised stage: loss, learning rate, and DPO's margins where there are any."""
+
+    def __init__(self, log: rollouts.Log, on_step: Any, stage: str):
+        self.log, self.call, self.stage = log, on_step, stage
+        self.bar: Any = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.bar = progress.bar(total=args.max_steps, initial=state.global_step, desc=self.stage.upper(), unit="step")
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.bar.close()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """trl logs at every step."""
+        if not logs or "loss" not in logs:
+            return
+        row = {"step": state.global_step, "time": time.time(), "loss": logs["loss"], "lr": logs.get("learning_rate"), "grad_norm": logs.get("grad_norm"),
+               "margin": logs.get("rewards/margins"), "accuracy": logs.get("rewards/accuracies"), "entropy": logs.get("entropy")}
+        self.log.append([row])
+        if self.bar is not None:
+            self.bar.update(1)
+        if self.call is not None:
+            self.call(row)

@@ -1,0 +1,54 @@
+"""Train from a config file: SFT, DPO or GRPO, with evaluation before and after, resumable."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .common import emit, json_flag
+
+HELP = "train a policy from a config file (SFT, DPO or GRPO)"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `train`."""
+    parser.add_argument("config", help="YAML or JSON: stage, tasks, judge, reward, out, and settings (see kit/train/job.py)")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint of the run's folder")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="replace a value of the config; VALUE is read as YAML")
+    json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train; prints the sentence on the gain and where the run lies, or metrics as JSON."""
+    from ..train import job
+    from ..train.device import import_torch
+
+    import_torch()
+    result = job.run(job.read(args.config, **_changes(args.set)), resume=args.resume)
+    emit(args, {"out": str(result.out), **result.metrics}, _text(result))
+    return 0
+
+
+def _changes(pairs: list[str]) -> dict[str, Any]:
+    import yaml
+
+    from ..errors import KitError
+
+    out = {}
+    for pair in pairs:
+        name, sep, value = pair.partition("=")
+        if not sep or not name:
+            raise KitError(f"--set {pair!r} is not NAME=VALUE", where="command line")
+        out[name] = yaml.safe_load(value)
+    return out
+
+
+def _text(result: Any) -> str:
+    lines = [f"run: {result.out}"]
+    m = result.metrics
+    lines.append(f"{m['stage']}: {m['steps']} steps in {m['seconds_training']:.0f} s on {m['device']}, {m['dtype']} ({m['dtype_why']})")
+    lines.append(f"engine: {m['engine']} ({m['engine_why']})")
+    if getattr(result, "gain", None) is not None:
+        lines.append(result.gain.sentence)
+        lines += [f"  {r['difference']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]  {r['what']}" for r in result.gain.table()]
+    return "\n".join(lines)

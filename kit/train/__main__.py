@@ -1,0 +1,16 @@
+"""`python -m kit.train CONFIG`: one training job, also under `accelerate launch -m kit.train CONFIG`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """The subcommand `train`, without the rest of the command line."""
+    from ..__main__ import main as kit_main
+
+    return kit_main(["train", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

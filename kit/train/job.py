@@ -1,0 +1,126 @@
+"""A training job from one file: which tasks, which judge, which reward, where to, and the settings of the stage.
+
+    stage: grpo            # sft, dpo, grpo
+    preset: cpu
+    tasks: short_answers.json   # beside the config, in the kit's data folder, or an absolute path
+    judge: embedding       # none, embedding, local, or {endpoint: MODEL, base_url: URL}
+    reward: rubric         # a preset of kit.rewards, or a config
+    out: my_run            # below the runs folder, or an absolute path
+    lr: 5.0e-4             # any setting of the stage
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import paths
+from ..errors import KitError, MissingError
+from ..records import Task
+from .config import GRPOSettings, Settings, from_mapping, nearest
+
+KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "out", "ledger")
+JUDGES = ("none", "embedding", "local")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Everything a training needs; tasks of split "heldout" are held out, unless a file of its own is given."""
+
+    settings: Settings
+    tasks: tuple[Task, ...]
+    heldout: tuple[Task, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    judge: Any
+    audit: Any
+    reward: Any
+    out: Path
+    ledger: Path | None
+
+
+def read(path: str | Path, **changes: Any) -> Job:
+    """A job from a YAML or JSON file; `changes` replace values of it."""
+    import yaml
+
+    path = Path(path)
+    if not path.is_file():
+        raise MissingError("the training config is not there", where=str(path))
+    try:
+        values = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else yaml.safe_load(path.read_text("utf-8"))
+    except (ValueError, yaml.YAMLError) as e:
+        raise KitError(f"the training config cannot be read: {str(e).splitlines()[0]}", where=str(path)) from None
+    if not isinstance(values, Mapping):
+        raise KitError("the training config is not a mapping of names to values", where=str(path))
+    return build({**values, **changes}, beside=path.parent, where=str(path), name=path.stem)
+
+
+def build(values: Mapping[str, Any], *, beside: Path | None = None, where: str = "config", name: str = "training") -> Job:
+    """A job from a mapping; relative paths are looked for beside the config, then in the kit's data folder."""
+    values = dict(values)
+    own = {k: values.pop(k) for k in KEYS if k in values}
+    settings = from_mapping(values, where=where)
+    every = _tasks(own.get("tasks"), beside, where) if own.get("tasks") else ()
+    if not every and settings.stage == "grpo":
+        raise KitError("the config names no tasks", where=where, fix="add `tasks: FILE`")
+    held = _tasks(own["heldout"], beside, where) if own.get("heldout") else tuple(t for t in every if t.split == "heldout")
+    train = every if own.get("heldout") else tuple(t for t in every if t.split != "heldout")
+    out = Path(own.get("out") or name).expanduser()
+    return Job(settings=settings, tasks=train, heldout=held, rows=_rows(own.get("rows"), beside, where), judge=judge_of(own.get("judge", "none"), where),
+               audit=judge_of(own.get("audit", "none"), where), reward=own.get("reward", "rubric"), out=out if out.is_absolute() else paths.runs() / out,
+               ledger=Path(own["ledger"]).expanduser() if own.get("ledger") else None)
+
+
+def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
+    """Run the job's stage; the result of grpo.train, or of stages.train."""
+    if isinstance(job.settings, GRPOSettings):
+        from . import grpo
+
+        return grpo.train(job.settings, job.tasks, judge=job.judge, composer=job.reward, out=job.out, heldout=job.heldout, ledger=job.ledger,
+                          resume=resume, audit=job.audit, on_step=on_step)
+    from . import stages
+
+    return stages.train(job.settings, job.rows, out=job.out, resume=resume, on_step=on_step)
+
+
+def judge_of(value: Any, where: str) -> Any:
+    """A judge from its name in a config."""
+    if value in (None, "none"):
+        return None
+    if value == "embedding":
+        from ..judge import EmbeddingJudge
+
+        return EmbeddingJudge()
+    if value == "local":
+        from ..judge import LocalJudge
+
+        return LocalJudge()
+    if isinstance(value, Mapping) and "endpoint" in value:
+        from ..judge import EndpointJudge
+
+        return EndpointJudge(value["endpoint"], **{k: v for k, v in value.items() if k != "endpoint"})
+    raise KitError(f"there is no judge {value!r}", where=f"{where}, key judge", fix=nearest(str(value), list(JUDGES)) + ", or {endpoint: MODEL}")
+
+
+def _find(value: Any, beside: Path | None, where: str) -> Path:
+    path = Path(str(value)).expanduser()
+    for candidate in [path] if path.is_absolute() else [*([beside / path] if beside else []), paths.data(str(path))]:
+        if candidate.is_file():
+            return candidate
+    raise MissingError(f"the file {str(value)!r} is not there", where=where, fix="give a path beside the config, or an absolute one")
+
+
+def _tasks(value: Any, beside: Path | None, where: str) -> tuple[Task, ...]:
+    from ..sources import load_tasks
+
+    return tuple(load_tasks(_find(value, beside, where)).tasks)
+
+
+def _rows(value: Any, beside: Path | None, where: str) -> tuple[Mapping[str, Any], ...]:
+    if not value:
+        return ()
+    from ..sources.tables import read_rows
+
+    return tuple(row for _, row in read_rows(_find(value, beside, where)))
