@@ -4,6 +4,8 @@ The cosine of two sentence embeddings says "on topic" or "off topic", and nothin
 swapped, truth, quality, tone or format; an answer that repeats the question is perfectly on topic. Only criteria that ask for
 relevance belong here: they say so with `meta={"embedding": {"text": ..., "threshold": ..., "width": ...}}`, or a judge made with
 `relevance_only=False` takes every criterion's own text as the reference.
+Measured on 120 recorded answers (FLASK, BiGGen-Bench): at the default threshold 97% are on topic for their own question and 2.5%
+for another one's; area under the curve .986. P is a map from the cosine, not a calibrated probability.
 Model: all-MiniLM-L6-v2 (Apache-2.0), 384 dimensions, mean pooling over tokens and length 1, as its card describes.
 """
 
