@@ -289,6 +289,7 @@ class Ledger:
         return n
 
 
+_decode = json.JSONDecoder().raw_decode
 _CALL_COLUMNS = "call,judge,model,endpoint,status,tokens_in,tokens_out,tokens_cached,cost,seconds,created,request,reply,meta"
 
 
@@ -305,7 +306,7 @@ def _row(v: Verdict) -> str:
 
 
 def _verdict(row: str) -> Verdict:
-    t, r, c, status, p, value, reason, failure, judge, key, tin, tout, cost, meta = json.loads(row)
+    t, r, c, status, p, value, reason, failure, judge, key, tin, tout, cost, meta = _decode(row)[0]
     return rebuilt({"task_id": t, "response_id": r, "criterion_id": c, "status": status, "p": p, "value": value, "reason": reason,
                     "failure": failure, "judge": judge, "key": key, "tokens_in": tin, "tokens_out": tout, "cost": cost, "cached": False,
                     "meta": meta})

@@ -109,27 +109,25 @@ async def inspect_ai(url: str, n: int, concurrency: int) -> tuple[float, float, 
 
 
 async def verifiers(url: str, n: int, concurrency: int) -> tuple[float, float, int]:
-    """verifiers' JudgeRubric on the plain client (its default transport)."""
-    import openai
-    import verifiers as vf
+    """verifiers' judge (it makes a client for every call)."""
+    import verifiers.v1 as vf
 
-    client = openai.AsyncOpenAI(base_url=url, api_key="none")
-    rubric = vf.JudgeRubric(judge_client=client, judge_model="stub", judge_prompt="{question}\n{answer}\n{response}")
+    judge = vf.Judge(vf.JudgeConfig(model="stub", base_url=url, api_key_var="OPENAI_API_KEY"))
 
     async def one(i: int) -> None:
-        await rubric.judge([{"role": "user", "content": prompt(i)}], [{"role": "assistant", "content": f"a{i}"}], "b", {})
+        await judge.complete(prompt(i))
 
     return await gathered(one, n, concurrency)
 
 
 async def autorubric(url: str, n: int, concurrency: int) -> tuple[float, float, int]:
-    """autorubric's criterion grader over its own LLM client."""
-    from autorubric.llm import LLMConfig, generate  # type: ignore[import-not-found]
+    """autorubric's LLM client (over litellm), which its graders call."""
+    from autorubric.llm import LLMClient, LLMConfig
 
-    config = LLMConfig(model="openai/stub", api_base=url, api_key="none", max_parallel_requests=concurrency)
+    client = LLMClient(LLMConfig(model="openai/stub", api_base=url, api_key="none", max_parallel_requests=concurrency))
 
     async def one(i: int) -> None:
-        await generate("judge", prompt(i), model_config=config)
+        await client.generate("judge", prompt(i))
 
     return await gathered(one, n, concurrency)
 

@@ -234,22 +234,25 @@ def test_cancelling_the_caller_leaves_no_task():
 
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or sys.platform == "win32", reason="needs POSIX signals")
 def test_ctrl_c_leaves_no_task_behind(tmp_path):
-    code = """
-import asyncio, sys, time
-sys.path.insert(0, {here!r})
+    code = f"""
+import asyncio, sys, threading, time
+sys.path.insert(0, {os.path.dirname(__file__)!r})
 from test_judge_engine_run import FakeJudge, TASK, answers
 from kit.judge import judge, loop
 who = FakeJudge(wait=30)
-print("ready", flush=True)
+def tell():
+    while who.running < 8:
+        time.sleep(0.02)
+    print("ready", flush=True)
+threading.Thread(target=tell, daemon=True).start()
 try:
     judge(TASK, answers(50), judge=who, progress=False)
 except KeyboardInterrupt:
     left = [t for t in asyncio.all_tasks(loop.get()) if not t.done()]
     print("left", len(left), who.running, who.most, flush=True)
-""".format(here=os.path.dirname(__file__))
+"""
     p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == "ready\n"
-    time.sleep(0.7)
     p.send_signal(signal.SIGINT)
     assert p.communicate(timeout=20)[0] == "left 0 0 8\n"
 
