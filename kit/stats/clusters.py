@@ -165,7 +165,13 @@ def estimate(stat: Stat, cluster_sums: np.ndarray, *, n: int, method: str, missi
 def resample(n_clusters: int, draws: int, seed: int) -> np.ndarray:
     """Bootstrap weights (draws, C): how often each cluster is drawn."""
     rng = np.random.default_rng(seed)
-    return rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=draws).astype(float)
+    out = np.empty((draws, n_clusters))
+    step = max(1, 2_000_000 // max(n_clusters, 1))
+    for start in range(0, draws, step):  # in blocks, for memory; drawing and counting is faster than a multinomial
+        rows = min(step, draws - start)
+        flat = rng.integers(0, n_clusters, (rows, n_clusters)) + np.arange(rows)[:, None] * n_clusters
+        out[start:start + rows] = np.bincount(flat.ravel(), minlength=rows * n_clusters).reshape(rows, n_clusters)
+    return out
 
 
 def bootstrap(stat: Stat, cluster_sums: np.ndarray, *, n: int, method: str, missing: int = 0, level: float = 0.95, draws: int = 2000,

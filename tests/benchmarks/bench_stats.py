@@ -1,3 +1,4 @@
+# environment: peers
 """Ratios of the statistics: jackknife on sums against resampling rows, coverage of both, O(n log n) rank intervals, truescore beside PPI."""
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Coverage of nominal 95% intervals: a small version in the default tier, the full one marked slow (within 93-97%)."""
 
-import math
-
 import numpy as np
 import pytest
 
