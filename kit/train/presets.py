@@ -11,8 +11,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "test": dict(model="tiny-random", engine="transformers", steps=2, group_size=4, prompts_per_step=2, max_answer_tokens=8, lora_rank=4,
                  lora_alpha=8.0, lr=1e-3, eval_samples=2, save_every=1),
     # a laptop: SmolLM2-135M, answers of a sentence or two
-    "cpu": dict(model="SmolLM2-135M-Instruct", engine="transformers", steps=40, group_size=8, prompts_per_step=2, max_answer_tokens=40,
-                lr=2e-4, save_every=10, eval_samples=4),
+    "cpu": dict(model="SmolLM2-135M-Instruct", engine="transformers", steps=30, group_size=8, prompts_per_step=2, max_answer_tokens=28,
+                lr=5e-4, save_every=10, eval_samples=2),
     # 16 GB without bfloat16 (Colab T4): 1.7B in 4-bit, fp16
     "t4": dict(model="Qwen/Qwen3-1.7B", engine="unsloth", quantize="nf4", steps=150, group_size=8, prompts_per_step=4, max_prompt_tokens=1024,
                max_answer_tokens=512, lr=2e-5, micro_rows=4, gradient_checkpointing=True, save_every=25, eval_every=50),

@@ -1,0 +1,74 @@
+"""Figures, tables and widgets of a training, on hand-made rows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kit.plots import training as plots
+from kit.records import Grade, Response, Verdict
+from kit.train import evaluation
+from kit.widgets import training as widgets
+
+STEPS = [{"step": i, "reward": None if i == 3 else 0.1 * i, "reward_low": None if i == 3 else 0.1 * i - 0.05,
+          "reward_high": None if i == 3 else 0.1 * i + 0.05, "groups": 4, "mixed": 2, "good": 1, "bad": 1, "flat": 0, "groups_unknown": 0, "words": 9.0 + i,
+          "tokens": 12.0, "truncated": 0.1, "entropy": 2.0, "kl": None, "seconds_generation": 1.0, "seconds_judge": 0.2, "seconds_update": 0.8,
+          "criteria": {"c1": 0.5, "c2": None if i == 2 else 0.1 * i}, "judge_cost": 0.0, "seconds_left": 60.0, "unknown_rewards": 0} for i in range(1, 7)]
+EVIL = "<script>alert(1)</script>"
+ROLLOUTS = [{"step": 1, "task_id": EVIL, "text": EVIL, "reward": r, "advantage": a, "truncated": True,
+             "verdicts": [{"id": "c1", "status": s, "failure": EVIL if s == "unknown" else None}]}
+            for r, a, s in ((0.5, 0.1, "met"), (None, None, "unknown"), (0.9, 1.0, "unmet"))]
+
+
+def _gain():
+    def make(name, shift):
+        rs = [Response(task_id=f"t{i}", id=f"{name}{i}", text="a b c") for i in range(4)]
+        gs = [Grade(task_id=r.task_id, response_id=r.id, score=0.1 * i + shift, score_low=0, score_high=1, verdicts=(
+            Verdict(task_id=r.task_id, response_id=r.id, criterion_id="c1", status="met" if i % 2 else "unmet"),)) for i, r in enumerate(rs)]
+        return evaluation.Evaluation(name=name, responses=tuple(rs), grades=tuple(gs))
+    return evaluation.compare(make("b", 0.0), make("a", 0.2), trivial={"empty": 0.0, "parrot": None})
+
+
+@pytest.mark.parametrize("build", [
+    lambda: plots.reward(STEPS, evals=[{"step": 3, "reward": 0.3, "low": 0.2, "high": 0.4}]), lambda: plots.health(STEPS),
+    lambda: plots.criteria(STEPS, names={"c1": "x" * 80}), lambda: plots.lengths(STEPS), lambda: plots.entropy(STEPS), lambda: plots.divergence(STEPS),
+    lambda: plots.time_split(STEPS), lambda: plots.gain(_gain()), lambda: plots.policies(_gain()), lambda: plots.reward([]), lambda: plots.health([])])
+def test_figures_build_and_serialise(build):
+    fig = build()
+    assert json.loads(fig.to_json())["layout"]["title"]["text"]
+
+
+def test_health_sums_to_one():
+    fig = plots.health(STEPS)
+    assert [sum(t.y[i] for t in fig.data) for i in range(6)] == pytest.approx([1.0] * 6)
+
+
+def test_unknown_rewards_are_gaps_not_zero():
+    fig = plots.reward(STEPS)
+    dots = next(t for t in fig.data if t.name == "step")
+    assert dots.y[2] is None and plots.table(STEPS)[2]["reward"] is None
+
+
+def test_gain_figure_shows_the_numbers():
+    g = _gain()
+    fig = plots.gain(g)
+    assert fig.data[0].x[-1] == pytest.approx(g.reward.value) and fig.data[0].y[-1] == "reward"
+
+
+def test_text_of_answers_is_escaped_and_unknown_is_said():
+    html = widgets.answers_html(ROLLOUTS, texts={"c1": EVIL})
+    assert "<script>" not in html and "unknown" in html and "cut off" in html
+    assert html.index("0.900") < html.index("0.500")
+    assert "<script>" not in widgets.status_html([{**STEPS[0], "reward": None}])
+
+
+def test_widgets_wrap_the_plain_functions():
+    box, on_step = widgets.live(total=6)
+    for s in STEPS:
+        on_step(s)
+    assert box.value == widgets.status_html(STEPS, total=6) and on_step.steps == STEPS
+    view = widgets.browser(ROLLOUTS)
+    assert "of 3 answers" in view.children[1].value
+    view.children[0].children[1].value = EVIL
+    assert "<script>" not in view.children[1].value
