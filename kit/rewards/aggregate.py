@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -63,24 +65,14 @@ def grade(
     verdicts = tuple(verdicts)
     found = by_criterion(verdicts)
     plan = Plan.of(task.criteria if criteria is None else criteria, where=f"task {task.id!r}")
-    leaves = {c.id: _interval(found.get(c.id), use) for c in plan.leaves}
+    leaves = {i: _interval(found.get(i), use) for i in plan.leaf_ids}
     low, high, parts = plan.evaluate(leaves, how=how, gate_to=gate_to)
-    lowest, highest = plan.range(how=how, gate_to=gate_to)
-    n_unknown = sum(lo != hi for lo, hi in leaves.values())
-    foreign = len(found.keys() - {c.id for c in plan.criteria})
-    meta = {"how": how, "range": (lowest, highest), "unknown": n_unknown, "scored": len(leaves), "foreign": foreign}
-    return Grade(
-        task_id=task.id,
-        response_id=response_id or (verdicts[0].response_id if verdicts else ""),
-        score=pay(low, high, max_width=max_width, bound=bound) if plan.scored else None,
-        score_low=low,
-        score_high=high,
-        verdicts=verdicts,
-        usage=usage(verdicts),
-        cost=math.fsum(v.cost for v in verdicts),
-        parts=parts,
-        meta=meta,
-    )
+    n_unknown = sum([v[0] != v[1] for v in leaves.values()])
+    meta = {"how": how, "range": plan.range(how=how, gate_to=gate_to), "unknown": n_unknown, "scored": len(leaves),
+            "foreign": len(found.keys() - plan.ids)}
+    return Grade(task_id=task.id, response_id=response_id or (verdicts[0].response_id if verdicts else ""),
+                 score=pay(low, high, max_width=max_width, bound=bound) if plan.scored else None, score_low=low, score_high=high,
+                 verdicts=verdicts, usage=usage(verdicts), cost=math.fsum([v.cost for v in verdicts]), parts=parts, meta=meta)
 
 
 def pay(low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "low") -> float | None:
@@ -96,7 +88,9 @@ def pay(low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "
 
 def usage(verdicts: Iterable[Verdict]) -> dict[str, int]:
     """Calls, tokens in and out behind these verdicts; verdicts from the ledger (cached) cost nothing."""
-    paid = [v for v in verdicts if not v.cached and v.tokens_in + v.tokens_out > 0]
+    paid = [v for v in verdicts if (v.tokens_in or v.tokens_out) and not v.cached]
+    if not paid:
+        return {"calls": 0, "tokens_in": 0, "tokens_out": 0}
     return {
         "calls": len({v.key or i for i, v in enumerate(paid)}),
         "tokens_in": sum(v.tokens_in for v in paid),
@@ -114,6 +108,9 @@ def leaves(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     return tuple(c for c in criteria if c.id not in parents)
 
 
+_PLANS: dict[int, tuple[tuple[Criterion, ...], Plan]] = {}  # by identity; the tuple is kept, so that its id stays its own
+
+
 @dataclass(frozen=True)
 class Plan:
     """A rubric laid out for evaluation: children by parent (None = top), leaves in order."""
@@ -121,11 +118,23 @@ class Plan:
     criteria: tuple[Criterion, ...]
     children: Mapping[str | None, tuple[Criterion, ...]]
     leaves: tuple[Criterion, ...]
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, criteria: Sequence[Criterion], *, where: str = "rubric") -> Plan:
-        """Lay out a rubric; DataError when a parent is missing or the tree has a cycle."""
-        criteria = tuple(criteria)
+        """Lay out a rubric, once for each tuple of criteria; DataError when a parent is missing or the tree has a cycle."""
+        kept = _PLANS.get(id(criteria))
+        if kept is not None and kept[0] is criteria:
+            return kept[1]
+        plan = cls._lay_out(tuple(criteria), where)
+        if isinstance(criteria, tuple):
+            if len(_PLANS) >= 4096:
+                _PLANS.clear()
+            _PLANS[id(criteria)] = (criteria, plan)
+        return plan
+
+    @classmethod
+    def _lay_out(cls, criteria: tuple[Criterion, ...], where: str) -> Plan:
         if all(c.parent is None for c in criteria):
             return cls(criteria, {None: criteria}, criteria)
         ids = {c.id for c in criteria}
@@ -146,15 +155,32 @@ class Plan:
             raise DataError("the rubric's tree has a cycle", where=f"{where}, field parent")
         return cls(criteria, {k: tuple(v) for k, v in children.items()}, leaves(criteria))
 
-    @property
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """Ids of all criteria."""
+        return frozenset(c.id for c in self.criteria)
+
+    @cached_property
+    def leaf_ids(self) -> tuple[str, ...]:
+        """Ids of the leaves, in order."""
+        return tuple(c.id for c in self.leaves)
+
+    @cached_property
     def scored(self) -> bool:
         """False when nothing has a weight."""
         return any(c.weight for c in self.children.get(None, ()))
+
+    @cached_property
+    def plain(self) -> bool:
+        """True for a flat rubric without gates."""
+        return len(self.children) == 1 and not any(c.required for c in self.criteria)
 
     def evaluate(
         self, values: Mapping[str, tuple[float, float]], *, how: str, gate_to: float | None = 0.0
     ) -> tuple[float, float, dict[str, float | None]]:
         """Low and high score and the contributions of the top criteria, from an interval (low, high) per leaf."""
+        if self.plain:
+            return self._flat(values, how)
         top = self.children.get(None, ())
         inner = how if how in ("mean", "flip") else "flip"
         nodes = [(c, *self._value(c, values, inner, gate_to)) for c in top]
@@ -164,6 +190,31 @@ class Plan:
         parts = {c.id: (lo / scale if lo == hi else None) for (c, _, _), (lo, hi) in zip(nodes, terms, strict=True)} if scale else {}
         return low, high, parts
 
+    def _flat(self, values: Mapping[str, tuple[float, float]], how: str) -> tuple[float, float, dict[str, float | None]]:
+        """The same for a flat rubric without gates, in one pass over (id, slope, offset)."""
+        if how not in self.cache:
+            slopes = [_slope(c.weight, how) for c in self.criteria]
+            rows = [(c.id, a, b) for c, (a, b) in zip(self.criteria, slopes, strict=True)]
+            self.cache[how] = (rows, _denominator([c.weight for c in self.criteria], how))
+        rows, scale = self.cache[how]
+        if not scale:
+            return 0.0, 0.0, {}
+        lows, highs, parts = [], [], {}
+        for i, a, b in rows:
+            lo, hi = values[i]
+            if lo == hi:
+                term = a * lo + b
+                lows.append(term)
+                highs.append(term)
+                parts[i] = term / scale
+            else:
+                ends = (a * lo + b, a * hi + b)
+                lows.append(min(ends))
+                highs.append(max(ends))
+                parts[i] = None if a else 0.0
+        low, high = math.fsum(lows) / scale, math.fsum(highs) / scale
+        return (max(low, 0.0), max(high, 0.0), parts) if how == "signed" else (low, high, parts)
+
     def _value(self, c: Criterion, values: Mapping[str, tuple[float, float]], how: str, gate_to: float | None) -> tuple[float, float]:
         below = self.children.get(c.id)
         if below is None:
@@ -172,21 +223,23 @@ class Plan:
 
     def range(self, *, how: str, gate_to: float | None = 0.0) -> tuple[float, float]:
         """The lowest and highest score that any verdicts can give."""
-        return self.evaluate({c.id: (0.0, 1.0) for c in self.leaves}, how=how, gate_to=gate_to)[:2]
+        key = ("range", how, gate_to)
+        if key not in self.cache:
+            self.cache[key] = self.evaluate({i: (0.0, 1.0) for i in self.leaf_ids}, how=how, gate_to=gate_to)[:2]
+        return self.cache[key]
+
+
+def _slope(weight: float, how: str) -> tuple[float, float]:
+    """A criterion's term as slope x value + offset."""
+    w = float(weight > 0) - float(weight < 0) if how == "mean" else float(weight)
+    return (w, -w) if w < 0 and how in ("mean", "flip") else (w, 0.0)
 
 
 def _terms(nodes: Sequence[tuple[Criterion, float, float]], how: str) -> list[tuple[float, float]]:
     out = []
     for c, lo, hi in nodes:
-        w = c.weight
-        if how == "mean":
-            w = float(w > 0) - float(w < 0)
-        if w >= 0:
-            out.append((w * lo, w * hi))
-        elif how in ("mean", "flip"):
-            out.append((-w * (1 - hi), -w * (1 - lo)))
-        else:
-            out.append((w * hi, w * lo))
+        a, b = _slope(c.weight, how)
+        out.append((a * lo + b, a * hi + b) if a >= 0 else (a * hi + b, a * lo + b))
     return out
 
 

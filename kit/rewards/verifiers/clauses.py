@@ -187,7 +187,7 @@ class _Sentence:
         if behind:
             gap = [w for w in words[c.end:behind[0].start] if w not in lx.DETERMINERS and not w.endswith("ly")]
             noun_of = words[c.end - 1] in lx.NOUNS and c.end < len(words) and words[c.end] in ("in", "of", "for", "on", "to")
-            if noun_of and len(gap) <= 3 and not any(w in lx.UP | lx.DOWN | lx.NONE for w in gap):
+            if noun_of and len(gap) <= 3 and not any(w in lx.SIGNED for w in gap):
                 return listed(words, behind), True
             passive = any(w in lx.BE for w in words[max(0, c.start - 4):c.start])
             attributive = words[c.start] in lx.ATTRIBUTIVE and behind[0].start == c.end

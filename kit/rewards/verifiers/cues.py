@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,14 +10,13 @@ from typing import TypeVar
 from . import lexicon as lx
 from .text import Match, norm
 
-Phrases = tuple[tuple[str, ...], ...]
 CLASH = "clash"
 OPPOSITE = {"up": "down", "down": "up"}
 
 
-def phrases(texts: Sequence[str]) -> Phrases:
-    """Phrases as tuples of words."""
-    return tuple(tuple(t.split()) for t in texts)
+def phrases(texts: Sequence[str]) -> re.Pattern[str]:
+    """A pattern for whole phrases in words that are joined by spaces."""
+    return re.compile("(?<= )(?:" + "|".join(re.escape(t) for t in sorted(texts, key=len, reverse=True)) + ")(?= )")
 
 
 _NOT_NEGATIONS = phrases(lx.NOT_NEGATIONS)
@@ -39,17 +39,15 @@ def within(items: Sequence[Placed], start: int, end: int) -> list[Placed]:
     return [x for x in items if start <= x.start < end]
 
 
-def after_phrase(words: Sequence[str], wanted: Phrases) -> int:
+def after_phrase(words: Sequence[str], wanted: re.Pattern[str]) -> int:
     """Index after the first occurrence of any of the phrases, or -1.
 
-    >>> after_phrase(["we", "do", "not", "know"], (("do", "not"),))
+    >>> after_phrase(["we", "do", "not", "know"], phrases(["do not"]))
     3
     """
-    for p in wanted:
-        for i in range(len(words) - len(p) + 1):
-            if tuple(words[i:i + len(p)]) == p:
-                return i + len(p)
-    return -1
+    text = f" {' '.join(words)} "
+    m = wanted.search(text)
+    return text.count(" ", 0, m.end()) if m else -1
 
 
 def find_cues(words: Sequence[str], subjects: Sequence[Match]) -> list[Cue]:
@@ -121,9 +119,10 @@ def count_negations(words: Sequence[str], cue: Cue, start: int, mute: frozenset[
     """How often the cue is negated by the six words before it in its clause; `mute` indexes do not count."""
     first = max(start, cue.start - 6)
     window = ["_" if i in mute else words[i] for i in range(first, cue.start)]
-    for p in _NOT_NEGATIONS:
-        if (at := after_phrase(window, (p,))) > 0:
-            window[at - len(p):at] = ["_"] * len(p)
+    if m := _NOT_NEGATIONS.search(text := f" {' '.join(window)} "):
+        end = text.count(" ", 0, m.end())
+        count = m.group(0).count(" ") + 1
+        window[end - count:end] = ["_"] * count
     n = sum(_negates(words, window, i, cue, start, first) for i in range(len(window)))
     following = words[cue.end] if cue.end < len(words) else ""
     return n + (cue.kind == "change" and following in ("little", "nothing", "not"))

@@ -271,3 +271,4 @@ LEAD_WORDS = DETERMINERS | HARD | NEGATORS | STAY | FAILURES | _words(
     that show shows showed as expected much very fact indeed probably possibly perhaps truth reality to longer""")
 EVERY = UP | DOWN | CHANGE | NONE
 MOVES = UP | DOWN | CHANGE
+SIGNED = UP | DOWN | NONE
