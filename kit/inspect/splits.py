@@ -88,8 +88,8 @@ def _check(tasks: Iterable[Task], share: float) -> list[Task]:
     return tasks
 
 
-def _finish(tasks: list[Task], heldout: set[str], order: list[Task], names: tuple[str, str], **how: Any) -> Split:
-    parts = {names[0]: tuple(t.id for t in order if t.id not in heldout), names[1]: tuple(t.id for t in order if t.id in heldout)}
+def _finish(tasks: list[Task], held: set[str], order: list[Task], names: tuple[str, str], **how: Any) -> Split:
+    parts = {names[0]: tuple(t.id for t in order if t.id not in held), names[1]: tuple(t.id for t in order if t.id in held)}
     return Split(parts=parts, manifest=manifest(tasks, parts, **how))
 
 
