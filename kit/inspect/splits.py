@@ -62,6 +62,7 @@ def verify(split: Mapping[str, Any], tasks: Iterable[Task]) -> list[str]:
     ([], ["task '0' of part 'train' is missing"])
     """
     now = {t.id: hash_of(t) for t in tasks}
+    split = split.get("manifest", split)  # as_dict(split) is understood too
     out, seen = [], {}
     for name, part in split["parts"].items():
         for i, h in part["tasks"].items():
