@@ -4,7 +4,8 @@ For each criterion the model reads the same prefix (instructions, task, answer) 
 variants of "yes" over the mass of "yes" and "no" (P(true), Kadavath et al. 2022, section 3). The prefix goes through the model
 once and its keys and values serve all criteria.
 
-A small model's verdicts are noise: measure them against labels (kit.stats.kappa) before you use them.
+A small model's verdicts are noise: measure them against labels (kit.stats.kappa) before you use them. SmolLM2-135M-Instruct on 73
+hand-labelled criteria: 71% abstain (too little mass on yes and no), kappa of the rest -.28 [-.73, .17].
 """
 
 from __future__ import annotations

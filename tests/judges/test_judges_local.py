@@ -164,3 +164,17 @@ def test_keys_depend_on_weights_answer_and_criterion_but_not_on_ids(tokenizer):
     assert k == a.key(Task(id="u", prompt=TASK.prompt), Response(task_id="u", id="q", text=ANSWER.text), CRITERIA[0])
     assert len({k, b.key(TASK, ANSWER, CRITERIA[0]), a.key(TASK, ANSWER, CRITERIA[1]),
                 a.key(TASK, Response(task_id="t", id="r", text="x"), CRITERIA[0])}) == 4
+
+
+@pytest.mark.slow
+def test_smollm2_shares_prefixes_exactly():
+    from kit import paths
+
+    folder = paths.home() / "models" / "SmolLM2-135M-Instruct"
+    if not (folder / "config.json").is_file():
+        pytest.skip("SmolLM2 is not in the cache: python -m kit fetch models")
+    judge = LocalJudge.from_pretrained(folder, device="cpu", least_mass=0.0)
+    fast = judge.read(TASK, ANSWER, CRITERIA[:4])
+    slow = LocalJudge(judge.model, judge.tokenizer, way="single").read(TASK, ANSWER, CRITERIA[:4])
+    assert judge.run.way == "packed"
+    assert [r.p for r in fast] == pytest.approx([r.p for r in slow], abs=2e-3)
