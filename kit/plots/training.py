@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .theme import COLORS, GREY, figure, rgba, style
+from .theme import COLORS, GREY, figure, rgba
 
 HEALTH = (("mixed", "mixed (has a gradient)", COLORS[2]), ("good", "all good", COLORS[0]), ("flat", "all equal between", COLORS[4]),
           ("bad", "all bad", COLORS[1]), ("groups_unknown", "unknown", GREY))
@@ -109,7 +109,7 @@ def gain(result: Any, *, title: str = "Held-out: after minus before") -> Any:
     import plotly.graph_objects as go
 
     rows = [r for r in result.table() if r["what"] != "words per answer"][::-1]
-    fig = style(figure(title=title), x="difference", height=110 + 44 * len(rows))
+    fig = figure(title=title, x="difference", height=110 + 44 * len(rows))
     fig.add_trace(go.Scatter(x=[r["difference"] for r in rows], y=[_short(r["what"], 60) for r in rows], mode="markers", showlegend=False,
                              marker=dict(size=9, color=[COLORS[1] if r["what"] == "reward" else COLORS[0] for r in rows]),
                              error_x=dict(type="data", symmetric=False, array=[_gap(r["high"], r["difference"]) for r in rows],
@@ -128,7 +128,7 @@ def policies(result: Any, *, title: str = "Held-out reward beside policies that 
     ends = [(e.low, e.high) for e in (result.before, result.after)]
     up = [0.0] * len(known) + [_gap(h, e.value) for (_, h), e in zip(ends, (result.before, result.after), strict=True)]
     down = [0.0] * len(known) + [_gap(e.value, low) for (low, _), e in zip(ends, (result.before, result.after), strict=True)]
-    fig = style(figure(title=title), x="mean reward", height=110 + 30 * len(names))
+    fig = figure(title=title, x="mean reward", height=110 + 30 * len(names))
     fig.add_trace(go.Bar(x=values, y=names, orientation="h", showlegend=False, marker=dict(color=[GREY] * len(known) + [COLORS[0], COLORS[1]]),
                          error_x=dict(type="data", symmetric=False, array=up, arrayminus=down)))
     return fig
