@@ -160,6 +160,8 @@ class _Sentence:
             return False
         if link in _LINKS:
             return named or left[0] == 0
+        if link == "but" and self.words[right[0] + 1:right[0] + 2] == ["not"]:
+            return named
         return link == "but" and "not" in words and named and not within(self.subjects, *right)
 
     def _bind(self, start: int, subjects: list[Match], cues: Sequence[Cue]) -> list[_Bound]:
@@ -204,7 +206,7 @@ class _Sentence:
 def _condition(clause: Sequence[str]) -> bool:
     """True for a clause that supposes: "if", "when", "unless"."""
     first = [w for w in clause[:3] if w not in (",", "and", "but", "so", "even", "only", "or", ";", ":")]
-    return bool(first) and first[0] in lx.CONDITIONS
+    return bool(first) and first[0] in lx.CONDITIONS and "anything" not in clause[:3]  # "if anything" supposes nothing
 
 
 def _own_subject(clause: Sequence[str], cue: int) -> bool:

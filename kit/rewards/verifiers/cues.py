@@ -132,8 +132,8 @@ def _negates(words: Sequence[str], window: Sequence[str], i: int, cue: Cue, star
     w, following = window[i], window[i + 1] if i + 1 < len(window) else ""
     if w == "nor" and "neither" in words[start:first + i]:
         return False  # "neither X nor Y" is one negation
-    return (w in lx.NEGATORS or w in lx.FAILURES or w.endswith("n't") or w in lx.PREVENTERS and words[cue.start] in lx.NOUNS
-            or (w, following) in (("far", "from"), ("anything", "but")) or w in ("little", "scant") and cue.kind == "change")
+    return (w in lx.NEGATORS or w in lx.FAILURES or w.endswith("n't") or w in lx.PREVENTERS and words[cue.start] in lx.NOUNS and not any(x in lx.PREVENTERS for x in window[i + 1:])
+            or (w, following) in (("far", "from"), ("anything", "but")) or w in ("little", "scant") and (cue.kind == "change" or following == "to"))
 
 
 def direction_of(cue: Cue, negations: int) -> str:

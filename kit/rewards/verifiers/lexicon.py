@@ -26,7 +26,7 @@ DOWN = _words("""decrease decreases decreased decreasing fall falls fell fallen 
     dampens dampened less fewer smaller weaker colder cooler shorter down downward downwards plunge plunges plunged plummet plummets plummeted halve
     halves halved silence silenced underexpressed curtail curtails curtailed dwindle dwindles dwindled wane wanes waned shorten shortens
     shortened ebb ebbs deactivated inactivated dip dips dipped slump slumps slumped blunted blunt blunts contract contracts contracted
-    narrow narrows narrowed dwindling waning shortening ebbing dipping slumping halving depleting weakening sinks narrowing contracting lost loss downturn cut cuts slashed""")
+    narrow narrows narrowed dwindling tumble tumbles tumbled tumbling waning shortening ebbing dipping slumping halving depleting weakening sinks narrowing contracting lost loss downturn cut cuts slashed""")
 CHANGE = _words("""change changes changed changing alter alters altered alteration affect affects affected differ differs differed shift shifts
     shifted vary varies varied effect effects influence influences influenced difference move moves moved respond responds responded budge budges budged react
     reacts""")

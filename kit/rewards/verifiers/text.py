@@ -94,7 +94,7 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
     found = [
         Match(i, i + len(p), name)
         for name, text in phrases
-        if (p := phrase(text))
+        if (p := phrase(text)) and p[0] in normed
         for i in range(len(normed) - len(p) + 1)
         if tuple(normed[i : i + len(p)]) == p
     ]
