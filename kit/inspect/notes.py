@@ -44,6 +44,21 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple((w, re.compile(p, f)
     (0.6, r"\b(?:seems?|looks?)\s+(?:fine|ok|okay|good|wrong|off|redundant|right)\b", re.I),
     (0.6, r"\b(?:hard|easy|difficult|impossible|tricky)\s+(?:to\s+(?:check|verify|judge|grade|score|evaluate)|for\s+(?:the\s+)?(?:models?|" + MODEL + r"))", re.I),
 ))
+# Words of which one must occur before a pattern that may match anywhere is tried; the others begin with ^ and fail at once.
+_MODELS = frozenset("gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot sonnet opus haiku palm gpt o1 o3 o4 phi".split())
+_ROLES = frozenset("annotator annotators rater raters reviewer reviewers labeler labelers labeller labellers checker checkers qa editor".split())
+_AB = frozenset("a b 1 2".split())
+_GATES: tuple[tuple[str, frozenset[str]], ...] = (
+    (r"\b(?i:", _AB), (r"\b[AB]", frozenset("ab")), (r"\bno\s+(?:response", frozenset(["no"])),
+    (r"\b(?:both|neither", frozenset("both neither all none either most".split())), (rf"\b{MODEL}", _MODELS), (r"\b(?:missed|failed|fails", _MODELS),
+    (rf"\b{ROLE}", _ROLES), (r"\b(?:this|the above", frozenset("criterion criteria rubric item requirement".split())),
+    (r"\b(?:see|same as", frozenset("above previous criterion criteria rubric item no".split()) | {str(i) for i in range(41)}),
+    (r"\b(?:please|pls)", frozenset(["please", "pls"])), (r"\b(?:not sure", frozenset("sure unsure unclear debatable".split())),
+    (r"\b(?:rated|marked", frozenset("rated marked labelled labeled scored set changed gave".split())),
+    (r"\b(?:is|was)\s+(?:too", frozenset("harsh lenient strict subjective ambiguous redundant".split())),
+    (r"\b(?:rubric|criteri", frozenset("rubric criterion criteria grader grading labeling labelling annotation".split())),
+    (r"\b(?:seems?|looks?)", frozenset("seem seems look looks".split())), (r"\b(?:hard|easy", frozenset("hard easy difficult impossible tricky".split())))
+GATED = tuple((w, p, next((g for start, g in _GATES if p.pattern.startswith(start)), None)) for w, p in PATTERNS)
 # A criterion says what an answer must do; such wording speaks against a note.
 DEMAND = re.compile(r"^\s*(?:the\s+)?(?:response|answer|text|output|reply|poem|story|code|essay|email|letter|summary|list|post|article|title|generated text|function)"
                     r"(?:'s\s+\w+)?\s+(?:must|should|shall|has|is|does|do|contains?|includes?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|"
@@ -61,6 +76,11 @@ TRIGGER = frozenset("response responses answer answers model models completion c
                     "agreed skip harsh lenient strict subjective ambiguous redundant rubric criterion criteria grader grading label labeling labelling "
                     "annotation missed missing failed wrong hallucinated incorrect partially overlooked forgotten seems seem looks look hard easy difficult "
                     "impossible tricky reworded rephrased moved renamed shortened was no gpt o1 o3 o4 a b both neither either like".split())
+# With such a word even a text that reads like a criterion is looked at closely.
+STRONG = frozenset("gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot sonnet opus haiku palm gpt both neither either all b models "
+                   "responses completions todo fixme tbd annotator annotators rater raters reviewer reviewers labeler labeller checker checkers qa rubric "
+                   "criterion criteria grader grading labeling labelling annotation please pls unsure yellow red green rated marked duplicate dup "
+                   "harsh lenient redundant tricky o1 o3 o4".split())
 THRESHOLD = 0.5
 
 
@@ -72,11 +92,14 @@ def note_score(text: str, tokens: set[str] | None = None) -> float:
     """
     if tokens is not None and not tokens & TRIGGER and not any(c in "🟢🟡🔴#?-" for c in text) and not any(t[:3] == "gpt" for t in tokens):
         return 0.0
+    demand = bool(DEMAND.match(text) or IMPERATIVE.match(text))
+    if demand and tokens is not None and not tokens & STRONG and not any(t[:3] == "gpt" for t in tokens):
+        return 0.0
     miss = 1.0
-    for weight, pattern in PATTERNS:
-        if pattern.search(text):
+    for weight, pattern, gate in GATED:
+        if (gate is None or tokens is None or tokens & gate or (gate is _MODELS and any(t[:3] == "gpt" for t in tokens))) and pattern.search(text):
             miss *= 1.0 - weight
     score = 1.0 - miss
-    if score and (DEMAND.search(text) or IMPERATIVE.search(text)):
+    if score and demand:
         score *= 0.55 if score < 0.95 else 0.8
     return round(score, 3)

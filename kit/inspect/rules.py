@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ..records import Criterion, Task
 from ..sources.findings import Finding
 from ..sources.taskset import Parsed
 from .notes import THRESHOLD, note_score
-from .wording import check_fault, contradict, encoding, leak, script, several, subjective
-from .words import GENERIC, content, fold, grams, jaccard, tokens_of, words
+from .wording import Stand, check_fault, contradict, encoding, leak, script, several, stand, subjective
+from .words import GENERIC, STOP, content, fold, grams_of, jaccard, tokens_of, words
 
 NEAR = 0.8  # overlap of character 4-grams from which two criteria of a row are near-duplicates
 Found = Callable[..., Finding]
@@ -24,6 +24,11 @@ class Read:
     criterion: Criterion
     tokens: list[str] = field(repr=False)
     set: frozenset[str] = field(repr=False)
+
+    @cached_property
+    def core(self) -> frozenset[str]:
+        """The words without the common ones; all words where nothing else is left."""
+        return self.set - STOP or self.set
 
 
 @lru_cache(maxsize=20_000)
@@ -108,27 +113,34 @@ def _pairs(read: list[Read], found: Found, near: bool) -> Iterator[Finding]:
             yield found("duplicate-criterion", "warning", f"the same criterion as {folded[text]!r}", criterion_id=r.criterion.id,
                         text=r.criterion.text[:200], suggestion="remove one: it counts twice")
         folded.setdefault(text, r.criterion.id)
+    stands = [stand(r.criterion.text, r.set) for r in read]
+    telling = [s for s in stands if s.limits or s.forbids]
+    if telling:
+        yield from _contradictions(read, stands, texts, found)
+    if not near:
+        return
+    shapes: dict[int, frozenset[str]] = {}
     for i, a in enumerate(read):
         for j in range(i):
             b = read[j]
-            if texts[i] == texts[j]:
+            if texts[i] == texts[j] or 1.7 * len(a.core & b.core) < max(len(a.core), len(b.core)) or _numbers_differ(a, b):
                 continue
-            same_sign = (a.criterion.weight < 0) == (b.criterion.weight < 0)
-            both = len(a.set & b.set)
-            if both < 0.3 * min(len(a.set), len(b.set)):
-                continue
-            if why := contradict(a.criterion.text, b.criterion.text, a.tokens, b.tokens, same_sign):
-                yield found("contradiction", "error", f"contradicts {b.criterion.id!r}: {why}", criterion_id=a.criterion.id,
-                            text=a.criterion.text[:200], suggestion="keep one of the two")
-            elif near and both >= 0.6 * max(len(a.set), len(b.set)) and (
-                    s := jaccard(_grams(a.criterion.text), _grams(b.criterion.text))) >= NEAR and not _numbers_differ(a, b):
+            for k in (i, j):
+                if k not in shapes:
+                    shapes[k] = grams_of(texts[k])
+            if (s := jaccard(shapes[i], shapes[j])) >= NEAR and not contradict(stands[i], stands[j]):
                 yield found("near-duplicate", "warning", f"nearly the same as {b.criterion.id!r} (overlap {s:.2f})", criterion_id=a.criterion.id,
                             text=a.criterion.text[:200], confidence=round(s, 2), suggestion="merge them: they count twice")
 
 
-@lru_cache(maxsize=20_000)
-def _grams(text: str) -> frozenset[str]:
-    return grams(text)
+def _contradictions(read: list[Read], stands: list[Stand], texts: list[str], found: Found) -> Iterator[Finding]:
+    for i, a in enumerate(read):
+        for j in range(i):
+            b = read[j]
+            same_sign = (a.criterion.weight < 0) == (b.criterion.weight < 0)
+            if same_sign and texts[i] != texts[j] and (why := contradict(stands[i], stands[j])):
+                yield found("contradiction", "error", f"contradicts {b.criterion.id!r}: {why}", criterion_id=a.criterion.id,
+                            text=a.criterion.text[:200], suggestion="keep one of the two")
 
 
 def _numbers_differ(a: Read, b: Read) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 VAGUE = frozenset("good nice great appealing engaging interesting compelling beautiful elegant adequate appropriate appropriately suitable reasonable "
@@ -45,13 +47,18 @@ def several(text: str, tokens: set[str]) -> bool:
 
 def leak(text: str, prompt: str) -> str | None:
     """The quoted text or number that a criterion states while the prompt neither holds it nor asks for anything; None otherwise."""
-    if not STATES.search(text) or ASKS.search(prompt):
+    if not STATES.search(text) or _asks(prompt):
         return None
     for m in SPECIFIC.finditer(COUNTED.sub(" ", text)):
         said = (m[1] or m[2]).strip(" .,")
         if said and said.lower() not in prompt.lower():
             return said
     return None
+
+
+@lru_cache(maxsize=1000)
+def _asks(prompt: str) -> bool:
+    return bool(ASKS.search(prompt))
 
 
 def limits(text: str) -> list[tuple[str, float, float]]:
@@ -77,21 +84,37 @@ def limits(text: str) -> list[tuple[str, float, float]]:
     return out
 
 
-def contradict(a: str, b: str, words_a: list[str], words_b: list[str], same_sign: bool) -> str | None:
-    """Why two criteria of one task cannot both hold, or None. `same_sign`: both wanted (or both unwanted)."""
-    if not same_sign:
-        return None
-    for noun, low, high in limits(a) if "t" in a else ():
-        for other, low2, high2 in limits(b):
+LIMIT_WORDS = frozenset("least most more fewer less than exactly under over up maximum minimum".split())
+NEGATION_WORDS = frozenset("not no never without avoid avoids avoiding refrain refrains doesn't don't isn't lacks omits free excludes doesn’t don’t isn’t".split())
+NEUTRAL = frozenset(w.rstrip("s") for w in ("not no never without avoid avoids avoiding does do doesn't don't isn't refrain refrains from lacks lack omits any a "
+                    "an the of free response answer use uses using contain contains containing include includes including is should must it has have "
+                    "excludes in and its doesn’t don’t isn’t").split())
+
+
+@dataclass(frozen=True)
+class Stand:
+    """What a criterion demands, as far as `contradict` can see: counted limits, whether it forbids, the words that name the thing."""
+
+    limits: tuple[tuple[str, float, float], ...]
+    forbids: bool
+    names: frozenset[str]
+
+
+def stand(text: str, tokens: frozenset[str]) -> Stand:
+    """The Stand of a criterion; `tokens` its words."""
+    counted = tuple(limits(text)) if tokens & LIMIT_WORDS else ()
+    forbids = bool(tokens & NEGATION_WORDS) and bool(NEGATION.search(text))
+    return Stand(counted, forbids, frozenset(w.rstrip("s") for w in tokens) - NEUTRAL)
+
+
+def contradict(a: Stand, b: Stand) -> str | None:
+    """Why two criteria that are both wanted cannot both hold, or None."""
+    for noun, low, high in a.limits:
+        for other, low2, high2 in b.limits:
             if noun == other and (low > high2 or low2 > high):
                 return f"they set limits for {noun}s that no answer meets"
-    if bool(NEGATION.search(a)) != bool(NEGATION.search(b)):
-        neutral = {"not", "no", "never", "without", "avoid", "avoids", "avoiding", "does", "do", "doesn't", "don't", "isn't", "refrain", "refrains", "from", "lacks",
-                   "lack", "omits", "any", "a", "an", "the", "of", "free", "response", "answer", "use", "uses", "contain", "contains", "using",
-                   "containing", "include", "includes", "including", "is", "should", "must", "it", "has", "have", "excludes", "in", "and", "its"}
-        left, right = ({w.rstrip("s") for w in ws} - {n.rstrip("s") for n in neutral} for ws in (words_a, words_b))
-        if left and left == right:
-            return "one asks for what the other forbids"
+    if a.forbids != b.forbids and a.names and a.names == b.names:
+        return "one asks for what the other forbids"
     return None
 
 

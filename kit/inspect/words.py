@@ -6,6 +6,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Iterable
+from functools import lru_cache
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 STOP = frozenset("a an and any are as at be been being by can could did do does each every for from had has have he her his how i if in into is it its "
@@ -37,6 +38,7 @@ def words(text: str) -> list[str]:
     return WORD.findall(text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).lower())
 
 
+@lru_cache(maxsize=200_000)
 def stem(word: str) -> str:
     """A crude stem: plural and verb endings off, at most 7 letters.
 
@@ -61,7 +63,11 @@ def grams(text: str, n: int = 4) -> frozenset[str]:
     >>> sorted(grams("abcde"))
     ['abcd', 'bcde']
     """
-    t = fold(text)
+    return grams_of(fold(text), n)
+
+
+def grams_of(t: str, n: int = 4) -> frozenset[str]:
+    """Character n-grams of text that is folded already."""
     return frozenset(t[i:i + n] for i in range(max(1, len(t) - n + 1)))
 
 
