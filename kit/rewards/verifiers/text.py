@@ -183,13 +183,18 @@ def asserted(text: str, prompt: str = "") -> list[str]:
     >>> asserted("Is it W? It is W. It is W.", "Is it W?")
     ['It is W.']
     """
+    return list(_asserted(text, prompt))
+
+
+@lru_cache(maxsize=2048)
+def _asserted(text: str, prompt: str) -> tuple[str, ...]:
     asked = phrase_words(prompt)
     out: dict[tuple[str, ...], str] = {}
     for s in sentences(text):
         words = phrase_words(s)
         if words and not is_question(s) and not echoes(words, asked):
             out.setdefault(tuple(words), s)
-    return list(out.values())
+    return tuple(out.values())
 
 
 def phrase_words(text: str) -> list[str]:
