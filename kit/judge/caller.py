@@ -82,15 +82,17 @@ class Caller:
                 sent["max_tokens"] = body["max_completion_tokens"]
             if "logprobs" in self.abilities.refused:
                 sent.pop("top_logprobs", None)
-            async with self.limiter:
-                ticket = await run.budget.take(forecast) if run.budget else None
-                spent = Forecast()
+            await self.limiter.acquire(first=last != "no attempt")
+            try:
+                ticket, spent = await run.budget.take(forecast) if run.budget else None, Forecast()
                 try:
                     step = await self._once(path, (payload := encode(sent)).encode(), sent)
                     spent = step.spent or forecast if step.paid else Forecast()
                 finally:
                     if ticket is not None:
                         run.budget.settle(ticket, spent)  # type: ignore[union-attr]
+            finally:
+                self.limiter.release()
             if step.data is not None:
                 return Outcome(data=step.data, call=self._record(step, payload))
             if step.why == "learned" and "response_format" in sent and "response_format" in self.abilities.refused:

@@ -79,8 +79,8 @@ class EndpointJudge:
 
     @property
     def workers(self) -> int:
-        """Responses that may be worked on at once: enough to fill every slot."""
-        return max(1, self.caller.limiter.ceiling)
+        """Responses that may be worked on at once: enough to fill every slot while some calls wait for their Retry-After."""
+        return self.caller.limiter.ceiling * 3 // 2 + 16
 
     @property
     def abilities(self) -> dict[str, Any]:

@@ -33,24 +33,29 @@ class Limiter:
         self.cuts, self.queues = 0, False
 
     # -- slots ----------------------------------------------------------------------------------------------------------
-    async def __aenter__(self) -> Limiter:
+    async def acquire(self, first: bool = False) -> None:
+        """Wait for a slot; `first`: before the others (a call that has waited for its Retry-After must not end the run late)."""
         if self.used < int(self.limit) and not self._waiting:
             self.used += 1
-            return self
+            return
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+        (self._waiting.appendleft if first else self._waiting.append)(future)
         try:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():  # the slot had been given: pass it on
-                self._release()
+                self.release()
             raise
+
+    async def __aenter__(self) -> Limiter:
+        await self.acquire()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        self._release()
+        self.release()
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Give a slot back."""
         self.used -= 1
         self._wake()
 

@@ -126,6 +126,8 @@ class StubServer:
         if fault == "429":
             self.served["429"] += 1
             return web.json_response({"error": {"message": "slow down"}}, status=429, headers={"Retry-After": self.retry_after})
+        if fault == "hang":
+            self.served["hang"] += 1
         async with self.queued if self.queue else _Nothing():
             await asyncio.sleep(3600 if fault == "hang" else self.latency)
         self.served[fault or "good"] += 1

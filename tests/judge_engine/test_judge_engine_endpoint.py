@@ -303,7 +303,7 @@ def test_an_openai_client_of_ones_own_is_used():
 def hostile(n, seed=1, **more):
     faults = dict(HOSTILE)
     with StubServer(latency=0.01, faults=faults, seed=seed) as stub:
-        who = at(stub, timeout=2.0, concurrency=64, **more)
+        who = at(stub, timeout=4.0, concurrency=64, **more)
         rs = answers(n)
         got = judge(TASK, rs, judge=who, progress=False)
         return stub, got, rs

@@ -275,3 +275,17 @@ def test_record_outside_of_a_run_is_harmless():
     with using(Session()) as run:
         run.record(Call(id="x", judge="j", model="m", endpoint="e", cost=1.0))
     assert run.cost == 1.0 and current().cost == 0.0
+
+
+@pytest.mark.slow
+def test_the_same_two_lines_in_a_real_notebook_kernel():
+    """A notebook runs a loop already; a cell, an async cell and their tables work all the same."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    v4 = nbformat.v4
+    cells = [f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom test_judge_engine_run import FakeJudge, TASK, answers\n"
+             "from kit.judge import ajudge, judge", "judge(TASK, answers(3), judge=FakeJudge(0.01))",
+             "print(len(await ajudge(TASK, answers(3), judge=FakeJudge(0.01))))"]
+    book = v4.new_notebook(cells=[v4.new_code_cell(c) for c in cells])
+    nbclient.NotebookClient(book, kernel_name="python3", timeout=120).execute()
+    outputs = [o for c in book.cells for o in c.outputs if o.output_type != "stream" or o.name == "stdout"]
+    assert "<table>" in outputs[0].data["text/html"] and outputs[-1].text == "9\n"
