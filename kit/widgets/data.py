@@ -94,7 +94,8 @@ def browse(tasks: TaskSet, lint: LintReport | None = None, *, verdicts: list[Ver
 
     def refilter(_: Any = None) -> None:
         rows = explore.table(tasks, text=text.value, kind=kind.value, polarity=sign.value, code=rule.value, lint=lint, tokens=size.value, agreement=agree.value)
-        chosen.options = [(f"row {r['row']}  {r['task_id']}  {r['prompt'][:80]}", r["task_id"]) for r in rows[:SHOWN]]
+        chosen.options = [((f"row {r['row']}  " if r["row"] else "") + f"{r['task_id']}  {r['prompt'][:80]}", r["task_id"]) for r in rows[:SHOWN]]
+        chosen.value = rows[0]["task_id"] if rows else None  # a Select starts with nothing chosen
         count.value = f"<p>{len(rows)} of {len(tasks.tasks)} tasks" + (f", the first {SHOWN} listed" if len(rows) > SHOWN else "") + "</p>"
         draw()
 
@@ -171,8 +172,7 @@ def edit_criterion(tasks: TaskSet, path: str | os.PathLike[str]) -> Any:
 
     def fill_criteria(_: Any = None, keep: str | None = None) -> None:
         which.options = [(f"{c.id}  {c.text[:80]}", c.id) for c in explore.task_of(box.tasks, task.value).criteria]
-        if keep is not None:
-            which.value = keep
+        which.value = keep if keep is not None else which.options[0][1]
         fill()
 
     def fill(_: Any = None) -> None:
