@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     a("--aggregate", default="mean", help="how verdicts become a score (see kit.rewards.aggregate.grade)")
     a("--max-width", type=float, help="widest interval of a partly unknown grade that still gets a score")
     a("--estimate", action="store_true", help="say what it would cost and stop")
-    a("--audit", action="store_true", help="run the attack suite against the judge instead")
+    a("--audit", action="store_true", help="run the attack and bias suite against the judge on these answers instead")
     a("--explain", metavar="KEY", help="show everything that the ledger knows of a verdict")
     a("--costs", action="store_true", help="show the ledger's cost book")
     a("--export", metavar="FILE", help="write the ledger's verdicts and replies as JSONL, for others to replay")
@@ -68,13 +68,13 @@ def run(args: argparse.Namespace) -> int:
     if args.explain or args.costs or args.export or args.load:
         with Ledger(path, readonly=not args.load) as book:
             return _ledger(args, book)
-    if args.audit:
-        return _audit(args)
     if not args.tasks or not args.responses:
         raise KitError("TASKS and RESPONSES are needed", where="kit judge", fix="kit judge TASKS RESPONSES --judge endpoint --out GRADES.jsonl")
     tasks = _tasks(args.tasks)
     answers = list(read_responses(args.responses, {t.id for t in tasks}))
     who = make(args)
+    if args.audit:
+        return _audit(args, tasks, answers, who, path)
     if args.estimate:
         return _estimate(args, tasks, answers, who, path)
     return _judge(args, tasks, answers, who, path)
@@ -125,7 +125,6 @@ def make(args: argparse.Namespace) -> Any:
         return _replay(args)
     if kind == "local":
         from ..judge.local import LocalJudge
-
         from ..sources.models import smollm2
 
         return LocalJudge.from_pretrained(args.model or smollm2())
@@ -188,7 +187,6 @@ class _CodeOnly:
 
 def _judge(args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path) -> int:
     """Judge in chunks; each chunk's grades are on disk before the next begins."""
-    from ..judge.budget import Budget
     from ..judge.ledger import Ledger
     from ..judge.run import Verdicts, judge
     from ..progress import bar
@@ -199,8 +197,7 @@ def _judge(args: argparse.Namespace, tasks: list[Task], answers: list[Response],
     if out.exists() and not args.resume:
         out.unlink()
     out.parent.mkdir(parents=True, exist_ok=True)
-    budget = Budget(calls=args.budget_calls, tokens=args.budget_tokens, usd=args.budget_usd)
-    budget = budget if any(x is not None for x in (budget.calls, budget.tokens, budget.usd)) else None
+    budget = _budget(args)
     by_id, stop, totals = {t.id: t for t in tasks}, None, _Totals()
     size = len(left) if args.batch else CHUNK
     with Ledger(ledger) as book, open(out, "a", encoding="utf-8") as f, bar(total=len(left), desc="judging", unit="answer", delay=2.0) as shown:
@@ -348,10 +345,20 @@ def explained(found: dict[str, Any]) -> str:
     return "\n".join([*lines, "", "raw reply:", call["reply"]])
 
 
-def _audit(args: argparse.Namespace) -> int:
-    """The attack suite of kit.judge.audit."""
+def _audit(args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path) -> int:
+    """The attack and bias suite on these answers; through the ledger, so that it can be interrupted."""
     from ..judge.audit import audit
+    from ..judge.ledger import Ledger
 
-    report = audit(make(args))
-    emit(args, to_json(report) if hasattr(report, "__dataclass_fields__") else report, str(report))
+    with Ledger(ledger) as book:
+        report = audit(who, tasks, answers, ledger=book, budget=_budget(args))
+    emit(args, {"judge": getattr(who, "name", ""), "rows": report.table()}, str(report))
     return 0
+
+
+def _budget(args: argparse.Namespace) -> Any:
+    """The caps that were given, or None."""
+    from ..judge.budget import Budget
+
+    caps = {"calls": args.budget_calls, "tokens": args.budget_tokens, "usd": args.budget_usd}
+    return Budget(**caps) if any(x is not None for x in caps.values()) else None

@@ -18,7 +18,7 @@ _WHERE = {
     "EndpointJudge": "endpoint", "DecisionJudge": "decisions", "BatchJudge": "batch", "Limiter": "limiter",
     "models": "prices", "price": "prices",
     "LocalJudge": "local", "EmbeddingJudge": "embedding", "ReplayJudge": "replay", "Panel": "panel", "Escalate": "escalate",
-    "check": "checks",
+    "check": "checks", "LocalServer": "server", "self_consistency": "panel",
 }
 __all__ = sorted(_WHERE)
 

@@ -102,3 +102,10 @@ def test_code_only(files):
     assert main(["judge", str(files / "tasks.jsonl"), str(files / "answers.jsonl"), "--judge", "code", "--out", str(files / "grades.jsonl"),
                  "--ledger", str(files / "l.sqlite")]) == 0
     assert [v["failure"] for v in grades(files)[0]["verdicts"]] == ["abstain", None]
+
+
+def test_audit_reports_rates_with_intervals(files, capsys):
+    with StubServer() as stub:
+        assert main(command(files, stub, "--audit", "--json")) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        assert len(rows) > 8 and all({"name", "rate", "low", "high", "n"} <= set(r) for r in rows)
