@@ -7,6 +7,7 @@ adapter/. A killed run goes on from its last checkpoint with the same data order
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -102,10 +103,11 @@ def sample_answers(loaded: Loaded, tasks: Sequence[Task], *, samples: int, setti
         if engine is not None:
             got = sampling.sample(engine, part, max_new_tokens=settings.max_answer_tokens, temperature=settings.temperature,
                                   top_p=settings.top_p, top_k=settings.top_k, eos_ids=ends, generator=generator)
-            found += list(zip(got.ids, got.truncated, strict=True))
+            sure = [math.exp(math.fsum(lp) / len(lp)) if lp else None for lp in got.logprobs]
+            found += list(zip(got.ids, got.truncated, sure, strict=True))
         else:
-            found += _generate(loaded, part, settings, ends, seed + at)
-    return [answer(loaded.tokenizer, t, ids, cut, f"{name}-{j}") for (t, j), (ids, cut) in zip(owners, found, strict=True)]
+            found += [(ids, cut, None) for ids, cut in _generate(loaded, part, settings, ends, seed + at)]
+    return [answer(loaded.tokenizer, t, ids, cut, f"{name}-{j}", sure) for (t, j), (ids, cut, sure) in zip(owners, found, strict=True)]
 
 
 def evaluate(loaded: Loaded, heldout: Sequence[Task], reward: Reward, *, settings: GRPOSettings, name: str, step: int = 0) -> Evaluation:
@@ -138,10 +140,11 @@ def messages(task: Task) -> list[dict[str, str]]:
     return [*system, {"role": "user", "content": task.prompt}]
 
 
-def answer(tokenizer: Any, task: Task, ids: Sequence[int], truncated: bool, name: str) -> Response:
-    """A sampled answer as a record."""
+def answer(tokenizer: Any, task: Task, ids: Sequence[int], truncated: bool, name: str, confidence: float | None = None) -> Response:
+    """A sampled answer as a record; confidence : exp(mean log-probability of its tokens), a score that is no probability yet."""
     text = tokenizer.decode(ids, skip_special_tokens=True).strip()
-    return Response(task_id=task.id, id=f"{name}-{fingerprint([task.id, name, text])[:8]}", text=text, source=name, truncated=truncated)
+    return Response(task_id=task.id, id=f"{name}-{fingerprint([task.id, name, text])[:8]}", text=text, source=name, truncated=truncated,
+                    confidence=None if confidence is None else min(confidence, 1.0))
 
 
 def _generate(loaded: Loaded, prompts: Sequence[Sequence[int]], settings: GRPOSettings, ends: Sequence[int], seed: int) -> list[tuple[list[int], bool]]:

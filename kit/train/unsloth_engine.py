@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from .. import paths
 from ..errors import KitError
 from .config import Settings
 from .device import choose, import_torch
@@ -23,6 +24,7 @@ def import_unsloth() -> Any:
                            fix="restart the kernel and call kit.train.unsloth_engine.import_unsloth() first")
         import_torch()
         os.environ.setdefault("UNSLOTH_DISABLE_STATISTICS", "1")
+        os.environ.setdefault("UNSLOTH_COMPILE_LOCATION", str(paths.home() / "unsloth_compiled_cache"))  # else in the working directory
     import unsloth
 
     return unsloth

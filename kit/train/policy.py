@@ -1,0 +1,47 @@
+"""The held-out answers of a trained policy with the model's own confidence, for calibration.
+
+The confidence is exp(mean log-probability of the answer's tokens): a score in (0, 1] that must be recalibrated before it is
+read as a probability. Correct means that the answer met every criterion of its rubric as far as the verdicts are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..records import Grade
+from . import evaluation
+
+STAGES = ("before", "after")
+
+
+def fulfilled(grade: Grade, weights: Mapping[str, float]) -> bool | None:
+    """True when all positive criteria are met and no negative one; None when a verdict is unknown and no other settles it.
+
+    weights : criterion id -> signed weight; a criterion that is not named counts as positive.
+    """
+    unknown = False
+    for v in grade.verdicts:
+        if v.value is None:
+            unknown = True
+        elif (v.value >= 0.5) == (weights.get(v.criterion_id, 1.0) < 0):
+            return False
+    return None if unknown else True
+
+
+def read(folder: str | Path, tasks: Any = ()) -> list[dict[str, Any]]:
+    """Rows {stage, task_id, confidence, correct} of the evaluations below a run's folder; answers without either are left out.
+
+    tasks : the tasks, for the signs of their weights (default: every weight positive).
+    """
+    signs = {t.id: {c.id: c.weight for c in t.criteria} for t in tasks}
+    out = []
+    for stage in STAGES:
+        for path in sorted(Path(folder).glob(f"**/eval_{stage}.json")):
+            found = evaluation.read(path)
+            for r, g in zip(found.responses, found.grades, strict=True):
+                correct = fulfilled(g, signs.get(r.task_id, {}))
+                if r.confidence is not None and correct is not None:
+                    out.append({"stage": stage, "task_id": r.task_id, "confidence": r.confidence, "correct": correct})
+    return out
