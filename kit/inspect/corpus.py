@@ -89,15 +89,13 @@ class Corpus:
         for i, (_, _, s) in enumerate(self.sketches):
             for h in s[:4]:
                 by_hash.setdefault(h, []).append(i)
-        seen: set[tuple[int, int]] = set()
+        shared: Counter[tuple[int, int]] = Counter()
         for members in by_hash.values():
-            for k, i in enumerate(members[:50]):  # a hash that very many prompts share is a common opening, not a leak
-                for j in members[:k]:
-                    a, b = self.sketches[j], self.sketches[i]
-                    if a[1] == b[1] or (j, i) in seen:
-                        continue
-                    seen.add((j, i))
-                    if (s := overlap(a[2], b[2])) >= LEAK:
-                        yield Finding(code="split-leak", severity="warning", row=b[0], confidence=round(s, 2),
-                                      message=f"nearly the prompt of row {a[0]}: split {b[1]!r} here, {a[1]!r} there (overlap {s:.2f})",
-                                      suggestion="keep both in one split")
+            if 2 <= len(members) <= 20:  # a triple that very many prompts share is a common phrase, not a leak
+                shared.update((j, i) for k, i in enumerate(members) for j in members[:k] if self.sketches[i][1] != self.sketches[j][1])
+        for (j, i), n in shared.items():
+            a, b = self.sketches[j], self.sketches[i]
+            if n >= 2 and (s := overlap(a[2], b[2])) >= LEAK:
+                yield Finding(code="split-leak", severity="warning", row=b[0], confidence=round(s, 2),
+                              message=f"nearly the prompt of row {a[0]}: split {b[1]!r} here, {a[1]!r} there (overlap {s:.2f})",
+                              suggestion="keep both in one split")
