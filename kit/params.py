@@ -89,7 +89,7 @@ def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
 
 
 def _type(node: ast.stmt, default: Any, where: str) -> tuple[str, bool]:
-    note = ast.unparse(node.annotation).replace("typing.", "") if isinstance(node, ast.AnnAssign) else ""
+    note = ast.unparse(node.annotation).replace("typing.", "").strip("'\"") if isinstance(node, ast.AnnAssign) else ""
     if note.startswith("Optional[") and note.endswith("]"):
         return (note[9:-1].split("[")[0].lower(), True)
     if note.split("[")[0].lower() in TYPES:

@@ -203,14 +203,20 @@ def find(folder: Path) -> list[tuple[Path, Run]]:
     if not folder.is_dir():
         raise MissingError("there is no such folder of runs", where=str(folder), fix="run a notebook first: python -m kit run NOTEBOOK")
     found = {p.parent for pattern in ("*.json", "*/*.json", "*/*/*.json") for p in folder.glob(pattern) if p.name in ("metrics.json", "config.json")}
-    out = []
-    for f in sorted(found, key=lambda p: p.name):
+    return [(f, load(f)) for f in sorted(found, key=lambda p: p.name) if _is_run(f)]
+
+
+def _is_run(folder: Path) -> bool:
+    """False for what other tools call metrics.json or config.json (a training inside a run, a model): no notebook is named there."""
+    for name in ("metrics.json", "config.json"):
         try:
-            out.append((f, load(f)))
-        except DataError as e:  # another tool's config.json (a model's, say) is no run
-            if (f / "metrics.json").exists() or "notebook" not in str(e):
-                raise
-    return out
+            row = json.loads((folder / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except ValueError:
+            return True  # broken: load() says where
+        return isinstance(row, dict) and "notebook" in row
+    return False
 
 
 def newest(notebook: str, folder: str | Path | None = None) -> Path | None:

@@ -56,27 +56,30 @@ def packages() -> list[dict[str, str]]:
 
 def device() -> list[dict[str, str]]:
     """The device that training would use, and why."""
+    passive = os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE"  # looked at before torch loads: the kit sets it there
     try:
         from ..train import device as dev
 
-        d = dev.detect()
-        out = [item("device", "ok", f"{d.name}, {d.dtype}: {d.why}")]
+        d = dev.choose()
     except ImportError as e:
         return [item("device", "fail", f"torch does not import: {e}", "make setup")]
-    if d.kind == "cpu" and os.environ.get("OMP_WAIT_POLICY", "").upper() != "PASSIVE":
-        out.append(item("OMP_WAIT_POLICY", "warn", "not PASSIVE: beside a busy process a step can take twenty times as long", "export OMP_WAIT_POLICY=PASSIVE"))
+    out = [item("device", "ok", f"{d.name}, {d.threads} threads, {d.dtype}: {d.why}")]
+    if d.kind == "cpu" and not passive:
+        out.append(item("OMP_WAIT_POLICY", "ok", "not set in this shell; the kit sets PASSIVE where it loads torch, your own scripts should too"))
     return out
 
 
 def places() -> list[dict[str, str]]:
     """Cache, downloads, free space, kernel."""
     from .. import paths
-    from ..sources import fetch
 
     out = []
     free = shutil.disk_usage(paths.home()).free / 2**30
     out.append(item("disk", "ok" if free > 3 else "warn", f"{free:.1f} GiB free at the cache", "" if free > 3 else "free 3 GiB or set KIT_HOME elsewhere"))
-    for name, there in fetch.status().items():
+    cached = {"recorded judges": "recorded/*/complete", "SmolLM2-135M-Instruct": "models/SmolLM2-135M-Instruct/*.safetensors",
+              "all-MiniLM-L6-v2": "models/all-MiniLM-L6-v2/*.safetensors"}
+    for name, pattern in cached.items():
+        there = any(paths.home().glob(pattern))
         out.append(item(f"download {name}", "ok" if there else "warn", "cached" if there else "not cached yet", "" if there else "python -m kit fetch"))
     try:
         from jupyter_client.kernelspec import KernelSpecManager
@@ -92,9 +95,12 @@ def judge() -> list[dict[str, str]]:
     """The default judge model, its end of life, and whether a key is set (never the key)."""
     from ..judge import prices
 
-    out = []
-    for warning in prices.warnings():
-        out.append(item("judge model", "warn", warning, "set another with --model, or edit kit/judge/models.json"))
+    name = prices.default_model()
+    warning, end = prices.warning(name), prices.shutdown(name)
+    out = [item("judge model", "warn" if warning else "ok", warning or f"{name}" + (f", until {end}" if end else ", no shutdown announced"),
+                "set another with --model, or edit kit/judge/models.json")]
+    dying = [w for m in prices.models()["models"] if m != name and (w := prices.warning(m))]
+    out += [item("other models", "ok", "; ".join(w.split("; ")[0] for w in dying))] if dying else []
     key = bool(os.environ.get("OPENAI_API_KEY"))
     out.append(item("OPENAI_API_KEY", "ok", "set" if key else "not set: endpoint judges need it (replay, local, embedding do not)"))
     return out

@@ -18,8 +18,7 @@ def at_threshold(scores: Sequence[Any], human: Sequence[Any], *, cluster: Sequen
     """
     met = [None if s is None or (isinstance(s, float) and math.isnan(s)) else float(s >= cut) for s in scores]
     found = stats.agree(met, human, cluster=cluster, categories=(0.0, 1.0))
-    title = f"{name}: met from {cut:g}<br><sub>kappa {found.kappa} | raw agreement {found.raw.text()}</sub>"
-    return plots.confusion(found, title=title)
+    return plots.confusion(found, title=f"{name}: met from {cut:g}")
 
 
 def threshold_explorer(scores: Mapping[str, Sequence[Any]], human: Sequence[Any], *, cluster: Sequence[Any] | None = None) -> Any:
