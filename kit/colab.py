@@ -1,26 +1,38 @@
-"""The opening cells of every notebook, and the install on Colab. Standard library only: it runs before anything is installed.
+"""The opening cells of every notebook, and the install on Colab. Standard library and pip only: it runs before anything is installed.
 
-The install is resolved against what the runtime already has (its packages become constraints), so that it
-adds what is missing and moves nothing that is loaded; a restart is asked for only when something loaded did move.
+The install asks only for what the runtime lacks, and everything that the runtime has becomes a constraint: torch stays the
+runtime's build, and nothing that is loaded moves. Where that cannot be resolved, only the loaded packages stay fixed, and
+the message says what moved. A restart is asked for only when something that a fresh kernel has loaded did move.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 REPO = os.environ.get("KIT_REPO", "https://github.com/rubric-kit/rubric-kit")
 CHECKOUT = "/content/rubric-kit"
-# What a runtime lacks, at the versions of constraints.txt; the rest of the runtime stays as it is.
-ADD = ("trl==1.14.2", "peft", "bitsandbytes", "gguf", "papermill", "json-repair", "openai>=3.50", "datasets<5")
+# What the notebooks need and a runtime may lack; the bounds are those of unsloth's own metadata (a test compares them).
+ADD = ("trl==1.14.2", "peft>=0.18,!=0.11.0", "bitsandbytes>=0.45.5,!=0.46.0,!=0.48.0", "datasets>=3.4.1,!=4.0.*,!=4.1.0,!=4.4.*,!=4.5.0,<5",
+       "transformers>=4.56.2,!=4.57.0,!=4.57.4,!=4.57.5,!=5.0.0,!=5.1.0,<=5.17.0", "accelerate>=1.4", "gguf", "papermill>=2.6", "nbconvert>=7.16",
+       "json-repair>=0.40", "openai>=3.50", "aiohttp>=3.10", "jsonschema>=4.20", "pyyaml>=6", "scikit-learn>=1.4", "scipy>=1.11", "pyarrow>=15")
 UNSLOTH = ("unsloth==2026.10.9", "unsloth_zoo==2026.10.9")
-UNSLOTH_NEEDS = ("tyro", "cut_cross_entropy", "msgspec", "torchao", "einops", "hf_transfer", "structlog")
+UNSLOTH_NEEDS = ("tyro", "cut_cross_entropy", "msgspec", "torchao>=0.13.0", "einops", "hf_transfer", "structlog>=24.1.0", "sentencepiece>=0.2.0",
+                 "protobuf", "json5>=0.9.25", "nest-asyncio", "typer>=0.19.0", "huggingface_hub>=0.34.0")
+# Asked for by unsloth and left out, each with its reason.
+UNSLOTH_WITHOUT = {"xformers": "each build fits one torch; unsloth falls back to torch's own attention",
+                   "diffusers": "for image models", "mlx": "for Macs", "mlx-lm": "for Macs", "mlx-vlm": "for Macs", "triton-windows": "for Windows",
+                   "certifi": "asks for a release newer than some indexes have; any will do", "wheel": "for building"}
 # Packages that a fresh Colab kernel has loaded: when one of them moves, the kernel must restart.
-LOADED = ("numpy", "pandas", "ipywidgets", "torch")
+LOADED = ("numpy", "pandas", "ipywidgets", "torch", "matplotlib", "pillow", "protobuf", "requests", "ipython", "ipykernel", "traitlets", "tornado",
+          "pyzmq", "psutil")
 
 INSTALL_CELL = f'''# Colab only: installs the kit beside what the runtime has (2-4 minutes); does nothing elsewhere.
 import os, subprocess, sys
@@ -29,6 +41,10 @@ if "COLAB_RELEASE_TAG" in os.environ:
         subprocess.run(["git", "clone", "--depth", "1", "{REPO}", "{CHECKOUT}"], check=True)
     sys.path.insert(0, "{CHECKOUT}")
     print(subprocess.run([sys.executable, "{CHECKOUT}/kit/colab.py"], text=True, stdout=subprocess.PIPE).stdout)'''
+
+
+class InstallError(RuntimeError):
+    """pip could not install; the message is the end of what it said."""
 
 
 def badge(notebook: str) -> str:
@@ -42,38 +58,146 @@ def badge(notebook: str) -> str:
             f"(https://colab.research.google.com/github/{path}/blob/main/notebooks/{notebook}.ipynb)")
 
 
-def installed() -> dict[str, str]:
-    """name -> version of every installed distribution."""
-    return {(d.metadata["Name"] or "").lower(): d.version for d in metadata.distributions() if d.metadata["Name"]}
+def plain(name: str) -> str:
+    """A distribution's name in the one spelling that compares.
 
-
-def constraints(have: dict[str, str]) -> str:
-    """The runtime's packages as a constraints file; what we add ourselves is left free.
-
-    >>> constraints({"numpy": "2.0.2", "peft": "0.1"})
-    'numpy==2.0.2\\n'
+    >>> plain("Unsloth_Zoo")
+    'unsloth-zoo'
     """
-    ours = {a.split("=")[0].split(">")[0].split("<")[0].lower() for a in (*ADD, *UNSLOTH, *UNSLOTH_NEEDS)}
-    return "".join(f"{n}=={v.split('+')[0]}\n" for n, v in sorted(have.items()) if n not in ours)
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def installed() -> dict[str, str]:
+    """name -> version of every installed distribution; of two with one name, the first on the path."""
+    out: dict[str, str] = {}
+    for d in metadata.distributions():
+        name = d.metadata["Name"]
+        if name and d.version:
+            out.setdefault(plain(name), d.version)
+    return out
+
+
+def missing(wanted: Iterable[str], have: Mapping[str, str]) -> list[str]:
+    """The requirements that the installed versions do not meet.
+
+    >>> missing(["numpy>=2", "trl==1.14.2", "datasets<5,!=4.0.*"], {"numpy": "2.0.2", "datasets": "4.0.0"})
+    ['trl==1.14.2', 'datasets<5,!=4.0.*']
+    """
+    out = []
+    for text in wanted:
+        need = _requirement(text)
+        version = have.get(plain(need.name))
+        if version is None or not need.specifier.contains(version, prereleases=True):
+            out.append(text)
+    return out
+
+
+def constraints(have: Mapping[str, str], *, free: Iterable[str] = (), only: Iterable[str] | None = None, local: bool = True) -> str:
+    """The runtime's packages as a constraints file.
+
+    free : requirements whose packages may move; only : names to fix and no others (None = all). Versions that pip would
+    refuse to read (of the operating system's packages) are left out.
+    local : keep build tags such as +cu128, so that no other build of torch can take its place.
+
+    >>> constraints({"numpy": "2.0.2", "peft": "0.1", "odd": "1-ubuntu.x"}, free=["peft>=0.18"])
+    'numpy==2.0.2\\n'
+    >>> constraints({"torch": "2.11.0+cu128"}), constraints({"torch": "2.11.0+cu128"}, local=False)
+    ('torch==2.11.0+cu128\\n', 'torch==2.11.0\\n')
+    """
+    moving = {plain(_requirement(r).name) for r in free}
+    kept = None if only is None else {plain(n) for n in only}
+    return "".join(f"{n}=={v if local else v.split('+')[0]}\n" for n, v in sorted(have.items())
+                   if plain(n) not in moving and (kept is None or plain(n) in kept) and _readable(v))
+
+
+def has_gpu() -> bool:
+    """True where the driver of an NVIDIA device is there; imports no torch."""
+    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/nvidia0")
 
 
 def install(*, gpu: bool | None = None) -> list[str]:
-    """Install the kit into this runtime; returns the loaded packages whose version moved (restart when any)."""
+    """Install what this runtime lacks; returns the loaded packages whose version moved (restart when any).
+
+    InstallError says why pip failed. A second call finds nothing missing and takes a second.
+    """
     before = installed()
-    with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as f:
-        f.write(constraints(before))
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, "-c", f.name, *ADD], check=True)
-    subprocess.run([*pip, "--no-deps", "-e", str(Path(__file__).resolve().parents[1])], check=True)
-    if gpu if gpu is not None else os.path.exists("/dev/nvidiactl"):
-        subprocess.run([*pip, "-c", f.name, *UNSLOTH_NEEDS], check=True)
-        subprocess.run([*pip, "--no-deps", *UNSLOTH], check=True)
-    metadata.MetadataPathFinder.invalidate_caches()
-    after = installed()
+    gpu = has_gpu() if gpu is None else gpu
+    _add(missing([*ADD, *(UNSLOTH_NEEDS if gpu else ())], before), before)
+    late = missing(UNSLOTH, before) if gpu else []
+    if late:
+        _pip("--no-deps", *late)
+    if "rubric-kit" not in before:
+        _pip("--no-deps", "-e", str(Path(__file__).resolve().parents[1]))
+    return moved(before, installed())
+
+
+def moved(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """The loaded packages whose version is another one now; new packages need no restart.
+
+    >>> moved({"numpy": "1"}, {"numpy": "2", "torch": "2.11"})
+    ['numpy']
+    """
     return [n for n in LOADED if n in before and after.get(n) != before[n]]
 
 
-if __name__ == "__main__":
-    moved = install()
-    print("Restart the runtime (Runtime > Restart session), then run from the top: " + ", ".join(moved) + " changed." if moved
+def _add(wanted: list[str], have: Mapping[str, str]) -> None:
+    if not wanted:
+        return
+    try:
+        _pip(*wanted, under=constraints(have, free=wanted))
+    except InstallError as first:
+        print(f"The runtime's versions cannot all stay: {_reason(first)}", flush=True)
+        _pip(*wanted, under=constraints(have, free=wanted, only=(*LOADED, "torchvision", "torchaudio", "plotly")))
+
+
+def _pip(*what: str, under: str = "") -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "constraints.txt"
+        path.write_text(under, encoding="utf-8")
+        command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-input", "-c", str(path), *what]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise InstallError(done.stdout[-3000:])
+
+
+def _reason(error: InstallError) -> str:
+    lines = [line for line in str(error).splitlines() if "ERROR" in line or "conflict" in line or "requested" in line]
+    return " ".join(lines[-3:]) or str(error)[-300:]
+
+
+def _requirement(text: str) -> Any:
+    return _packaging("requirements").Requirement(text)
+
+
+def _readable(version: str) -> bool:
+    try:
+        _packaging("version").Version(version)
+    except ValueError:
+        return False
+    return True
+
+
+def _packaging(part: str) -> Any:
+    """packaging.<part>, or the copy that pip carries."""
+    import importlib
+
+    try:
+        return importlib.import_module(f"packaging.{part}")
+    except ImportError:
+        return importlib.import_module(f"pip._vendor.packaging.{part}")
+
+
+def main() -> int:
+    """Install, and say in one line what to do next; exit code 1 when it failed."""
+    try:
+        changed = install()
+    except InstallError as e:
+        print(f"The install failed:\n{e}\nRun this cell again; if it fails again, use a fresh runtime (Runtime > Disconnect and delete runtime).")
+        return 1
+    print("Restart the runtime (Runtime > Restart session), then run from the top: " + ", ".join(changed) + " changed." if changed
           else "Ready, no restart needed.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
