@@ -41,11 +41,12 @@ def card(run: str | Path) -> str:
     except OSError:
         raise MissingError("the run has no record yet", where=str(run), fix="train it to the end first") from None
     held = metrics.get("heldout") or {}
+    metrics["judge_name"] = (metrics.get("judge") or {}).get("name")
     lines = ["---", "library_name: peft", f"base_model: {settings['model']}", f"tags: [rubric-rewards, {metrics['stage']}]", "---", "",
              f"# {settings['model']} after {metrics['stage'].upper()}", "",
              held.get("sentence", "No held-out evaluation was made, so nothing is claimed about quality."), "", "## Training", ""]
     lines += [f"- {name}: {metrics[key]}" for name, key in (
-        ("steps", "steps"), ("engine", "engine"), ("device", "device"), ("number format", "dtype"), ("seed", "seed"), ("judge", "judge"),
+        ("steps", "steps"), ("engine", "engine"), ("device", "device"), ("number format", "dtype"), ("seed", "seed"), ("judge", "judge_name"),
         ("reward", "composer"), ("verdicts", "verdicts"), ("of these unknown", "verdicts_unknown"), ("judge calls", "judge_calls"),
         ("judge cost in US dollars", "judge_cost")) if metrics.get(key) is not None]
     lines += [f"- seconds of training: {metrics['seconds_training']:.0f}", "", "| setting | value |", "|---|---|"]

@@ -88,7 +88,10 @@ def train(settings: GRPOSettings, tasks: Sequence[Task], *, judge: Any = None, c
 
 def sample_answers(loaded: Loaded, tasks: Sequence[Task], *, samples: int, settings: GRPOSettings, seed: int, name: str = "policy",
                    batch: int = 64) -> list[Response]:
-    """`samples` answers per task at the training temperature; the same seed gives the same random numbers."""
+    """`samples` answers per task at the training temperature; the same seed gives the same random numbers.
+
+    confidence of an answer: exp(mean log-probability of its tokens), in (0, 1]; None where the engine gives none.
+    """
     from . import sampling
 
     torch = import_torch()
@@ -290,7 +293,9 @@ class _Run:
             "dtype_why": self.loaded.device.why, "model": self.settings.model, "seed": self.settings.seed, "fast_path": self.trainer.kit_slow or "on",
             "first_reward": steps[0].get("reward") if steps else None, "last_reward": steps[-1].get("reward") if steps else None,
             "judge_calls": bill.calls, "judge_cost": bill.cost, "verdicts": bill.verdicts, "verdicts_cached": bill.cached,
-            "verdicts_unknown": bill.unknown, "audit_alarm": self.audit.alarm if self.audit else None, "judge": getattr(self.reward.judge, "name", None), "composer": self.reward.composer.name,
+            "verdicts_unknown": bill.unknown, "audit_alarm": self.audit.alarm if self.audit else None,
+            "judge": {"name": getattr(self.reward.judge, "name", None), "calls": bill.calls, "cost": bill.cost, "seconds": bill.seconds},
+            "composer": self.reward.composer.name,
             **({"heldout": gain.to_json()} if gain else {})})
 
 

@@ -69,6 +69,7 @@ def test_a_run_leaves_everything_behind(tmp_path):
     assert all(x["groups"] == 2 == x["mixed"] + x["good"] + x["bad"] + x["flat"] + x["groups_unknown"] for x in rows)
     metrics = json.loads((r.out / "metrics.json").read_text())
     assert metrics["heldout"]["gain"]["n_clusters"] == 3 and metrics["steps"] == 3 and metrics["fast_path"] == "on"
+    assert all(0 < x.confidence <= 1 for x in r.after.responses) and metrics["judge"]["name"] == "fake"
     assert len(r.before.responses) == 6 and "parrot" in r.trivial and r.gain.sentence
     assert (r.adapter / "adapter_config.json").is_file()
     with pytest.raises(KitError, match="already holds a run"):

@@ -22,10 +22,10 @@ def tasks(n, prefix="t"):
 
 
 def test_sft_learns_its_rows(tmp_path):
-    s = build(SFTSettings, {**preset("test", "sft"), "steps": 25, "lr": 5e-2, "save_every": 0})
+    s = build(SFTSettings, {**preset("test", "sft"), "steps": 25, "lr": 5e-3, "save_every": 0})
     r = stages.train(s, ROWS, out=tmp_path)
     steps = r.steps()
-    assert [x["step"] for x in steps] == list(range(1, 26)) and steps[-1]["loss"] < 0.7 * steps[0]["loss"]
+    assert [x["step"] for x in steps] == list(range(1, 26)) and steps[-1]["loss"] < steps[0]["loss"] - 0.15
     assert json.loads((tmp_path / "metrics.json").read_text())["stage"] == "sft"
     with pytest.raises(KitError, match="already holds"):
         stages.train(s, ROWS, out=tmp_path)
