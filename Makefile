@@ -34,9 +34,12 @@ demo: $(READY)
 	@$(BIN)/python -m kit demo
 
 # A machine without the package index still runs every test that needs no download; the others say why they skip.
+# The notebooks run as they are in git (nbval, profile test): each cell must run without an error on a fresh kernel.
 test: $(READY)
-	@$(BIN)/python -m kit fetch || echo "downloads are not there: the tests that need them will be skipped, each with its reason"
+	@$(BIN)/python -m kit fetch || echo "downloads are not there: tests that need them are skipped, each with its reason"
 	@$(BIN)/python -m pytest
+	@KIT_PROFILE=test KIT_HEADLESS=1 KIT_RUNS=$(CURDIR)/build/nbval-runs $(BIN)/python -m pytest --nbval-lax --nbval-current-env \
+	  --nbval-cell-timeout 300 --timeout 600 $$($(BIN)/python -m kit.cli.nbval)
 
 # make test-slow : coverage simulations, fault and kill tests, real training, real browser (an hour on two cores)
 test-slow: $(READY)

@@ -95,8 +95,9 @@ def judge_of(value: Any, where: str) -> Any:
         return EmbeddingJudge()
     if value == "local":
         from ..judge import LocalJudge
+        from ..sources import models
 
-        return LocalJudge()
+        return LocalJudge.from_pretrained(models.smollm2())
     if isinstance(value, Mapping) and "endpoint" in value:
         from ..judge import EndpointJudge
 
