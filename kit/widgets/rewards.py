@@ -15,6 +15,7 @@ __all__ = ["rerank", "table_html", "weight_explorer"]
 
 def table_html(rows: Sequence[Mapping[str, Any]], *, texts: Mapping[tuple[str, str], str] | None = None, top: int = 20) -> str:
     """The rows of `rerank` as an HTML table; all text is escaped."""
+
     def number(x: float | None) -> str:
         return "unknown" if x is None else f"{x:.3f}"
 
@@ -23,15 +24,29 @@ def table_html(rows: Sequence[Mapping[str, Any]], *, texts: Mapping[tuple[str, s
         moved = r["change"]
         arrow = "" if not moved else f"&#9650; {moved}" if moved > 0 else f"&#9660; {-moved}"
         text = (texts or {}).get((r["task_id"], r["response_id"]), "")
-        cells = [str(r["rank"] or "-"), arrow, escape(str(r["task_id"])), escape(str(r["source"] or r["response_id"])), number(r["score"]),
-                 number(r["before"]), escape(text[:120] + ("..." if len(text) > 120 else ""))]
+        cells = [
+            str(r["rank"] or "-"),
+            arrow,
+            escape(str(r["task_id"])),
+            escape(str(r["source"] or r["response_id"])),
+            number(r["score"]),
+            number(r["before"]),
+            escape(text[:120] + ("..." if len(text) > 120 else "")),
+        ]
         body.append("<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>")
     head = "".join(f"<th>{h}</th>" for h in ("rank", "moved", "task", "answer by", "score", "before", "text"))
     return f"<table><tr>{head}</tr>{''.join(body)}</table><p>{min(top, len(rows))} of {len(rows)} answers</p>"
 
 
-def weight_explorer(tasks: Iterable[Task], responses: Sequence[Response], verdicts: Iterable[Verdict], *, composer: Composer | str = "default",
-                    task_id: str | None = None, top: int = 20) -> Any:
+def weight_explorer(
+    tasks: Iterable[Task],
+    responses: Sequence[Response],
+    verdicts: Iterable[Verdict],
+    *,
+    composer: Composer | str = "default",
+    task_id: str | None = None,
+    top: int = 20,
+) -> Any:
     """A widget: one slider per component and criterion group, and the ranking that follows. Wraps `rerank`.
 
     task_id : show one task's answers only (the ranking is then within it). Works with ipywidgets 7.7 and 8.
@@ -46,8 +61,19 @@ def weight_explorer(tasks: Iterable[Task], responses: Sequence[Response], verdic
     component = {c.name: c.weight for c in base.components}
     texts = {(r.task_id, r.id): r.text for r in responses}
     live = _live(tasks, base)
-    sliders = {n: w.FloatSlider(value=component.get(n, 1.0), min=0.0, max=2.0, step=0.05, description=n, continuous_update=False,
-                                style={"description_width": "120px"}) for n in weight_names(tasks, composer=base) if n not in component or n in live}
+    sliders = {
+        n: w.FloatSlider(
+            value=component.get(n, 1.0),
+            min=0.0,
+            max=2.0,
+            step=0.05,
+            description=n,
+            continuous_update=False,
+            style={"description_width": "120px"},
+        )
+        for n in weight_names(tasks, composer=base)
+        if n not in component or n in live
+    }
     out = w.HTML()
 
     def show(_: Any = None) -> None:
@@ -73,7 +99,11 @@ def _live(tasks: Sequence[Task], composer: Composer) -> set[str]:
 
     out = set()
     for c in composer.components:
-        if any((c.kind == "rubric" and t.criteria) or (c.kind == "citations" and t.sources) or (c.kind == "verifier" and c.options["verifier"] in applicable(t))
-               for t in tasks):
+        if any(
+            (c.kind == "rubric" and t.criteria)
+            or (c.kind == "citations" and t.sources)
+            or (c.kind == "verifier" and c.options["verifier"] in applicable(t))
+            for t in tasks
+        ):
             out.add(c.name)
     return out
