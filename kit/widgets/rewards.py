@@ -9,6 +9,7 @@ from typing import Any
 from ..records import Response, Task, Verdict
 from ..rewards.composer import Composer
 from ..rewards.rerank import rerank, weight_names
+from . import live as widgets_live
 
 __all__ = ["rerank", "table_html", "weight_explorer"]
 
@@ -49,10 +50,9 @@ def weight_explorer(
 ) -> Any:
     """A widget: one slider per component and criterion group, and the ranking that follows. Wraps `rerank`.
 
-    task_id : show one task's answers only (the ranking is then within it). Works with ipywidgets 7.7 and 8.
+    task_id : show one task's answers only (the ranking is then within it). Works with ipywidgets 7.7 and 8;
+    headless, the ranking under the given weights.
     """
-    import ipywidgets as w
-
     tasks = [t for t in tasks if task_id in (None, t.id)]
     ids = {t.id for t in tasks}
     responses = [r for r in responses if r.task_id in ids]
@@ -60,7 +60,13 @@ def weight_explorer(
     base = Composer.from_config(composer) if isinstance(composer, str) else composer
     component = {c.name: c.weight for c in base.components}
     texts = {(r.task_id, r.id): r.text for r in responses}
-    live = _live(tasks, base)
+    if not widgets_live():
+        from IPython.display import HTML
+
+        return HTML(table_html(rerank(tasks, responses, verdicts, {}, composer=base), texts=texts, top=top))
+    import ipywidgets as w
+
+    applies = _applies(tasks, base)
     sliders = {
         n: w.FloatSlider(
             value=component.get(n, 1.0),
@@ -72,7 +78,7 @@ def weight_explorer(
             style={"description_width": "120px"},
         )
         for n in weight_names(tasks, composer=base)
-        if n not in component or n in live
+        if n not in component or n in applies
     }
     out = w.HTML()
 
@@ -93,7 +99,7 @@ def weight_explorer(
     return w.VBox([w.HBox([w.VBox([*sliders.values(), reset]), out])])
 
 
-def _live(tasks: Sequence[Task], composer: Composer) -> set[str]:
+def _applies(tasks: Sequence[Task], composer: Composer) -> set[str]:
     """The components that apply to some task."""
     from ..rewards.verifiers import applicable
 

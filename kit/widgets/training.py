@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from . import live as widgets_live
+
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -55,6 +57,10 @@ def live(total: int | None = None) -> tuple[Any, Callable[[Mapping[str, Any]], N
 
     Headless, the function only collects (`.steps` of it); the static figures show the same.
     """
+    if not widgets_live():
+        from IPython.display import HTML
+
+        return HTML("<p>headless: the figures below show the run</p>"), _collect()
     import ipywidgets as w
 
     box, steps = w.HTML(status_html([])), []
@@ -67,8 +73,23 @@ def live(total: int | None = None) -> tuple[Any, Callable[[Mapping[str, Any]], N
     return box, on_step
 
 
+def _collect() -> Callable[[Mapping[str, Any]], None]:
+    steps: list[Mapping[str, Any]] = []
+
+    def on_step(row: Mapping[str, Any]) -> None:
+        steps.append(row)
+
+    on_step.steps = steps  # type: ignore[attr-defined]
+    return on_step
+
+
 def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
-    """A slider over steps, a choice of task and of order, over `answers_html`."""
+    """A slider over steps, a choice of task and of order, over `answers_html`; headless, the last step's answers."""
+    if not widgets_live():
+        from IPython.display import HTML
+
+        last = max((r["step"] for r in rollouts), default=0)
+        return HTML(answers_html(rollouts, step=last, texts=texts, top=12))
     import ipywidgets as w
 
     steps = sorted({r["step"] for r in rollouts}) or [0]

@@ -211,7 +211,7 @@ def test_a_failing_proposer_adds_nothing():
     )
 
 
-def test_plots_and_sliders_show_results_and_escape_text():
+def test_plots_and_sliders_show_results_and_escape_text(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("plotly")
     from kit.plots import rewards as plots
 
@@ -230,6 +230,9 @@ def test_plots_and_sliders_show_results_and_escape_text():
         assert fig.to_json() and len(fig.data) >= 1
     pytest.importorskip("ipywidgets")
     from kit.widgets.rewards import table_html, weight_explorer
+
+    assert "<table>" in weight_explorer(TASKS, RESPONSES, VERDICTS).data  # headless: the ranking as it is
+    monkeypatch.setenv("KIT_HEADLESS", "0")
 
     box = weight_explorer(
         TASKS, [*RESPONSES[:-1], Response(task_id="t3", id="t3-2", text="<script>alert(1)</script>", source="<b>")], VERDICTS

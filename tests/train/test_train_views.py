@@ -63,7 +63,16 @@ def test_text_of_answers_is_escaped_and_unknown_is_said():
     assert "<script>" not in widgets.status_html([{**STEPS[0], "reward": None}])
 
 
-def test_widgets_wrap_the_plain_functions():
+def test_headless_views_are_static(monkeypatch):
+    monkeypatch.setenv("KIT_HEADLESS", "1")
+    box, on_step = widgets.live(total=6)
+    on_step(STEPS[0])
+    assert on_step.steps == STEPS[:1] and "headless" in box.data
+    assert " answers" in widgets.browser(ROLLOUTS).data
+
+
+def test_widgets_wrap_the_plain_functions(monkeypatch):
+    monkeypatch.setenv("KIT_HEADLESS", "0")
     box, on_step = widgets.live(total=6)
     for s in STEPS:
         on_step(s)
