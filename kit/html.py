@@ -11,6 +11,8 @@ from typing import Any
 PLOTLY = "application/vnd.plotly.v1+json"
 _EXTERNAL = re.compile(r'<script[^>]+src="[^"]*"[^>]*>\s*</script>|<script type="module">\s*document\.addEventListener\("DOMContentLoaded", async.*?</script>', re.S)
 
+_IMAGE = re.compile(r'<img(?=[^>]*src="https?:)(?:(?=[^>]*alt="(?P<alt>[^"]*)")|)[^>]*>')
+
 
 def plotly_js() -> str:
     """The installed plotly.js as one <script>."""
@@ -58,6 +60,7 @@ def notebook_html(path: Path) -> str:
     exporter = HTMLExporter(template_name="lab", mathjax_url="", require_js_url="", exclude_input_prompt=True, exclude_output_prompt=True)
     body, _ = exporter.from_notebook_node(book, resources={"metadata": {"name": path.stem}})
     body = _EXTERNAL.sub("", body)
+    body = _IMAGE.sub(lambda m: html.escape(m["alt"] or "picture"), body)  # a badge, say: its link stays, its picture is on a network
     head = plotly_js() if plots else ""
     return body.replace("</head>", head + "</head>", 1)
 
