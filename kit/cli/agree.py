@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from ..errors import DataError
@@ -30,6 +31,8 @@ def run(args: argparse.Namespace) -> int:
 
     names = [args.judge, args.human, *([args.cluster] if args.cluster else [])]
     columns = read_columns(args.file, list(dict.fromkeys(names)))
+    if args.threshold is not None and not math.isfinite(args.threshold):
+        raise DataError(f"the threshold is {args.threshold}", where="--threshold", fix="write a number, for example 0.5")
     unknown = {"", "unknown", "null", "nan", "none", "n/a", *(u.strip().lower() for u in args.unknown)}
     judge, human = (_column(columns[c], c, unknown, args.threshold, args.file) for c in (args.judge, args.human))
     result = agree(judge, human, cluster=columns[args.cluster] if args.cluster else None, level=args.level)

@@ -27,7 +27,14 @@ def clean(value: Any) -> Any:
 
 def emit(args: Any, data: Any, text: str) -> None:
     """Print `data` as JSON when --json was given, else `text`."""
-    sys.stdout.write((json.dumps(clean(data), indent=2, ensure_ascii=False) if getattr(args, "json", False) else text).rstrip() + "\n")
+    out = (json.dumps(clean(data), indent=2, ensure_ascii=False) if getattr(args, "json", False) else text).rstrip() + "\n"
+    try:
+        out.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair in the data, or a terminal that has no such letters
+        if getattr(args, "json", False):
+            out = json.dumps(clean(data), indent=2) + "\n"
+        out = out.encode(sys.stdout.encoding or "utf-8", "backslashreplace").decode(sys.stdout.encoding or "utf-8")
+    sys.stdout.write(out)
 
 
 def json_flag(parser: Any) -> None:

@@ -48,6 +48,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     a("--budget-tokens", type=int, help="stop before more tokens are used")
     a("--batch", action="store_true", help="through the provider's batch API: half the price, up to a day")
     a("--resume", action="store_true", help="keep the grades that are in OUT and do the rest")
+    a("--skip-bad", action="store_true", help="judge what can be read of TASKS, although the file has errors")
     a("--retry", default="", help="failure kinds in the ledger to ask again, e.g. parse,missing")
     a("--aggregate", default="mean", help="how verdicts become a score (see kit.rewards.aggregate.grade)")
     a("--max-width", type=float, help="widest interval of a partly unknown grade that still gets a score")
@@ -70,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
             return _ledger(args, book)
     if not args.tasks or not args.responses:
         raise KitError("TASKS and RESPONSES are needed", where="kit judge", fix="kit judge TASKS RESPONSES --judge endpoint --out GRADES.jsonl")
-    tasks = _tasks(args.tasks)
+    tasks = _tasks(args.tasks, args.skip_bad)
     answers = list(read_responses(args.responses, {t.id for t in tasks}))
+    _ready(args, tasks, answers)
     who = make(args)
     if args.audit:
         return _audit(args, tasks, answers, who, path)
@@ -80,40 +82,53 @@ def run(args: argparse.Namespace) -> int:
     return _judge(args, tasks, answers, who, path)
 
 
-def _tasks(path: str) -> list[Task]:
+def _tasks(path: str, skip_bad: bool = False) -> list[Task]:
     from ..sources import load_tasks
 
-    tasks = load_tasks(path).tasks
+    tasks = load_tasks(path).sound(skip_bad=skip_bad).tasks
     if not tasks:
         raise DataError("there are no tasks", where=path)
     return tasks
 
 
+def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response]) -> None:
+    """Stop before anything is paid: no answers, or answers to a task that asks for nothing."""
+    if not answers:
+        raise DataError("there are no answers", where=args.responses, fix='write lines of {"task_id": ..., "response": ...}')
+    bare = {t.id for t in tasks if not t.criteria}
+    hit = next((r.task_id for r in answers if r.task_id in bare), None)
+    if hit is not None and not args.skip_bad:
+        raise DataError(f"task {hit!r} has no criteria, so its answers cannot be judged", where=args.tasks,
+                        fix="give it a rubric, or pass --skip-bad (its answers get no score)")
+
+
 def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
-    """Answers from JSONL; DataError names file and line, also for an answer to no task or an id that comes twice."""
-    file = Path(path)
-    if not file.exists():
-        raise MissingError("there is no such file", where=str(file))
+    """Answers from JSONL (or a JSON array, CSV, Parquet); DataError names file and line, also for an answer to no task or an id that comes twice.
+
+    Ids that are numbers are read as text, as they are in tasks.
+    """
+    from ..sources.tables import nearest, read_rows
+
     seen: set[tuple[str, str]] = set()
-    with open(file, encoding="utf-8") as f:
-        for n, line in enumerate(f, 1):
-            if not line.strip():
-                continue
-            where = f"{file}, line {n}"
-            try:
-                row = json.loads(line, strict=False)
-            except ValueError as e:
-                raise DataError(f"not JSON: {e}", where=where) from None
-            r = response_from_json(row, where=where)
-            if not isinstance(r.text, str):
-                raise DataError("the answer is not text", where=f"{where}, field response")
-            if r.task_id not in tasks:
-                raise DataError(f"there is no task {r.task_id!r}", where=f"{where}, field task_id", fix="give the file that has this task")
-            if (r.task_id, r.id) in seen:
-                raise DataError(f"the answer {r.id!r} to task {r.task_id!r} comes twice", where=f"{where}, field response_id",
-                                fix="give every answer of a task its own response_id")
-            seen.add((r.task_id, r.id))
-            yield r
+    for where, row in read_rows(path):
+        row = {k: str(v) if k in ("task_id", "response_id", "id") and isinstance(v, int) else v for k, v in row.items()}
+        for name, others in (("task_id", ("task_id",)), ("response", ("response", "text"))):
+            if not any(row.get(o) is not None for o in others):
+                near = nearest(name, row)
+                raise DataError(f"there is no {name!r}", where=f"{where}, field {name}", fix=(f"did you mean {near!r}? " if near and near != name else "") +
+                                f"fields of the row: {', '.join(list(row)[:12]) or 'none'}")
+            if not isinstance(next(row[o] for o in others if row.get(o) is not None), str):
+                raise DataError(f"{name!r} is not text", where=f"{where}, field {name}", fix="write it in quotes")
+        r = response_from_json(row, where=where)
+        if r.task_id not in tasks:
+            near = nearest(r.task_id, tasks)
+            raise DataError(f"there is no task {r.task_id!r}", where=f"{where}, field task_id",
+                            fix="give the file that has this task" + (f"; the nearest is {near!r}" if near else ""))
+        if (r.task_id, r.id) in seen:
+            raise DataError(f"the answer {r.id!r} to task {r.task_id!r} comes twice", where=f"{where}, field response_id",
+                            fix="give every answer of a task its own response_id")
+        seen.add((r.task_id, r.id))
+        yield r
 
 
 def make(args: argparse.Namespace) -> Any:
@@ -248,7 +263,7 @@ def _grade(args: argparse.Namespace, task: Task, r: Response, got: Any) -> Grade
 
     more = {} if args.max_width is None else {"max_width": args.max_width}
     mine = [v for v in got.of(r.id) if v.task_id == task.id] if hasattr(got, "of") else []
-    return grade(task, mine, how=args.aggregate, **more)
+    return grade(task, mine, how=args.aggregate, response_id=r.id, **more)
 
 
 def row(g: Grade) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import DataError
 from ..records import Task
 from ..sources.findings import SEVERITIES, Finding
 from ..sources.taskset import Parsed, TaskSet
@@ -26,6 +27,17 @@ COSINE = 0.93  # near-duplicates within a row
 FAR = 0.05  # a criterion below this cosine to its prompt, and nearer to others, is unrelated
 PROMPT_TOKENS = {"test": 512, "cpu": 1024, "t4": 2048, "gpu": 6144, "cluster": 6144}
 Stream = TaskSet | Iterable[Parsed] | Iterable[Task]
+
+
+def prompt_tokens(profile: str) -> int:
+    """The longest prompt that a profile takes, in tokens; DataError for a profile that does not exist.
+
+    >>> prompt_tokens("t4")
+    2048
+    """
+    if profile not in PROMPT_TOKENS:
+        raise DataError(f"there is no profile {profile!r}", where="profile", fix=f"use one of {', '.join(PROMPT_TOKENS)}")
+    return PROMPT_TOKENS[profile]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +194,7 @@ def lint(source: Stream, *, profile: str = "t4", embed: Embed | str | None = "au
     """
     from ..progress import bar
 
-    linter = Linter(prompt_tokens=PROMPT_TOKENS.get(profile, 2048), embed=embedder() if embed == "auto" else embed, keep=keep)  # type: ignore[arg-type]
+    linter = Linter(prompt_tokens=prompt_tokens(profile), embed=embedder() if embed == "auto" else embed, keep=keep)  # type: ignore[arg-type]
     for p in bar(stream_of(source), desc="lint", unit="row", disable=not progress):
         linter.add(p)
     return linter.report()

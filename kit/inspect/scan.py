@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..progress import bar
 from ..sources.load import Source, iter_tasks
 from ..sources.rows import Context
-from .lint import KEEP, PROMPT_TOKENS, Linter, LintReport
+from .lint import KEEP, Linter, LintReport, prompt_tokens
 from .similar import Embed, embedder
 from .summary import Counting, Summary
 
@@ -28,7 +28,7 @@ class Scan:
 def scan(source: Source, *, format: str = "auto", profile: str = "t4", embed: Embed | str | None = "auto", keep: int = KEEP, progress: bool = True) -> Scan:
     """Read a file once: its summary and its lint; memory does not grow with the file but for ids and hashes of prompts."""
     context = Context()
-    linter = Linter(prompt_tokens=PROMPT_TOKENS.get(profile, 2048), embed=embedder() if embed == "auto" else embed, keep=keep)  # type: ignore[arg-type]
+    linter = Linter(prompt_tokens=prompt_tokens(profile), embed=embedder() if embed == "auto" else embed, keep=keep)  # type: ignore[arg-type]
     counting = Counting()
     before = gc.get_threshold()
     gc.set_threshold(100_000, 20, 100)  # millions of small records and no cycles: fewer searches for garbage

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, MissingError
 from ..records import Response, Task, Verdict
 from . import detect
 from .findings import Finding
@@ -81,13 +81,25 @@ def _from_hub(name: str) -> Iterable[Any]:
     from datasets import load_dataset
 
     path, _, split = name.partition(":")
-    return load_dataset(path, split=split or "train", streaming=True)
+    offline = os.environ.get("KIT_OFFLINE", "") not in ("", "0")
+    if offline:
+        raise MissingError("KIT_OFFLINE is set, so nothing is fetched from the Hub", where=f"hf:{name}", fix="unset KIT_OFFLINE, or give a local file")
+    try:
+        return load_dataset(path, split=split or "train", streaming=True)
+    except (OSError, ValueError) as e:
+        raise MissingError(f"the dataset cannot be had from the Hub: {str(e).splitlines()[0] if str(e) else type(e).__name__}", where=f"hf:{name}",
+                           fix="check name, split and network; or download it and give the file") from None
 
 
 def _from_folder(path: Path) -> Iterable[Any]:
     from datasets import DatasetDict, load_from_disk
 
-    data = load_from_disk(str(path))
+    try:
+        data = load_from_disk(str(path))
+    except (OSError, ValueError):
+        names = sorted(p.name for p in path.iterdir() if p.is_file())[:5]
+        raise DataError("this is a folder, and not one saved by `datasets`", where=str(path),
+                        fix="give a file" + (f", for example one of {', '.join(names)}" if names else "")) from None
     if isinstance(data, DatasetDict):
         raise DataError(f"the folder holds several splits: {', '.join(data)}", where=str(path), fix=f"give one: {path / next(iter(data))}")
     return data

@@ -213,7 +213,7 @@ def _criterion(row: Row, item: Any, default_id: str, negative: bool, names: Sequ
         return Criterion(id=default_id, text="" if item is None else as_text(item), weight=-1.0 if negative else 1.0)
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
     text = item[field_name] if field_name else ""
-    if not field_name:
+    if not text.strip():
         row.find("missing-field", "the criterion has no text", severity="error", criterion_id=default_id, field="criterion",
                  suggestion=f"its fields: {', '.join(map(str, list(item)[:8])) or 'none'}")
     weight, used = weight_of(row, item, names, default_id)
@@ -221,6 +221,9 @@ def _criterion(row: Row, item: Any, default_id: str, negative: bool, names: Sequ
         weight = -abs(weight)
     own = item.get("id", item.get("rubric_id"))
     check = parsed_json(item.get("check"))
+    if item.get("check") is not None and not (isinstance(check, Mapping) and isinstance(check.get("name"), str)):
+        row.find("bad-check", "the check is not an object with a name; the criterion is left to a judge", severity="error", criterion_id=default_id,
+                 field="check", suggestion='write it as {"name": "words", "max": 20}')
     read = used | {field_name, "id", "rubric_id", "title", "tags", "required", "polarity"} | ({"check"} if isinstance(check, Mapping) else set())
     title = item.get("title")
     return Criterion(id=as_text(own) if own not in (None, "") else default_id, text=text, weight=weight,

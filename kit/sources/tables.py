@@ -52,6 +52,8 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
     """The file opened for reading bytes, unzipped when it ends in .gz; MissingError when it is not there."""
     p = Path(path)
+    if p.is_dir():
+        raise DataError("this is a folder, not a file", where=str(p), fix="give a file in it")
     if not p.is_file():
         near = nearest(p.name, [x.name for x in p.parent.iterdir()]) if p.parent.is_dir() else None
         raise MissingError("there is no such file", where=str(p), fix=f"did you mean {near!r}?" if near else "check the path")
@@ -222,13 +224,17 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
     columns: dict[str, list[Any]] = {n: [] for n in names}
     found: set[str] = set()
     present: dict[str, None] = {}
+    rows = 0
     for _, row in read_rows(path):
+        rows += 1
         present.update(dict.fromkeys(row))
         for n in names:
             ok, value = _get(row, n)
             columns[n].append(value)
             if ok:
                 found.add(n)
+    if not rows:
+        raise DataError("the file has no rows", where=str(path), fix="check that the download or export finished")
     for n in names:
         if n not in found:
             near = nearest(n, present)

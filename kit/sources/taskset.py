@@ -87,6 +87,19 @@ class TaskSet:
             out.setdefault(v.task_id, []).append(v)
         return out
 
+    def sound(self, *, skip_bad: bool = False) -> TaskSet:
+        """This set, or DataError at its first finding of severity "error": money is not spent on a file half read.
+
+        A task without criteria is no error here: files of prompts and of answers have none.
+        skip_bad : go on with what could be read.
+        """
+        bad = [f for f in self.findings if f.severity == "error" and f.code != "no-criteria"]
+        if bad and not skip_bad:
+            first, more = bad[0], f" (and {len(bad) - 1} more findings like this)" if len(bad) > 1 else ""
+            place = ", ".join(str(x) for x in (first.where, first.task_id, first.criterion_id, first.field) if x)
+            raise DataError(first.message + more, where=place or str(self.path), fix=first.suggestion or "correct it; `kit inspect FILE --lint` lists all")
+        return self
+
     def joined(self, other: TaskSet) -> TaskSet:
         """This set with another one's tasks, responses and verdicts (answers that lie in a file of their own).
 

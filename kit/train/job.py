@@ -116,7 +116,7 @@ def _find(value: Any, beside: Path | None, where: str) -> Path:
 def _tasks(value: Any, beside: Path | None, where: str) -> tuple[Task, ...]:
     from ..sources import load_tasks
 
-    return tuple(load_tasks(_find(value, beside, where)).tasks)
+    return tuple(load_tasks(_find(value, beside, where)).sound().tasks)
 
 
 def _rows(value: Any, beside: Path | None, where: str) -> tuple[Mapping[str, Any], ...]:
