@@ -132,7 +132,9 @@ def _run_html(folder: Path, run: Run, base: Path, room: int) -> tuple[str, int]:
             left_out += 1
             continue
         room -= len(div)
-        parts.append(f"<figure><h3>{text(f['name'])}</h3>{div}<figcaption>{text(f.get('caption', ''))}</figcaption></figure>")
+        titled = bool((f["figure"].get("layout", {}).get("title") or {}).get("text"))
+        head = "" if titled else f"<h3>{text(f['name'])}</h3>"
+        parts.append(f"<figure>{head}{div}<figcaption>{text(f['name'])}: {text(f.get('caption', ''))}</figcaption></figure>")
     if left_out:
         parts.append(f"<p class='note'>{left_out} figures are left out to keep this file small; they are in the notebook's own page.</p>")
     for t in _read(folder, "tables.json"):

@@ -133,7 +133,6 @@ def side_by_side(curves: Mapping[str, Reliability], *, title: str = "Smooth reli
     fig.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=dict(color=GREY, dash="dot"), name="calibrated", hoverinfo="skip")
     for k, (name, result) in enumerate(curves.items()):
         color = COLORS[k % len(COLORS)]
-        _band(fig, result.smooth.x, result.smooth.low, result.smooth.high, color, name, 0.12)
         _curve(fig, result.smooth, color, DASHES[k % len(DASHES)], f"{name} (n={result.n})", n=result.n)
     fig.update_xaxes(range=[0, 1])
     fig.update_yaxes(range=[0, 1])
