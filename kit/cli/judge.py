@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import paths
 from ..errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
-from ..records import Grade, Response, Task, Verdict, response_from_json, to_json
+from ..records import FAILURES, Grade, Response, Task, Verdict, response_from_json, to_json
 from .common import clean, emit, json_flag
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
             return _ledger(args, book)
     if not args.tasks or not args.responses:
         raise KitError("TASKS and RESPONSES are needed", where="kit judge", fix="kit judge TASKS RESPONSES --judge endpoint --out GRADES.jsonl")
+    _sane(args, path)
     tasks = _tasks(args.tasks, args.skip_bad)
     answers = list(read_responses(args.responses, {t.id for t in tasks}))
     _ready(args, tasks, answers)
@@ -89,6 +90,30 @@ def _tasks(path: str, skip_bad: bool = False) -> list[Task]:
     if not tasks:
         raise DataError("there are no tasks", where=path)
     return tasks
+
+
+def _out(args: argparse.Namespace) -> Path:
+    return Path(args.out) if args.out else Path(args.responses).with_suffix(".grades.jsonl")
+
+
+def _sane(args: argparse.Namespace, ledger: Path) -> None:
+    """Stop at options that cannot be meant, before anything is read, paid or written over."""
+    out = _out(args).resolve()
+    for name, other in (("TASKS", args.tasks), ("RESPONSES", args.responses), ("--replay-from", args.replay_from), ("--ledger", ledger)):
+        if other and Path(other).resolve() == out:
+            raise KitError(f"OUT is the same file as {name}, which would be lost", where=f"--out {_out(args)}", fix="give --out another name")
+    wrong = [k for k in args.retry.split(",") if k and k not in FAILURES]
+    if wrong:
+        raise KitError(f"there is no failure kind {wrong[0]!r}", where="--retry", fix=f"use any of {', '.join(FAILURES)}")
+    if args.base_url and not args.base_url.startswith(("http://", "https://")):
+        raise KitError(f"{args.base_url!r} is no address of a server", where="--base-url", fix="write it whole, for example http://127.0.0.1:8000/v1")
+    if args.judge in ("endpoint", "decisions") and args.key_env and not os.environ.get(args.key_env):
+        raise KitError(f"the environment variable {args.key_env} is not set", where="--key-env", fix=f"export {args.key_env}=...")
+    if args.judge in ("endpoint", "decisions") and not args.estimate and "api.openai.com" in (
+            args.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"):
+        if not any(os.environ.get(k) for k in (args.key_env, "KIT_JUDGE_KEY", "OPENAI_API_KEY") if k):
+            raise KitError("OPENAI_API_KEY is not set, and this judge needs it", where="environment",
+                           fix="export OPENAI_API_KEY=..., or give another server with --base-url")
 
 
 def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response]) -> None:
@@ -206,7 +231,7 @@ def _judge(args: argparse.Namespace, tasks: list[Task], answers: list[Response],
     from ..judge.run import Verdicts, judge
     from ..progress import bar
 
-    out = Path(args.out) if args.out else Path(args.responses).with_suffix(".grades.jsonl")
+    out = _out(args)
     done = _done(out) if args.resume else set()
     left = [r for r in answers if (r.task_id, r.id) not in done]
     if out.exists() and not args.resume:
@@ -235,6 +260,9 @@ def _judge(args: argparse.Namespace, tasks: list[Task], answers: list[Response],
     emit(args, totals.data(out, len(done), who), totals.text(out, len(done), ledger))
     if stop:
         raise stop
+    if totals.lost and totals.lost == totals.verdicts - totals.by_code:
+        raise JudgeDownError(f"not one call succeeded: {totals.said}", where=f"judge {getattr(who, 'name', '')}",
+                             fix="look at the server, the address and the key; then run the same command again without --resume")
     return 0
 
 
@@ -281,6 +309,7 @@ class _Totals:
     def __init__(self) -> None:
         self.answers = self.scored = self.verdicts = self.unknown = self.cached = self.calls = self.tokens = 0
         self.cost, self.sum = 0.0, 0.0
+        self.lost, self.by_code, self.said = 0, 0, ""
 
     def add(self, grades: Sequence[Grade], got: Any) -> None:
         """Add a chunk."""
@@ -291,6 +320,9 @@ class _Totals:
         self.verdicts += len(verdicts)
         self.unknown += sum(not v.known for v in verdicts)
         self.cached += sum(v.cached for v in verdicts)
+        self.by_code += sum(v.judge == "code" for v in verdicts)
+        lost = [v for v in verdicts if v.failure == "transport"]
+        self.lost, self.said = self.lost + len(lost), (lost[-1].reason or "no reason given") if lost else self.said
         spent = getattr(got, "spent", None)
         if spent is not None:
             self.calls, self.cost, self.tokens = self.calls + spent.calls, self.cost + spent.cost, self.tokens + spent.tokens_in + spent.tokens_out

@@ -81,6 +81,8 @@ def pay(low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "
     >>> pay(.5, .55), pay(.5, .9), pay(.5, .6, max_width=.2, bound="mid")
     (0.5, None, 0.55)
     """
+    if not max_width >= 0:  # NaN too: no interval is wider than NaN, and unknown would be paid as 0
+        raise KitError(f"max_width is {max_width}", where="parameter max_width", fix="write a number >= 0, for example 0.1")
     if high - low > max_width + 1e-12:  # a width of exactly max_width pays, whatever the rounding
         return None
     return low if bound == "low" else (low + high) / 2

@@ -133,3 +133,40 @@ def test_text_that_the_terminal_cannot_show_is_escaped(monkeypatch, encoding, as
         assert json.loads(raw.getvalue().decode(encoding)) == {"a": "caf\u00e9 \ud800"}
     else:
         assert b"\\ud800" in raw.getvalue()
+
+
+@pytest.mark.parametrize("target", ["tasks.jsonl", "a.jsonl", "l.sqlite"])
+def test_out_over_an_input_is_refused_and_the_input_survives(tmp_path, tasks, capsys, target):
+    answers = lines(tmp_path / "a.jsonl", {"task_id": "t1", "response": "Paris."})
+    before = Path(answers).read_bytes()
+    assert judge(tmp_path, tasks, answers, "--out", str(tmp_path / "." / target)) == 2
+    assert "would be lost" in capsys.readouterr().err and Path(answers).read_bytes() == before
+
+
+@pytest.mark.parametrize("options, says", [
+    (["--max-width", "nan"], "max_width"), (["--max-width", "-1"], "max_width"), (["--retry", "parse,bogus"], "'bogus'"),
+    (["--judge", "endpoint", "--base-url", "localhost:8000"], "no address"), (["--judge", "endpoint", "--key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
+    (["--judge", "endpoint", "--model", "m"], "OPENAI_API_KEY is not set"),
+])
+def test_options_that_cannot_be_meant_stop_at_once(tmp_path, tasks, capsys, monkeypatch, options, says):
+    for name in ("OPENAI_API_KEY", "KIT_JUDGE_KEY", "OPENAI_BASE_URL", "NO_SUCH_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    answers = lines(tmp_path / "a.jsonl", {"task_id": "t1", "response": "Paris."})
+    assert judge(tmp_path, tasks, answers, *options) == 2 and says in capsys.readouterr().err
+
+
+def test_a_run_in_which_no_call_came_through_does_not_exit_with_zero(tmp_path, capsys, monkeypatch):
+    from kit.cli import judge as command
+    from kit.records import unknown
+
+    class FakeDown:
+        name = "down"
+
+        async def verdicts(self, task, response, criteria):
+            return [unknown(task.id, response.id, c.id, "transport", judge="down", reason="connection refused") for c in criteria]
+
+    monkeypatch.setattr(command, "make", lambda args: FakeDown())
+    file = lines(tmp_path / "tasks.jsonl", {**TASK, "criteria": [*TASK["criteria"], {"id": "c2", "text": "Says Paris."}]})
+    answers = lines(tmp_path / "a.jsonl", {"task_id": "t1", "response": "Paris."})
+    assert judge(tmp_path, file, answers) == 5 and "connection refused" in capsys.readouterr().err
+    assert grades(tmp_path)[0]["score"] is None
