@@ -11,9 +11,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,9 @@ def read(path: str | Path, **changes: Any) -> Job:
     try:
         values = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else yaml.safe_load(path.read_text("utf-8"))
     except (ValueError, yaml.YAMLError) as e:
-        raise KitError(f"the training config cannot be read: {str(e).splitlines()[0]}", where=str(path)) from None
+        mark = getattr(e, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else f", line {e.lineno}" if isinstance(e, json.JSONDecodeError) else ""
+        raise KitError(f"the training config cannot be read: {str(e).splitlines()[0]}", where=f"{path}{place}", fix="correct the file there") from None
     if not isinstance(values, Mapping):
         raise KitError("the training config is not a mapping of names to values", where=str(path))
     return build({**values, **changes}, beside=path.parent, where=str(path), name=path.stem)
@@ -61,6 +65,9 @@ def build(values: Mapping[str, Any], *, beside: Path | None = None, where: str =
     """A job from a mapping; relative paths are looked for beside the config, then in the kit's data folder."""
     values = dict(values)
     own = {k: values.pop(k) for k in KEYS if k in values}
+    for key in values:  # a mistyped key of the job itself; settings are looked at by from_mapping
+        if near := get_close_matches(str(key), KEYS, n=1, cutoff=0.8):
+            raise KitError(f"there is no key {key!r}", where=where, fix=f"did you mean {near[0]!r}?")
     settings = from_mapping(values, where=where)
     every = _tasks(own.get("tasks"), beside, where) if own.get("tasks") else ()
     if not every and settings.stage == "grpo":
@@ -101,7 +108,11 @@ def judge_of(value: Any, where: str) -> Any:
     if isinstance(value, Mapping) and "endpoint" in value:
         from ..judge import EndpointJudge
 
-        return EndpointJudge(value["endpoint"], **{k: v for k, v in value.items() if k != "endpoint"})
+        options = {str(k): v for k, v in value.items() if k != "endpoint"}
+        known = [p for p in inspect.signature(EndpointJudge).parameters if p not in ("self", "model")]
+        if wrong := [k for k in options if k not in known]:
+            raise KitError(f"an endpoint judge has no option {wrong[0]!r}", where=f"{where}, key judge", fix=nearest(wrong[0], known))
+        return EndpointJudge(value["endpoint"], **options)
     raise KitError(f"there is no judge {value!r}", where=f"{where}, key judge", fix=nearest(str(value), list(JUDGES)) + ", or {endpoint: MODEL}")
 
 

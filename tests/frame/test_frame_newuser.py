@@ -170,3 +170,25 @@ def test_a_run_in_which_no_call_came_through_does_not_exit_with_zero(tmp_path, c
     answers = lines(tmp_path / "a.jsonl", {"task_id": "t1", "response": "Paris."})
     assert judge(tmp_path, file, answers) == 5 and "connection refused" in capsys.readouterr().err
     assert grades(tmp_path)[0]["score"] is None
+
+
+@pytest.mark.parametrize("text, says", [
+    ("stage: grpo\njugde: none\n", "did you mean 'judge'"), ("stage: grpo\na: [\n", "line 3"),
+    ("stage: grpo\npreset: test\ntasks: short_answers.json\njudge: {endpoint: m, base_ur: http://127.0.0.1:9/v1}\n", "base_url"),
+])
+def test_a_mistyped_training_config_names_the_place_and_the_nearest_name(tmp_path, text, says):
+    from kit.errors import KitError
+    from kit.train import job
+
+    (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(KitError) as e:
+        job.read(tmp_path / "job.yaml")
+    assert says in str(e.value) and "job.yaml" in str(e.value)
+
+
+def test_a_value_of_set_that_is_no_yaml_is_an_error_for_people():
+    from kit.cli.train import _changes
+    from kit.errors import KitError
+
+    with pytest.raises(KitError, match="cannot be read as YAML"):
+        _changes(["lr=["])
