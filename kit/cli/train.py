@@ -39,7 +39,10 @@ def _changes(pairs: list[str]) -> dict[str, Any]:
         name, sep, value = pair.partition("=")
         if not sep or not name:
             raise KitError(f"--set {pair!r} is not NAME=VALUE", where="command line")
-        out[name] = yaml.safe_load(value)
+        try:
+            out[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise KitError(f"--set {pair!r}: the value cannot be read as YAML", where="command line", fix="quote it, or close its brackets") from None
     return out
 
 
