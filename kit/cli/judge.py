@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,8 @@ def make(args: argparse.Namespace) -> Any:
         from ..judge.local import LocalJudge
         from ..sources.models import smollm2
 
+        if args.model and not Path(args.model).is_dir():
+            raise MissingError("there is no such model folder", where=f"--model {args.model}", fix="give a folder with a model; without --model SmolLM2 judges")
         return LocalJudge.from_pretrained(args.model or smollm2())
     if kind == "embedding":
         from ..judge.embedding import EmbeddingJudge
@@ -310,6 +313,7 @@ class _Totals:
         self.answers = self.scored = self.verdicts = self.unknown = self.cached = self.calls = self.tokens = 0
         self.cost, self.sum = 0.0, 0.0
         self.lost, self.by_code, self.said = 0, 0, ""
+        self.why: Counter[str] = Counter()
 
     def add(self, grades: Sequence[Grade], got: Any) -> None:
         """Add a chunk."""
@@ -319,6 +323,7 @@ class _Totals:
         verdicts = [v for g in grades for v in g.verdicts]
         self.verdicts += len(verdicts)
         self.unknown += sum(not v.known for v in verdicts)
+        self.why.update(f"{v.failure}: {v.reason}" if v.reason else str(v.failure) for v in verdicts if not v.known)
         self.cached += sum(v.cached for v in verdicts)
         self.by_code += sum(v.judge == "code" for v in verdicts)
         lost = [v for v in verdicts if v.failure == "transport"]
@@ -340,7 +345,7 @@ class _Totals:
         mean = f"mean score {self.sum / self.scored:.3f} over {self.scored}" if self.scored else "no answer got a score"
         return (f"{self.answers} answers judged ({kept} kept from before), {mean}; {self.answers - self.scored} without a score\n"
                 f"{self.verdicts} verdicts, {self.unknown} unknown, {self.cached} from the ledger; {self.calls} calls, {self.tokens} tokens, "
-                f"${self.cost:.4f}\ngrades: {out}\nledger: {ledger}")
+                f"${self.cost:.4f}\n" + "".join(f"unknown, {n} times: {why[:200]}\n" for why, n in self.why.most_common(1)) + f"grades: {out}\nledger: {ledger}")
 
 
 def _estimate(args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path) -> int:

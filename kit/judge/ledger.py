@@ -83,6 +83,8 @@ class Ledger:
             db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False, cached_statements=256)
             self._settle(db)
         except sqlite3.DatabaseError as e:
+            if "full" in str(e) or "disk I/O" in str(e):
+                raise DataError(f"the ledger cannot be written ({e})", where=str(self.path), fix="free some space, or put --ledger elsewhere") from None
             raise DataError(f"this is no usable ledger ({e})", where=str(self.path),
                             fix="give another path, or move the file away; `kit judge --ledger NEW` starts a new one") from None
         self._db, self._pid = db, os.getpid()
@@ -119,7 +121,8 @@ class Ledger:
                 db.execute(f"PRAGMA user_version={number + 1}")
             db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # a full disk has rolled back already; a second time would hide what happened
+                db.execute("ROLLBACK")
             raise
 
     def close(self) -> None:

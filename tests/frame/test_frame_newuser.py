@@ -192,3 +192,30 @@ def test_a_value_of_set_that_is_no_yaml_is_an_error_for_people():
 
     with pytest.raises(KitError, match="cannot be read as YAML"):
         _changes(["lr=["])
+
+
+def test_a_judge_that_abstains_on_everything_says_why_on_the_screen(tmp_path, capsys):
+    file = lines(tmp_path / "tasks.jsonl", {**TASK, "criteria": [{"id": "c2", "text": "Says Paris."}]})
+    assert judge(tmp_path, file, lines(tmp_path / "a.jsonl", {"task_id": "t1", "response": "Paris."})) == 0
+    assert "unknown, 1 times: abstain: no judge was asked" in capsys.readouterr().out
+
+
+def test_a_local_model_that_is_not_there_is_named(tmp_path, tasks, capsys):
+    answers = lines(tmp_path / "a.jsonl", {"task_id": "t1", "response": "Paris."})
+    assert judge(tmp_path, tasks, answers, "--judge", "local", "--model", str(tmp_path / "none")) == 3
+    assert "no such model folder" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_not_called_a_broken_ledger(tmp_path, monkeypatch):
+    import sqlite3
+
+    from kit.errors import DataError
+    from kit.judge.ledger import Ledger
+
+    def full(self, db):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Ledger, "_settle", full)
+    with pytest.raises(DataError, match="cannot be written") as e:
+        len(Ledger(tmp_path / "l.sqlite"))
+    assert "free some space" in str(e.value)
