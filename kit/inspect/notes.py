@@ -7,6 +7,7 @@ The rule scores evidence; its precision and recall are measured in tests/inspect
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
 MODEL = r"(?:gemini|gpt[- ]?\d[\w.]*|gpt|chatgpt|claude|llama|qwen|mistral|mixtral|deepseek|grok|bard|copilot|sonnet|opus|haiku|o[134](?:-mini)?|palm|phi-\d)"
 VERDICT = (r"(?:miss(?:es|ed|ing)?|fail(?:s|ed|ing)?|got|gets|get|did(?:n'?t| not)?|does(?:n'?t| not)|struggl\w+|hallucinat\w+|forg[eo]t\w*|ignor\w+|omit\w*|"
@@ -84,20 +85,24 @@ STRONG = frozenset("gemini chatgpt claude llama qwen mistral mixtral deepseek gr
 THRESHOLD = 0.5
 
 
-def note_score(text: str, tokens: set[str] | None = None) -> float:
+_MARKS = re.compile("[🟢🟡🔴#?-]")
+
+
+def note_score(text: str, tokens: Set[str] | None = None) -> float:
     """How much a text looks like an annotator's note, in [0, 1]; from THRESHOLD on the lint reports it.
 
     >>> note_score("Gemini missed this.") > 0.5, note_score("The response names three causes.") < 0.5
     (True, True)
     """
-    if tokens is not None and not tokens & TRIGGER and not any(c in "🟢🟡🔴#?-" for c in text) and not any(t[:3] == "gpt" for t in tokens):
+    gpt = tokens is not None and (not text.isascii() or "gpt" in text.lower()) and any(t[:3] == "gpt" for t in tokens)
+    if tokens is not None and not gpt and tokens.isdisjoint(TRIGGER) and not _MARKS.search(text):
         return 0.0
     demand = bool(DEMAND.match(text) or IMPERATIVE.match(text))
-    if demand and tokens is not None and not tokens & STRONG and not any(t[:3] == "gpt" for t in tokens):
+    if demand and tokens is not None and not gpt and tokens.isdisjoint(STRONG):
         return 0.0
     miss = 1.0
     for weight, pattern, gate in GATED:
-        if (gate is None or tokens is None or tokens & gate or (gate is _MODELS and any(t[:3] == "gpt" for t in tokens))) and pattern.search(text):
+        if (gate is None or tokens is None or tokens & gate or (gate is _MODELS and gpt)) and pattern.search(text):
             miss *= 1.0 - weight
     score = 1.0 - miss
     if score and demand:

@@ -72,7 +72,7 @@ def _one(r: Read, task: Task, prompt_content: set[str], found: Found) -> Iterato
     if not r.tokens:
         yield found("empty-criterion", "error", "the criterion has no words", suggestion="write it or remove it", **place)
         return
-    score = note_score(text, set(r.set))
+    score = note_score(text, r.set)
     if score >= THRESHOLD:
         yield found("annotator-note", "error" if score >= 0.75 else "warning", "this looks like an annotator's note, not like a demand on the answer",
                     confidence=score, suggestion="remove it from the criteria, or say what the answer must do", **place)
@@ -81,22 +81,30 @@ def _one(r: Read, task: Task, prompt_content: set[str], found: Found) -> Iterato
         if fault := check_fault(c.check):
             yield found("impossible-check", "error", f"the check can never be met: {fault}", suggestion="correct its limits", **place)
     else:
-        if vague := subjective(set(r.set), text):
+        if vague := subjective(r.set, text):
             yield found("subjective", "info", f"nothing to measure {', '.join(map(repr, vague[:3]))} by",
                         suggestion="say what an outsider would look for, with a number or an example", **place)
-        if several(text, set(r.set)):
+        if several(text, r.set):
             yield found("several-requirements", "info", "the criterion asks for several things: half of it can be met",
                         suggestion="split it into one criterion each", **place)
-    if said := leak(text, task.prompt):
+    if said := leak(text, task.prompt, r.set):
         yield found("answer-leak", "info", f"the criterion states {said!r}, which the prompt neither holds nor asks for",
                     suggestion="ask for it in the prompt, or drop the criterion", **place)
     if fault := encoding(text):
         yield found("encoding", "warning", f"the criterion holds {fault}", suggestion="repair the text at its source", **place)
     if not (task.prompt.isascii() and text.isascii()) and (a := script(text)) and (b := script(task.prompt)) and a != b:
         yield found("language", "info", f"the criterion is in {a} script, the prompt in {b}", suggestion="check that both are meant", **place)
-    if c.check is None and len(prompt_content) >= 4 and specific(r.tokens, r.set) and not content(r.tokens) & prompt_content:
+    if c.check is None and len(prompt_content) >= 4 and _foreign(r.set, prompt_content):
         yield found("unrelated", "info", "the criterion shares no content word with the prompt", confidence=0.4,
                     suggestion="check that it belongs to this prompt", **place)
+
+
+def _foreign(tokens: frozenset[str], prompt_content: set[str]) -> bool:
+    """True for a specific criterion without a content word of the prompt."""
+    if not tokens.isdisjoint(GENERIC):
+        return False
+    own = content(tokens)
+    return len(own) >= 4 and own.isdisjoint(prompt_content)
 
 
 def specific(tokens: list[str], token_set: frozenset[str]) -> bool:
@@ -120,10 +128,11 @@ def _pairs(read: list[Read], found: Found, near: bool) -> Iterator[Finding]:
     if not near:
         return
     shapes: dict[int, frozenset[str]] = {}
+    cores = [r.core for r in read]
     for i, a in enumerate(read):
         for j in range(i):
-            b = read[j]
-            if texts[i] == texts[j] or 1.7 * len(a.core & b.core) < max(len(a.core), len(b.core)) or _numbers_differ(a, b):
+            b, mine, other = read[j], cores[i], cores[j]
+            if 1.7 * len(mine & other) < max(len(mine), len(other)) or texts[i] == texts[j] or _numbers_differ(a, b):
                 continue
             for k in (i, j):
                 if k not in shapes:

@@ -142,7 +142,10 @@ class Counting:
     def _name(self, what: str, key: Any) -> None:
         names = self.named[what]
         key = str(key)[:80]
-        names[key if key in names or len(names) < MANY else "(other)"] += 1
+        if key in names:
+            names[key] += 1
+        else:
+            names[key if len(names) < MANY else "(other)"] += 1
 
     def add(self, p: Parsed) -> None:
         """Count one row."""
@@ -185,9 +188,11 @@ class Counting:
         self._name("scales", c.scale)
         for tag in c.tags:
             self._name("tags", tag)
-        for what, yes in (("negative", c.weight < 0), ("zero", c.weight == 0), ("required", c.required), ("by_code", c.check is not None)):
-            self.n[what] += bool(yes)
+        self.n["negative"] += c.weight < 0
+        self.n["zero"] += c.weight == 0
+        self.n["required"] += bool(c.required)
         if c.check is not None:
+            self.n["by_code"] += 1
             self._name("checks", c.check.get("name", "?"))
 
     def _verdicts(self, p: Parsed) -> None:

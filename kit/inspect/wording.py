@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
+
+from .words import words
 
 VAGUE = frozenset("good nice great appealing engaging interesting compelling beautiful elegant adequate appropriate appropriately suitable reasonable "
                   "reasonably effective effectively natural high-quality quality satisfying impressive creative insightful thoughtful helpful useful "
@@ -15,14 +17,21 @@ VAGUE = frozenset("good nice great appealing engaging interesting compelling bea
 MEASURE = re.compile(r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example|e\.g\.|i\.e\.|namely|defined as|that is)\b|[\"“'‘(:]", re.I)
 VERBS = (r"(?:includes?|contains?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|ends?|starts?|begins?|has|have|is|are|provides?|"
          r"describes?|identifies|recommends?|does|keeps?|says?|shows?|offers?|must|should|asks?|refers?|makes?|tells?|warns?)")
-SEVERAL = re.compile(rf"\b(?:and|but|as well as|while also|;)\s+(?:also\s+|then\s+|it\s+|the (?:response|answer)\s+)*(?:not\s+)?{VERBS}\b|;\s+\w|"
-                     rf"\b(?:both)\b.+\band\b|\(\s*(?:1|a|i)\s*\).+\(\s*(?:2|b|ii)\s*\)", re.I | re.S)
+JOINERS = ("and", "but", "as well as", "while also", ";")
+JOINED = re.compile(rf"\b(?:{'|'.join(JOINERS)})\s+(?:also\s+|then\s+|it\s+|the (?:response|answer)\s+)*(?:not\s+)?{VERBS}\b", re.I)
+SEVERAL = re.compile(r";\s+\w|\b(?:both)\b.+\band\b|\(\s*(?:1|a|i)\s*\).+\(\s*(?:2|b|ii)\s*\)", re.I | re.S)
 ASKS = re.compile(r"\?|\b(?:what|which|who|whom|when|where|why|how|name|calculate|compute|find|solve|identify|determine|list|explain|translate|answer|"
                   r"give|state|tell|describe|summari[sz]e|compare|convert|estimate|classify|extract)\b", re.I)
+ASKING = frozenset("what which who whom when where why how name calculate compute find solve identify determine list explain translate answer give state tell "
+                   "describe summarise summarize compare convert estimate classify extract".split())
 STATES = re.compile(r"\b(?:states?|says?|answers?|gives?|concludes?|identifies|names?|mentions?|reports?|correct answer|answer is|result is|equals?)\b", re.I)
 COUNTED = re.compile(r"\b\d[\d,.]*\s*(?:-\s*\d+\s*|to \d+\s*)?(?:\w+\s){0,2}?(?:words?|sentences?|paragraphs?|lines?|bullets?|points?|items?|characters?|steps?|examples?|"
                      r"reasons?|sections?|stanzas?|syllables?|questions?|letters?|tokens?|times|sources?|headings?|tags?|options?|people|minutes?|rows?|columns?)\b", re.I)
 SPECIFIC = re.compile(r"[\"“]([^\"”]{2,60})[\"”]|(?<![\w.])(\d[\d,.]*\d|\d)(?![\w])")
+SAID = re.compile(r"[\d\"“]")  # without one of these SPECIFIC finds nothing
+STATING = frozenset("state states say says answer answers give gives conclude concludes identifies name names mention mentions report reports result "
+                    "equal equals".split())  # STATES needs one of these words
+JOINING = frozenset("and but well while".split())
 NEGATION = re.compile(r"\b(?:not|no|never|without|avoids?|avoiding|refrains? from|doesn't|does not|don't|isn't|lacks?|omits?|free of|contains no|excludes?)\b", re.I)
 LIMIT = re.compile(r"\b(at least|at most|no more than|no fewer than|no less than|fewer than|less than|more than|exactly|under|over|up to|maximum of|minimum of)\s+"
                    r"(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+(\w+)", re.I)
@@ -30,24 +39,39 @@ NUMBER = {w: i for i, w in enumerate("zero one two three four five six seven eig
 MOJIBAKE = re.compile(r"Ã[\x80-\xbf©¨¼¶¤ŸÂ±³¡­]|â€[™œ\x9d˜¦“”\"]|Â[ \xa0°·»«£]|ï»¿|ðŸ")
 
 
-def subjective(tokens: set[str], text: str) -> list[str]:
+def subjective(tokens: Set[str], text: str) -> list[str]:
     """Vague words without anything to measure by; empty when there are none."""
-    found = sorted(tokens & VAGUE)
-    return found if found and not MEASURE.search(text) else []
+    found = tokens & VAGUE
+    return sorted(found) if found and not MEASURE.search(text) else []
 
 
-def several(text: str, tokens: set[str]) -> bool:
+def several(text: str, tokens: Set[str]) -> bool:
     """True when the criterion asks for several things at once.
 
     >>> several("Names the river and explains why it floods.", {"and"}), several("Names the salt and pepper.", {"and"})
     (True, False)
     """
-    return (bool(tokens & {"and", "but", "well", "while", "both"}) or ";" in text or "(" in text) and bool(SEVERAL.search(text))
+    if (";" in text or "(" in text or "both" in tokens) and SEVERAL.search(text):
+        return True
+    if tokens.isdisjoint(JOINING) and ";" not in text:
+        return False
+    if not text.isascii():  # lower case may be of another length
+        return bool(JOINED.search(text))
+    low = text.lower()
+    for word in JOINERS:
+        at = low.find(word)
+        while at >= 0:
+            if JOINED.match(text, at):
+                return True
+            at = low.find(word, at + 1)
+    return False
 
 
-def leak(text: str, prompt: str) -> str | None:
+def leak(text: str, prompt: str, tokens: Set[str] | None = None) -> str | None:
     """The quoted text or number that a criterion states while the prompt neither holds it nor asks for anything; None otherwise."""
-    if not STATES.search(text) or _asks(prompt):
+    if _asks(prompt) or not SAID.search(text) or (tokens is not None and "'" not in text and text.isascii() and tokens.isdisjoint(STATING)):
+        return None
+    if not STATES.search(text):
         return None
     for m in SPECIFIC.finditer(COUNTED.sub(" ", text)):
         said = (m[1] or m[2]).strip(" .,")
@@ -58,6 +82,10 @@ def leak(text: str, prompt: str) -> str | None:
 
 @lru_cache(maxsize=1000)
 def _asks(prompt: str) -> bool:
+    if "?" in prompt:
+        return True
+    if prompt.isascii() and "'" not in prompt and "_" not in prompt:  # then the words are those of the pattern
+        return not ASKING.isdisjoint(words(prompt))
     return bool(ASKS.search(prompt))
 
 
@@ -93,18 +121,23 @@ NEUTRAL = frozenset(w.rstrip("s") for w in ("not no never without avoid avoids a
 
 @dataclass(frozen=True)
 class Stand:
-    """What a criterion demands, as far as `contradict` can see: counted limits, whether it forbids, the words that name the thing."""
+    """What a criterion demands, as far as `contradict` can see: counted limits, whether it forbids, its words."""
 
     limits: tuple[tuple[str, float, float], ...]
     forbids: bool
-    names: frozenset[str]
+    words: frozenset[str]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The words that name the thing."""
+        return frozenset(w.rstrip("s") for w in self.words) - NEUTRAL
 
 
 def stand(text: str, tokens: frozenset[str]) -> Stand:
     """The Stand of a criterion; `tokens` its words."""
-    counted = tuple(limits(text)) if tokens & LIMIT_WORDS else ()
-    forbids = bool(tokens & NEGATION_WORDS) and bool(NEGATION.search(text))
-    return Stand(counted, forbids, frozenset(w.rstrip("s") for w in tokens) - NEUTRAL)
+    counted = () if tokens.isdisjoint(LIMIT_WORDS) else tuple(limits(text))
+    forbids = not tokens.isdisjoint(NEGATION_WORDS) and bool(NEGATION.search(text))
+    return Stand(counted, forbids, tokens)
 
 
 def contradict(a: Stand, b: Stand) -> str | None:

@@ -35,7 +35,16 @@ def fold(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """Words in order, lower case."""
+    return list(_words(text)) if len(text) > 200 else _found(text)
+
+
+def _found(text: str) -> list[str]:
     return WORD.findall(text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).lower())
+
+
+@lru_cache(maxsize=16)  # several rules read the words of one prompt
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_found(text))
 
 
 @lru_cache(maxsize=200_000)
@@ -54,7 +63,7 @@ def stem(word: str) -> str:
 
 def content(tokens: Iterable[str]) -> set[str]:
     """Stems of the words that carry content."""
-    return {stem(w) for w in tokens if len(w) > 2 and w not in STOP}
+    return {stem(w) for w in set(tokens).difference(STOP) if len(w) > 2}
 
 
 def grams(text: str, n: int = 4) -> frozenset[str]:
@@ -81,8 +90,16 @@ def jaccard(a: frozenset[str] | set[str], b: frozenset[str] | set[str]) -> float
 
 def sketch(tokens: list[str], k: int = 12) -> tuple[int, ...]:
     """The k smallest hashes of the word triples: two texts' sketches estimate their overlap (bottom-k sketch)."""
-    joined = [" ".join(tokens[i:i + 3]) for i in range(max(1, len(tokens) - 2))]
-    return tuple(sorted({zlib.crc32(x.encode("utf-8", "surrogatepass")) for x in joined})[:k])
+    if len(tokens) < 3:
+        return (_hash(" ".join(tokens)),)
+    h = [_hash(w) for w in tokens]
+    mixed = {(a * 0x9E3779B97F4A7C15 + b * 0xC2B2AE3D27D4EB4F + c * 0x165667B19E3779F9) >> 24 & 0xFFFFFFFF for a, b, c in zip(h, h[1:], h[2:], strict=False)}
+    return tuple(sorted(mixed)[:k])
+
+
+@lru_cache(maxsize=200_000)
+def _hash(word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
 def overlap(a: tuple[int, ...], b: tuple[int, ...]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from ...records import Criterion
@@ -18,14 +19,30 @@ COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
 READ_OF_RUBRIC = {"criterion", "weight", "check", "required", "ratingA", "ratingB", "title", "tags"}
 
 
+@lru_cache(maxsize=20_000)
+def _rubric_key(key: str) -> tuple[int, str] | None:
+    """(N, name) of a field "rubric - N. name"; the rows of a file have the same fields."""
+    m = RUBRIC_KEY.match(key)
+    return (int(m[1]), m[2]) if m else None
+
+
+@lru_cache(maxsize=20_000)
+def _answer_key(key: str) -> tuple[str, str] | None:
+    """("letter", A) of "responseA", ("model", name) of "name_completion_1"."""
+    if m := RESPONSE_KEY.match(key):
+        return "letter", m[1]
+    m = COMPLETION_KEY.match(key)
+    return ("model", m[1]) if m else None
+
+
 def rlvr(row: Row) -> Parsed:
     """RLVR: fields `rubric - N. criterion`, per N weight, check, required, ratingA / ratingB and notes, which stay notes."""
     task_id, prompt = row.task_id("task_id", "id"), row.text("prompt", need=True)
     per: dict[int, dict[str, Any]] = {}
     for key, value in row.data.items():
-        if m := RUBRIC_KEY.match(key):
+        if at := _rubric_key(key):
             row.used.add(key)
-            n, name = int(m[1]), m[2]
+            n, name = at
             if name in per.setdefault(n, {}):
                 row.find("duplicate-field", f"rubric {n} has the field {name!r} twice; the last is used", field=key)
             per[n][name] = value
@@ -60,10 +77,11 @@ def _numbered(row: Row, n: int, fields: Mapping[str, Any]) -> Criterion:
     usable = isinstance(check, Mapping) and isinstance(check.get("name"), str)
     if fields.get("check") is not None and not usable:
         row.find("bad-check", "the check is not an object with a name; the criterion is left to a judge", severity="error", criterion_id=f"c{n}")
+    required = fields.get("required")
     meta = {k: v for k, v in fields.items() if k not in READ_OF_RUBRIC or (k == "check" and not usable)}
     meta |= {k: v for k, v in fields.items() if k in ("ratingA", "ratingB") and v is not None and isinstance(v, (list, dict))}
     return Criterion(id=f"c{n}", text=as_text(text), weight=weight, check=dict(check) if usable else None,
-                     required=fields.get("required") is True or as_text(fields.get("required")).casefold() == "true",
+                     required=required is True or (isinstance(required, str) and required.casefold() == "true"),
                      title=None if fields.get("title") is None else as_text(fields["title"]), tags=tags_of(fields.get("tags")), meta=meta)
 
 
@@ -71,14 +89,16 @@ def _answers(row: Row, task_id: str) -> dict[str, str]:
     """Responses of an RLVR row; letter -> response id."""
     found = {}
     for key, value in row.data.items():
-        if m := RESPONSE_KEY.match(key):
-            row.used.add(key)
-            failures = {k: row.take(k) for k in row.data if k.startswith((f"response{m[1]}_", f"{m[1]}_")) and k.endswith("_failure")}
-            if row.respond(task_id, m[1], value, source=f"response{m[1]}", meta=failures):
-                found[m[1]] = m[1]
-        elif m := COMPLETION_KEY.match(key):
-            row.used.add(key)
-            row.respond(task_id, key, value, source=m[1])
+        if not (at := _answer_key(key)):
+            continue
+        kind, name = at
+        row.used.add(key)
+        if kind == "model":
+            row.respond(task_id, key, value, source=name)
+            continue
+        failures = {k: row.take(k) for k in row.data if k.endswith("_failure") and k.startswith((f"response{name}_", f"{name}_"))}
+        if row.respond(task_id, name, value, source=f"response{name}", meta=failures):
+            found[name] = name
     return found
 
 
