@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> int:
     """The subcommand `train`, without the rest of the command line."""
     from ..__main__ import main as kit_main
+    from . import world
+
+    if not world.main():
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  the first process reports for all
 
     return kit_main(["train", *sys.argv[1:]])
 

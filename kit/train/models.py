@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError, MissingError
+from . import world
 from .config import Settings
 from .device import Device, choose, import_torch
 
@@ -88,7 +89,7 @@ def base(source: str, device: Device, *, quantize: str = "none") -> tuple[Any, A
         more["quantization_config"] = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4",
                                                          bnb_4bit_compute_dtype=device.torch_dtype(), bnb_4bit_use_double_quant=True)
     if quantize == "nf4" or device.kind == "cuda":
-        more["device_map"] = {"": 0 if device.kind == "cuda" else "cpu"}
+        more["device_map"] = {"": world.local_rank() if device.kind == "cuda" else "cpu"}
     try:
         model = AutoModelForCausalLM.from_pretrained(source, dtype=device.torch_dtype(), **more)
     except OSError as e:
