@@ -198,12 +198,19 @@ def status(folder: Path) -> str | None:
 
 
 def find(folder: Path) -> list[tuple[Path, Run]]:
-    """All runs below a folder (itself, its children, their children), oldest first; DataError names a broken one."""
+    """All runs below a folder (itself, its children, their children), oldest first; one that cannot be read is there with status "broken"."""
     folder = Path(folder)
     if not folder.is_dir():
         raise MissingError("there is no such folder of runs", where=str(folder), fix="run a notebook first: python -m kit run NOTEBOOK")
     found = {p.parent for pattern in ("*.json", "*/*.json", "*/*/*.json") for p in folder.glob(pattern) if p.name in ("metrics.json", "config.json")}
-    return [(f, load(f)) for f in sorted(found, key=lambda p: p.name) if _is_run(f)]
+    return [(f, _load_or_broken(f)) for f in sorted(found, key=lambda p: p.name) if _is_run(f)]
+
+
+def _load_or_broken(folder: Path) -> Run:
+    try:
+        return load(folder)
+    except DataError as e:  # one unreadable run must not hide the others
+        return Run(id=folder.name, notebook="unreadable", profile="", seed=0, status="broken", meta={"error": str(e)})
 
 
 def _is_run(folder: Path) -> bool:

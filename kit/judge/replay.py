@@ -89,7 +89,7 @@ class ReplayJudge:
         if v is None:
             raise MissingError(f"{self.name} recorded nothing under key {self.key(task, response, criterion)}",
                                where=f"task {task.id!r}, response {response.id!r}, criterion {criterion.id!r}",
-                               fix="replay exactly what was judged, or ask a live judge once with a ledger")
+                               fix="replay exactly what was judged, or ask a live judge: --judge endpoint, local or embedding")
         return v
 
     # -- what to replay -----------------------------------------------------------------------------------------------

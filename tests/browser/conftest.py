@@ -90,7 +90,9 @@ class Lab:
 
     def run_all(self, page: Page, *, timeout: float = 600) -> None:
         """Run all cells by the menu and wait until the last code cell has its number; fails on an error output."""
-        page.page.click("text=Run >> nth=0")
+        page.page.wait_for_timeout(4000)  # until the kernel is connected
+        page.page.click('.lm-MenuBar-itemLabel:text-is("Run")')
+        page.page.wait_for_timeout(500)
         page.page.click('[data-command="runmenu:run-all"]')
         deadline = time.monotonic() + timeout
         time.sleep(2)

@@ -146,8 +146,8 @@ def test_report_errors(tmp_path: Path) -> None:
     bad = tmp_path / "x" / "run1"
     bad.mkdir(parents=True)
     (bad / "metrics.json").write_text('{"id": \n oops')
-    with pytest.raises(DataError, match="line 2"):
-        report.build(tmp_path / "x")
+    page = report.build(tmp_path / "x")  # one unreadable run used to block the report of all others
+    assert "broken" in page and "line 2" in page
 
 
 def test_script_json_cannot_leave_its_script() -> None:
