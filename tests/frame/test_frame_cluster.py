@@ -103,7 +103,7 @@ def test_the_vllm_options_exist_in_the_installed_trainer() -> None:
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    ({"quantize": "nf4"}, "4-bit"), ({"engine": "unsloth"}, "one GPU"), ({"stage": "sft", "preset": "test"}, "one GPU"), ({"group_size": 5, "prompts_per_step": 3}, "cannot be shared"),
+    ({"quantize": "nf4"}, "4-bit"), ({"engine": "unsloth"}, "one GPU"), ({"stage": "sft", "preset": "test"}, "one GPU"), ({"group_size": 5, "prompts_per_step": 3, "micro_rows": 0}, "cannot be shared"),
     ({"micro_rows": 3}, "cannot be split"), ({"lrr": 1.0}, "no setting 'lrr'")])
 def test_what_cannot_work_is_refused_before_the_queue(tmp_path: Path, change: dict, said: str) -> None:
     with pytest.raises(KitError, match=said):
