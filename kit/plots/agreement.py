@@ -72,7 +72,7 @@ def trap(results: Mapping[str, Agreement], *, title: str = "Raw agreement flatte
         error = {axis: dict(type="data", symmetric=False, array=[e.high - e.value], arrayminus=[e.value - e.low], thickness=1)
                  for axis, e in (("error_x", r.raw), ("error_y", r.kappa)) if not math.isnan(e.low)}
         fig.add_scatter(x=[r.raw.value], y=[r.kappa.value], mode="markers", name=html.escape(name), hoverinfo="text",
-                        marker=dict(size=11, symbol=theme.MARKERS[i % len(theme.MARKERS)], color=theme.COLORS[i % len(theme.COLORS)]),
+                        marker=dict(size=11, symbol=theme.MARKERS[(i + i // len(theme.MARKERS)) % len(theme.MARKERS)], color=theme.COLORS[i % len(theme.COLORS)]),
                         hovertext=[f"{html.escape(name)}<br>raw {r.raw}<br>kappa {r.kappa}<br>always the commonest: {number(r.majority)}"], **error)
     if results:
         fig.add_vline(x=sum(r.majority for r in results.values()) / len(results), line_dash="dash", line_color=theme.GREY)
