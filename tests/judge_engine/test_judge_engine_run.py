@@ -238,7 +238,7 @@ import asyncio, sys, threading, time
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 from test_judge_engine_run import FakeJudge, TASK, answers
 from kit.judge import judge, loop
-who = FakeJudge(wait=30)
+who = FakeJudge(wait=300)
 def tell():
     while who.running < 8:
         time.sleep(0.02)
@@ -253,7 +253,7 @@ except KeyboardInterrupt:
     p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == "ready\n"
     p.send_signal(signal.SIGINT)
-    assert p.communicate(timeout=20)[0] == "left 0 0 8\n"
+    assert p.communicate(timeout=100)[0] == "left 0 0 8\n"
 
 
 def test_a_forked_child_gets_its_own_loop_and_connection(tmp_path):

@@ -65,7 +65,7 @@ def test_a_dead_tie_is_unknown_and_p_breaks_others():
     assert tie.failure == "contradiction" and tie.p == .5
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.lists(st.one_of(st.floats(0, 1), st.sampled_from(["parse", "transport"])), min_size=2, max_size=7), st.sampled_from(["majority", "mean"]))
 def test_combine_properties(ps, rule):
     votes = [v(p) for p in ps]

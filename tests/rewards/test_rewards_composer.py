@@ -194,7 +194,7 @@ def test_config_from_yaml_and_table(tmp_path):
 value = st.sampled_from([None, 0.0, 0.5, 1.0])
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(value, min_size=8, max_size=8), st.data())
 def test_unknown_never_raises_the_composed_reward(values, data):
     ids = ["p1", "p2", "n1", *[c.id for c in claim_criteria(CITED, response())]]

@@ -1,7 +1,9 @@
 """No JSON value in any field crashes a reader, and no row is lost in silence."""
 
 import json
+import os
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +26,8 @@ inner = st.sampled_from(["criterion", "description", "weight", "points", "tags",
 values = st.recursive(scalars, lambda x: st.one_of(st.lists(x, max_size=3), st.dictionaries(inner, x, max_size=4)), max_leaves=8)
 rows = st.lists(st.dictionaries(st.one_of(st.sampled_from(FIELDS), st.text(max_size=6)), values, max_size=8), max_size=4)
 
+MANY = int(os.environ.get("KIT_FUZZ", "60"))  # examples; `make test-slow` tries many more
+
 
 def accounted(t, n):
     assert t.rows == n
@@ -35,22 +39,26 @@ def accounted(t, n):
         assert len(t.tasks) + t.skipped == n
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=MANY, deadline=None, derandomize=True)
 @given(rows, st.sampled_from(FORMATS))
 def test_any_value_in_any_field_of_any_format(data, fmt):
     accounted(load_tasks(data, fmt), len(data))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=MANY * 2 // 3, deadline=None, derandomize=True)
 @given(rows)
 def test_detection_never_crashes(data):
+    detected(data)
+
+
+def detected(data):
     try:
         accounted(load_tasks(data), len(data))
     except DataError as e:
         assert "format" in str(e) or "row" in str(e)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=MANY // 2, deadline=None, derandomize=True)
 @given(rows, st.sampled_from([f for f in FORMATS if f != "kit"]))
 def test_what_was_read_survives_our_own_jsonl(tmp_path_factory, data, fmt):
     t = load_tasks(data, fmt)
@@ -63,7 +71,7 @@ def test_what_was_read_survives_our_own_jsonl(tmp_path_factory, data, fmt):
         [repr(x) for x in (t.tasks, t.responses, t.verdicts)])
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=MANY // 2, deadline=None, derandomize=True)
 @given(st.lists(st.dictionaries(st.text(max_size=4), values, min_size=1, max_size=3), min_size=1, max_size=5), st.sampled_from([7, 64, 1 << 20]))
 def test_jsonl_and_arrays_round_trip_at_any_block_size(tmp_path_factory, data, block):
     import kit.sources.stream as stream
@@ -79,7 +87,7 @@ def test_jsonl_and_arrays_round_trip_at_any_block_size(tmp_path_factory, data, b
         stream.BLOCK = old
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.binary(max_size=60), st.sampled_from([".json", ".jsonl", ".csv", ".txt"]))
 def test_any_bytes_give_rows_or_a_data_error(tmp_path_factory, data, suffix):
     path = tmp_path_factory.mktemp("x") / f"f{suffix}"
@@ -88,3 +96,9 @@ def test_any_bytes_give_rows_or_a_data_error(tmp_path_factory, data, suffix):
         list(read_rows(path))
     except DataError as e:
         assert e.where
+
+
+@pytest.mark.slow
+def test_a_thousand_rows_of_any_kind():
+    for check, data in ((lambda d, f: accounted(load_tasks(d, f), len(d)), given(rows, st.sampled_from(FORMATS))), (detected, given(rows))):
+        settings(max_examples=1000, deadline=None, derandomize=True)(data(check))()

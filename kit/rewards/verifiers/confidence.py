@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .text import clean
 
@@ -62,6 +63,7 @@ def _scaled(number: str, unit: str | None) -> tuple[float | None, str | None]:
     return (x, None) if 0 <= x <= 1 else (None, f"{said} is out of range")
 
 
+@lru_cache(maxsize=4_096)
 def stated(text: str) -> Stated:
     """The last confidence that a text states.
 
@@ -92,6 +94,7 @@ def _in_words(sentence: str) -> Stated | None:
     return None
 
 
+@lru_cache(maxsize=4_096)
 def without_confidence(sentence: str) -> str:
     """A sentence without its statement of confidence, so that its numbers are not read as facts.
 

@@ -24,6 +24,7 @@ _TENS = {w: 10 * i for i, w in enumerate("twenty thirty forty fifty sixty sevent
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15}
 
 
+@lru_cache(maxsize=4_096)  # several verifiers read the same sentences
 def clean(text: str) -> str:
     """NFKC text without Markdown marks and citation tags (their ids are no numbers of the answer).
 
@@ -199,4 +200,4 @@ def _asserted(text: str, prompt: str) -> tuple[str, ...]:
 
 def phrase_words(text: str) -> list[str]:
     """Normalised word tokens of any text."""
-    return [norm(t) for t in tokens(clean(text)) if t not in ",;:?!.()[]–—/"]
+    return list(phrase(text))
