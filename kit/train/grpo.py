@@ -6,6 +6,7 @@ adapter/. A killed run goes on from its last checkpoint with the same data order
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import time
@@ -18,13 +19,13 @@ from .. import progress
 from ..cli.common import clean
 from ..errors import DataError, JudgeDownError, KitError
 from ..records import Response, Task, fingerprint
-from . import evaluation, rollouts
+from . import evaluation, rollouts, world
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .device import import_torch
 from .evaluation import Evaluation, Gain
 from .models import Loaded, eos_ids, load
-from .reward import Reward
+from .reward import Bill, Reward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +192,8 @@ class _Run:
             raise DataError(f"{len(shared)} held-out tasks are also trained on", where=f"task {sorted(shared)[0]!r}",
                             fix="hold out other prompts: a gain on trained prompts shows nothing")
         self.out.mkdir(parents=True, exist_ok=True)
+        if not world.main():
+            return  # the first process looks at the folder for all
         mark = {"settings": to_mapping(self.settings), "tasks": fingerprint([t.id for t in self.tasks])}
         path = self.out / "settings.json"
         if not self.resume and (self.out / rollouts.ROLLOUTS).exists():
@@ -205,11 +208,11 @@ class _Run:
     def go(self) -> GRPOResult:
         started = time.time()
         before = self.evaluate("before", 0)
-        if self.heldout:
+        if self.heldout and world.main():
             self.trivial = trivial_rewards(self.heldout, self.reward)
         self.trainer = self._make()
         checkpoint = last_checkpoint(self.out) if self.resume else None
-        if self.resume:
+        if self.resume and world.main():
             step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
             for name in (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", "evals.jsonl"):
                 rollouts.Log(self.out / name).rewind(step)
@@ -220,25 +223,32 @@ class _Run:
             self._save_now()
             raise
         seconds = time.perf_counter() - t0
-        self.loaded.model.save_pretrained(str(self.out / "adapter"))
-        self.loaded.tokenizer.save_pretrained(str(self.out / "adapter"))
+        with world.whole(self.loaded.model):
+            if world.main():
+                self.loaded.model.save_pretrained(str(self.out / "adapter"))
+                self.loaded.tokenizer.save_pretrained(str(self.out / "adapter"))
         after = self.evaluate("after", self.settings.steps)
         gain = evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial) if before and after else None
         metrics = self._metrics(gain, seconds, time.time() - started)
-        (self.out / "metrics.json").write_text(json.dumps(metrics, indent=2, ensure_ascii=False), "utf-8")
+        if world.main():
+            (self.out / "metrics.json").write_text(json.dumps(metrics, indent=2, ensure_ascii=False), "utf-8")
         return GRPOResult(out=self.out, settings=self.settings, metrics=metrics, before=before, after=after, gain=gain, seconds=seconds,
                           trivial=self.trivial)
 
     def evaluate(self, name: str, step: int) -> Evaluation | None:
-        """Grade samples on the held-out prompts, or read what an interrupted run already has."""
+        """Grade samples on the held-out prompts, or read what an interrupted run already has; of several processes the first one does it."""
         if not self.heldout:
             return None
         path = self.out / f"eval_{name}.json"
-        if self.resume and path.exists():
+        there = self.resume and path.exists()
+        world.wait()  # all have looked
+        if there:
             return evaluation.read(path)
-        result = evaluate(self.loaded, self.heldout, self.reward, settings=self.settings, name=name, step=step)
-        result.save(path)
-        return result
+        with world.whole(self.loaded.model):
+            if world.main():
+                evaluate(self.loaded, self.heldout, self.reward, settings=self.settings, name=name, step=step).save(path)
+            world.wait()
+        return evaluation.read(path)
 
     def _make(self) -> Any:
         from datasets import Dataset
@@ -284,11 +294,11 @@ class _Run:
             t._save_checkpoint(t.model, trial=None)
 
     def _metrics(self, gain: Gain | None, seconds: float, wall: float) -> dict[str, Any]:
-        steps, bill = rollouts.read_steps(self.out), self.reward.bill
+        steps, bill = rollouts.read_steps(self.out), sum_bills(world.gather([self.reward.bill]))
         done = len(steps)
         split = {k: sum(s.get(f"seconds_{k}") or 0.0 for s in steps) for k in ("generation", "judge", "update")}
         return clean({
-            "stage": "grpo", "steps": done, "seconds_training": seconds, "seconds_total": wall, "seconds_split": split,
+            "stage": "grpo", "steps": done, "processes": world.size(), "seconds_training": seconds, "seconds_total": wall, "seconds_split": split,
             "engine": self.loaded.engine, "engine_why": self.loaded.why, "device": self.loaded.device.name, "dtype": self.loaded.device.dtype,
             "dtype_why": self.loaded.device.why, "model": self.settings.model, "seed": self.settings.seed, "fast_path": self.trainer.kit_slow or "on",
             "first_reward": steps[0].get("reward") if steps else None, "last_reward": steps[-1].get("reward") if steps else None,
@@ -310,6 +320,11 @@ def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:
     for turn in range(-(-wanted // len(tasks))):
         out += random.Random(f"{settings.seed}/{turn}").sample(list(tasks), len(tasks))
     return out[:wanted]
+
+
+def sum_bills(bills: Sequence[Bill]) -> Bill:
+    """What the judges of all processes cost together."""
+    return Bill(**{f.name: sum(getattr(b, f.name) for b in bills) for f in dataclasses.fields(Bill)})
 
 
 def last_checkpoint(out: str | Path) -> Path | None:

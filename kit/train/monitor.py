@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 
 from .. import progress
-from . import rollouts
+from . import rollouts, world
 
 if TYPE_CHECKING:
     from .grpo import _Run
@@ -32,15 +32,16 @@ class StepLog(TrainerCallback):
         self.rows = list(rows)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.bar = progress.bar(total=args.max_steps, initial=state.global_step, desc="GRPO", unit="step")
+        self.bar = progress.bar(total=args.max_steps, initial=state.global_step, desc="GRPO", unit="step") if world.main() else None
         self.began = time.perf_counter()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.bar.close()
+        if self.bar is not None:
+            self.bar.close()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        """One row per step; trl logs at every step."""
-        if not logs or "reward" not in logs:
+        """One row per step, of the answers of all processes; trl logs at every step."""
+        if not logs or "reward" not in logs or not world.main():
             return
         now, times = time.perf_counter(), self.run.trainer.kit_times
         spent = {k: times[k] - self.before[k] for k in self.before}
@@ -62,7 +63,7 @@ class StepLog(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Audit and held-out evaluation, every N steps."""
         step, settings = state.global_step, self.run.settings
-        if self.run.audit is not None and step % self.run.audit.every == 0:
+        if self.run.audit is not None and step % self.run.audit.every == 0 and world.size() == 1:
             self.run.audit.check(step, self.rows)
             if self.run.audit.alarm and settings.audit_stop:
                 control.should_training_stop = True

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..records import Grade, Response
-from . import kl, packing, rollouts, sampling
+from . import kl, packing, rollouts, sampling, world
 from .config import GRPOSettings, check_options
 from .device import import_torch
 from .models import Loaded, eos_ids
@@ -21,7 +21,7 @@ def arguments(settings: GRPOSettings, loaded: Loaded, out: str) -> Any:
     """trl's GRPOConfig for these settings; every option is checked against the installed class."""
     from trl import GRPOConfig
 
-    rows = settings.group_size * settings.prompts_per_step
+    rows = world.share(settings.group_size * settings.prompts_per_step, settings.group_size)  # of this process; one alone takes all
     part = rows // settings.substeps
     micro = settings.micro_rows or part
     values: dict[str, Any] = dict(
@@ -55,7 +55,7 @@ def trainer_class() -> type:
             self.kit_times = dict.fromkeys(("generation", "judge"), 0.0)
             self.kit_pending: list[tuple[Response, Grade]] = []
             self.kit_engine: Any = None
-            reason = "fast is off" if not settings.fast else "the engine is unsloth" if loaded.engine != "transformers" else sampling.fast_ok(self.model)
+            reason = "fast is off" if not settings.fast else "several processes train together" if world.size() > 1 else "the engine is unsloth" if loaded.engine != "transformers" else sampling.fast_ok(self.model)
             self.kit_slow = reason
             self.kit_kl = settings.kl if settings.beta and settings.kl != "k3" else None
             self.kit_skipped = 0
@@ -109,7 +109,9 @@ def trainer_class() -> type:
             step = self.state.global_step + 1
             rows = [rollouts.row(step, r, g, advantage=None if g.score is None else a, tokens=int(n), seconds=time.time())
                     for (r, g), a, n in zip(self.kit_pending, advantages, tokens, strict=True)]
-            self.kit_log.append(rows)
+            rows = world.gather(rows)
+            if world.main():
+                self.kit_log.append(rows)
             if self.kit_on_batch is not None:
                 self.kit_on_batch(step, rows)
             self.kit_pending = []
