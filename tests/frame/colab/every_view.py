@@ -110,8 +110,7 @@ def other_views() -> None:
     """What no room's test draws."""
     from kit import stats
     from kit.plots import compare as comparing
-    from kit.plots import judging
-    from kit.plots import training
+    from kit.plots import judging, training
     from kit.records import Run
     from kit.widgets import agreement, compare
 
