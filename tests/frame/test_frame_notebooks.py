@@ -75,8 +75,3 @@ def test_prose_types_no_results(book: Path) -> None:
     """Numbers about results are computed and printed; Markdown holds none with three decimals or a percent sign."""
     for c in cells(book, "markdown")[1:]:
         assert not re.findall(r"(?<![\d.])0?\.\d{3,}|\d+\.\d+ ?%", params.source(c)), params.source(c)
-
-
-def test_colab_constraints_leave_the_runtime_alone() -> None:
-    text = colab.constraints({"torch": "2.11.0+cu128", "plotly": "5.24.1", "ipywidgets": "7.7.1", "peft": "0.19"})
-    assert "torch==2.11.0\n" in text and "plotly==5.24.1\n" in text and "peft" not in text
