@@ -77,7 +77,7 @@ def grams(text: str, n: int = 4) -> frozenset[str]:
 
 def grams_of(t: str, n: int = 4) -> frozenset[str]:
     """Character n-grams of text that is folded already."""
-    return frozenset(t[i:i + n] for i in range(max(1, len(t) - n + 1)))
+    return frozenset([t[i:i + n] for i in range(max(1, len(t) - n + 1))])
 
 
 def jaccard(a: frozenset[str] | set[str], b: frozenset[str] | set[str]) -> float:

@@ -53,10 +53,12 @@ class Row:
 
     def take(self, *names: str) -> Any:
         """The value of the first of these fields that is there and not null; all of them count as read."""
+        found = None
         for n in names:
             if n in self.data:
                 self.used.add(n)
-        return next((self.data[n] for n in names if self.data.get(n) is not None), None)
+                found = self.data[n] if found is None else found
+        return found
 
     def text(self, *names: str, need: bool = False) -> str | None:
         """A text field; another type is kept as JSON text and reported; with `need` an absent one is an error."""
