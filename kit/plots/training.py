@@ -9,7 +9,8 @@ from .theme import COLORS, GREY, figure, rgba
 
 HEALTH = (("mixed", "mixed (has a gradient)", COLORS[2]), ("good", "all good", COLORS[0]), ("flat", "all equal between", COLORS[4]),
           ("bad", "all bad", COLORS[1]), ("groups_unknown", "unknown", GREY))
-SPLIT = (("seconds_generation", "generation", COLORS[0]), ("seconds_judge", "judge", COLORS[4]), ("seconds_update", "update", COLORS[2]))
+SPLIT = (("seconds_generation", "generation", COLORS[0]), ("seconds_judge", "judge", COLORS[4]), ("seconds_update", "update", COLORS[2]),
+         ("seconds_kit", "kit", GREY))
 Steps = Sequence[Mapping[str, Any]]
 
 
@@ -104,6 +105,38 @@ def time_split(steps: Steps, *, title: str = "Where the time goes") -> Any:
     return fig
 
 
+def sentinels(steps: Steps, *, limit: float | None = None, title: str = "Answers that trip a sentinel") -> Any:
+    """Share of answers that trip any attack sentinel, and each kind that was seen; a line marks the first alarm.
+
+    limit : the setting sentinel_alarm, drawn as a level.
+    """
+    import plotly.graph_objects as go
+
+    fig = figure(title=title, x="step", y="share of answers", height=320)
+    x = [s["step"] for s in steps]
+    share = lambda s, n: n / s["answers"] if s.get("answers") else None  # noqa: E731
+    fig.add_trace(go.Scatter(x=x, y=[share(s, s.get("flagged") or 0) for s in steps], mode="lines+markers", name="any", line=dict(color=COLORS[1], width=2.5)))
+    for n, kind in enumerate(dict.fromkeys(k for s in steps for k in (s.get("sentinels") or {}))):
+        fig.add_trace(go.Scatter(x=x, y=[share(s, (s.get("sentinels") or {}).get(kind, 0)) for s in steps], mode="lines", name=kind.replace("_", " "),
+                                 line=dict(color=COLORS[(n + 2) % len(COLORS)], dash="dot")))
+    if limit:
+        fig.add_hline(y=limit, line=dict(color=GREY, dash="dash", width=1))
+    _first_alarm(fig, steps, "sentinels:")
+    fig.update_yaxes(range=[0, 1.02])
+    return fig
+
+
+def audits(rows: Steps, *, title: str = "Judge audit: the training reward and a second judge") -> Any:
+    """Mean reward of the audited answers by the training judge and by the second one (rows of audits.jsonl); a line marks the alarm."""
+    import plotly.graph_objects as go
+
+    fig = figure(title=title, x="step", y="reward", height=320)
+    for key, name, color in (("training", "judge of the training", COLORS[0]), ("audit", "second judge", COLORS[1])):
+        fig.add_trace(go.Scatter(x=[r["step"] for r in rows], y=[r.get(key) for r in rows], mode="lines+markers", name=name, line=dict(color=color)))
+    _first_alarm(fig, [{"step": r["step"], "alarms": [r["alarm"]] if r.get("alarm") else []} for r in rows], "")
+    return fig
+
+
 def gain(result: Any, *, title: str = "Held-out: after minus before") -> Any:
     """The gain and what it is made of: differences with their intervals, for a kit.train.evaluation.Gain."""
     import plotly.graph_objects as go
@@ -137,8 +170,10 @@ def policies(result: Any, *, title: str = "Held-out reward beside policies that 
 def table(steps: Steps) -> list[dict[str, Any]]:
     """The numbers behind the figures: one flat row per step."""
     keys = ("step", "reward", "reward_low", "reward_high", "answers", "unknown_rewards", "groups", "mixed", "good", "bad", "flat", "groups_unknown",
-            "words", "tokens", "truncated", "entropy", "kl", "grad_norm", "seconds_generation", "seconds_judge", "seconds_update", "judge_cost")
-    return [{**{k: s.get(k) for k in keys}, **{f"criterion {i}": v for i, v in (s.get("criteria") or {}).items()}} for s in steps]
+            "words", "tokens", "truncated", "entropy", "kl", "grad_norm", "seconds_generation", "seconds_judge", "seconds_update", "seconds_kit", "judge_cost",
+            "flagged")
+    return [{**{k: s.get(k) for k in keys}, **{f"criterion {i}": v for i, v in (s.get("criteria") or {}).items()},
+             **{f"sentinel {i}": v for i, v in (s.get("sentinels") or {}).items()}, "alarms": " | ".join(s.get("alarms") or ())} for s in steps]
 
 
 def running(values: Sequence[float | None], width: int = 5) -> list[float | None]:
@@ -162,6 +197,12 @@ def _band(fig: Any, x: Sequence[Any], low: Sequence[Any], high: Sequence[Any], c
         xs, lo, hi = zip(*known, strict=True)
         fig.add_trace(go.Scatter(x=[*xs, *xs[::-1]], y=[*hi, *lo[::-1]], fill="toself", fillcolor=rgba(color, 0.15), line=dict(width=0), name=name,
                                  hoverinfo="skip"))
+
+
+def _first_alarm(fig: Any, steps: Steps, start: str) -> None:
+    at = next((s["step"] for s in steps if any(a.startswith(start) for a in s.get("alarms") or ())), None)
+    if at is not None:
+        fig.add_vline(x=at, line=dict(color=COLORS[1], width=1.5), annotation_text="alarm", annotation_position="top left")
 
 
 def _gap(a: float | None, b: float | None) -> float:

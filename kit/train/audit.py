@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import JudgeDownError
 from ..records import Response
 from .reward import Reward
 from .rollouts import Log
@@ -32,6 +33,11 @@ class Audit:
     rows: list[dict[str, Any]] = field(default_factory=list)
     alarm: str | None = None
 
+    def resume(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Take over the audits of an interrupted run."""
+        self.rows = list(rows)
+        self.alarm = next((r["alarm"] for r in self.rows if r.get("alarm")), None)
+
     def check(self, step: int, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Audit one step's rollout rows; appends to audits.jsonl and sets `alarm`."""
         from .grpo import wait
@@ -39,15 +45,18 @@ class Audit:
         known = [a for a in answers if a["reward"] is not None]
         count = min(len(known), max(1, round(self.share * len(known))))
         picked = random.Random(f"{self.seed}/{step}").sample(known, count) if known else []
-        grades = wait(self.reward.grade([Response(task_id=a["task_id"], id=a["response_id"], text=a["text"], truncated=a["truncated"]) for a in picked]))
-        pairs = [(a["reward"], g.score) for a, g in zip(picked, grades, strict=True) if g.score is not None]
+        answered = [Response(task_id=a["task_id"], id=a["response_id"], text=a["text"], truncated=a["truncated"]) for a in picked]
+        try:
+            scores = [g.score for g in wait(self.reward.grade(answered))]
+        except JudgeDownError as e:  # a dead auditor stops no training: the audit is unknown
+            logger.warning("judge audit at step %d: %s", step, e.what)
+            scores = [None] * len(picked)
+        pairs = [(a["reward"], s) for a, s in zip(picked, scores, strict=True) if s is not None]
         row = {"step": step, "answers": len(pairs), "unknown": len(picked) - len(pairs),
                "training": statistics.fmean(p[0] for p in pairs) if pairs else None, "audit": statistics.fmean(p[1] for p in pairs) if pairs else None}
         self.rows.append(row)
         self.alarm = self.alarm or judge_rows(self.rows)
         row["alarm"] = self.alarm
-        if self.alarm:
-            logger.warning("judge audit: %s", self.alarm)
         self.log.append([row])
         return row
 

@@ -117,6 +117,8 @@ class GRPOSettings(Settings):
     patience_s : how long a step waits for a judge that is down before the run stops, everything saved.
     audit_every, audit_share : every N steps this share of the answers goes to the second judge (0 = never); audit_stop : an
         alarm (training reward up, audited reward not) ends the run.
+    sentinel_alarm : warn when this share of the last three steps' answers trips a sentinel (kit.train.sentinels; 0 = count
+        only); sentinel_stop : the alarm ends the run, adapter and evaluation included.
     fast : the kit's own sampling and packed log-probabilities where they fit (CPU); False = plain trl.
     """
 
@@ -143,6 +145,8 @@ class GRPOSettings(Settings):
     audit_every: int = 0
     audit_share: float = 0.25
     audit_stop: bool = False
+    sentinel_alarm: float = 0.25
+    sentinel_stop: bool = False
     fast: bool = True
     use_vllm: bool = False
 
@@ -159,6 +163,8 @@ class GRPOSettings(Settings):
             raise KitError(f"{rows} answers cannot be split into {self.substeps} substeps", where="setting substeps")
         if self.micro_rows and (rows // self.substeps) % self.micro_rows:
             raise KitError(f"{rows // self.substeps} answers cannot be split into micro-batches of {self.micro_rows}", where="setting micro_rows")
+        if not 0 <= self.sentinel_alarm <= 1:
+            raise KitError(f"sentinel_alarm is {self.sentinel_alarm}, it is a share", where="setting sentinel_alarm", fix="use a number from 0 to 1")
         if self.temperature <= 0:
             raise KitError(f"temperature is {self.temperature}, training needs samples", where="setting temperature", fix="use 1.0")
 

@@ -19,7 +19,7 @@ from .. import progress
 from ..cli.common import clean
 from ..errors import DataError, JudgeDownError, KitError
 from ..records import Response, Task, fingerprint
-from . import evaluation, rollouts, world
+from . import evaluation, rollouts, sentinels, world
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .device import import_torch
@@ -91,7 +91,7 @@ def sample_answers(loaded: Loaded, tasks: Sequence[Task], *, samples: int, setti
                    batch: int = 64) -> list[Response]:
     """`samples` answers per task at the training temperature; the same seed gives the same random numbers.
 
-    confidence of an answer: exp(mean log-probability of its tokens), in (0, 1]; None where the engine gives none.
+    confidence of an answer: exp(mean log-probability of its tokens at that temperature), in (0, 1]; on every engine and device.
     """
     from . import sampling
 
@@ -107,17 +107,20 @@ def sample_answers(loaded: Loaded, tasks: Sequence[Task], *, samples: int, setti
         if engine is not None:
             got = sampling.sample(engine, part, max_new_tokens=settings.max_answer_tokens, temperature=settings.temperature,
                                   top_p=settings.top_p, top_k=settings.top_k, eos_ids=ends, generator=generator)
-            sure = [math.exp(math.fsum(lp) / len(lp)) if lp else None for lp in got.logprobs]
-            found += list(zip(got.ids, got.truncated, sure, strict=True))
+            found += list(zip(got.ids, got.truncated, map(sequence_confidence, got.logprobs), strict=True))
         else:
-            found += [(ids, cut, None) for ids, cut in _generate(loaded, part, settings, ends, seed + at)]
+            found += _generate(loaded, part, settings, ends, seed + at)
     return [answer(loaded.tokenizer, t, ids, cut, f"{name}-{j}", sure) for (t, j), (ids, cut, sure) in zip(owners, found, strict=True)]
 
 
 def evaluate(loaded: Loaded, heldout: Sequence[Task], reward: Reward, *, settings: GRPOSettings, name: str, step: int = 0) -> Evaluation:
-    """Sampled and graded answers of a policy to held-out prompts, with the settings' sampling and seed."""
+    """Sampled and graded answers of a policy to held-out prompts, with the settings' sampling and seed.
+
+    The reward sees what it sees in training, the text: the answers' token confidence is recorded, not graded.
+    """
     answers = sample_answers(loaded, heldout, samples=settings.eval_samples, settings=settings, seed=settings.seed + 10_000, name=name)
-    return Evaluation(name=name, responses=tuple(answers), grades=tuple(wait(reward.grade(answers))), step=step)
+    grades = wait(reward.grade([dataclasses.replace(a, confidence=None) for a in answers]))
+    return Evaluation(name=name, responses=tuple(answers), grades=tuple(grades), step=step)
 
 
 def trivial_rewards(tasks: Sequence[Task], reward: Reward) -> dict[str, float | None]:
@@ -151,23 +154,57 @@ def answer(tokenizer: Any, task: Task, ids: Sequence[int], truncated: bool, name
                     confidence=None if confidence is None else min(confidence, 1.0))
 
 
-def _generate(loaded: Loaded, prompts: Sequence[Sequence[int]], settings: GRPOSettings, ends: Sequence[int], seed: int) -> list[tuple[list[int], bool]]:
+def sequence_confidence(logprobs: Sequence[float]) -> float | None:
+    """exp(mean log-probability), in (0, 1]; None for an answer of no tokens.
+
+    >>> sequence_confidence([math.log(0.5), math.log(0.125)])
+    0.25
+    """
+    return math.exp(math.fsum(logprobs) / len(logprobs)) if logprobs else None
+
+
+class _Tape:
+    """A logits processor that changes nothing and keeps the log-probability of each sampled token before top-k and top-p.
+
+    It holds one step's (rows, vocabulary) at a time, where `output_logits` would keep them all. temperature : of the sampling.
+    """
+
+    def __init__(self, temperature: float):
+        self.temperature, self.last, self.found = temperature, None, []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        self.take(input_ids[:, -1])
+        self.last = (scores.detach().float() / self.temperature).log_softmax(-1)
+        return scores
+
+    def take(self, tokens: Any) -> None:
+        """Note the log-probabilities of the tokens (rows,) that were drawn from the last scores."""
+        if self.last is not None:
+            self.found.append(self.last.gather(-1, tokens[:, None].to(self.last.device))[:, 0].tolist())
+
+
+def _generate(loaded: Loaded, prompts: Sequence[Sequence[int]], settings: GRPOSettings, ends: Sequence[int],
+              seed: int) -> list[tuple[list[int], bool, float | None]]:
+    """Answers of the model's own `generate`: token ids, whether cut off, confidence."""
     torch = import_torch()
     width, pad = max(map(len, prompts)), loaded.tokenizer.pad_token_id
     device = next(loaded.model.parameters()).device
     ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts], device=device)
     mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
-    training = loaded.model.training
+    training, tape = loaded.model.training, _Tape(settings.temperature)
     loaded.model.eval()
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(seed)
         got = loaded.model.generate(input_ids=ids, attention_mask=mask, max_new_tokens=settings.max_answer_tokens, do_sample=True,
-                                    temperature=settings.temperature, top_p=settings.top_p, top_k=settings.top_k, pad_token_id=pad)
+                                    temperature=settings.temperature, top_p=settings.top_p, top_k=settings.top_k, pad_token_id=pad,
+                                    logits_processor=[tape])
     loaded.model.train(training)
+    tape.take(got[:, -1])
     out = []
-    for line in got[:, width:].tolist():
+    for row, line in enumerate(got[:, width:].tolist()):
         stop = next((j for j, t in enumerate(line) if t in ends), None)
-        out.append((line if stop is None else line[:stop + 1], stop is None))
+        kept = line if stop is None else line[:stop + 1]
+        out.append((kept, stop is None, sequence_confidence([step[row] for step in tape.found[:len(kept)]])))
     return out
 
 
@@ -179,8 +216,10 @@ class _Run:
         self.reward: Reward
         self.loaded: Loaded
         self.audit: Any = None
+        self.watch = sentinels.Watch(settings.sentinel_alarm)
         self.on_step: Callable[[dict[str, Any]], None] | None = None
         self.trainer: Any = None
+        self.stopped: str | None = None  # the alarm that ended the run
         self.trivial: dict[str, float | None] = {}
         self._check()
 
@@ -216,6 +255,12 @@ class _Run:
             step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
             for name in (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", "evals.jsonl"):
                 rollouts.Log(self.out / name).rewind(step)
+        if self.resume:
+            world.wait()
+            for row in rollouts.read_steps(self.out):
+                self.watch.check(row)
+            if self.audit is not None:
+                self.audit.resume(rollouts.read(self.out / "audits.jsonl"))
         t0 = time.perf_counter()
         try:
             self.trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
@@ -278,9 +323,13 @@ class _Run:
             texts = [c[-1]["content"] if isinstance(c, list) else c for c in completions]
             answers = [Response(task_id=t, id=f"s{step}-{j}-{fingerprint([t, x])[:8]}", text=x.strip(), source=f"step {step}",
                                 truncated=ids[-1] not in ends) for j, (t, x, ids) in enumerate(zip(task_id, texts, completion_ids, strict=True))]
+            ready = time.perf_counter()
             grades = await self.reward.grade(answers)
-            trainer.kit_pending = list(zip(answers, grades, strict=True))
-            trainer.kit_times["judge"] += time.perf_counter() - started
+            judged = time.perf_counter()
+            flags = [sentinels.look(self.reward.by_id[a.task_id], a) for a in answers]
+            trainer.kit_pending = list(zip(answers, grades, flags, strict=True))
+            trainer.kit_times["judge"] += judged - ready
+            trainer.kit_times["kit"] += ready - started + time.perf_counter() - judged
             return [g.score for g in grades]
 
         return rubric
@@ -296,7 +345,11 @@ class _Run:
     def _metrics(self, gain: Gain | None, seconds: float, wall: float) -> dict[str, Any]:
         steps, bill = rollouts.read_steps(self.out), sum_bills(world.gather([self.reward.bill]))
         done = len(steps)
-        split = {k: sum(s.get(f"seconds_{k}") or 0.0 for s in steps) for k in ("generation", "judge", "update")}
+        split = {k: sum(s.get(f"seconds_{k}") or 0.0 for s in steps) for k in ("generation", "judge", "update", "kit")}
+        hits: dict[str, int] = {}
+        for s in steps:
+            for k, n in (s.get("sentinels") or {}).items():
+                hits[k] = hits.get(k, 0) + n
         return clean({
             "stage": "grpo", "steps": done, "processes": world.size(), "seconds_training": seconds, "seconds_total": wall, "seconds_split": split,
             "engine": self.loaded.engine, "engine_why": self.loaded.why, "device": self.loaded.device.name, "dtype": self.loaded.device.dtype,
@@ -304,6 +357,7 @@ class _Run:
             "first_reward": steps[0].get("reward") if steps else None, "last_reward": steps[-1].get("reward") if steps else None,
             "judge_calls": bill.calls, "judge_cost": bill.cost, "verdicts": bill.verdicts, "verdicts_cached": bill.cached,
             "verdicts_unknown": bill.unknown, "audit_alarm": self.audit.alarm if self.audit else None,
+            "sentinels": hits, "sentinel_alarm": self.watch.alarm, "stopped": self.stopped,
             "judge": {"name": getattr(self.reward.judge, "name", None), "calls": bill.calls, "cost": bill.cost, "seconds": bill.seconds},
             "composer": self.reward.composer.name,
             **({"heldout": gain.to_json()} if gain else {})})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import statistics
 import time
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 
 from .. import progress
-from . import rollouts, world
+from . import rollouts, sentinels, world
 
 if TYPE_CHECKING:
     from .grpo import _Run
+
+logger = logging.getLogger(__name__)
 
 
 class StepLog(TrainerCallback):
@@ -25,7 +28,8 @@ class StepLog(TrainerCallback):
         self.rows: list[dict[str, Any]] = []
         self.bar: Any = None
         self.began = time.perf_counter()
-        self.before = {"generation": 0.0, "judge": 0.0}
+        self.before = {"generation": 0.0, "judge": 0.0, "kit": 0.0}
+        self.alarms: list[str] = []
 
     def on_batch(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
         """The answers of a batch, as written to the rollout log."""
@@ -43,13 +47,13 @@ class StepLog(TrainerCallback):
         """One row per step, of the answers of all processes; trl logs at every step."""
         if not logs or "reward" not in logs or not world.main():
             return
-        now, times = time.perf_counter(), self.run.trainer.kit_times
+        now, times = time.perf_counter(), self.run.trainer.kit_times  # what this call itself takes counts into the next step
         spent = {k: times[k] - self.before[k] for k in self.before}
         total, self.began, self.before = now - self.began, now, dict(times)
         row = {"step": state.global_step, "time": time.time(), **summary(self.rows), "entropy": logs.get("entropy"), "kl": logs.get("kl"),
                "clip": logs.get("clip_ratio/region_mean"), "grad_norm": logs.get("grad_norm"), "lr": logs.get("learning_rate"),
                "loss": logs.get("loss"), "seconds": total, "seconds_generation": spent["generation"], "seconds_judge": spent["judge"],
-               "seconds_update": max(0.0, total - spent["generation"] - spent["judge"]), "judge_cost": self.run.reward.bill.cost,
+               "seconds_kit": spent["kit"], "seconds_update": max(0.0, total - sum(spent.values())), "alarms": list(self.alarms), "judge_cost": self.run.reward.bill.cost,
                "judge_calls": self.run.reward.bill.calls, "skipped_rows": self.run.trainer.kit_skipped,
                "seconds_left": total * (args.max_steps - state.global_step)}
         self.log.append([row])
@@ -59,19 +63,35 @@ class StepLog(TrainerCallback):
             self.bar.set_postfix_str("reward unknown" if reward is None else f"reward {reward:.3f}, {row['words']:.0f} words")
         if self.run.on_step is not None:
             self.run.on_step(row)
+        times["kit"] += time.perf_counter() - now
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Audit and held-out evaluation, every N steps."""
+        """Sentinels, at every step; audit and held-out evaluation, every N steps."""
         step, settings = state.global_step, self.run.settings
+        flags = [r["sentinels"] for r in self.rows]
+        self.run.watch.check({"answers": len(flags), "flagged": sum(map(bool, flags)), "sentinels": sentinels.count(flags)})
+        self._alarm(control, "sentinels", self.run.watch.alarm, settings.sentinel_stop)
         if self.run.audit is not None and step % self.run.audit.every == 0 and world.size() == 1:
             self.run.audit.check(step, self.rows)
-            if self.run.audit.alarm and settings.audit_stop:
-                control.should_training_stop = True
+            self._alarm(control, "judge audit", self.run.audit.alarm, settings.audit_stop)
         if settings.eval_every and step % settings.eval_every == 0 and step < args.max_steps and self.run.heldout:
             e = self.run.evaluate(f"step{step}", step)
             r = e.reward()
             rollouts.Log(self.run.out / "evals.jsonl").append([{"step": step, "reward": r.value, "low": r.low, "high": r.high, "n": r.n,
                                                                "prompts": r.n_clusters}])
+
+
+    def _alarm(self, control: Any, name: str, alarm: str | None, stop: bool) -> None:
+        """Say an alarm once, keep it for the rows of steps.jsonl, and end the training where that is set."""
+        if not alarm:
+            return
+        text = f"{name}: {alarm}"
+        if text not in self.alarms:
+            self.alarms.append(text)
+            logger.warning("%s", text)
+        if stop:
+            self.run.stopped = self.run.stopped or text
+            control.should_training_stop = True
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -95,6 +115,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "tokens": statistics.fmean(r["tokens"] for r in rows) if rows else None,
             "truncated": statistics.fmean(float(r["truncated"]) for r in rows) if rows else None,
             "unknown_verdicts": sum(v["status"] == "unknown" for v in verdicts) / len(verdicts) if verdicts else None,
+            "flagged": sum(bool(r.get("sentinels")) for r in rows), "sentinels": sentinels.count(r.get("sentinels") or () for r in rows),
             "criteria": {k: statistics.fmean(v) for k, v in criteria.items()}}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,11 +71,12 @@ def read_steps(folder: str | Path) -> list[dict[str, Any]]:
     return read(Path(folder) / STEPS)
 
 
-def row(step: int, response: Response, grade: Grade, *, advantage: float | None, tokens: int, seconds: float) -> dict[str, Any]:
+def row(step: int, response: Response, grade: Grade, *, advantage: float | None, tokens: int, seconds: float,
+        sentinels: Sequence[str] = ()) -> dict[str, Any]:
     """One line of the rollout log."""
     return {"step": step, "task_id": response.task_id, "response_id": response.id, "text": response.text, "reward": grade.score,
             "reward_low": grade.score_low, "reward_high": grade.score_high, "advantage": advantage, "truncated": response.truncated,
-            "tokens": tokens, "parts": dict(grade.parts), "seconds": round(seconds, 3),
+            "tokens": tokens, "parts": dict(grade.parts), "seconds": round(seconds, 3), "sentinels": list(sentinels),
             "verdicts": [{k: v for k, v in (("id", v.criterion_id), ("status", v.status), ("p", v.p), ("value", v.value), ("judge", v.judge),
                                            ("failure", v.failure), ("cached", v.cached or None)) if v is not None} for v in grade.verdicts]}
 

@@ -52,8 +52,8 @@ def trainer_class() -> type:
         def kit_setup(self, settings: GRPOSettings, loaded: Loaded, log: rollouts.Log, on_batch: Callable[..., None] | None = None) -> None:
             """Attach settings and log; choose the fast paths that fit this model."""
             self.kit, self.kit_loaded, self.kit_log, self.kit_on_batch = settings, loaded, log, on_batch
-            self.kit_times = dict.fromkeys(("generation", "judge"), 0.0)
-            self.kit_pending: list[tuple[Response, Grade]] = []
+            self.kit_times = dict.fromkeys(("generation", "judge", "kit"), 0.0)
+            self.kit_pending: list[tuple[Response, Grade, tuple[str, ...]]] = []
             self.kit_engine: Any = None
             reason = "fast is off" if not settings.fast else "several processes train together" if world.size() > 1 else "the engine is unsloth" if loaded.engine != "transformers" else sampling.fast_ok(self.model)
             self.kit_slow = reason
@@ -106,15 +106,16 @@ def trainer_class() -> type:
             return output
 
         def _kit_write(self, advantages: Sequence[float], tokens: Sequence[int]) -> None:
-            step = self.state.global_step + 1
-            rows = [rollouts.row(step, r, g, advantage=None if g.score is None else a, tokens=int(n), seconds=time.time())
-                    for (r, g), a, n in zip(self.kit_pending, advantages, tokens, strict=True)]
+            started, step = time.perf_counter(), self.state.global_step + 1
+            rows = [rollouts.row(step, r, g, advantage=None if g.score is None else a, tokens=int(n), seconds=time.time(), sentinels=flags)
+                    for (r, g, flags), a, n in zip(self.kit_pending, advantages, tokens, strict=True)]
             rows = world.gather(rows)
             if world.main():
                 self.kit_log.append(rows)
             if self.kit_on_batch is not None:
                 self.kit_on_batch(step, rows)
             self.kit_pending = []
+            self.kit_times["kit"] += time.perf_counter() - started
 
         def _prepare_inputs(self, generation_batch: Any) -> Any:
             if self.kit_slow is not None or not self.model.training:

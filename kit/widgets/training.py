@@ -24,13 +24,16 @@ def status_html(steps: Rows, *, total: int | None = None) -> str:
         return "<p>no step yet</p>"
     s = steps[-1]
     left = s.get("seconds_left")
+    hits = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in (s.get("sentinels") or {}).items())
     items = [("reward", _interval(s)), ("groups mixed / good / bad / equal", " / ".join(str(s.get(k) or 0) for k in ("mixed", "good", "bad", "flat"))),
              ("words", _number(s.get("words"), 1)), ("cut off", _number(s.get("truncated"))), ("entropy", _number(s.get("entropy"))),
              ("KL", _number(s.get("kl"))), ("judge cost", f"${s.get('judge_cost') or 0:.4f}"), ("unknown rewards", str(s.get("unknown_rewards") or 0)),
+             ("sentinels", "not looked at" if s.get("flagged") is None else hits or "none"),
              ("time left", "unknown" if left is None else f"{left / 60:.1f} min")]
     cells = "".join(f"<tr><td style='text-align:left'>{escape(k)}</td><td style='text-align:right'>{escape(v)}</td></tr>" for k, v in items)
     head = f"step {s['step']}" + (f" of {total}" if total else "")
-    return f"<div style='display:flex;gap:24px;align-items:center'><table><tr><th colspan='2'>{head}</th></tr>{cells}</table>{_curve(steps)}</div>"
+    alarms = "".join(f"<p style='color:#D55E00;font-weight:bold' role='alert'>{escape(a)}</p>" for a in s.get("alarms") or ())
+    return f"{alarms}<div style='display:flex;gap:24px;align-items:center'><table><tr><th colspan='2'>{head}</th></tr>{cells}</table>{_curve(steps)}</div>"
 
 
 def answers_html(rollouts: Rows, *, step: int | None = None, task_id: str | None = None, order: str = "reward", top: int = 12,

@@ -83,6 +83,26 @@ class TestSampling:
         want = model.generate(input_ids=torch.tensor([prompt]), max_new_tokens=12, do_sample=False)[0, len(prompt):].tolist()
         assert got.ids[0] == want
 
+    @pytest.mark.parametrize("temperature, top_k, top_p", [(1.0, 0, 1.0), (0.7, 12, 0.9)])
+    def test_confidence_off_the_fast_path_is_the_models_too(self, tiny, temperature, top_k, top_p):
+        from kit.records import Task
+        from kit.train import grpo
+        from kit.train.device import choose
+        from kit.train.models import Loaded
+
+        torch, (model, tokenizer) = import_torch(), tiny
+        loaded = Loaded(model=model, tokenizer=tokenizer, engine="transformers", why="", device=choose(), source="")
+        s = GRPOSettings(fast=False, max_answer_tokens=9, temperature=temperature, top_k=top_k, top_p=top_p)
+        prompts = [grpo.prompt_ids(tokenizer, Task(id="t", prompt=p)) for p in ("a", "hello there", "x y")]
+        ends = {2, *range(40, 90)}  # many ends, so that rows stop early and are padded
+        rows = grpo._generate(loaded, prompts, s, ends, 3)
+        assert len({len(ids) for ids, *_ in rows}) > 1
+        for prompt, (ids, cut, sure) in zip(prompts, rows, strict=True):
+            with torch.no_grad():
+                logits = model(input_ids=torch.tensor([[*prompt, *ids]])).logits[0, len(prompt) - 1:-1] / temperature
+            want = logits.log_softmax(-1).gather(-1, torch.tensor(ids)[:, None]).mean().exp().item()
+            assert sure == pytest.approx(want, abs=2e-5) and 0 < sure <= 1 and cut == (ids[-1] not in ends)
+
     def test_draw_has_the_softmax_distribution(self):
         from kit.train import sampling
 
