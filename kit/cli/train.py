@@ -1,4 +1,4 @@
-"""Train from a config file: SFT, DPO or GRPO, with evaluation before and after, resumable."""
+"""Train from a config file: SFT, DPO, GRPO or a chain of them, with evaluation before and after, resumable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HELP = "train a policy from a config file (SFT, DPO or GRPO)"
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `train`."""
-    parser.add_argument("config", help="YAML or JSON: stage, tasks, judge, reward, out, and settings (see kit/train/job.py)")
+    parser.add_argument("config", help="YAML or JSON: stage, tasks, judge, reward, out, and settings (see kit/train/job.py; a chain: kit/train/chain.py)")
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint of the run's folder")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="replace a value of the config; VALUE is read as YAML")
     json_flag(parser)
@@ -20,10 +20,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train; prints the sentence on the gain and where the run lies, or metrics as JSON."""
-    from ..train import job
+    from ..train import chain, job
     from ..train.device import import_torch
 
     import_torch()
+    if chain.is_chain(args.config):
+        done = chain.run(chain.read(args.config, **_changes(args.set)))
+        emit(args, {"out": str(done.out), **done.metrics}, f"run: {done.out}\n{done.text()}")
+        return 0
     result = job.run(job.read(args.config, **_changes(args.set)), resume=args.resume)
     emit(args, {"out": str(result.out), **result.metrics}, _text(result))
     return 0

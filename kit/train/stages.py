@@ -15,7 +15,7 @@ from typing import Any
 
 from ..cli.common import clean
 from ..errors import DataError, KitError
-from ..records import Task
+from ..records import Task, fingerprint
 from . import evaluation, export, rollouts
 from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, check_options, to_mapping
 from .models import Loaded, load
@@ -104,9 +104,14 @@ def chain(settings: Sequence[Settings], *, out: str | Path, sft_rows: Sequence[M
     reward = Reward(tasks=[*tasks, *heldout], judge=judge, composer=composer, ledger=out / "ledger.sqlite") if heldout and sampler else None
 
     def look(name: str, source: str) -> None:
-        if reward is not None and sampler is not None:
+        if reward is None or sampler is None:
+            return
+        mark = fingerprint([sampler.max_answer_tokens, sampler.temperature, sampler.top_p, sampler.top_k, sampler.eval_samples, sampler.seed])
+        path = out / f"eval_{name}_{mark[:8]}.json"  # a chain that goes on after a kill does not answer again
+        if not path.exists():
             loaded = load(dataclasses.replace(sampler, model=source, adapter=None))  # a fresh adapter changes nothing
-            evaluations.append(grpo.evaluate(loaded, heldout, reward, settings=sampler, name=name))
+            grpo.evaluate(loaded, heldout, reward, settings=sampler, name=name).save(path)
+        evaluations.append(evaluation.read(path))
 
     out.mkdir(parents=True, exist_ok=True)
     look("start", model)
