@@ -5,7 +5,9 @@
 Same model, LoRA (rank 16, all projections), prompts, group size, answer length, learning rate and code-checked reward; each runs
 in a process of its own (unsloth must be imported first). The first step (warm-up) is not counted. Seconds depend on the
 machine, ratios less so. `kit_logprobs` is the largest difference between the log-probabilities that the kit's sampler,
-its packed forward pass and a plain padded forward pass give the same tokens: the distribution is the same.
+its packed forward pass and a plain padded forward pass give the same tokens: the distribution is the same. `overhead` is the
+share of a step that the kit's own code takes outside sampling, judge and update (records, sentinels, logs, live view), from the
+accounting in steps.jsonl: for this model, and for the random model of two layers, whose steps are short (`--only overhead`).
 """
 
 from __future__ import annotations
@@ -99,9 +101,27 @@ def kit(steps: int, model: str) -> dict:
                                 max_answer_tokens=TOKENS, save_every=0)
         result = grpo.train(settings, tasks(), out=out)
         rows, steps_ = result.rollouts(), result.steps()
-    split = {k: round(sum(s[f"seconds_{k}"] for s in steps_[1:]) / max(1, len(steps_) - 1), 3) for k in ("generation", "judge", "update")}
-    return {"step_seconds": [round(s["seconds"], 3) for s in steps_], "split": split,
+    split = {k: round(sum(s[f"seconds_{k}"] for s in steps_[1:]) / max(1, len(steps_) - 1), 3) for k in ("generation", "judge", "update", "kit")}
+    return {"overhead": overhead(steps_), "step_seconds": [round(s["seconds"], 3) for s in steps_], "split": split,
             **_quality({"rewards": [r["reward"] for r in rows], "tokens": [r["tokens"] for r in rows]}), "kit_logprobs": equal(model)}
+
+
+def overhead(steps: list) -> float:
+    """The kit's own seconds as a share of all seconds, first step left out."""
+    return round(sum(s["seconds_kit"] for s in steps[1:]) / sum(s["seconds"] for s in steps[1:]), 5)
+
+
+def tiny_overhead(steps: int) -> dict:
+    """The accounting on the tiny random model: seconds of the kit's own code per step, and its share of so short a step."""
+    from kit.train import grpo
+    from kit.train.config import GRPOSettings
+
+    with tempfile.TemporaryDirectory() as out:
+        settings = GRPOSettings(model="tiny-random", engine="transformers", steps=max(steps, 8), group_size=GROUP, prompts_per_step=PROMPTS,
+                                max_answer_tokens=TOKENS, save_every=0)
+        rows = grpo.train(settings, tasks(), out=out).steps()
+    return {"step_seconds": [round(s["seconds"], 3) for s in rows], "overhead": overhead(rows),
+            "kit_ms": round(1000 * sum(s["seconds_kit"] for s in rows[1:]) / (len(rows) - 1), 2)}
 
 
 def equal(model: str) -> float:
@@ -143,7 +163,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--model", default="SmolLM2-135M-Instruct")
-    parser.add_argument("--only", default="trl,unsloth,kit")
+    parser.add_argument("--only", default="trl,unsloth,kit,overhead")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -152,7 +172,11 @@ def main() -> int:
             from kit.train.unsloth_engine import import_unsloth
 
             import_unsloth()
-        got = kit(args.steps, args.model) if args.worker == "kit" else bare("unsloth" if args.worker == "unsloth" else "transformers", args.steps, args.model)
+        if args.worker in ("kit", "overhead"):
+            got = kit(args.steps, args.model) if args.worker == "kit" else tiny_overhead(args.steps)
+            print("RESULT " + json.dumps(got))
+            return 0
+        got = bare("unsloth" if args.worker == "unsloth" else "transformers", args.steps, args.model)
         print("RESULT " + json.dumps(got))
         return 0
     found: dict = {}
@@ -171,10 +195,13 @@ def main() -> int:
         if "error" in r:
             print(f"  {name:8s} failed: {r['error']}")
             continue
+        if name == "overhead":
+            print(f"  tiny     the kit's own code {r['kit_ms']:.1f} ms a step, {r['overhead']:.2%} of the tiny model's step")
+            continue
         mean = sum(r["step_seconds"][1:]) / max(1, len(r["step_seconds"]) - 1)
         base = base or mean
         print(f"  {name:8s} {mean:7.2f} s  ({base / mean:4.2f} x the first)  reward {r['reward']:.3f}, {r['tokens']:.1f} tokens, n={r['answers']}"
-              + (f"  split {r['split']}  log-probs equal to {r['kit_logprobs']:.1e}" if "split" in r else ""))
+              + (f"  split {r['split']}  log-probs equal to {r['kit_logprobs']:.1e}, overhead {r['overhead']:.3%} of the step" if "split" in r else ""))
     return 0
 
 
