@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ..judge.checks_text import cited, invisible, repeated_share, words
+from ..judge.checks_text import cited, invisible, words
 from ..judge.templates import neutral
 from ..records import Response, Task
 
@@ -51,7 +51,7 @@ def look(task: Task, response: Response) -> tuple[str, ...]:
         "hidden_text": not text.isascii() and sum(invisible(c) and c not in "\u00ad\u200d\ufe0f\ufeff" for c in text) >= 3,
         "instructions": _ORDER.search(text) is not None,
         "parroting": len(w) >= 8 and _covered(w, _grams(task.prompt, 4), 4) >= 0.8,
-        "repetition": len(w) >= 12 and repeated_share(text) > 0.5,
+        "repetition": len(w) >= 12 and len({tuple(w[i:i + 3]) for i in range(len(w) - 2)}) < 0.5 * (len(w) - 2),
         "citation_stuffing": _stuffed(text, task.sources, len(w)),
     }
     return tuple(n for n in NAMES if found[n])

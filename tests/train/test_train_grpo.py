@@ -78,7 +78,7 @@ def test_a_run_leaves_everything_behind(tmp_path):
 
 def test_the_same_seed_gives_the_same_run_and_the_gradient_moves_the_adapter(tmp_path):
     from safetensors.torch import load_file
-    a, b = (grpo.train(settings(steps=2), tasks(4), judge=FakeJudge(), out=tmp_path / n) for n in "ab")
+    a, b = (grpo.train(settings(steps=2, save_every=0), tasks(4), judge=FakeJudge(), out=tmp_path / n) for n in "ab")
     assert [(x["text"], x["reward"], x["advantage"]) for x in a.rollouts()] == [(x["text"], x["reward"], x["advantage"]) for x in b.rollouts()]
     weights = load_file(a.adapter / "adapter_model.safetensors")
     assert any(v.abs().sum() > 0 for k, v in weights.items() if "lora_B" in k)
@@ -88,7 +88,7 @@ def test_the_same_seed_gives_the_same_run_and_the_gradient_moves_the_adapter(tmp
                                      dict(beta=0.1, kl="k1"), dict(advantage="centred", loss="dr_grpo"), dict(truncated="mask"),
                                      dict(importance="sequence", zero_variance="keep"), dict(fast=False), dict(top_p=0.9, top_k=20)])
 def test_every_option_trains(tmp_path, changes):
-    r = grpo.train(settings(**changes), tasks(4), judge=FakeJudge(), out=tmp_path)
+    r = grpo.train(settings(save_every=0, **changes), tasks(4), judge=FakeJudge(), out=tmp_path)
     assert len(r.rollouts()) == 2 * 8 or changes.get("substeps", 1) * changes.get("iterations", 1) > 1
     if "beta" in changes:
         assert all(s["kl"] is not None for s in r.steps())
@@ -98,7 +98,7 @@ def test_micro_batches_do_not_change_the_update(tmp_path):
     from safetensors.torch import load_file
     found = []
     for name, changes in (("whole", {}), ("parts", {"micro_rows": 4}), ("kept", {"zero_variance": "keep"})):
-        r = grpo.train(settings(steps=1, **changes), tasks(4), judge=FakeJudge(), out=tmp_path / name)
+        r = grpo.train(settings(steps=1, save_every=0, **changes), tasks(4), judge=FakeJudge(), out=tmp_path / name)
         found.append(load_file(r.adapter / "adapter_model.safetensors"))
     for other in found[1:]:
         for k, v in found[0].items():
@@ -106,7 +106,7 @@ def test_micro_batches_do_not_change_the_update(tmp_path):
 
 
 def test_unknown_rewards_have_no_advantage(tmp_path):
-    r = grpo.train(settings(), tasks(4), judge=FakeJudge(abstain_every=3), composer={"components": [{"kind": "rubric"}], "max_width": 0.1}, out=tmp_path)
+    r = grpo.train(settings(save_every=0), tasks(4), judge=FakeJudge(abstain_every=3), composer={"components": [{"kind": "rubric"}], "max_width": 0.1}, out=tmp_path)
     unpaid = [x for x in r.rollouts() if x["reward"] is None]
     assert unpaid and all(x["advantage"] is None for x in unpaid)
     assert sum(s["unknown_rewards"] for s in r.steps()) == len(unpaid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import pytest
@@ -24,6 +25,7 @@ CAUGHT = {"delimiter break-out": "delimiters", "control tokens": "delimiters", "
           "multilingual instructions": "instructions", "zero-width characters": "hidden_text"}
 
 
+@functools.cache
 def answers(tasks_file, answers_file):
     tasks = {t.id: t for t in load_tasks(paths.data(tasks_file)).tasks}
     return [(tasks[r.task_id], r) for r in load_tasks(paths.data(answers_file)).responses]
