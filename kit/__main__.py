@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 
-from . import __version__
+from . import __version__, progress
 from .errors import KitError
 
 COMMANDS = ("check", "demo", "fetch", "inspect", "judge", "agree", "calibrate", "train", "run", "sweep", "report")
@@ -36,6 +36,7 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run one subcommand; errors for users come without a traceback (set KIT_DEBUG=1 to see it)."""
     argv = sys.argv[1:] if argv is None else argv
+    progress.quiet()
     args = parser(argv[0] if argv else None).parse_args(argv)
     try:
         return int(args.run(args) or 0)

@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def run_notebook(notebook: str | Path, *, profile: str | None = None, seed: int 
         say(f"  finished before: {old}")
         return old, runs.load(old)
     unfinished = [p for p in base.glob(f"*-{book.stem}-{digest}") if runs.status(p) in ("running", "failed")] if reuse else []
-    folder = unfinished[-1] if unfinished else base / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{book.stem}-{digest}"
+    folder = unfinished[-1] if unfinished else base / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{book.stem}-{digest}"
     run = _execute(book, folder, values, say)
     if remote:
         _upload(folder, remote, say)
@@ -97,7 +97,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     target = folder / book.name
     known = params.parameters(book)
     config = Run(id=folder.name, notebook=book.stem, profile=str(values.get("profile", "")), seed=int(values.get("seed") or 0), params=values,
-                 versions=runs.versions(), status="running", started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                 versions=runs.versions(), status="running", started=datetime.now(UTC).isoformat(timespec="seconds"),
                  commit=runs.commit(), meta={"path": str(book), "defaults": {n: p.default for n, p in known.items()}})
     (folder / "metrics.json").unlink(missing_ok=True)
     runs.write_json(folder / "config.json", to_json(config))

@@ -14,6 +14,14 @@ def headless() -> bool:
     return "ipykernel" not in sys.modules and not sys.stderr.isatty()
 
 
+def quiet() -> None:
+    """Silence what heavy libraries say at import on a machine without a GPU (missing GPU kernels, deprecations): nothing a user can mend."""
+    import logging
+
+    for name in ("torchao", "torch.utils._pytree"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
 def bar(iterable: Any = None, *, total: int | None = None, desc: str = "", unit: str = "it", **more: Any) -> Any:
     """A tqdm bar; plain and slow (one line every 10 s) when headless. Same methods as tqdm.
 

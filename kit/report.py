@@ -8,7 +8,7 @@ from __future__ import annotations
 import html as escape_html
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +177,7 @@ def build(folder: str | Path, *, only: Iterable[str] | None = None, title: str =
     nav = "".join(f"<a href='#{text(r.id)}'>{text(r.notebook)}</a>" for _, r in found[:40])
     glance = table_html([{"notebook": r.notebook, "run": r.id, "profile": r.profile, "seed": r.seed, "status": r.status,
                           "seconds": r.seconds, "cost $": r.cost} for _, r in found], limit=100)
-    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+    made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return (f"<!doctype html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
             f"<title>{text(title)}</title><style>{STYLE}</style>{js}</head><body><h1>{text(title)}</h1>"
             f"<p class='lead'>{len(found)} runs, made {made}. Every mean stands with n and an interval; unknown is counted, never 0.</p>"

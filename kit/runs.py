@@ -15,11 +15,11 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from . import __version__, paths, profiles
+from . import __version__, paths, profiles, progress
 from .errors import DataError, MissingError
 from .records import Run, fingerprint, run_from_json, to_json
 
@@ -99,7 +99,7 @@ class Session:
         self.figures: list[dict[str, Any]] = []
         self.tables: list[dict[str, Any]] = []
         self.cost = 0.0
-        self._started, self._clock = datetime.now(timezone.utc), time.monotonic()
+        self._started, self._clock = datetime.now(UTC), time.monotonic()
 
     def path(self, *parts: str) -> Path:
         """A path inside the run's folder; parent folders are made."""
@@ -150,6 +150,7 @@ class Session:
 
 def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params: Any) -> Session:
     """Begin a notebook's run: resolves the profile, makes the folder, sets the plot renderer when headless."""
+    progress.quiet()
     given = os.environ.get("KIT_RUN_DIR")
     out = Path(given) if given else paths.runs() / f"interactive-{notebook}"
     out.mkdir(parents=True, exist_ok=True)
