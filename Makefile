@@ -38,6 +38,7 @@ demo: $(READY)
 test: $(READY)
 	@$(BIN)/python -m kit fetch || echo "downloads are not there: tests that need them are skipped, each with its reason"
 	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --doctest-modules kit
 	@KIT_PROFILE=test KIT_HEADLESS=1 KIT_RUNS=$(CURDIR)/build/nbval-runs $(BIN)/python -m pytest --nbval-lax --nbval-current-env \
 	  --nbval-cell-timeout 300 --timeout 600 $$($(BIN)/python -m kit.cli.nbval)
 
