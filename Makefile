@@ -21,9 +21,9 @@ $(READY): constraints.txt pyproject.toml
 	@test -x $(BIN)/python || $(PY) -m venv $(VENV)
 	@echo "Installing pinned packages into $(VENV) (about two minutes, once) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps $$(grep -E '^torch==' constraints.txt)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r constraints.txt
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps $$(grep -E '^torch==' constraints.txt)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r constraints.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
 # make data : fetch the pinned, checksummed downloads once (recorded judges, SmolLM2-135M, MiniLM; 200 MB)

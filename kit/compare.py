@@ -22,7 +22,7 @@ def overview(found: Found) -> list[dict[str, Any]]:
         same = [x.params for _, x in pairs if x.notebook == r.notebook]
         differs = {k: v for k, v in r.params.items() if k != "profile" and len({json.dumps(p.get(k), sort_keys=True, default=str) for p in same}) > 1}
         rows.append({"notebook": r.notebook, "run": r.id, "profile": r.profile, "seed": r.seed, "status": r.status, "seconds": r.seconds,
-                     "cost $": r.cost, "differs in": ", ".join(f"{k}={v}" for k, v in differs.items())})
+                     "GiB": r.meta.get("peak_memory_gib"), "cost $": r.cost, "differs in": ", ".join(f"{k}={v}" for k, v in differs.items())})
     return rows
 
 

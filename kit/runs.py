@@ -41,6 +41,18 @@ def versions() -> dict[str, str]:
     return out
 
 
+def peak_memory() -> float | None:
+    """Most memory that this process held so far, GiB; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    import sys
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 2)
+
+
 def commit() -> str | None:
     """The git commit of the kit's checkout, with "+changes" when the tree differs; None outside one."""
     try:
@@ -131,7 +143,7 @@ class Session:
         self.cost = self.cost if cost is None else cost
         run = Run(id=self.out.name, notebook=self.notebook, profile=self.profile.name, seed=self.seed, params=self.params,
                   metrics=self.metrics, versions=versions(), status="done", started=self._started.isoformat(timespec="seconds"),
-                  seconds=round(time.monotonic() - self._clock, 3), commit=commit(), cost=self.cost)
+                  seconds=round(time.monotonic() - self._clock, 3), commit=commit(), cost=self.cost, meta={"peak_memory_gib": peak_memory()})
         write_json(self.out / "figures.json", self.figures)
         write_json(self.out / "tables.json", self.tables)
         write_json(self.out / "metrics.json", to_json(run))
