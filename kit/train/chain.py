@@ -28,7 +28,7 @@ from ..errors import DataError, KitError
 from ..records import Response, Task
 from ..stats.estimate import Estimate
 from . import evaluation, job
-from .config import STAGES, Settings, from_mapping, nearest
+from .config import STAGES, Settings, from_mapping, load_values, nearest
 
 CONFIGS = Path(__file__).parent / "configs"
 KEYS = ("tasks", "answers", "ask", "judge", "reward", "settings", "stages", "out")
@@ -99,7 +99,7 @@ class ChainReport:
 def is_chain(path: str | Path) -> bool:
     """True when a config file describes a chain (it has the key `stages`); a file that cannot be read is none."""
     try:
-        return "stages" in _values(Path(path))
+        return "stages" in load_values(Path(path))
     except KitError:
         return False
 
@@ -107,7 +107,7 @@ def is_chain(path: str | Path) -> bool:
 def read(path: str | Path, **changes: Any) -> ChainJob:
     """A chain from a YAML or JSON file; `changes` replace values of it, names of settings those of all stages."""
     path = Path(path)
-    return build(_values(path), beside=path.parent, where=str(path), name=path.stem, changes=changes)
+    return build(load_values(path), beside=path.parent, where=str(path), name=path.stem, changes=changes)
 
 
 def build(values: Mapping[str, Any], *, beside: Path | None = None, where: str = "config", name: str = "chain",
@@ -229,19 +229,3 @@ def _for(stage: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> di
         if k not in every:
             raise KitError(f"there is no setting {k!r}", where=where, fix=nearest(k, sorted(every)))
     return {k: v for k, v in changes.items() if k in names.get(str(stage.get("stage", "grpo")), ())}
-
-
-def _values(path: Path) -> dict[str, Any]:
-    import yaml
-
-    from ..errors import MissingError
-
-    if not path.is_file():
-        raise MissingError("the training config is not there", where=str(path))
-    try:
-        values = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else yaml.safe_load(path.read_text("utf-8"))
-    except (ValueError, yaml.YAMLError) as e:
-        raise KitError(f"the training config cannot be read: {str(e).splitlines()[0]}", where=str(path)) from None
-    if not isinstance(values, Mapping):
-        raise KitError("the training config is not a mapping of names to values", where=str(path))
-    return dict(values)

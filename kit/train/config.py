@@ -196,18 +196,25 @@ def build(cls: type[S], values: Mapping[str, Any], *, where: str = "settings") -
 
 def read(path: str | Path, **changes: Any) -> Settings:
     """Settings from a YAML or JSON file: its keys, plus `stage` (sft, dpo or grpo) and `preset` (a name in presets.PRESETS)."""
+    return from_mapping({**load_values(path), **changes}, where=str(path))
+
+
+def load_values(path: str | Path) -> dict[str, Any]:
+    """The keys and values of a YAML or JSON config; MissingError, or KitError naming the line."""
+    import yaml
+
     path = Path(path)
     if not path.is_file():
         raise MissingError("the training config is not there", where=str(path))
-    import yaml
-
     try:
         values = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else yaml.safe_load(path.read_text("utf-8"))
     except (ValueError, yaml.YAMLError) as e:
-        raise KitError(f"the training config cannot be read: {e}", where=str(path)) from None
+        mark = getattr(e, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else f", line {e.lineno}" if isinstance(e, json.JSONDecodeError) else ""
+        raise KitError(f"the training config cannot be read: {str(e).splitlines()[0]}", where=f"{path}{place}", fix="correct the file there") from None
     if not isinstance(values, Mapping):
         raise KitError("the training config is not a mapping of names to values", where=str(path))
-    return from_mapping({**values, **changes}, where=str(path))
+    return dict(values)
 
 
 def from_mapping(values: Mapping[str, Any], *, where: str = "settings") -> Settings:

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,7 +21,7 @@ from typing import Any
 from .. import paths
 from ..errors import KitError, MissingError
 from ..records import Task
-from .config import GRPOSettings, Settings, from_mapping, nearest
+from .config import GRPOSettings, Settings, from_mapping, load_values, nearest
 
 KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "out", "ledger")
 JUDGES = ("none", "embedding", "local")
@@ -45,20 +44,8 @@ class Job:
 
 def read(path: str | Path, **changes: Any) -> Job:
     """A job from a YAML or JSON file; `changes` replace values of it."""
-    import yaml
-
     path = Path(path)
-    if not path.is_file():
-        raise MissingError("the training config is not there", where=str(path))
-    try:
-        values = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else yaml.safe_load(path.read_text("utf-8"))
-    except (ValueError, yaml.YAMLError) as e:
-        mark = getattr(e, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else f", line {e.lineno}" if isinstance(e, json.JSONDecodeError) else ""
-        raise KitError(f"the training config cannot be read: {str(e).splitlines()[0]}", where=f"{path}{place}", fix="correct the file there") from None
-    if not isinstance(values, Mapping):
-        raise KitError("the training config is not a mapping of names to values", where=str(path))
-    return build({**values, **changes}, beside=path.parent, where=str(path), name=path.stem)
+    return build({**load_values(path), **changes}, beside=path.parent, where=str(path), name=path.stem)
 
 
 def build(values: Mapping[str, Any], *, beside: Path | None = None, where: str = "config", name: str = "training") -> Job:
