@@ -156,10 +156,11 @@ def restate(text: str, confidence: float) -> str:
     'It is W. Confidence: 70%'
     """
     from ..confidence import extract
-    from ..rewards.verifiers.confidence import stated
     from ..rewards.verifiers.text import sentences
 
-    kept = [s for s in sentences(text) if not (extract(s).status != "missing" or stated(s).value is not None)]
+    last = extract(text).text  # a closing estimate ("I would say 70%.") is read only beside the rest of the text
+    said = sentences(text)
+    kept = [s for i, s in enumerate(said) if extract(s).status == "missing" and not (last and i == len(said) - 1 and last in s)]
     return " ".join([*(kept or [text.strip()]), f"Confidence: {confidence:.0%}"])
 
 

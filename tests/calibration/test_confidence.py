@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit import confidence as k
+from kit import paths
 from kit.errors import DataError
 
 TABLE = [line.split("\t") for line in (Path(__file__).parent / "confidence_phrasings.tsv").read_text(encoding="utf-8").splitlines() if not line.startswith("# text")]
+
+NEGATIVES = [line for line in (Path(__file__).parent / "confidence_negatives.tsv").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
 
 
 def test_the_table_is_large_and_varied() -> None:
@@ -29,6 +33,32 @@ def test_phrasing(text, expected) -> None:
     else:
         assert (got.level if got.status == "level" else got.status) == expected
         assert got.value is None
+
+
+@pytest.mark.parametrize("text", NEGATIVES)
+def test_no_statement(text) -> None:
+    """Numbers and levels that are not the answer's own confidence; the two readers that this one replaced read 18 and 42 of them."""
+    got = k.extract(text.replace("\\n", "\n"))
+    assert (got.status, got.value, got.level) == ("missing", None, None)
+    assert k.without(text) == text
+
+
+def test_every_answer_of_the_fact_set_is_read() -> None:
+    """26 of these 177 answers were missed or misread while rewards and calibration had a reader each."""
+    rows = [json.loads(line) for line in paths.data("fact_answers.jsonl").read_text(encoding="utf-8").splitlines()]
+    wrong = []
+    for row in rows:
+        got, want = k.extract(row["response"]), row["stated_confidence"]
+        if got.level != want if isinstance(want, str) else got.value is None or abs(got.value - want) > 1e-9:
+            wrong.append((want, got, row["response"][-80:]))
+    assert len(rows) >= 177 and not wrong
+
+
+def test_statements_are_taken_out_and_facts_stay() -> None:
+    """"It is about 90%" was taken for a confidence and lost as a fact."""
+    assert "91%" in k.without("It is about 91% nitrogen. I am 60% sure.") and "60" not in k.without("It is about 91% nitrogen. I am 60% sure.")
+    assert "35" not in k.without("Perhaps axions. I would say 35%, no more.") and "axions" in k.without("Perhaps axions. I would say 35%, no more.")
+    assert [s.text for s in k.extract_each("I am 90% sure. On reflection, confidence: 40%")] == ["90%", "40%"]
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

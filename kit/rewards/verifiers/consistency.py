@@ -11,10 +11,10 @@ from typing import Any
 from ...records import Response, Task
 from ..parts import Part
 from .compare import relation
-from .confidence import stated
+from .confidence import stated_values
 from .direction import claims
 from .factual import _denied, found, statements
-from .text import find, phrase_words, sentences
+from .text import find, phrase_words
 
 _STRONG = (
     "nobody",
@@ -131,7 +131,7 @@ def contradictions(task: Task, text: str) -> list[str]:
     comparison = task.truth.get("comparison")
     if comparison and relation(said, comparison, task.truth.get("facts", ())) == "wrong":
         out.append("turns the comparison round")
-    levels = [v.value for s in sentences(text) if (v := stated(s)).value is not None]
+    levels = stated_values(text)
     if levels and max(levels) - min(levels) > 0.4:
         out.append(f"states confidences from {min(levels):g} to {max(levels):g}")
     return out

@@ -31,8 +31,8 @@ def claims(text: str, subjects: Mapping[str, Sequence[str]], *, prompt: str = ""
     """
     reader = Reader(subjects)
     out: list[Claim] = []
-    for s in asserted(text, prompt):
-        out += reader.sentence(without_confidence(s))
+    for s in asserted(without_confidence(text), prompt):
+        out += reader.sentence(s)
     return out
 
 

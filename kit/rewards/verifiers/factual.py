@@ -23,7 +23,7 @@ _OTHER_UNITS = frozenset(("%", "percent"))
 
 def statements(text: str, prompt: str = "") -> list[str]:
     """Asserted sentences without statements of confidence."""
-    return [s for s in (without_confidence(x) for x in asserted(text, prompt)) if phrase_words(s)]
+    return asserted(without_confidence(text), prompt)
 
 
 def matched(fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
