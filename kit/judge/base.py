@@ -85,6 +85,8 @@ class Session:
     started: float = field(default_factory=time.monotonic)
     stored: set[str] = field(default_factory=set)
     fresh: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+    _unwritten: list[tuple[list[Verdict], Call | None]] = field(default_factory=list)
+    _written: asyncio.Future[None] | None = None
 
     def partial(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> dict[int, Verdict]:
         """What was answered in this session of a response that was not finished, by position in `criteria`."""
@@ -99,7 +101,11 @@ class Session:
         return {k: v for k, v in found.items() if v.failure not in self.retry} if self.retry else found
 
     def record(self, call: Call | None, verdicts: Sequence[Verdict] = ()) -> None:
-        """Store a call with its verdicts in one transaction, at once; add what it cost."""
+        """Store a call with its verdicts in one transaction; add what it cost. On disk after `await settled()` or `flush()`.
+
+        What arrives in one turn of the event loop is written together: one commit for many replies, none of which is handed on
+        before it is on disk.
+        """
         if call is not None:
             self.calls += 1
             self.tokens_in += call.tokens_in
@@ -111,8 +117,42 @@ class Session:
         if self.ledger is not None:
             keep = [v for v in verdicts if v.key and not v.cached and v.failure not in PASSING and v.key not in self.stored]
             if keep or call is not None:
-                self.ledger.put(keep, call=call, replace=bool(self.retry))
                 self.stored.update(v.key for v in keep if v.key)
+                self._unwritten.append((keep, call))
+                self._soon()
+
+    def _soon(self) -> None:
+        """Write at the end of this turn of the loop; at once where no loop runs."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self.flush()
+        if self._written is None:
+            self._written = loop.create_future()
+            loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        done, self._written = self._written, None
+        try:
+            self.flush()
+        except Exception as e:  # a full disk: whoever waits for it is told
+            if done is not None and not done.done():
+                done.set_exception(e)
+                done.exception()  # nobody may be waiting (all were cancelled); that is no fault of its own
+            return
+        if done is not None and not done.done():
+            done.set_result(None)
+
+    def flush(self) -> None:
+        """Write what is not on disk yet, now."""
+        batch, self._unwritten = self._unwritten, []
+        if batch and self.ledger is not None:
+            self.ledger.put_many(batch, replace=bool(self.retry))
+
+    async def settled(self) -> None:
+        """Wait until everything recorded so far is on disk."""
+        if self._written is not None:
+            await asyncio.shield(self._written)
 
 
 _SESSION: ContextVar[Session | None] = ContextVar("kit_judge_session", default=None)
@@ -219,6 +259,7 @@ async def _round(judge: Any, task: Task, response: Response, criteria: Sequence[
             part = [criteria[i] for i in mine]
             got = checked(await judge.verdicts(task, response, part), judge, task, response, part, [keys[i] for i in mine])
             session().record(None, got)
+            await session().settled()
             out.update(zip(mine, got, strict=True))
         finally:
             for i, f in futures.items():

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import logging
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -96,8 +97,11 @@ class EndpointJudge:
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
         """The keys of several criteria of one response."""
         layout, text = self._layout(task), _digest(response.text)
+        kept = layout.kept(text, criteria)
+        if kept is not None:
+            return kept
         head = hashlib.sha256(f"{layout.base}{text}".encode()).hexdigest()[:14]  # the keys of one answer are neighbours in the ledger
-        return [head + hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:18] for c in criteria]
+        return layout.keep(text, criteria, [head + hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:18] for c in criteria])
 
     def _layout(self, task: Task) -> _Layout:
         """How this task's criteria are spread over calls, kept for the tasks used last."""
@@ -254,6 +258,7 @@ class _Layout:
         self._mark: dict[str, str] = {}
         self._texts: dict[Any, tuple[list[Criterion], str, Raw]] = {}
         self._known: dict[str, Criterion] = {c.id: c for c in asked}
+        self._kept: dict[str, tuple[list[Criterion], list[str]]] = {}
         for start in range(0, len(asked), size):
             part = asked[start:start + size]
             context = fingerprint([[n, c.scale, templates.spec(c)] for n, c in zip(templates.names(part), part, strict=True)])
@@ -266,6 +271,20 @@ class _Layout:
         if self._same(c):
             return self._mark[c.id]
         return fingerprint([self.base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id])
+
+    def kept(self, text: str, criteria: Sequence[Criterion]) -> list[str] | None:
+        """The keys that were made for these very criteria of this answer a moment ago (a question needs them three times)."""
+        found = self._kept.get(text)
+        if found is None or len(found[0]) != len(criteria) or not all(map(operator.is_, found[0], criteria)):
+            return None
+        return found[1].copy()
+
+    def keep(self, text: str, criteria: Sequence[Criterion], keys: list[str]) -> list[str]:
+        """Remember keys for `kept`."""
+        if len(self._kept) >= 512:
+            self._kept.clear()
+        self._kept[text] = list(criteria), keys
+        return keys.copy()
 
     def _same(self, c: Criterion) -> bool:
         """Whether the task has this criterion, as far as a judge can see (a weight is not seen)."""

@@ -35,12 +35,17 @@ MIGRATIONS = (
 NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
 
 
+SHORT = 1024  # bytes; shorter texts are stored as they are: compressing them costs more than it saves
+ABSENT = 1_000_000  # keys known to be absent that are remembered
+
+
 def _pack(text: str) -> bytes:
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
+    raw = text.encode("utf-8", "surrogatepass")
+    return zlib.compress(raw, 1) if len(raw) > SHORT or raw[:1] == b"\x78" else raw  # 0x78: how zlib's output begins
 
 
 def _unpack(blob: bytes | None) -> str:
-    return zlib.decompress(blob).decode("utf-8", "surrogatepass") if blob else ""
+    return (zlib.decompress(blob) if blob[:1] == b"\x78" else blob).decode("utf-8", "surrogatepass") if blob else ""
 
 
 def _on_network(path: Path) -> bool:
@@ -67,6 +72,8 @@ class Ledger:
     def __init__(self, path: str | Path, *, readonly: bool = False):
         self.path, self.readonly = Path(path).expanduser().absolute(), readonly
         self._lock, self._db, self._pid = threading.RLock(), None, -1
+        self._absent: set[str] = set()  # not in the file when it had this version
+        self._version = -1
         if readonly and not self.path.exists():
             raise MissingError("there is no such ledger", where=str(self.path), fix="give the path that was used with --ledger")
         self._connect()
@@ -151,15 +158,25 @@ class Ledger:
         return self.get_many([key]).get(key)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Verdict]:
-        """Stored verdicts by key; those that are not there are left out."""
+        """Stored verdicts by key; those that are not there are left out.
+
+        What was absent is remembered until anybody writes it, so that asking again just before a call costs next to nothing.
+        """
         out: dict[str, Verdict] = {}
         with self._lock:
             db = self._connect()
+            version = db.execute("PRAGMA data_version").fetchone()[0]  # moves when another connection has written
+            if version != self._version or len(self._absent) > ABSENT:
+                self._absent.clear()
+                self._version = version
+            elif self._absent.issuperset(keys):
+                return out
             for start in range(0, len(keys), 500):
                 part = keys[start:start + 500]
                 marks = ",".join("?" * len(part))
                 for key, row in db.execute(f"SELECT key, row FROM verdicts WHERE key IN ({marks})", part):
                     out[key] = _verdict(row)
+            self._absent.update(k for k in keys if k not in out)
         return out
 
     def put(self, verdicts: Iterable[Verdict] = (), *, call: Call | None = None, replace: bool = False) -> None:
@@ -167,15 +184,19 @@ class Ledger:
 
         A key that is there stays as it is (the first answer counts) unless `replace`.
         """
+        self.put_many([(verdicts, call)], replace=replace)
+
+    def put_many(self, batch: Sequence[tuple[Iterable[Verdict], Call | None]], *, replace: bool = False) -> None:
+        """`put` for several calls at once, in one transaction: all of them are on disk when this returns."""
         how, now = "REPLACE" if replace else "IGNORE", time.time()
-        rows = [(v.key, _row(v), call.id if call else v.meta.get("call"), now) for v in verdicts if v.key]
+        rows = [(v.key, _row(v), call.id if call else v.meta.get("call"), now) for verdicts, call in batch for v in verdicts if v.key]
+        calls = [_call_row(call, now) for _, call in batch if call is not None]
         with self._lock:
             db = self._connect()
+            self._absent.difference_update(r[0] for r in rows)
             db.execute("BEGIN IMMEDIATE")
             try:
-                if call is not None:
-                    db.execute("INSERT OR IGNORE INTO calls(call,judge,model,endpoint,status,tokens_in,tokens_out,tokens_cached,cost,"
-                               "seconds,created,request,reply,meta) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", _call_row(call, now))
+                db.executemany(f"INSERT OR IGNORE INTO calls({_CALL_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", calls)
                 db.executemany(f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows)
                 db.execute("COMMIT")
             except BaseException:
@@ -281,6 +302,7 @@ class Ledger:
         n = 0
         with self._lock, open(path, encoding="utf-8", errors="surrogatepass") as f:
             db = self._connect()
+            self._absent.clear()
             db.execute("BEGIN IMMEDIATE")
             try:
                 for n, line in enumerate(f, 1):  # noqa: B007 (n is the result)

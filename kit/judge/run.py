@@ -23,6 +23,7 @@ from .base import Forecast, Session, ask, keys_of, readdress, using
 from .budget import Budget
 from .ledger import Ledger
 
+TOGETHER = 64  # responses looked up at once
 WORKERS = 32  # questions at once for a judge that does not say (`judge.workers`)
 
 
@@ -142,12 +143,15 @@ async def _all(tasks: Any, responses: Iterable[Response], who: Any, ledger: Ledg
     book = _open(ledger)
     run = Session(ledger=book, budget=budget, retry=frozenset(retry))
     try:
-        with using(run):
+        with using(run), loop.fewer_collections():
             job = _Job(pairs, who, run, progress)
             await job.run()
     finally:
-        if book is not None and book is not ledger:
-            book.close()
+        try:
+            run.flush()
+        finally:
+            if book is not None and book is not ledger:
+                book.close()
     out = job.result()
     if job.stop is not None and (on_budget == "raise" or not isinstance(job.stop, BudgetError)):
         job.stop.verdicts = out  # type: ignore[attr-defined]
@@ -177,29 +181,40 @@ class _Job:
     async def _known(self) -> list[int]:
         """Code and ledger; which responses have open questions."""
         left = []
-        for i, (task, response) in enumerate(self.pairs):
-            out, open_ = self.found[i], []
-            for j, c in enumerate(self.criteria[i]):
-                if c.check is not None:
-                    out[j] = _code(task, response, c)
-                else:
-                    open_.append(j)
-            asked = open_ and self.run_.ledger is not None
-            keys = keys_of(self.who, task, response, [self.criteria[i][j] for j in open_]) if asked else None
-            hits = self.run_.lookup(keys) if keys else {}
-            for j, key in zip(open_, keys or (), strict=False):
-                if key in hits:
-                    out[j] = readdress(hits[key], task, response, self.criteria[i][j])
-            if len(out) < len(self.criteria[i]):
-                left.append(i)
-            self.bar.update(len(out))
-            if i % 64 == 63:
-                await asyncio.sleep(0)
+        for start in range(0, len(self.pairs), TOGETHER):
+            part = range(start, min(start + TOGETHER, len(self.pairs)))
+            keys = {i: self._open(i) for i in part}
+            hits = self.run_.lookup([k for pairs in keys.values() for _, k in pairs])
+            for i in part:
+                (task, response), out = self.pairs[i], self.found[i]
+                for j, key in keys[i]:
+                    if key in hits:
+                        out[j] = readdress(hits[key], task, response, self.criteria[i][j])
+                if len(out) < len(self.criteria[i]):
+                    left.append(i)
+                self.bar.update(len(out))
+            await asyncio.sleep(0)
         return left
 
+    def _open(self, i: int) -> list[tuple[int, str]]:
+        """Check by code what can be; (position, key) of the others, where there is a ledger to look into."""
+        (task, response), out, open_ = self.pairs[i], self.found[i], []
+        for j, c in enumerate(self.criteria[i]):
+            if c.check is not None:
+                out[j] = _code(task, response, c)
+            else:
+                open_.append(j)
+        asked = open_ and self.run_.ledger is not None
+        keys = keys_of(self.who, task, response, [self.criteria[i][j] for j in open_]) if asked else None
+        return list(zip(open_, keys, strict=True)) if keys else []
+
     async def _workers(self, queue: Any, n: int) -> None:
-        workers = [asyncio.create_task(self._worker(queue)) for _ in range(n)]
+        workers: list[asyncio.Task[None]] = []
         try:
+            for i in range(n):
+                workers.append(asyncio.create_task(self._worker(queue)))
+                if i % 8 == 7:
+                    await asyncio.sleep(0)  # the first requests go out while the next are made ready
             await asyncio.gather(*workers)
         except (BudgetError, JudgeDownError) as e:
             self.stop = e

@@ -1,8 +1,10 @@
 """The judge engine beside other clients, on one stub server, in one run:  python tests/benchmarks/bench_judge.py [--quick]
 
-Each contender runs in a fresh process (CPU is its own), warmed by one call; ratio = wall time over ceil(N / concurrency) x latency.
-Peers come from build/bench-venv where they are installed there (make bench), else they are skipped by name. Wall times mean
-something on a quiet machine only; the load and the bare-aiohttp floor are printed so that a reader can tell.
+Each contender runs in a fresh process (CPU is its own), warmed by one round of calls so that its connections are open; ratio =
+wall time over ceil(N / concurrency) x latency; the best of three. The stub counts replies per question: "twice" is how many
+were answered, and would have been billed, more than once. Peers come from build/bench-venv where they are installed there (make
+bench), else they are skipped by name. Wall times mean something on a quiet machine only; the load and the bare-aiohttp floor
+are printed so that a reader can tell.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-STUB = ROOT / "tests" / "judge_engine" / "judge_stub.py"
+STUB = Path(__file__).with_name("judge_fast_stub.py")
 PEERS = ROOT / "build" / "bench-venv" / "bin" / "python"
 STORM = {"429": 0.05, "500": 0.01}
 OURS = ("kit judge + ledger", "kit judge")
@@ -38,18 +40,17 @@ def kit_judge(url: str, n: int, concurrency: int, ledger: bool) -> tuple[float, 
     from kit.records import Criterion, Response, Task
 
     task = Task(id="t", prompt="Say words.", criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(4)))
-    answers = [Response(task_id="t", id=f"r{i}", text=f"w{i % 3} answer {i} " + "text " * 500) for i in range(n)]
+    answers = [Response(task_id="t", id=f"r{i}", text=f"w{i % 3} answer {i} " + "text " * 500) for i in range(n + concurrency)]
     who = EndpointJudge("stub", base_url=url, concurrency=concurrency, timeout=30)
-    judge(task, [Response(task_id="t", id="warm", text="warm up")], judge=who, progress=False)
     path = Path(tempfile.mkdtemp()) / "ledger.sqlite" if ledger else None
+    judge(task, answers[n:], judge=who, ledger=path, progress=False)
     wall, cpu = time.perf_counter(), time.process_time()
-    got = judge(task, answers, judge=who, ledger=path, progress=False)
+    got = judge(task, answers[:n], judge=who, ledger=path, progress=False)
     return time.perf_counter() - wall, time.process_time() - cpu, sum(v.known for v in got) // 4
 
 
 async def gathered(one: object, n: int, concurrency: int) -> tuple[float, float, int]:
-    """Run `one(i)` n times under a semaphore; how many did not fail."""
-    await one(0)  # type: ignore[operator]
+    """Run `one(i)` n times under a semaphore, after a round that opens the connections; how many did not fail."""
     gate = asyncio.Semaphore(concurrency)
 
     async def guarded(i: int) -> bool:
@@ -60,6 +61,7 @@ async def gathered(one: object, n: int, concurrency: int) -> tuple[float, float,
             except Exception:
                 return False
 
+    await asyncio.gather(*(guarded(n + i) for i in range(concurrency)))
     wall, cpu = time.perf_counter(), time.process_time()
     done = await asyncio.gather(*(guarded(i) for i in range(n)))
     return time.perf_counter() - wall, time.process_time() - cpu, sum(done)
@@ -181,19 +183,28 @@ def table(title: str, latency: float, faults: dict[str, float], n: int, concurre
     """One scenario for all contenders; `allowance` seconds are part of the ideal (a call that is told to wait must wait once)."""
     ideal = -(-n // concurrency) * latency + allowance
     print(f"\n{title}: {n} calls x {latency * 1000:.0f} ms at {concurrency}, ideal {ideal:.2f} s, load {os.getloadavg()[0]:.1f}")
-    print(f"{'client':26} {'wall s':>8} {'ratio':>7} {'CPU ms/call':>12} {'answered':>9}")
+    print(f"{'client':26} {'wall s':>8} {'ratio':>7} {'CPU ms/call':>12} {'answered':>9} {'twice':>6}")
     for name in names:
-        stub = subprocess.Popen([sys.executable, str(STUB), str(latency), json.dumps(faults), json.dumps({"retry_after": "0.5"})],
-                                stdout=subprocess.PIPE, text=True)
-        try:
-            port = int(stub.stdout.readline())  # type: ignore[union-attr]
-            got = run_one(str(PEERS) if name in OTHERS else sys.executable, name, port, n, concurrency)
-        finally:
-            stub.kill()
-        if isinstance(got, str):
-            print(f"{name:26} {got}", flush=True)
-        else:
-            print(f"{name:26} {got['wall']:8.2f} {got['wall'] / ideal:7.2f} {got['cpu']:12.2f} {got['good']:9.0f}", flush=True)
+        tried = [attempt(name, latency, faults, n, concurrency) for _ in range(1 if faults else 3)]
+        good = [t for t in tried if not isinstance(t, str)]
+        if not good:
+            print(f"{name:26} {tried[0]}", flush=True)
+            continue
+        got = min(good, key=lambda g: g["wall"])
+        print(f"{name:26} {got['wall']:8.2f} {got['wall'] / ideal:7.2f} {got['cpu']:12.2f} {got['good']:9.0f} {got['twice']:6.0f}", flush=True)
+
+
+def attempt(name: str, latency: float, faults: dict[str, float], n: int, concurrency: int) -> dict[str, float] | str:
+    """One contender against a stub of its own."""
+    stub = subprocess.Popen([sys.executable, str(STUB), str(latency), json.dumps(faults), "0.5"], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(stub.stdout.readline())  # type: ignore[union-attr]
+        got = run_one(str(PEERS) if name in OTHERS else sys.executable, name, port, n, concurrency)
+        said = json.loads(stub.communicate("", timeout=20)[0])
+    finally:
+        stub.kill()
+    return got if isinstance(got, str) else {**got, "twice": said["paid_twice"]}
 
 
 def peers() -> list[str]:
