@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STUB = Path(__file__).with_name("judge_fast_stub.py")
 PEERS = ROOT / "build" / "bench-venv" / "bin" / "python"
 STORM = {"429": 0.05, "500": 0.01}
+OPENAI3 = ROOT / "build" / "bench-openai3"  # for inspect-ai; the other peers want openai 2
 OURS = ("kit judge + ledger", "kit judge")
 PLAIN = ("openai async, httpx", "openai async, aiohttp", "openai post, aiohttp", "bare aiohttp (floor)")
 OTHERS = {"autorubric": "autorubric", "verifiers": "verifiers", "inspect-ai": "inspect_ai"}
@@ -167,7 +168,7 @@ def cached(n: int) -> float:
 # -- the run -----------------------------------------------------------------------------------------------------------------
 def run_one(python: str, name: str, port: int, n: int, concurrency: int) -> dict[str, float] | str:
     """A contender in its own process; a sentence when it cannot run."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{OPENAI3}:{ROOT}" if name == "inspect-ai" else str(ROOT), "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
     cmd = [python, __file__, "--one", name, "--url", f"http://127.0.0.1:{port}/v1", "--n", str(n), "--concurrency", str(concurrency)]
     try:
         p = subprocess.run(cmd, capture_output=True, text=True, timeout=240, env=env)

@@ -13,6 +13,8 @@ if [ ! -e $venv/.ready ]; then
   grep -vE '^(#|$)' tests/benchmarks/peers.txt | while read -r peer; do
     $venv/bin/python -m pip install -q --disable-pip-version-check "$peer" || echo "not installed: $peer"
   done
+  # inspect-ai wants openai 3, verifiers and autorubric want 2: a folder of its own, put before the others for inspect-ai only
+  $venv/bin/python -m pip install -q --disable-pip-version-check --target build/bench-openai3 "$(grep -E '^openai==' constraints.txt)"
   $venv/bin/python -m pip install -q --disable-pip-version-check hatchling editables
   $venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . && touch $venv/.ready
 fi
