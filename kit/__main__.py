@@ -12,7 +12,7 @@ from .errors import KitError
 
 COMMANDS = ("check", "demo", "fetch", "inspect", "judge", "agree", "calibrate", "train", "run", "sweep", "report")
 EPILOG = """exit codes: 0 done; 1 a notebook or check failed; 2 bad input or parameter; 3 something is missing (file, download,
-recorded reply); 4 a cap was reached; 5 the judge is down; 130 interrupted"""
+recorded reply); 4 a cap was reached; 5 the judge is down; 130 stopped by Ctrl-C or SIGTERM"""
 
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:
@@ -26,7 +26,7 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
             sub.add_parser(name)
             continue
         module = importlib.import_module(f".cli.{name}", __package__)
-        p = sub.add_parser(name, help=module.HELP, description=module.__doc__ or module.HELP,
+        p = sub.add_parser(name, help=module.HELP, description=module.__doc__ or module.HELP, epilog=EPILOG,
                            formatter_class=argparse.RawDescriptionHelpFormatter)
         module.add(p)
         p.set_defaults(run=module.run)
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(f"error: {e}\n")
         return e.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted; what was done is saved, the same command continues\n")
+        sys.stderr.write("stopped; what was done is saved, the same command continues\n")
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

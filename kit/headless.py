@@ -10,11 +10,11 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from . import html, params, paths, profiles, runs
+from . import html, params, paths, processes, profiles, runs
 from .errors import KitError, MissingError
 from .records import Run, to_json
 
@@ -37,6 +37,9 @@ def plan(notebook: Path, *, profile: str | None, seed: int | None, given: dict[s
     """Checked parameters (profile and seed among them), notes of what was coerced, and the run's hash."""
     values, notes = params.check(notebook, given)
     known = params.parameters(notebook)
+    for name, said in (("profile", profile), ("seed", seed)):
+        if said not in (None, "") and values.get(name, said) != said:
+            raise KitError(f"{name} is given twice: {said!r} and {values[name]!r}", where=f"--{name} and --set {name}=", fix="give it once")
     chosen = profiles.resolve(profile or values.get("profile") or None).name
     if "profile" in known:
         values["profile"] = chosen
@@ -61,27 +64,51 @@ def run_notebook(notebook: str | Path, *, profile: str | None = None, seed: int 
     values, notes, digest = plan(book, profile=profile, seed=seed, given=given or {})
     for note in notes:
         say(f"  {note}")
-    remote = str(out) if out and "://" in str(out) else None
+    remote = str(out) if is_url(out) else None
+    if remote:
+        probe(remote)
     base = paths.runs() if remote or not out else Path(out).expanduser().resolve()
     base.mkdir(parents=True, exist_ok=True)
-    if reuse and (old := finished(base, book.stem, digest)):
-        say(f"  finished before: {old}")
-        return old, runs.load(old)
-    unfinished = [p for p in base.glob(f"*-{book.stem}-{digest}") if runs.status(p) in ("running", "failed")] if reuse else []
-    folder = unfinished[-1] if unfinished else base / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{book.stem}-{digest}"
-    run = _execute(book, folder, values, say)
+    key = f"{book.stem}-{digest}"
+    if not reuse:
+        folder, run = _execute_alone(book, _new_folder(base, key), values, say)
+    else:
+        with processes.alone(base, key, say):  # two sweeps into one folder run each cell once
+            if old := finished(base, book.stem, digest):
+                say(f"  finished before: {old}")
+                folder, run = old, runs.load(old)
+            else:
+                unfinished = sorted(p for p in base.glob(f"*-{key}") if runs.status(p) not in (None, "done"))
+                folder, run = _execute_alone(book, unfinished[-1] if unfinished else _new_folder(base, key), values, say)
     if remote:
-        _upload(folder, remote, say)
+        upload(folder, remote, say)
     return folder, run
+
+
+def _new_folder(base: Path, name: str) -> Path:
+    """A folder that is nobody else's: runs started in the same second get the following ones."""
+    now = datetime.now(UTC)
+    while True:
+        folder = base / f"{now:%Y%m%dT%H%M%S}-{name}"
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            now += timedelta(seconds=1)
 
 
 def resume(folder: str | Path, *, say: Say | None = None) -> tuple[Path, Run]:
     """Run a failed or killed run again in its own folder: ledgers and checkpoints there are used."""
     folder = Path(folder).expanduser().resolve()
     config = runs.load(folder)
-    if config.status == "done":
-        return folder, config
-    return folder, _execute(find_notebook(str(config.meta.get("path") or config.notebook)), folder, dict(config.params), say or (lambda text: None))
+    book = find_notebook(str(config.meta.get("path") or config.notebook))
+    return _execute_alone(book, folder, dict(config.params), say or (lambda text: None))
+
+
+def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -> tuple[Path, Run]:
+    """Execute unless another process, whose end was waited for, finished the same folder meanwhile."""
+    with processes.alone(folder.parent, folder.name, say):
+        return folder, runs.load(folder) if runs.status(folder) == "done" else _execute(book, folder, values, say)
 
 
 def finished(base: Path, stem: str, digest: str) -> Path | None:
@@ -100,9 +127,10 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
                  versions=runs.versions(), status="running", started=datetime.now(UTC).isoformat(timespec="seconds"),
                  commit=runs.commit(), meta={"path": str(book), "defaults": {n: p.default for n, p in known.items()}})
     (folder / "metrics.json").unlink(missing_ok=True)
+    _remove_sockets(folder)
     runs.write_json(folder / "config.json", to_json(config))
-    begin, error = time.monotonic(), ""
-    with _environment(KIT_RUN_DIR=str(folder), KIT_HEADLESS="1", KIT_PROFILE=str(values.get("profile") or ""), PYTHONUNBUFFERED="1"), \
+    begin, error, stopped = time.monotonic(), "", None
+    with processes.stoppable(), _environment(KIT_RUN_DIR=str(folder), KIT_HEADLESS="1", KIT_PROFILE=str(values.get("profile") or ""), PYTHONUNBUFFERED="1"), \
             (folder / "run.log").open("a", encoding="utf-8") as log:
         try:
             papermill.execute_notebook(str(book), str(target), parameters=values, engine_name=_engine(say), progress_bar=False, kernel_name="python3",
@@ -110,10 +138,14 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
         except papermill.PapermillExecutionError as e:
             error = f"cell {e.exec_count}: {e.ename}: {e.evalue}"
             log.write("\n".join(e.traceback) if isinstance(e.traceback, list) else str(e.traceback))
+        except KeyboardInterrupt as e:
+            stopped, error = e, f"stopped by {e or 'Ctrl-C'}"
+            log.write(error)
         except Exception as e:  # a dead kernel, say: what it had is saved and readable
             error = f"{type(e).__name__}: {e}"
             log.write(error)
-    status = "failed" if error else "done"
+    _remove_sockets(folder)
+    status = "stopped" if stopped else "failed" if error else "done"
     if target.exists():
         with contextlib.suppress(Exception):
             html.write_notebook_html(target)
@@ -123,9 +155,16 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     if not error and not metrics:
         say("  note: the notebook recorded no metrics (run.finish() in its last cell)")
     if error:
-        say(f"  FAILED at {error[:400]}\n  what it had: {target}\n  to continue: python -m kit run --resume {folder}")
-    run = runs.load(folder)
-    return run
+        say(f"  {'' if stopped else 'FAILED at '}{error[:400]}\n  what it had: {target}\n  to continue: python -m kit run --resume {folder}")
+    if stopped:
+        raise stopped
+    return runs.load(folder)
+
+
+def _remove_sockets(folder: Path) -> None:
+    """A killed kernel leaves its sockets behind."""
+    for p in folder.glob("kernel-ipc-*"):
+        p.unlink(missing_ok=True)
 
 
 def _engine(say: Say) -> str:
@@ -198,16 +237,41 @@ def _environment(**values: str) -> Iterator[None]:
             os.environ.pop(k, None) if v is None else os.environ.__setitem__(k, v)
 
 
-def _upload(folder: Path, url: str, say: Say) -> None:
+def is_url(out: Any) -> bool:
+    """True for an fsspec URL such as s3://bucket/runs, False for a path."""
+    return bool(out) and "://" in str(out)
+
+
+def probe(url: str) -> None:
+    """KitError, before hours were spent, when nothing can be written to an fsspec URL (package, credentials, address)."""
     try:
         import fsspec
 
         fs, root = fsspec.core.url_to_fs(url)
         fs.makedirs(root, exist_ok=True)
-        fs.put(str(folder), f"{root.rstrip('/')}/{folder.name}", recursive=True)
-    except (ImportError, OSError, ValueError) as e:
-        raise KitError(f"the run is done but could not be copied: {e}", where=url, fix=f"copy it by hand from {folder}") from None
-    say(f"  copied to {url.rstrip('/')}/{folder.name}")
+        name = f"{root.rstrip('/')}/.kit-{os.getpid()}"
+        fs.pipe_file(name, b"kit")
+        fs.rm_file(name)
+    except Exception as e:  # each file system has errors of its own
+        text = str(e).splitlines()[0] if str(e) else type(e).__name__
+        raise KitError(f"nothing can be written there: {text}", where=url,
+                       fix="install its package (pip install s3fs, gcsfs or adlfs) and give its credentials, or give a folder") from None
+
+
+def upload(path: Path, url: str, say: Say) -> None:
+    """Copy a file, or a folder with all that is in it, below an fsspec URL; what is there is written over."""
+    target = f"{url.rstrip('/')}/{path.name}"
+    try:
+        import fsspec
+
+        fs, root = fsspec.core.url_to_fs(target)
+        for p in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
+            there = root if p == path else f"{root}/{p.relative_to(path).as_posix()}"
+            fs.makedirs(there.rsplit("/", 1)[0], exist_ok=True)
+            fs.put_file(str(p), there)
+    except Exception as e:  # each file system has errors of its own
+        raise KitError(f"it is done but could not be copied: {e}", where=url, fix=f"copy it by hand from {path}") from None
+    say(f"  copied to {target}")
 
 
 def remove(folder: Path) -> None:

@@ -9,6 +9,7 @@ import ast
 import difflib
 import io
 import json
+import math
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,6 +149,8 @@ def _convert(p: Parameter, value: Any) -> Any:
         elif p.type in ("int", "float"):
             if not isinstance(value, bool):
                 number = float(value)
+                if not math.isfinite(number):  # JSON has no nan: the run's record would lose it
+                    raise wrong
                 if p.type == "float" or number == int(number):
                     return TYPES[p.type](number) if p.type == "float" or not isinstance(value, str) else int(str(value).strip())
         else:

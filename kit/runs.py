@@ -206,7 +206,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def status(folder: Path) -> str | None:
-    """"running", "done" or "failed" as the runner last wrote it; None for an interactive run."""
+    """"running", "done", "failed" or "stopped" as the runner last wrote it; None for an interactive run."""
     return _config(folder).get("status")
 
 

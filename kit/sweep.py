@@ -1,7 +1,7 @@
 """Many runs of one notebook: a grid or a list of parameters, in local processes or on Ray, finished ones skipped.
 
 Every cell of the grid is `python -m kit run ... --reuse` in a process of its own, so one that dies harms no other
-and a sweep that was killed goes on where it was.
+and a sweep that was killed goes on where it was. The processes end with the sweep, however it ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import headless, params, paths, runs
+from . import headless, params, paths, processes, profiles, runs
 from .errors import BudgetError, DataError, KitError
 
 
@@ -79,42 +79,74 @@ def read_cells(path: str | Path) -> list[dict[str, Any]]:
 
 
 def sweep(notebook: str | Path, cells: Sequence[Mapping[str, Any]], *, profile: str | None = None, out: str | Path | None = None,
-          jobs: int = 1, address: str | None = None, gpus: float = 0.0, retries: int = 1, max_cost: float | None = None,
+          jobs: int | None = None, address: str | None = None, gpus: float = 0.0, retries: int = 1, max_cost: float | None = None,
           max_seconds: float | None = None, say: Callable[[str], None] | None = None) -> SweepResult:
-    """Run every cell; all parameters are checked before the first one starts.
+    """Run every cell; all parameters and profiles are checked before the first one starts, and a cell that is there twice runs once.
 
-    jobs : local processes at once; the machine's threads are shared out between them.
-    address : a Ray cluster ("auto", "local" or ray://host:port); Ray then places, retries and logs.
-    max_cost (US dollars), max_seconds : no further cell starts beyond them; BudgetError-like stop is said in `stopped`.
+    jobs : cells at once; default: 1 locally (the machine's threads are shared out between jobs), all that fit on Ray.
+    address : a Ray cluster ("auto", "local", HOST:PORT or ray://HOST:PORT); Ray then places, retries and logs.
+    max_cost (US dollars), max_seconds : no further cell starts beyond them; `stopped` of the result says so.
     """
     say = say or (lambda text: None)
     book = headless.find_notebook(str(notebook))
-    if not cells:
-        raise DataError("the sweep has no cells", fix="give --grid NAME=A,B or a file of rows")
-    for cell in cells:
-        params.check(book, dict(cell))
+    if jobs is not None and jobs < 1:
+        raise KitError(f"{jobs} jobs at once cannot run", where="jobs", fix="give 1 or more")
+    checked = check(book, cells, profile, say)
     base = Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
     base.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    runner = _on_ray(address, gpus, retries) if address else _locally(jobs)
+    runner = _on_ray(address, gpus, retries, jobs) if address else _locally(jobs or 1)
     done: dict[int, Cell] = {}
     stopped = ""
-    command = [_command(book, cell, profile, base) for cell in cells]
     stop = threading.Event()
+
+    def started(index: int) -> None:
+        say(f"[{index + 1}/{len(checked)}] starts: {_text(checked[index])}")
+
     try:
-        for index, cell in runner(command, jobs, stop):
-            done[index] = Cell(params=dict(cells[index]), **cell)
-            say(f"[{len(done)}/{len(cells)}] {done[index].status}{' (reused)' if done[index].reused else ''} in {done[index].seconds:.0f} s: "
-                f"{', '.join(f'{k}={v}' for k, v in cells[index].items())}")
-            stopped = _stop_reason(done.values(), begin, max_cost, max_seconds)
-            if stopped:
-                stop.set()
+        with processes.stoppable():
+            for index, cell in runner([_command(book, c, profile, base) for c in checked], stop, started):
+                done[index] = Cell(params=checked[index], **cell)
+                say(f"[{index + 1}/{len(checked)}] {done[index].status}{' (finished before)' if done[index].reused else ''} in {done[index].seconds:.0f} s: "
+                    f"{_text(checked[index])}  ({len(done)} of {len(checked)} done)")
+                stopped = _stop_reason(done.values(), begin, max_cost, max_seconds)
+                if stopped:
+                    stop.set()
     finally:
         stop.set()
-    every = tuple(done.get(i, Cell(params=dict(c))) for i, c in enumerate(cells))
-    counts = {s: sum(c.status == s for c in every) for s in {c.status for c in every}}
-    runs.write_json(base / "sweep.json", [runs.plain(c) for c in every])
-    return SweepResult(cells=every, stopped=stopped if len(done) < len(cells) else "", seconds=time.monotonic() - begin, counts=counts)
+        every = tuple(done.get(i, Cell(params=c)) for i, c in enumerate(checked))
+        runs.write_json(base / "sweep.json", [runs.plain(c) for c in every])
+    counts = {s: sum(c.status == s for c in every) for s in dict.fromkeys(c.status for c in every)}
+    return SweepResult(cells=every, stopped=stopped if len(done) < len(checked) else "", seconds=time.monotonic() - begin, counts=counts)
+
+
+def check(book: Path, cells: Sequence[Mapping[str, Any]], profile: str | None, say: Callable[[str], None] = lambda text: None) -> list[dict[str, Any]]:
+    """The cells with their values in the declared types, each once; KitError for the first that cannot run."""
+    if not cells:
+        raise DataError("the sweep has no cells", fix="give --grid NAME=A,B or a file of rows")
+    out: list[dict[str, Any]] = []
+    said: set[str] = set()
+    for i, cell in enumerate(cells, 1):
+        try:
+            values, notes = params.check(book, dict(cell))
+            if profile and values.get("profile", profile) != profile:
+                raise KitError(f"profile is {profile!r} for the sweep and {values['profile']!r} here", fix="give it once")
+            profiles.resolve(values.get("profile") or profile or None)
+        except KitError as e:
+            raise type(e)(e.what, where=f"cell {i} of {len(cells)}, {e.where or 'profile'}", fix=e.fix) from None
+        for note in notes:
+            if note not in said:
+                say(f"  {note}")
+            said.add(note)
+        if values in out:
+            say(f"  cell {i} is there before and runs once: {_text(values)}")
+        else:
+            out.append(values)
+    return out
+
+
+def _text(cell: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k}={v}" for k, v in cell.items())
 
 
 def _stop_reason(done: Any, begin: float, max_cost: float | None, max_seconds: float | None) -> str:
@@ -127,80 +159,109 @@ def _stop_reason(done: Any, begin: float, max_cost: float | None, max_seconds: f
 
 
 def _command(book: Path, cell: Mapping[str, Any], profile: str | None, base: Path) -> list[str]:
-    given = {k: v for k, v in cell.items() if k not in ("profile", "seed")}
-    line = [sys.executable, "-m", "kit", "run", str(book), "--out", str(base), "--reuse", "--json"]
-    for flag, value in (("--profile", cell.get("profile", profile)), ("--seed", cell.get("seed"))):
-        line += [flag, str(value)] if value is not None else []
-    for k, v in given.items():
+    """The words after `python`: the machine that runs them has a Python of its own."""
+    line = ["-m", "kit", "run", str(book), "--out", str(base), "--reuse", "--json"]
+    line += ["--profile", profile] if profile and "profile" not in cell else []
+    for k, v in cell.items():
         line += ["--set", f"{k}={v if isinstance(v, str) else json.dumps(v)}"]
     return line
 
 
-def execute(command: Sequence[str], threads: int) -> dict[str, Any]:
+def execute(command: Sequence[str], threads: int, started: Callable[[Any], None] = lambda process: None) -> dict[str, Any]:
     """One cell in a process of its own; returns Cell fields. What it printed last is kept when it fails."""
     env = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     begin = time.time()
-    done = subprocess.run(list(command), env=env, capture_output=True, text=True, check=False)
+    out, err = processes.run([sys.executable, *command], env, started)
     try:
-        row = json.loads(done.stdout)
+        row = json.loads(out)
     except ValueError:
-        return {"status": "failed", "seconds": time.time() - begin, "tail": (done.stderr or done.stdout)[-1500:]}
-    reused = "finished before" in done.stderr
+        return {"status": "failed", "seconds": time.time() - begin, "tail": (err or out)[-1500:]}
     run = runs.load(Path(row["folder"]))
-    return {"status": row["status"], "folder": row["folder"], "seconds": time.time() - begin, "cost": run.cost, "reused": reused,
-            "tail": "" if row["status"] == "done" else done.stderr[-1500:]}
+    return {"status": row["status"], "folder": row["folder"], "seconds": time.time() - begin, "cost": run.cost, "reused": "finished before" in err,
+            "tail": "" if row["status"] == "done" else err[-1500:]}
 
 
-Runner = Callable[[Sequence[Sequence[str]], int, threading.Event], Iterator[tuple[int, dict[str, Any]]]]
+Runner = Callable[[Sequence[Sequence[str]], threading.Event, Callable[[int], None]], Iterator[tuple[int, dict[str, Any]]]]
 
 
 def _locally(jobs: int) -> Runner:
-    threads = max(1, (os.cpu_count() or 1) // max(1, jobs))
+    threads = max(1, (os.cpu_count() or 1) // jobs)
 
-    def runner(commands: Sequence[Sequence[str]], jobs: int, stop: threading.Event) -> Iterator[tuple[int, dict[str, Any]]]:
+    def runner(commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]) -> Iterator[tuple[int, dict[str, Any]]]:
         waiting = list(enumerate(commands))
         running: dict[concurrent.futures.Future[dict[str, Any]], int] = {}
-        with concurrent.futures.ThreadPoolExecutor(max(1, jobs)) as pool:
-            while waiting or running:
-                while waiting and len(running) < max(1, jobs) and not stop.is_set():  # looked at after every finished cell
-                    index, command = waiting.pop(0)
-                    running[pool.submit(execute, command, threads)] = index
-                if not running:
-                    return
-                ready, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-                for future in ready:
-                    yield running.pop(future), future.result()
+        children: list[subprocess.Popen[str]] = []
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            try:
+                while waiting or running:
+                    while waiting and len(running) < jobs and not stop.is_set():  # looked at after every finished cell
+                        index, command = waiting.pop(0)
+                        started(index)
+                        running[pool.submit(execute, command, threads, children.append)] = index
+                    if not running:
+                        return
+                    ready, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                    for future in ready:
+                        yield running.pop(future), future.result()
+            finally:
+                processes.stop(children)
 
     return runner
 
 
-def _on_ray(address: str, gpus: float, retries: int) -> Runner:
+def _on_ray(address: str, gpus: float, retries: int, jobs: int | None) -> Runner:
     try:
         import ray
     except ImportError:
         raise KitError("ray is not installed", where="--address", fix="pip install 'rubric-kit[sweep]'") from None
 
-    def runner(commands: Sequence[Sequence[str]], jobs: int, stop: threading.Event) -> Iterator[tuple[int, dict[str, Any]]]:
-        started = not ray.is_initialized()
-        if started:
-            ray.init(address=None if address == "local" else address, include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)
+    def runner(commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]) -> Iterator[tuple[int, dict[str, Any]]]:
+        mine = not ray.is_initialized()
+        if mine:
+            _connect(ray, address)
         try:
             remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(execute)
             waiting = list(enumerate(commands))
             running: dict[Any, int] = {}
             while waiting or running:
-                while waiting and len(running) < max(1, jobs) and not stop.is_set():
+                while waiting and len(running) < (jobs or _places(ray.cluster_resources(), gpus)) and not stop.is_set():
                     index, command = waiting.pop(0)
+                    started(index)
                     running[remote.remote(command, 1)] = index
                 if not running:
                     return
                 ready, _ = ray.wait(list(running), num_returns=1)
-                yield running.pop(ready[0]), ray.get(ready[0])
+                index = running.pop(ready[0])
+                try:
+                    yield index, ray.get(ready[0])
+                except ray.exceptions.RayError as e:  # its worker died more often than it may be tried again
+                    yield index, {"status": "failed", "tail": f"{type(e).__name__}: {e}"[-1500:]}
         finally:
-            if started:
+            if mine:
                 ray.shutdown()
 
     return runner
+
+
+def _connect(ray: Any, address: str) -> None:
+    options = {} if "://" in address else {"log_to_driver": False}
+    if address == "local":
+        options["include_dashboard"] = False
+    try:
+        ray.init(address=address, **options)
+    except (ConnectionError, RuntimeError, ValueError) as e:
+        raise KitError(f"no Ray answers: {str(e).splitlines()[0]}", where=f"--address {address}",
+                       fix="start one with `ray start --head`, or give --address local") from None
+
+
+def _places(resources: Mapping[str, float], gpus: float) -> int:
+    """Cells that a cluster can run at once; at least 1, so that Ray itself says what is missing.
+
+    >>> _places({"CPU": 16.0, "GPU": 4.0}, 1.0), _places({"CPU": 16.0}, 0.0), _places({}, 0.0)
+    (4, 16, 1)
+    """
+    fit = [resources.get("CPU", 0.0)] + ([resources.get("GPU", 0.0) / gpus] if gpus else [])
+    return max(1, int(min(fit)))
 
 
 def raise_if_stopped(result: SweepResult) -> None:

@@ -16,7 +16,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("notebook", nargs="?", help="a path, or a name or number from notebooks/ (3 = 03_...)")
     parser.add_argument("--profile", help="test, cpu, t4, gpu or cluster (default: KIT_PROFILE, else detected)")
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter; may be repeated")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter, refused when unknown or of another type; may be repeated")
     parser.add_argument("--out", help="folder of runs, or an fsspec URL such as s3://bucket/runs")
     parser.add_argument("--reuse", action="store_true", help="take a finished run of the same code, data and parameters instead")
     parser.add_argument("--resume", metavar="RUN_DIR", help="continue a failed or killed run in its folder")
@@ -43,8 +43,9 @@ def given(pairs: list[str]) -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> int:
     """Execute; exit code 0 when the notebook finished, 1 when a cell failed."""
-    from .. import headless, params
+    from .. import headless, params, processes
 
+    processes.end_with_parent()
     if args.resume:
         folder, done = headless.resume(args.resume, say=headless.to_stderr)
     elif not args.notebook:

@@ -1,0 +1,96 @@
+"""Processes that run notebooks: they end with whoever started them, stop readably on a signal, and never share a run's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+PARENT = "KIT_PARENT_PID"  # set by a sweep for the runs that it starts
+GRACE = 20.0  # seconds between asking a process to stop and killing it
+
+
+class Stopped(KeyboardInterrupt):
+    """SIGTERM arrived: handled as Ctrl-C is, so that the state left behind is the same."""
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Inside, SIGTERM raises Stopped (in the main thread; elsewhere signals cannot be caught and nothing changes)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise Stopped(signal.Signals(number).name)
+
+    old = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)
+
+
+def end_with_parent() -> None:
+    """Stop this process when the sweep that started it is gone, however it died; does nothing for a run started by hand.
+
+    A sweep that was killed with SIGKILL tells nobody: its runs would go on writing beside those of the next sweep.
+    """
+    parent = int(os.environ.pop(PARENT, "0"))
+    if parent and os.name == "posix":
+        threading.Thread(target=_watch, args=(parent,), daemon=True, name="kit-parent").start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    os._exit(1)  # its kernel notices within a second and ends as well
+
+
+@contextlib.contextmanager
+def alone(folder: Path, name: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock `name` of a folder of runs; waits, and says so, while another process of any user holds it. Dies with its holder."""
+    from filelock import FileLock, Timeout
+
+    path = folder / ".locks" / f"{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(str(path))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say("  another process runs this now; waiting for it")
+        lock.acquire()
+    except NotImplementedError:  # a network file system without locks, as Lustre is often mounted
+        say("  this file system has no locks: start no second sweep into the same folder")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def run(command: Sequence[str], env: dict[str, str], started: Callable[[subprocess.Popen[str]], None] = lambda process: None) -> tuple[str, str]:
+    """Output and error output of a command that ends with this process; it is no member of the terminal's group, so Ctrl-C reaches it once."""
+    process = subprocess.Popen(list(command), env={**env, PARENT: str(os.getpid())}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+    started(process)
+    return process.communicate()
+
+
+def stop(processes: Sequence[subprocess.Popen[str]]) -> None:
+    """Ask processes to stop, and kill those that still run after GRACE seconds."""
+    for p in processes:
+        with contextlib.suppress(OSError):
+            p.terminate()
+    end = time.monotonic() + GRACE
+    while any(p.poll() is None for p in processes) and time.monotonic() < end:
+        time.sleep(0.1)
+    for p in processes:
+        with contextlib.suppress(OSError):
+            p.kill()
