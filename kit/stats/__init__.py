@@ -8,6 +8,7 @@
 from .agreement import ac1, accuracy, balanced_accuracy, expand, f1, kappa, mcc, pairs, scott_pi
 from .correction import lang_reiczigel, ppi, rogan_gladen
 from .estimate import Estimate, estimate_from_json, number
+from .macro import macro_difference, macro_mean
 from .paired import Comparison, McNemar, agreement_difference, claim, compare, difference, mcnemar
 from .planning import LabelPlan, connor, design_effect, detectable, half_width, labels_for, labels_needed
 from .rank import kendall, spearman
@@ -19,6 +20,6 @@ from .scores import RubricScore, rubric_score
 __all__ = [
     "Agreement", "Comparison", "Estimate", "LabelPlan", "McNemar", "RubricScore", "ac1", "ac1_raters", "accuracy", "agree",
     "agreement_difference", "alpha", "balanced_accuracy", "claim", "compare", "connor", "design_effect", "detectable", "difference",
-    "estimate_from_json", "expand", "f1", "fleiss", "half_width", "kappa", "kendall", "labels_for", "labels_needed", "lang_reiczigel", "mcc",
-    "mcnemar", "mean", "number", "pairs", "pass_rate", "ppi", "rogan_gladen", "rubric_score", "scott_pi", "spearman", "wilson",
+    "estimate_from_json", "expand", "f1", "fleiss", "half_width", "kappa", "kendall", "labels_for", "labels_needed", "lang_reiczigel", "macro_difference",
+    "macro_mean", "mcc", "mcnemar", "mean", "number", "pairs", "pass_rate", "ppi", "rogan_gladen", "rubric_score", "scott_pi", "spearman", "wilson",
 ]

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import paths
-from ..cli.common import clean
 from ..errors import DataError, KitError
 from ..records import Response, Task
+from ..runs import plain
 from ..stats.estimate import Estimate
 from . import evaluation, job
 from .config import STAGES, Settings, from_mapping, load_values, nearest
@@ -182,8 +182,8 @@ def qualities(evaluations: Sequence[evaluation.Evaluation], tasks: Sequence[Task
     marks = [[correct(by_id[r.task_id], r) for r in e.responses] for e in evaluations]
     first, out = evaluations[0], []
     for e, right in zip(evaluations, marks, strict=True):
-        error, plain, stated = calibration_of(e, right)
-        out.append(Quality(stage=e.name, accuracy=evaluation.mean_by_cluster(right, e.clusters), reward=e.reward(), ece=error, ece_plain=plain,
+        error, raw, stated = calibration_of(e, right)
+        out.append(Quality(stage=e.name, accuracy=evaluation.mean_by_cluster(right, e.clusters), reward=e.reward(), ece=error, ece_plain=raw,
                            stated=stated, gain=evaluation.paired(first.scores, e.scores, first.clusters, e.clusters),
                            gain_accuracy=evaluation.paired(marks[0], right, first.clusters, e.clusters)))
     return out
@@ -211,7 +211,7 @@ def run(chain: ChainJob) -> ChainReport:
     if not got.evaluations:
         raise DataError("there is nothing to compare", where="chain", fix="hold out tasks (split: heldout) and give a grpo stage, whose sampling is used")
     table = tuple(qualities(got.evaluations, chain.heldout))
-    metrics = clean({"stage": "chain", "table": [q.row() for q in table], "trivial": got.trivial, "rows": len(chain.rows), "pairs": len(chain.pairs),
+    metrics = plain({"stage": "chain", "table": [q.row() for q in table], "trivial": got.trivial, "rows": len(chain.rows), "pairs": len(chain.pairs),
                      "seconds": {r.settings.stage: r.metrics["seconds_training"] for r in got.stages}, "model": chain.settings[0].model})
     (chain.out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")
     return ChainReport(out=chain.out, table=table, metrics=metrics)

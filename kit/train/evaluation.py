@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..cli.common import clean
+from .. import stats
 from ..records import Grade, Response, Task, grade_from_json, response_from_json, to_json
+from ..runs import plain
 from ..stats.estimate import Estimate
 
 
@@ -56,7 +57,7 @@ class Evaluation:
         rows = [{"response": to_json(r), "grade": to_json(g)} for r, g in zip(self.responses, self.grades, strict=True)]
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(clean({"name": self.name, "step": self.step, "rows": rows}), ensure_ascii=False), "utf-8")
+        partial.write_text(json.dumps(plain({"name": self.name, "step": self.step, "rows": rows}), ensure_ascii=False), "utf-8")
         partial.replace(path)
 
 
@@ -116,7 +117,7 @@ class Gain:
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values, for metrics.json."""
         pack = _pack
-        return clean({"before": pack(self.before), "after": pack(self.after), "gain": pack(self.reward), "gain_shown": self.shown,
+        return plain({"before": pack(self.before), "after": pack(self.after), "gain": pack(self.reward), "gain_shown": self.shown,
                       "criteria": {k: pack(v) for k, v in self.criteria.items()}, "words": pack(self.words),
                       "truncated": pack(self.truncated), "trivial": self.trivial, "sentence": self.sentence})
 
@@ -132,46 +133,17 @@ def compare(before: Evaluation, after: Evaluation, *, tasks: Sequence[Task] = ()
 
 
 def paired(a: Sequence[float | None], b: Sequence[float | None], a_cluster: Sequence[str], b_cluster: Sequence[str]) -> Estimate:
-    """Mean over clusters of (mean of b - mean of a), with a t interval over clusters; unknown values are left out.
-
-    The samples of a prompt are no pairs of each other, the prompts are: so the prompt is the unit (Miller 2024, arXiv:2411.00640).
-    """
-    left, right = _means(a, a_cluster), _means(b, b_cluster)
-    common = [c for c in left if c in right]
-    diffs = [right[c] - left[c] for c in common]
-    n = sum(v is not None for v in a) + sum(v is not None for v in b)
-    return _t(diffs, n, "paired t over prompts")
+    """Mean over prompts of (mean of b - mean of a), paired by prompt, t interval over prompts; unknown values are left out."""
+    return stats.macro_difference(b, a, new_cluster=b_cluster, old_cluster=a_cluster, method="difference paired by prompt")
 
 
 def mean_by_cluster(values: Sequence[float | None], clusters: Sequence[str]) -> Estimate:
-    """Mean of cluster means with a t interval over clusters.
+    """Mean over prompts of their means, with a t interval over prompts.
 
     >>> e = mean_by_cluster([1, 0, 1, 1], ["a", "a", "b", "b"]); e.value, e.n_clusters
     (0.75, 2)
     """
-    means = _means(values, clusters)
-    return _t(list(means.values()), sum(v is not None for v in values), "t over prompts")
-
-
-def _means(values: Sequence[float | None], clusters: Sequence[str]) -> dict[str, float]:
-    groups: dict[str, list[float]] = {}
-    for v, c in zip(values, clusters, strict=True):
-        if v is not None:
-            groups.setdefault(c, []).append(v)
-    return {c: math.fsum(v) / len(v) for c, v in groups.items()}
-
-
-def _t(x: Sequence[float], n: int, method: str) -> Estimate:
-    from scipy.stats import t
-
-    k = len(x)
-    if k == 0:
-        return Estimate(value=math.nan, low=math.nan, high=math.nan, n=n, n_clusters=0, method=method, note="nothing known")
-    mean = math.fsum(x) / k
-    if k == 1:
-        return Estimate(value=mean, low=math.nan, high=math.nan, n=n, n_clusters=1, method=method, note="one prompt: no interval")
-    half = float(t.ppf(0.975, k - 1)) * math.sqrt(math.fsum((v - mean) ** 2 for v in x) / (k - 1) / k)
-    return Estimate(value=mean, low=mean - half, high=mean + half, n=n, n_clusters=k, method=method)
+    return stats.macro_mean(values, cluster=clusters, method="mean over prompts")
 
 
 def _pack(e: Estimate) -> dict[str, Any]:

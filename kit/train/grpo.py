@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import progress
-from ..cli.common import clean
 from ..errors import DataError, JudgeDownError, KitError
 from ..records import Response, Task, fingerprint
+from ..runs import plain
 from . import evaluation, rollouts, sentinels, world
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
@@ -239,10 +239,10 @@ class _Run:
             raise KitError("this folder already holds a run", where=str(self.out), fix="choose another folder, or resume=True")
         if self.resume and path.exists():
             old = json.loads(path.read_text("utf-8"))
-            if clean(old) != clean(mark):
-                wrong = [k for k, v in mark["settings"].items() if clean(old["settings"].get(k)) != clean(v)] or ["tasks"]
+            if plain(old) != plain(mark):
+                wrong = [k for k, v in mark["settings"].items() if plain(old["settings"].get(k)) != plain(v)] or ["tasks"]
                 raise KitError(f"the run in this folder has another {wrong[0]}", where=str(self.out), fix="resume with the same settings and tasks")
-        path.write_text(json.dumps(clean(mark), indent=2), "utf-8")
+        path.write_text(json.dumps(plain(mark), indent=2), "utf-8")
 
     def go(self) -> GRPOResult:
         started = time.time()
@@ -350,7 +350,7 @@ class _Run:
         for s in steps:
             for k, n in (s.get("sentinels") or {}).items():
                 hits[k] = hits.get(k, 0) + n
-        return clean({
+        return plain({
             "stage": "grpo", "steps": done, "processes": world.size(), "seconds_training": seconds, "seconds_total": wall, "seconds_split": split,
             "engine": self.loaded.engine, "engine_why": self.loaded.why, "device": self.loaded.device.name, "dtype": self.loaded.device.dtype,
             "dtype_why": self.loaded.device.why, "model": self.settings.model, "seed": self.settings.seed, "fast_path": self.trainer.kit_slow or "on",

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..cli.common import clean
 from ..records import Grade, Response
+from ..runs import plain
 
 ROLLOUTS, STEPS = "rollouts.jsonl", "steps.jsonl"
 
@@ -32,7 +32,7 @@ class Log:
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write rows in one go and flush them to the system."""
-        text = "".join(json.dumps(clean(dict(r)), ensure_ascii=False) + "\n" for r in rows)
+        text = "".join(json.dumps(plain(dict(r)), ensure_ascii=False) + "\n" for r in rows)
         with open(self.path, "a", encoding="utf-8") as f:
             f.write(text)
             f.flush()

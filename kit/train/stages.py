@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..cli.common import clean
 from ..errors import DataError, KitError
 from ..records import Task, fingerprint
+from ..runs import plain
 from . import evaluation, export, rollouts
 from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, check_options, to_mapping
 from .models import Loaded, load
@@ -49,7 +49,7 @@ def train(settings: Settings, rows: Sequence[Mapping[str, Any]], *, out: str | P
         raise KitError("this folder already holds a run", where=str(out), fix="choose another folder, or resume=True")
     out.mkdir(parents=True, exist_ok=True)
     data = _dpo_rows(rows) if isinstance(settings, DPOSettings) else _sft_rows(rows)
-    (out / "settings.json").write_text(json.dumps(clean({"settings": to_mapping(settings)}), indent=2), "utf-8")
+    (out / "settings.json").write_text(json.dumps(plain({"settings": to_mapping(settings)}), indent=2), "utf-8")
     loaded = loaded or load(settings)
     log, started = rollouts.Log(out / rollouts.STEPS), time.perf_counter()
     checkpoint = last_checkpoint(out) if resume else None
@@ -61,7 +61,7 @@ def train(settings: Settings, rows: Sequence[Mapping[str, Any]], *, out: str | P
     loaded.model.save_pretrained(str(out / "adapter"))
     loaded.tokenizer.save_pretrained(str(out / "adapter"))
     steps = rollouts.read_steps(out)
-    metrics = clean({"stage": settings.stage, "steps": len(steps), "rows": len(data), "seconds_training": seconds, "engine": loaded.engine,
+    metrics = plain({"stage": settings.stage, "steps": len(steps), "rows": len(data), "seconds_training": seconds, "engine": loaded.engine,
                      "engine_why": loaded.why, "device": loaded.device.name, "dtype": loaded.device.dtype, "dtype_why": loaded.device.why,
                      "model": settings.model, "seed": settings.seed, "first_loss": steps[0]["loss"], "last_loss": steps[-1]["loss"]})
     (out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")

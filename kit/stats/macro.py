@@ -1,0 +1,58 @@
+"""Macro means: every cluster (a prompt, say) counts once, whatever its number of rows; and differences of two of them, paired by cluster.
+
+Where `rates.mean` weighs rows, these weigh prompts: the samples of a prompt are no pairs of each other, the prompts are
+(Miller 2024, arXiv:2411.00640).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .clusters import estimate, floats, same_length
+from .estimate import Estimate
+
+
+def macro_mean(values: Sequence[Any], *, cluster: Sequence[Hashable], level: float = 0.95, method: str = "mean over clusters") -> Estimate:
+    """Mean of cluster means with a t interval over clusters; None / NaN left out and counted.
+
+    >>> e = macro_mean([1, 0, 1, 1, None], cluster=["a", "a", "b", "b", "b"]); e.value, e.n, e.n_clusters, e.missing
+    (0.75, 4, 2, 1)
+    """
+    n, missing = len(values), _missing(values)
+    return _t(list(_means(values, cluster).values()), n - missing, missing, level, method)
+
+
+def macro_difference(new: Sequence[Any], old: Sequence[Any], *, new_cluster: Sequence[Hashable], old_cluster: Sequence[Hashable],
+                     level: float = 0.95, method: str = "difference paired by cluster") -> Estimate:
+    """Mean over clusters of (mean of new - mean of old), with a paired t interval over the clusters that both have.
+
+    The two need not have the same rows, nor as many of a cluster. n : known rows of both.
+
+    >>> macro_difference([1, 1, 0], [0, 1, 0], new_cluster=["a", "a", "b"], old_cluster=["a", "b", "b"]).value
+    0.25
+    """
+    left, right = _means(old, old_cluster), _means(new, new_cluster)
+    missing = _missing(new) + _missing(old)
+    return _t([right[c] - left[c] for c in left if c in right], len(new) + len(old) - missing, missing, level, method)
+
+
+def _missing(values: Sequence[Any]) -> int:
+    return int(np.isnan(floats(values)).sum()) if len(values) else 0
+
+
+def _means(values: Sequence[Any], cluster: Sequence[Hashable]) -> dict[Hashable, float]:
+    same_length(values=values, cluster=cluster)
+    groups: dict[Hashable, list[float]] = {}
+    for v, c in zip(floats(values).tolist() if len(values) else (), cluster, strict=True):
+        if not math.isnan(v):
+            groups.setdefault(c, []).append(v)
+    return {c: math.fsum(v) / len(v) for c, v in groups.items()}
+
+
+def _t(x: Sequence[float], n: int, missing: int, level: float, method: str) -> Estimate:
+    columns = np.column_stack([x, np.ones(len(x))]) if x else np.zeros((0, 2))
+    return estimate(lambda t: t[..., 0] / t[..., 1], columns, n=n, method=method, missing=missing, level=level)
