@@ -1,8 +1,9 @@
-"""Tables larger than memory: read a column pair in chunks into a Sketch."""
+"""Confidences and outcomes from files: a table that fits into memory, or in chunks into a Sketch; errors with the file's own line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -68,22 +69,50 @@ def sketch_file(path: str | Path, *, confidence: str, correct: str, weight: str 
     """A Sketch of a JSONL, JSON, CSV or Parquet table, a chunk of rows in memory at a time.
 
     confidence, correct, weight : column names. into : a sketch to add to (several files: pass it on, or merge).
-    Errors name file, line and column.
+    Errors name file, line and field.
     """
     sketch = into or Sketch()
     for rows in _chunks(_pairs(Path(path), confidence, correct, weight), chunk):
-        p = [confidence_cell(r[1], f"{r[0]}, column {confidence}") for r in rows]
-        y = [correct_cell(r[2], f"{r[0]}, column {correct}") for r in rows]
+        p = [confidence_cell(r[1], f"{r[0]}, field {confidence}") for r in rows]
+        y = [correct_cell(r[2], f"{r[0]}, field {correct}") for r in rows]
         try:
             sketch.update(p, y, weights=None if weight is None else [r[3] for r in rows], missing=missing)
         except DataError as e:
-            raise DataError(e.what, where=_locate(e.where, rows), fix=e.fix) from None
+            names = {"conf": confidence, "correct": correct, "weights": weight or "weights"}
+            raise locate(e, names, lambda i, rows=rows: rows[i][0]) from None
     return sketch
 
 
-def _locate(where: str | None, rows: list[tuple[str, Any, Any, Any]]) -> str:
-    """Replace "row i" of a chunk by the file's own line."""
-    words = (where or "").split()
-    if len(words) > 1 and words[0] == "row" and words[1].isdigit():
-        return f"{rows[int(words[1])][0]}, column {words[-1]}"
-    return where or ""
+def locate(e: DataError, columns: Mapping[str, str], place: Callable[[int], str]) -> DataError:
+    """The error with "row i (the first row is 0), conf" said as the file's own place and field.
+
+    columns : argument (conf, correct, cluster, weights) -> column of the file; place : row -> words.
+
+    >>> locate(DataError("bad", where="row 1 (the first row is 0), conf"), {"conf": "p"}, lambda i: f"a.csv, line {i + 2}").where
+    'a.csv, line 3, field p'
+    """
+    found = re.fullmatch(r"row (\d+) \(the first row is 0\), (\w+)", e.where or "")
+    if not found:
+        return e
+    return DataError(e.what, where=f"{place(int(found[1]))}, field {columns.get(found[2], found[2])}", fix=e.fix)
+
+
+def read_cells(path: str | Path, *, confidence: str, correct: str, cluster: str | None = None) -> tuple[list[float | None], list[float | None], list[Any] | None]:
+    """Confidences, outcomes and cluster labels of a table that fits into memory; None where a cell is empty.
+
+    Errors name file, line (the header counted) and field.
+    """
+    from ..sources.tables import place, read_columns
+
+    columns = read_columns(path, [confidence, correct, *([cluster] if cluster else [])])
+
+    def cells(name: str, read: Callable[[Any, str], float | None]) -> list[float | None]:
+        out: list[float | None] = []
+        for i, v in enumerate(columns[name]):
+            try:
+                out.append(read(v, ""))
+            except DataError as e:
+                raise DataError(e.what, where=f"{place(path, i)}, field {name}", fix=e.fix) from None
+        return out
+
+    return cells(confidence, confidence_cell), cells(correct, correct_cell), columns[cluster] if cluster else None

@@ -51,7 +51,9 @@ def _column(values: list[Any], name: str, unknown: set[str], cut: float | None, 
         elif isinstance(v, (int, float)):
             out.append(int(v >= cut))
         else:
-            raise DataError(f"{v!r} is not a number, so --threshold cannot cut it", where=f"{file}, row {i + 1}, field {name}", fix="leave --threshold out")
+            from ..sources.tables import place
+
+            raise DataError(f"{v!r} is not a number, so --threshold cannot cut it", where=f"{place(file, i)}, field {name}", fix="leave --threshold out")
     found = {x for x in out if x is not None}
     if cut is None and len(found) > 20:
         raise DataError(f"column {name!r} has {len(found)} different values", where=f"{file}, field {name}", fix="cut scores with --threshold X")

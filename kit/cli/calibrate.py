@@ -37,23 +37,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _report(args: Any) -> Any:
     from .. import calibration
-    from ..calibration.files import confidence_cell, correct_cell
+    from ..calibration.files import locate, read_cells
 
     binning = dict(bins=args.bins, closed=args.closed)
     if args.stream:
         if args.cluster:
             raise DataError("--stream keeps no clusters", where="option --cluster", fix="leave out one of the two")
         return calibration.reliability(calibration.sketch_file(args.file, confidence=args.confidence, correct=args.correct, missing=args.missing), **binning)
-    from ..sources.tables import read_columns
-
-    names = [args.confidence, args.correct] + ([args.cluster] if args.cluster else [])
-    columns = read_columns(args.file, names)
-    p = [confidence_cell(v, f"{args.file}, row {i} (the first row is 0), column {args.confidence}") for i, v in enumerate(columns[args.confidence])]
-    y = [correct_cell(v, f"{args.file}, row {i} (the first row is 0), column {args.correct}") for i, v in enumerate(columns[args.correct])]
+    p, y, cluster = read_cells(args.file, confidence=args.confidence, correct=args.correct, cluster=args.cluster)
     try:
-        return calibration.reliability(p, y, cluster=columns[args.cluster] if args.cluster else None, missing=args.missing, **binning)
+        return calibration.reliability(p, y, cluster=cluster, missing=args.missing, **binning)
     except DataError as e:
-        raise DataError(e.what, where=f"{args.file}, {e.where}", fix=e.fix) from None
+        from ..sources.tables import place
+
+        columns = {"conf": args.confidence, "correct": args.correct, "cluster": args.cluster or "cluster"}
+        found = locate(e, columns, lambda i: place(args.file, i))
+        raise found if found is not e else DataError(e.what, where=f"{args.file.name}, {e.where}", fix=e.fix) from None
 
 
 def run(args: Any) -> int:

@@ -245,6 +245,14 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
     return columns
 
 
+def place(path: str | os.PathLike[str], index: int) -> str:
+    """Where row `index` (the first is 0) of `read_columns` stands, as `read_rows` says it: file and line, the header counted.
+
+    Reads the file again up to there: for error messages.
+    """
+    return next((where for i, (where, _) in enumerate(read_rows(path)) if i == index), Path(path).name)
+
+
 def _get(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
     if name in row:
         return True, row[name]

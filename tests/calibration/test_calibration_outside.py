@@ -75,6 +75,31 @@ def test_files_in_chunks(table, tmp_path) -> None:
     assert c.sketch_file(bad, confidence="p", correct="ok", missing="count").missing == 1
 
 
+@pytest.mark.parametrize("more", [[], ["--stream"]])
+@pytest.mark.parametrize("name, text, says, where", [
+    ("text.csv", "id,p,ok\n1,0.5,1\n\n3,x,0\n", "'x', not a number", "line 4, field p"),
+    ("percent.csv", "id,p,ok\n1,0.5,1\n2,1.5,0\n", "outside", "line 3, field p"),
+    ("graded.csv", 'id,p,ok\n"two\nlines",0.5,1\n2,0.5,3\n', "neither 0 nor 1", "line 4, field ok"),
+    ("words.jsonl", '{"p": 0.5, "ok": true}\n{"p": 0.4, "ok": "maybe"}\n', "'maybe'", "line 2, field ok"),
+    ("empty.csv", "id,p,ok\n1,,1\n", "NaN", "line 2, field p"),
+], ids=lambda x: x if isinstance(x, str) and x.endswith(("csv", "jsonl")) else "")
+def test_a_bad_row_is_named_by_its_line(tmp_path, name, text, says, where, more) -> None:
+    """The command said "row 0 (the first row is 0)" of line 2 of a CSV file."""
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(DataError, match=says) as e:
+        run([str(path), "--confidence", "p", "--correct", "ok", *more])
+    assert e.value.where == f"{name}, {where}"
+
+
+def test_a_row_without_a_cluster_is_named_by_its_line(tmp_path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("p,ok,q\n0.5,1,a\n0.5,1,\n")
+    with pytest.raises(DataError, match="cluster") as e:
+        run([str(path), "--confidence", "p", "--correct", "ok", "--cluster", "q"])
+    assert e.value.where == "c.csv, line 3, field q"
+
+
 def test_numbers_import_no_plots_and_no_torch() -> None:
     code = ("import sys; from kit import calibration, confidence; calibration.reliability([.1,.9],[0,1],n_boot=10); "
             "print([m for m in ('plotly','torch','sklearn','pandas','transformers','kit.judge') if m in sys.modules])")
