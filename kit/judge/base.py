@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import random
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..errors import BudgetError
 from ..records import Criterion, Response, Task, Verdict, unknown
+from . import claims
 
 if TYPE_CHECKING:
     from .budget import Budget
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 # Failures that say nothing of the answer and cost nothing: never stored as an answer, asked again by the next run.
 PASSING = frozenset({"transport", "budget", "error"})
+POLL = (0.1, 0.3)  # seconds between two looks at what another process is asking
 
 
 @runtime_checkable
@@ -86,6 +89,8 @@ class Session:
     stored: set[str] = field(default_factory=set)
     fresh: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
     _unwritten: list[tuple[list[Verdict], Call | None]] = field(default_factory=list)
+    _wanted: list[tuple[str, asyncio.Future[bool]]] = field(default_factory=list)
+    _done: list[str] = field(default_factory=list)
     _written: asyncio.Future[None] | None = None
 
     def partial(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> dict[int, Verdict]:
@@ -133,26 +138,55 @@ class Session:
 
     def _turn(self) -> None:
         done, self._written = self._written, None
+        wanted, self._wanted = self._wanted, []
+        fault: Exception | None = None
+        ours: set[str] = set()
         try:
             self.flush()
+            if wanted and self.ledger is not None:
+                ours = claims.take(self.ledger, [k for k, f in wanted if not f.done()])
         except Exception as e:  # a full disk: whoever waits for it is told
-            if done is not None and not done.done():
-                done.set_exception(e)
-                done.exception()  # nobody may be waiting (all were cancelled); that is no fault of its own
-            return
-        if done is not None and not done.done():
-            done.set_result(None)
+            fault = e
+        _settle(done, None, fault)
+        for k, f in wanted:
+            _settle(f, k in ours, fault)
 
     def flush(self) -> None:
         """Write what is not on disk yet, now."""
         batch, self._unwritten = self._unwritten, []
-        if batch and self.ledger is not None:
-            self.ledger.put_many(batch, replace=bool(self.retry))
+        done, self._done = self._done, []
+        if (batch or done) and self.ledger is not None:
+            self.ledger.put_many(batch, replace=bool(self.retry), done=done)
+
+    async def claim(self, key: str) -> bool:
+        """Say that this question is being asked here; False when another process is asking it."""
+        if self.ledger is None or self.ledger.readonly:
+            return True
+        answer = asyncio.get_running_loop().create_future()
+        self._wanted.append((key, answer))
+        self._soon()
+        return await answer
+
+    def unclaim(self, key: str) -> None:
+        """The question is answered, or given up."""
+        if self.ledger is not None and not self.ledger.readonly:
+            self._done.append(key)
+            self._soon()
 
     async def settled(self) -> None:
         """Wait until everything recorded so far is on disk."""
         if self._written is not None:
             await asyncio.shield(self._written)
+
+
+def _settle(future: asyncio.Future[Any] | None, value: Any, fault: Exception | None) -> None:
+    if future is None or future.done():
+        return
+    if fault is None:
+        future.set_result(value)
+    else:
+        future.set_exception(fault)
+        future.exception()  # where nobody waits any more, that is no fault of its own
 
 
 _SESSION: ContextVar[Session | None] = ContextVar("kit_judge_session", default=None)
@@ -256,11 +290,7 @@ async def _round(judge: Any, task: Task, response: Response, criteria: Sequence[
         futures = {i: loop.create_future() for i in mine}
         _FLIGHT.update({keys[i]: f for i, f in futures.items()})
         try:
-            part = [criteria[i] for i in mine]
-            got = checked(await judge.verdicts(task, response, part), judge, task, response, part, [keys[i] for i in mine])
-            session().record(None, got)
-            await session().settled()
-            out.update(zip(mine, got, strict=True))
+            await _mine(judge, task, response, criteria, keys, mine, out)
         finally:
             for i, f in futures.items():
                 if _FLIGHT.get(keys[i]) is f:
@@ -271,6 +301,32 @@ async def _round(judge: Any, task: Task, response: Response, criteria: Sequence[
         v = await asyncio.shield(f)
         if v is not None:
             out[i] = readdress(v, task, response, criteria[i])
+
+
+async def _mine(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion], keys: Sequence[str], mine: list[int],
+                out: dict[int, Verdict]) -> None:
+    """Ask these, unless another process on the same ledger is asking them: then its answers, when they are there."""
+    run = session()
+    try:
+        claimed = await run.claim(keys[mine[0]])
+    except BaseException:  # cancelled, and the claim may have been taken all the same
+        run.unclaim(keys[mine[0]])
+        raise
+    try:
+        if not claimed:
+            await asyncio.sleep(random.uniform(*POLL))
+        found = run.lookup([keys[i] for i in mine])  # what was answered elsewhere before the claim was ours
+        out.update((i, readdress(found[keys[i]], task, response, criteria[i])) for i in mine if keys[i] in found)
+        left = [i for i in mine if i not in out]
+        if claimed and left:
+            part = [criteria[i] for i in left]
+            got = checked(await judge.verdicts(task, response, part), judge, task, response, part, [keys[i] for i in left])
+            run.record(None, got)
+            await run.settled()
+            out.update(zip(left, got, strict=True))
+    finally:
+        if claimed:
+            run.unclaim(keys[mine[0]])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The ledger: every verdict and every raw reply that was paid for, in one SQLite file. Cache, resume, replay and cost book.
 
-Rows are JSON, never pickle. WAL mode, a rowid table and a commit per write: two processes may use one file at once, and a
-kill -9 loses nothing that had been answered. On a network file system, where WAL is unsafe, the journal is an ordinary one.
+Rows are JSON, never pickle. WAL mode, a rowid table and a commit before anything is handed on: two processes may use one file
+at once (claims.py: they share the work), and a kill -9 loses nothing that had been answered. On a network file system, where WAL is unsafe, the journal is an ordinary one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from ..errors import DataError, MissingError
 from ..records import Verdict
+from . import claims
 from .base import Call, rebuilt
 
 FIELDS = ("task_id", "response_id", "criterion_id", "status", "p", "value", "reason", "failure", "judge", "key",
@@ -31,6 +32,7 @@ MIGRATIONS = (
          request BLOB, reply BLOB, meta TEXT);
        CREATE UNIQUE INDEX calls_call ON calls(call);
        CREATE TABLE notes(name TEXT PRIMARY KEY, value TEXT NOT NULL, created REAL NOT NULL);""",
+    "CREATE TABLE claims(key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;",
 )
 NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
 
@@ -46,6 +48,14 @@ def _pack(text: str) -> bytes:
 
 def _unpack(blob: bytes | None) -> str:
     return (zlib.decompress(blob) if blob[:1] == b"\x78" else blob).decode("utf-8", "surrogatepass") if blob else ""
+
+
+def _unwritable(path: Path, e: BaseException) -> DataError | None:
+    """The error for a full or failing disk, or None when it is something else."""
+    if isinstance(e, sqlite3.OperationalError) and ("full" in str(e) or "disk I/O" in str(e) or "readonly" in str(e)):
+        return DataError(f"the ledger cannot be written ({e})", where=str(path), fix="free some space or look at its rights, or put --ledger elsewhere; "
+                         "then run the same command again")
+    return None
 
 
 def _on_network(path: Path) -> bool:
@@ -71,15 +81,15 @@ class Ledger:
 
     def __init__(self, path: str | Path, *, readonly: bool = False):
         self.path, self.readonly = Path(path).expanduser().absolute(), readonly
-        self._lock, self._db, self._pid = threading.RLock(), None, -1
+        self.lock, self._db, self._pid = threading.RLock(), None, -1
         self._absent: set[str] = set()  # not in the file when it had this version
         self._version = -1
         if readonly and not self.path.exists():
             raise MissingError("there is no such ledger", where=str(self.path), fix="give the path that was used with --ledger")
-        self._connect()
+        self.connection()
 
     # -- the file -----------------------------------------------------------------------------------------------------
-    def _connect(self) -> sqlite3.Connection:
+    def connection(self) -> sqlite3.Connection:
         """The connection of this process (a forked child opens its own)."""
         if self._db is not None and self._pid == os.getpid():
             return self._db
@@ -90,9 +100,7 @@ class Ledger:
             db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False, cached_statements=256)
             self._settle(db)
         except sqlite3.DatabaseError as e:
-            if "full" in str(e) or "disk I/O" in str(e):
-                raise DataError(f"the ledger cannot be written ({e})", where=str(self.path), fix="free some space, or put --ledger elsewhere") from None
-            raise DataError(f"this is no usable ledger ({e})", where=str(self.path),
+            raise _unwritable(self.path, e) or DataError(f"this is no usable ledger ({e})", where=str(self.path),
                             fix="give another path, or move the file away; `kit judge --ledger NEW` starts a new one") from None
         self._db, self._pid = db, os.getpid()
         return db
@@ -134,7 +142,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file; a later use opens it again."""
-        with self._lock:
+        with self.lock:
             if self._db is not None and self._pid == os.getpid():
                 self._db.close()
             self._db = None
@@ -149,8 +157,8 @@ class Ledger:
         return True  # an empty ledger is a ledger
 
     def __len__(self) -> int:
-        with self._lock:
-            return self._connect().execute("SELECT count(*) FROM verdicts").fetchone()[0]
+        with self.lock:
+            return self.connection().execute("SELECT count(*) FROM verdicts").fetchone()[0]
 
     # -- verdicts -----------------------------------------------------------------------------------------------------
     def get(self, key: str) -> Verdict | None:
@@ -163,8 +171,8 @@ class Ledger:
         What was absent is remembered until anybody writes it, so that asking again just before a call costs next to nothing.
         """
         out: dict[str, Verdict] = {}
-        with self._lock:
-            db = self._connect()
+        with self.lock:
+            db = self.connection()
             version = db.execute("PRAGMA data_version").fetchone()[0]  # moves when another connection has written
             if version != self._version or len(self._absent) > ABSENT:
                 self._absent.clear()
@@ -186,47 +194,48 @@ class Ledger:
         """
         self.put_many([(verdicts, call)], replace=replace)
 
-    def put_many(self, batch: Sequence[tuple[Iterable[Verdict], Call | None]], *, replace: bool = False) -> None:
-        """`put` for several calls at once, in one transaction: all of them are on disk when this returns."""
+    def put_many(self, batch: Sequence[tuple[Iterable[Verdict], Call | None]], *, replace: bool = False, done: Sequence[str] = ()) -> None:
+        """`put` for several calls at once, in one transaction: all of them are on disk when this returns. `done`: claims to give back."""
         how, now = "REPLACE" if replace else "IGNORE", time.time()
         rows = [(v.key, _row(v), call.id if call else v.meta.get("call"), now) for verdicts, call in batch for v in verdicts if v.key]
         calls = [_call_row(call, now) for _, call in batch if call is not None]
-        with self._lock:
-            db = self._connect()
+        with self.lock:
+            db = self.connection()
             self._absent.difference_update(r[0] for r in rows)
             db.execute("BEGIN IMMEDIATE")
             try:
                 db.executemany(f"INSERT OR IGNORE INTO calls({_CALL_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", calls)
                 db.executemany(f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows)
+                db.executemany("DELETE FROM claims WHERE key=? AND owner=?", [(k, claims.me()) for k in done])
                 db.execute("COMMIT")
-            except BaseException:
+            except BaseException as e:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
-                raise
+                raise (_unwritable(self.path, e) or e) from None
 
     def delete(self, keys: Sequence[str]) -> int:
         """Forget these verdicts (their calls stay in the cost book); how many there were."""
-        with self._lock:
-            db = self._connect()
+        with self.lock:
+            db = self.connection()
             return sum(db.execute("DELETE FROM verdicts WHERE key=?", (k,)).rowcount for k in keys)
 
     def verdicts(self) -> Iterator[Verdict]:
         """All stored verdicts, oldest first."""
-        with self._lock:
-            rows = self._connect().execute("SELECT row FROM verdicts ORDER BY id").fetchall()
+        with self.lock:
+            rows = self.connection().execute("SELECT row FROM verdicts ORDER BY id").fetchall()
         yield from (_verdict(r) for (r,) in rows)
 
     # -- calls and costs ----------------------------------------------------------------------------------------------
     def calls(self) -> Iterator[Call]:
         """All paid calls with request and raw reply, oldest first."""
-        with self._lock:
-            rows = self._connect().execute(f"SELECT {_CALL_COLUMNS} FROM calls ORDER BY id").fetchall()
+        with self.lock:
+            rows = self.connection().execute(f"SELECT {_CALL_COLUMNS} FROM calls ORDER BY id").fetchall()
         yield from (_call(r) for r in rows)
 
     def call(self, call_id: str) -> Call | None:
         """One call by its id."""
-        with self._lock:
-            row = self._connect().execute(f"SELECT {_CALL_COLUMNS} FROM calls WHERE call=?", (call_id,)).fetchone()
+        with self.lock:
+            row = self.connection().execute(f"SELECT {_CALL_COLUMNS} FROM calls WHERE call=?", (call_id,)).fetchone()
         return _call(row) if row else None
 
     def costs(self) -> list[dict[str, Any]]:
@@ -235,8 +244,8 @@ class Ledger:
                  (SELECT count(*) FROM verdicts v JOIN calls c ON c.call=v.call WHERE c.judge=k.judge AND c.model=k.model
                   AND c.endpoint=k.endpoint) FROM calls k GROUP BY judge, model, endpoint ORDER BY sum(cost) DESC"""
         names = ("judge", "model", "endpoint", "calls", "tokens_in", "tokens_out", "tokens_cached", "cost", "seconds_mean", "verdicts")
-        with self._lock:
-            rows = [dict(zip(names, r, strict=True)) for r in self._connect().execute(sql)]
+        with self.lock:
+            rows = [dict(zip(names, r, strict=True)) for r in self.connection().execute(sql)]
         return [{**r, "cost_per_verdict": r["cost"] / r["verdicts"] if r["verdicts"] else None} for r in rows]
 
     def explain(self, key: str) -> dict[str, Any]:
@@ -244,8 +253,8 @@ class Ledger:
 
         `key` may be the beginning of a key. MissingError when nothing, DataError when several begin so.
         """
-        with self._lock:
-            found = self._connect().execute("SELECT key, row, call, created FROM verdicts WHERE key>=? AND key<? LIMIT 3",
+        with self.lock:
+            found = self.connection().execute("SELECT key, row, call, created FROM verdicts WHERE key>=? AND key<? LIMIT 3",
                                             (key, key + "\U0010ffff")).fetchall()
         exact = [r for r in found if r[0] == key] or found
         if not exact:
@@ -260,15 +269,15 @@ class Ledger:
                 "same_call": siblings, "status": v.status}
 
     def _siblings(self, call_id: str, key: str) -> list[dict[str, Any]]:
-        with self._lock:
-            rows = self._connect().execute("SELECT row FROM verdicts WHERE call=? AND key<>?", (call_id, key)).fetchall()
+        with self.lock:
+            rows = self.connection().execute("SELECT row FROM verdicts WHERE call=? AND key<>?", (call_id, key)).fetchall()
         return [{"criterion_id": v.criterion_id, "status": v.status, "key": v.key} for v in (_verdict(r) for (r,) in rows)]
 
     # -- small facts, kept openly (what an endpoint can do) -----------------------------------------------------------
     def note(self, name: str, value: Any = None) -> Any:
         """Read a small JSON note, or write it when a value is given."""
-        with self._lock:
-            db = self._connect()
+        with self.lock:
+            db = self.connection()
             if value is None:
                 row = db.execute("SELECT value FROM notes WHERE name=?", (name,)).fetchone()
                 return json.loads(row[0]) if row else None
@@ -285,8 +294,8 @@ class Ledger:
                 row = vars(c) | {"request": c.request if requests else "{}", "meta": dict(c.meta)}
                 f.write(json.dumps({"kind": "call", **row}, ensure_ascii=False) + "\n")
                 lines += 1
-            with self._lock:
-                rows = self._connect().execute("SELECT row, call FROM verdicts ORDER BY id").fetchall()
+            with self.lock:
+                rows = self.connection().execute("SELECT row, call FROM verdicts ORDER BY id").fetchall()
             for row, call_id in rows:
                 f.write(json.dumps({"kind": "verdict", **dict(zip(FIELDS, json.loads(row), strict=True)), "call": call_id},
                                    ensure_ascii=False) + "\n")
@@ -300,8 +309,8 @@ class Ledger:
         if not path.exists():
             raise MissingError("there is no such file", where=str(path))
         n = 0
-        with self._lock, open(path, encoding="utf-8", errors="surrogatepass") as f:
-            db = self._connect()
+        with self.lock, open(path, encoding="utf-8", errors="surrogatepass") as f:
+            db = self.connection()
             self._absent.clear()
             db.execute("BEGIN IMMEDIATE")
             try:

@@ -18,7 +18,7 @@ import pytest
 from judge_stub import StubServer
 
 from kit.errors import DataError, MissingError
-from kit.judge import EndpointJudge, Ledger, Limiter, judge
+from kit.judge import EndpointJudge, Ledger, Limiter, ajudge, claims, judge
 from kit.judge.base import Call
 from kit.records import Criterion, Response, Task, Verdict
 
@@ -163,6 +163,104 @@ def test_two_processes_share_a_ledger(tmp_path):
         ps = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
         assert [p.communicate(timeout=120)[0].split()[1] for p in ps] == ["180", "180"]
         assert len(Ledger(ledger)) == 180
+        # asking the same at the same instant, both used to pay for every question
+        assert len(stub.paid) == 180 and set(stub.paid.values()) == {1}
+        assert sqlite3.connect(ledger).execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+
+
+def test_a_claim_dies_with_its_process_and_holds_while_it_lives(tmp_path):
+    """kill -9 must not make the next run wait for an answer that will never come."""
+    code = ("import sys, time; from kit.judge import claims; from kit.judge.ledger import Ledger\n"
+            "print(sorted(claims.take(Ledger(sys.argv[1]), ['a', 'b'])), flush=True); time.sleep(60)")
+    book = Ledger(tmp_path / "l.sqlite")
+    p = subprocess.Popen([sys.executable, "-c", code, str(book.path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert p.stdout.readline() == "['a', 'b']\n"
+        assert claims.take(book, ["a", "b", "c"]) == {"c"} and claims.take(book, ["a", "c"]) == {"c"} and not claims.take(book, ["a"])
+    finally:
+        p.kill()
+        p.wait()
+    assert claims.take(book, ["a", "b"]) == {"a", "b"}
+    book.put_many([], done=["a", "b", "c"])
+    assert claims.take(book, ["a"]) == {"a"}
+    # from another machine nobody can tell whether it lives: the lease decides
+    far = "1 abcd elsewhere"
+    assert claims.alive(far, time.time() + 5, time.time()) and not claims.alive(far, time.time() - 5, time.time())
+
+
+def test_a_cancelled_question_gives_its_claim_back(tmp_path):
+    with StubServer(latency=5.0) as stub:
+        who = EndpointJudge("m", base_url=stub.url, concurrency=8)
+        book = Ledger(tmp_path / "l.sqlite")
+
+        async def give_up():
+            work = asyncio.ensure_future(ajudge(TASK, [Response(task_id="t", id="r", text="w1")], judge=who, ledger=book))
+            await asyncio.sleep(0.5)
+            held = book.connection().execute("SELECT count(*) FROM claims").fetchone()[0]
+            work.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+            return held
+
+        assert asyncio.run(give_up()) == 1
+        assert book.connection().execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+
+
+def test_what_was_absent_is_seen_when_somebody_writes_it(tmp_path):
+    """Absent keys are remembered; a write by this or another connection, or an import, must end that."""
+    mine, theirs = Ledger(tmp_path / "l.sqlite"), Ledger(tmp_path / "l.sqlite")
+    assert not mine.get_many(["a", "b", "c"]) and not mine.get_many(["a"])
+    theirs.put([verdict("a")])
+    assert set(mine.get_many(["a", "b"])) == {"a"}
+    mine.put([verdict("b")])
+    assert set(mine.get_many(["b", "c"])) == {"b"}
+    other = Ledger(tmp_path / "o.sqlite")
+    other.put([verdict("c")])
+    other.export(tmp_path / "o.jsonl")
+    mine.load(tmp_path / "o.jsonl")
+    assert set(mine.get_many(["c"])) == {"c"}
+
+
+def test_nothing_is_handed_on_before_it_is_on_disk(tmp_path):
+    """Replies of one turn of the loop are written together; a full disk is told to whoever asked, not swallowed."""
+    class Full(Ledger):
+        broken = False
+
+        def put_many(self, batch, *, replace=False, done=()):
+            if self.broken and batch:
+                raise sqlite3.OperationalError("database or disk is full")
+            super().put_many(batch, replace=replace, done=done)
+            assert all(self.get(v.key) is not None for verdicts, _ in batch for v in verdicts)
+
+    rs = [Response(task_id="t", id=f"r{i}", text=f"w{i % 3} {i}") for i in range(40)]
+    with StubServer() as stub:
+        who = EndpointJudge("m", base_url=stub.url, concurrency=8)
+        book = Full(tmp_path / "l.sqlite")
+        assert all(v.known for v in judge(TASK, rs, judge=who, ledger=book, progress=False))
+        book.broken = True
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            judge(TASK, [Response(task_id="t", id="x", text="new w1")], judge=who, ledger=book, progress=False)
+        book.broken = False
+        assert len(book) == 120
+        assert judge(TASK, rs, judge=who, ledger=Ledger(book.path), progress=False).spent.calls == 0
+
+
+def test_a_ledger_that_cannot_be_written_is_named(tmp_path):
+    book = Ledger(tmp_path / "l.sqlite")
+    book.connection().execute("PRAGMA max_page_count=12")  # as a full disk does it
+    with pytest.raises(DataError, match="cannot be written.*full"):
+        for i in range(200):
+            book.put([verdict(f"k{i}", reason="because " * 100)])
+    kept = len(book)
+    assert 0 < kept < 200 and book.get("k0").status == "met"
+
+
+def test_short_and_long_replies_are_stored_and_read_alike(tmp_path):
+    book = Ledger(tmp_path / "l.sqlite")
+    texts = ["", "{}", "x" * 5000, "x\x9c begins as compressed bytes do", "\ud83d lone"]
+    for i, text in enumerate(texts):
+        book.put([], call=Call(id=str(i), judge="j", model="m", endpoint="e", request=text, reply=text))
+    assert [(c.request, c.reply) for c in book.calls()] == [(t, t) for t in texts]
 
 
 def test_a_ledger_is_fast_enough_to_sit_on_the_loop(tmp_path):

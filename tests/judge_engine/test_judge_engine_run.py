@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -268,6 +269,28 @@ def test_a_forked_child_gets_its_own_loop_and_connection(tmp_path):
             os._exit(ok)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert len(book) == 4
+
+
+def test_the_garbage_collector_is_as_before_after_nested_runs():
+    before = gc.get_threshold()
+    seen = []
+
+    class Nested(FakeJudge):
+        async def verdicts(self, task, response, criteria):
+            seen.append(gc.get_threshold()[0])
+            return await super().verdicts(task, response, criteria)
+
+    try:
+        gc.set_threshold(700, 10, 10)
+        judge(TASK, answers(3), judge=Nested(), progress=False)
+        assert gc.get_threshold() == (700, 10, 10) and set(seen) == {loop.YOUNG}
+        gc.disable()
+        gc.set_threshold(0)
+        judge(TASK, answers(3), judge=Nested(), progress=False)
+        assert gc.get_threshold()[0] == 0 and seen[-1] == 0
+    finally:
+        gc.enable()
+        gc.set_threshold(*before)
 
 
 def test_record_outside_of_a_run_is_harmless():
