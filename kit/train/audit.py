@@ -40,7 +40,7 @@ class Audit:
 
     def check(self, step: int, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Audit one step's rollout rows; appends to audits.jsonl and sets `alarm`."""
-        from .grpo import wait
+        from .answers import wait
 
         known = [a for a in answers if a["reward"] is not None]
         count = min(len(known), max(1, round(self.share * len(known))))

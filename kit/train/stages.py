@@ -95,7 +95,7 @@ def chain(settings: Sequence[Settings], *, out: str | Path, sft_rows: Sequence[M
     A stage whose folder is finished is not run again, so that a chain goes on after a kill.
     """
     from ..rewards.composer import Composer
-    from . import grpo
+    from . import answers, grpo
     from .reward import Reward
 
     out, results, evaluations, model = Path(out), [], [], settings[0].model
@@ -110,7 +110,7 @@ def chain(settings: Sequence[Settings], *, out: str | Path, sft_rows: Sequence[M
         path = out / f"eval_{name}_{mark[:8]}.json"  # a chain that goes on after a kill does not answer again
         if not path.exists():
             loaded = load(dataclasses.replace(sampler, model=source, adapter=None))  # a fresh adapter changes nothing
-            grpo.evaluate(loaded, heldout, reward, settings=sampler, name=name).save(path)
+            answers.evaluate(loaded, heldout, reward, settings=sampler, name=name).save(path)
         evaluations.append(evaluation.read(path))
 
     out.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def chain(settings: Sequence[Settings], *, out: str | Path, sft_rows: Sequence[M
             export.merge(model, folder / "adapter", folder / "merged")
         model = str(folder / "merged")
         look(s.stage, model)
-    return ChainResult(stages=tuple(results), evaluations=tuple(evaluations), trivial=grpo.trivial_rewards(heldout, reward) if reward else {})
+    return ChainResult(stages=tuple(results), evaluations=tuple(evaluations), trivial=answers.trivial_rewards(heldout, reward) if reward else {})
 
 
 def pairs_from(tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]], *, margin: float = 0.0) -> list[dict[str, str]]:

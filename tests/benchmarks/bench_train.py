@@ -53,7 +53,8 @@ def bare(engine: str, steps: int, model: str) -> dict:
     from datasets import Dataset
     from transformers import TrainerCallback
 
-    from kit.train.grpo import messages, order
+    from kit.train.answers import messages
+    from kit.train.grpo import order
 
     todo = order(tasks(), GRPOSettings(steps=steps, prompts_per_step=PROMPTS))
     by_id = {t.id: t for t in todo}
@@ -129,8 +130,8 @@ def equal(model: str) -> float:
     import torch
 
     from kit.train import models, packing, sampling
+    from kit.train.answers import prompt_ids
     from kit.train.config import GRPOSettings
-    from kit.train.grpo import prompt_ids
 
     loaded = models.load(GRPOSettings(model=model, engine="transformers"))
     for name, p in loaded.model.named_parameters():

@@ -75,14 +75,14 @@ def test_the_table_has_accuracy_reward_and_calibration():
 
 def test_the_command_line_runs_a_chain_and_goes_on_without_answering_again(tmp_path, capsys, monkeypatch):
     from kit.__main__ import main
-    from kit.train import grpo
+    from kit.train import answers
 
     tasks = [{"task_id": f"{s}{i}", "prompt": f"say {i}", "group": s, "split": s, "question_type": "factual", "truth": TRUTH, "verifiers": ["factual"]}
              for s in ("train", "heldout") for i in range(2)]
-    answers = [{"task_id": f"train{i}", "response_id": f"{i}{k}", "response": f"It is {n}.", "source": k, "stated_confidence": 0.9}
-               for i in range(2) for k, n in (("good", 46), ("bad", 48))]
+    rows = [{"task_id": f"train{i}", "response_id": f"{i}{k}", "response": f"It is {n}.", "source": k, "stated_confidence": 0.9}
+            for i in range(2) for k, n in (("good", 46), ("bad", 48))]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, tasks)))
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, answers)))
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     path = tmp_path / "c.json"
     path.write_text(json.dumps({"tasks": "t.jsonl", "answers": "a.jsonl", "reward": "verifiers", "out": str(tmp_path / "run"),
                                 "settings": {"preset": "test", "steps": 1, "save_every": 0},
@@ -90,18 +90,18 @@ def test_the_command_line_runs_a_chain_and_goes_on_without_answering_again(tmp_p
     assert main(["train", str(path), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert [r["stage"] for r in data["table"]] == ["start", "sft", "grpo"] and data["rows"] == data["pairs"] == 2
-    monkeypatch.setattr(grpo, "evaluate", lambda *a, **k: pytest.fail("answers again"))
+    monkeypatch.setattr(answers, "evaluate", lambda *a, **k: pytest.fail("answers again"))
     assert main(["train", str(path)]) == 0 and "ECE of stated conf." in capsys.readouterr().out
 
 
 def test_token_confidence_is_recorded_and_never_paid(monkeypatch):
     """The uncertainty verifier takes response.confidence where none is stated; held-out answers are graded without it, as in training."""
     from kit.rewards.composer import Composer
-    from kit.train import grpo
+    from kit.train import answers
     from kit.train.reward import Reward
 
     r = Response(task_id="t", id="r", text="They are 46.", confidence=0.99)
     reward = Reward(tasks=[TASK], judge=None, composer=Composer.from_config("verifiers"))
-    monkeypatch.setattr(grpo, "sample_answers", lambda *a, **k: [r])
-    e = grpo.evaluate(None, [TASK], reward, settings=GRPOSettings(), name="x")
-    assert e.responses[0].confidence == 0.99 and e.scores[0] < grpo.wait(reward.grade([r]))[0].score
+    monkeypatch.setattr(answers, "sample_answers", lambda *a, **k: [r])
+    e = answers.evaluate(None, [TASK], reward, settings=GRPOSettings(), name="x")
+    assert e.responses[0].confidence == 0.99 and e.scores[0] < answers.wait(reward.grade([r]))[0].score

@@ -86,16 +86,16 @@ class TestSampling:
     @pytest.mark.parametrize("temperature, top_k, top_p", [(1.0, 0, 1.0), (0.7, 12, 0.9)])
     def test_confidence_off_the_fast_path_is_the_models_too(self, tiny, temperature, top_k, top_p):
         from kit.records import Task
-        from kit.train import grpo
+        from kit.train import answers
         from kit.train.device import choose
         from kit.train.models import Loaded
 
         torch, (model, tokenizer) = import_torch(), tiny
         loaded = Loaded(model=model, tokenizer=tokenizer, engine="transformers", why="", device=choose(), source="")
         s = GRPOSettings(fast=False, max_answer_tokens=9, temperature=temperature, top_k=top_k, top_p=top_p)
-        prompts = [grpo.prompt_ids(tokenizer, Task(id="t", prompt=p)) for p in ("a", "hello there", "x y")]
+        prompts = [answers.prompt_ids(tokenizer, Task(id="t", prompt=p)) for p in ("a", "hello there", "x y")]
         ends = {2, *range(40, 90)}  # many ends, so that rows stop early and are padded
-        rows = grpo._generate(loaded, prompts, s, ends, 3)
+        rows = answers._generate(loaded, prompts, s, ends, 3)
         assert len({len(ids) for ids, *_ in rows}) > 1
         for prompt, (ids, cut, sure) in zip(prompts, rows, strict=True):
             with torch.no_grad():
