@@ -1,16 +1,17 @@
-"""The lint's rules across rows: repeated prompts, leaks between splits, boilerplate criteria. Memory: about 200 bytes a row."""
+"""The lint's rules across rows: repeated prompts, leaks between splits, boilerplate criteria. Memory: about 300 bytes a row."""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from heapq import nlargest
 
 from ..sources.findings import Finding
 from ..sources.taskset import Parsed
-from .rules import prompt_key
-from .words import overlap, sketch
+from .sketches import Sketches
+from .words import words
 
 LEAK = 0.8  # overlap of word triples from which two prompts are the same
 BOILERPLATE = 0.05  # share of tasks from which a repeated criterion is reported
@@ -21,12 +22,16 @@ KEEP = 200_000  # criterion texts counted
 class Corpus:
     """Gathers, row by row, what rules across rows need; `findings()` at the end."""
 
-    prompts: dict[bytes, tuple[int, str | None]] = field(default_factory=dict)
-    sketches: list[tuple[int, str | None, tuple[int, ...]]] = field(default_factory=list)
-    criteria: Counter[bytes] = field(default_factory=Counter)
+    prompts: dict[bytes, int] = field(default_factory=dict)  # digest -> number of the distinct prompt
+    rows: array[int] = field(default_factory=lambda: array("Q"))  # of each distinct prompt its row, and the number of its split
+    sides: array[int] = field(default_factory=lambda: array("I"))
+    splits: dict[str | None, int] = field(default_factory=dict)  # split -> its number, in order
+    names: list[str | None] = field(default_factory=list)
+    sketches: Sketches = field(default_factory=Sketches)
+    sketched: array[int] = field(default_factory=lambda: array("I"))  # numbers of the prompts with a sketch: those in a split
+    criteria: dict[bytes, int] = field(default_factory=dict)
     texts: dict[bytes, str] = field(default_factory=dict)
     groups: dict[str, set[str]] = field(default_factory=dict)
-    splits: Counter[str | None] = field(default_factory=Counter)
     tasks: int = 0
     negative: int = 0
     scored: int = 0
@@ -38,31 +43,40 @@ class Corpus:
         if task is None:
             return
         self.tasks += 1
-        self.splits[task.split] += 1
-        key = prompt_key(task.prompt)
-        if key:
-            digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=12).digest()
-            if digest in self.prompts:
-                row, split = self.prompts[digest]
+        side = self.splits.setdefault(task.split, len(self.splits))
+        if side == len(self.names):
+            self.names.append(task.split)
+        tokens = words(task.prompt)
+        if tokens:
+            digest = blake2b(" ".join(tokens).encode("utf-8", "surrogatepass"), digest_size=12).digest()
+            known = self.prompts.setdefault(digest, len(self.prompts))
+            if known < len(self.rows):
+                row, split = self.rows[known], self.names[self.sides[known]]
                 across = split != task.split and None not in (split, task.split)
                 yield Finding(code="split-leak" if across else "duplicate-prompt", severity="error" if across else "warning", row=p.row, where=p.where,
                               task_id=task.id, message=f"the same prompt as in row {row}" + (f", of split {split!r}; this is {task.split!r}" if across else ""),
                               suggestion="keep it in one split only" if across else "merge the rows or remove one")
             else:
-                self.prompts[digest] = (p.row, task.split)
+                self.rows.append(p.row)
+                self.sides.append(side)
                 if task.split is not None:
-                    self.sketches.append((p.row, task.split, sketch(key.split()[:400])))
+                    self.sketched.append(known)
+                    self.sketches.add(tokens[:400])
         if task.group is not None and task.split is not None:
             self.groups.setdefault(task.group, set()).add(task.split)
+        counts = self.criteria
         for c in task.criteria:
-            self.scored += c.weight != 0
-            self.negative += c.weight < 0
-            digest = hashlib.blake2b(c.text.strip().lower().encode("utf-8", "surrogatepass"), digest_size=8).digest()
-            if digest not in self.criteria and len(self.criteria) >= KEEP:
+            weight = c.weight
+            if weight:
+                self.scored += 1
+                self.negative += weight < 0
+            digest = blake2b(c.text.strip().lower().encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            seen = counts.get(digest, 0)
+            if not seen and len(counts) >= KEEP:
                 self.dropped += 1
                 continue
-            self.criteria[digest] += 1
-            if self.criteria[digest] == 2:
+            counts[digest] = seen + 1
+            if seen == 1:
                 self.texts[digest] = c.text
 
     def findings(self) -> Iterator[Finding]:
@@ -72,7 +86,7 @@ class Corpus:
         if shared and len(self.groups) > 1:
             yield Finding(code="group-in-splits", severity="info", message=f"{len(shared)} of {len(self.groups)} groups occur in several splits "
                           f"({', '.join(shared[:5])})", suggestion="for a hold-out by group, split with splits.by_group")
-        for digest, n in self.criteria.most_common(20):
+        for digest, n in nlargest(20, self.criteria.items(), key=lambda x: x[1]):
             if n >= 5 and n > BOILERPLATE * self.tasks and digest in self.texts:
                 yield Finding(code="boilerplate", severity="info", message=f"this criterion occurs {n} times in {self.tasks} tasks",
                               text=self.texts[digest][:200], suggestion="fine for a house rule; otherwise make it specific")
@@ -83,19 +97,10 @@ class Corpus:
             yield Finding(code="rule-limited", severity="info", message=f"repeated criteria were counted among the first {KEEP} different texts only")
 
     def _near_leaks(self) -> Iterator[Finding]:
-        if len({s for _, s, _ in self.sketches}) < 2:
+        sides = [self.sides[k] for k in self.sketched]
+        if len(set(sides)) < 2:
             return
-        by_hash: dict[int, list[int]] = {}
-        for i, (_, _, s) in enumerate(self.sketches):
-            for h in s[:4]:
-                by_hash.setdefault(h, []).append(i)
-        shared: Counter[tuple[int, int]] = Counter()
-        for members in by_hash.values():
-            if 2 <= len(members) <= 20:  # a triple that very many prompts share is a common phrase, not a leak
-                shared.update((j, i) for k, i in enumerate(members) for j in members[:k] if self.sketches[i][1] != self.sketches[j][1])
-        for (j, i), n in shared.items():
-            a, b = self.sketches[j], self.sketches[i]
-            if n >= 2 and (s := overlap(a[2], b[2])) >= LEAK:
-                yield Finding(code="split-leak", severity="warning", row=b[0], confidence=round(s, 2),
-                              message=f"nearly the prompt of row {a[0]}: split {b[1]!r} here, {a[1]!r} there (overlap {s:.2f})",
-                              suggestion="keep both in one split")
+        for j, i, s in self.sketches.alike(sides, least=LEAK):
+            yield Finding(code="split-leak", severity="warning", row=self.rows[self.sketched[i]], confidence=round(s, 2),
+                          message=f"nearly the prompt of row {self.rows[self.sketched[j]]}: split {self.names[sides[i]]!r} here, {self.names[sides[j]]!r} there "
+                                  f"(overlap {s:.2f})", suggestion="keep both in one split")

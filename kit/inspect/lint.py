@@ -17,7 +17,7 @@ from ..records import Task
 from ..sources.findings import SEVERITIES, Finding
 from ..sources.taskset import Parsed, TaskSet
 from .corpus import Corpus
-from .rules import check_row, specific
+from .rules import WEAK, check_row, specific
 from .similar import Embed, embedder
 from .words import words
 
@@ -125,10 +125,10 @@ class Linter:
             self.held.append((p.row, p.where, p.task))
             if self.criteria > EMBED_LIMIT:
                 self.over, self.held = True, []
-        found = list(check_row(p, prompt_tokens=self.prompt_tokens))
+        found = check_row(p, prompt_tokens=self.prompt_tokens)
         if self.embed and not self.over:  # the vectors decide on relatedness; word overlap only if there come too many rows
-            self.waiting += [f for f in found if f.code == "unrelated"]
-            found = [f for f in found if f.code != "unrelated"]
+            self.waiting += [f for f in found if f.code == "unrelated" and f.confidence <= WEAK]
+            found = [f for f in found if f.code != "unrelated" or f.confidence > WEAK]
         self._take(found)
         self._take(self.corpus.add(p))
 

@@ -7,7 +7,7 @@ The rule scores evidence; its precision and recall are measured in tests/inspect
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 MODEL = r"(?:gemini|gpt[- ]?\d[\w.]*|gpt|chatgpt|claude|llama|qwen|mistral|mixtral|deepseek|grok|bard|copilot|sonnet|opus|haiku|o[134](?:-mini)?|palm|phi-\d)"
 VERDICT = (r"(?:miss(?:es|ed|ing)?|fail(?:s|ed|ing)?|got|gets|get|did(?:n'?t| not)?|does(?:n'?t| not)|struggl\w+|hallucinat\w+|forg[eo]t\w*|ignor\w+|omit\w*|"
@@ -45,7 +45,7 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple((w, re.compile(p, f)
     (0.6, r"\b(?:seems?|looks?)\s+(?:fine|ok|okay|good|wrong|off|redundant|right)\b", re.I),
     (0.6, r"\b(?:hard|easy|difficult|impossible|tricky)\s+(?:to\s+(?:check|verify|judge|grade|score|evaluate)|for\s+(?:the\s+)?(?:models?|" + MODEL + r"))", re.I),
 ))
-# Words of which one must occur before a pattern that may match anywhere is tried; the others begin with ^ and fail at once.
+# Words of which one must occur before a pattern is tried.
 _MODELS = frozenset("gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot sonnet opus haiku palm gpt o1 o3 o4 phi".split())
 _ROLES = frozenset("annotator annotators rater raters reviewer reviewers labeler labelers labeller labellers checker checkers qa editor".split())
 _AB = frozenset("a b 1 2".split())
@@ -53,13 +53,22 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
     (r"\b(?i:", _AB), (r"\b[AB]", frozenset("ab")), (r"\bno\s+(?:response", frozenset(["no"])),
     (r"\b(?:both|neither", frozenset("both neither all none either most".split())), (rf"\b{MODEL}", _MODELS), (r"\b(?:missed|failed|fails", _MODELS),
     (rf"\b{ROLE}", _ROLES), (r"\b(?:this|the above", frozenset("criterion criteria rubric item requirement".split())),
-    (r"\b(?:see|same as", frozenset("above previous criterion criteria rubric item no".split()) | {str(i) for i in range(41)}),
+    (r"\b(?:see|same as", frozenset("see same similar duplicate dup cf like merge merged covered overlap overlaps split follows".split())),
     (r"\b(?:please|pls)", frozenset(["please", "pls"])), (r"\b(?:not sure", frozenset("sure unsure unclear debatable".split())),
     (r"\b(?:rated|marked", frozenset("rated marked labelled labeled scored set changed gave".split())),
     (r"\b(?:is|was)\s+(?:too", frozenset("harsh lenient strict subjective ambiguous redundant".split())),
     (r"\b(?:rubric|criteri", frozenset("rubric criterion criteria grader grading labeling labelling annotation".split())),
-    (r"\b(?:seems?|looks?)", frozenset("seem seems look looks".split())), (r"\b(?:hard|easy", frozenset("hard easy difficult impossible tricky".split())))
-GATED = tuple((w, p, next((g for start, g in _GATES if p.pattern.startswith(start)), None)) for w, p in PATTERNS)
+    (r"\b(?:seems?|looks?)", frozenset("seem seems look looks".split())), (r"\b(?:hard|easy", frozenset("hard easy difficult impossible tricky".split())),
+    (r"^\s*(?:requested", frozenset("requested asked implied stated mentioned".split())), (r"^\s*(?:I|we)", frozenset(["i", "we"])),
+    (r"^\s*(?:reworded", frozenset("reworded rephrased moved renamed shortened was".split())), (r"^\s*(?:duplicate", frozenset("duplicate same see".split())),
+    (r"^\s*(?:explicit", frozenset("explicit explicitly implicit implicitly implied inferred stated directly requested taken derived come comes from based "
+                                   "asked required mentioned added specified quoted common general good best domain expert not".split())),
+    (r"^\s*(?:missed", frozenset("missed missing failed wrong hallucinated incorrect partially overlooked forgotten".split())))
+TESTS = tuple((w, p.match if p.pattern.startswith("^") else p.search) for w, p in PATTERNS)
+_GATE_OF = [next((g for start, g in _GATES if p.pattern.startswith(start)), None) for _, p in PATTERNS]
+FREE = frozenset(i for i, g in enumerate(_GATE_OF) if g is None)  # patterns that need none of the words, but what `_free` looks for
+OPENED = {w: frozenset(i for i, g in enumerate(_GATE_OF) if g and w in g) for w in frozenset().union(*(g for g in _GATE_OF if g))}
+OPENING = frozenset(OPENED)
 # A criterion says what an answer must do; such wording speaks against a note.
 DEMAND = re.compile(r"^\s*(?:the\s+)?(?:response|answer|text|output|reply|poem|story|code|essay|email|letter|summary|list|post|article|title|generated text|function)"
                     r"(?:'s\s+\w+)?\s+(?:must|should|shall|has|is|does|do|contains?|includes?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|"
@@ -86,23 +95,36 @@ THRESHOLD = 0.5
 
 
 _MARKS = re.compile("[🟢🟡🔴#?-]")
+_COLOURS = frozenset(["green", "yellow", "red"])
+
+
+def _free(text: str, tokens: Set[str]) -> bool:
+    """False where none of the patterns in FREE can match: they need a colon or dash, a colour, or a text of one or two words."""
+    return ":" in text or "-" in text or len(tokens) <= 2 or not text.isascii() or not tokens.isdisjoint(_COLOURS)
 
 
 def note_score(text: str, tokens: Set[str] | None = None) -> float:
     """How much a text looks like an annotator's note, in [0, 1]; from THRESHOLD on the lint reports it.
 
+    tokens : the words of the text (`words`); with them most texts are done at a glance.
+
     >>> note_score("Gemini missed this.") > 0.5, note_score("The response names three causes.") < 0.5
     (True, True)
     """
-    gpt = tokens is not None and (not text.isascii() or "gpt" in text.lower()) and any(t[:3] == "gpt" for t in tokens)
-    if tokens is not None and not gpt and tokens.isdisjoint(TRIGGER) and not _MARKS.search(text):
-        return 0.0
+    tried: Iterable[int] = range(len(TESTS))
+    if tokens is not None:
+        opened = tokens & OPENING
+        gpt = (not text.isascii() or "gpt" in text.lower()) and any(t[:3] == "gpt" for t in tokens)
+        if not gpt and (not opened and not _free(text, tokens) or tokens.isdisjoint(TRIGGER) and not _MARKS.search(text)):
+            return 0.0
+        tried = sorted(FREE.union(OPENED["gpt"] if gpt else (), *(OPENED[w] for w in opened)))
     demand = bool(DEMAND.match(text) or IMPERATIVE.match(text))
     if demand and tokens is not None and not gpt and tokens.isdisjoint(STRONG):
         return 0.0
     miss = 1.0
-    for weight, pattern, gate in GATED:
-        if (gate is None or tokens is None or tokens & gate or (gate is _MODELS and gpt)) and pattern.search(text):
+    for i in tried:
+        weight, found = TESTS[i]
+        if found(text):
             miss *= 1.0 - weight
     score = 1.0 - miss
     if score and demand:

@@ -2,101 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from collections.abc import Callable
+from functools import lru_cache
 
 from ..records import Criterion, Task
 from ..sources.findings import Finding
 from ..sources.taskset import Parsed
 from .notes import THRESHOLD, note_score
-from .wording import Stand, check_fault, contradict, encoding, leak, script, several, stand, subjective
-from .words import GENERIC, STOP, content, fold, grams_of, jaccard, tokens_of, words
+from .wording import (CERTAIN, INVENTED_WORDS, Stand, check_fault, contradict, demanded, encoding, invents, leak, script, several, stand,
+                      subjective)
+from .words import GENERIC, STOP, content, grams_of, jaccard, tokens_of, words
 
 NEAR = 0.8  # overlap of character 4-grams from which two criteria of a row are near-duplicates
-Found = Callable[..., Finding]
+WEAK = 0.4  # confidence of a finding by shared words alone; sentence vectors, where there are some, decide in its place
+REPORTING = frozenset("a an the this that is are was were be been being has have had do does did it its response responses answer answers text output reply "
+                      "says say states state mentions mention notes note tells tell reports report includes include contains contain".split())
+Found = Callable[..., None]  # (code, severity, message, **more): note a finding on the row
 
 
-@dataclass(frozen=True)
 class Read:
-    """One criterion with what several rules need of it."""
+    """The text of a criterion with what several rules need of it. core : its words without the common ones, or all where nothing else is left."""
 
-    criterion: Criterion
-    tokens: list[str] = field(repr=False)
-    set: frozenset[str] = field(repr=False)
+    __slots__ = ("core", "folded", "set", "stand", "tokens")
 
-    @cached_property
-    def core(self) -> frozenset[str]:
-        """The words without the common ones; all words where nothing else is left."""
-        return self.set - STOP or self.set
-
-
-@lru_cache(maxsize=20_000)
-def _tokens(text: str) -> tuple[list[str], frozenset[str]]:
-    found = words(text)
-    return found, frozenset(found)
+    def __init__(self, text: str):
+        self.tokens = words(text)
+        self.folded = " ".join(self.tokens)
+        self.set = frozenset(self.tokens)
+        self.core = self.set - STOP or self.set
+        self.stand: Stand | None = stand(text, self.set)  # None for most: it sets no limit and forbids nothing
 
 
-def check_row(p: Parsed, *, prompt_tokens: int, near: bool = True) -> Iterator[Finding]:
+read = lru_cache(maxsize=4096)(Read)  # texts that many rows repeat
+
+
+class Prompt:
+    """A prompt with what the rules on its criteria need of it."""
+
+    __slots__ = ("ascii", "invents", "plain", "_content")
+
+    def __init__(self, task: Task):
+        text = task.prompt
+        self.ascii = text.isascii()
+        shown = text[:20_000] if not task.sources else " ".join([text[:20_000], *(s[:2_000] for s in task.sources.values())])
+        self.plain = {w for w in set(words(shown)) - STOP if len(w) > 2}
+        self.invents = not INVENTED_WORDS.isdisjoint(self.plain) and invents(text)
+        self._content: set[str] | None = None
+
+    @property
+    def content(self) -> set[str]:
+        """Stems of its words that carry content."""
+        if self._content is None:
+            self._content = content(self.plain)
+        return self._content
+
+
+def check_row(p: Parsed, *, prompt_tokens: int, near: bool = True) -> list[Finding]:
     """All findings on one parsed row. near : look for near-duplicates by n-grams (off when an embedding does it)."""
-    task = p.task
+    task, out = p.task, []
     if task is None:
-        return
+        return out
 
-    def found(code: str, severity: str, message: str, **more: object) -> Finding:
-        return Finding(code=code, severity=severity, message=message, row=p.row, where=p.where, task_id=task.id, **more)  # type: ignore[arg-type]
+    def found(code: str, severity: str, message: str, c: Criterion | None = None, **more: object) -> None:
+        if c is not None:
+            more |= {"criterion_id": c.id, "text": c.text[:200]}
+        out.append(Finding(code=code, severity=severity, message=message, row=p.row, where=p.where, task_id=task.id, **more))  # type: ignore[arg-type]
 
-    yield from _prompt(task, found, prompt_tokens)
-    read = [Read(c, *_tokens(c.text)) for c in task.criteria]
-    prompt_content = content(words(" ".join([task.prompt[:20_000], *(s[:2_000] for s in task.sources.values())])))
-    for r in read:
-        yield from _one(r, task, prompt_content, found)
-    yield from _pairs(read, found, near)
-    yield from _weights(task, found)
-    yield from _labels(p, task, found)
+    _prompt(task, found, prompt_tokens)
+    prompt = Prompt(task)
+    pairs = [(c, read(c.text)) for c in task.criteria]
+    for c, r in pairs:
+        _one(c, r, task, prompt, found)
+    _strangers(pairs, prompt, found)
+    if len(pairs) > 1:
+        _pairs([x for x in pairs if x[1].tokens], found, near)
+    _weights(task, found)
+    if p.verdicts:
+        _labels(p, task, found)
+    return out
 
 
-def _prompt(task: Task, found: Found, prompt_tokens: int) -> Iterator[Finding]:
+def _prompt(task: Task, found: Found, prompt_tokens: int) -> None:
     if not task.prompt.strip():
-        yield found("empty-prompt", "error", "the prompt is empty", suggestion="write it or remove the row")
+        found("empty-prompt", "error", "the prompt is empty", suggestion="write it or remove the row")
     elif (n := tokens_of(task.prompt)) > prompt_tokens:
-        yield found("long-prompt", "warning", f"the prompt has about {n} tokens; the profile takes {prompt_tokens}",
-                    suggestion="shorten it, or raise the profile's prompt length")
+        found("long-prompt", "warning", f"the prompt has about {n} tokens; the profile takes {prompt_tokens}",
+              suggestion="shorten it, or raise the profile's prompt length")
     if fault := encoding(task.prompt):
-        yield found("encoding", "warning", f"the prompt holds {fault}", field="prompt", suggestion="repair the text at its source")
+        found("encoding", "warning", f"the prompt holds {fault}", field="prompt", suggestion="repair the text at its source")
 
 
-def _one(r: Read, task: Task, prompt_content: set[str], found: Found) -> Iterator[Finding]:
-    c, text = r.criterion, r.criterion.text
-    place = {"criterion_id": c.id, "text": text[:200]}
+def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> None:
+    text = c.text
     if not r.tokens:
-        yield found("empty-criterion", "error", "the criterion has no words", suggestion="write it or remove it", **place)
+        found("empty-criterion", "error", "the criterion has no words", c, suggestion="write it or remove it")
         return
     score = note_score(text, r.set)
     if score >= THRESHOLD:
-        yield found("annotator-note", "error" if score >= 0.75 else "warning", "this looks like an annotator's note, not like a demand on the answer",
-                    confidence=score, suggestion="remove it from the criteria, or say what the answer must do", **place)
+        found("annotator-note", "error" if score >= 0.75 else "warning", "this looks like an annotator's note, not like a demand on the answer", c,
+              confidence=score, suggestion="remove it from the criteria, or say what the answer must do")
         return
     if c.check is not None:
         if fault := check_fault(c.check):
-            yield found("impossible-check", "error", f"the check can never be met: {fault}", suggestion="correct its limits", **place)
+            found("impossible-check", "error", f"the check can never be met: {fault}", c, suggestion="correct its limits")
     else:
         if vague := subjective(r.set, text):
-            yield found("subjective", "info", f"nothing to measure {', '.join(map(repr, vague[:3]))} by",
-                        suggestion="say what an outsider would look for, with a number or an example", **place)
-        if several(text, r.set):
-            yield found("several-requirements", "info", "the criterion asks for several things: half of it can be met",
-                        suggestion="split it into one criterion each", **place)
-    if said := leak(text, task.prompt, r.set):
-        yield found("answer-leak", "info", f"the criterion states {said!r}, which the prompt neither holds nor asks for",
-                    suggestion="ask for it in the prompt, or drop the criterion", **place)
+            found("subjective", "info", f"nothing to measure {', '.join(map(repr, vague[:3]))} by", c,
+                  suggestion="say what an outsider would look for, with a number or an example")
+        if several(text, r.tokens):
+            found("several-requirements", "info", "the criterion asks for several things: half of it can be met", c,
+                  suggestion="split it into one criterion each")
+    if said := leak(text, task.prompt, r.set) or (prompt.invents and c.weight > 0 and demanded(text, task.prompt)):
+        found("answer-leak", "info", f"the criterion states {said!r}, which the prompt neither holds nor asks for", c,
+              suggestion="ask for it in the prompt, or drop the criterion")
     if fault := encoding(text):
-        yield found("encoding", "warning", f"the criterion holds {fault}", suggestion="repair the text at its source", **place)
-    if not (task.prompt.isascii() and text.isascii()) and (a := script(text)) and (b := script(task.prompt)) and a != b:
-        yield found("language", "info", f"the criterion is in {a} script, the prompt in {b}", suggestion="check that both are meant", **place)
-    if c.check is None and len(prompt_content) >= 4 and _foreign(r.set, prompt_content):
-        yield found("unrelated", "info", "the criterion shares no content word with the prompt", confidence=0.4,
-                    suggestion="check that it belongs to this prompt", **place)
+        found("encoding", "warning", f"the criterion holds {fault}", c, suggestion="repair the text at its source")
+    if not (prompt.ascii and text.isascii()) and (a := script(text)) and (b := script(task.prompt)) and a != b:
+        found("language", "info", f"the criterion is in {a} script, the prompt in {b}", c, suggestion="check that both are meant")
+    if c.check is None and prompt.plain.isdisjoint(r.set) and len(prompt.content) >= 4 and _foreign(r.set, prompt.content):
+        found("unrelated", "info", "the criterion shares no content word with the prompt", c, confidence=WEAK,
+              suggestion="check that it belongs to this prompt")
+
+
+def _strangers(pairs: list[tuple[Criterion, Read]], prompt: Prompt, found: Found) -> None:
+    """Short criteria on a certain thing that nothing else in the row speaks of; those with more words are `_foreign`."""
+    for c, r in pairs:
+        if c.check is None and c.weight > 0 and prompt.plain.isdisjoint(r.set) and CERTAIN.match(c.text) and len(prompt.content) >= 4 \
+                and r.set.isdisjoint(GENERIC):
+            own = content(r.core)
+            if len(own) in (2, 3) and own.isdisjoint(prompt.content) and all(own.isdisjoint(content(o.core)) for _, o in pairs if o is not r):
+                found("unrelated", "info", "it asks for a certain thing of which neither the prompt nor another criterion speaks", c, confidence=0.6,
+                      suggestion="check that it belongs to this prompt")
 
 
 def _foreign(tokens: frozenset[str], prompt_content: set[str]) -> bool:
@@ -112,78 +148,89 @@ def specific(tokens: list[str], token_set: frozenset[str]) -> bool:
     return not token_set & GENERIC and len(content(tokens)) >= 4
 
 
-def _pairs(read: list[Read], found: Found, near: bool) -> Iterator[Finding]:
-    read = [r for r in read if r.tokens]
-    folded: dict[str, str] = {}
-    texts = [" ".join(r.tokens) for r in read]
-    for r, text in zip(read, texts, strict=True):
-        if text in folded:
-            yield found("duplicate-criterion", "warning", f"the same criterion as {folded[text]!r}", criterion_id=r.criterion.id,
-                        text=r.criterion.text[:200], suggestion="remove one: it counts twice")
-        folded.setdefault(text, r.criterion.id)
-    stands = [stand(r.criterion.text, r.set) for r in read]
-    telling = [s for s in stands if s.limits or s.forbids]
-    if telling:
-        yield from _contradictions(read, stands, texts, found)
-    if not near:
-        return
+def _pairs(pairs: list[tuple[Criterion, Read]], found: Found, near: bool) -> None:
+    seen: dict[str, str] = {}
+    for c, r in pairs:
+        if r.folded in seen:
+            found("duplicate-criterion", "warning", f"the same criterion as {seen[r.folded]!r}", c, suggestion="remove one: it counts twice")
+        else:
+            seen[r.folded] = c.id
+    if any(r.stand for _, r in pairs):
+        _contradictions(pairs, found)
+    if near:
+        _near_duplicates(pairs, found)
+
+
+def _contradictions(pairs: list[tuple[Criterion, Read]], found: Found) -> None:
+    for i, (c, r) in enumerate(pairs):
+        for other, o in pairs[:i]:
+            if (r.stand or o.stand) and (c.weight < 0) == (other.weight < 0) and r.folded != o.folded and (why := _clash(r, o)):
+                found("contradiction", "error", f"contradicts {other.id!r}: {why}", c, suggestion="keep one of the two")
+
+
+def _clash(a: Read, b: Read) -> str | None:
+    """Why two criteria cannot both hold, or None."""
+    if a.stand is None and b.stand is None:
+        return None
+    return contradict(a.stand or Stand((), False, a.set), b.stand or Stand((), False, b.set))
+
+
+def _near_duplicates(pairs: list[tuple[Criterion, Read]], found: Found) -> None:
     shapes: dict[int, frozenset[str]] = {}
-    cores = [r.core for r in read]
-    for i, a in enumerate(read):
+    cores = [r.core for _, r in pairs]
+    sizes = [len(x) for x in cores]
+    for i, mine in enumerate(cores):
+        size = sizes[i]
         for j in range(i):
-            b, mine, other = read[j], cores[i], cores[j]
-            if 1.7 * len(mine & other) < max(len(mine), len(other)) or texts[i] == texts[j] or _numbers_differ(a, b):
+            n = sizes[j]
+            if 1.7 * len(mine & cores[j]) < (size if size > n else n):
                 continue
-            for k in (i, j):
+            a, b = pairs[i][1], pairs[j][1]
+            if a.folded == b.folded or _numbers_differ(a, b):
+                continue
+            for k, r in ((i, a), (j, b)):
                 if k not in shapes:
-                    shapes[k] = grams_of(texts[k])
-            if (s := jaccard(shapes[i], shapes[j])) >= NEAR and not contradict(stands[i], stands[j]):
-                yield found("near-duplicate", "warning", f"nearly the same as {b.criterion.id!r} (overlap {s:.2f})", criterion_id=a.criterion.id,
-                            text=a.criterion.text[:200], confidence=round(s, 2), suggestion="merge them: they count twice")
+                    shapes[k] = grams_of(r.folded)
+            s = jaccard(shapes[i], shapes[j])
+            if s < NEAR and (pairs[i][0].weight < 0) == (pairs[j][0].weight < 0) and len(said := _said(a)) >= 2 and said == _said(b):
+                found("near-duplicate", "warning", f"the same words in the same order as {pairs[j][0].id!r}, but for common ones", pairs[i][0],
+                      confidence=0.8, suggestion="merge them: they count twice")
+            elif s >= NEAR and not _clash(a, b):
+                found("near-duplicate", "warning", f"nearly the same as {pairs[j][0].id!r} (overlap {s:.2f})", pairs[i][0],
+                      confidence=round(s, 2), suggestion="merge them: they count twice")
 
 
-def _contradictions(read: list[Read], stands: list[Stand], texts: list[str], found: Found) -> Iterator[Finding]:
-    for i, a in enumerate(read):
-        for j in range(i):
-            b = read[j]
-            same_sign = (a.criterion.weight < 0) == (b.criterion.weight < 0)
-            if same_sign and texts[i] != texts[j] and (why := contradict(stands[i], stands[j])):
-                yield found("contradiction", "error", f"contradicts {b.criterion.id!r}: {why}", criterion_id=a.criterion.id,
-                            text=a.criterion.text[:200], suggestion="keep one of the two")
+def _said(r: Read) -> list[str]:
+    """What a criterion is on, in order: its words without articles, auxiliaries and the verbs that only report."""
+    return [w for w in r.tokens if w not in REPORTING]
 
 
 def _numbers_differ(a: Read, b: Read) -> bool:
     """"Names cause 1" and "names cause 2" are two criteria."""
-    left, right = ([w for w in r.tokens if w.isdigit()] for r in (a, b))
-    return left != right
+    return [w for w in a.tokens if w.isdigit()] != [w for w in b.tokens if w.isdigit()]
 
 
-def _weights(task: Task, found: Found) -> Iterator[Finding]:
+def _weights(task: Task, found: Found) -> None:
     weights = [c.weight for c in task.criteria]
     if not weights:
         return
     if not any(weights):
-        yield found("zero-weights", "error", "every weight is 0: nothing is scored", suggestion="give the criteria weights")
+        found("zero-weights", "error", "every weight is 0: nothing is scored", suggestion="give the criteria weights")
     elif max(weights) <= 0:
-        yield found("one-signed", "warning", "every weight is negative: the best answer is the one that does nothing",
-                    suggestion="add what the answer must do")
+        found("one-signed", "warning", "every weight is negative: the best answer is the one that does nothing",
+              suggestion="add what the answer must do")
 
 
-def _labels(p: Parsed, task: Task, found: Found) -> Iterator[Finding]:
+def _labels(p: Parsed, task: Task, found: Found) -> None:
     told: dict[tuple[str, str], list[float]] = {}
     known = {c.id for c in task.criteria}
     for v in p.verdicts:
         if v.judge.startswith("human") and v.value is not None:
             told.setdefault((v.response_id, v.criterion_id), []).append(v.value)
         if v.criterion_id not in known:
-            yield found("unknown-criterion", "error", f"a label names the criterion {v.criterion_id!r}, which the task does not have",
-                        criterion_id=v.criterion_id, suggestion="correct the id")
+            found("unknown-criterion", "error", f"a label names the criterion {v.criterion_id!r}, which the task does not have",
+                  criterion_id=v.criterion_id, suggestion="correct the id")
     for (response, criterion), values in told.items():
         if len(values) > 1 and max(values) - min(values) >= 0.75:
-            yield found("raters-disagree", "info", f"the raters disagree on response {response!r} ({len(values)} labels)", criterion_id=criterion,
-                        suggestion="make the criterion more exact, or leave it out of the agreement")
-
-
-def prompt_key(prompt: str) -> str:
-    """A prompt for finding its duplicates."""
-    return fold(prompt) if prompt.strip() else ""
+            found("raters-disagree", "info", f"the raters disagree on response {response!r} ({len(values)} labels)", criterion_id=criterion,
+                  suggestion="make the criterion more exact, or leave it out of the agreement")

@@ -180,19 +180,22 @@ class Counting:
             self.examples[slot:slot + 1] = [example]
 
     def _criterion(self, c: Any) -> None:
+        n, weights = self.n, self.hist["weight"]
         self.hist["criterion"][tokens_of(c.text)] += 1
-        self.hist["weight"][c.weight] += 1
-        if len(self.hist["weight"]) > 10_000:
-            self.hist["weight"] = Counter({round(w, 2): n for w, n in self.hist["weight"].items()})
-        self._name("weights", f"{c.weight:g}")
+        weights[c.weight] += 1
+        if len(weights) > 10_000:
+            self.hist["weight"] = Counter({round(w, 2): n for w, n in weights.items()})
+        self._name("weights", "1" if c.weight == 1 else f"{c.weight:g}")
         self._name("scales", c.scale)
         for tag in c.tags:
             self._name("tags", tag)
-        self.n["negative"] += c.weight < 0
-        self.n["zero"] += c.weight == 0
-        self.n["required"] += bool(c.required)
+        if c.weight <= 0:
+            n["negative"] += c.weight < 0
+            n["zero"] += c.weight == 0
+        if c.required:
+            n["required"] += 1
         if c.check is not None:
-            self.n["by_code"] += 1
+            n["by_code"] += 1
             self._name("checks", c.check.get("name", "?"))
 
     def _verdicts(self, p: Parsed) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -17,9 +17,15 @@ VAGUE = frozenset("good nice great appealing engaging interesting compelling bea
 MEASURE = re.compile(r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example|e\.g\.|i\.e\.|namely|defined as|that is)\b|[\"“'‘(:]", re.I)
 VERBS = (r"(?:includes?|contains?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|ends?|starts?|begins?|has|have|is|are|provides?|"
          r"describes?|identifies|recommends?|does|keeps?|says?|shows?|offers?|must|should|asks?|refers?|makes?|tells?|warns?)")
-JOINERS = ("and", "but", "as well as", "while also", ";")
-JOINED = re.compile(rf"\b(?:{'|'.join(JOINERS)})\s+(?:also\s+|then\s+|it\s+|the (?:response|answer)\s+)*(?:not\s+)?{VERBS}\b", re.I)
+JOINED = re.compile(rf"(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the (?:response|answer)\s+)*(?:not\s+)?{VERBS}\b", re.I)
+JOINING = frozenset(["and", "but", "as", "also"])  # the last word of a joiner, and what may follow it
+JOINED_TO = frozenset(re.sub(r"(\w+)s\?", r"\1 \1s", VERBS[3:-1]).replace("|", " ").split()) | {"also", "then", "it", "the", "not"}
 SEVERAL = re.compile(r";\s+\w|\b(?:both)\b.+\band\b|\(\s*(?:1|a|i)\s*\).+\(\s*(?:2|b|ii)\s*\)", re.I | re.S)
+# "Has three bullets, each rule is correct and every bullet is short": a clause of its own after the first one.
+CLAUSE = re.compile(r"(?:,|;|\band|\bbut)\s+(?:and\s+|but\s+)?(?:each|every|no|all|none\s+of\s+the)\s+(?:[\w'’-]+\s+){1,3}?(?:is|are|has|have|must|should|does|do|may|"
+                    r"contains?|starts?|begins?|ends?|uses?|includes?)\b", re.I)
+QUANTIFIED = frozenset("each every no all none".split())  # CLAUSE needs one of these words
+CONDITION = re.compile(r"\s*(?:if|when|where|whenever|unless|for|in|after|before|once|says?|states?)\b", re.I)  # then one clause may belong to it
 ASKS = re.compile(r"\?|\b(?:what|which|who|whom|when|where|why|how|name|calculate|compute|find|solve|identify|determine|list|explain|translate|answer|"
                   r"give|state|tell|describe|summari[sz]e|compare|convert|estimate|classify|extract)\b", re.I)
 ASKING = frozenset("what which who whom when where why how name calculate compute find solve identify determine list explain translate answer give state tell "
@@ -31,7 +37,6 @@ SPECIFIC = re.compile(r"[\"“]([^\"”]{2,60})[\"”]|(?<![\w.])(\d[\d,.]*\d|\d
 SAID = re.compile(r"[\d\"“]")  # without one of these SPECIFIC finds nothing
 STATING = frozenset("state states say says answer answers give gives conclude concludes identifies name names mention mentions report reports result "
                     "equal equals".split())  # STATES needs one of these words
-JOINING = frozenset("and but well while".split())
 NEGATION = re.compile(r"\b(?:not|no|never|without|avoids?|avoiding|refrains? from|doesn't|does not|don't|isn't|lacks?|omits?|free of|contains no|excludes?)\b", re.I)
 LIMIT = re.compile(r"\b(at least|at most|no more than|no fewer than|no less than|fewer than|less than|more than|exactly|under|over|up to|maximum of|minimum of)\s+"
                    r"(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+(\w+)", re.I)
@@ -45,33 +50,32 @@ def subjective(tokens: Set[str], text: str) -> list[str]:
     return sorted(found) if found and not MEASURE.search(text) else []
 
 
-def several(text: str, tokens: Set[str]) -> bool:
-    """True when the criterion asks for several things at once.
+def several(text: str, tokens: Sequence[str]) -> bool:
+    """True when the criterion asks for several things at once. tokens : its words, in order.
 
-    >>> several("Names the river and explains why it floods.", {"and"}), several("Names the salt and pepper.", {"and"})
-    (True, False)
+    >>> several("Names the river and explains why it floods.", words("Names the river and explains why it floods."))
+    True
+    >>> several("Names the salt and pepper.", words("Names the salt and pepper."))
+    False
     """
     if (";" in text or "(" in text or "both" in tokens) and SEVERAL.search(text):
         return True
-    if tokens.isdisjoint(JOINING) and ";" not in text:
-        return False
-    if not text.isascii():  # lower case may be of another length
-        return bool(JOINED.search(text))
-    low = text.lower()
-    for word in JOINERS:
-        at = low.find(word)
-        while at >= 0:
-            if JOINED.match(text, at):
-                return True
-            at = low.find(word, at + 1)
-    return False
+    if not QUANTIFIED.isdisjoint(tokens) and (n := len(CLAUSE.findall(text))) and (n > 1 or not CONDITION.match(text)):
+        return True
+    if text.isascii() and ";" not in text:
+        for a, b, c in zip(tokens, tokens[1:], (*tokens[2:], ""), strict=False):
+            if a in JOINING and b in JOINED_TO and (b != "the" or c in ("response", "answer")):
+                break
+        else:
+            return False
+    return bool(JOINED.search(text))
 
 
 def leak(text: str, prompt: str, tokens: Set[str] | None = None) -> str | None:
     """The quoted text or number that a criterion states while the prompt neither holds it nor asks for anything; None otherwise."""
-    if _asks(prompt) or not SAID.search(text) or (tokens is not None and "'" not in text and text.isascii() and tokens.isdisjoint(STATING)):
+    if tokens is not None and tokens.isdisjoint(STATING) and "'" not in text and text.isascii():
         return None
-    if not STATES.search(text):
+    if not SAID.search(text) or not STATES.search(text) or asks(prompt):
         return None
     for m in SPECIFIC.finditer(COUNTED.sub(" ", text)):
         said = (m[1] or m[2]).strip(" .,")
@@ -81,12 +85,48 @@ def leak(text: str, prompt: str, tokens: Set[str] | None = None) -> str | None:
 
 
 @lru_cache(maxsize=1000)
-def _asks(prompt: str) -> bool:
+def asks(prompt: str) -> bool:
+    """True when a prompt asks for an answer that it does not hold."""
     if "?" in prompt:
         return True
     if prompt.isascii() and "'" not in prompt and "_" not in prompt:  # then the words are those of the pattern
         return not ASKING.isdisjoint(words(prompt))
     return bool(ASKS.search(prompt))
+
+
+# A prompt that asks for a name of the writer's own, and a criterion that wants a certain one.
+INVENTED = "names? titles? slogans? nicknames? mott?oe?s? headlines? taglines? usernames? captions?".split()
+INVENT = re.compile(r"\b(?:suggest|propose|invent|find|create|coin|devise|think of|come up with|make up|give|pick|choose|need|want|write)\s+(?:me\s+|us\s+)?"
+                    r"(?:an?|one|some|two|three|four|five|ten|several|\d+|new|good|other)\s+(?:[\w'’-]+\s+){0,3}?(?:" + "|".join(INVENTED) + r")\b", re.I)
+INVENTED_WORDS = frozenset("name names title titles slogan slogans nickname nicknames motto mottos mottoes headline headlines tagline taglines username "
+                           "usernames caption captions".split())
+DEMANDED = re.compile(r"\b(?i:suggests?|proposes?|names?|calls?|recommends?|picks?|chooses?|gives?|invents?|offers?|(?:is|are)\s+(?:called|named|titled|entitled))"
+                      r"\s+(?:it\s+|them\s+|the\s+(?:\w+\s+){1,2}?)?[\"“]?((?:[A-Z][\w'’-]*)(?:\s+(?:of\s+)?(?:the\s+)?[A-Z][\w'’-]*)*)[\"”]?"
+                      r"(?=\s*(?:[.,;!]|$)|\s+(?:as|for|to)\b)")
+
+
+def invents(prompt: str) -> bool:
+    """True when a prompt asks for a name, title or slogan that the answer is to make up.
+
+    >>> invents("Suggest a name for the bridge."), invents("Give the name of the bridge.")
+    (True, False)
+    """
+    return bool(INVENT.search(prompt))
+
+
+def demanded(text: str, prompt: str) -> str | None:
+    """The proper name that a criterion wants, where the prompt does not hold it; None otherwise.
+
+    >>> demanded("Suggests the name Old Mill.", "Suggest a name."), demanded("Suggests the name of a mill.", "Suggest a name.")
+    ('Old Mill', None)
+    """
+    m = None if text.isupper() else DEMANDED.search(text)
+    return m[1] if m and m[1].lower() not in prompt.lower() else None
+
+
+# A criterion on a certain thing, "Mentions the opening hours": unrelated when neither the prompt nor another criterion knows the thing.
+CERTAIN = re.compile(r"\s*(?:the\s+(?:response|answer|text|output)\s+)?(?:mentions?|names?|gives?|lists?|describes?|discusses|covers?|includes?|contains?|refers?\s+to|"
+                     r"talks?\s+about)\s+(?:the|its|their)\s", re.I)
 
 
 def limits(text: str) -> list[tuple[str, float, float]]:
@@ -133,11 +173,11 @@ class Stand:
         return frozenset(w.rstrip("s") for w in self.words) - NEUTRAL
 
 
-def stand(text: str, tokens: frozenset[str]) -> Stand:
-    """The Stand of a criterion; `tokens` its words."""
+def stand(text: str, tokens: frozenset[str]) -> Stand | None:
+    """The Stand of a criterion with the words `tokens`; None when it sets no limit and forbids nothing."""
     counted = () if tokens.isdisjoint(LIMIT_WORDS) else tuple(limits(text))
     forbids = not tokens.isdisjoint(NEGATION_WORDS) and bool(NEGATION.search(text))
-    return Stand(counted, forbids, tokens)
+    return Stand(counted, forbids, tokens) if counted or forbids else None
 
 
 def contradict(a: Stand, b: Stand) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_ASCII = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else 32 for i in range(256))  # lower case, the rest as spaces
 STOP = frozenset("a an and any are as at be been being by can could did do does each every for from had has have he her his how i if in into is it its "
                  "may more most must no nor not of on one only or other our out over own response answer responses answers text generated output "
                  "model reply she should so some such than that the their them then there these they this those to too under up us use uses using "
@@ -39,7 +40,11 @@ def words(text: str) -> list[str]:
 
 
 def _found(text: str) -> list[str]:
-    return WORD.findall(text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).lower())
+    if not text.isascii():
+        return WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    if "'" in text:
+        return WORD.findall(text.lower())
+    return text.encode("ascii").translate(_ASCII).decode("ascii").split()  # what WORD finds, five times faster
 
 
 @lru_cache(maxsize=16)  # several rules read the words of one prompt
@@ -88,27 +93,14 @@ def jaccard(a: frozenset[str] | set[str], b: frozenset[str] | set[str]) -> float
     return both / (len(a) + len(b) - both)
 
 
-def sketch(tokens: list[str], k: int = 12) -> tuple[int, ...]:
-    """The k smallest hashes of the word triples: two texts' sketches estimate their overlap (bottom-k sketch)."""
-    if len(tokens) < 3:
-        return (_hash(" ".join(tokens)),)
-    h = [_hash(w) for w in tokens]
-    mixed = {(a * 0x9E3779B97F4A7C15 + b * 0xC2B2AE3D27D4EB4F + c * 0x165667B19E3779F9) >> 24 & 0xFFFFFFFF for a, b, c in zip(h, h[1:], h[2:], strict=False)}
-    return tuple(sorted(mixed)[:k])
-
-
 @lru_cache(maxsize=200_000)
-def _hash(word: str) -> int:
+def hash_of(word: str) -> int:
+    """A 32-bit hash of a word, the same on every machine.
+
+    >>> hash_of("river")
+    4125321003
+    """
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
-
-
-def overlap(a: tuple[int, ...], b: tuple[int, ...]) -> float:
-    """Estimated overlap of two texts from their sketches, in [0, 1]."""
-    k = min(len(a), len(b))
-    if not k:
-        return 0.0
-    union = sorted(set(a) | set(b))[:max(len(a), len(b))]
-    return len(set(union) & set(a) & set(b)) / len(union)
 
 
 def tokens_of(text: str) -> int:

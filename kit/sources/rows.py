@@ -99,7 +99,8 @@ class Row:
     def leftover(self) -> dict[str, Any]:
         """Fields that nothing read."""
         out = {str(k): v for k, v in self.data.items() if k not in self.used}
-        self.context.unread.update(out.keys())
+        if out:
+            self.context.unread.update(out.keys())
         return out
 
     def respond(self, task_id: str, response_id: str, value: Any, **more: Any) -> bool:
@@ -236,6 +237,8 @@ def _criterion(row: Row, item: Any, default_id: str, negative: bool, names: Sequ
 
 def unique(row: Row, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     """Criteria with ids made unique; a change is reported."""
+    if len({c.id for c in criteria}) == len(criteria):
+        return tuple(criteria)
     from dataclasses import replace
 
     seen: set[str] = set()

@@ -139,3 +139,70 @@ def test_scan_and_the_subcommand(tmp_path, capsys):
     assert "annotator-note" in out and "line 2" in out
     page = (tmp_path / "o.html").read_text()
     assert "&lt;b&gt;x" in page and "<b>x</b>" not in page
+
+
+def only(code, *criteria, prompt):
+    return [f.criterion_id for f in lint([Task(id="t", prompt=prompt, criteria=tuple(c if isinstance(c, Criterion) else Criterion(id=f"c{i}", text=c)
+                                                                                        for i, c in enumerate(criteria, 1)))], embed=None).of(code)]
+
+
+def test_the_same_demand_in_another_tense_is_a_near_duplicate():
+    """fault-02 of data/rubrics.json: too few letters in common for n-grams, cosine .90 for the sentence model."""
+    ferry = "Summarise in one sentence: the ferry was cancelled because of fog, and all passengers got a room."
+    assert only("near-duplicate", "Says that the ferry was cancelled.", "States that the ferry had been cancelled.", prompt=ferry) == ["c2"]
+    for other in ("States that the ferry had not been cancelled.", "States that the cancelled ferry returned.", "Asks whether the ferry was cancelled.",
+                  Criterion(id="c2", text="States that the ferry had been cancelled.", weight=-1)):
+        assert only("near-duplicate", "Says that the ferry was cancelled.", other, prompt=ferry) == []
+    assert only("near-duplicate", "Mentions the ferry.", "Includes a ferry.", prompt=ferry) == []  # one word is too little to tell
+
+
+def test_clauses_with_subjects_of_their_own_are_several_requirements():
+    """fault-04: "..., each rule is correct, no rule is repeated, and every bullet is ..." has no "and <verb>"."""
+    for text in ("Has three bullets, each rule is correct, no rule is repeated, and every bullet is at most 15 words long.",
+                 "Lists three cakes, and every cake has a price.", "Uses bullets; no bullet is longer than a line."):
+        assert only("several-requirements", text, prompt="List three rules of badminton as bullets.") == ["c1"], text
+    for text in ("Every bullet is at most 15 words long.", "If there are several cakes, each cake has a price.", "Says that, in winter, all bears are asleep.",
+                 "Has three bullets, each with a verb.", "Names salt, pepper and no other spice."):
+        assert only("several-requirements", text, prompt="List three rules of badminton as bullets.") == [], text
+
+
+def test_a_certain_name_where_the_prompt_wants_an_invented_one_is_a_leak():
+    """fault-06: "Suggest a name" holds the word name, so the prompt seemed to ask for an answer that is known."""
+    bridge = "Suggest a name for the new footbridge over the river."
+    for text in ("Suggests the name Heron Bridge.", 'Calls it "Heron Bridge".', "The bridge is named Heron Bridge."):
+        assert only("answer-leak", text, prompt=bridge) == ["c1"], text
+    for text in ("Suggests the name of a bird.", "Gives one name only.", "Suggests a name in English.", "Suggests a name such as Heron Bridge.",
+                 Criterion(id="c1", text="Suggests the name Heron Bridge.", weight=-1)):
+        assert only("answer-leak", text, prompt=bridge) == [], text
+    assert only("answer-leak", "Suggests the name Heron Bridge.", prompt=bridge + " It is near Heron Bridge Road.") == []
+    assert only("answer-leak", "Names Heron Bridge.", prompt="Give the name of the bridge at Vik.") == []  # a question with an answer
+
+
+def test_a_certain_thing_of_which_nothing_else_speaks_is_unrelated():
+    """fault-08: "Mentions the opening hours of the museum." is too short for the rule on shared words."""
+    hail = 'Is this sentence about the past or the future? Answer with one word: "It will hail."'
+    museum = "Mentions the opening hours of the museum."
+    assert only("unrelated", "Explains the grammar.", museum, prompt=hail) == ["c2"]
+    assert only("unrelated", "Names a museum nearby.", museum, prompt=hail) == []  # another criterion speaks of it
+    assert only("unrelated", "Explains it.", museum, prompt="Write to a visitor who asks when the museum is open.") == []
+    assert only("unrelated", Criterion(id="c1", text=museum, weight=-1), prompt=hail) == []  # what must not happen may be foreign
+    embedded = lint([Task(id="t", prompt=hail, criteria=(Criterion(id="c1", text=museum),))], embed=lambda texts: np.ones((len(texts), 2)))
+    assert [f.criterion_id for f in embedded.of("unrelated")] == ["c1"]  # vectors replace the weaker rule only
+
+
+def test_a_label_that_is_the_right_answer_is_no_annotator_note():
+    """classify-04: "The label is praise." was once taken for a remark on labelling."""
+    for text in ("The label is praise.", "The label is complaint.", "Gives only one label.", "The rating is three stars."):
+        assert only("annotator-note", text, prompt="Label the message as question, complaint or praise.") == [], text
+
+
+def test_the_faults_of_our_own_set_are_found():
+    """data/README.md lists the faults put in on purpose; the lint finds every one of them, and no note that is none."""
+    tasks = load_tasks(Path(__file__).resolve().parents[2] / "data" / "rubrics.json")
+    found = {(f.code, f.task_id, f.criterion_id) for f in lint(tasks, embed=None).findings}
+    wanted = {("annotator-note", "fault-01", "c3"), ("duplicate-criterion", "fault-02", "c3"), ("near-duplicate", "fault-02", "c4"),
+              ("contradiction", "fault-03", "c2"), ("several-requirements", "fault-04", "c1"), ("subjective", "fault-05", "c2"),
+              ("answer-leak", "fault-06", "c1"), ("empty-criterion", "fault-07", "c2"), ("unrelated", "fault-08", "c2"), ("encoding", "fault-08", "c4"),
+              ("annotator-note", "fault-09", "c3")}
+    assert wanted <= found
+    assert {x for x in found if x[0] in ("annotator-note", "near-duplicate", "answer-leak")} <= wanted

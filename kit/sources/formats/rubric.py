@@ -19,38 +19,44 @@ COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
 READ_OF_RUBRIC = {"criterion", "weight", "check", "required", "ratingA", "ratingB", "title", "tags"}
 
 
-@lru_cache(maxsize=20_000)
-def _rubric_key(key: str) -> tuple[int, str] | None:
-    """(N, name) of a field "rubric - N. name"; the rows of a file have the same fields."""
-    m = RUBRIC_KEY.match(key)
-    return (int(m[1]), m[2]) if m else None
+class _Layout:
+    """Which fields of an RLVR row hold what. The rows of a file have few different sets of fields, so each set is looked at once."""
+
+    def __init__(self, keys: tuple[str, ...]):
+        rubrics = [(k, int(m[1]), m[2]) for k in keys if (m := RUBRIC_KEY.match(k))]
+        self.used = frozenset(k for k, _, _ in rubrics)
+        per: dict[int, dict[str, str]] = {}
+        self.twice: list[tuple[str, int, str]] = []  # fields that name the same thing as one before
+        for k, n, name in rubrics:
+            if name in per.setdefault(n, {}):
+                self.twice.append((k, n, name))
+            per[n][name] = k
+        self.rubrics = sorted(per.items())  # (N, {name: field})
+        self.rated = [k for names in per.values() for name, k in names.items() if name.startswith("rating")]
+        self.answers: list[tuple[str, str, str, tuple[str, ...]]] = []  # field, "letter" or "model", its name, the fields on its failures
+        for k in keys:
+            if m := RESPONSE_KEY.match(k):
+                failures = tuple(f for f in keys if f.endswith("_failure") and f.startswith((f"response{m[1]}_", f"{m[1]}_")))
+                self.answers.append((k, "letter", m[1], failures))
+            elif m := COMPLETION_KEY.match(k):
+                self.answers.append((k, "model", m[1], ()))
 
 
-@lru_cache(maxsize=20_000)
-def _answer_key(key: str) -> tuple[str, str] | None:
-    """("letter", A) of "responseA", ("model", name) of "name_completion_1"."""
-    if m := RESPONSE_KEY.match(key):
-        return "letter", m[1]
-    m = COMPLETION_KEY.match(key)
-    return ("model", m[1]) if m else None
+_layout = lru_cache(maxsize=500)(_Layout)
 
 
 def rlvr(row: Row) -> Parsed:
     """RLVR: fields `rubric - N. criterion`, per N weight, check, required, ratingA / ratingB and notes, which stay notes."""
     task_id, prompt = row.task_id("task_id", "id"), row.text("prompt", need=True)
-    per: dict[int, dict[str, Any]] = {}
-    for key, value in row.data.items():
-        if at := _rubric_key(key):
-            row.used.add(key)
-            n, name = at
-            if name in per.setdefault(n, {}):
-                row.find("duplicate-field", f"rubric {n} has the field {name!r} twice; the last is used", field=key)
-            per[n][name] = value
-    answers = _answers(row, task_id)
+    data, layout = row.data, _layout(tuple(row.data))
+    row.used |= layout.used
+    for key, n, name in layout.twice:
+        row.find("duplicate-field", f"rubric {n} has the field {name!r} twice; the last is used", field=key)
+    answers = _answers(row, task_id, layout) if layout.answers else {}
     criteria, lost = [], {}
-    rated = [f for fields in per.values() for k, f in fields.items() if k.startswith("rating")]
-    scale = number_scale([x for f in rated for x in (f if isinstance(f, list) else [f])])
-    for n, fields in sorted(per.items()):
+    scale = number_scale([x for k in layout.rated for x in (data[k] if isinstance(data[k], list) else [data[k]])]) if layout.rated else None
+    for n, names in layout.rubrics:
+        fields = {name: data[k] for name, k in names.items()}
         if fields.get("criterion") is None:
             if any(v is not None for v in fields.values()):
                 row.find("missing-field", f"rubric {n} has {', '.join(sorted(fields))} but no criterion", criterion_id=f"c{n}",
@@ -58,10 +64,11 @@ def rlvr(row: Row) -> Parsed:
                 lost[f"rubric - {n}"] = fields
             continue
         criteria.append(_numbered(row, n, fields))
-        for name, value in fields.items():
-            letter = name.removeprefix("rating")
-            if name.startswith("rating") and letter in answers and value is not None:
-                row.label(task_id, answers[letter], f"c{n}", value, scale=scale)
+        if answers and layout.rated:
+            for name, value in fields.items():
+                letter = name.removeprefix("rating")
+                if name.startswith("rating") and letter in answers and value is not None:
+                    row.label(task_id, answers[letter], f"c{n}", value, scale=scale)
     if not criteria:
         row.find("no-criteria", "the row has no criterion", severity="error", task_id=task_id)
     return row.task(task_id, prompt, criteria, meta=lost, tags=tags_of(row.take("tags")), truth=_object(row, "truth"),
@@ -70,6 +77,8 @@ def rlvr(row: Row) -> Parsed:
 
 def _numbered(row: Row, n: int, fields: Mapping[str, Any]) -> Criterion:
     text = fields["criterion"]
+    if len(fields) == 1 and isinstance(text, str):
+        return Criterion(id=f"c{n}", text=text)
     if not isinstance(text, str):
         row.find("field-type", "a criterion should be text", severity="error", criterion_id=f"c{n}")
     weight, _ = weight_of(row, fields, ("weight",), f"c{n}")
@@ -85,19 +94,16 @@ def _numbered(row: Row, n: int, fields: Mapping[str, Any]) -> Criterion:
                      title=None if fields.get("title") is None else as_text(fields["title"]), tags=tags_of(fields.get("tags")), meta=meta)
 
 
-def _answers(row: Row, task_id: str) -> dict[str, str]:
+def _answers(row: Row, task_id: str, layout: _Layout) -> dict[str, str]:
     """Responses of an RLVR row; letter -> response id."""
     found = {}
-    for key, value in row.data.items():
-        if not (at := _answer_key(key)):
-            continue
-        kind, name = at
+    for key, kind, name, failed in layout.answers:
         row.used.add(key)
         if kind == "model":
-            row.respond(task_id, key, value, source=name)
+            row.respond(task_id, key, row.data[key], source=name)
             continue
-        failures = {k: row.take(k) for k in row.data if k.endswith("_failure") and k.startswith((f"response{name}_", f"{name}_"))}
-        if row.respond(task_id, name, value, source=f"response{name}", meta=failures):
+        failures = {k: row.take(k) for k in failed}
+        if row.respond(task_id, name, row.data[key], source=f"response{name}", meta=failures):
             found[name] = name
     return found
 
