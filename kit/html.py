@@ -13,6 +13,10 @@ _EXTERNAL = re.compile(r'<script[^>]+src="[^"]*"[^>]*>\s*</script>|<script type=
 
 _IMAGE = re.compile(r'<img(?=[^>]*src="https?:)(?:(?=[^>]*alt="(?P<alt>[^"]*)")|)[^>]*>')
 
+PAGE = ("body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}"
+        "table{border-collapse:collapse;width:100%}caption{text-align:left;padding:.6em 0;color:#555}"
+        "th,td{border-bottom:1px solid #ddd;padding:.35em .6em;vertical-align:top;text-align:left}")
+
 
 def plotly_js() -> str:
     """The installed plotly.js as one <script>."""
@@ -38,6 +42,13 @@ def figure_div(figure: dict[str, Any], name: str) -> str:
     height = int(figure.get("layout", {}).get("height") or 420)
     return (f'<div id="{safe}" class="kit-figure" style="height:{height}px;width:100%"></div>'
             f'<script>Plotly.newPlot("{safe}",{data},{layout},{{responsive:true,displaylogo:false}})</script>')
+
+
+def figure_page(title: str, figure: Any, body: str = "") -> str:
+    """A plotly figure and some HTML below it as one page; `title` is escaped, `body` is taken as it is."""
+    name = html.escape(title)
+    return (f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title><style>{PAGE}</style>{plotly_js()}</head>'
+            f"<body><h1>{name}</h1>{figure_div(json.loads(figure.to_json()), 'figure')}{body}</body></html>")
 
 
 def notebook_html(path: Path) -> str:

@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     a("--aggregate", default="mean", help="how verdicts become a score (see kit.rewards.aggregate.grade)")
     a("--max-width", type=float, help="widest interval of a partly unknown grade that still gets a score")
     a("--estimate", action="store_true", help="say what it would cost and stop")
-    a("--audit", action="store_true", help="run the attack and bias suite against the judge on these answers instead")
+    a("--audit", action="store_true", help="run the attack and bias suite against the judge on these answers instead; with --out AUDIT.html also as a page with the plot")
     a("--explain", metavar="KEY", help="show everything that the ledger knows of a verdict")
     a("--costs", action="store_true", help="show the ledger's cost book")
     a("--export", metavar="FILE", help="write the ledger's verdicts and replies as JSONL, for others to replay")

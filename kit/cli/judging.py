@@ -187,13 +187,18 @@ def explained(found: dict[str, Any]) -> str:
 
 
 def audit(args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path) -> int:
-    """The attack and bias suite on these answers; through the ledger, so that it can be interrupted."""
+    """The attack and bias suite on these answers; through the ledger, so that it can be interrupted. With --out, also as a page."""
     from ..judge import audit as suite
     from ..judge.ledger import Ledger
 
     with Ledger(ledger) as book:
         report = suite.audit(who, tasks, answers, ledger=book, budget=_budget(args))
-    emit(args, {"judge": getattr(who, "name", ""), "rows": report.table()}, str(report))
+    said = {"judge": getattr(who, "name", ""), "answers": report.n_responses, "cost": report.cost, "rows": report.table()}
+    if args.out:
+        Path(args.out).parent.mkdir(parents=True, exist_ok=True)
+        Path(args.out).write_text(report.page(), encoding="utf-8")
+        said["out"] = args.out
+    emit(args, said, f"{report}\ncost: ${report.cost:.4f}" + (f"\npage: {args.out}" if args.out else ""))
     return 0
 
 

@@ -150,7 +150,7 @@ def _rotated(criteria: Sequence[Criterion]) -> list[list[Criterion]]:
 def _reworded(criteria: Sequence[Criterion]) -> list[list[Criterion]]:
     """Recorded paraphrases (criterion.meta["paraphrases"]) where every criterion has some, else three set phrases."""
     given = [list(c.meta.get("paraphrases") or ()) for c in criteria]
-    if all(given):
+    if given and all(given):
         return [[dataclasses.replace(c, text=g[i % len(g)]) for c, g in zip(criteria, given, strict=True)] for i in range(max(map(len, given)))]
     frames = ("Does the answer satisfy this: {}?", "One should find that the following holds of the answer: {}", "Check whether this is so: {}")
     return [[dataclasses.replace(c, text=f.format(c.text.rstrip(".?"))) for c in criteria] for f in frames]

@@ -17,6 +17,7 @@ from typing import Any
 from .. import stats
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
+from .. import progress as bars
 from .attacks import ATTACKS, BIASES, Attack, Bias
 from .base import keys_of
 from .run import _judged as leaves
@@ -75,6 +76,12 @@ class AuditReport:
 
         return judging.audit(self)
 
+    def page(self) -> str:
+        """Plot and table as one HTML page that needs no network."""
+        from ..html import figure_page
+
+        return figure_page(f"Audit of {self.judge}", self.plot(), self._repr_html_())
+
     def __str__(self) -> str:
         lines = [f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, {self.n_verdicts} verdicts, {self.unknown_share:.1%} unknown"]
         lines += [f"  {r.kind:6} {r.name:26} {r.rate}" + (f"  ({r.note})" if r.note else "") for r in self.rows]
@@ -98,13 +105,20 @@ def audit(judge: Any, tasks: Any, responses: Iterable[Response], *, attacks: Seq
     Variants that a replay judge has not recorded are reported as such. Costs about (1 + attacks + biases) times one judging.
     """
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
-    by_id = {t.id: dataclasses.replace(t, criteria=tuple(c for c in leaves(t) if not c.by_code)) for t in rows}
-    answers = [r for r in responses if r.task_id in by_id and by_id[r.task_id].criteria]
+    judged = {t.id: dataclasses.replace(t, criteria=tuple(c for c in leaves(t) if not c.by_code)) for t in rows}
+    answers = [r for r in responses if r.task_id in judged and judged[r.task_id].criteria]
+    by_id = {i: judged[i] for i in dict.fromkeys(r.task_id for r in answers)}  # a task that is checked by code alone has nothing to vary
     if not answers:
         raise DataError("there is nothing to audit", where="audit(judge, tasks, responses)", fix="give answers to tasks with criteria for a judge")
-    ask = _Asker(judge, by_id, ledger, budget, progress)
-    base = ask(answers)
-    out = [_attack(a, ask, answers, base, by_id) for a in attacks] + [_bias(b, ask, answers, base, by_id) for b in biases]
+    ask, out = _Asker(judge, by_id, ledger, budget), []
+    with bars.bar(total=1 + len(attacks) + len(biases), desc="audit", unit="variant", delay=2.0, disable=not progress) as shown:
+        base = ask(answers)
+        shown.update(1)
+        for one, of in [(_attack, attacks), (_bias, biases)]:
+            for x in of:
+                shown.set_postfix_str(x.name, refresh=False)
+                out.append(one(x, ask, answers, base, by_id))
+                shown.update(1)
     unknown = sum(not v.known for v in base.values()) / len(base)
     return AuditReport(getattr(judge, "name", type(judge).__name__), tuple(out), len({r.task_id for r in answers}), len(answers), len(base), unknown,
                        ask.cost)
@@ -116,8 +130,8 @@ Place = tuple[str, str, str]  # task, response, criterion
 class _Asker:
     """Runs the judge on variants and adds up the cost."""
 
-    def __init__(self, judge: Any, tasks: dict[str, Task], ledger: Any, budget: Any, progress: bool):
-        self.judge, self.tasks, self.more, self.cost = judge, tasks, {"ledger": ledger, "budget": budget, "progress": progress}, 0.0
+    def __init__(self, judge: Any, tasks: dict[str, Task], ledger: Any, budget: Any):
+        self.judge, self.tasks, self.more, self.cost = judge, tasks, {"ledger": ledger, "budget": budget, "progress": False}, 0.0
 
     def __call__(self, answers: Sequence[Response], tasks: dict[str, Task] | None = None) -> dict[Place, Verdict]:
         more = self.more
@@ -126,7 +140,6 @@ class _Asker:
         got = run_judge(list((tasks or self.tasks).values()), answers, judge=self.judge, **more)
         self.cost += got.spent.cost
         return {(v.task_id, v.response_id, v.criterion_id): v for v in got}
-
 
     def _same_keys(self, r: Response, tasks: dict[str, Task]) -> bool:
         """True when the judge's keys do not see the order of the criteria."""

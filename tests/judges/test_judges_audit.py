@@ -101,6 +101,16 @@ def test_a_replay_says_what_was_not_recorded():
     assert "not recorded" in report.row("padding").note and report.row("paraphrase").rate.value == 0
 
 
+def test_tasks_that_code_checks_alone_are_left_out_and_the_page_is_whole():
+    """One task without judged criteria ended the audit with a ValueError, after all attacks had been paid."""
+    code = Task(id="code", prompt="p", criteria=(Criterion(id="k", text="short", check={"name": "words", "max": 9}),))
+    report = audit(FakeJudge(), [*TASKS, code], [*ANSWERS, Response(task_id="code", id="r", text="x")], progress=False)
+    assert report.n_tasks == len(TASKS) and len(report.rows) == len(ATTACKS) + len(BIASES)
+    page = report.page()
+    assert "Plotly.newPlot" in page and "label flip" in page and "https://" not in page.split("<body>")[1]
+    assert "fake <>" not in page.split("<body>")[1] and "<b>because" not in page.split("<body>")[1]
+
+
 def test_nothing_to_audit():
     with pytest.raises(DataError, match="nothing to audit"):
         audit(FakeJudge(), TASKS, [], progress=False)
