@@ -18,11 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import progress as bars
 from ..errors import JudgeDownError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from . import loop
 from .base import Call, Forecast, session
-from .caller import Raw, encode, usage
+from .caller import Raw, said, encode, usage
 from .endpoint import EndpointJudge
 from .prices import models
 from .wire import key_for
@@ -53,6 +54,7 @@ class BatchJudge:
         self._pending: list[_Pending] = []
         self._sender: asyncio.Task[None] | None = None
         self._client: Any = None
+        self._over: set[str] = set()  # batches that have ended
 
     def key(self, task: Task, response: Response, criterion: Criterion) -> str:
         """The endpoint judge's own key: a batched verdict is the same verdict."""
@@ -143,9 +145,11 @@ class BatchJudge:
                 waiting[batch_id] = known[batch_id] = [p.custom_id for p in part]
                 if ledger:
                     ledger.note(note, known)
-            await asyncio.gather(*(self._await(b, by_id) for b in waiting))
-            if ledger:
-                ledger.note(note, {b: ids for b, ids in known.items() if b not in waiting})
+            try:
+                await asyncio.gather(*(self._await(b, by_id, len(ids)) for b, ids in waiting.items()))
+            finally:  # a batch that has ended, well or not, is not waited for again
+                if ledger:
+                    ledger.note(note, {b: ids for b, ids in known.items() if b not in self._over})
             _finish(taken, "the batch ended without a reply to this request")
         except BaseException as e:
             for p in taken or self._pending:
@@ -164,26 +168,59 @@ class BatchJudge:
         return self._client
 
     async def _submit(self, part: Sequence[_Pending]) -> str:
+        import openai
+
         api = self._api()
         data = io.BytesIO("\n".join(p.line for p in part).encode())
-        file = await api.files.create(file=("requests.jsonl", data), purpose="batch")
-        batch = await api.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+        try:
+            file = await api.files.create(file=("requests.jsonl", data), purpose="batch")
+            batch = await api.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+        except openai.APIError as e:
+            raise self._down(e, "the batch could not be sent") from None
         log.info("batch %s sent with %d requests", batch.id, len(part))
         return batch.id
 
-    async def _await(self, batch_id: str, by_id: Mapping[str, list[_Pending]]) -> None:
-        api = self._api()
-        while True:
-            batch = await api.batches.retrieve(batch_id)
-            if batch.status in ENDED:
-                break
-            await asyncio.sleep(self.poll)
+    async def _await(self, batch_id: str, by_id: Mapping[str, list[_Pending]], size: int) -> None:
+        """Wait for a batch and hand its replies out; a bar shows what the provider has done."""
+        import openai
+
+        api, failing = self._api(), None
+        with bars.bar(total=size, desc=f"batch {batch_id}", unit="request", delay=2.0) as shown:
+            while True:
+                try:
+                    batch, failing = await api.batches.retrieve(batch_id), None
+                except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError) as e:
+                    failing = failing or time.monotonic()  # a day is long: a short absence of the network must not end it
+                    if time.monotonic() - failing > self.inner.caller.patience:
+                        raise self._down(e, f"the batch {batch_id} cannot be asked for") from None
+                except openai.APIError as e:
+                    if e.__class__ is openai.NotFoundError:
+                        self._over.add(batch_id)
+                    raise self._down(e, f"the batch {batch_id} cannot be asked for") from None
+                else:
+                    counts = getattr(batch, "request_counts", None)
+                    shown.update(max(0, (counts.completed + counts.failed if counts else 0) - shown.n))
+                    if batch.status in ENDED:
+                        break
+                await asyncio.sleep(self.poll)
         for file_id in (batch.output_file_id, batch.error_file_id):
             if file_id:
-                _hand_out((await api.files.content(file_id)).text, by_id)
+                try:
+                    _hand_out((await api.files.content(file_id)).text, by_id)
+                except openai.APIError as e:
+                    raise self._down(e, f"the replies of batch {batch_id} cannot be fetched") from None
+        self._over.add(batch_id)
         if batch.status == "failed" and not batch.output_file_id:
             raise JudgeDownError(f"the provider refused the batch {batch_id}: {str(batch.errors)[:200]}", where=self.inner.base_url,
                                  fix="judge without --batch, or look at the provider's batch page")
+
+    def _down(self, e: Any, what: str) -> JudgeDownError:
+        """The kit's error for one of the client's; its text holds no key."""
+        status = getattr(e, "status_code", None)
+        why = f"HTTP {status}" if status else type(e).__name__
+        fix = ("this server seems to have no batch API: judge without --batch" if status in (404, 405, 501)
+               else "look at the key, the address and the network; then run the same command: batches that were sent are found again")
+        return JudgeDownError(f"{what} ({why}: {said(str(getattr(e, 'message', e)))})", where=self.inner.base_url, fix=fix)
 
 
 def _parts(pending: Sequence[_Pending]) -> list[list[_Pending]]:

@@ -126,13 +126,13 @@ class Caller:
                 raise JudgeDownError(f"the endpoint asks to wait {wait:.0f} s", where=self.base_url, fix="run the same command again later")
             return self._bad(_Step(why="HTTP 429", wait=max(wait, 0.05) * random.uniform(1.0, 1.5)), grace=wait)
         if reply.status in (401, 403, 404) or "insufficient_quota" in text:
-            raise JudgeDownError(f"the endpoint refuses: HTTP {reply.status}, {_said(text)}", where=f"{self.base_url}, model {self.model}",
+            raise JudgeDownError(f"the endpoint refuses: HTTP {reply.status}, {said(text)}", where=f"{self.base_url}, model {self.model}",
                                  fix="look at the key (environment), the model's name, the base URL and the account")
         if reply.status in (400, 422, 501) and self._learn(text, sent):
             return _Step(why="learned")
         if reply.status < 500 and reply.status not in (408, 409):
-            return _Step(why=f"HTTP {reply.status}: {_said(text)}", final=True)
-        return self._bad(_Step(why=f"HTTP {reply.status}: {_said(text)}", counts=1,
+            return _Step(why=f"HTTP {reply.status}: {said(text)}", final=True)
+        return self._bad(_Step(why=f"HTTP {reply.status}: {said(text)}", counts=1,
                                wait=reply.retry_after if reply.retry_after is not None else random.uniform(0.25, 0.75)))
 
     def _good(self, body: bytes, seconds: float, sent: Mapping[str, Any]) -> _Step:
@@ -159,12 +159,12 @@ class Caller:
     def _learn(self, text: str, sent: Mapping[str, Any]) -> bool:
         """From a refusal that names a parameter: leave it out from now on, note it openly. False when it names none of ours."""
         low = text.lower()
-        said = _param(text)
+        param = _param(text)
         for name in OPTIONAL:
             if name in sent and name not in self.abilities.refused and (
-                    said == name or (said or "").startswith(name + ".") or any(w in low for w in WORDS.get(name, (name,)))):
-                self.abilities.refused[name] = _said(text)
-                log.warning("%s, model %s, does not take %s (%s); asking without it", self.base_url, self.model, name, _said(text))
+                    param == name or (param or "").startswith(name + ".") or any(w in low for w in WORDS.get(name, (name,)))):
+                self.abilities.refused[name] = said(text)
+                log.warning("%s, model %s, does not take %s (%s); asking without it", self.base_url, self.model, name, said(text))
                 self._note()
                 return True
         return any(n in self.abilities.refused for n in sent) or (
@@ -253,7 +253,7 @@ def _param(text: str) -> str | None:
         return None
 
 
-def _said(text: str) -> str:
+def said(text: str) -> str:
     """The server's own message, short, on one line; anything that looks like a key is cut out."""
     import re
 

@@ -168,6 +168,50 @@ class StubServer:
         return None
 
 
+class BatchStub(StubServer):
+    """The same judge behind a provider's batch API: /v1/files, /v1/batches. `status` of batches is "completed" after `looks` looks."""
+
+    def __init__(self, looks=1, status="completed", absent=0, **more):
+        super().__init__(**more)
+        self.looks, self.status, self.absent = looks, status, absent
+        self.files, self.batches, self.asked = {}, {}, 0
+
+    async def post(self, request):
+        path = request.match_info["path"]
+        if path == "files":
+            form = await request.post()
+            name = f"file-{len(self.files)}"
+            self.files[name] = form["file"].file.read().decode()
+            return web.json_response({"id": name, "object": "file", "bytes": 1, "created_at": 1, "filename": "f", "purpose": "batch", "status": "processed"})
+        if path == "batches":
+            name = f"batch_{len(self.batches)}"
+            self.batches[name] = (await request.json())["input_file_id"]
+            return web.json_response(self._batch(name, "in_progress"))
+        return await super().post(request)
+
+    def _batch(self, name, status):
+        return {"id": name, "object": "batch", "endpoint": "/v1/chat/completions", "completion_window": "24h", "created_at": 1, "status": status,
+                "input_file_id": self.batches[name], "output_file_id": f"out-{name}" if status == "completed" else None, "error_file_id": None}
+
+    async def get(self, request):
+        path = request.match_info["path"]
+        if path.startswith("batches/"):
+            self.asked += 1
+            if self.asked <= self.absent:
+                return web.json_response({"error": {"message": "away"}}, status=503)
+            return web.json_response(self._batch(path[8:], self.status if self.asked > self.looks + self.absent else "in_progress"))
+        if path.endswith("/content"):
+            lines = self.files[self.batches[path.split("/")[1].removeprefix("out-")]].splitlines()
+            return web.Response(text="\n".join(self._line(json.loads(line)) for line in reversed(lines)))
+        return await super().get(request)
+
+    def _line(self, row):
+        answer, asked_for = asked(row["body"])
+        self.paid.update((answer, r["id"]) for r in asked_for)
+        reply = completion(content(answer, asked_for, "response_format" in row["body"]))
+        return json.dumps({"id": "x", "custom_id": row["custom_id"], "response": {"status_code": 200, "body": reply}, "error": None})
+
+
 class _Nothing:
     async def __aenter__(self):
         return self
