@@ -1,4 +1,4 @@
-"""The lint's rules across rows: repeated prompts, leaks between splits, boilerplate criteria. Memory: about 300 bytes a row."""
+"""The lint's rules across rows: repeated prompts, leaks between splits, boilerplate criteria. Memory: about 100 bytes a row."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from hashlib import blake2b
 from heapq import nlargest
 
 from ..sources.findings import Finding
+from ..sources.seen import Seen
 from ..sources.taskset import Parsed
 from .sketches import Sketches
 from .words import words
 
 LEAK = 0.8  # overlap of word triples from which two prompts are the same
 BOILERPLATE = 0.05  # share of tasks from which a repeated criterion is reported
-KEEP = 200_000  # criterion texts counted
+KEEP = 200_000  # criterion texts, and groups, that are counted
 
 
 @dataclass
 class Corpus:
     """Gathers, row by row, what rules across rows need; `findings()` at the end."""
 
-    prompts: dict[bytes, int] = field(default_factory=dict)  # digest -> number of the distinct prompt
+    prompts: Seen = field(default_factory=Seen)  # numbers the distinct prompts
     rows: array[int] = field(default_factory=lambda: array("Q"))  # of each distinct prompt its row, and the number of its split
     sides: array[int] = field(default_factory=lambda: array("I"))
     splits: dict[str | None, int] = field(default_factory=dict)  # split -> its number, in order
@@ -31,11 +32,12 @@ class Corpus:
     sketched: array[int] = field(default_factory=lambda: array("I"))  # numbers of the prompts with a sketch: those in a split
     criteria: dict[bytes, int] = field(default_factory=dict)
     texts: dict[bytes, str] = field(default_factory=dict)
-    groups: dict[str, set[str]] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)  # group -> the number of its split, -1 for several
     tasks: int = 0
     negative: int = 0
     scored: int = 0
     dropped: int = 0
+    lost: int = 0
 
     def add(self, p: Parsed) -> Iterator[Finding]:
         """Take in one row; yields findings on repeated prompts."""
@@ -48,9 +50,8 @@ class Corpus:
             self.names.append(task.split)
         tokens = words(task.prompt)
         if tokens:
-            digest = blake2b(" ".join(tokens).encode("utf-8", "surrogatepass"), digest_size=12).digest()
-            known = self.prompts.setdefault(digest, len(self.prompts))
-            if known < len(self.rows):
+            known, new = self.prompts.add(" ".join(tokens))
+            if not new:
                 row, split = self.rows[known], self.names[self.sides[known]]
                 across = split != task.split and None not in (split, task.split)
                 yield Finding(code="split-leak" if across else "duplicate-prompt", severity="error" if across else "warning", row=p.row, where=p.where,
@@ -63,7 +64,11 @@ class Corpus:
                     self.sketched.append(known)
                     self.sketches.add(tokens[:400])
         if task.group is not None and task.split is not None:
-            self.groups.setdefault(task.group, set()).add(task.split)
+            if task.group in self.groups or len(self.groups) < KEEP:
+                if self.groups.setdefault(task.group, side) != side:
+                    self.groups[task.group] = -1
+            else:
+                self.lost += 1
         counts = self.criteria
         for c in task.criteria:
             weight = c.weight
@@ -77,24 +82,26 @@ class Corpus:
                 continue
             counts[digest] = seen + 1
             if seen == 1:
-                self.texts[digest] = c.text
+                self.texts[digest] = c.text[:200]
 
     def findings(self) -> Iterator[Finding]:
         """Findings on the whole set."""
         yield from self._near_leaks()
-        shared = sorted(g for g, s in self.groups.items() if len(s) > 1)
+        shared = sorted(g for g, s in self.groups.items() if s < 0)
         if shared and len(self.groups) > 1:
             yield Finding(code="group-in-splits", severity="info", message=f"{len(shared)} of {len(self.groups)} groups occur in several splits "
                           f"({', '.join(shared[:5])})", suggestion="for a hold-out by group, split with splits.by_group")
         for digest, n in nlargest(20, self.criteria.items(), key=lambda x: x[1]):
             if n >= 5 and n > BOILERPLATE * self.tasks and digest in self.texts:
                 yield Finding(code="boilerplate", severity="info", message=f"this criterion occurs {n} times in {self.tasks} tasks",
-                              text=self.texts[digest][:200], suggestion="fine for a house rule; otherwise make it specific")
+                              text=self.texts[digest], suggestion="fine for a house rule; otherwise make it specific")
         if self.scored and not self.negative:
             yield Finding(code="one-signed-set", severity="info", message="no criterion of the set has a negative weight",
                           suggestion="add what an answer must not do: padding and guessing cost nothing here")
         if self.dropped:
             yield Finding(code="rule-limited", severity="info", message=f"repeated criteria were counted among the first {KEEP} different texts only")
+        if self.lost:
+            yield Finding(code="rule-limited", severity="info", message=f"groups in several splits were looked for among the first {KEEP} groups only")
 
     def _near_leaks(self) -> Iterator[Finding]:
         sides = [self.sides[k] for k in self.sketched]

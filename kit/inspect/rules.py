@@ -9,8 +9,21 @@ from ..records import Criterion, Task
 from ..sources.findings import Finding
 from ..sources.taskset import Parsed
 from .notes import THRESHOLD, note_score
-from .wording import (CERTAIN, INVENTED_WORDS, Stand, check_fault, contradict, demanded, encoding, invents, leak, script, several, stand,
-                      subjective)
+from .wording import (
+    CERTAIN,
+    INVENTED_WORDS,
+    Stand,
+    check_fault,
+    contradict,
+    demanded,
+    encoding,
+    invents,
+    leak,
+    script,
+    several,
+    stand,
+    subjective,
+)
 from .words import GENERIC, STOP, content, grams_of, jaccard, tokens_of, words
 
 NEAR = 0.8  # overlap of character 4-grams from which two criteria of a row are near-duplicates

@@ -52,7 +52,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_found(text))
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """A crude stem: plural and verb endings off, at most 7 letters.
 
@@ -93,7 +93,7 @@ def jaccard(a: frozenset[str] | set[str], b: frozenset[str] | set[str]) -> float
     return both / (len(a) + len(b) - both)
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def hash_of(word: str) -> int:
     """A 32-bit hash of a word, the same on every machine.
 

@@ -16,6 +16,7 @@ from typing import Any
 from ..records import Criterion, Response, Task, Verdict
 from . import labels
 from .findings import Finding
+from .seen import Seen
 from .taskset import Parsed
 
 TEXT_FIELDS = ("criterion", "text", "description", "rubric_item", "Ingredient", "requirement", "requirements", "question", "checklist_item",
@@ -28,7 +29,8 @@ class Context:
 
     name: str = ""
     format: str = ""
-    ids: Counter[str] = field(default_factory=Counter)
+    ids: Seen = field(default_factory=Seen)
+    again: Counter[str] = field(default_factory=Counter)  # ids that occurred more than once: how often again
     unread: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
     rows: int = 0
@@ -84,13 +86,12 @@ class Row:
         """The task's id, made unique within the file; the row number where there is none."""
         value = self.take(*names)
         base = as_text(value) if value not in (None, "") else f"row-{self.number}"
-        self.context.ids[base] += 1
-        if (n := self.context.ids[base]) > 1:
-            unique = f"{base}#{n}"
-            while self.context.ids[unique]:
+        context = self.context
+        if not context.ids.add(base)[1]:
+            context.again[base] += 1
+            n = context.again[base] + 1
+            while not context.ids.add(unique := f"{base}#{n}")[1]:
                 n += 1
-                unique = f"{base}#{n}"
-            self.context.ids[unique] += 1
             self.find("duplicate-id", f"the id {base!r} occurs again; this task is called {unique!r}", severity="error", task_id=unique,
                       suggestion="give every row its own id")
             return unique

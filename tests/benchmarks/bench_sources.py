@@ -37,6 +37,17 @@ def write(path: Path, n: int, *, array: bool = False, criteria: int = 8) -> None
         f.write("\n]" if array else "")
 
 
+def peak() -> float:
+    """Peak memory of this process so far, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def children() -> float:
+    """CPU seconds of the processes that this one started and waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def measure(n: int, *, array: bool = False, criteria: int = 8) -> dict[str, float]:
     """Rows, megabytes, seconds and peak memory in MiB of one scan without an embedding."""
     from kit.inspect import scan
@@ -44,11 +55,24 @@ def measure(n: int, *, array: bool = False, criteria: int = 8) -> dict[str, floa
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("b.json" if array else "b.jsonl")
         write(path, n, array=array, criteria=criteria)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        before, others = peak(), children()
         start, cpu = time.perf_counter(), time.process_time()
         found = scan(path, embed=None)
-        return {"rows": found.rows, "criteria": found.summary.criteria, "megabytes": path.stat().st_size / 1e6, "seconds": time.perf_counter() - start,
-                "cpu_seconds": time.process_time() - cpu, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "mib_before": before}
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        return {"rows": found.rows, "criteria": found.summary.criteria, "megabytes": path.stat().st_size / 1e6, "seconds": seconds, "cpu_seconds": cpu,
+                "children_cpu_seconds": children() - others, "peak_mib": peak(), "mib_before": before}
+
+
+def memory(n: int, *, what: str, array: bool = False) -> dict[str, float]:
+    """Rows, megabytes and peak memory in MiB of reading a file (what="read") or of a scan without an embedding ("inspect")."""
+    from kit.inspect import scan
+    from kit.sources import iter_tasks
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("b.json" if array else "b.jsonl")
+        write(path, n, array=array, criteria=5)
+        rows = scan(path, embed=None).rows if what == "inspect" else sum(p.task is not None for p in iter_tasks(path))
+        return {"rows": rows, "megabytes": path.stat().st_size / 1e6, "peak_mib": peak()}
 
 
 if __name__ == "__main__":

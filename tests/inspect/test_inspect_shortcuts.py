@@ -15,6 +15,7 @@ from kit.inspect.wording import JOINED, SEVERAL, several
 from kit.inspect.words import WORD, words
 from kit.records import Criterion, Task
 from kit.sources import load_tasks
+from kit.sources.seen import Seen
 
 NOTES = [line.split("\t")[1] for line in (Path(__file__).parent / "annotator_notes.tsv").read_text(encoding="utf-8").splitlines()]
 
@@ -54,6 +55,20 @@ def test_sketches_in_batches_are_those_made_one_by_one(monkeypatch):
                 wanted.add((j, i))
     assert found == wanted
     assert list(Sketches().alike([], least=0.8)) == []
+
+
+def test_seen_texts_are_numbered_as_a_dict_numbers_them():
+    rng, seen, plain = random.Random(1), Seen(), {}
+    for _ in range(20_000):
+        text = f"id {rng.randrange(9_000)} \ud800"
+        new = text not in plain
+        assert seen.add(text) == (plain.setdefault(text, len(plain)), new)
+    assert len(seen) == len(plain) > 1024  # the table has grown several times
+
+
+def test_ids_that_occur_again_get_names_of_their_own():
+    t = load_tasks([{"task_id": i, "prompt": "p", "rubrics": ["x"]} for i in ("a", "a#2", "a", "a", "b", "a#2")])
+    assert [x.id for x in t.tasks] == ["a", "a#2", "a#3", "a#4", "b", "a#2#2"] and len([f for f in t.findings if f.code == "duplicate-id"]) == 3
 
 
 WORDS = ["and", "but", "as well as", "while also", ";", "the", "response", "answer", "not", "also", "it", "is", "names", "explains", "river", ",", "and,", "x;",

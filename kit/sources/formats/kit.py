@@ -26,8 +26,7 @@ def kit(row: Row) -> Parsed:
         _check(data, row.where)
         if kind == "task":
             task = task_from_json(data, where=row.where)
-            row.context.ids[task.id] += 1
-            if row.context.ids[task.id] > 1:
+            if not row.context.ids.add(task.id)[1]:
                 row.find("duplicate-id", f"the task id {task.id!r} occurs again", severity="error", task_id=task.id)
             return row.done(task)
         if kind == "response":

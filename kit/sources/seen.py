@@ -1,0 +1,47 @@
+"""Which texts occurred before, in about 20 bytes a text: a table of 64-bit hashes, so that ids of millions of rows fit."""
+
+from __future__ import annotations
+
+from array import array
+from hashlib import blake2b
+
+
+class Seen:
+    """Numbers texts in the order in which they first occur. Two different texts are taken for one with a chance of 3e-8 among a million.
+
+    >>> seen = Seen()
+    >>> [seen.add(t) for t in ("a", "b", "a")], len(seen)
+    ([(0, True), (1, True), (0, False)], 2)
+    """
+
+    def __init__(self) -> None:
+        self._hashes = array("Q")  # by number
+        self._slots = array("I", bytes(4 * 1024))  # number + 1 at the place of the hash or the next free one; 0 = free
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def add(self, text: str) -> tuple[int, bool]:
+        """(the text's number, True when it is new)."""
+        h = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+        slots, hashes = self._slots, self._hashes
+        mask = len(slots) - 1
+        i = h & mask
+        while n := slots[i]:
+            if hashes[n - 1] == h:
+                return n - 1, False
+            i = (i + 1) & mask
+        hashes.append(h)
+        slots[i] = len(hashes)
+        if 3 * len(hashes) > 2 * len(slots):
+            self._grow()
+        return len(hashes) - 1, True
+
+    def _grow(self) -> None:
+        self._slots = slots = array("I", bytes(8 * len(self._slots)))
+        mask = len(slots) - 1
+        for n, h in enumerate(self._hashes, 1):
+            i = h & mask
+            while slots[i]:
+                i = (i + 1) & mask
+            slots[i] = n
