@@ -19,7 +19,7 @@ from . import judging
 from .common import json_flag
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
-KINDS = ("replay", "endpoint", "decisions", "local", "embedding", "code")
+KINDS = ("replay", "endpoint", "decisions", "server", "local", "embedding", "code")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +27,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     a = parser.add_argument
     a("tasks", nargs="?", help="tasks with their criteria (any format that the kit reads)")
     a("responses", nargs="?", help="JSONL of {task_id, response, response_id?}")
-    a("--judge", choices=KINDS, default="replay", help="who judges what code does not (default: replay)")
+    a("--judge", choices=KINDS, default="replay", help="who judges what code does not (default: replay); server: a .gguf file, served on this machine meanwhile")
     a("--out", help="GRADES.jsonl (default: beside RESPONSES)")
     a("--ledger", help="the ledger file (default: in the kit's cache)")
-    a("--model", help="model name; for local: a model folder; for replay: a recorded judge, e.g. gpt-4o/bare")
+    a("--model", help="model name; for local: a model folder; for server: a .gguf file; for replay: a recorded judge, e.g. gpt-4o/bare")
     a("--replay-from", metavar="FILE", help="for replay: a ledger, or verdicts as JSONL (default: a recorded real judge, see --model)")
     a("--base-url", help="an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)")
     a("--key-env", help="the environment variable that holds the key")
@@ -173,6 +173,8 @@ def make(args: argparse.Namespace) -> Any:
         from ..judge.embedding import EmbeddingJudge
 
         return EmbeddingJudge()
+    if kind == "server":
+        return _server(args)
     common = {"base_url": args.base_url, "key_env": args.key_env, "concurrency": args.concurrency, "timeout": args.timeout,
               "patience": args.patience, "price": _price(args.price)}
     if kind == "decisions":
@@ -188,6 +190,17 @@ def make(args: argparse.Namespace) -> Any:
 
         who = BatchJudge(who)
     return who
+
+
+def _server(args: argparse.Namespace) -> Any:
+    """A judge on a GGUF file that is served on this machine until this process ends."""
+    from ..judge.server import LocalServer
+    from ..sources.models import smollm2_gguf
+
+    slots = args.concurrency or 1
+    server = LocalServer(args.model or smollm2_gguf(), slots=slots, context=8192).start()
+    how = int(args.how) if args.how.isdigit() else args.how
+    return server.judge(how=how, template=args.template, probability=args.probability, timeout=args.timeout, patience=args.patience, name=server.model)
 
 
 def _replay(args: argparse.Namespace) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BudgetError, DataError, JudgeDownError
-from ..records import Grade, Response, Task, to_json
+from ..records import Grade, Response, Task, Verdict, to_json
 from ..runs import plain
 from .common import emit
 
@@ -30,7 +31,7 @@ def judge(args: argparse.Namespace, tasks: list[Task], answers: list[Response], 
         out.unlink()
     out.parent.mkdir(parents=True, exist_ok=True)
     budget = _budget(args)
-    by_id, stop, totals = {t.id: t for t in tasks}, None, _Totals()
+    by_id, stop, totals = {t.id: t for t in tasks}, None, _Totals(args.aggregate)
     size = len(left) if args.batch else CHUNK
     with Ledger(ledger) as book, open(out, "a", encoding="utf-8") as f, bar(total=len(left), desc="judging", unit="answer", delay=2.0) as shown:
         for start in range(0, len(left), max(size, 1)):
@@ -39,7 +40,10 @@ def judge(args: argparse.Namespace, tasks: list[Task], answers: list[Response], 
                 got = engine.judge(tasks, part, judge=who, ledger=book, progress=False, budget=budget, retry=[k for k in args.retry.split(",") if k])
             except (BudgetError, JudgeDownError) as e:
                 got, stop = getattr(e, "verdicts", engine.Verdicts()), e
-            grades = [_grade(args, by_id[r.task_id], r, got) for r in part]
+            mine: dict[tuple[str, str], list[Verdict]] = {}
+            for v in got:
+                mine.setdefault((v.task_id, v.response_id), []).append(v)
+            grades = [_grade(args, by_id[r.task_id], r, mine.get((r.task_id, r.id), [])) for r in part]
             whole = [g for g in grades if not any(v.failure in ("budget", "transport") for v in g.verdicts)] if stop else grades
             totals.add(whole, got)
             f.write("".join(json.dumps(plain(row(g)), ensure_ascii=False) + "\n" for g in whole))
@@ -78,12 +82,11 @@ def _done(out: Path) -> set[tuple[str, str]]:
     return set(rows)
 
 
-def _grade(args: argparse.Namespace, task: Task, r: Response, got: Any) -> Grade:
+def _grade(args: argparse.Namespace, task: Task, r: Response, got: list[Verdict]) -> Grade:
     from ..rewards.aggregate import grade
 
     more = {} if args.max_width is None else {"max_width": args.max_width}
-    mine = [v for v in got.of(r.id) if v.task_id == task.id] if hasattr(got, "of") else []
-    return grade(task, mine, how=args.aggregate, response_id=r.id, **more)
+    return grade(task, got, how=args.aggregate, response_id=r.id, **more)
 
 
 def row(g: Grade) -> dict[str, Any]:
@@ -98,17 +101,18 @@ def row(g: Grade) -> dict[str, Any]:
 class _Totals:
     """What the run gave, for the last lines of output."""
 
-    def __init__(self) -> None:
+    def __init__(self, how: str) -> None:
+        self.how = how
         self.answers = self.scored = self.verdicts = self.unknown = self.cached = self.calls = self.tokens = 0
-        self.cost, self.sum = 0.0, 0.0
+        self.cost, self.scores = 0.0, []
         self.lost, self.by_code, self.said = 0, 0, ""
         self.why: Counter[str] = Counter()
 
     def add(self, grades: Sequence[Grade], got: Any) -> None:
         """Add a chunk."""
         self.answers += len(grades)
-        scores = [g.score for g in grades if g.score is not None]
-        self.scored, self.sum = self.scored + len(scores), self.sum + sum(scores)
+        self.scores += [(g.task_id, g.score) for g in grades]
+        self.scored += sum(g.score is not None for g in grades)
         verdicts = [v for g in grades for v in g.verdicts]
         self.verdicts += len(verdicts)
         self.unknown += sum(not v.known for v in verdicts)
@@ -121,17 +125,25 @@ class _Totals:
         if spent is not None:
             self.calls, self.cost, self.tokens = self.calls + spent.calls, self.cost + spent.cost, self.tokens + spent.tokens_in + spent.tokens_out
 
+    def mean(self) -> Any:
+        """Mean score with an interval clustered by task, unknown ones counted; None where there is no score."""
+        from .. import stats
+
+        bounds = (0.0, 1.0) if self.how in ("mean", "flip", "signed") else (-math.inf, math.inf)
+        return stats.mean([s for _, s in self.scores], cluster=[t for t, _ in self.scores], bounds=bounds) if self.scored else None
+
     def data(self, out: Path, kept: int, who: Any) -> dict[str, Any]:
         """As JSON."""
-        mean = self.sum / self.scored if self.scored else None
+        mean = self.mean()
         per = self.cost / (self.verdicts - self.cached) if self.verdicts > self.cached else None
         return {"out": str(out), "judge": getattr(who, "name", ""), "answers": self.answers, "kept": kept, "scored": self.scored,
-                "score_mean": mean, "verdicts": self.verdicts, "unknown": self.unknown, "cached": self.cached, "calls": self.calls,
+                "score_mean": mean.value if mean else None, "score_low": mean.low if mean else None, "score_high": mean.high if mean else None,
+                "tasks": len({t for t, _ in self.scores}), "verdicts": self.verdicts, "unknown": self.unknown, "cached": self.cached, "calls": self.calls,
                 "tokens": self.tokens, "cost": self.cost, "cost_per_verdict": per, "abilities": getattr(who, "abilities", None)}
 
     def text(self, out: Path, kept: int, ledger: Path) -> str:
         """As text."""
-        mean = f"mean score {self.sum / self.scored:.3f} over {self.scored}" if self.scored else "no answer got a score"
+        mean = f"mean score {self.mean()}" if self.scored else "no answer got a score"
         return (f"{self.answers} answers judged ({kept} kept from before), {mean}; {self.answers - self.scored} without a score\n"
                 f"{self.verdicts} verdicts, {self.unknown} unknown, {self.cached} from the ledger; {self.calls} calls, {self.tokens} tokens, "
                 f"${self.cost:.4f}\n" + "".join(f"unknown, {n} times: {why[:200]}\n" for why, n in self.why.most_common(1)) + f"grades: {out}\nledger: {ledger}")

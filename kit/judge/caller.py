@@ -60,6 +60,7 @@ class Caller:
     def __init__(self, model: str, base_url: str, *, name: str, wire: Wire, concurrency: int | None = None, timeout: float = 120.0,
                  tries: int = 5, patience: float = 180.0, prices: Price | None = None):
         self.model, self.base_url, self.name, self.wire = model, base_url, name, wire
+        self.place = base_url  # by which the ledger knows the endpoint
         self.timeout, self.tries, self.patience = timeout, tries, patience
         local = is_local(base_url)
         self.price = prices or (FREE if local else price(model))
@@ -182,14 +183,14 @@ class Caller:
     def _note(self) -> None:
         run = session()
         if run.ledger is not None:
-            run.ledger.note(f"abilities {self.base_url} {self.model}", self.abilities.note())
+            run.ledger.note(f"abilities {self.place} {self.model}", self.abilities.note())
 
     def recall(self) -> None:
         """What an earlier run noted of this endpoint, once per ledger."""
         book = session().ledger
         if book is not None and id(book) not in self._read_notes:
             self._read_notes.add(id(book))
-            old = book.note(f"abilities {self.base_url} {self.model}") or {}
+            old = book.note(f"abilities {self.place} {self.model}") or {}
             for name, why in (old.get("refused") or {}).items():
                 self.abilities.refused.setdefault(name, why)
             if self.abilities.enforced is None:

@@ -44,6 +44,7 @@ class EndpointJudge:
     concurrency : most calls at once (default 256, 64 on this machine, found out from below); timeout : seconds of one attempt,
         from the moment it has its slot; tries : attempts per call (429 does not count); patience : seconds without any success
         until JudgeDownError. price : (input, output) or a Price in dollars per million tokens. client : an AsyncOpenAI of your own.
+    identity : what stands for the address in the ledger's keys, for a server whose address changes while its model does not.
 
     >>> EndpointJudge("m", base_url="http://127.0.0.1:1/v1").name
     'm'
@@ -54,7 +55,8 @@ class EndpointJudge:
                  seed: int | None = None, top_p: float | None = None, effort: str | None = None, max_tokens: int | None = None,
                  probability: str = "none", repair: int = 1, sample: int = 0, concurrency: int | None = None, timeout: float = 120.0,
                  tries: int = 5, patience: float = 180.0, price: Price | tuple[float, float] | None = None, client: Any = None,
-                 headers: Mapping[str, str] | None = None, extra: Mapping[str, Any] | None = None, name: str | None = None):
+                 headers: Mapping[str, str] | None = None, extra: Mapping[str, Any] | None = None, name: str | None = None,
+                 identity: str | None = None):
         _choices(how, mode, probability)
         self.model = model or default_model()
         self.base_url = (base_url or (str(client.base_url) if client is not None else "") or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
@@ -71,7 +73,8 @@ class EndpointJudge:
         self.caller = Caller(self.model, self.base_url, name=self.name, wire=wire, concurrency=concurrency, timeout=timeout, tries=tries,
                              patience=patience, prices=prices)
         self._openai = self.base_url.startswith("https://api.openai.com")
-        self._own = fingerprint(["endpoint", templates.SCHEMA_VERSION, self.base_url, self.model, dict(self.params), mode, probability, repair,
+        self.caller.place = identity or self.base_url
+        self._own = fingerprint(["endpoint", templates.SCHEMA_VERSION, self.caller.place, self.model, dict(self.params), mode, probability, repair,
                                  sample, max_tokens, template.id])
         self._tasks: dict[int, tuple[Task, _Layout]] = {}
         said = warning(self.model)

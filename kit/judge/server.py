@@ -10,6 +10,7 @@ HTTP 200 does not mean that a schema was enforced, and a small model's verdicts 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
@@ -26,6 +27,7 @@ from typing import Any
 from ..errors import JudgeDownError, MissingError
 
 READY = "kit-server-ready "
+ENDS = 1 << 20  # bytes of the file's beginning and end that tell one model from another
 KEY_ENV = "KIT_LOCAL_SERVER_KEY"
 
 
@@ -132,7 +134,18 @@ class LocalServer:
 
         name = f"{KEY_ENV}_{self.base_url.rsplit(':', 1)[-1].removesuffix('/v1')}"
         os.environ[name] = self.key  # the judge reads its key from the environment, by name
-        return EndpointJudge(self.model, base_url=self.base_url, key_env=name, **{"concurrency": self.slots, "price": (0.0, 0.0), **more})
+        return EndpointJudge(self.model, base_url=self.base_url, key_env=name,
+                             **{"concurrency": self.slots, "price": (0.0, 0.0), "identity": self.identity, **more})
+
+    @property
+    def identity(self) -> str:
+        """The model file's name, size and a digest of its ends: the port is another each time, the verdicts must be found again."""
+        size = self.gguf.stat().st_size
+        with open(self.gguf, "rb") as f:
+            ends = f.read(ENDS)
+            f.seek(max(0, size - ENDS))
+            ends += f.read(ENDS)
+        return f"gguf {self.gguf.name} {size} {hashlib.sha256(ends).hexdigest()[:16]} context {self.settings['context'] // self.slots}"
 
     def __enter__(self) -> LocalServer:
         return self.start()

@@ -37,11 +37,12 @@ def wilson(k: float, n: float, *, level: float = 0.95, q: float | None = None) -
 
 
 def mean(values: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Sequence[float] | None = None,
-         level: float = 0.95) -> Estimate:
+         level: float = 0.95, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
     """Mean of a column (a weighted mean with `weights`), NaN / None left out and counted, with a clustered interval.
 
     values : (n,) numbers or True / False. Only 0s and 1s: Wilson on the effective number of rows, n divided by the design effect of
-    the clusters (the number of clusters when all values are equal). Otherwise cluster jackknife-t.
+    the clusters (the number of clusters when all values are equal). Otherwise cluster jackknife-t, cut at `bounds`, the range that the values
+    can have.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
     .800 [.11, .99], n=5 in 3 clusters, 1 unknown
@@ -54,7 +55,7 @@ def mean(values: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights
     keep = ~np.isnan(x)
     used, inverse = np.unique(group[keep], return_inverse=True)
     columns = sums(np.column_stack([w[keep] * x[keep], w[keep]]), inverse, len(used))
-    out = estimate(lambda t: t[..., 0] / t[..., 1], columns, n=int(keep.sum()), method="mean", missing=int((~keep).sum()), level=level)
+    out = estimate(lambda t: t[..., 0] / t[..., 1], columns, n=int(keep.sum()), method="mean", missing=int((~keep).sum()), level=level, bounds=bounds)
     if math.isnan(out.value) or out.n_clusters < 2 or not np.isin(x[keep], (0.0, 1.0)).all():
         return out
     p, spread = out.value, out.se

@@ -21,6 +21,22 @@ def test_a_missing_file_is_named(tmp_path):
         LocalServer(tmp_path / "nothing.gguf").start()
 
 
+def test_verdicts_are_found_again_although_the_port_is_another(tmp_path):
+    """Keys held the random port, so that every restart of the server judged everything anew."""
+    files = {n: tmp_path / n for n in ("a.gguf", "b.gguf")}
+    files["a.gguf"].write_bytes(b"one model")
+    files["b.gguf"].write_bytes(b"another m")
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="c", text="says w"),))
+
+    def key(name, port):
+        server = LocalServer(files[name])
+        server.base_url = f"http://127.0.0.1:{port}/v1"
+        return server.judge().key(task, Response(task_id="t", id="r", text="x"), task.criteria[0])
+
+    assert key("a.gguf", 1001) == key("a.gguf", 1002)
+    assert key("a.gguf", 1001) != key("b.gguf", 1001)
+
+
 @pytest.mark.slow
 def test_a_file_that_is_no_model_is_an_error_and_leaves_no_process(tmp_path):
     (tmp_path / "bad.gguf").write_bytes(b"not a model")
