@@ -23,7 +23,7 @@ from ..errors import JudgeDownError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from . import loop
 from .base import Call, Forecast, session
-from .caller import Raw, said, encode, usage
+from .caller import Raw, encode, said, usage
 from .endpoint import EndpointJudge
 from .prices import models
 from .wire import key_for
