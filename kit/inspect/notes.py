@@ -114,6 +114,8 @@ def note_score(text: str, tokens: Set[str] | None = None) -> float:
     tried: Iterable[int] = range(len(TESTS))
     if tokens is not None:
         opened = tokens & OPENING
+        if "a" in opened and "A" not in text and ":" not in text and "=" not in text:
+            opened -= {"a"}  # the article, not an answer called A
         gpt = (not text.isascii() or "gpt" in text.lower()) and any(t[:3] == "gpt" for t in tokens)
         if not gpt and (not opened and not _free(text, tokens) or tokens.isdisjoint(TRIGGER) and not _MARKS.search(text)):
             return 0.0

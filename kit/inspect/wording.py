@@ -42,6 +42,7 @@ LIMIT = re.compile(r"\b(at least|at most|no more than|no fewer than|no less than
                    r"(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+(\w+)", re.I)
 NUMBER = {w: i for i, w in enumerate("zero one two three four five six seven eight nine ten".split())}
 MOJIBAKE = re.compile(r"Ã[\x80-\xbf©¨¼¶¤ŸÂ±³¡­]|â€[™œ\x9d˜¦“”\"]|Â[ \xa0°·»«£]|ï»¿|ðŸ")
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b\u202e\u2060\ufeff\ud800-\udfff]")
 
 
 def subjective(tokens: Set[str], text: str) -> list[str]:
@@ -60,15 +61,25 @@ def several(text: str, tokens: Sequence[str]) -> bool:
     """
     if (";" in text or "(" in text or "both" in tokens) and SEVERAL.search(text):
         return True
-    if not QUANTIFIED.isdisjoint(tokens) and (n := len(CLAUSE.findall(text))) and (n > 1 or not CONDITION.match(text)):
+    if not text.isascii():  # lower case may be of another length, and words of another form
+        return bool(JOINED.search(text)) or _clauses(text)
+    low = text.lower()
+    joined = "and" in low or "but" in low
+    if ("," in low or ";" in low or joined) and not QUANTIFIED.isdisjoint(tokens) and _clauses(text):
         return True
-    if text.isascii() and ";" not in text:
-        for a, b, c in zip(tokens, tokens[1:], (*tokens[2:], ""), strict=False):
-            if a in JOINING and b in JOINED_TO and (b != "the" or c in ("response", "answer")):
-                break
-        else:
-            return False
-    return bool(JOINED.search(text))
+    if ";" in low:
+        return bool(JOINED.search(text))
+    if not (joined or "well as" in low or "also" in low):
+        return False
+    for a, b, c in zip(tokens, tokens[1:], (*tokens[2:], ""), strict=False):
+        if a in JOINING and b in JOINED_TO and (b != "the" or c in ("response", "answer")):
+            return bool(JOINED.search(text))
+    return False
+
+
+def _clauses(text: str) -> bool:
+    n = len(CLAUSE.findall(text))
+    return n > 1 or n == 1 and not CONDITION.match(text)
 
 
 def leak(text: str, prompt: str, tokens: Set[str] | None = None) -> str | None:
@@ -205,19 +216,19 @@ def encoding(text: str) -> str | None:
     >>> encoding("cafÃ©"), encoding("café"), encoding("a\\x07b")
     ("text that was decoded wrongly ('Ã©')", None, 'control character U+0007')
     """
-    if text.isascii():
-        bad = next((c for c in text if c < " " and c not in "\t\n\r" or c == "\x7f"), None) if not text.isprintable() else None
-        return f"control character U+{ord(bad):04X}" if bad else None
-    if "\ufffd" in text:
-        return "the replacement character U+FFFD: a character was lost"
-    if m := MOJIBAKE.search(text):
-        return f"text that was decoded wrongly ({m[0]!r})"
-    for c in text:
-        if (c < " " and c not in "\t\n\r") or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" or c in "\u200b\u2060\ufeff\u00ad\u202e":
-            return f"control or invisible character U+{ord(c):04X}"
+    if text.isprintable() and text.isascii():
+        return None
+    if not text.isascii():
+        if "\ufffd" in text:
+            return "the replacement character U+FFFD: a character was lost"
+        if m := MOJIBAKE.search(text):
+            return f"text that was decoded wrongly ({m[0]!r})"
+    if m := CONTROL.search(text):
+        return f"control {'' if text.isascii() else 'or invisible '}character U+{ord(m[0]):04X}"
     return None
 
 
+@lru_cache(maxsize=64)  # of one prompt for each of its criteria
 def script(text: str) -> str | None:
     """The main script of a text ("LATIN", "CYRILLIC", "CJK" ...), None with fewer than 8 letters."""
     if text.isascii():
