@@ -106,7 +106,7 @@ def time_split(steps: Steps, *, title: str = "Where the time goes") -> Any:
 
 
 def sentinels(steps: Steps, *, limit: float | None = None, title: str = "Answers that trip a sentinel") -> Any:
-    """Share of answers that trip any attack sentinel, and each kind that was seen; a line marks the first alarm.
+    """Share of answers that trip any attack sentinel, and each kind that was seen; share of words that say nothing new; lines at first alarms.
 
     limit : the setting sentinel_alarm, drawn as a level.
     """
@@ -119,9 +119,14 @@ def sentinels(steps: Steps, *, limit: float | None = None, title: str = "Answers
     for n, kind in enumerate(dict.fromkeys(k for s in steps for k in (s.get("sentinels") or {}))):
         fig.add_trace(go.Scatter(x=x, y=[share(s, (s.get("sentinels") or {}).get(kind, 0)) for s in steps], mode="lines", name=kind.replace("_", " "),
                                  line=dict(color=COLORS[(n + 2) % len(COLORS)], dash="dot")))
+    if any(s.get("empty_words") is not None for s in steps):
+        y = [s["empty_words"] / s["words"] if s.get("words") and s.get("empty_words") is not None else None for s in steps]
+        fig.add_trace(go.Scatter(x=x, y=[None if v is None else min(v, 1.0) for v in y], mode="lines", name="words that say nothing new",
+                                 line=dict(color=GREY, width=1.5)))
     if limit:
         fig.add_hline(y=limit, line=dict(color=GREY, dash="dash", width=1))
     _first_alarm(fig, steps, "sentinels:")
+    _first_alarm(fig, steps, "padding:")
     fig.update_yaxes(range=[0, 1.02])
     return fig
 
@@ -171,7 +176,7 @@ def table(steps: Steps) -> list[dict[str, Any]]:
     """The numbers behind the figures: one flat row per step."""
     keys = ("step", "reward", "reward_low", "reward_high", "answers", "unknown_rewards", "groups", "mixed", "good", "bad", "flat", "groups_unknown",
             "words", "tokens", "truncated", "entropy", "kl", "grad_norm", "seconds_generation", "seconds_judge", "seconds_update", "seconds_kit", "judge_cost",
-            "flagged")
+            "flagged", "empty_words", "length_reward")
     return [{**{k: s.get(k) for k in keys}, **{f"criterion {i}": v for i, v in (s.get("criteria") or {}).items()},
              **{f"sentinel {i}": v for i, v in (s.get("sentinels") or {}).items()}, "alarms": " | ".join(s.get("alarms") or ())} for s in steps]
 

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import DataError, JudgeDownError, KitError
 from ..records import Response, Task, fingerprint
 from ..runs import plain
-from . import answers, evaluation, rollouts, sentinels, world
+from . import answers, evaluation, padding, rollouts, sentinels, world
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .evaluation import Evaluation, Gain
@@ -92,7 +92,7 @@ class _Run:
         self.reward: Reward
         self.loaded: Loaded
         self.audit: Any = None
-        self.watch = sentinels.Watch(settings.sentinel_alarm)
+        self.watch, self.growth = sentinels.Watch(settings.sentinel_alarm), padding.Growth(on=settings.sentinel_alarm > 0)
         self.on_step: Callable[[dict[str, Any]], None] | None = None
         self.trainer: Any = None
         self.stopped: str | None = None  # the alarm that ended the run
@@ -135,6 +135,7 @@ class _Run:
             world.wait()
             for row in rollouts.read_steps(self.out):
                 self.watch.check(row)
+                self.growth.check(row)
             if self.audit is not None:
                 self.audit.resume(rollouts.read(self.out / "audits.jsonl"))
         t0 = time.perf_counter()
@@ -233,7 +234,7 @@ class _Run:
             "first_reward": steps[0].get("reward") if steps else None, "last_reward": steps[-1].get("reward") if steps else None,
             "judge_calls": bill.calls, "judge_cost": bill.cost, "verdicts": bill.verdicts, "verdicts_cached": bill.cached,
             "verdicts_unknown": bill.unknown, "audit_alarm": self.audit.alarm if self.audit else None,
-            "sentinels": hits, "sentinel_alarm": self.watch.alarm, "stopped": self.stopped,
+            "sentinels": hits, "sentinel_alarm": self.watch.alarm, "padding_alarm": self.growth.alarm, "stopped": self.stopped,
             "judge": {"name": getattr(self.reward.judge, "name", None), "calls": bill.calls, "cost": bill.cost, "seconds": bill.seconds},
             "composer": self.reward.composer.name,
             **({"heldout": gain.to_json()} if gain else {})})

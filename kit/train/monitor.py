@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 
 from .. import progress
-from . import rollouts, sentinels, world
+from . import padding, rollouts, sentinels, world
 
 if TYPE_CHECKING:
     from .grpo import _Run
@@ -26,6 +26,7 @@ class StepLog(TrainerCallback):
     def __init__(self, run: _Run):
         self.run, self.log = run, rollouts.Log(run.out / rollouts.STEPS)
         self.rows: list[dict[str, Any]] = []
+        self.summary: dict[str, Any] = summary(())
         self.bar: Any = None
         self.began = time.perf_counter()
         self.before = {"generation": 0.0, "judge": 0.0, "kit": 0.0}
@@ -33,7 +34,7 @@ class StepLog(TrainerCallback):
 
     def on_batch(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
         """The answers of a batch, as written to the rollout log."""
-        self.rows = list(rows)
+        self.rows, self.summary = list(rows), summary(rows)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.bar = progress.bar(total=args.max_steps, initial=state.global_step, desc="GRPO", unit="step") if world.main() else None
@@ -50,7 +51,7 @@ class StepLog(TrainerCallback):
         now, times = time.perf_counter(), self.run.trainer.kit_times  # what this call itself takes counts into the next step
         spent = {k: times[k] - self.before[k] for k in self.before}
         total, self.began, self.before = now - self.began, now, dict(times)
-        row = {"step": state.global_step, "time": time.time(), **summary(self.rows), "entropy": logs.get("entropy"), "kl": logs.get("kl"),
+        row = {"step": state.global_step, "time": time.time(), **self.summary, "entropy": logs.get("entropy"), "kl": logs.get("kl"),
                "clip": logs.get("clip_ratio/region_mean"), "grad_norm": logs.get("grad_norm"), "lr": logs.get("learning_rate"),
                "loss": logs.get("loss"), "seconds": total, "seconds_generation": spent["generation"], "seconds_judge": spent["judge"],
                "seconds_kit": spent["kit"], "seconds_update": max(0.0, total - sum(spent.values())), "alarms": list(self.alarms), "judge_cost": self.run.reward.bill.cost,
@@ -68,9 +69,9 @@ class StepLog(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Sentinels, at every step; audit and held-out evaluation, every N steps."""
         step, settings = state.global_step, self.run.settings
-        flags = [r["sentinels"] for r in self.rows]
-        self.run.watch.check({"answers": len(flags), "flagged": sum(map(bool, flags)), "sentinels": sentinels.count(flags)})
-        self._alarm(control, "sentinels", self.run.watch.alarm, settings.sentinel_stop)
+        for name, watch in (("sentinels", self.run.watch), ("padding", self.run.growth)):
+            watch.check(self.summary)
+            self._alarm(control, name, watch.alarm, settings.sentinel_stop)
         if self.run.audit is not None and step % self.run.audit.every == 0 and world.size() == 1:
             self.run.audit.check(step, self.rows)
             self._alarm(control, "judge audit", self.run.audit.alarm, settings.audit_stop)
@@ -95,7 +96,7 @@ class StepLog(TrainerCallback):
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Reward with its interval (t over groups), group health, lengths and unknown share of one batch's rollout rows."""
+    """Reward with its interval (t over groups), group health, lengths, padding and unknown share of one batch's rollout rows."""
     groups: dict[str, list[float | None]] = {}
     for r in rows:
         groups.setdefault(r["task_id"], []).append(r["reward"])
@@ -116,7 +117,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "truncated": statistics.fmean(float(r["truncated"]) for r in rows) if rows else None,
             "unknown_verdicts": sum(v["status"] == "unknown" for v in verdicts) / len(verdicts) if verdicts else None,
             "flagged": sum(bool(r.get("sentinels")) for r in rows), "sentinels": sentinels.count(r.get("sentinels") or () for r in rows),
-            "criteria": {k: statistics.fmean(v) for k, v in criteria.items()}}
+            "criteria": {k: statistics.fmean(v) for k, v in criteria.items()}, **padding.measure(rows)}
 
 
 class LossLog(TrainerCallback):

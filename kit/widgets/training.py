@@ -26,7 +26,7 @@ def status_html(steps: Rows, *, total: int | None = None) -> str:
     left = s.get("seconds_left")
     hits = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in (s.get("sentinels") or {}).items())
     items = [("reward", _interval(s)), ("groups mixed / good / bad / equal", " / ".join(str(s.get(k) or 0) for k in ("mixed", "good", "bad", "flat"))),
-             ("words", _number(s.get("words"), 1)), ("cut off", _number(s.get("truncated"))), ("entropy", _number(s.get("entropy"))),
+             ("words", _number(s.get("words"), 1)), ("words that say nothing new", _number(s.get("empty_words"), 1)), ("cut off", _number(s.get("truncated"))), ("entropy", _number(s.get("entropy"))),
              ("KL", _number(s.get("kl"))), ("judge cost", f"${s.get('judge_cost') or 0:.4f}"), ("unknown rewards", str(s.get("unknown_rewards") or 0)),
              ("sentinels", "not looked at" if s.get("flagged") is None else hits or "none"),
              ("time left", "unknown" if left is None else f"{left / 60:.1f} min")]
