@@ -17,6 +17,7 @@ import re
 import statistics
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 SPAN = 8  # steps at the start and at the end that are compared
@@ -57,6 +58,7 @@ your
 """
 
 
+@lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
     """A word for comparing: lower case, common endings off, seven letters.
 
