@@ -133,7 +133,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     with processes.stoppable(), _environment(KIT_RUN_DIR=str(folder), KIT_HEADLESS="1", KIT_PROFILE=str(values.get("profile") or ""), PYTHONUNBUFFERED="1"), \
             (folder / "run.log").open("a", encoding="utf-8") as log:
         try:
-            papermill.execute_notebook(str(book), str(target), parameters=values, engine_name=_engine(say), progress_bar=False, kernel_name="python3",
+            papermill.execute_notebook(str(book), str(target), parameters=values, engine_name=_engine(say, log), progress_bar=False, kernel_name="python3",
                                        language="python", cwd=str(folder), stdout_file=log, stderr_file=_Tee(log, say), autosave_cell_every=10)
         except papermill.PapermillExecutionError as e:
             error = f"cell {e.exec_count}: {e.ename}: {e.evalue}"
@@ -167,7 +167,7 @@ def _remove_sockets(folder: Path) -> None:
         p.unlink(missing_ok=True)
 
 
-def _engine(say: Say) -> str:
+def _engine(say: Say, log: Any) -> str:
     """Register a papermill engine that reports each cell as it starts; returns its name."""
     from papermill.engines import NBClientEngine, papermill_engines
 
@@ -183,22 +183,25 @@ def _engine(say: Say) -> str:
                 return start(cell, cell_index, **more)
 
             nb_man.cell_start = cell_start
-            return super().execute_managed_notebook(nb_man, kernel_name, kernel_manager_class=_kernel_manager(), **kwargs)
+            return super().execute_managed_notebook(nb_man, kernel_name, kernel_manager_class=_kernel_manager(log), **kwargs)
 
     papermill_engines.register("kit", Engine)
     return "kit"
 
 
-def _kernel_manager() -> Any:
-    """A kernel manager that talks through files of this user where it can, not through TCP ports that others could read."""
-    from jupyter_client.manager import AsyncKernelManager
+def _kernel_manager(log: Any) -> Any:
+    """A kernel manager that talks through files of this user where it can, not through TCP ports that others could read.
 
-    if os.name != "posix":
-        return AsyncKernelManager
+    What the kernel itself complains of (its parent is gone, a cell was interrupted) goes to `log`, not to the terminal.
+    """
+    from jupyter_client.manager import AsyncKernelManager
 
     class LocalKernelManager(AsyncKernelManager):
         def __init__(self, **kwargs: Any):
-            super().__init__(**{"transport": "ipc", **kwargs})
+            super().__init__(**({"transport": "ipc"} if os.name == "posix" else {}), **kwargs)
+
+        async def _async_launch_kernel(self, kernel_cmd: list[str], **kw: Any) -> None:
+            await super()._async_launch_kernel(kernel_cmd, **{"stdout": log.fileno(), "stderr": log.fileno(), **kw})
 
     return LocalKernelManager
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html as escape_html
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,11 +23,11 @@ STYLE = """
 h1{font-size:28px;margin:0 0 4px}h2{font-size:21px;margin:44px 0 8px;border-bottom:2px solid var(--line);padding-bottom:6px}h3{font-size:16px;margin:26px 0 6px}
 p.lead,.soft{color:var(--soft)}nav a{display:inline-block;margin:0 14px 6px 0}a{color:var(--accent)}
 table{border-collapse:collapse;width:100%;margin:8px 0 18px;font-size:14px}th,td{text-align:left;padding:5px 10px;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
-th{background:#f6f8fa;font-weight:600}td.num,th.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.scroll{overflow-x:auto}
+th{background:#f6f8fa;font-weight:600;vertical-align:bottom}td.num,th.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}th.num{white-space:normal}.scroll{overflow-x:auto}
 .failed{color:var(--bad);font-weight:600}.done{color:var(--ok);font-weight:600}.note{color:var(--soft);font-size:13px}
 details{margin:8px 0}summary{cursor:pointer;color:var(--accent)}figure{margin:12px 0 22px}figcaption{color:var(--soft);font-size:13px}
 pre{background:#f6f8fa;padding:10px;overflow-x:auto;font-size:12.5px}
-@media print{body{max-width:none;padding:0}h2{break-before:page}figure,table{break-inside:avoid}details{display:block}nav{display:none}}
+@media print{body{max-width:none;padding:0}h2.run{break-before:page}figure,tr{break-inside:avoid}h2,h3{break-after:avoid}details{display:block}nav{display:none}}
 """
 SIZE_CAP = 9_500_000  # bytes; beyond it the figures of further runs stay in their own pages
 
@@ -67,26 +68,26 @@ def estimate(value: Any) -> tuple[str, str, str]:
     return number(value["value"]), band, n + (f" in {value['n_clusters']} clusters" if value.get("n_clusters") else "")
 
 
-def table_html(rows: Sequence[Mapping[str, Any]], *, limit: int = 60) -> str:
-    """Rows of dicts as an escaped HTML table; what is beyond `limit` is said."""
+def table_html(rows: Sequence[Mapping[str, Any]], *, limit: int = 60, right: Sequence[str] = ()) -> str:
+    """Rows of dicts as an escaped HTML table; what is beyond `limit` is said; `right` : further columns set as numbers are."""
     if not rows:
         return "<p class='note'>no rows</p>"
     names = list(dict.fromkeys(k for r in rows for k in r))
-    numeric = {n for n in names if all(isinstance(r.get(n), (int, float, Mapping, type(None))) and not isinstance(r.get(n), bool) for r in rows)}
+    numeric = {n for n in names if all(isinstance(r.get(n), (int, float, Mapping, type(None))) and not isinstance(r.get(n), bool) for r in rows)} | set(right)
     head = "".join(f"<th{' class=num' if n in numeric else ''}>{text(n)}</th>" for n in names)
-    body = "".join("<tr>" + "".join(_cell(r.get(n, "")) for n in names) + "</tr>" for r in rows[:limit])
+    body = "".join("<tr>" + "".join(_cell(r.get(n, ""), n in right) for n in names) + "</tr>" for r in rows[:limit])
     more = f"<p class='note'>{len(rows) - limit} more rows are in tables.json of the run.</p>" if len(rows) > limit else ""
     return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, right: bool = False) -> str:
     if isinstance(value, Mapping) and "value" in value:
         v, band, _ = estimate(value)
         return f"<td class='num'>{text(v)} {text(band)}</td>"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"<td class='num'>{text(number(value))}</td>"
     shown = number(value) if value is None or isinstance(value, bool) else str(value)
-    return f"<td>{text(shown if len(shown) <= 400 else shown[:400] + ' ...')}</td>"
+    return f"<td{' class=num' if right else ''}>{text(shown if len(shown) <= 400 else shown[:400] + ' ...')}</td>"
 
 
 def _metrics_html(run: Run) -> str:
@@ -118,9 +119,15 @@ def _link(folder: Path, base: Path, run: Run) -> str:
     return f" · <a href='{text(ref)}'>the notebook as it ran</a>"
 
 
-def _run_html(folder: Path, run: Run, base: Path, room: int) -> tuple[str, int]:
-    parts = [f"<h2 id='{text(run.id)}'>{text(run.notebook)}</h2>",
-             f"<p class='lead'>{text(run.id)} · <span class='{'failed' if run.status != 'done' else 'done'}'>{text(run.status)}</span> · "
+def _name(run: Run, named: Mapping[str, str]) -> str:
+    """Notebook and what sets the run apart; the notebook alone where it has one run."""
+    apart = named[run.id]
+    return run.notebook if apart == f"({run.id[:15]})" else f"{run.notebook}: {apart}"
+
+
+def _run_html(folder: Path, run: Run, base: Path, room: int, name: str) -> tuple[str, int]:
+    parts = [f"<h2 class='run' id='{text(run.id)}'>{text(name)}</h2>",
+             f"<p class='lead'>{text(run.id)} · <span class='{_class(run.status)}'>{text(run.status)}</span> · "
              f"{text(number(run.seconds))} s · cost ${run.cost:.4f}{_link(folder, base, run)}</p>"]
     if run.meta.get("error"):
         parts.append(f"<pre class='failed'>{text(run.meta['error'])}</pre>")
@@ -144,6 +151,29 @@ def _run_html(folder: Path, run: Run, base: Path, room: int) -> tuple[str, int]:
     return "\n".join(parts), room
 
 
+def _glance_html(found: list[tuple[Path, Run]], base: Path) -> str:
+    """All runs in one table: what sets each apart, a link to its part of the page, what it took; below it, what all have in common."""
+    from . import compare as numbers
+
+    rows = numbers.overview(found)
+    apart = any(r["differs in"] for r in rows)
+    head = f"<th>run</th>{'<th>differs in</th>' if apart else ''}<th>profile</th><th class=num>seed</th><th>status</th><th class=num>seconds</th>" \
+           "<th class=num>peak GiB</th><th class=num>cost $</th>"
+    body = "".join(f"<tr><td><a href='#{text(r['run'])}'>{text(r['run'])}</a></td>{'<td>' + text(r['differs in']) + '</td>' if apart else ''}<td>{text(r['profile'])}</td>"
+                   f"<td class='num'>{r['seed']}</td><td class='{_class(r['status'])}'>{text(r['status'])}</td><td class='num'>{text(number(r['seconds']))}</td>"
+                   f"<td class='num'>{text(number(r['GiB']))}</td><td class='num'>{r['cost $']:.4f}</td></tr>" for r in rows[:100])
+    total = f"{sum(r['seconds'] or 0 for r in rows):,.0f} s and ${sum(r['cost $'] for r in rows):.4f} together"
+    more = f"; {len(rows) - 100} more runs follow below" if len(rows) > 100 else ""
+    common = {} if len(found) < 2 or len({r.notebook for _, r in found}) > 1 else {
+        k: v for k, v in found[0][1].params.items() if k not in ("seed", "profile") and all(r.params.get(k) == v for _, r in found)}
+    same = f" The same in all: {', '.join(f'{k}={v!r}' for k, v in common.items())}." if common else ""
+    return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div><p class='note'>{text(total + more)}.{text(same)}</p>"
+
+
+def _class(status: str) -> str:
+    return "done" if status == "done" else "failed"
+
+
 def _compare_html(found: list[tuple[Path, Run]]) -> str:
     from . import compare as numbers
     from .plots import compare
@@ -154,29 +184,62 @@ def _compare_html(found: list[tuple[Path, Run]]) -> str:
     parts = ["<h2 id='compare'>Runs side by side</h2>", "<p class='lead'>Metrics that several runs of one notebook recorded. "
              "Two runs differ for sure only where an interval of their difference excludes 0; overlapping bars are no proof of equality.</p>"]
     for i, ((book, metric), group) in enumerate(compare.groups(rows, most=12).items()):
-        figure = json.loads(compare.forest(group, title=f"{book}: {metric}").to_json())
+        figure = json.loads(compare.forest(group, title=text(f"{book}: {metric}")).to_json())
         parts.append(f"<figure>{html.figure_div(figure, f'compare-{i}')}</figure>")
-    parts.append(table_html([{k: r[k] for k in ("notebook", "metric", "run", "value", "low", "high", "n")} for r in rows], limit=200))
+    table = [{"notebook": r["notebook"], "metric": r["metric"], "run": r["label"], "value": number(r["value"]),
+              "95% interval": estimate(r)[1] or "not recorded", "n": estimate(r)[2] or "not recorded"} for group in compare.groups(rows, most=len(rows)).values() for r in group]
+    parts.append(table_html(_one_book(table), limit=200, right=("value", "95% interval", "n")))
+    return "\n".join([*parts, _seeds_html(found)])
+
+
+def _one_book(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without the column `notebook` where it says the same in all."""
+    return [{k: v for k, v in r.items() if k != "notebook"} for r in rows] if len({r["notebook"] for r in rows}) == 1 else rows
+
+
+def _seeds_html(found: list[tuple[Path, Run]]) -> str:
+    from . import compare as numbers
+    from .plots import compare
+
+    every = numbers.across_seeds(found)
+    if not every:
+        return ""
+    parts = ["<h2 id='seeds'>Over seeds</h2>", "<p class='lead'>A run's own interval says how sure its result is on new prompts. Whether the recipe works again with "
+             "another seed, only several seeds tell: here the seeds are the sample, so few seeds make a wide interval.</p>"]
+    groups: dict[tuple[str, str], list[numbers.Seeds]] = {}
+    for s in every:
+        groups.setdefault((s.notebook, s.metric), []).append(s)
+    ranked = sorted(groups.items(), key=lambda kv: (not any(s.mean.low == s.mean.low for s in kv[1]), kv[0]))
+    for i, ((book, metric), rows) in enumerate(kv for kv in ranked[:8] if any(s.mean.low == s.mean.low for s in kv[1])):
+        figure = json.loads(compare.over_seeds(rows, title=text(f"{book}: {metric}")).to_json())
+        parts.append(f"<figure>{html.figure_div(figure, f'seeds-{i}')}</figure>")
+    table = [{"notebook": s.notebook, "metric": s.metric, "setting": s.setting or "all runs", "mean over seeds": number(s.mean.value),
+              "95% interval": s.mean.note or f"[{number(s.mean.low)}, {number(s.mean.high)}]", "seeds": ", ".join(map(str, s.seeds)),
+              "own interval excludes 0": f"{s.excluded_zero} of {s.runs}"} for _, rows in ranked for s in rows]
+    parts.append(table_html(_one_book(table), limit=200, right=("mean over seeds", "95% interval", "seeds", "own interval excludes 0")))
     return "\n".join(parts)
 
 
 def build(folder: str | Path, *, only: Iterable[str] | None = None, title: str = "Rubric rewards: report") -> str:
     """The report over all runs below `folder` (or those whose ids are in `only`) as HTML text."""
+    from . import compare as numbers
+
     base = Path(folder).expanduser().resolve()
     wanted = set(only) if only is not None else None
     found = [(f, r) for f, r in runs.find(base) if wanted is None or r.id in wanted]
     if not found:
         raise DataError("there is no run to report", where=str(base), fix="run a notebook first: python -m kit run NOTEBOOK")
+    named = numbers.labels(found)
     js = html.plotly_js()
     room = SIZE_CAP - len(js.encode())
     sections = [_compare_html(found)]
     room -= len(sections[0])
     for f, r in found:
-        section, room = _run_html(f, r, base, room)
+        section, room = _run_html(f, r, base, room, _name(r, named))
         sections.append(section)
-    nav = "".join(f"<a href='#{text(r.id)}'>{text(r.notebook)}</a>" for _, r in found[:40])
-    glance = table_html([{"notebook": r.notebook, "run": r.id, "profile": r.profile, "seed": r.seed, "status": r.status,
-                          "seconds": r.seconds, "cost $": r.cost} for _, r in found], limit=100)
+    nav = "".join(f"<a href='#{i}'>{name}</a>" for i, name in (("compare", "side by side"), ("seeds", "over seeds")) if f"id='{i}'" in sections[0])
+    nav += "".join(f"<a href='#{text(r.id)}'>{text(_name(r, named))}</a>" for _, r in found[:40])
+    glance = _glance_html(found, base)
     made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return (f"<!doctype html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
             f"<title>{text(title)}</title><style>{STYLE}</style>{js}</head><body><h1>{text(title)}</h1>"
@@ -189,5 +252,7 @@ def write(folder: str | Path, out: str | Path | None = None, **options: Any) -> 
     path = Path(out).expanduser().resolve() if out else Path(folder).expanduser().resolve() / "report.html"
     page = build(folder, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8")
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(page, encoding="utf-8")
+    os.replace(part, path)  # whole or not at all: two sweeps into one folder write the same file
     return path

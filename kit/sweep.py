@@ -10,6 +10,7 @@ import concurrent.futures
 import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -215,19 +216,29 @@ def _on_ray(address: str, gpus: float, retries: int, jobs: int | None) -> Runner
     except ImportError:
         raise KitError("ray is not installed", where="--address", fix="pip install 'rubric-kit[sweep]'") from None
 
+    root = str(paths.ROOT)
+
+    def cell(command: Sequence[str]) -> dict[str, Any]:  # a closure: Ray sends its code, so a server that has no kit can pass it on
+        import sys
+
+        sys.path[:0] = [root] if root not in sys.path else []
+        from kit.sweep import execute
+
+        return execute(command, 1)
+
     def runner(commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]) -> Iterator[tuple[int, dict[str, Any]]]:
         mine = not ray.is_initialized()
         if mine:
             _connect(ray, address)
         try:
-            remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(execute)
+            remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(cell)
             waiting = list(enumerate(commands))
             running: dict[Any, int] = {}
             while waiting or running:
                 while waiting and len(running) < (jobs or _places(ray.cluster_resources(), gpus)) and not stop.is_set():
                     index, command = waiting.pop(0)
                     started(index)
-                    running[remote.remote(command, 1)] = index
+                    running[remote.remote(command)] = index
                 if not running:
                     return
                 ready, _ = ray.wait(list(running), num_returns=1)
@@ -244,14 +255,19 @@ def _on_ray(address: str, gpus: float, retries: int, jobs: int | None) -> Runner
 
 
 def _connect(ray: Any, address: str) -> None:
-    options = {} if "://" in address else {"log_to_driver": False}
-    if address == "local":
-        options["include_dashboard"] = False
+    wrong = "start one with `ray start --head`, or give --address local"
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():  # Ray itself waits for minutes
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except OSError as e:
+            raise KitError(f"nothing answers: {e}", where=f"--address {address}", fix=wrong) from None
+    options = {"include_dashboard": False, "log_to_driver": False} if address == "local" else {"log_to_driver": False}
     try:
         ray.init(address=address, **options)
-    except (ConnectionError, RuntimeError, ValueError) as e:
-        raise KitError(f"no Ray answers: {str(e).splitlines()[0]}", where=f"--address {address}",
-                       fix="start one with `ray start --head`, or give --address local") from None
+    except (ConnectionError, RuntimeError, ValueError, ImportError) as e:
+        lines = [x for x in str(e).splitlines() if x.strip()] or [type(e).__name__]
+        raise KitError(f"no Ray answers: {' ... '.join(dict.fromkeys((lines[0], lines[-1])))}", where=f"--address {address}", fix=wrong) from None
 
 
 def _places(resources: Mapping[str, float], gpus: float) -> int:

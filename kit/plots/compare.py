@@ -1,4 +1,4 @@
-"""Runs side by side: one row a run, its value and interval."""
+"""Runs side by side: one row a run, its value, interval and n; and settings over several seeds."""
 
 from __future__ import annotations
 
@@ -18,26 +18,75 @@ def groups(rows: Sequence[Mapping[str, Any]], *, most: int = 12) -> dict[tuple[s
 
 
 def label(row: Mapping[str, Any]) -> str:
-    """A short name of a run: its parameters that are not defaults, else its id."""
+    """A short name of a run: what sets it apart (kit.compare.labels), else its parameters, else its id."""
+    if row.get("label"):
+        return str(row["label"])
     params = {k: v for k, v in row.get("params", {}).items() if k not in ("profile",)}
     return ", ".join(f"{k}={v}" for k, v in params.items())[:48] + f" ({row['run'][:15]})" if params else row["run"]
 
 
-def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
-    """A forest plot: `rows` hold run, value and perhaps low, high, n; a run without an interval is a hollow point."""
+def words(row: Mapping[str, Any]) -> str:
+    """Value, interval and n of a row in one line.
+
+    >>> words({"value": 0.375, "low": 0.29, "high": 0.45, "n": 8, "n_clusters": 4})
+    '0.375 [0.29, 0.45], n=8 in 4 clusters'
+    """
+    known = row.get("low") is not None and row.get("high") is not None
+    n = "" if row.get("n") is None else f", n={row['n']}" + (f" in {row['n_clusters']} clusters" if row.get("n_clusters") not in (None, row["n"]) else "")
+    return f"{row['value']:.3g} " + (f"[{row['low']:.3g}, {row['high']:.3g}]" if known else "(no interval)") + n
+
+
+def _beside(fig: Any, names: Sequence[str], texts: Sequence[str]) -> None:
+    """Texts in the right margin, one a row."""
+    for name, text in zip(names, texts, strict=True):
+        fig.add_annotation(x=1.01, xref="paper", xanchor="left", y=name, yref="y", text=text, showarrow=False, font=dict(size=12, color=theme.GREY))
+    fig.update_layout(margin_r=24 + int(6.4 * max(map(len, texts), default=0)))
+
+
+def _points(fig: Any, x: Sequence[float], y: Sequence[str], hover: Sequence[str], bars: Sequence[tuple[float, float]] | None) -> None:
+    """Points with their intervals; hollow and without a bar where there is none."""
     import plotly.graph_objects as go
 
+    error = dict(type="data", symmetric=False, array=[high - v for v, (_, high) in zip(x, bars, strict=True)],
+                 arrayminus=[v - low for v, (low, _) in zip(x, bars, strict=True)], color=theme.COLORS[0]) if bars else None
+    fig.add_trace(go.Scatter(x=list(x), y=list(y), mode="markers", hovertext=list(hover), hoverinfo="text", showlegend=False, error_x=error,
+                             marker=dict(size=10, color=theme.COLORS[0], symbol="circle" if bars else "circle-open")))
+
+
+def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
+    """A forest plot: `rows` hold run, value and perhaps low, high, n; a run without an interval is a hollow point."""
     fig = theme.figure(title=title, x="value (bar: 95% interval)", height=140 + 34 * len(rows))
     names = [label(r) for r in rows]
-    known = [r.get("low") is not None and r.get("high") is not None for r in rows]
-    plus = [(r["high"] - r["value"]) if k else 0 for r, k in zip(rows, known, strict=True)]
-    minus = [(r["value"] - r["low"]) if k else 0 for r, k in zip(rows, known, strict=True)]
-    hover = [f"{r['run']}<br>{r['value']:.4g}" + (f" [{r['low']:.4g}, {r['high']:.4g}]" if k else " (no interval)") + f"<br>n = {r.get('n') or 'not recorded'}"
-             for r, k in zip(rows, known, strict=True)]
-    fig.add_trace(go.Scatter(x=[r["value"] for r in rows], y=names, mode="markers", hovertext=hover, hoverinfo="text", showlegend=False,
-                             marker=dict(size=10, color=theme.COLORS[0], symbol=["circle" if k else "circle-open" for k in known]),
-                             error_x=dict(type="data", symmetric=False, array=plus, arrayminus=minus, color=theme.COLORS[0])))
-    fig.update_yaxes(autorange="reversed", type="category")
+    for known in (True, False):
+        mine = [(n, r) for n, r in zip(names, rows, strict=True) if (r.get("low") is not None and r.get("high") is not None) == known]
+        if mine:
+            _points(fig, [r["value"] for _, r in mine], [n for n, _ in mine], [f"{r['run']}<br>{words(r)}" for _, r in mine],
+                    [(r["low"], r["high"]) for _, r in mine] if known else None)
+    fig.update_yaxes(categoryorder="array", categoryarray=names)
+    _beside(fig, names, [words(r) for r in rows])
+    fig.update_yaxes(range=[len(rows) - 0.4, -0.6], type="category")
+    return fig
+
+
+def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
+    """Settings over seeds: `rows` are kit.compare.Seeds of one metric; a small ring is a seed, the point their mean with its t interval."""
+    import plotly.graph_objects as go
+
+    fig = theme.figure(title=title, x="value (rings: seeds; point and bar: mean over seeds, 95% interval)", height=150 + 40 * len(rows))
+    names = [r.setting or "all runs" for r in rows]
+    known = [r.mean.low == r.mean.low for r in rows]  # NaN: all seeds gave the same
+    fig.add_trace(go.Scatter(x=[v for r in rows for v in r.values], y=[n for r, n in zip(rows, names, strict=True) for _ in r.values], mode="markers",
+                             hovertext=[f"seed {s}: {v:.4g}" for r in rows for s, v in zip(r.seeds, r.values, strict=True)], hoverinfo="text", showlegend=False,
+                             marker=dict(size=9, symbol="circle-open", color=theme.COLORS[1], line=dict(width=2))))
+    for shown in (True, False):
+        mine = [(n, r) for n, r, k in zip(names, rows, known, strict=True) if k == shown]
+        if mine:
+            _points(fig, [r.mean.value for _, r in mine], [n for n, _ in mine], [str(r.mean) for _, r in mine],
+                    [(r.mean.low, r.mean.high) for _, r in mine] if shown else None)
+    fig.update_yaxes(categoryorder="array", categoryarray=names)
+    _beside(fig, names, [f"{r.mean.value:.3g} " + (f"[{r.mean.low:.3g}, {r.mean.high:.3g}]" if k else "(all the same)") + f", {r.runs} seeds"
+                         for r, k in zip(rows, known, strict=True)])
+    fig.update_yaxes(range=[len(rows) - 0.4, -0.6], type="category")
     return fig
 
 
@@ -50,9 +99,8 @@ def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> A
     for k, run in enumerate(dict.fromkeys(r["run"] for r in rows)):
         mine = [r for r in rows if r["run"] == run]
         known = [r.get("low") is not None and r.get("high") is not None for r in mine]
-        bars = [((r["high"] - r["value"]), (r["value"] - r["low"])) if k_ else (0, 0) for r, k_ in zip(mine, known, strict=True)]
-        hover = [f"{r['metric']}<br>{r['value']:.4g}" + (f" [{r['low']:.4g}, {r['high']:.4g}]" if k_ else " (no interval)")
-                 + f"<br>n = {r.get('n') or 'not recorded'}<br>{run}" for r, k_ in zip(mine, known, strict=True)]
+        bars = [((r["high"] - r["value"]), (r["value"] - r["low"])) if k_ else (None, None) for r, k_ in zip(mine, known, strict=True)]
+        hover = [f"{r['metric']}<br>{words(r)}<br>{run}" for r in mine]
         color = theme.COLORS[k % len(theme.COLORS)]
         fig.add_trace(go.Scatter(x=[r["value"] for r in mine], y=[r["metric"] for r in mine], mode="markers", name=label(mine[0]),
                                  hovertext=hover, hoverinfo="text", marker=dict(size=9, color=color, symbol=theme.MARKERS[k % len(theme.MARKERS)]),

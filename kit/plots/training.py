@@ -21,7 +21,7 @@ def reward(steps: Steps, *, evals: Steps = (), title: str = "Training reward") -
     """
     import plotly.graph_objects as go
 
-    fig = figure(title=title, x="step", y="reward")
+    fig = _by_step(steps, title=title, y="reward")
     x = [s["step"] for s in steps]
     _band(fig, x, [s.get("reward_low") for s in steps], [s.get("reward_high") for s in steps], COLORS[0], "95% interval of a step's answers")
     fig.add_trace(go.Scatter(x=x, y=[s.get("reward") for s in steps], mode="markers", name="step", marker=dict(color=COLORS[0], size=6)))
@@ -38,7 +38,7 @@ def health(steps: Steps, *, title: str = "What the groups can teach") -> Any:
     """Share of groups that are mixed, all good, all bad, all equal, unknown: a stacked area per step."""
     import plotly.graph_objects as go
 
-    fig = figure(title=title, x="step", y="share of groups")
+    fig = _by_step(steps, title=title, y="share of groups")
     x = [s["step"] for s in steps]
     for key, name, color in HEALTH:
         y = [(s.get(key) or 0) / s["groups"] if s.get("groups") else None for s in steps]
@@ -52,7 +52,7 @@ def criteria(steps: Steps, *, names: Mapping[str, str] | None = None, title: str
     """Share of answers that meet each criterion, mean of five steps; names : criterion id -> text for the legend."""
     import plotly.graph_objects as go
 
-    fig = figure(title=title, x="step", y="share met", height=460)
+    fig = _by_step(steps, title=title, y="share met", height=460)
     ids = list(dict.fromkeys(i for s in steps for i in (s.get("criteria") or {})))
     for n, i in enumerate(ids):
         y = running([(s.get("criteria") or {}).get(i) for s in steps])
@@ -66,7 +66,7 @@ def series(steps: Steps, key: str, *, title: str = "", y: str = "") -> Any:
     """One number of steps.jsonl per step, with a running mean: words, tokens, truncated, entropy, kl, grad_norm ..."""
     import plotly.graph_objects as go
 
-    fig = figure(title=title or key, x="step", y=y or key, height=320)
+    fig = _by_step(steps, title=title or key, y=y or key, height=320)
     x, values = [s["step"] for s in steps], [s.get(key) for s in steps]
     fig.add_trace(go.Scatter(x=x, y=values, mode="markers", name="step", marker=dict(color=rgba(COLORS[0], 0.5), size=5)))
     fig.add_trace(go.Scatter(x=x, y=running(values), mode="lines", name="mean of five steps", line=dict(color=COLORS[0])))
@@ -80,7 +80,7 @@ def lengths(steps: Steps) -> Any:
     fig = series(steps, "words", title="Length of answers", y="words")
     fig.add_trace(go.Scatter(x=[s["step"] for s in steps], y=[s.get("truncated") for s in steps], mode="lines", name="share cut off (right axis)",
                              yaxis="y2", line=dict(color=COLORS[1], dash="dot")))
-    fig.update_layout(yaxis2=dict(overlaying="y", side="right", range=[0, 1], showgrid=False, title=dict(text="share cut off")))
+    fig.update_layout(yaxis2=dict(overlaying="y", side="right", range=[0, 1.02], tickmode="auto", showgrid=False, title=dict(text="share cut off")))
     return fig
 
 
@@ -98,7 +98,7 @@ def time_split(steps: Steps, *, title: str = "Where the time goes") -> Any:
     """Seconds per step for generation, judge and update, stacked."""
     import plotly.graph_objects as go
 
-    fig = figure(title=title, x="step", y="seconds", height=320)
+    fig = _by_step(steps, title=title, y="seconds", height=320)
     for key, name, color in SPLIT:
         fig.add_trace(go.Bar(x=[s["step"] for s in steps], y=[s.get(key) for s in steps], name=name, marker=dict(color=color)))
     fig.update_layout(barmode="stack", bargap=0.1)
@@ -112,7 +112,7 @@ def sentinels(steps: Steps, *, limit: float | None = None, title: str = "Answers
     """
     import plotly.graph_objects as go
 
-    fig = figure(title=title, x="step", y="share of answers", height=320)
+    fig = _by_step(steps, title=title, y="share of answers", height=320)
     x = [s["step"] for s in steps]
     share = lambda s, n: n / s["answers"] if s.get("answers") else None  # noqa: E731
     fig.add_trace(go.Scatter(x=x, y=[share(s, s.get("flagged") or 0) for s in steps], mode="lines+markers", name="any", line=dict(color=COLORS[1], width=2.5)))
@@ -135,7 +135,7 @@ def audits(rows: Steps, *, title: str = "Judge audit: the training reward and a 
     """Mean reward of the audited answers by the training judge and by the second one (rows of audits.jsonl); a line marks the alarm."""
     import plotly.graph_objects as go
 
-    fig = figure(title=title, x="step", y="reward", height=320)
+    fig = _by_step(rows, title=title, y="reward", height=320)
     for key, name, color in (("training", "judge of the training", COLORS[0]), ("audit", "second judge", COLORS[1])):
         fig.add_trace(go.Scatter(x=[r["step"] for r in rows], y=[r.get(key) for r in rows], mode="lines+markers", name=name, line=dict(color=color)))
     _first_alarm(fig, [{"step": r["step"], "alarms": [r["alarm"]] if r.get("alarm") else []} for r in rows], "")
@@ -194,13 +194,21 @@ def running(values: Sequence[float | None], width: int = 5) -> list[float | None
     return out
 
 
+def _by_step(steps: Steps, **options: Any) -> Any:
+    """An empty figure over steps; few steps are all named, and nothing between them."""
+    fig = figure(x="step", **options)
+    if len(steps) <= 12:
+        fig.update_xaxes(tickmode="linear", tick0=0, dtick=1)
+    return fig
+
+
 def _band(fig: Any, x: Sequence[Any], low: Sequence[Any], high: Sequence[Any], color: str, name: str) -> None:
     import plotly.graph_objects as go
 
     known = [(a, b, c) for a, b, c in zip(x, low, high, strict=True) if b is not None and c is not None]
     if known:
         xs, lo, hi = zip(*known, strict=True)
-        fig.add_trace(go.Scatter(x=[*xs, *xs[::-1]], y=[*hi, *lo[::-1]], fill="toself", fillcolor=rgba(color, 0.15), line=dict(width=0), name=name,
+        fig.add_trace(go.Scatter(x=[*xs, *xs[::-1]], y=[*hi, *lo[::-1]], fill="toself", fillcolor=rgba(color, 0.15), line=dict(width=0), mode="lines", name=name,
                                  hoverinfo="skip"))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from kit import compare, report, runs
+from kit.plots import compare as plots
 from kit.records import Grade, Run, Verdict, to_json, unknown
 from kit.train import policy
 from kit.widgets import compare as widgets
@@ -31,7 +33,24 @@ def found(tmp_path: Path) -> list[tuple[Path, Run]]:
 
 def test_overview_names_what_differs(found: list[tuple[Path, Run]]) -> None:
     rows = {r["run"]: r["differs in"] for r in compare.overview(found)}
-    assert rows["run1"] == "seed=1, lr=0.0001" and rows["other"] == "seed=0, lr=0.0005"
+    assert rows["run1"] == "lr=0.0001" and rows["other"] == "lr=0.0005"  # the seed has a column of its own
+
+
+def test_a_plot_names_runs_by_what_sets_them_apart(found: list[tuple[Path, Run]], tmp_path: Path) -> None:
+    """Labels held the first parameters, cut at 48 letters: four runs of a sweep were "tasks_file=, steps=0, beta=0.0, learning_rate=0."."""
+    assert compare.labels(found) == {"run0": "lr=0.0001, seed=0", "run1": "lr=0.0001, seed=1", "run2": "lr=0.0001, seed=2", "other": "lr=0.0005, seed=0"}
+    figure = plots.forest([r for r in compare.metrics(found) if r["metric"] == "gain"])
+    assert {y for t in figure.data for y in t.y} == set(compare.labels(found).values())
+    assert "0.3 [0.25, 0.35], n=40 in 20 clusters" in {a.text for a in figure.layout.annotations}
+    again = write(tmp_path, "run9", 0, 0.3, lr=1e-4)
+    assert sorted(compare.labels(runs.find(tmp_path))[n] for n in ("run0", again.name)) == ["lr=0.0001, seed=0 (run0)", "lr=0.0001, seed=0 (run9)"]
+
+
+def test_the_report_shows_settings_seeds_and_links(found: list[tuple[Path, Run]], tmp_path: Path) -> None:
+    (tmp_path / "run1" / "03_train_grpo.html").write_text("page")
+    page = report.build(tmp_path)
+    for part in ("<a href='#run1'>", "href='run1/03_train_grpo.html'", "lr=0.0005, seed=0", "Over seeds", "id='seeds'", "0.14", "3 seeds", "$0.0000 together"):
+        assert part in page, part
 
 
 def test_seeds_are_the_sample_and_other_settings_stay_apart(found: list[tuple[Path, Run]]) -> None:
@@ -40,6 +59,18 @@ def test_seeds_are_the_sample_and_other_settings_stay_apart(found: list[tuple[Pa
     assert gain.runs == 3 and gain.mean.value == pytest.approx(0.14) and gain.mean.low < 0 < gain.mean.high  # three seeds say little
     assert gain.excluded_zero == 2
     assert "shown" not in seeds  # a yes / no is no number
+
+
+def test_equal_seeds_have_no_interval_and_are_no_shares(tmp_path: Path) -> None:
+    """Two gains of exactly 0 were taken for a share of 0 out of 2: [0, .66], for a number that may be negative."""
+    for seed in (0, 1):
+        write(tmp_path, f"run{seed}", seed, 0.0)
+    gain = next(s for s in compare.across_seeds(runs.find(tmp_path)) if s.metric == "gain")
+    assert gain.mean.value == 0 and math.isnan(gain.mean.low) and math.isnan(gain.mean.high) and gain.seeds == (0, 1)
+    assert "all seeds gave the same" in report.build(tmp_path)
+    write(tmp_path, "run2", 2, 1.0)
+    gain = next(s for s in compare.across_seeds(runs.find(tmp_path)) if s.metric == "gain")
+    assert gain.mean.low == pytest.approx(1 / 3 - 4.3027 / 3, abs=1e-3)  # t with 2 degrees of freedom, sd / sqrt(3) = 1/3
 
 
 def test_filters(found: list[tuple[Path, Run]]) -> None:
