@@ -129,17 +129,33 @@ def test_answers_are_shared_out_or_refused(monkeypatch: pytest.MonkeyPatch) -> N
     assert world.main() and world.gather([1]) == [1] and world.wait() is None
 
 
+LAUNCHERS = {"accelerate": ["accelerate.commands.launch", "--config_file", str(cluster.CONFIGS / "two_cpus.yaml"), "-m"],
+             "torchrun": ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]}
+
+
+@pytest.mark.slow
+def test_accelerate_starts_two_processes_that_talk(tmp_path: Path) -> None:
+    """With distributed_type MULTI_CPU or --cpu it started one, silently: the dry run of a cluster was none."""
+    pytest.importorskip("accelerate")
+    (tmp_path / "probe.py").write_text("import torch, accelerate\ns = accelerate.PartialState(cpu=True)\nx = torch.ones(1)\ntorch.distributed.all_reduce(x)\n"
+                                       "print(f'{s.num_processes} {s.backend} {x.item()}' if s.is_main_process else '')\n")
+    line = [sys.executable, "-m", *LAUNCHERS["accelerate"][:-1], str(tmp_path / "probe.py")]
+    done = subprocess.run(line, env={**os.environ, "ACCELERATE_USE_CPU": "true"}, capture_output=True, text=True, timeout=250, check=False)
+    assert "2 gloo 2.0" in done.stdout, done.stderr[-3000:]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_two_processes_train_one_policy(tmp_path: Path) -> None:
-    """torchrun with gloo: answers are shared out, written once, evaluated once; a killed run's folder is resumed by two as well."""
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_two_processes_train_one_policy(tmp_path: Path, launcher: str) -> None:
+    """Two processes with gloo: answers are shared out, written once, evaluated once; a killed run's folder is resumed by two as well."""
     pytest.importorskip("trl")
     rows = [{k: v for k, v in r.items() if not k.startswith("rubric - 6")} for r in json.loads(paths.data("short_answers.json").read_text())]
     some = [r for r in rows if r["split"] == "train"][:6] + [r for r in rows if r["split"] != "train"][:2]
     (tmp_path / "tasks.json").write_text(json.dumps(some))
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"stage": "grpo", "preset": "test", "tasks": "tasks.json", "out": str(tmp_path / "run")}))
     env = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
-    line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "kit.train", str(tmp_path / "c.yaml"), "--json"]
+    line = [sys.executable, "-m", *LAUNCHERS[launcher], "kit.train", str(tmp_path / "c.yaml"), "--json"]
     done = subprocess.run(line, env=env, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     assert json.loads(done.stdout)["processes"] == 2, "one process reports, once"
