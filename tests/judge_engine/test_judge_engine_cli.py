@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import threading
+import time
 
 import pytest
 from judge_stub import StubServer
@@ -52,6 +56,28 @@ def test_a_budget_stops_with_exit_code_4_and_resume_does_the_rest(files, capsys)
         assert sorted(g["response_id"] for g in grades(files)) == [f"r{i}" for i in range(9)] and stub.calls == 9
         assert main(command(files, stub)) == 0 and stub.calls == 9  # afresh, all from the ledger
     assert "raise the cap" in capsys.readouterr().err
+
+
+def test_a_second_run_into_the_same_file_is_refused(files):
+    """Two runs into one file used to mix their lines, and the second one deleted what the first had written."""
+    with StubServer(latency=1.0) as stub:
+        first = threading.Thread(target=main, args=(command(files, stub),))
+        first.start()
+        time.sleep(0.5)
+        code = "import sys; from kit.__main__ import main; sys.exit(main(sys.argv[1:]))"
+        second = subprocess.run([sys.executable, "-c", code, *command(files, stub)], capture_output=True, text=True, timeout=60)
+        first.join()
+    assert second.returncode == 2 and "another run is writing this file" in second.stderr
+    assert len(grades(files)) == 9
+    with StubServer() as stub:
+        assert main(command(files, stub)) == 0
+
+
+def test_the_mean_has_an_interval_within_the_scores_range(files, capsys):
+    with StubServer() as stub:
+        assert main(command(files, stub, "--json")) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert 0 <= said["score_low"] < said["score_mean"] < said["score_high"] <= 1 and said["tasks"] == 3
 
 
 def test_estimate_sends_nothing(files, capsys):
