@@ -11,6 +11,7 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from ..errors import DataError
+from ..stats import rates
 from ..stats.estimate import Estimate, number, unknown
 from .cells import locator, tally
 from .ece import noise
@@ -41,9 +42,8 @@ def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
     >>> [round(v, 4) for v in wilson(10, 10)]
     [0.7225, 1.0]
     """
-    z = math.sqrt(2) * float(special.erfinv(level))
-    centre, half = (hits + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(max(hits * (n - hits) / n, 0.0) + z * z / 4)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    e = rates.wilson(min(max(hits, 0.0), n), n, level=level)  # an effective count may pass its end by a rounding error
+    return e.low, e.high
 
 
 def rate_estimate(hit: np.ndarray, x: Inputs, keep: np.ndarray, *, method: str, level: float = 0.95) -> Estimate:

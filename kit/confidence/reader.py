@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..stats.estimate import Estimate
+from ..stats.rates import wilson
 from .grammar import LEVELS, STATUSES, Stated, measure
 from .statements import Statement, statements
 
@@ -94,12 +95,9 @@ def extract_all(texts: Iterable[str | None], *, scale: float | None = None) -> E
     >>> str(extract_all(["Confidence: 80%", "B"]).counts["value"])
     '1'
     """
-    from ..calibration.scores import wilson
-
     stated = tuple(Stated("missing", note="no answer") if t is None else extract(t, scale=scale) for t in texts)
     known, n = sum(s.known for s in stated), len(stated)
-    low, high = wilson(known, n) if n else (math.nan, math.nan)
-    rate = Estimate(known / n if n else math.nan, low, high, n, method="share with a stated confidence, Wilson")
+    rate = _share(known, n, "share with a stated confidence, Wilson")
     counts = {k: sum(s.status == k for s in stated) for k in STATUSES}
     return Extraction(stated, np.array([math.nan if s.value is None else s.value for s in stated]), tuple(s.level for s in stated), rate, counts)
 
@@ -110,14 +108,15 @@ def fit_levels(levels: Sequence[str | None], correct: Sequence[Any]) -> dict[str
     >>> round(fit_levels(["high", "high", "low"], [1, 1, 0])["high"].value, 2)
     1.0
     """
-    from ..calibration.scores import wilson
-
     if len(levels) != len(correct):
         raise DataError(f"{len(levels)} levels, {len(correct)} outcomes", where="arguments levels, correct", fix="pass one outcome per level")
     out = {}
     for level in LEVELS:
         hits = [float(c) for lv, c in zip(levels, correct, strict=True) if lv == level]
-        low, high = wilson(sum(hits), len(hits)) if hits else (math.nan, math.nan)
-        out[level] = Estimate(sum(hits) / len(hits) if hits else math.nan, low, high, len(hits), method=f"share right at {level}, Wilson")
+        out[level] = _share(sum(hits), len(hits), f"share right at {level}, Wilson")
     return out
+
+
+def _share(hits: float, n: int, method: str) -> Estimate:
+    return replace(wilson(hits, n), method=method) if n else Estimate(math.nan, math.nan, math.nan, 0, method=method)
 
