@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from . import html, runs
 from .errors import DataError
@@ -29,7 +30,8 @@ details{margin:8px 0}summary{cursor:pointer;color:var(--accent)}figure{margin:12
 pre{background:#f6f8fa;padding:10px;overflow-x:auto;font-size:12.5px}
 @media print{body{max-width:none;padding:0}h2.run{break-before:page}figure,tr{break-inside:avoid}h2,h3{break-after:avoid}details{display:block}nav{display:none}}
 """
-SIZE_CAP = 9_500_000  # bytes; beyond it the figures of further runs stay in their own pages
+SIZE_CAP = 9_500_000  # bytes; beyond it figures stay in their runs' own pages
+TEMPLATE = "kit-template"
 
 
 def text(value: Any) -> str:
@@ -108,15 +110,15 @@ def _read(folder: Path, name: str) -> list[dict[str, Any]]:
         raise DataError(f"broken JSON: {e.msg}", where=f"{folder / name}, line {e.lineno}", fix="run it again, or remove the file") from None
 
 
-def _link(folder: Path, base: Path, run: Run) -> str:
+def _link(folder: Path, place: Path, run: Run) -> str:
     page = folder / f"{run.notebook}.html"
     if not page.exists():
         return ""
     try:
-        ref = page.relative_to(base).as_posix()
-    except ValueError:
+        ref = Path(os.path.relpath(page, place)).as_posix()  # the folder of runs can be moved as a whole
+    except ValueError:  # another drive
         ref = page.as_uri()
-    return f" · <a href='{text(ref)}'>the notebook as it ran</a>"
+    return f" · <a href='{text(quote(ref, safe='/:'))}'>the notebook as it ran</a>"
 
 
 def _name(run: Run, named: Mapping[str, str]) -> str:
@@ -125,33 +127,61 @@ def _name(run: Run, named: Mapping[str, str]) -> str:
     return run.notebook if apart == f"({run.id[:15]})" else f"{run.notebook}: {apart}"
 
 
-def _run_html(folder: Path, run: Run, base: Path, room: int, name: str) -> tuple[str, int]:
-    parts = [f"<h2 class='run' id='{text(run.id)}'>{text(name)}</h2>",
-             f"<p class='lead'>{text(run.id)} · <span class='{_class(run.status)}'>{text(run.status)}</span> · "
-             f"{text(number(run.seconds))} s · cost ${run.cost:.4f}{_link(folder, base, run)}</p>"]
+class Figures:
+    """Figures as HTML; the plotly templates (7 kB each, all alike) stand once in the page, not in every figure."""
+
+    def __init__(self) -> None:
+        self.templates: list[str] = []
+
+    def div(self, figure: Mapping[str, Any], name: str) -> str:
+        """A figure that takes its template from `script`."""
+        layout = dict(figure.get("layout", {}))
+        template = html.script_json(layout.pop("template", {}))
+        if template not in self.templates:
+            self.templates.append(template)
+        whole = html.figure_div({**figure, "layout": {"template": TEMPLATE, **layout}}, name)
+        return whole.replace(f'{{"template": "{TEMPLATE}"', f'{{"template": kitTemplates[{self.templates.index(template)}]', 1)
+
+    def script(self) -> str:
+        """What must stand before the figures."""
+        return f"<script>const kitTemplates=[{','.join(self.templates)}]</script>"
+
+
+def _run_html(folder: Path, run: Run, place: Path, name: str, rows: int) -> tuple[str, str]:
+    """What stands above a run's figures and what below; `rows` : at most so many of each table."""
+    top = [f"<h2 class='run' id='{text(run.id)}'>{text(name)}</h2>",
+           f"<p class='lead'>{text(run.id)} · <span class='{_class(run.status)}'>{text(run.status)}</span> · "
+           f"{text(number(run.seconds))} s · cost ${run.cost:.4f}{_link(folder, place, run)}</p>"]
     if run.meta.get("error"):
-        parts.append(f"<pre class='failed'>{text(run.meta['error'])}</pre>")
-    parts.append(_metrics_html(run))
-    left_out = 0
+        top.append(f"<pre class='failed'>{text(run.meta['error'])}</pre>")
+    top.append(_metrics_html(run))
+    low = []
+    for t in _read(folder, "tables.json"):
+        low.append(f"<h3>{text(t['name'])}</h3>{table_html(t['rows'], limit=rows)}<p class='note'>{text(t.get('caption', ''))}</p>")
+    config = {"parameters": dict(run.params), "seed": run.seed, "profile": run.profile, "commit": run.commit, "versions": dict(run.versions)}
+    low.append(f"<details><summary>configuration and versions</summary><pre>{text(json.dumps(config, indent=1, ensure_ascii=False))}</pre></details>")
+    return "\n".join(top), "\n".join(low)
+
+
+def _figures_html(folder: Path, run: Run, figures: Figures, room: int) -> str:
+    """The run's figures as far as there is room (bytes)."""
+    parts, left_out = [], 0
     for i, f in enumerate(_read(folder, "figures.json")):
-        div = html.figure_div(f["figure"], f"{run.id}-{i}")
-        if len(div) > room:
-            left_out += 1
-            continue
-        room -= len(div)
         titled = bool((f["figure"].get("layout", {}).get("title") or {}).get("text"))
         head = "" if titled else f"<h3>{text(f['name'])}</h3>"
-        parts.append(f"<figure>{head}{div}<figcaption>{text(f['name'])}: {text(f.get('caption', ''))}</figcaption></figure>")
+        part = f"<figure>{head}{figures.div(f['figure'], f'{run.id}-{i}')}<figcaption>{text(f['name'])}: {text(f.get('caption', ''))}</figcaption></figure>"
+        size = len(part.encode())
+        if size > room:
+            left_out += 1
+            continue
+        room -= size
+        parts.append(part)
     if left_out:
         parts.append(f"<p class='note'>{left_out} figures are left out to keep this file small; they are in the notebook's own page.</p>")
-    for t in _read(folder, "tables.json"):
-        parts.append(f"<h3>{text(t['name'])}</h3>{table_html(t['rows'])}<p class='note'>{text(t.get('caption', ''))}</p>")
-    config = {"parameters": dict(run.params), "seed": run.seed, "profile": run.profile, "commit": run.commit, "versions": dict(run.versions)}
-    parts.append(f"<details><summary>configuration and versions</summary><pre>{text(json.dumps(config, indent=1, ensure_ascii=False))}</pre></details>")
-    return "\n".join(parts), room
+    return "\n".join(parts)
 
 
-def _glance_html(found: list[tuple[Path, Run]], base: Path) -> str:
+def _glance_html(found: list[tuple[Path, Run]]) -> str:
     """All runs in one table: what sets each apart, a link to its part of the page, what it took; below it, what all have in common."""
     from . import compare as numbers
 
@@ -174,7 +204,7 @@ def _class(status: str) -> str:
     return "done" if status == "done" else "failed"
 
 
-def _compare_html(found: list[tuple[Path, Run]]) -> str:
+def _compare_html(found: list[tuple[Path, Run]], figures: Figures) -> str:
     from . import compare as numbers
     from .plots import compare
 
@@ -185,11 +215,11 @@ def _compare_html(found: list[tuple[Path, Run]]) -> str:
              "Two runs differ for sure only where an interval of their difference excludes 0; overlapping bars are no proof of equality.</p>"]
     for i, ((book, metric), group) in enumerate(compare.groups(rows, most=12).items()):
         figure = json.loads(compare.forest(group, title=text(f"{book}: {metric}")).to_json())
-        parts.append(f"<figure>{html.figure_div(figure, f'compare-{i}')}</figure>")
+        parts.append(f"<figure>{figures.div(figure, f'compare-{i}')}</figure>")
     table = [{"notebook": r["notebook"], "metric": r["metric"], "run": r["label"], "value": number(r["value"]),
               "95% interval": estimate(r)[1] or "not recorded", "n": estimate(r)[2] or "not recorded"} for group in compare.groups(rows, most=len(rows)).values() for r in group]
     parts.append(table_html(_one_book(table), limit=200, right=("value", "95% interval", "n")))
-    return "\n".join([*parts, _seeds_html(found)])
+    return "\n".join([*parts, _seeds_html(found, figures)])
 
 
 def _one_book(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -197,7 +227,7 @@ def _one_book(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in r.items() if k != "notebook"} for r in rows] if len({r["notebook"] for r in rows}) == 1 else rows
 
 
-def _seeds_html(found: list[tuple[Path, Run]]) -> str:
+def _seeds_html(found: list[tuple[Path, Run]], figures: Figures) -> str:
     from . import compare as numbers
     from .plots import compare
 
@@ -212,7 +242,7 @@ def _seeds_html(found: list[tuple[Path, Run]]) -> str:
     ranked = sorted(groups.items(), key=lambda kv: (not any(s.mean.low == s.mean.low for s in kv[1]), kv[0]))
     for i, ((book, metric), rows) in enumerate(kv for kv in ranked[:8] if any(s.mean.low == s.mean.low for s in kv[1])):
         figure = json.loads(compare.over_seeds(rows, title=text(f"{book}: {metric}")).to_json())
-        parts.append(f"<figure>{html.figure_div(figure, f'seeds-{i}')}</figure>")
+        parts.append(f"<figure>{figures.div(figure, f'seeds-{i}')}</figure>")
     table = [{"notebook": s.notebook, "metric": s.metric, "setting": s.setting or "all runs", "mean over seeds": number(s.mean.value),
               "95% interval": s.mean.note or f"[{number(s.mean.low)}, {number(s.mean.high)}]", "seeds": ", ".join(map(str, s.seeds)),
               "own interval excludes 0": f"{s.excluded_zero} of {s.runs}"} for _, rows in ranked for s in rows]
@@ -220,8 +250,11 @@ def _seeds_html(found: list[tuple[Path, Run]]) -> str:
     return "\n".join(parts)
 
 
-def build(folder: str | Path, *, only: Iterable[str] | None = None, title: str = "Rubric rewards: report") -> str:
-    """The report over all runs below `folder` (or those whose ids are in `only`) as HTML text."""
+def build(folder: str | Path, *, only: Iterable[str] | None = None, title: str = "Rubric rewards: report", place: Path | None = None) -> str:
+    """The report over all runs below `folder` (or those whose ids are in `only`) as HTML text.
+
+    place : the folder that the report will lie in, for its links; default: `folder`.
+    """
     from . import compare as numbers
 
     base = Path(folder).expanduser().resolve()
@@ -229,28 +262,29 @@ def build(folder: str | Path, *, only: Iterable[str] | None = None, title: str =
     found = [(f, r) for f, r in runs.find(base) if wanted is None or r.id in wanted]
     if not found:
         raise DataError("there is no run to report", where=str(base), fix="run a notebook first: python -m kit run NOTEBOOK")
-    named = numbers.labels(found)
-    js = html.plotly_js()
-    room = SIZE_CAP - len(js.encode())
-    sections = [_compare_html(found)]
-    room -= len(sections[0])
-    for f, r in found:
-        section, room = _run_html(f, r, base, room, _name(r, named))
-        sections.append(section)
-    nav = "".join(f"<a href='#{i}'>{name}</a>" for i, name in (("compare", "side by side"), ("seeds", "over seeds")) if f"id='{i}'" in sections[0])
+    named, figures, js = numbers.labels(found), Figures(), html.plotly_js()
+    side = _compare_html(found, figures)
+    rows = max(10, min(60, 600 // len(found)))  # the more runs, the shorter their tables here
+    texts = [_run_html(f, r, place or base, _name(r, named), rows) for f, r in found]
+    nav = "".join(f"<a href='#{i}'>{name}</a>" for i, name in (("compare", "side by side"), ("seeds", "over seeds")) if f"id='{i}'" in side)
     nav += "".join(f"<a href='#{text(r.id)}'>{text(_name(r, named))}</a>" for _, r in found[:40])
-    glance = _glance_html(found, base)
     made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    head = (f"<h1>{text(title)}</h1><p class='lead'>{len(found)} runs, made {made}. Every mean stands with n and an interval; "
+            f"unknown is counted, never 0.</p><nav>{nav}</nav>{_glance_html(found)}")
+    room = SIZE_CAP - sum(len(part.encode()) for part in (js, head, side, *(t for two in texts for t in two)))
+    sections = []
+    for i, ((f, r), (top, low)) in enumerate(zip(found, texts, strict=True)):
+        drawn = _figures_html(f, r, figures, max(0, room) // (len(found) - i))  # an equal share of what is left
+        room -= len(drawn.encode())
+        sections.append("\n".join((top, drawn, low)))
     return (f"<!doctype html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
-            f"<title>{text(title)}</title><style>{STYLE}</style>{js}</head><body><h1>{text(title)}</h1>"
-            f"<p class='lead'>{len(found)} runs, made {made}. Every mean stands with n and an interval; unknown is counted, never 0.</p>"
-            f"<nav>{nav}</nav>{glance}{''.join(sections)}</body></html>")
+            f"<title>{text(title)}</title><style>{STYLE}</style>{js}{figures.script()}</head><body>{head}{side}{''.join(sections)}</body></html>")
 
 
 def write(folder: str | Path, out: str | Path | None = None, **options: Any) -> Path:
     """Write the report (default: report.html in the folder of runs) and return its path."""
     path = Path(out).expanduser().resolve() if out else Path(folder).expanduser().resolve() / "report.html"
-    page = build(folder, **options)
+    page = build(folder, place=path.parent, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.write_text(page, encoding="utf-8")

@@ -96,7 +96,7 @@ def sweep(notebook: str | Path, cells: Sequence[Mapping[str, Any]], *, profile: 
     base = Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
     base.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    runner = _on_ray(address, gpus, retries, jobs) if address else _locally(jobs or 1)
+    runner = _on_ray(address, gpus, retries, jobs, say) if address else _locally(jobs or 1)
     done: dict[int, Cell] = {}
     stopped = ""
     stop = threading.Event()
@@ -210,7 +210,7 @@ def _locally(jobs: int) -> Runner:
     return runner
 
 
-def _on_ray(address: str, gpus: float, retries: int, jobs: int | None) -> Runner:
+def _on_ray(address: str, gpus: float, retries: int, jobs: int | None, say: Callable[[str], None]) -> Runner:
     try:
         import ray
     except ImportError:
@@ -230,6 +230,8 @@ def _on_ray(address: str, gpus: float, retries: int, jobs: int | None) -> Runner
         mine = not ray.is_initialized()
         if mine:
             _connect(ray, address)
+        if ray.cluster_resources().get("GPU", 0.0) < gpus:
+            say(f"  the cluster has {ray.cluster_resources().get('GPU', 0.0):g} GPUs and a cell needs {gpus:g}: it waits until one joins (Ctrl-C stops)")
         try:
             remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(cell)
             waiting = list(enumerate(commands))
@@ -255,7 +257,8 @@ def _on_ray(address: str, gpus: float, retries: int, jobs: int | None) -> Runner
 
 
 def _connect(ray: Any, address: str) -> None:
-    wrong = "start one with `ray start --head`, or give --address local"
+    wrong = ("start one with `ray start --head`, or give --address local; where the cluster asks for a token, set RAY_AUTH_MODE=token and "
+             "RAY_AUTH_TOKEN here as there")
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():  # Ray itself waits for minutes
         try:

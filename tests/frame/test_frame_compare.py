@@ -61,6 +61,28 @@ def test_seeds_are_the_sample_and_other_settings_stay_apart(found: list[tuple[Pa
     assert "shown" not in seeds  # a yes / no is no number
 
 
+def test_fifty_large_runs_make_less_than_ten_megabytes(tmp_path: Path) -> None:
+    """Only figures were counted: the tables of later runs came on top. Templates stood in each of hundreds of figures."""
+    big = plots.theme.figure(title="many points").add_scatter(y=[i / 7 for i in range(6000)])
+    figures = [{"name": f"f{i}", "caption": "", "figure": json.loads(big.to_json())} for i in range(4)]
+    tables = [{"name": "t", "caption": "", "rows": [{"answer": "x" * 300, "other": "y" * 300, "i": i} for i in range(60)]}]
+    for seed in range(50):
+        folder = write(tmp_path, f"run{seed:02d}", seed % 9, seed / 50, lr=seed)
+        runs.write_json(folder / "figures.json", figures)
+        runs.write_json(folder / "tables.json", tables)
+    page = report.build(tmp_path)
+    assert len(page.encode()) < 10e6 and page.count("Plotly.newPlot(\"run") >= 20
+    assert "figures are left out" in page and "more rows are in tables.json" in page
+    assert page.count("kitTemplates=[") == 1 and "kit-template" not in page.split("kitTemplates=[")[1].split("</script>")[0]
+
+
+def test_links_hold_where_the_report_lies_elsewhere(found: list[tuple[Path, Run]], tmp_path: Path) -> None:
+    """A report written to another folder linked to pages beside itself that were not there."""
+    (tmp_path / "run1" / "03_train_grpo.html").write_text("page")
+    page = report.write(tmp_path, tmp_path / "sent round" / "r.html").read_text()
+    assert "href='../run1/03_train_grpo.html'" in page
+
+
 def test_equal_seeds_have_no_interval_and_are_no_shares(tmp_path: Path) -> None:
     """Two gains of exactly 0 were taken for a share of 0 out of 2: [0, .66], for a number that may be negative."""
     for seed in (0, 1):

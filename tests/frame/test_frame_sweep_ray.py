@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -95,8 +96,13 @@ def kill_driver(process: subprocess.Popen[str], folder: Path, name: int = signal
 
 
 @pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a real Ray with two CPUs on this machine; stopped, with all it started, at the end."""
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a real Ray with two CPUs on this machine, with a token of its own; stopped, with all it started, at the end.
+
+    Without a token in the environment the user's ~/.ray would decide whether the cluster asks for one that the sweep does not send.
+    """
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(16))
     ray = Path(ray_python()).with_name("ray")
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
