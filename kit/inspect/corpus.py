@@ -104,10 +104,13 @@ class Corpus:
             yield Finding(code="rule-limited", severity="info", message=f"groups in several splits were looked for among the first {KEEP} groups only")
 
     def _near_leaks(self) -> Iterator[Finding]:
-        sides = [self.sides[k] for k in self.sketched]
+        sides = array("I", [self.sides[k] for k in self.sketched])
         if len(set(sides)) < 2:
             return
         for j, i, s in self.sketches.alike(sides, least=LEAK):
             yield Finding(code="split-leak", severity="warning", row=self.rows[self.sketched[i]], confidence=round(s, 2),
                           message=f"nearly the prompt of row {self.rows[self.sketched[j]]}: split {self.names[sides[i]]!r} here, {self.names[sides[j]]!r} there "
                                   f"(overlap {s:.2f})", suggestion="keep both in one split")
+        if self.sketches.limited:
+            yield Finding(code="rule-limited", severity="info", message="the prompts of different splits have too many phrases in common: "
+                          "near-equal ones were looked for in the first rows only")

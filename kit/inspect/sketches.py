@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 SIZE = 12  # hashes of a sketch
 KEYS = 4  # of which the smallest ones are looked up
 COMMON = 20  # a triple that more prompts share is a common phrase, not a leak
+PAIRS = 2_000_000  # pairs with a common key that are looked at
 WAITING = 200_000  # words after which the waiting prompts are sketched
 
 
@@ -34,6 +34,7 @@ class Sketches:
         self._words, self._lengths = array("I"), array("I")  # hashed words of the prompts that wait for their sketch
         self._values, self._sizes = array("I"), array("B")  # the sketches, one after another, each in ascending order
         self._starts: np.ndarray | None = None
+        self.limited = False  # True when `alike` met more than PAIRS pairs and left the rest
 
     def add(self, tokens: Sequence[str]) -> None:
         """Take in the next prompt, as words."""
@@ -102,18 +103,25 @@ class Sketches:
         if not len(self):
             return
         values, sizes = np.frombuffer(self._values, dtype=np.uint32), np.frombuffer(self._sizes, dtype=np.uint8)
-        there = np.arange(KEYS) < sizes[:, None]
-        looked, owner = (starts[:-1, None] + np.arange(KEYS))[there], np.nonzero(there)[0]
-        hashes = values[looked]
+        there = np.arange(KEYS, dtype=np.uint8) < sizes[:, None]
+        owner = np.nonzero(there)[0].astype(np.uint32)  # of the keys, row by row
+        hashes = values[(starts[:-1, None] + np.arange(KEYS))[there]]
         order = np.argsort(hashes, kind="stable")
-        edges = np.flatnonzero(np.diff(hashes[order], prepend=-1, append=-1).astype(bool)) if len(order) else np.zeros(0, dtype=np.int64)
+        owner, hashes = owner[order], hashes[order]
+        edges = np.concatenate([[0], np.flatnonzero(hashes[1:] != hashes[:-1]) + 1, [len(hashes)]])
         counts = np.diff(edges)
-        groups = edges[:-1][(counts >= 2) & (counts <= COMMON)]
-        ends = dict(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)) if len(groups) else {}
-        shared: Counter[tuple[int, int]] = Counter()
-        for g in sorted(groups.tolist(), key=lambda g: order[g]):  # in the order of the rows
-            members = owner[order[g:ends[g]]].tolist()
-            shared.update((j, i) for k, i in enumerate(members) for j in members[:k] if side[i] != side[j])
-        for (j, i), n in shared.items():
-            if n >= 2 and (s := self.overlap(j, i)) >= least:
+        groups = np.flatnonzero((counts >= 2) & (counts <= COMMON))
+        groups = groups[np.argsort(order[edges[groups]])]  # in the order of the rows
+        del there, hashes, order
+        pairs = array("Q")
+        for g in groups.tolist():
+            members = owner[edges[g]:edges[g + 1]].tolist()
+            pairs.extend([j << 32 | i for k, i in enumerate(members) for j in members[:k] if side[i] != side[j]])
+            if len(pairs) > PAIRS:
+                self.limited = True
+                break
+        keys, first, n = np.unique(np.frombuffer(pairs, dtype=np.uint64), return_index=True, return_counts=True)
+        for key in keys[n >= 2][np.argsort(first[n >= 2])].tolist():
+            j, i = key >> 32, key & 0xFFFFFFFF
+            if (s := self.overlap(j, i)) >= least:
                 yield j, i, s

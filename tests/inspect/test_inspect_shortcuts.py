@@ -54,7 +54,18 @@ def test_sketches_in_batches_are_those_made_one_by_one(monkeypatch):
             if side[i] != side[j] and len(shared) >= 2 and many.overlap(j, i) >= 0.8:
                 wanted.add((j, i))
     assert found == wanted
-    assert list(Sketches().alike([], least=0.8)) == []
+    assert list(Sketches().alike([], least=0.8)) == [] and not many.limited
+
+
+def test_a_set_of_one_phrase_does_not_fill_the_memory_with_pairs(monkeypatch):
+    """A million prompts, each like twenty others, have ten million pairs: the search ends at PAIRS of them and says so."""
+    monkeypatch.setattr("kit.inspect.sketches.PAIRS", 80)
+    long = "one two three four five six seven eight nine ten eleven twelve thirteen number"
+    tasks = [Task(id=str(i), prompt=f"{long} {'abcdefghijkl'[i]}", split="ab"[i % 2], criteria=(Criterion(id="c", text="x"),)) for i in range(12)]
+    counts = lint(tasks, embed=None).counts
+    assert counts["rule-limited"] == 1 and counts["split-leak"] > 0
+    monkeypatch.undo()
+    assert "rule-limited" not in lint(tasks, embed=None).counts
 
 
 def test_seen_texts_are_numbered_as_a_dict_numbers_them():
