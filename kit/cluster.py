@@ -4,6 +4,9 @@
 
 trains with `accelerate launch -m kit.train` on `nodes` machines; one more runs TRL's vLLM server, which generates the answers,
 and, with --judge-model, a vLLM server that judges. A job that is started again goes on from its last checkpoint.
+
+Not run on GPUs yet: ZeRO-3 and the vLLM servers are checked by syntax, by the fields of the installed accelerate and TRL, and by running
+the scripts with stand-ins; only the training in several processes is real in the tests, with two on a CPU.
 """
 
 from __future__ import annotations
