@@ -74,9 +74,16 @@ def test_report_opens_without_a_network(page: Any, tmp_path: Path) -> None:
 
     folder, run = headless.run_notebook(small(tmp_path / "99_try.ipynb"), profile="test", out=tmp_path / "runs")
     assert run.status == "done"
+    again, _ = headless.run_notebook(tmp_path / "99_try.ipynb", profile="test", seed=1, out=tmp_path / "runs")
+    asked: list[str] = []
+    page.page.on("request", lambda r: asked.append(r.url))
     page.page.goto(report.write(tmp_path / "runs").as_uri())
     page.page.wait_for_selector(".js-plotly-plot .main-svg", timeout=20_000)
+    shown = page.page.inner_text("body")
+    assert "seed=1" in shown and "0.51 [0.4, 0.7], n=20" in shown and "Over seeds" in shown
     page.shot("report-small", whole=True)
-    page.page.goto((folder / "99_try.html").as_uri())
+    page.page.click(f"a[href='{again.name}/99_try.html']")
     page.page.wait_for_selector(".js-plotly-plot .main-svg", timeout=20_000)
+    assert page.page.url == (again / "99_try.html").as_uri() and folder != again
+    assert not [u for u in asked if not u.startswith(("file:", "data:", "blob:"))], asked
     assert not page.errors, page.errors
