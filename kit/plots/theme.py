@@ -8,6 +8,7 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "hexagon")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 GREY = "#6b6b6b"
+TOP, BOTTOM = 84, 56  # pixels of margin: a title of two lines above, ticks and the axis title below
 
 
 def figure(*, title: str = "", x: str = "", y: str = "", height: int = 420, width: int | None = None) -> Any:
@@ -26,8 +27,8 @@ def style(fig: Any, *, title: str = "", x: str = "", y: str = "", height: int = 
         template="plotly_white", colorway=list(COLORS), height=height, width=width,
         title=dict(text=title, x=0.0, xanchor="left", font=dict(size=16)),
         font=dict(family="Helvetica, Arial, DejaVu Sans, sans-serif", size=13, color="#222"),
-        margin=dict(l=64, r=24, t=72, b=56), hoverlabel=dict(align="left"),
-        legend=dict(orientation="h", yanchor="top", y=-0.18, xanchor="left", x=0.0), paper_bgcolor="white", plot_bgcolor="white")
+        margin=dict(l=64, r=24, t=TOP, b=BOTTOM), hoverlabel=dict(align="left"),
+        legend=dict(orientation="h", yanchor="top", y=below(height), xanchor="left", x=0.0), paper_bgcolor="white", plot_bgcolor="white")
     fig.update_xaxes(**axis)
     fig.update_yaxes(**axis)
     if x:
@@ -35,6 +36,15 @@ def style(fig: Any, *, title: str = "", x: str = "", y: str = "", height: int = 
     if y:
         fig.update_yaxes(title_text=y)
     return fig
+
+
+def below(height: int) -> float:
+    """Where a legend begins so that it clears the axis title, as plotly counts: in heights of the plotting area.
+
+    >>> below(440), round(below(240), 2)  # a share that is right for a tall figure puts the legend on the title of a flat one
+    (-0.24, -0.72)
+    """
+    return -72 / max(height - TOP - BOTTOM, 60)
 
 
 def rgba(color: str, alpha: float) -> str:
