@@ -15,7 +15,7 @@ import os
 import threading
 import weakref
 from collections.abc import Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 from ..errors import KitError
@@ -26,6 +26,7 @@ _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 _closers: list[Any] = []
+SLICE = 0.5  # seconds; a Ctrl-C that comes just before a thread begins to wait is seen only when it wakes
 YOUNG = 20_000  # new objects until a collection, during a run
 _runs, _before = 0, gc.get_threshold()
 
@@ -108,10 +109,9 @@ def inside() -> bool:
     return _thread is not None and threading.current_thread() is _thread
 
 
-def _submit(work: Coroutine[Any, Any, T]) -> tuple[Future[T], threading.Event]:
-    """Start `work` on the kit's loop with the caller's context variables; the event is set when it has ended."""
-    loop, over = get(), threading.Event()
-    done: Future[T] = Future()
+def _submit(work: Coroutine[Any, Any, T], done: Future[T], over: threading.Event) -> None:
+    """Start `work` on the kit's loop with the caller's context variables: its result goes to `done`, and `over` is set when it has ended."""
+    loop = get()
     context = contextvars.copy_context()
 
     async def whole() -> None:
@@ -138,7 +138,6 @@ def _submit(work: Coroutine[Any, Any, T]) -> tuple[Future[T], threading.Event]:
         done.add_done_callback(lambda f: loop.call_soon_threadsafe(task.cancel) if f.cancelled() and not over.is_set() else None)
 
     loop.call_soon_threadsafe(start)
-    return done, over
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -146,8 +145,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     if inside():
         work.close()
         raise KitError("judge() was called from the kit's own event loop", fix="use `await ajudge(...)` in asynchronous code")
-    done, over = _submit(work)
+    done: Future[T] = Future()
+    over = threading.Event()
     try:
+        _submit(work, done, over)
+        while not done.done():
+            wait([done], timeout=SLICE)
         return done.result()
     except BaseException:
         done.cancel()
@@ -159,7 +162,9 @@ async def hop(work: Coroutine[Any, Any, T]) -> T:
     """Await a coroutine that runs on the kit's loop, from any other loop."""
     if inside():
         return await work
-    done, over = _submit(work)
+    done: Future[T] = Future()
+    over = threading.Event()
+    _submit(work, done, over)
     try:
         return await asyncio.wrap_future(done)
     except asyncio.CancelledError:
