@@ -257,6 +257,31 @@ except KeyboardInterrupt:
     assert p.communicate(timeout=100)[0] == "left 0 0 8\n"
 
 
+def test_an_interrupt_that_wakes_nobody_is_seen_all_the_same():
+    """A Ctrl-C that came between the last look at signals and the wait was seen after 300 s, when the wait ended.
+
+    `interrupt_main` is such an interrupt at will: it marks the signal and wakes no waiting thread.
+    """
+    code = f"""
+import _thread, sys, threading, time
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_judge_engine_run import FakeJudge, TASK, answers
+from kit.judge import judge
+who = FakeJudge(wait=300)
+def stop():
+    while who.running < 8:
+        time.sleep(0.02)
+    time.sleep(0.2)
+    _thread.interrupt_main()
+threading.Thread(target=stop, daemon=True).start()
+try:
+    judge(TASK, answers(50), judge=who, progress=False)
+except KeyboardInterrupt:
+    print("stopped", who.running)
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100).stdout == "stopped 0\n"
+
+
 def test_a_forked_child_gets_its_own_loop_and_connection(tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
     judge(TASK, answers(1), judge=FakeJudge(), ledger=book, progress=False)
