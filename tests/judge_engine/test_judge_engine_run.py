@@ -251,7 +251,8 @@ except KeyboardInterrupt:
     left = [t for t in asyncio.all_tasks(loop.get()) if not t.done()]
     print("left", len(left), who.running, who.most, flush=True)
 """
-    p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
+                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))  # ignored where pytest runs in the background
     assert p.stdout.readline() == "ready\n"
     p.send_signal(signal.SIGINT)
     assert p.communicate(timeout=100)[0] == "left 0 0 8\n"
