@@ -264,7 +264,8 @@ def test_an_interrupt_that_wakes_nobody_is_seen_all_the_same():
     `interrupt_main` is such an interrupt at will: it marks the signal and wakes no waiting thread.
     """
     code = f"""
-import _thread, sys, threading, time
+import _thread, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where pytest runs in the background
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 from test_judge_engine_run import FakeJudge, TASK, answers
 from kit.judge import judge
