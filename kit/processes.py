@@ -55,8 +55,11 @@ def _watch(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def alone(folder: Path, name: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock `name` of a folder of runs; waits, and says so, while another process of any user holds it. Dies with its holder."""
+def alone(folder: Path, name: str, say: Callable[[str], None], *, busy: Exception | None = None) -> Iterator[None]:
+    """Hold the lock `name` of a folder of runs; waits, and says so, while another process of any user holds it. Dies with its holder.
+
+    busy : raised instead of waiting.
+    """
     from filelock import FileLock, Timeout
 
     path = folder / ".locks" / f"{name}.lock"
@@ -65,6 +68,8 @@ def alone(folder: Path, name: str, say: Callable[[str], None]) -> Iterator[None]
     try:
         lock.acquire(timeout=0)
     except Timeout:
+        if busy is not None:
+            raise busy from None
         say("  another process runs this now; waiting for it")
         lock.acquire()
     except NotImplementedError:  # a network file system without locks, as Lustre is often mounted

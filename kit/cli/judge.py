@@ -183,8 +183,7 @@ def make(args: argparse.Namespace) -> Any:
         return DecisionJudge(args.model, **common)
     from ..judge.endpoint import EndpointJudge
 
-    how = int(args.how) if args.how.isdigit() else args.how
-    who: Any = EndpointJudge(args.model, how=how, template=args.template, probability=args.probability, effort=args.effort, **common)
+    who: Any = EndpointJudge(args.model, how=_how(args.how), template=args.template, probability=args.probability, effort=args.effort, **common)
     if args.batch:
         from ..judge.batch import BatchJudge
 
@@ -199,8 +198,7 @@ def _server(args: argparse.Namespace) -> Any:
 
     slots = args.concurrency or 1
     server = LocalServer(args.model or smollm2_gguf(), slots=slots, context=8192).start()
-    how = int(args.how) if args.how.isdigit() else args.how
-    return server.judge(how=how, template=args.template, probability=args.probability, timeout=args.timeout, patience=args.patience, name=server.model)
+    return server.judge(how=_how(args.how), template=args.template, probability=args.probability, timeout=args.timeout, patience=args.patience, name=server.model)
 
 
 def _replay(args: argparse.Namespace) -> Any:
@@ -215,6 +213,10 @@ def _replay(args: argparse.Namespace) -> Any:
         return (ReplayJudge.from_jsonl if jsonl else ReplayJudge.from_ledger)(source, judge=args.model)
     name, _, prompt = (args.model or "gpt-4o").partition("/")
     return ReplayJudge.recorded(name, prompt or "bare")
+
+
+def _how(text: str) -> str | int:
+    return int(text) if text.isdigit() else text
 
 
 def _price(text: str | None) -> tuple[float, float] | None:

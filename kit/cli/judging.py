@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import paths
+from .. import paths, processes
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Grade, Response, Task, Verdict, fingerprint, to_json
 from ..runs import plain
@@ -21,29 +20,10 @@ from .common import emit
 CHUNK = 200  # answers between two writes of the output
 
 
-@contextlib.contextmanager
-def _only_writer(out: Path) -> Iterator[None]:
-    """Hold OUT while it is written: a second run into the same file would mix its lines with these."""
-    from filelock import FileLock, Timeout
-
-    folder = paths.home() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(str(folder / f"{fingerprint(str(out.resolve()))}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise KitError("another run is writing this file now", where=f"--out {out}", fix="wait for it, or give this run another --out") from None
-    except NotImplementedError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def judge(args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path, out: Path) -> int:
     """Judge in chunks; each chunk's grades are on disk before the next begins."""
-    with _only_writer(out):
+    busy = KitError("another run is writing this file now", where=f"--out {out}", fix="wait for it, or give this run another --out")
+    with processes.alone(paths.home(), fingerprint(str(out.resolve())), lambda text: None, busy=busy):  # two runs would mix their lines
         return _judge(args, tasks, answers, who, ledger, out)
 
 

@@ -194,7 +194,7 @@ class BatchJudge:
                     if time.monotonic() - failing > self.inner.caller.patience:
                         raise self._down(e, f"the batch {batch_id} cannot be asked for") from None
                 except openai.APIError as e:
-                    if e.__class__ is openai.NotFoundError:
+                    if isinstance(e, openai.NotFoundError):
                         self._over.add(batch_id)
                     raise self._down(e, f"the batch {batch_id} cannot be asked for") from None
                 else:

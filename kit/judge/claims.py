@@ -60,18 +60,11 @@ def take(ledger: Ledger, keys: Sequence[str]) -> set[str]:
     """Claim these keys; those that are ours now (the others are being asked elsewhere)."""
     now, ours = time.time(), me()
     with ledger.lock:
-        db = ledger.connection()
-        if len(_held(db, keys, ours, now)) == len(keys):  # looked at without the write lock: whoever waits does so often
+        if len(_held(ledger.connection(), keys, ours, now)) == len(keys):  # looked at without the write lock: whoever waits does so often
             return set()
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            mine = set(keys) - _held(db, keys, ours, now)
-            db.executemany("INSERT OR REPLACE INTO claims VALUES(?,?,?)", [(k, ours, now + LEASE) for k in mine])
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
+    with ledger.transaction() as db:
+        mine = set(keys) - _held(db, keys, ours, now)
+        db.executemany("INSERT OR REPLACE INTO claims VALUES(?,?,?)", [(k, ours, now + LEASE) for k in mine])
     return mine
 
 

@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
 import json
 import logging
-import operator
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +18,8 @@ from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from . import loop, parse, templates
 from .base import Call, Forecast, session
-from .caller import Caller, Outcome, Raw
+from .caller import Caller, Outcome
+from .layout import Layout, digest
 from .parse import Reading
 from .prices import Price, default_model, is_reasoning, warning
 from .wire import OPENAI, Wire
@@ -76,7 +75,7 @@ class EndpointJudge:
         self.caller.place = identity or self.base_url
         self._own = fingerprint(["endpoint", templates.SCHEMA_VERSION, self.caller.place, self.model, dict(self.params), mode, probability, repair,
                                  sample, max_tokens, template.id])
-        self._tasks: dict[int, tuple[Task, _Layout]] = {}
+        self._tasks: dict[int, tuple[Task, Layout]] = {}
         said = warning(self.model)
         if said:
             log.warning(said)
@@ -99,21 +98,21 @@ class EndpointJudge:
 
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
         """The keys of several criteria of one response."""
-        layout, text = self._layout(task), _digest(response.text)
+        layout, text = self._layout(task), digest(response.text)
         kept = layout.kept(text, criteria)
         if kept is not None:
             return kept
         head = hashlib.sha256(f"{layout.base}{text}".encode()).hexdigest()[:14]  # the keys of one answer are neighbours in the ledger
         return layout.keep(text, criteria, [head + hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:18] for c in criteria])
 
-    def _layout(self, task: Task) -> _Layout:
+    def _layout(self, task: Task) -> Layout:
         """How this task's criteria are spread over calls, kept for the tasks used last."""
         kept = self._tasks.get(id(task))
         if kept is not None and kept[0] is task:
             return kept[1]
         if len(self._tasks) >= 4096:
             self._tasks.pop(next(iter(self._tasks)))
-        layout = _Layout(task, self.how, self._own)
+        layout = Layout(task, self.how, self._own)
         self._tasks[id(task)] = (task, layout)
         return layout
 
@@ -247,74 +246,6 @@ class EndpointJudge:
     async def close(self) -> None:
         """Close the connections (they open again when used)."""
         await loop.hop(self.caller.wire.close())
-
-
-class _Layout:
-    """How the criteria of a task are spread over calls, and what each call's context is (part of the key)."""
-
-    def __init__(self, task: Task, how: str | int, own: str):
-        parents = {c.parent for c in task.criteria}
-        asked = [c for c in task.criteria if not c.by_code and c.id not in parents]
-        size = len(asked) or 1 if how == "all" else 1 if how == "one" else int(how)
-        self.base = fingerprint([own, size == 1, task.prompt, task.system, dict(task.sources)])
-        self._group: dict[str, int] = {}
-        self._mark: dict[str, str] = {}
-        self._texts: dict[Any, tuple[list[Criterion], str, Raw]] = {}
-        self._known: dict[str, Criterion] = {c.id: c for c in asked}
-        self._kept: dict[str, tuple[list[Criterion], list[str]]] = {}
-        for start in range(0, len(asked), size):
-            part = asked[start:start + size]
-            context = fingerprint([[n, c.scale, templates.spec(c)] for n, c in zip(templates.names(part), part, strict=True)])
-            for c in part:
-                self._group[c.id] = start
-                self._mark[c.id] = fingerprint([self.base, context, c.id])
-
-    def of(self, c: Criterion) -> str:
-        """Fingerprint of a criterion with its context."""
-        if self._same(c):
-            return self._mark[c.id]
-        return fingerprint([self.base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id])
-
-    def kept(self, text: str, criteria: Sequence[Criterion]) -> list[str] | None:
-        """The keys that were made for these very criteria of this answer a moment ago (a question needs them three times)."""
-        found = self._kept.get(text)
-        if found is None or len(found[0]) != len(criteria) or not all(map(operator.is_, found[0], criteria)):
-            return None
-        return found[1].copy()
-
-    def keep(self, text: str, criteria: Sequence[Criterion], keys: list[str]) -> list[str]:
-        """Remember keys for `kept`."""
-        if len(self._kept) >= 512:
-            self._kept.clear()
-        self._kept[text] = list(criteria), keys
-        return keys.copy()
-
-    def _same(self, c: Criterion) -> bool:
-        """Whether the task has this criterion, as far as a judge can see (a weight is not seen)."""
-        own = self._known.get(c.id)
-        return own is c or (own is not None and own.scale == c.scale and templates.spec(own) == templates.spec(c))
-
-    def texts(self, criteria: Sequence[Criterion], stated: bool) -> tuple[str, Raw]:
-        """The listed criteria and the schema as JSON text, made once per group."""
-        name = (stated, *(id(c) for c in criteria))
-        if name not in self._texts:
-            if len(self._texts) > 64:
-                self._texts.clear()
-            form = Raw(json.dumps(templates.schema(criteria, stated=stated)))
-            self._texts[name] = (list(criteria), templates.listed(criteria), form)
-        return self._texts[name][1:]
-
-    def split(self, criteria: Sequence[Criterion]) -> list[list[Criterion]]:
-        """These criteria grouped as they are asked; one that the task does not have is asked alone."""
-        groups: dict[Any, list[Criterion]] = {}
-        for c in criteria:
-            groups.setdefault(self._group[c.id] if self._same(c) else ("alone", c.id), []).append(c)
-        return list(groups.values())
-
-
-@functools.lru_cache(maxsize=4096)
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _choices(how: Any, mode: str, probability: str) -> None:

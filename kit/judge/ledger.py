@@ -6,6 +6,7 @@ at once (claims.py: they share the work), and a kill -9 loses nothing that had b
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -48,6 +49,18 @@ def _pack(text: str) -> bytes:
 
 def _unpack(blob: bytes | None) -> str:
     return (zlib.decompress(blob) if blob[:1] == b"\x78" else blob).decode("utf-8", "surrogatepass") if blob else ""
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # a full disk has rolled back already; a second time would hide what happened
+            db.execute("ROLLBACK")
+        raise
 
 
 def _unwritable(path: Path, e: BaseException) -> DataError | None:
@@ -128,17 +141,21 @@ class Ledger:
                             fix="install a newer kit, or use another ledger")
         if version == len(MIGRATIONS) or self.readonly:
             return
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with _transaction(db):
             for number in range(db.execute("PRAGMA user_version").fetchone()[0], len(MIGRATIONS)):
                 for statement in filter(str.strip, MIGRATIONS[number].split(";")):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version={number + 1}")
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:  # a full disk has rolled back already; a second time would hide what happened
-                db.execute("ROLLBACK")
-            raise
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The connection, locked, with a write transaction around what is done inside; DataError when the disk is full or failing."""
+        with self.lock:
+            try:
+                with _transaction(self.connection()) as db:
+                    yield db
+            except sqlite3.OperationalError as e:
+                raise (_unwritable(self.path, e) or e) from None
 
     def close(self) -> None:
         """Close the file; a later use opens it again."""
@@ -199,19 +216,11 @@ class Ledger:
         how, now = "REPLACE" if replace else "IGNORE", time.time()
         rows = [(v.key, _row(v), call.id if call else v.meta.get("call"), now) for verdicts, call in batch for v in verdicts if v.key]
         calls = [_call_row(call, now) for _, call in batch if call is not None]
-        with self.lock:
-            db = self.connection()
+        with self.transaction() as db:
             self._absent.difference_update(r[0] for r in rows)
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                db.executemany(f"INSERT OR IGNORE INTO calls({_CALL_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", calls)
-                db.executemany(f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows)
-                db.executemany("DELETE FROM claims WHERE key=? AND owner=?", [(k, claims.me()) for k in done])
-                db.execute("COMMIT")
-            except BaseException as e:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise (_unwritable(self.path, e) or e) from None
+            db.executemany(_INSERT_CALL, calls)
+            db.executemany(f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows)
+            db.executemany("DELETE FROM claims WHERE key=? AND owner=?", [(k, claims.me()) for k in done])
 
     def delete(self, keys: Sequence[str]) -> int:
         """Forget these verdicts (their calls stay in the cost book); how many there were."""
@@ -309,22 +318,16 @@ class Ledger:
         if not path.exists():
             raise MissingError("there is no such file", where=str(path))
         n = 0
-        with self.lock, open(path, encoding="utf-8", errors="surrogatepass") as f:
-            db = self.connection()
+        with open(path, encoding="utf-8", errors="surrogatepass") as f, self.transaction() as db:
             self._absent.clear()
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                for n, line in enumerate(f, 1):  # noqa: B007 (n is the result)
-                    _load_line(db, line, f"{path}, line {n}")
-                db.execute("COMMIT")
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
+            for n, line in enumerate(f, 1):  # noqa: B007 (n is the result)
+                _load_line(db, line, f"{path}, line {n}")
         return n
 
 
 _decode = json.JSONDecoder().raw_decode
 _CALL_COLUMNS = "call,judge,model,endpoint,status,tokens_in,tokens_out,tokens_cached,cost,seconds,created,request,reply,meta"
+_INSERT_CALL = f"INSERT OR IGNORE INTO calls({_CALL_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
 
 def _json(text: str) -> Any:
@@ -370,8 +373,7 @@ def _load_line(db: sqlite3.Connection, line: str, where: str) -> None:
             v = Verdict(**{k: row[k] for k in FIELDS})
             db.execute("INSERT OR IGNORE INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", (v.key, _row(v), call_id, time.time()))
         elif kind == "call":
-            marks = ",".join("?" * 14)
-            db.execute(f"INSERT OR IGNORE INTO calls({_CALL_COLUMNS}) VALUES({marks})", _call_row(Call(**row), time.time()))
+            db.execute(_INSERT_CALL, _call_row(Call(**row), time.time()))
         else:
             raise ValueError(f"kind is {kind!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as e:

@@ -1,0 +1,83 @@
+"""How the criteria of a task are spread over calls, and what of that stands in the ledger's keys."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from ..records import Criterion, Task, fingerprint
+from . import templates
+from .caller import Raw
+
+
+class Layout:
+    """How the criteria of a task are spread over calls, and what each call's context is (part of the key)."""
+
+    def __init__(self, task: Task, how: str | int, own: str):
+        parents = {c.parent for c in task.criteria}
+        asked = [c for c in task.criteria if not c.by_code and c.id not in parents]
+        size = len(asked) or 1 if how == "all" else 1 if how == "one" else int(how)
+        self.base = fingerprint([own, size == 1, task.prompt, task.system, dict(task.sources)])
+        self._group: dict[str, int] = {}
+        self._mark: dict[str, str] = {}
+        self._texts: dict[Any, tuple[list[Criterion], str, Raw]] = {}
+        self._known: dict[str, Criterion] = {c.id: c for c in asked}
+        self._kept: dict[str, tuple[list[Criterion], list[str]]] = {}
+        for start in range(0, len(asked), size):
+            part = asked[start:start + size]
+            context = fingerprint([[n, c.scale, templates.spec(c)] for n, c in zip(templates.names(part), part, strict=True)])
+            for c in part:
+                self._group[c.id] = start
+                self._mark[c.id] = fingerprint([self.base, context, c.id])
+
+    def of(self, c: Criterion) -> str:
+        """Fingerprint of a criterion with its context."""
+        if self._same(c):
+            return self._mark[c.id]
+        return fingerprint([self.base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id])
+
+    def kept(self, text: str, criteria: Sequence[Criterion]) -> list[str] | None:
+        """The keys that were made for these very criteria of this answer a moment ago (a question needs them three times)."""
+        found = self._kept.get(text)
+        if found is None or len(found[0]) != len(criteria) or not all(map(operator.is_, found[0], criteria)):
+            return None
+        return found[1].copy()
+
+    def keep(self, text: str, criteria: Sequence[Criterion], keys: list[str]) -> list[str]:
+        """Remember keys for `kept`."""
+        if len(self._kept) >= 512:
+            self._kept.clear()
+        self._kept[text] = list(criteria), keys
+        return keys.copy()
+
+    def _same(self, c: Criterion) -> bool:
+        """Whether the task has this criterion, as far as a judge can see (a weight is not seen)."""
+        own = self._known.get(c.id)
+        return own is c or (own is not None and own.scale == c.scale and templates.spec(own) == templates.spec(c))
+
+    def texts(self, criteria: Sequence[Criterion], stated: bool) -> tuple[str, Raw]:
+        """The listed criteria and the schema as JSON text, made once per group."""
+        name = (stated, *(id(c) for c in criteria))
+        if name not in self._texts:
+            if len(self._texts) > 64:
+                self._texts.clear()
+            form = Raw(json.dumps(templates.schema(criteria, stated=stated)))
+            self._texts[name] = (list(criteria), templates.listed(criteria), form)
+        return self._texts[name][1:]
+
+    def split(self, criteria: Sequence[Criterion]) -> list[list[Criterion]]:
+        """These criteria grouped as they are asked; one that the task does not have is asked alone."""
+        groups: dict[Any, list[Criterion]] = {}
+        for c in criteria:
+            groups.setdefault(self._group[c.id] if self._same(c) else ("alone", c.id), []).append(c)
+        return list(groups.values())
+
+
+@functools.lru_cache(maxsize=4096)
+def digest(text: str) -> str:
+    """SHA-256 of a text in hex; lone surrogates are allowed."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
