@@ -8,5 +8,17 @@ __version__ = "0.1.0"
 from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
 from .records import Criterion, Grade, Response, Run, Task, Verdict
 
-__all__ = ["Criterion", "Task", "Response", "Verdict", "Grade", "Run",
-           "KitError", "DataError", "MissingError", "BudgetError", "JudgeDownError", "__version__"]
+__all__ = [
+    "Criterion",
+    "Task",
+    "Response",
+    "Verdict",
+    "Grade",
+    "Run",
+    "KitError",
+    "DataError",
+    "MissingError",
+    "BudgetError",
+    "JudgeDownError",
+    "__version__",
+]

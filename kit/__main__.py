@@ -10,15 +10,31 @@ import sys
 from . import __version__, progress
 from .errors import KitError
 
-COMMANDS = ("check", "demo", "fetch", "inspect", "judge", "agree", "calibrate", "train", "run", "sweep", "report")
+COMMANDS = (
+    "check",
+    "demo",
+    "fetch",
+    "inspect",
+    "judge",
+    "agree",
+    "calibrate",
+    "train",
+    "run",
+    "sweep",
+    "report",
+)
 EPILOG = """exit codes: 0 done; 1 a notebook or check failed; 2 bad input or parameter; 3 something is missing (file, download,
 recorded reply); 4 a cap was reached; 5 the judge is down; 130 stopped by Ctrl-C or SIGTERM"""
 
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:
     """The whole command line, or (fast) one subcommand with the others named only."""
-    top = argparse.ArgumentParser(prog="python -m kit", description="Experiments with rubric rewards.", epilog=EPILOG,
-                                  formatter_class=argparse.RawDescriptionHelpFormatter)
+    top = argparse.ArgumentParser(
+        prog="python -m kit",
+        description="Experiments with rubric rewards.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     top.add_argument("--version", action="version", version=f"rubric-kit {__version__}")
     sub = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
@@ -26,8 +42,13 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
             sub.add_parser(name)
             continue
         module = importlib.import_module(f".cli.{name}", __package__)
-        p = sub.add_parser(name, help=module.HELP, description=module.__doc__ or module.HELP, epilog=EPILOG,
-                           formatter_class=argparse.RawDescriptionHelpFormatter)
+        p = sub.add_parser(
+            name,
+            help=module.HELP,
+            description=module.__doc__ or module.HELP,
+            epilog=EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         module.add(p)
         p.set_defaults(run=module.run)
     return top
@@ -54,8 +75,14 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as e:
         if os.environ.get("KIT_DEBUG"):
             raise
-        fix = "free some space and run the same command again" if e.errno == 28 else "look at the path and its permissions"
-        sys.stderr.write(f"error: {e.strerror or e}\n  where: {e.filename or 'unknown file'}\n  to do: {fix}\n")
+        fix = (
+            "free some space and run the same command again"
+            if e.errno == 28
+            else "look at the path and its permissions"
+        )
+        sys.stderr.write(
+            f"error: {e.strerror or e}\n  where: {e.filename or 'unknown file'}\n  to do: {fix}\n"
+        )
         return 3 if isinstance(e, FileNotFoundError) else 2
 
 

@@ -20,19 +20,69 @@ from typing import Any
 REPO = os.environ.get("KIT_REPO", "https://github.com/rubric-kit/rubric-kit")
 CHECKOUT = "/content/rubric-kit"
 # What the notebooks need and a runtime may lack; the bounds are those of unsloth's own metadata (a test compares them).
-ADD = ("trl==1.14.2", "peft>=0.18,!=0.11.0", "bitsandbytes>=0.45.5,!=0.46.0,!=0.48.0", "datasets>=3.4.1,!=4.0.*,!=4.1.0,!=4.4.*,!=4.5.0,<5",
-       "transformers>=4.56.2,!=4.57.0,!=4.57.4,!=4.57.5,!=5.0.0,!=5.1.0,<=5.17.0", "accelerate>=1.4", "gguf", "papermill>=2.6", "nbconvert>=7.16",
-       "json-repair>=0.40", "openai>=3.50", "aiohttp>=3.10", "jsonschema>=4.20", "pyyaml>=6", "scikit-learn>=1.4", "scipy>=1.11", "pyarrow>=15")
+ADD = (
+    "trl==1.14.2",
+    "peft>=0.18,!=0.11.0",
+    "bitsandbytes>=0.45.5,!=0.46.0,!=0.48.0",
+    "datasets>=3.4.1,!=4.0.*,!=4.1.0,!=4.4.*,!=4.5.0,<5",
+    "transformers>=4.56.2,!=4.57.0,!=4.57.4,!=4.57.5,!=5.0.0,!=5.1.0,<=5.17.0",
+    "accelerate>=1.4",
+    "gguf",
+    "papermill>=2.6",
+    "nbconvert>=7.16",
+    "json-repair>=0.40",
+    "openai>=3.50",
+    "aiohttp>=3.10",
+    "jsonschema>=4.20",
+    "pyyaml>=6",
+    "scikit-learn>=1.4",
+    "scipy>=1.11",
+    "pyarrow>=15",
+)
 UNSLOTH = ("unsloth==2026.10.9", "unsloth_zoo==2026.10.9")
-UNSLOTH_NEEDS = ("tyro", "cut_cross_entropy", "msgspec", "torchao>=0.13.0", "einops", "hf_transfer", "structlog>=24.1.0", "sentencepiece>=0.2.0",
-                 "protobuf", "json5>=0.9.25", "nest-asyncio", "typer>=0.19.0", "huggingface_hub>=0.34.0")
+UNSLOTH_NEEDS = (
+    "tyro",
+    "cut_cross_entropy",
+    "msgspec",
+    "torchao>=0.13.0",
+    "einops",
+    "hf_transfer",
+    "structlog>=24.1.0",
+    "sentencepiece>=0.2.0",
+    "protobuf",
+    "json5>=0.9.25",
+    "nest-asyncio",
+    "typer>=0.19.0",
+    "huggingface_hub>=0.34.0",
+)
 # Asked for by unsloth and left out, each with its reason.
-UNSLOTH_WITHOUT = {"xformers": "each build fits one torch; unsloth falls back to torch's own attention",
-                   "diffusers": "for image models", "mlx": "for Macs", "mlx-lm": "for Macs", "mlx-vlm": "for Macs", "triton-windows": "for Windows",
-                   "certifi": "asks for a release newer than some indexes have; any will do", "wheel": "for building"}
+UNSLOTH_WITHOUT = {
+    "xformers": "each build fits one torch; unsloth falls back to torch's own attention",
+    "diffusers": "for image models",
+    "mlx": "for Macs",
+    "mlx-lm": "for Macs",
+    "mlx-vlm": "for Macs",
+    "triton-windows": "for Windows",
+    "certifi": "asks for a release newer than some indexes have; any will do",
+    "wheel": "for building",
+}
 # Packages that a fresh Colab kernel has loaded: when one of them moves, the kernel must restart.
-LOADED = ("numpy", "pandas", "ipywidgets", "torch", "matplotlib", "pillow", "protobuf", "requests", "ipython", "ipykernel", "traitlets", "tornado",
-          "pyzmq", "psutil")
+LOADED = (
+    "numpy",
+    "pandas",
+    "ipywidgets",
+    "torch",
+    "matplotlib",
+    "pillow",
+    "protobuf",
+    "requests",
+    "ipython",
+    "ipykernel",
+    "traitlets",
+    "tornado",
+    "pyzmq",
+    "psutil",
+)
 
 INSTALL_CELL = f'''# Colab only: installs the kit beside what the runtime has (2-4 minutes); does nothing elsewhere.
 import os, subprocess, sys
@@ -54,8 +104,10 @@ def badge(notebook: str) -> str:
     True
     """
     path = REPO.removeprefix("https://github.com/")
-    return (f"[![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
-            f"(https://colab.research.google.com/github/{path}/blob/main/notebooks/{notebook}.ipynb)")
+    return (
+        f"[![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
+        f"(https://colab.research.google.com/github/{path}/blob/main/notebooks/{notebook}.ipynb)"
+    )
 
 
 def plain(name: str) -> str:
@@ -92,7 +144,13 @@ def missing(wanted: Iterable[str], have: Mapping[str, str]) -> list[str]:
     return out
 
 
-def constraints(have: Mapping[str, str], *, free: Iterable[str] = (), only: Iterable[str] | None = None, local: bool = True) -> str:
+def constraints(
+    have: Mapping[str, str],
+    *,
+    free: Iterable[str] = (),
+    only: Iterable[str] | None = None,
+    local: bool = True,
+) -> str:
     """The runtime's packages as a constraints file.
 
     free : requirements whose packages may move; only : names to fix and no others (None = all). Versions that pip would
@@ -106,8 +164,11 @@ def constraints(have: Mapping[str, str], *, free: Iterable[str] = (), only: Iter
     """
     moving = {plain(_requirement(r).name) for r in free}
     kept = None if only is None else {plain(n) for n in only}
-    return "".join(f"{n}=={v if local else v.split('+')[0]}\n" for n, v in sorted(have.items())
-                   if plain(n) not in moving and (kept is None or plain(n) in kept) and _readable(v))
+    return "".join(
+        f"{n}=={v if local else v.split('+')[0]}\n"
+        for n, v in sorted(have.items())
+        if plain(n) not in moving and (kept is None or plain(n) in kept) and _readable(v)
+    )
 
 
 def has_gpu() -> bool:
@@ -147,21 +208,43 @@ def _add(wanted: list[str], have: Mapping[str, str]) -> None:
         _pip(*wanted, under=constraints(have, free=wanted))
     except InstallError as first:
         print(f"The runtime's versions cannot all stay: {_reason(first)}", flush=True)
-        _pip(*wanted, under=constraints(have, free=wanted, only=(*LOADED, "torchvision", "torchaudio", "plotly")))
+        _pip(
+            *wanted,
+            under=constraints(
+                have, free=wanted, only=(*LOADED, "torchvision", "torchaudio", "plotly")
+            ),
+        )
 
 
 def _pip(*what: str, under: str = "") -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "constraints.txt"
         path.write_text(under, encoding="utf-8")
-        command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-input", "-c", str(path), *what]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--disable-pip-version-check",
+            "--no-input",
+            "-c",
+            str(path),
+            *what,
+        ]
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
     if done.returncode:
         raise InstallError(done.stdout[-3000:])
 
 
 def _reason(error: InstallError) -> str:
-    lines = [line for line in str(error).splitlines() if "ERROR" in line or "conflict" in line or "requested" in line]
+    lines = [
+        line
+        for line in str(error).splitlines()
+        if "ERROR" in line or "conflict" in line or "requested" in line
+    ]
     return " ".join(lines[-3:]) or str(error)[-300:]
 
 
@@ -192,10 +275,17 @@ def main() -> int:
     try:
         changed = install()
     except InstallError as e:
-        print(f"The install failed:\n{e}\nRun this cell again; if it fails again, use a fresh runtime (Runtime > Disconnect and delete runtime).")
+        print(
+            f"The install failed:\n{e}\nRun this cell again; if it fails again, use a fresh runtime (Runtime > Disconnect and delete runtime)."
+        )
         return 1
-    print("Restart the runtime (Runtime > Restart session), then run from the top: " + ", ".join(changed) + " changed." if changed
-          else "Ready, no restart needed.")
+    print(
+        "Restart the runtime (Runtime > Restart session), then run from the top: "
+        + ", ".join(changed)
+        + " changed."
+        if changed
+        else "Ready, no restart needed."
+    )
     return 0
 
 

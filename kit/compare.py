@@ -22,7 +22,11 @@ def differing(found: Found) -> dict[str, tuple[str, ...]]:
     for book in dict.fromkeys(r.notebook for _, r in pairs):
         own = [r.params for _, r in pairs if r.notebook == book]
         names = dict.fromkeys(k for p in own for k in p if k not in ("seed", "profile"))
-        out[book] = tuple(k for k in names if len({json.dumps(p.get(k), sort_keys=True, default=str) for p in own}) > 1)
+        out[book] = tuple(
+            k
+            for k in names
+            if len({json.dumps(p.get(k), sort_keys=True, default=str) for p in own}) > 1
+        )
     return out
 
 
@@ -42,23 +46,46 @@ def labels(found: Found) -> dict[str, str]:
     out = {}
     for _, r in pairs:
         own = [x for _, x in pairs if x.notebook == r.notebook]
-        parts = [setting(r.params, names[r.notebook])] + [f"seed={r.seed}"] * (len({x.seed for x in own}) > 1) + [r.profile] * (len({x.profile for x in own}) > 1)
+        parts = (
+            [setting(r.params, names[r.notebook])]
+            + [f"seed={r.seed}"] * (len({x.seed for x in own}) > 1)
+            + [r.profile] * (len({x.profile for x in own}) > 1)
+        )
         out[r.id] = ", ".join(p for p in parts if p)
     count: dict[tuple[str, str], int] = {}
     for _, r in pairs:
         count[r.notebook, out[r.id]] = count.get((r.notebook, out[r.id]), 0) + 1
-    return {r.id: out[r.id] if count[r.notebook, out[r.id]] == 1 and out[r.id] else f"{out[r.id]} ({r.id[:15]})".strip() for _, r in pairs}
+    return {
+        r.id: out[r.id]
+        if count[r.notebook, out[r.id]] == 1 and out[r.id]
+        else f"{out[r.id]} ({r.id[:15]})".strip()
+        for _, r in pairs
+    }
 
 
 def overview(found: Found) -> list[dict[str, Any]]:
     """One row a run: notebook, profile, seed, status, seconds, cost, and the parameters that differ between runs of its notebook."""
     pairs = list(found)
     names = differing(pairs)
-    return [{"notebook": r.notebook, "run": r.id, "profile": r.profile, "seed": r.seed, "status": r.status, "seconds": r.seconds,
-             "GiB": r.meta.get("peak_memory_gib"), "cost $": r.cost, "differs in": setting(r.params, names[r.notebook])} for _, r in pairs]
+    return [
+        {
+            "notebook": r.notebook,
+            "run": r.id,
+            "profile": r.profile,
+            "seed": r.seed,
+            "status": r.status,
+            "seconds": r.seconds,
+            "GiB": r.meta.get("peak_memory_gib"),
+            "cost $": r.cost,
+            "differs in": setting(r.params, names[r.notebook]),
+        }
+        for _, r in pairs
+    ]
 
 
-def metrics(found: Found, *, notebook: str | None = None, contains: str = "") -> list[dict[str, Any]]:
+def metrics(
+    found: Found, *, notebook: str | None = None, contains: str = ""
+) -> list[dict[str, Any]]:
     """One row per run and numeric metric: value, low, high, n (None where the run recorded none), and a label of the run.
 
     notebook : only this one; contains : only metrics whose name holds this text (case-insensitive).
@@ -69,11 +96,28 @@ def metrics(found: Found, *, notebook: str | None = None, contains: str = "") ->
     for _, run in pairs:
         for name, v in run.metrics.items():
             value = v if isinstance(v, Mapping) and "value" in v else {"value": v}
-            if (notebook and run.notebook != notebook) or contains.lower() not in name.lower() or isinstance(value["value"], bool):
+            if (
+                (notebook and run.notebook != notebook)
+                or contains.lower() not in name.lower()
+                or isinstance(value["value"], bool)
+            ):
                 continue
             if isinstance(value["value"], (int, float)):
-                out.append({"notebook": run.notebook, "metric": name, "run": run.id, "label": named[run.id], "value": value["value"], "low": value.get("low"),
-                            "high": value.get("high"), "n": value.get("n"), "n_clusters": value.get("n_clusters"), "seed": run.seed, "params": dict(run.params)})
+                out.append(
+                    {
+                        "notebook": run.notebook,
+                        "metric": name,
+                        "run": run.id,
+                        "label": named[run.id],
+                        "value": value["value"],
+                        "low": value.get("low"),
+                        "high": value.get("high"),
+                        "n": value.get("n"),
+                        "n_clusters": value.get("n_clusters"),
+                        "seed": run.seed,
+                        "params": dict(run.params),
+                    }
+                )
     return out
 
 
@@ -109,7 +153,11 @@ def across_seeds(found: Found) -> list[Seeds]:
     names = differing(pairs)
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for r in metrics(pairs):
-        same = json.dumps({k: v for k, v in r["params"].items() if k not in ("seed", "profile")}, sort_keys=True, default=str)
+        same = json.dumps(
+            {k: v for k, v in r["params"].items() if k not in ("seed", "profile")},
+            sort_keys=True,
+            default=str,
+        )
         groups.setdefault((r["notebook"], r["metric"], same), []).append(r)
     out = []
     for (notebook, metric, _), rows in groups.items():
@@ -117,8 +165,18 @@ def across_seeds(found: Found) -> list[Seeds]:
             continue
         clear = sum(r["low"] is not None and (r["low"] > 0 or r["high"] < 0) for r in rows)
         values = tuple(float(r["value"]) for r in rows)
-        out.append(Seeds(notebook, metric, setting(rows[0]["params"], names[notebook]), _mean(values), clear, len(rows),
-                         values, tuple(r["seed"] for r in rows)))
+        out.append(
+            Seeds(
+                notebook,
+                metric,
+                setting(rows[0]["params"], names[notebook]),
+                _mean(values),
+                clear,
+                len(rows),
+                values,
+                tuple(r["seed"] for r in rows),
+            )
+        )
     return out
 
 
@@ -128,8 +186,14 @@ def _mean(values: Sequence[float]) -> Estimate:
 
     from .stats.clusters import t_quantile
 
-    n, value, se = len(values), float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    n, value, se = (
+        len(values),
+        float(np.mean(values)),
+        float(np.std(values, ddof=1)) / math.sqrt(len(values)),
+    )
     if se == 0:
-        return Estimate(value, math.nan, math.nan, n, method="mean over seeds", note="all seeds gave the same")
+        return Estimate(
+            value, math.nan, math.nan, n, method="mean over seeds", note="all seeds gave the same"
+        )
     half = t_quantile(0.95, n - 1) * se
     return Estimate(value, value - half, value + half, n, method="t over seeds", se=se)

@@ -27,19 +27,38 @@ def find_notebook(name: str) -> Path:
     if path.suffix == ".ipynb" and path.exists():
         return path.resolve()
     books = sorted(paths.notebooks().glob("*.ipynb"))
-    hits = [b for b in books if name in (b.name, b.stem) or (name.isdigit() and re.match(r"0*(\d+)_", b.name) and int(b.name.split("_")[0]) == int(name))]
+    hits = [
+        b
+        for b in books
+        if name in (b.name, b.stem)
+        or (
+            name.isdigit()
+            and re.match(r"0*(\d+)_", b.name)
+            and int(b.name.split("_")[0]) == int(name)
+        )
+    ]
     if len(hits) == 1:
         return hits[0]
-    raise MissingError(f"there is no notebook {name!r}", where=str(paths.notebooks()), fix="one of: " + ", ".join(b.stem for b in books))
+    raise MissingError(
+        f"there is no notebook {name!r}",
+        where=str(paths.notebooks()),
+        fix="one of: " + ", ".join(b.stem for b in books),
+    )
 
 
-def plan(notebook: Path, *, profile: str | None, seed: int | None, given: dict[str, Any]) -> tuple[dict[str, Any], list[str], str]:
+def plan(
+    notebook: Path, *, profile: str | None, seed: int | None, given: dict[str, Any]
+) -> tuple[dict[str, Any], list[str], str]:
     """Checked parameters (profile and seed among them), notes of what was coerced, and the run's hash."""
     values, notes = params.check(notebook, given)
     known = params.parameters(notebook)
     for name, said in (("profile", profile), ("seed", seed)):
         if said not in (None, "") and values.get(name, said) != said:
-            raise KitError(f"{name} is given twice: {said!r} and {values[name]!r}", where=f"--{name} and --set {name}=", fix="give it once")
+            raise KitError(
+                f"{name} is given twice: {said!r} and {values[name]!r}",
+                where=f"--{name} and --set {name}=",
+                fix="give it once",
+            )
     chosen = profiles.resolve(profile or values.get("profile") or None).name
     if "profile" in known:
         values["profile"] = chosen
@@ -47,11 +66,25 @@ def plan(notebook: Path, *, profile: str | None, seed: int | None, given: dict[s
         values["seed"] = seed
     full = {n: values.get(n, p.default) for n, p in known.items()}
     text = "\n".join(params.source(c) for c in params.load(notebook)["cells"])
-    return values, notes, runs.run_hash(notebook.stem, text + runs.code_fingerprint(), chosen, int(full.get("seed") or 0), full)
+    return (
+        values,
+        notes,
+        runs.run_hash(
+            notebook.stem, text + runs.code_fingerprint(), chosen, int(full.get("seed") or 0), full
+        ),
+    )
 
 
-def run_notebook(notebook: str | Path, *, profile: str | None = None, seed: int | None = None, given: dict[str, Any] | None = None,
-                 out: str | Path | None = None, reuse: bool = False, say: Say | None = None) -> tuple[Path, Run]:
+def run_notebook(
+    notebook: str | Path,
+    *,
+    profile: str | None = None,
+    seed: int | None = None,
+    given: dict[str, Any] | None = None,
+    out: str | Path | None = None,
+    reuse: bool = False,
+    say: Say | None = None,
+) -> tuple[Path, Run]:
     """Execute a notebook into a run folder and return (folder, record).
 
     profile, seed, given : parameters; refused before anything starts when unknown or of another type.
@@ -78,8 +111,12 @@ def run_notebook(notebook: str | Path, *, profile: str | None = None, seed: int 
                 say(f"  finished before: {old}")
                 folder, run = old, runs.load(old)
             else:
-                unfinished = sorted(p for p in base.glob(f"*-{key}") if runs.status(p) not in (None, "done"))
-                folder, run = _execute_alone(book, unfinished[-1] if unfinished else _new_folder(base, key), values, say)
+                unfinished = sorted(
+                    p for p in base.glob(f"*-{key}") if runs.status(p) not in (None, "done")
+                )
+                folder, run = _execute_alone(
+                    book, unfinished[-1] if unfinished else _new_folder(base, key), values, say
+                )
     if remote:
         upload(folder, remote, say)
     return folder, run
@@ -108,12 +145,18 @@ def resume(folder: str | Path, *, say: Say | None = None) -> tuple[Path, Run]:
 def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -> tuple[Path, Run]:
     """Execute unless another process, whose end was waited for, finished the same folder meanwhile."""
     with processes.alone(folder.parent, folder.name, say):
-        return folder, runs.load(folder) if runs.status(folder) == "done" else _execute(book, folder, values, say)
+        return folder, runs.load(folder) if runs.status(folder) == "done" else _execute(
+            book, folder, values, say
+        )
 
 
 def finished(base: Path, stem: str, digest: str) -> Path | None:
     """The folder of a finished run with this hash, or None."""
-    done = [p for p in base.glob(f"*-{stem}-{digest}") if (p / "metrics.json").exists() and runs.status(p) == "done"]
+    done = [
+        p
+        for p in base.glob(f"*-{stem}-{digest}")
+        if (p / "metrics.json").exists() and runs.status(p) == "done"
+    ]
     return done[-1] if done else None
 
 
@@ -123,18 +166,46 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / book.name
     known = params.parameters(book)
-    config = Run(id=folder.name, notebook=book.stem, profile=str(values.get("profile", "")), seed=int(values.get("seed") or 0), params=values,
-                 versions=runs.versions(), status="running", started=datetime.now(UTC).isoformat(timespec="seconds"),
-                 commit=runs.commit(), meta={"path": str(book), "defaults": {n: p.default for n, p in known.items()}})
+    config = Run(
+        id=folder.name,
+        notebook=book.stem,
+        profile=str(values.get("profile", "")),
+        seed=int(values.get("seed") or 0),
+        params=values,
+        versions=runs.versions(),
+        status="running",
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=runs.commit(),
+        meta={"path": str(book), "defaults": {n: p.default for n, p in known.items()}},
+    )
     (folder / "metrics.json").unlink(missing_ok=True)
     _remove_sockets(folder)
     runs.write_json(folder / "config.json", to_json(config))
     begin, error, stopped = time.monotonic(), "", None
-    with processes.stoppable(), _environment(KIT_RUN_DIR=str(folder), KIT_HEADLESS="1", KIT_PROFILE=str(values.get("profile") or ""), PYTHONUNBUFFERED="1"), \
-            (folder / "run.log").open("a", encoding="utf-8") as log:
+    with (
+        processes.stoppable(),
+        _environment(
+            KIT_RUN_DIR=str(folder),
+            KIT_HEADLESS="1",
+            KIT_PROFILE=str(values.get("profile") or ""),
+            PYTHONUNBUFFERED="1",
+        ),
+        (folder / "run.log").open("a", encoding="utf-8") as log,
+    ):
         try:
-            papermill.execute_notebook(str(book), str(target), parameters=values, engine_name=_engine(say, log), progress_bar=False, kernel_name="python3",
-                                       language="python", cwd=str(folder), stdout_file=log, stderr_file=_Tee(log, say), autosave_cell_every=10)
+            papermill.execute_notebook(
+                str(book),
+                str(target),
+                parameters=values,
+                engine_name=_engine(say, log),
+                progress_bar=False,
+                kernel_name="python3",
+                language="python",
+                cwd=str(folder),
+                stdout_file=log,
+                stderr_file=_Tee(log, say),
+                autosave_cell_every=10,
+            )
         except papermill.PapermillExecutionError as e:
             error = f"cell {e.exec_count}: {e.ename}: {e.evalue}"
             log.write("\n".join(e.traceback) if isinstance(e.traceback, list) else str(e.traceback))
@@ -149,13 +220,25 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     if target.exists():
         with contextlib.suppress(Exception):
             html.write_notebook_html(target)
-    metrics = json.loads((folder / "metrics.json").read_text()) if (folder / "metrics.json").exists() else {}
-    row = {**to_json(config), "status": status, "seconds": round(time.monotonic() - begin, 2), "metrics": {}, "meta": {**config.meta, "error": error}}
+    metrics = (
+        json.loads((folder / "metrics.json").read_text())
+        if (folder / "metrics.json").exists()
+        else {}
+    )
+    row = {
+        **to_json(config),
+        "status": status,
+        "seconds": round(time.monotonic() - begin, 2),
+        "metrics": {},
+        "meta": {**config.meta, "error": error},
+    }
     runs.write_json(folder / "config.json", row)
     if not error and not metrics:
         say("  note: the notebook recorded no metrics (run.finish() in its last cell)")
     if error:
-        say(f"  {'' if stopped else 'FAILED at '}{error[:400]}\n  what it had: {target}\n  to continue: python -m kit run --resume {folder}")
+        say(
+            f"  {'' if stopped else 'FAILED at '}{error[:400]}\n  what it had: {target}\n  to continue: python -m kit run --resume {folder}"
+        )
     if stopped:
         raise stopped
     return runs.load(folder)
@@ -174,16 +257,24 @@ def _engine(say: Say, log: Any) -> str:
     class Engine(NBClientEngine):
         @classmethod
         def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **kwargs: Any) -> Any:
-            code = [i for i, c in enumerate(nb_man.nb.cells) if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])]
+            code = [
+                i
+                for i, c in enumerate(nb_man.nb.cells)
+                if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])
+            ]
             begin, start = time.monotonic(), nb_man.cell_start
 
             def cell_start(cell: Any, cell_index: int | None = None, **more: Any) -> Any:
                 if cell.cell_type == "code" and cell_index in code:
-                    say(f"  [{time.monotonic() - begin:5.0f} s] cell {code.index(cell_index) + 1}/{len(code)}: {_title(nb_man.nb.cells, cell_index)}")
+                    say(
+                        f"  [{time.monotonic() - begin:5.0f} s] cell {code.index(cell_index) + 1}/{len(code)}: {_title(nb_man.nb.cells, cell_index)}"
+                    )
                 return start(cell, cell_index, **more)
 
             nb_man.cell_start = cell_start
-            return super().execute_managed_notebook(nb_man, kernel_name, kernel_manager_class=_kernel_manager(log), **kwargs)
+            return super().execute_managed_notebook(
+                nb_man, kernel_name, kernel_manager_class=_kernel_manager(log), **kwargs
+            )
 
     papermill_engines.register("kit", Engine)
     return "kit"
@@ -201,13 +292,15 @@ def _kernel_manager(log: Any) -> Any:
             super().__init__(**({"transport": "ipc"} if os.name == "posix" else {}), **kwargs)
 
         async def _async_launch_kernel(self, kernel_cmd: list[str], **kw: Any) -> None:
-            await super()._async_launch_kernel(kernel_cmd, **{"stdout": log.fileno(), "stderr": log.fileno(), **kw})
+            await super()._async_launch_kernel(
+                kernel_cmd, **{"stdout": log.fileno(), "stderr": log.fileno(), **kw}
+            )
 
     return LocalKernelManager
 
 
 def _title(cells: list[Any], index: int) -> str:
-    for c in reversed(cells[:index + 1]):
+    for c in reversed(cells[: index + 1]):
         if c.cell_type == "markdown" and (m := re.search(r"^#+\s*(.+)$", c.source, re.M)):
             return m.group(1).strip()
     return "start"
@@ -257,8 +350,11 @@ def probe(url: str) -> None:
         fs.rm_file(name)
     except Exception as e:  # each file system has errors of its own
         text = str(e).splitlines()[0] if str(e) else type(e).__name__
-        raise KitError(f"nothing can be written there: {text}", where=url,
-                       fix="install its package (pip install s3fs, gcsfs or adlfs) and give its credentials, or give a folder") from None
+        raise KitError(
+            f"nothing can be written there: {text}",
+            where=url,
+            fix="install its package (pip install s3fs, gcsfs or adlfs) and give its credentials, or give a folder",
+        ) from None
 
 
 def upload(path: Path, url: str, say: Say) -> None:
@@ -273,7 +369,11 @@ def upload(path: Path, url: str, say: Say) -> None:
             fs.makedirs(there.rsplit("/", 1)[0], exist_ok=True)
             fs.put_file(str(p), there)
     except Exception as e:  # each file system has errors of its own
-        raise KitError(f"it is done but could not be copied: {e}", where=url, fix=f"copy it by hand from {path}") from None
+        raise KitError(
+            f"it is done but could not be copied: {e}",
+            where=url,
+            fix=f"copy it by hand from {path}",
+        ) from None
     say(f"  copied to {target}")
 
 

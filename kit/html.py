@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 PLOTLY = "application/vnd.plotly.v1+json"
-_EXTERNAL = re.compile(r'<script[^>]+src="[^"]*"[^>]*>\s*</script>|<script type="module">\s*document\.addEventListener\("DOMContentLoaded", async.*?</script>', re.S)
+_EXTERNAL = re.compile(
+    r'<script[^>]+src="[^"]*"[^>]*>\s*</script>|<script type="module">\s*document\.addEventListener\("DOMContentLoaded", async.*?</script>',
+    re.S,
+)
 
 _IMAGE = re.compile(r'<img(?=[^>]*src="https?:)(?:(?=[^>]*alt="(?P<alt>[^"]*)")|)[^>]*>')
 
-PAGE = ("body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}"
-        "table{border-collapse:collapse;width:100%}caption{text-align:left;padding:.6em 0;color:#555}"
-        "th,td{border-bottom:1px solid #ddd;padding:.35em .6em;vertical-align:top;text-align:left}")
+PAGE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}"
+    "table{border-collapse:collapse;width:100%}caption{text-align:left;padding:.6em 0;color:#555}"
+    "th,td{border-bottom:1px solid #ddd;padding:.35em .6em;vertical-align:top;text-align:left}"
+)
 
 
 def plotly_js() -> str:
@@ -40,15 +45,19 @@ def figure_div(figure: dict[str, Any], name: str) -> str:
     safe = html.escape(re.sub(r"[^A-Za-z0-9_-]", "-", name), quote=True)
     data, layout = script_json(figure.get("data", [])), script_json(figure.get("layout", {}))
     height = int(figure.get("layout", {}).get("height") or 420)
-    return (f'<div id="{safe}" class="kit-figure" style="height:{height}px;width:100%"></div>'
-            f'<script>Plotly.newPlot("{safe}",{data},{layout},{{responsive:true,displaylogo:false}})</script>')
+    return (
+        f'<div id="{safe}" class="kit-figure" style="height:{height}px;width:100%"></div>'
+        f'<script>Plotly.newPlot("{safe}",{data},{layout},{{responsive:true,displaylogo:false}})</script>'
+    )
 
 
 def figure_page(title: str, figure: Any, body: str = "") -> str:
     """A plotly figure and some HTML below it as one page; `title` is escaped, `body` is taken as it is."""
     name = html.escape(title)
-    return (f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title><style>{PAGE}</style>{plotly_js()}</head>'
-            f"<body><h1>{name}</h1>{figure_div(json.loads(figure.to_json()), 'figure')}{body}</body></html>")
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title><style>{PAGE}</style>{plotly_js()}</head>'
+        f"<body><h1>{name}</h1>{figure_div(json.loads(figure.to_json()), 'figure')}{body}</body></html>"
+    )
 
 
 def notebook_html(path: Path) -> str:
@@ -66,12 +75,22 @@ def notebook_html(path: Path) -> str:
             data = output.get("data", {})
             if PLOTLY in data:
                 plots += 1
-                output["data"] = {"text/html": figure_div(data[PLOTLY], f"{path.stem}-plot-{plots}")}
+                output["data"] = {
+                    "text/html": figure_div(data[PLOTLY], f"{path.stem}-plot-{plots}")
+                }
     book.metadata.pop("widgets", None)
-    exporter = HTMLExporter(template_name="lab", mathjax_url="", require_js_url="", exclude_input_prompt=True, exclude_output_prompt=True)
+    exporter = HTMLExporter(
+        template_name="lab",
+        mathjax_url="",
+        require_js_url="",
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
     body, _ = exporter.from_notebook_node(book, resources={"metadata": {"name": path.stem}})
     body = _EXTERNAL.sub("", body)
-    body = _IMAGE.sub(lambda m: html.escape(m["alt"] or "picture"), body)  # a badge, say: its link stays, its picture is on a network
+    body = _IMAGE.sub(
+        lambda m: html.escape(m["alt"] or "picture"), body
+    )  # a badge, say: its link stays, its picture is on a network
     head = plotly_js() if plots else ""
     return body.replace("</head>", head + "</head>", 1)
 

@@ -16,7 +16,10 @@ ROOT = PACKAGE.parent
 
 def home() -> Path:
     """The user's cache folder of the kit, made with mode 0700 (default: ~/.cache/rubric-kit)."""
-    base = os.environ.get("KIT_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rubric-kit"
+    base = (
+        os.environ.get("KIT_HOME")
+        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rubric-kit"
+    )
     path = Path(base).expanduser()
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path
@@ -28,8 +31,11 @@ def _shipped(name: str, env: str | None = None) -> Path:
     for path in (ROOT / name, PACKAGE / f"_{name}"):  # a checkout, then an installed wheel
         if path.is_dir():
             return path
-    raise MissingError(f"the kit's {name}/ folder is not here", where=str(ROOT / name),
-                       fix=f"install from a checkout, or set {env}" if env else "install from a checkout")
+    raise MissingError(
+        f"the kit's {name}/ folder is not here",
+        where=str(ROOT / name),
+        fix=f"install from a checkout, or set {env}" if env else "install from a checkout",
+    )
 
 
 def data(*parts: str) -> Path:

@@ -55,7 +55,9 @@ def _watch(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def alone(folder: Path, name: str, say: Callable[[str], None], *, busy: Exception | None = None) -> Iterator[None]:
+def alone(
+    folder: Path, name: str, say: Callable[[str], None], *, busy: Exception | None = None
+) -> Iterator[None]:
     """Hold the lock `name` of a folder of runs; waits, and says so, while another process of any user holds it. Dies with its holder.
 
     busy : raised instead of waiting.
@@ -80,10 +82,20 @@ def alone(folder: Path, name: str, say: Callable[[str], None], *, busy: Exceptio
         lock.release()
 
 
-def run(command: Sequence[str], env: dict[str, str], started: Callable[[subprocess.Popen[str]], None] = lambda process: None) -> tuple[str, str]:
+def run(
+    command: Sequence[str],
+    env: dict[str, str],
+    started: Callable[[subprocess.Popen[str]], None] = lambda process: None,
+) -> tuple[str, str]:
     """Output and error output of a command that ends with this process; it is no member of the terminal's group, so Ctrl-C reaches it once."""
-    process = subprocess.Popen(list(command), env={**env, PARENT: str(os.getpid())}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)
+    process = subprocess.Popen(
+        list(command),
+        env={**env, PARENT: str(os.getpid())},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     started(process)
     return process.communicate()
 

@@ -43,15 +43,26 @@ def resolve(name: str | None = None) -> Profile:
     else:
         name, why = _detect()
     if name not in NAMES:
-        raise KitError(f"there is no profile {name!r}", where="parameter `profile` or KIT_PROFILE", fix=f"use one of {', '.join(NAMES)}")
+        raise KitError(
+            f"there is no profile {name!r}",
+            where="parameter `profile` or KIT_PROFILE",
+            fix=f"use one of {', '.join(NAMES)}",
+        )
     engine = "unsloth" if name in ("t4", "gpu") else "transformers"
-    model = {"test": "tiny-random", "cpu": "SmolLM2-135M-Instruct", "t4": "Qwen/Qwen3-1.7B", "gpu": "Qwen/Qwen3-4B-Instruct-2507",
-             "cluster": "Qwen/Qwen3-8B"}[name]
+    model = {
+        "test": "tiny-random",
+        "cpu": "SmolLM2-135M-Instruct",
+        "t4": "Qwen/Qwen3-1.7B",
+        "gpu": "Qwen/Qwen3-4B-Instruct-2507",
+        "cluster": "Qwen/Qwen3-8B",
+    }[name]
     return Profile(name=name, why=why, engine=engine, model=model)
 
 
 def _detect() -> tuple[str, str]:
-    if not os.path.exists("/dev/nvidiactl") and shutil.which("nvidia-smi") is None:  # saves importing torch (seconds)
+    if (
+        not os.path.exists("/dev/nvidiactl") and shutil.which("nvidia-smi") is None
+    ):  # saves importing torch (seconds)
         return "cpu", "no NVIDIA device was found"
     try:
         import torch

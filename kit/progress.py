@@ -22,7 +22,9 @@ def quiet() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
-def bar(iterable: Any = None, *, total: int | None = None, desc: str = "", unit: str = "it", **more: Any) -> Any:
+def bar(
+    iterable: Any = None, *, total: int | None = None, desc: str = "", unit: str = "it", **more: Any
+) -> Any:
     """A tqdm bar; plain and slow (one line every 10 s) when headless. Same methods as tqdm.
 
     >>> list(bar([1, 2], desc="x", disable=True))

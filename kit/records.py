@@ -20,7 +20,16 @@ STATUSES = ("met", "unmet", "level", "unknown")
 SCALES = ("binary", "ordinal", "points")
 # Why a verdict is unknown. "missing": the reply left this criterion out (or named it twice).
 # "budget": a cap stopped the call. "error": a check's own code failed.
-FAILURES = ("transport", "parse", "refusal", "abstain", "contradiction", "missing", "budget", "error")
+FAILURES = (
+    "transport",
+    "parse",
+    "refusal",
+    "abstain",
+    "contradiction",
+    "missing",
+    "budget",
+    "error",
+)
 
 
 def canonical(value: Any) -> str:
@@ -29,7 +38,9 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 1, "a": [True, None]})
     '{"a":[true,null],"b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def fingerprint(value: Any) -> str:
@@ -70,16 +81,30 @@ class Criterion:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.weight, (int, float)) or isinstance(self.weight, bool) or not math.isfinite(self.weight):
-            raise DataError(f"weight is {self.weight!r}, not a finite number", where=f"criterion {self.id!r}, field weight")
+        if (
+            not isinstance(self.weight, (int, float))
+            or isinstance(self.weight, bool)
+            or not math.isfinite(self.weight)
+        ):
+            raise DataError(
+                f"weight is {self.weight!r}, not a finite number",
+                where=f"criterion {self.id!r}, field weight",
+            )
         if self.scale not in SCALES:
-            raise DataError(f"scale is {self.scale!r}", where=f"criterion {self.id!r}, field scale", fix=f"use one of {SCALES}")
+            raise DataError(
+                f"scale is {self.scale!r}",
+                where=f"criterion {self.id!r}, field scale",
+                fix=f"use one of {SCALES}",
+            )
         if self.scale == "ordinal" and len(self.levels) < 2:
-            raise DataError("an ordinal criterion needs at least two levels", where=f"criterion {self.id!r}, field levels")
+            raise DataError(
+                "an ordinal criterion needs at least two levels",
+                where=f"criterion {self.id!r}, field levels",
+            )
 
     @property
     def polarity(self) -> str:
-        """"positive" (weight >= 0) or "negative" (weight < 0)."""
+        """ "positive" (weight >= 0) or "negative" (weight < 0)."""
         return "negative" if self.weight < 0 else "positive"
 
     @property
@@ -113,8 +138,11 @@ class Task:
         ids = [c.id for c in self.criteria]
         if len(set(ids)) != len(ids):
             twice = sorted({i for i in ids if ids.count(i) > 1})
-            raise DataError(f"criterion ids are not unique: {twice[:5]}", where=f"task {self.id!r}, field criteria",
-                            fix="give every criterion of a task its own id")
+            raise DataError(
+                f"criterion ids are not unique: {twice[:5]}",
+                where=f"task {self.id!r}, field criteria",
+                fix="give every criterion of a task its own id",
+            )
 
     def criterion(self, criterion_id: str) -> Criterion:
         """The criterion with this id; KeyError when absent."""
@@ -175,12 +203,17 @@ class Verdict:
             raise DataError(f"status is {self.status!r}", where=where, fix=f"use one of {STATUSES}")
         if self.status == "unknown":
             if self.failure not in FAILURES:
-                raise DataError(f"an unknown verdict needs a failure kind, got {self.failure!r}", where=where,
-                                fix=f"use one of {FAILURES}")
+                raise DataError(
+                    f"an unknown verdict needs a failure kind, got {self.failure!r}",
+                    where=where,
+                    fix=f"use one of {FAILURES}",
+                )
             object.__setattr__(self, "value", None)
         elif self.status == "level":
             if self.value is None or not 0.0 <= self.value <= 1.0:
-                raise DataError(f"a level verdict needs a value in [0, 1], got {self.value!r}", where=where)
+                raise DataError(
+                    f"a level verdict needs a value in [0, 1], got {self.value!r}", where=where
+                )
         else:
             object.__setattr__(self, "value", 1.0 if self.status == "met" else 0.0)
         if self.p is not None and not 0.0 <= self.p <= 1.0:
@@ -257,7 +290,11 @@ def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
     for f in known.values():
         needed = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
         if needed and f.name not in data:
-            raise DataError(f"field {f.name!r} is missing", where=where, fix=f"add {f.name!r}; found {sorted(row)[:12]}")
+            raise DataError(
+                f"field {f.name!r} is missing",
+                where=where,
+                fix=f"add {f.name!r}; found {sorted(row)[:12]}",
+            )
         if isinstance(data.get(f.name), list):
             data[f.name] = tuple(data[f.name])
     if extra:  # nothing is lost: fields that we do not know travel in meta
@@ -270,7 +307,9 @@ def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
     try:
         return cls(**data)
     except DataError as e:
-        raise DataError(e.what, where=f"{where}: {e.where}" if e.where else where, fix=e.fix) from None
+        raise DataError(
+            e.what, where=f"{where}: {e.where}" if e.where else where, fix=e.fix
+        ) from None
 
 
 def criterion_from_json(row: Mapping[str, Any], *, where: str = "criterion") -> Criterion:
@@ -286,7 +325,10 @@ def task_from_json(row: Mapping[str, Any], *, where: str = "task") -> Task:
     """
     row = dict(row) if isinstance(row, Mapping) else row
     if isinstance(row, dict) and isinstance(row.get("criteria"), list):
-        row["criteria"] = [criterion_from_json(c, where=f"{where}, criterion {i + 1}") for i, c in enumerate(row["criteria"])]
+        row["criteria"] = [
+            criterion_from_json(c, where=f"{where}, criterion {i + 1}")
+            for i, c in enumerate(row["criteria"])
+        ]
     return _build(Task, row, where)
 
 
@@ -300,7 +342,10 @@ def response_from_json(row: Mapping[str, Any], *, where: str = "response") -> Re
         if "text" not in row and "response" in row:
             row["text"] = row.pop("response")
         if "id" not in row:
-            row["id"] = row.pop("response_id", None) or "r-" + fingerprint([row.get("task_id"), row.get("text")])[:12]
+            row["id"] = (
+                row.pop("response_id", None)
+                or "r-" + fingerprint([row.get("task_id"), row.get("text")])[:12]
+            )
     return _build(Response, row, where)
 
 
@@ -313,7 +358,10 @@ def grade_from_json(row: Mapping[str, Any], *, where: str = "grade") -> Grade:
     """A Grade from its JSON form."""
     row = dict(row) if isinstance(row, Mapping) else row
     if isinstance(row, dict) and isinstance(row.get("verdicts"), list):
-        row["verdicts"] = [verdict_from_json(v, where=f"{where}, verdict {i + 1}") for i, v in enumerate(row["verdicts"])]
+        row["verdicts"] = [
+            verdict_from_json(v, where=f"{where}, verdict {i + 1}")
+            for i, v in enumerate(row["verdicts"])
+        ]
     return _build(Grade, row, where)
 
 
@@ -322,13 +370,22 @@ def run_from_json(row: Mapping[str, Any], *, where: str = "run") -> Run:
     return _build(Run, row, where)
 
 
-def unknown(task_id: str, response_id: str, criterion_id: str, failure: str, **more: Any) -> Verdict:
+def unknown(
+    task_id: str, response_id: str, criterion_id: str, failure: str, **more: Any
+) -> Verdict:
     """An unknown verdict with its cause.
 
     >>> unknown("t", "r", "c", "transport").known
     False
     """
-    return Verdict(task_id=task_id, response_id=response_id, criterion_id=criterion_id, status="unknown", failure=failure, **more)
+    return Verdict(
+        task_id=task_id,
+        response_id=response_id,
+        criterion_id=criterion_id,
+        status="unknown",
+        failure=failure,
+        **more,
+    )
 
 
 def by_criterion(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:

@@ -23,8 +23,23 @@ from . import __version__, paths, profiles, progress
 from .errors import DataError, MissingError
 from .records import Run, fingerprint, run_from_json, to_json
 
-PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate", "bitsandbytes", "unsloth", "openai", "plotly",
-            "ipywidgets", "papermill", "numpy", "scipy", "scikit-learn", "jupyterlab")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "trl",
+    "peft",
+    "accelerate",
+    "bitsandbytes",
+    "unsloth",
+    "openai",
+    "plotly",
+    "ipywidgets",
+    "papermill",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "jupyterlab",
+)
 
 
 def versions() -> dict[str, str]:
@@ -56,17 +71,30 @@ def peak_memory() -> float | None:
 def commit() -> str | None:
     """The git commit of the kit's checkout, with "+changes" when the tree differs; None outside one."""
     try:
-        def git(*a: str) -> str:
-            return subprocess.run(["git", "-C", str(paths.ROOT), *a], capture_output=True, text=True, timeout=10, check=True).stdout.strip()
 
-        return git("rev-parse", "--short=12", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
+        def git(*a: str) -> str:
+            return subprocess.run(
+                ["git", "-C", str(paths.ROOT), *a],
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
+            ).stdout.strip()
+
+        return git("rev-parse", "--short=12", "HEAD") + (
+            "+changes" if git("status", "--porcelain", "-uno") else ""
+        )
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def code_fingerprint() -> str:
     """One fingerprint of the kit's code and shipped data: a finished run is reused only while both are the same."""
-    files = sorted(paths.PACKAGE.rglob("*.py")) + sorted(paths.PACKAGE.rglob("*.json")) + sorted(p for p in paths.data().iterdir() if p.is_file())
+    files = (
+        sorted(paths.PACKAGE.rglob("*.py"))
+        + sorted(paths.PACKAGE.rglob("*.json"))
+        + sorted(p for p in paths.data().iterdir() if p.is_file())
+    )
     import hashlib
 
     h = hashlib.sha256()
@@ -83,7 +111,11 @@ def plain(value: Any) -> Any:
     {'a': None, 'b': [1, 2.5]}
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {k: plain(v) for k, v in ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value)) if v is not None and v != ""}
+        return {
+            k: plain(v)
+            for k, v in ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
+            if v is not None and v != ""
+        }
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -98,15 +130,31 @@ def plain(value: Any) -> Any:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON whole or not at all (a temporary file, then a rename)."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+    temporary.write_text(
+        json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8"
+    )
     os.replace(temporary, path)
 
 
 class Session:
     """What a notebook holds while it runs; shows its configuration when displayed."""
 
-    def __init__(self, notebook: str, *, out: Path, profile: profiles.Profile, seed: int, params: Mapping[str, Any]):
-        self.notebook, self.out, self.profile, self.seed, self.params = notebook, out, profile, seed, dict(params)
+    def __init__(
+        self,
+        notebook: str,
+        *,
+        out: Path,
+        profile: profiles.Profile,
+        seed: int,
+        params: Mapping[str, Any],
+    ):
+        self.notebook, self.out, self.profile, self.seed, self.params = (
+            notebook,
+            out,
+            profile,
+            seed,
+            dict(params),
+        )
         self.metrics: dict[str, Any] = {}
         self.figures: list[dict[str, Any]] = []
         self.tables: list[dict[str, Any]] = []
@@ -122,7 +170,11 @@ class Session:
     def record(self, name: str, value: Any, *, note: str = "") -> Any:
         """Keep one metric (a number, an estimate with interval, or a small dict) and return it."""
         kept = plain(value)
-        self.metrics[name] = {**kept, "note": note} if note and isinstance(kept, dict) else ({"value": kept, "note": note} if note else kept)
+        self.metrics[name] = (
+            {**kept, "note": note}
+            if note and isinstance(kept, dict)
+            else ({"value": kept, "note": note} if note else kept)
+        )
         return value
 
     def figure(self, name: str, fig: Any, *, caption: str = "") -> Any:
@@ -141,19 +193,42 @@ class Session:
     def finish(self, *, cost: float | None = None) -> Run:
         """Write metrics.json, figures.json and tables.json and return the run's record."""
         self.cost = self.cost if cost is None else cost
-        run = Run(id=self.out.name, notebook=self.notebook, profile=self.profile.name, seed=self.seed, params=self.params,
-                  metrics=self.metrics, versions=versions(), status="done", started=self._started.isoformat(timespec="seconds"),
-                  seconds=round(time.monotonic() - self._clock, 3), commit=commit(), cost=self.cost, meta={"peak_memory_gib": peak_memory()})
+        run = Run(
+            id=self.out.name,
+            notebook=self.notebook,
+            profile=self.profile.name,
+            seed=self.seed,
+            params=self.params,
+            metrics=self.metrics,
+            versions=versions(),
+            status="done",
+            started=self._started.isoformat(timespec="seconds"),
+            seconds=round(time.monotonic() - self._clock, 3),
+            commit=commit(),
+            cost=self.cost,
+            meta={"peak_memory_gib": peak_memory()},
+        )
         write_json(self.out / "figures.json", self.figures)
         write_json(self.out / "tables.json", self.tables)
         write_json(self.out / "metrics.json", to_json(run))
         return run
 
     def _repr_html_(self) -> str:
-        rows = {"run": self.out.name, "profile": f"{self.profile.name} ({self.profile.why})", "seed": self.seed, **self.params,
-                "versions": ", ".join(f"{k} {v}" for k, v in versions().items() if k in ("python", "torch", "trl", "transformers", "rubric-kit"))}
-        cells = "".join(f"<tr><th style='text-align:left'>{html.escape(str(k))}</th><td style='text-align:left'>{html.escape(str(v))}</td></tr>"
-                        for k, v in rows.items())
+        rows = {
+            "run": self.out.name,
+            "profile": f"{self.profile.name} ({self.profile.why})",
+            "seed": self.seed,
+            **self.params,
+            "versions": ", ".join(
+                f"{k} {v}"
+                for k, v in versions().items()
+                if k in ("python", "torch", "trl", "transformers", "rubric-kit")
+            ),
+        }
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(str(k))}</th><td style='text-align:left'>{html.escape(str(v))}</td></tr>"
+            for k, v in rows.items()
+        )
         return f"<table>{cells}</table>"
 
     def __repr__(self) -> str:
@@ -168,13 +243,17 @@ def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params:
     out.mkdir(parents=True, exist_ok=True)
     if given:
         _headless_renderer()
-    return Session(notebook, out=out, profile=profiles.resolve(profile or None), seed=seed, params=params)
+    return Session(
+        notebook, out=out, profile=profiles.resolve(profile or None), seed=seed, params=params
+    )
 
 
 def _headless_renderer() -> None:
     import plotly.io
 
-    plotly.io.renderers.default = "plotly_mimetype"  # kept as JSON in the notebook; kit.html embeds plotly.js once
+    plotly.io.renderers.default = (
+        "plotly_mimetype"  # kept as JSON in the notebook; kit.html embeds plotly.js once
+    )
 
 
 def run_hash(notebook: str, source: str, profile: str, seed: int, params: Mapping[str, Any]) -> str:
@@ -190,12 +269,22 @@ def load(folder: Path) -> Run:
             try:
                 row = json.loads(path.read_text(encoding="utf-8"))
             except json.JSONDecodeError as e:
-                raise DataError(f"broken JSON: {e.msg}", where=f"{path}, line {e.lineno}", fix="run it again, or remove the folder") from None
+                raise DataError(
+                    f"broken JSON: {e.msg}",
+                    where=f"{path}, line {e.lineno}",
+                    fix="run it again, or remove the folder",
+                ) from None
             run = run_from_json(row, where=str(path))
             config = _config(Path(folder))
-            return dataclasses.replace(run, id=Path(folder).name, status=config.get("status") or run.status,
-                                       seconds=config.get("seconds") or run.seconds)  # the whole run, kernel start included
-    raise MissingError("no run is in this folder", where=str(folder), fix="a run has metrics.json or config.json")
+            return dataclasses.replace(
+                run,
+                id=Path(folder).name,
+                status=config.get("status") or run.status,
+                seconds=config.get("seconds") or run.seconds,
+            )  # the whole run, kernel start included
+    raise MissingError(
+        "no run is in this folder", where=str(folder), fix="a run has metrics.json or config.json"
+    )
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -206,7 +295,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def status(folder: Path) -> str | None:
-    """"running", "done", "failed" or "stopped" as the runner last wrote it; None for an interactive run."""
+    """ "running", "done", "failed" or "stopped" as the runner last wrote it; None for an interactive run."""
     return _config(folder).get("status")
 
 
@@ -214,8 +303,17 @@ def find(folder: Path) -> list[tuple[Path, Run]]:
     """All runs below a folder (itself, its children, their children), oldest first; one that cannot be read is there with status "broken"."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise MissingError("there is no such folder of runs", where=str(folder), fix="run a notebook first: python -m kit run NOTEBOOK")
-    found = {p.parent for pattern in ("*.json", "*/*.json", "*/*/*.json") for p in folder.glob(pattern) if p.name in ("metrics.json", "config.json")}
+        raise MissingError(
+            "there is no such folder of runs",
+            where=str(folder),
+            fix="run a notebook first: python -m kit run NOTEBOOK",
+        )
+    found = {
+        p.parent
+        for pattern in ("*.json", "*/*.json", "*/*/*.json")
+        for p in folder.glob(pattern)
+        if p.name in ("metrics.json", "config.json")
+    }
     return [(f, _load_or_broken(f)) for f in sorted(found, key=lambda p: p.name) if _is_run(f)]
 
 
@@ -223,7 +321,14 @@ def _load_or_broken(folder: Path) -> Run:
     try:
         return load(folder)
     except DataError as e:  # one unreadable run must not hide the others
-        return Run(id=folder.name, notebook="unreadable", profile="", seed=0, status="broken", meta={"error": str(e)})
+        return Run(
+            id=folder.name,
+            notebook="unreadable",
+            profile="",
+            seed=0,
+            status="broken",
+            meta={"error": str(e)},
+        )
 
 
 def _is_run(folder: Path) -> bool:
@@ -242,7 +347,11 @@ def _is_run(folder: Path) -> bool:
 def newest(notebook: str, folder: str | Path | None = None) -> Path | None:
     """The folder of the newest finished run of a notebook (also an interactive one), or None."""
     try:
-        found = [(p, r) for p, r in find(Path(folder) if folder else paths.runs()) if r.notebook == notebook and r.status == "done"]
+        found = [
+            (p, r)
+            for p, r in find(Path(folder) if folder else paths.runs())
+            if r.notebook == notebook and r.status == "done"
+        ]
     except MissingError:
         return None
     return max(found, key=lambda pr: pr[1].started or "")[0] if found else None

@@ -68,20 +68,35 @@ def read_cells(path: str | Path) -> list[dict[str, Any]]:
             raise DataError(f"broken YAML: {e}", where=str(path)) from None
         if isinstance(value, Mapping):
             return grid({k: v if isinstance(v, list) else [v] for k, v in value.items()})
-    elif path.suffix == ".json" and isinstance(value := json.loads(path.read_text(encoding="utf-8")), Mapping):
+    elif path.suffix == ".json" and isinstance(
+        value := json.loads(path.read_text(encoding="utf-8")), Mapping
+    ):
         return grid({k: v if isinstance(v, list) else [v] for k, v in value.items()})
     else:
         from .sources.tables import read_rows
 
         value = [row for _, row in read_rows(path)]
     if not isinstance(value, list) or not all(isinstance(r, Mapping) for r in value):
-        raise DataError("a sweep file is a list of parameter rows, or a dict of lists", where=str(path))
+        raise DataError(
+            "a sweep file is a list of parameter rows, or a dict of lists", where=str(path)
+        )
     return [dict(r) for r in value]
 
 
-def sweep(notebook: str | Path, cells: Sequence[Mapping[str, Any]], *, profile: str | None = None, out: str | Path | None = None,
-          jobs: int | None = None, address: str | None = None, gpus: float = 0.0, retries: int = 1, max_cost: float | None = None,
-          max_seconds: float | None = None, say: Callable[[str], None] | None = None) -> SweepResult:
+def sweep(
+    notebook: str | Path,
+    cells: Sequence[Mapping[str, Any]],
+    *,
+    profile: str | None = None,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    address: str | None = None,
+    gpus: float = 0.0,
+    retries: int = 1,
+    max_cost: float | None = None,
+    max_seconds: float | None = None,
+    say: Callable[[str], None] | None = None,
+) -> SweepResult:
     """Run every cell; all parameters and profiles are checked before the first one starts, and a cell that is there twice runs once.
 
     jobs : cells at once; default: 1 locally (the machine's threads are shared out between jobs), all that fit on Ray.
@@ -106,10 +121,14 @@ def sweep(notebook: str | Path, cells: Sequence[Mapping[str, Any]], *, profile: 
 
     try:
         with processes.stoppable():
-            for index, cell in runner([_command(book, c, profile, base) for c in checked], stop, started):
+            for index, cell in runner(
+                [_command(book, c, profile, base) for c in checked], stop, started
+            ):
                 done[index] = Cell(params=checked[index], **cell)
-                say(f"[{index + 1}/{len(checked)}] {done[index].status}{' (finished before)' if done[index].reused else ''} in {done[index].seconds:.0f} s: "
-                    f"{_text(checked[index])}  ({len(done)} of {len(checked)} done)")
+                say(
+                    f"[{index + 1}/{len(checked)}] {done[index].status}{' (finished before)' if done[index].reused else ''} in {done[index].seconds:.0f} s: "
+                    f"{_text(checked[index])}  ({len(done)} of {len(checked)} done)"
+                )
                 stopped = _stop_reason(done.values(), begin, max_cost, max_seconds)
                 if stopped:
                     stop.set()
@@ -118,10 +137,20 @@ def sweep(notebook: str | Path, cells: Sequence[Mapping[str, Any]], *, profile: 
         every = tuple(done.get(i, Cell(params=c)) for i, c in enumerate(checked))
         runs.write_json(base / "sweep.json", [runs.plain(c) for c in every])
     counts = {s: sum(c.status == s for c in every) for s in dict.fromkeys(c.status for c in every)}
-    return SweepResult(cells=every, stopped=stopped if len(done) < len(checked) else "", seconds=time.monotonic() - begin, counts=counts)
+    return SweepResult(
+        cells=every,
+        stopped=stopped if len(done) < len(checked) else "",
+        seconds=time.monotonic() - begin,
+        counts=counts,
+    )
 
 
-def check(book: Path, cells: Sequence[Mapping[str, Any]], profile: str | None, say: Callable[[str], None] = lambda text: None) -> list[dict[str, Any]]:
+def check(
+    book: Path,
+    cells: Sequence[Mapping[str, Any]],
+    profile: str | None,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[dict[str, Any]]:
     """The cells with their values in the declared types, each once; KitError for the first that cannot run."""
     if not cells:
         raise DataError("the sweep has no cells", fix="give --grid NAME=A,B or a file of rows")
@@ -131,10 +160,15 @@ def check(book: Path, cells: Sequence[Mapping[str, Any]], profile: str | None, s
         try:
             values, notes = params.check(book, dict(cell))
             if profile and values.get("profile", profile) != profile:
-                raise KitError(f"profile is {profile!r} for the sweep and {values['profile']!r} here", fix="give it once")
+                raise KitError(
+                    f"profile is {profile!r} for the sweep and {values['profile']!r} here",
+                    fix="give it once",
+                )
             profiles.resolve(values.get("profile") or profile or None)
         except KitError as e:
-            raise type(e)(e.what, where=f"cell {i} of {len(cells)}, {e.where or 'profile'}", fix=e.fix) from None
+            raise type(e)(
+                e.what, where=f"cell {i} of {len(cells)}, {e.where or 'profile'}", fix=e.fix
+            ) from None
         for note in notes:
             if note not in said:
                 say(f"  {note}")
@@ -168,9 +202,16 @@ def _command(book: Path, cell: Mapping[str, Any], profile: str | None, base: Pat
     return line
 
 
-def execute(command: Sequence[str], threads: int, started: Callable[[Any], None] = lambda process: None) -> dict[str, Any]:
+def execute(
+    command: Sequence[str], threads: int, started: Callable[[Any], None] = lambda process: None
+) -> dict[str, Any]:
     """One cell in a process of its own; returns Cell fields. What it printed last is kept when it fails."""
-    env = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    env = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(threads),
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+    }
     begin = time.time()
     out, err = processes.run([sys.executable, *command], env, started)
     try:
@@ -178,30 +219,45 @@ def execute(command: Sequence[str], threads: int, started: Callable[[Any], None]
     except ValueError:
         return {"status": "failed", "seconds": time.time() - begin, "tail": (err or out)[-1500:]}
     run = runs.load(Path(row["folder"]))
-    return {"status": row["status"], "folder": row["folder"], "seconds": time.time() - begin, "cost": run.cost, "reused": "finished before" in err,
-            "tail": "" if row["status"] == "done" else err[-1500:]}
+    return {
+        "status": row["status"],
+        "folder": row["folder"],
+        "seconds": time.time() - begin,
+        "cost": run.cost,
+        "reused": "finished before" in err,
+        "tail": "" if row["status"] == "done" else err[-1500:],
+    }
 
 
-Runner = Callable[[Sequence[Sequence[str]], threading.Event, Callable[[int], None]], Iterator[tuple[int, dict[str, Any]]]]
+Runner = Callable[
+    [Sequence[Sequence[str]], threading.Event, Callable[[int], None]],
+    Iterator[tuple[int, dict[str, Any]]],
+]
 
 
 def _locally(jobs: int) -> Runner:
     threads = max(1, (os.cpu_count() or 1) // jobs)
 
-    def runner(commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def runner(
+        commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
         waiting = list(enumerate(commands))
         running: dict[concurrent.futures.Future[dict[str, Any]], int] = {}
         children: list[subprocess.Popen[str]] = []
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             try:
                 while waiting or running:
-                    while waiting and len(running) < jobs and not stop.is_set():  # looked at after every finished cell
+                    while (
+                        waiting and len(running) < jobs and not stop.is_set()
+                    ):  # looked at after every finished cell
                         index, command = waiting.pop(0)
                         started(index)
                         running[pool.submit(execute, command, threads, children.append)] = index
                     if not running:
                         return
-                    ready, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                    ready, _ = concurrent.futures.wait(
+                        running, return_when=concurrent.futures.FIRST_COMPLETED
+                    )
                     for future in ready:
                         yield running.pop(future), future.result()
             finally:
@@ -210,15 +266,23 @@ def _locally(jobs: int) -> Runner:
     return runner
 
 
-def _on_ray(address: str, gpus: float, retries: int, jobs: int | None, say: Callable[[str], None]) -> Runner:
+def _on_ray(
+    address: str, gpus: float, retries: int, jobs: int | None, say: Callable[[str], None]
+) -> Runner:
     try:
         import ray
     except ImportError:
-        raise KitError("ray is not installed", where="--address", fix="pip install 'rubric-kit[sweep]'") from None
+        raise KitError(
+            "ray is not installed", where="--address", fix="pip install 'rubric-kit[sweep]'"
+        ) from None
 
     root = str(paths.ROOT)
 
-    def cell(command: Sequence[str]) -> dict[str, Any]:  # a closure: Ray sends its code, so a server that has no kit can pass it on
+    def cell(
+        command: Sequence[str],
+    ) -> dict[
+        str, Any
+    ]:  # a closure: Ray sends its code, so a server that has no kit can pass it on
         import sys
 
         sys.path[:0] = [root] if root not in sys.path else []
@@ -226,18 +290,26 @@ def _on_ray(address: str, gpus: float, retries: int, jobs: int | None, say: Call
 
         return execute(command, 1)
 
-    def runner(commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def runner(
+        commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
         mine = not ray.is_initialized()
         if mine:
             _connect(ray, address)
         if ray.cluster_resources().get("GPU", 0.0) < gpus:
-            say(f"  the cluster has {ray.cluster_resources().get('GPU', 0.0):g} GPUs and a cell needs {gpus:g}: it waits until one joins (Ctrl-C stops)")
+            say(
+                f"  the cluster has {ray.cluster_resources().get('GPU', 0.0):g} GPUs and a cell needs {gpus:g}: it waits until one joins (Ctrl-C stops)"
+            )
         try:
             remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(cell)
             waiting = list(enumerate(commands))
             running: dict[Any, int] = {}
             while waiting or running:
-                while waiting and len(running) < (jobs or _places(ray.cluster_resources(), gpus)) and not stop.is_set():
+                while (
+                    waiting
+                    and len(running) < (jobs or _places(ray.cluster_resources(), gpus))
+                    and not stop.is_set()
+                ):
                     index, command = waiting.pop(0)
                     started(index)
                     running[remote.remote(command)] = index
@@ -247,7 +319,9 @@ def _on_ray(address: str, gpus: float, retries: int, jobs: int | None, say: Call
                 index = running.pop(ready[0])
                 try:
                     yield index, ray.get(ready[0])
-                except ray.exceptions.RayError as e:  # its worker died more often than it may be tried again
+                except (
+                    ray.exceptions.RayError
+                ) as e:  # its worker died more often than it may be tried again
                     yield index, {"status": "failed", "tail": f"{type(e).__name__}: {e}"[-1500:]}
         finally:
             if mine:
@@ -257,20 +331,32 @@ def _on_ray(address: str, gpus: float, retries: int, jobs: int | None, say: Call
 
 
 def _connect(ray: Any, address: str) -> None:
-    wrong = ("start one with `ray start --head`, or give --address local; where the cluster asks for a token, set RAY_AUTH_MODE=token and "
-             "RAY_AUTH_TOKEN here as there")
+    wrong = (
+        "start one with `ray start --head`, or give --address local; where the cluster asks for a token, set RAY_AUTH_MODE=token and "
+        "RAY_AUTH_TOKEN here as there"
+    )
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():  # Ray itself waits for minutes
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
         except OSError as e:
-            raise KitError(f"nothing answers: {e}", where=f"--address {address}", fix=wrong) from None
-    options = {"include_dashboard": False, "log_to_driver": False} if address == "local" else {"log_to_driver": False}
+            raise KitError(
+                f"nothing answers: {e}", where=f"--address {address}", fix=wrong
+            ) from None
+    options = (
+        {"include_dashboard": False, "log_to_driver": False}
+        if address == "local"
+        else {"log_to_driver": False}
+    )
     try:
         ray.init(address=address, **options)
     except (ConnectionError, RuntimeError, ValueError, ImportError) as e:
         lines = [x for x in str(e).splitlines() if x.strip()] or [type(e).__name__]
-        raise KitError(f"no Ray answers: {' ... '.join(dict.fromkeys((lines[0], lines[-1])))}", where=f"--address {address}", fix=wrong) from None
+        raise KitError(
+            f"no Ray answers: {' ... '.join(dict.fromkeys((lines[0], lines[-1])))}",
+            where=f"--address {address}",
+            fix=wrong,
+        ) from None
 
 
 def _places(resources: Mapping[str, float], gpus: float) -> int:
@@ -286,4 +372,6 @@ def _places(resources: Mapping[str, float], gpus: float) -> int:
 def raise_if_stopped(result: SweepResult) -> None:
     """BudgetError when a cap ended the sweep early; what was done is saved and skipped next time."""
     if result.stopped:
-        raise BudgetError(result.stopped, fix="raise the cap and run the same command: finished cells are skipped")
+        raise BudgetError(
+            result.stopped, fix="raise the cap and run the same command: finished cells are skipped"
+        )

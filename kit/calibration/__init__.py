@@ -8,15 +8,62 @@ from .compare import Comparison, TopLabel, compare, top_label
 from .ece import ECE, MCE, ece, mce, null_ece
 from .files import sketch_file
 from .recalibrate import METHODS, Recalibrated, Recalibrator, fit, recalibrate
-from .reliability import Bins, Concentration, Reliability, Sensitivity, concentration, reliability, sensitivity
+from .reliability import (
+    Bins,
+    Concentration,
+    Reliability,
+    Sensitivity,
+    concentration,
+    reliability,
+    sensitivity,
+)
 from .scores import Brier, LogLoss, brier, log_loss, overconfidence, underconfidence
 from .selective import RiskCoverage, risk_coverage
 from .significance import Cox, Test, cox, resampling_test, spiegelhalter
 from .sketch import Sketch
 from .smooth import Curve, SmECE, smece
 
-__all__ = ["Circularity", "check_circular", "score_without", "Comparison", "TopLabel", "compare", "top_label", "ECE", "MCE", "ece", "mce",
-           "null_ece", "sketch_file", "METHODS", "Recalibrated", "Recalibrator", "fit", "recalibrate", "Bins", "Concentration", "Reliability",
-           "Sensitivity", "concentration", "reliability", "sensitivity", "Brier", "LogLoss", "brier", "log_loss", "overconfidence",
-           "underconfidence", "RiskCoverage", "risk_coverage", "Cox", "Test", "cox", "resampling_test", "spiegelhalter", "Sketch", "Curve",
-           "SmECE", "smece"]
+__all__ = [
+    "Circularity",
+    "check_circular",
+    "score_without",
+    "Comparison",
+    "TopLabel",
+    "compare",
+    "top_label",
+    "ECE",
+    "MCE",
+    "ece",
+    "mce",
+    "null_ece",
+    "sketch_file",
+    "METHODS",
+    "Recalibrated",
+    "Recalibrator",
+    "fit",
+    "recalibrate",
+    "Bins",
+    "Concentration",
+    "Reliability",
+    "Sensitivity",
+    "concentration",
+    "reliability",
+    "sensitivity",
+    "Brier",
+    "LogLoss",
+    "brier",
+    "log_loss",
+    "overconfidence",
+    "underconfidence",
+    "RiskCoverage",
+    "risk_coverage",
+    "Cox",
+    "Test",
+    "cox",
+    "resampling_test",
+    "spiegelhalter",
+    "Sketch",
+    "Curve",
+    "SmECE",
+    "smece",
+]

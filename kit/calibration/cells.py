@@ -11,10 +11,10 @@ import numpy as np
 from ..errors import DataError
 from .inputs import CHUNK, Inputs
 
-AUTO_DISTINCT = 64   # bins="auto": one bin per value up to this many distinct values ...
-AUTO_BINS = 15       # ... otherwise this many equal-width bins
-TOL = 1e-7           # a confidence this near to an edge i/K lies on it, so that float32 and i*0.1 agree with i/10
-FINE = 300           # cells over all bins, for the spread of confidence inside a bin
+AUTO_DISTINCT = 64  # bins="auto": one bin per value up to this many distinct values ...
+AUTO_BINS = 15  # ... otherwise this many equal-width bins
+TOL = 1e-7  # a confidence this near to an edge i/K lies on it, so that float32 and i*0.1 agree with i/10
+FINE = 300  # cells over all bins, for the spread of confidence inside a bin
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def distinct(conf: np.ndarray, limit: int = AUTO_DISTINCT) -> np.ndarray | None:
     """
     seen = np.empty(0)
     for i in range(0, len(conf), CHUNK):
-        part = np.asarray(conf[i:i + CHUNK], dtype=float)
+        part = np.asarray(conf[i : i + CHUNK], dtype=float)
         if len(seen):
             at = np.minimum(np.searchsorted(seen, part), len(seen) - 1)
             part = part[seen[at] != part]
@@ -113,7 +113,11 @@ def distinct(conf: np.ndarray, limit: int = AUTO_DISTINCT) -> np.ndarray | None:
 def width(k: int, closed: str = "right") -> Locator:
     """k bins of equal width; a confidence within 1e-7 of i/k lies on that edge."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= 100_000:
-        raise DataError(f"bins is {k!r}", where="argument bins", fix='use "auto", "distinct" or a whole number from 1 to 100000')
+        raise DataError(
+            f"bins is {k!r}",
+            where="argument bins",
+            fix='use "auto", "distinct" or a whole number from 1 to 100000',
+        )
     parts = max(1, -(-FINE // int(k)))
     total = int(k) * parts
     shift = TOL * total if closed_right(closed) is False else -TOL * total
@@ -127,14 +131,26 @@ def width(k: int, closed: str = "right") -> Locator:
         return j
 
     edge = np.arange(k + 1) / k
-    side = "right-closed bins, 0 in the first" if closed == "right" else "left-closed bins, 1 in the last"
-    return Locator(find, np.repeat(np.arange(k), parts), edge[:-1], edge[1:], f"{k} equal-width {side}; edges i/{k}, within 1e-7 counts as on the edge")
+    side = (
+        "right-closed bins, 0 in the first"
+        if closed == "right"
+        else "left-closed bins, 1 in the last"
+    )
+    return Locator(
+        find,
+        np.repeat(np.arange(k), parts),
+        edge[:-1],
+        edge[1:],
+        f"{k} equal-width {side}; edges i/{k}, within 1e-7 counts as on the edge",
+    )
 
 
 def closed_right(closed: str) -> bool:
     """True for "right", False for "left", DataError otherwise."""
     if closed not in ("left", "right"):
-        raise DataError(f"closed is {closed!r}", where="argument closed", fix='use "right" or "left"')
+        raise DataError(
+            f"closed is {closed!r}", where="argument closed", fix='use "right" or "left"'
+        )
     return closed == "right"
 
 
@@ -142,33 +158,59 @@ def explicit(edges: Sequence[float], closed: str, conf: np.ndarray) -> Locator:
     """Bins with given edges, compared exactly as the floating-point numbers they are (no tolerance)."""
     e = np.asarray(edges, dtype=float)
     if e.ndim != 1 or len(e) < 2 or not np.all(np.diff(e) > 0):
-        raise DataError("edges must be at least two increasing numbers", where="argument edges", fix="for example [0, 0.25, 0.5, 1]")
+        raise DataError(
+            "edges must be at least two increasing numbers",
+            where="argument edges",
+            fix="for example [0, 0.25, 0.5, 1]",
+        )
     outside = np.flatnonzero((conf < e[0]) | (conf > e[-1]))
     if len(outside):
-        raise DataError(f"confidence {conf[outside[0]]:g} lies outside the edges [{e[0]:g}, {e[-1]:g}]",
-                        where=f"row {outside[0]} (the first row is 0), conf", fix="widen the first or last edge")
+        raise DataError(
+            f"confidence {conf[outside[0]]:g} lies outside the edges [{e[0]:g}, {e[-1]:g}]",
+            where=f"row {outside[0]} (the first row is 0), conf",
+            fix="widen the first or last edge",
+        )
     parts = max(1, FINE // (len(e) - 1))
-    fine = np.r_[np.concatenate([np.linspace(a, b, parts, endpoint=False) for a, b in zip(e[:-1], e[1:], strict=True)]), e[-1]]
+    fine = np.r_[
+        np.concatenate(
+            [np.linspace(a, b, parts, endpoint=False) for a, b in zip(e[:-1], e[1:], strict=True)]
+        ),
+        e[-1],
+    ]
     side = "left" if closed_right(closed) else "right"
 
     def find(p: np.ndarray) -> np.ndarray:
         return np.clip(np.searchsorted(fine, p, side=side) - 1, 0, len(fine) - 2)
 
     end = "first edge in the first bin" if closed == "right" else "last edge in the last bin"
-    return Locator(find, np.repeat(np.arange(len(e) - 1), parts), e[:-1], e[1:],
-                   f"{len(e) - 1} {closed}-closed bins with the given edges, compared exactly; {end}")
+    return Locator(
+        find,
+        np.repeat(np.arange(len(e) - 1), parts),
+        e[:-1],
+        e[1:],
+        f"{len(e) - 1} {closed}-closed bins with the given edges, compared exactly; {end}",
+    )
 
 
 def per_value(values: np.ndarray) -> Locator:
     """One bin per distinct confidence."""
-    return Locator(lambda p: np.searchsorted(values, p), np.arange(len(values)), values, values,
-                   f"one bin per distinct confidence ({len(values)} value{'s' if len(values) != 1 else ''})")
+    return Locator(
+        lambda p: np.searchsorted(values, p),
+        np.arange(len(values)),
+        values,
+        values,
+        f"one bin per distinct confidence ({len(values)} value{'s' if len(values) != 1 else ''})",
+    )
 
 
 def mass(values: np.ndarray, weight: np.ndarray, k: int) -> Locator:
     """About equal weight per bin, equal confidences never split: a value goes where the middle of its rows ranks."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise DataError(f"bins is {k!r}", where="argument bins", fix="use a whole number >= 1 with equal_mass=True")
+        raise DataError(
+            f"bins is {k!r}",
+            where="argument bins",
+            fix="use a whole number >= 1 with equal_mass=True",
+        )
     middle = (np.cumsum(weight) - weight / 2) / weight.sum()
     bins = np.minimum((middle * k).astype(int), k - 1)
     used, bins = np.unique(bins, return_inverse=True)
@@ -177,20 +219,40 @@ def mass(values: np.ndarray, weight: np.ndarray, k: int) -> Locator:
     size = (last - first + 1)[bins]
     parts = max(1, FINE // len(used))
     cell = bins * parts + (np.arange(len(values)) - first[bins]) * np.minimum(parts, size) // size
-    return Locator(lambda p: cell[np.searchsorted(values, p)], np.repeat(np.arange(len(used)), parts), values[first], values[last],
-                   f"{len(used)} bins of about equal weight ({k} asked), equal confidences kept together")
+    return Locator(
+        lambda p: cell[np.searchsorted(values, p)],
+        np.repeat(np.arange(len(used)), parts),
+        values[first],
+        values[last],
+        f"{len(used)} bins of about equal weight ({k} asked), equal confidences kept together",
+    )
 
 
-def locator(x: Inputs, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None, equal_mass: bool = False) -> Locator:
+def locator(
+    x: Inputs,
+    *,
+    bins: int | str = "auto",
+    closed: str = "right",
+    edges: Sequence[float] | None = None,
+    equal_mass: bool = False,
+) -> Locator:
     """The binning that the arguments ask for; see `kit.calibration.ece`."""
     closed_right(closed)
     if edges is not None:
         if bins != "auto" or equal_mass:
-            raise DataError("edges and another binning were both asked for", where="arguments edges, bins, equal_mass", fix="give one of them")
+            raise DataError(
+                "edges and another binning were both asked for",
+                where="arguments edges, bins, equal_mass",
+                fix="give one of them",
+            )
         return explicit(edges, closed, x.conf)
     if equal_mass:
         values, at = np.unique(np.asarray(x.conf, dtype=float), return_inverse=True)
-        return mass(values, np.bincount(at, weights=x.weights).astype(float), AUTO_BINS if bins == "auto" else bins)  # type: ignore[arg-type]
+        return mass(
+            values,
+            np.bincount(at, weights=x.weights).astype(float),
+            AUTO_BINS if bins == "auto" else bins,
+        )  # type: ignore[arg-type]
     if bins == "auto":
         values = distinct(x.conf)
         return width(AUTO_BINS, closed) if values is None else per_value(values)
@@ -205,19 +267,29 @@ def tally(x: Inputs, where: Locator) -> Cells:
     n, s = np.zeros(2 * m), np.zeros(2 * m)
     cells = np.empty(x.n, dtype=np.int64) if x.cluster is not None else None
     for i in range(0, x.n, CHUNK):
-        p = np.asarray(x.conf[i:i + CHUNK], dtype=float)
+        p = np.asarray(x.conf[i : i + CHUNK], dtype=float)
         j = where.find(p)
         j <<= 1
-        np.add(j, x.correct[i:i + CHUNK], out=j, casting="unsafe")
-        w = None if x.weights is None else x.weights[i:i + CHUNK]
+        np.add(j, x.correct[i : i + CHUNK], out=j, casting="unsafe")
+        w = None if x.weights is None else x.weights[i : i + CHUNK]
         n += np.bincount(j, weights=w, minlength=2 * m)
         s += np.bincount(j, weights=p if w is None else p * w, minlength=2 * m)
         if cells is not None:
-            cells[i:i + CHUNK] = j
+            cells[i : i + CHUNK] = j
     units = None
     if cells is not None:
         from scipy import sparse
 
         w = np.ones(x.n) if x.weights is None else x.weights
         units = sparse.csr_matrix((w, (x.cluster, cells)), shape=(x.n_clusters, 2 * m))
-    return Cells(where.bin, n.reshape(m, 2), s.reshape(m, 2), where.lower, where.upper, where.convention, x.n, x.missing, units).dense()
+    return Cells(
+        where.bin,
+        n.reshape(m, 2),
+        s.reshape(m, 2),
+        where.lower,
+        where.upper,
+        where.convention,
+        x.n,
+        x.missing,
+        units,
+    ).dense()

@@ -10,7 +10,12 @@ import numpy as np
 
 from ..errors import DataError
 
-NAMES = ("confidence", "uncertainty", "calibration", "brier")  # words in a component's name that speak of the confidence
+NAMES = (
+    "confidence",
+    "uncertainty",
+    "calibration",
+    "brier",
+)  # words in a component's name that speak of the confidence
 
 
 @dataclass(frozen=True)
@@ -28,10 +33,14 @@ class Circularity:
     def __str__(self) -> str:
         if not self.guilty:
             return f"no component depends on the confidence as far as declared or visible ({', '.join(self.clean) or 'none given'})"
-        return "correctness was computed from the confidence: " + "; ".join(f"{k} ({v})" for k, v in self.guilty.items())
+        return "correctness was computed from the confidence: " + "; ".join(
+            f"{k} ({v})" for k, v in self.guilty.items()
+        )
 
 
-def check_circular(conf: Any, correct: Any = None, *, components: Mapping[str, Any], on: str = "raise") -> Circularity:
+def check_circular(
+    conf: Any, correct: Any = None, *, components: Mapping[str, Any], on: str = "raise"
+) -> Circularity:
     """Find components of correctness that were computed from the confidence.
 
     components : what `correct` was computed from; name -> True (contains the confidence), False (declared free of it),
@@ -44,11 +53,16 @@ def check_circular(conf: Any, correct: Any = None, *, components: Mapping[str, A
     """
     if on not in ("raise", "flag"):
         raise DataError(f"on is {on!r}", where="argument on", fix='use "raise" or "flag"')
-    guilty = {str(name): why for name, part in components.items() if (why := _why(str(name), part, conf))}
+    guilty = {
+        str(name): why for name, part in components.items() if (why := _why(str(name), part, conf))
+    }
     out = Circularity(guilty, tuple(str(c) for c in components if str(c) not in guilty))
     if out.circular and on == "raise":
-        raise DataError(str(out), where="argument components",
-                        fix="recompute correctness without these components (calibration.score_without), or flag it: on=\"flag\"")
+        raise DataError(
+            str(out),
+            where="argument components",
+            fix='recompute correctness without these components (calibration.score_without), or flag it: on="flag"',
+        )
     return out
 
 
@@ -63,13 +77,20 @@ def _why(name: str, part: Any, conf: Any) -> str:
     if values and all(isinstance(v, str) for v in values):
         read = [v for v in values if any(word in v.lower() for word in NAMES)]
         return f"reads {', '.join(read)}" if read else ""
-    return _determined(np.array([np.nan if v is None else v for v in values], dtype=float), np.asarray(conf, dtype=float))
+    return _determined(
+        np.array([np.nan if v is None else v for v in values], dtype=float),
+        np.asarray(conf, dtype=float),
+    )
 
 
 def _determined(values: np.ndarray, conf: np.ndarray) -> str:
     """A reason when the confidence alone determines the values, else ""."""
     if len(values) != len(conf):
-        raise DataError(f"a component has {len(values)} rows, conf has {len(conf)}", where="argument components", fix="pass one value per row")
+        raise DataError(
+            f"a component has {len(values)} rows, conf has {len(conf)}",
+            where="argument components",
+            fix="pass one value per row",
+        )
     known = np.isfinite(values) & np.isfinite(conf)
     repeated, spread = 0, 0.0
     means = []
@@ -84,7 +105,12 @@ def _determined(values: np.ndarray, conf: np.ndarray) -> str:
     return ""
 
 
-def score_without(scores: Sequence[Mapping[str, float | None]], *, weights: Mapping[str, float], drop: Sequence[str]) -> np.ndarray:
+def score_without(
+    scores: Sequence[Mapping[str, float | None]],
+    *,
+    weights: Mapping[str, float],
+    drop: Sequence[str],
+) -> np.ndarray:
     """Composed score sum(w s) / sum(w) over applicable components, leaving some out: (n,), NaN where nothing is left.
 
     scores : per row, component -> score in [0, 1], absent or None = not applicable.
@@ -97,7 +123,11 @@ def score_without(scores: Sequence[Mapping[str, float | None]], *, weights: Mapp
         used = {k: v for k, v in row.items() if v is not None and k not in drop}
         lost = [k for k in used if k not in weights]
         if lost:
-            raise DataError(f"component {lost[0]!r} has no weight", where=f"row {i} (the first row is 0)", fix="add it to weights or to drop")
+            raise DataError(
+                f"component {lost[0]!r} has no weight",
+                where=f"row {i} (the first row is 0)",
+                fix="add it to weights or to drop",
+            )
         total = sum(weights[k] for k in used)
         if total > 0:
             out[i] = sum(weights[k] * v for k, v in used.items()) / total

@@ -61,8 +61,10 @@ class ECE:
         return self.value
 
     def __str__(self) -> str:
-        return (f"ECE {number(self.value)}; debiased {self.debiased}; a calibrated model would score {number(self.null)} "
-                f"(test p={number(self.p_value)}) | {self.convention}")
+        return (
+            f"ECE {number(self.value)}; debiased {self.debiased}; a calibrated model would score {number(self.null)} "
+            f"(test p={number(self.p_value)}) | {self.convention}"
+        )
 
     def _repr_html_(self) -> str:
         note = f"<br><small>{html.escape(self.note)}</small>" if self.note else ""
@@ -70,18 +72,44 @@ class ECE:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dict, for tables and JSON."""
-        return {"ece": self.value, "debiased": self.debiased.value, "low": self.low, "high": self.high, "l2": self.l2,
-                "l2_squared": self.l2_squared, "null_ece": self.null, "p_value": self.p_value, "n": self.n, "n_clusters": self.n_clusters,
-                "missing": self.missing, "bins": self.n_bins, "convention": self.convention, "note": self.note}
+        return {
+            "ece": self.value,
+            "debiased": self.debiased.value,
+            "low": self.low,
+            "high": self.high,
+            "l2": self.l2,
+            "l2_squared": self.l2_squared,
+            "null_ece": self.null,
+            "p_value": self.p_value,
+            "n": self.n,
+            "n_clusters": self.n_clusters,
+            "missing": self.missing,
+            "bins": self.n_bins,
+            "convention": self.convention,
+            "note": self.note,
+        }
 
 
-def cells_of(conf: Any, correct: Any = None, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None,
-             equal_mass: bool = False, cluster: Any = None, weights: Any = None, missing: str = "raise") -> Cells:
+def cells_of(
+    conf: Any,
+    correct: Any = None,
+    *,
+    bins: int | str = "auto",
+    closed: str = "right",
+    edges: Sequence[float] | None = None,
+    equal_mass: bool = False,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+) -> Cells:
     """The sufficient statistics of one binning, from rows or from a Sketch; arguments as in `ece`."""
     if isinstance(conf, Sketch):
         if correct is not None or cluster is not None or weights is not None:
-            raise DataError("a sketch already holds outcomes and weights, and no clusters", where="arguments correct, cluster, weights",
-                            fix="give the weights to Sketch.update; for clusters pass the rows")
+            raise DataError(
+                "a sketch already holds outcomes and weights, and no clusters",
+                where="arguments correct, cluster, weights",
+                fix="give the weights to Sketch.update; for clusters pass the rows",
+            )
         return conf.cells(bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
     return tally(x, locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
@@ -109,7 +137,11 @@ def gap_errors(cells: Cells) -> np.ndarray:
     p = cells.s.sum(1) / cells.n.sum(1)
     implied = cells.per_bin(cells.n.sum(1) * p * (1 - p))
     alone = (size > 0) & (count <= 1)
-    variance = np.where(alone, np.divide(implied, size**2, out=np.zeros_like(size), where=size > 0), np.where(size > 0, variance, 0.0))
+    variance = np.where(
+        alone,
+        np.divide(implied, size**2, out=np.zeros_like(size), where=size > 0),
+        np.where(size > 0, variance, 0.0),
+    )
     return np.sqrt(np.maximum(variance, 0.0))
 
 
@@ -121,8 +153,12 @@ def _cluster_squares(cells: Cells, mean: np.ndarray) -> tuple[np.ndarray, np.nda
     r = (np.array([0.0, 1.0]) - cells.mean - mean[cells.bin, None]).reshape(-1)
     to_bin = np.repeat(cells.bin, 2)
     sums = cells.units @ sparse.csr_matrix((r, (np.arange(2 * m), to_bin)), shape=(2 * m, cells.k))
-    here = cells.units @ sparse.csr_matrix((np.ones(2 * m), (np.arange(2 * m), to_bin)), shape=(2 * m, cells.k))
-    return np.asarray(sums.multiply(sums).sum(0)).ravel(), np.asarray((here > 0).sum(0)).ravel().astype(float)
+    here = cells.units @ sparse.csr_matrix(
+        (np.ones(2 * m), (np.arange(2 * m), to_bin)), shape=(2 * m, cells.k)
+    )
+    return np.asarray(sums.multiply(sums).sum(0)).ravel(), np.asarray(
+        (here > 0).sum(0)
+    ).ravel().astype(float)
 
 
 def debiased_l1(size: np.ndarray, gap: np.ndarray, s: np.ndarray) -> float:
@@ -133,18 +169,30 @@ def debiased_l1(size: np.ndarray, gap: np.ndarray, s: np.ndarray) -> float:
     w = size / size.sum()
     m = np.abs(np.divide(gap, size, out=np.zeros_like(gap), where=size > 0))
     z = np.divide(m, s, out=np.full_like(m, np.inf), where=s > 0)
-    expected = s * math.sqrt(2 / math.pi) * np.exp(-np.minimum(z, 40.0) ** 2 / 2) + m * (1 - 2 * special.ndtr(-z))
+    expected = s * math.sqrt(2 / math.pi) * np.exp(-(np.minimum(z, 40.0) ** 2) / 2) + m * (
+        1 - 2 * special.ndtr(-z)
+    )
     return float((w * (2 * m - expected)).sum())
 
 
 def null_of(cells: Cells) -> float:
     """Expected plug-in ECE of a calibrated model: sum over bins of sqrt(2/pi * sum p(1-p)) / n, rows independent."""
     p = cells.s.sum(1) / cells.n.sum(1)
-    return float(np.sqrt(2 / math.pi * cells.per_bin(cells.n.sum(1) * np.maximum(p * (1 - p), 0.0))).sum() / cells.size)
+    return float(
+        np.sqrt(2 / math.pi * cells.per_bin(cells.n.sum(1) * np.maximum(p * (1 - p), 0.0))).sum()
+        / cells.size
+    )
 
 
-def ece_of(cells: Cells, *, n_boot: int = 1000, level: float = 0.95, seed: int = 0, null: np.ndarray | None = None,
-           note: str = "") -> ECE:
+def ece_of(
+    cells: Cells,
+    *,
+    n_boot: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    null: np.ndarray | None = None,
+    note: str = "",
+) -> ECE:
     """`ece` from the sufficient statistics of a binning; null : resamples made elsewhere."""
     size, gap = resample.bin_sums(cells, cells.n)
     value, s = float(plugin(size, gap)), gap_errors(cells)
@@ -161,11 +209,32 @@ def ece_of(cells: Cells, *, n_boot: int = 1000, level: float = 0.95, seed: int =
     if cells.n_clusters is not None and cells.n_clusters < 20:
         notes.append(f"only {cells.n_clusters} clusters: the interval is too narrow below about 20")
     if value < 2 * null_of(cells):
-        notes.append("not far from what a calibrated model would score at this n; collect more rows before reading it")
-    debiased = Estimate(best, low, high, cells.rows, cells.n_clusters, "debiased L1, bias-aware normal interval, lower limit 0 unless calibration is rejected",
-                        missing=cells.missing, level=level)
-    return ECE(value, debiased, l2_squared(cells), null_of(cells), p_value, cells.rows, cells.n_clusters, cells.missing, int((size > 0).sum()),
-               cells.convention, "; ".join(notes))
+        notes.append(
+            "not far from what a calibrated model would score at this n; collect more rows before reading it"
+        )
+    debiased = Estimate(
+        best,
+        low,
+        high,
+        cells.rows,
+        cells.n_clusters,
+        "debiased L1, bias-aware normal interval, lower limit 0 unless calibration is rejected",
+        missing=cells.missing,
+        level=level,
+    )
+    return ECE(
+        value,
+        debiased,
+        l2_squared(cells),
+        null_of(cells),
+        p_value,
+        cells.rows,
+        cells.n_clusters,
+        cells.missing,
+        int((size > 0).sum()),
+        cells.convention,
+        "; ".join(notes),
+    )
 
 
 def spread(cells: Cells, s: np.ndarray) -> float:
@@ -180,12 +249,17 @@ def spread(cells: Cells, s: np.ndarray) -> float:
     if cells.units is None:
         count, square = cells.size, float((cells.n * score**2).sum())
     else:
-        count, square = float(cells.units.shape[0]), float(((cells.units @ score.reshape(-1)) ** 2).sum())
+        count, square = (
+            float(cells.units.shape[0]),
+            float(((cells.units @ score.reshape(-1)) ** 2).sum()),
+        )
     linear = square / cells.size**2 * (count / (count - 1) if count > 1 else 1.0)
     return math.sqrt(max(linear, float((size**2 * s**2).sum()) / cells.size**2))
 
 
-def _interval(cells: Cells, value: float, best: float, s: np.ndarray, level: float) -> tuple[float, float]:
+def _interval(
+    cells: Cells, value: float, best: float, s: np.ndarray, level: float
+) -> tuple[float, float]:
     """Debiased value minus, and its middle with the plug-in plus, normal quantile times standard error.
 
     First-order debiasing takes off too much where gaps and noise are alike, and the plug-in keeps too much; the upper limit
@@ -205,7 +279,9 @@ def l2_squared(cells: Cells) -> float:
     _, gap = resample.bin_sums(cells, cells.n)
     used = size > 0
     m = gap[used] / size[used]
-    return float((size[used] * m**2).sum() / cells.size - noise(size[used], hits[used] / size[used]))
+    return float(
+        (size[used] * m**2).sum() / cells.size - noise(size[used], hits[used] / size[used])
+    )
 
 
 def noise(size: np.ndarray, rate: np.ndarray) -> float:
@@ -213,9 +289,22 @@ def noise(size: np.ndarray, rate: np.ndarray) -> float:
     return float((size * rate * (1 - rate) / np.where(size > 1, size - 1, 1)).sum() / size.sum())
 
 
-def ece(conf: Any, correct: Any = None, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None,
-        equal_mass: bool = False, cluster: Any = None, weights: Any = None, missing: str = "raise", n_boot: int = 1000,
-        level: float = 0.95, seed: int = 0, components: Mapping[str, Any] | None = None) -> ECE:
+def ece(
+    conf: Any,
+    correct: Any = None,
+    *,
+    bins: int | str = "auto",
+    closed: str = "right",
+    edges: Sequence[float] | None = None,
+    equal_mass: bool = False,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+    n_boot: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    components: Mapping[str, Any] | None = None,
+) -> ECE:
     """Expected calibration error with interval, null value and test.
 
     conf : (n,) in [0, 1], or a Sketch. correct : (n,) True / False / 1 / 0.
@@ -239,7 +328,17 @@ def ece(conf: Any, correct: Any = None, *, bins: int | str = "auto", closed: str
         from .circular import check_circular
 
         check_circular(conf, correct, components=components)
-    cells = cells_of(conf, correct, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass, cluster=cluster, weights=weights, missing=missing)
+    cells = cells_of(
+        conf,
+        correct,
+        bins=bins,
+        closed=closed,
+        edges=edges,
+        equal_mass=equal_mass,
+        cluster=cluster,
+        weights=weights,
+        missing=missing,
+    )
     return ece_of(cells, n_boot=n_boot, level=level, seed=seed)
 
 
@@ -260,8 +359,10 @@ class MCE:
         return self.value
 
     def __str__(self) -> str:
-        return (f"MCE {number(self.value)} [{number(self.low, 2)}, {number(self.high, 2)}] in the bin {self.lower:g} to {self.upper:g} "
-                f"(n={self.n_in_bin:g} of {self.n}) | {self.convention}")
+        return (
+            f"MCE {number(self.value)} [{number(self.low, 2)}, {number(self.high, 2)}] in the bin {self.lower:g} to {self.upper:g} "
+            f"(n={self.n_in_bin:g} of {self.n}) | {self.convention}"
+        )
 
 
 def mce_of(cells: Cells, *, level: float = 0.95) -> MCE:
@@ -270,8 +371,16 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> MCE:
     m = np.divide(np.abs(gap), size, out=np.full_like(gap, -1.0), where=size > 0)
     b = int(np.argmax(m))
     half = math.sqrt(2) * special.erfinv(level) * gap_errors(cells)[b]
-    return MCE(float(m[b]), max(0.0, float(m[b] - half)), min(1.0, float(m[b] + half)), float(cells.lower[b]), float(cells.upper[b]),
-               float(size[b]), cells.rows, cells.convention)
+    return MCE(
+        float(m[b]),
+        max(0.0, float(m[b] - half)),
+        min(1.0, float(m[b] + half)),
+        float(cells.lower[b]),
+        float(cells.upper[b]),
+        float(size[b]),
+        cells.rows,
+        cells.convention,
+    )
 
 
 def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) -> MCE:
@@ -304,7 +413,11 @@ def null_ece(conf: Any, correct: Any = None, *, exact: bool = False, **binning: 
 def _null_exact(cells: Cells) -> float:
     n = cells.n.sum(1)
     if np.abs(n - np.round(n)).max() > 1e-9:
-        raise DataError("the exact null ECE needs whole-number weights", where="argument weights", fix="use exact=False")
+        raise DataError(
+            "the exact null ECE needs whole-number weights",
+            where="argument weights",
+            fix="use exact=False",
+        )
     p = cells.s.sum(1) / n
     total = 0.0
     for b in np.unique(cells.bin):
@@ -317,5 +430,7 @@ def _null_exact(cells: Cells) -> float:
         phi = np.ones(size + 1, dtype=complex)
         for q, count in zip(p[here], n[here], strict=True):
             phi *= (1 - q + q * t) ** round(count)
-        total += float((np.maximum(np.fft.ifft(phi).real, 0.0) * np.abs(np.arange(size + 1) - mean)).sum())
+        total += float(
+            (np.maximum(np.fft.ifft(phi).real, 0.0) * np.abs(np.arange(size + 1) - mean)).sum()
+        )
     return total / cells.size

@@ -11,7 +11,19 @@ from typing import Any
 from ..errors import DataError
 from .sketch import Sketch
 
-WORDS = {"true": 1, "yes": 1, "correct": 1, "1": 1, "1.0": 1, "false": 0, "no": 0, "wrong": 0, "incorrect": 0, "0": 0, "0.0": 0}
+WORDS = {
+    "true": 1,
+    "yes": 1,
+    "correct": 1,
+    "1": 1,
+    "1.0": 1,
+    "false": 0,
+    "no": 0,
+    "wrong": 0,
+    "incorrect": 0,
+    "0": 0,
+    "0.0": 0,
+}
 EMPTY = ("", "na", "nan", "none", "null")
 
 
@@ -28,8 +40,11 @@ def confidence_cell(value: Any, where: str) -> float | None:
             raise ValueError
         return float(value)
     except (TypeError, ValueError):
-        raise DataError(f"confidence is {str(value)[:60]!r}, not a number", where=where,
-                        fix="write a fraction such as 0.8; kit.confidence.extract reads text replies") from None
+        raise DataError(
+            f"confidence is {str(value)[:60]!r}, not a number",
+            where=where,
+            fix="write a fraction such as 0.8; kit.confidence.extract reads text replies",
+        ) from None
 
 
 def correct_cell(value: Any, where: str) -> float | None:
@@ -45,16 +60,24 @@ def correct_cell(value: Any, where: str) -> float | None:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise DataError(f"correct is {str(value)[:60]!r}", where=where, fix="write true / false or 1 / 0") from None
+        raise DataError(
+            f"correct is {str(value)[:60]!r}", where=where, fix="write true / false or 1 / 0"
+        ) from None
 
 
-def _pairs(path: Path, confidence: str, correct: str, weight: str | None) -> Iterator[tuple[str, Any, Any, Any]]:
+def _pairs(
+    path: Path, confidence: str, correct: str, weight: str | None
+) -> Iterator[tuple[str, Any, Any, Any]]:
     from ..sources.tables import read_rows
 
     for where, row in read_rows(path):
         for name in (confidence, correct, *([weight] if weight else [])):
             if name not in row:
-                raise DataError(f"column {name!r} is missing", where=where, fix=f"found {sorted(map(str, row))[:12]}")
+                raise DataError(
+                    f"column {name!r} is missing",
+                    where=where,
+                    fix=f"found {sorted(map(str, row))[:12]}",
+                )
         yield where, row[confidence], row[correct], row[weight] if weight else None
 
 
@@ -64,8 +87,16 @@ def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield part
 
 
-def sketch_file(path: str | Path, *, confidence: str, correct: str, weight: str | None = None, missing: str = "raise", chunk: int = 200_000,
-                into: Sketch | None = None) -> Sketch:
+def sketch_file(
+    path: str | Path,
+    *,
+    confidence: str,
+    correct: str,
+    weight: str | None = None,
+    missing: str = "raise",
+    chunk: int = 200_000,
+    into: Sketch | None = None,
+) -> Sketch:
     """A Sketch of a JSONL, JSON, CSV or Parquet table, a chunk of rows in memory at a time.
 
     confidence, correct, weight : column names. into : a sketch to add to (several files: pass it on, or merge).
@@ -76,7 +107,9 @@ def sketch_file(path: str | Path, *, confidence: str, correct: str, weight: str 
         p = [confidence_cell(r[1], f"{r[0]}, field {confidence}") for r in rows]
         y = [correct_cell(r[2], f"{r[0]}, field {correct}") for r in rows]
         try:
-            sketch.update(p, y, weights=None if weight is None else [r[3] for r in rows], missing=missing)
+            sketch.update(
+                p, y, weights=None if weight is None else [r[3] for r in rows], missing=missing
+            )
         except DataError as e:
             names = {"conf": confidence, "correct": correct, "weights": weight or "weights"}
             raise locate(e, names, lambda i, rows=rows: rows[i][0]) from None
@@ -94,10 +127,14 @@ def locate(e: DataError, columns: Mapping[str, str], place: Callable[[int], str]
     found = re.fullmatch(r"row (\d+) \(the first row is 0\), (\w+)", e.where or "")
     if not found:
         return e
-    return DataError(e.what, where=f"{place(int(found[1]))}, field {columns.get(found[2], found[2])}", fix=e.fix)
+    return DataError(
+        e.what, where=f"{place(int(found[1]))}, field {columns.get(found[2], found[2])}", fix=e.fix
+    )
 
 
-def read_cells(path: str | Path, *, confidence: str, correct: str, cluster: str | None = None) -> tuple[list[float | None], list[float | None], list[Any] | None]:
+def read_cells(
+    path: str | Path, *, confidence: str, correct: str, cluster: str | None = None
+) -> tuple[list[float | None], list[float | None], list[Any] | None]:
     """Confidences, outcomes and cluster labels of a table that fits into memory; None where a cell is empty.
 
     Errors name file, line (the header counted) and field.
@@ -112,7 +149,13 @@ def read_cells(path: str | Path, *, confidence: str, correct: str, cluster: str 
             try:
                 out.append(read(v, ""))
             except DataError as e:
-                raise DataError(e.what, where=f"{place(path, i)}, field {name}", fix=e.fix) from None
+                raise DataError(
+                    e.what, where=f"{place(path, i)}, field {name}", fix=e.fix
+                ) from None
         return out
 
-    return cells(confidence, confidence_cell), cells(correct, correct_cell), columns[cluster] if cluster else None
+    return (
+        cells(confidence, confidence_cell),
+        cells(correct, correct_cell),
+        columns[cluster] if cluster else None,
+    )

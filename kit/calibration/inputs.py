@@ -44,17 +44,33 @@ def _as_float(values: Any, name: str, first_row: int = 0) -> np.ndarray:
     """A 1-d numeric array; None becomes NaN; text is refused with its row."""
     a = values if isinstance(values, np.ndarray) else np.asarray(values)
     if a.dtype.kind in "US" and isinstance(values, (list, tuple)) and a.ndim == 1:
-        a = np.array(values, dtype=object)  # numpy turned the numbers beside a text into text as well
+        a = np.array(
+            values, dtype=object
+        )  # numpy turned the numbers beside a text into text as well
     if a.ndim != 1:
-        raise DataError(f"{name} has shape {a.shape}, expected (n,)", where=f"argument {name}",
-                        fix="pass one number per row; for class probabilities use calibration.top_label(probs, labels)")
+        raise DataError(
+            f"{name} has shape {a.shape}, expected (n,)",
+            where=f"argument {name}",
+            fix="pass one number per row; for class probabilities use calibration.top_label(probs, labels)",
+        )
     if a.dtype.kind in "fiub":
         return a
     if a.dtype.kind in "US" or any(isinstance(v, (str, bytes)) for v in a):
-        i = 0 if a.dtype.kind in "US" else next(i for i, v in enumerate(a) if isinstance(v, (str, bytes)))
-        fix = ("use kit.confidence.extract for text replies, float(...) for digits in quotes" if name == "conf"
-               else "write True / False or 1 / 0")
-        raise DataError(f"{name} is the text {str(a[i])[:60]!r}, not a number", where=f"row {first_row + i} (the first row is 0), {name}", fix=fix)
+        i = (
+            0
+            if a.dtype.kind in "US"
+            else next(i for i, v in enumerate(a) if isinstance(v, (str, bytes)))
+        )
+        fix = (
+            "use kit.confidence.extract for text replies, float(...) for digits in quotes"
+            if name == "conf"
+            else "write True / False or 1 / 0"
+        )
+        raise DataError(
+            f"{name} is the text {str(a[i])[:60]!r}, not a number",
+            where=f"row {first_row + i} (the first row is 0), {name}",
+            fix=fix,
+        )
     out = np.empty(len(a))
     for i, v in enumerate(a):
         try:
@@ -63,8 +79,11 @@ def _as_float(values: Any, name: str, first_row: int = 0) -> np.ndarray:
             if type(v).__name__ in ("NAType", "NaTType"):
                 out[i] = math.nan
                 continue
-            raise DataError(f"{name} is {type(v).__name__}, not a number", where=f"row {first_row + i} (the first row is 0), {name}",
-                            fix="pass numbers") from None
+            raise DataError(
+                f"{name} is {type(v).__name__}, not a number",
+                where=f"row {first_row + i} (the first row is 0), {name}",
+                fix="pass numbers",
+            ) from None
     return out
 
 
@@ -73,7 +92,7 @@ def _in_range(a: np.ndarray) -> bool:
     if a.dtype == bool:
         return True
     for i in range(0, len(a), CHUNK):
-        part = a[i:i + CHUNK]
+        part = a[i : i + CHUNK]
         if not (part.min() >= 0 and part.max() <= 1):
             return False
     return True
@@ -83,27 +102,39 @@ def _binary(a: np.ndarray) -> bool:
     """True when every value is 0 or 1."""
     if a.dtype.kind in "bui":
         return _in_range(a)
-    return all(bool(((p == 0) | (p == 1)).all()) for p in (a[i:i + CHUNK] for i in range(0, len(a), CHUNK)))
+    return all(
+        bool(((p == 0) | (p == 1)).all())
+        for p in (a[i : i + CHUNK] for i in range(0, len(a), CHUNK))
+    )
 
 
 def _bad_conf(conf: np.ndarray, row: int) -> DataError:
     v = conf[row]
     if np.isnan(v):
-        what, fix = "confidence is NaN", 'parse it, drop the row, or pass missing="count" to leave such rows out and count them'
+        what, fix = (
+            "confidence is NaN",
+            'parse it, drop the row, or pass missing="count" to leave such rows out and count them',
+        )
     else:
         what = f"confidence is {v:g}, outside [0, 1]"
         finite = conf[np.isfinite(conf)]
         percent = v > 1 and finite.min() >= 0 and finite.max() <= 100 and (finite > 1).mean() >= 0.5
-        fix = ("these look like percents: divide by 100" if percent
-               else 'mend the row, or pass missing="count" to leave such rows out and count them; nothing is clipped')
+        fix = (
+            "these look like percents: divide by 100"
+            if percent
+            else 'mend the row, or pass missing="count" to leave such rows out and count them; nothing is clipped'
+        )
     return DataError(what, where=f"row {row} (the first row is 0), conf", fix=fix)
 
 
 def _bad_correct(correct: np.ndarray, row: int) -> DataError:
     v = correct[row]
     what = "correct is NaN" if np.isnan(v) else f"correct is {v:g}, neither 0 nor 1"
-    fix = ('drop the row, or pass missing="count"' if np.isnan(v)
-           else "decide what counts as correct first, for example correct = score > 0.5")
+    fix = (
+        'drop the row, or pass missing="count"'
+        if np.isnan(v)
+        else "decide what counts as correct first, for example correct = score > 0.5"
+    )
     return DataError(what, where=f"row {row} (the first row is 0), correct", fix=fix)
 
 
@@ -115,12 +146,20 @@ def codes(cluster: Any, n: int) -> tuple[np.ndarray, int]:
     """
     labels = cluster.tolist() if hasattr(cluster, "tolist") else list(cluster)
     if len(labels) != n:
-        raise DataError(f"cluster has {len(labels)} rows, conf has {n}", where="argument cluster", fix="pass one label per row")
+        raise DataError(
+            f"cluster has {len(labels)} rows, conf has {n}",
+            where="argument cluster",
+            fix="pass one label per row",
+        )
     seen: dict[Any, int] = {}
     out = np.empty(n, dtype=np.int64)
     for i, label in enumerate(labels):
         if label is None or label != label:
-            raise DataError("cluster is missing", where=f"row {i} (the first row is 0), cluster", fix="give every row a cluster label")
+            raise DataError(
+                "cluster is missing",
+                where=f"row {i} (the first row is 0), cluster",
+                fix="give every row a cluster label",
+            )
         out[i] = seen.setdefault(label, len(seen))
     return out, len(seen)
 
@@ -130,16 +169,36 @@ def _weights(weights: Any, n: int) -> np.ndarray | None:
         return None
     w = _as_float(weights, "weights").astype(float)
     if len(w) != n:
-        raise DataError(f"weights has {len(w)} rows, conf has {n}", where="argument weights", fix="pass one weight per row")
+        raise DataError(
+            f"weights has {len(w)} rows, conf has {n}",
+            where="argument weights",
+            fix="pass one weight per row",
+        )
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
-        raise DataError(f"weight is {w[bad[0]]:g}", where=f"row {bad[0]} (the first row is 0), weights", fix="weights are finite and >= 0")
+        raise DataError(
+            f"weight is {w[bad[0]]:g}",
+            where=f"row {bad[0]} (the first row is 0), weights",
+            fix="weights are finite and >= 0",
+        )
     if w.sum() <= 0:
-        raise DataError("all weights are 0", where="argument weights", fix="give at least one row a positive weight")
+        raise DataError(
+            "all weights are 0",
+            where="argument weights",
+            fix="give at least one row a positive weight",
+        )
     return w
 
 
-def check(conf: Any, correct: Any, *, weights: Any = None, cluster: Any = None, missing: str = "raise", allow_empty: bool = False) -> Inputs:
+def check(
+    conf: Any,
+    correct: Any,
+    *,
+    weights: Any = None,
+    cluster: Any = None,
+    missing: str = "raise",
+    allow_empty: bool = False,
+) -> Inputs:
     """Check rows and return them as arrays, without copying where nothing had to be left out.
 
     conf : (n,) in [0, 1]. correct : (n,) of True / False / 1 / 0. weights : (n,) >= 0. cluster : (n,) labels.
@@ -150,14 +209,26 @@ def check(conf: Any, correct: Any, *, weights: Any = None, cluster: Any = None, 
     1
     """
     if missing not in ("raise", "count"):
-        raise DataError(f"missing is {missing!r}", where="argument missing", fix='use "raise" or "count"')
+        raise DataError(
+            f"missing is {missing!r}", where="argument missing", fix='use "raise" or "count"'
+        )
     p, y = _as_float(conf, "conf"), _as_float(correct, "correct")
     if len(p) != len(y):
-        raise DataError(f"conf has {len(p)} rows, correct has {len(y)}", where="arguments conf, correct", fix="pass one outcome per confidence")
+        raise DataError(
+            f"conf has {len(p)} rows, correct has {len(y)}",
+            where="arguments conf, correct",
+            fix="pass one outcome per confidence",
+        )
     if len(p) == 0 and not allow_empty:
-        raise DataError("there are no rows", where="arguments conf, correct", fix="pass at least one row")
+        raise DataError(
+            "there are no rows", where="arguments conf, correct", fix="pass at least one row"
+        )
     if p.dtype == bool:
-        raise DataError("confidence is True / False, not a probability", where="argument conf", fix="were conf and correct swapped?")
+        raise DataError(
+            "confidence is True / False, not a probability",
+            where="argument conf",
+            fix="were conf and correct swapped?",
+        )
     if p.dtype.kind in "iu" or p.dtype not in (np.float32, np.float64):
         p = p.astype(float)
     w = _weights(weights, len(p))
@@ -168,7 +239,9 @@ def check(conf: Any, correct: Any, *, weights: Any = None, cluster: Any = None, 
     return Inputs(p, y, w, group, n_groups, lost)
 
 
-def _leave_out(p: np.ndarray, y: np.ndarray, w: Any, group: Any, n_groups: Any, missing: str) -> tuple[Any, ...]:
+def _leave_out(
+    p: np.ndarray, y: np.ndarray, w: Any, group: Any, n_groups: Any, missing: str
+) -> tuple[Any, ...]:
     good_p, good_y = (p >= 0) & (p <= 1), (y == 0) | (y == 1)
     keep = good_p & good_y
     row = int(np.argmin(keep))

@@ -39,7 +39,14 @@ class Recalibrator:
         return f"{self.method} fitted on n={self.n}" + (f" ({shown})" if shown else "")
 
 
-def fit(conf: Any, correct: Any, *, method: str = "isotonic", weights: Any = None, missing: str = "raise") -> Recalibrator:
+def fit(
+    conf: Any,
+    correct: Any,
+    *,
+    method: str = "isotonic",
+    weights: Any = None,
+    missing: str = "raise",
+) -> Recalibrator:
     """Fit one map on all rows. Judge it on other rows, or use `recalibrate`, which fits across folds.
 
     method : "platt" (Platt 1999, on the logit), "temperature" (Guo et al. 2017), "isotonic" (Zadrozny & Elkan 2002),
@@ -54,10 +61,18 @@ def fit(conf: Any, correct: Any, *, method: str = "isotonic", weights: Any = Non
 
 def _fit(x: Inputs, method: str) -> Recalibrator:
     if method not in METHODS:
-        raise DataError(f"method is {method!r}", where="argument method", fix=f"use one of {METHODS}")
+        raise DataError(
+            f"method is {method!r}", where="argument method", fix=f"use one of {METHODS}"
+        )
     both_classes(x, "recalibration")
     edge = 1 / (2 * x.size + 2)
-    fitted = {"platt": _platt, "temperature": _temperature, "isotonic": _isotonic, "beta": _beta, "venn_abers": _venn_abers}[method]
+    fitted = {
+        "platt": _platt,
+        "temperature": _temperature,
+        "isotonic": _isotonic,
+        "beta": _beta,
+        "venn_abers": _venn_abers,
+    }[method]
     params, apply = fitted(*grouped(x), edge)
     return Recalibrator(method, params, x.n, edge, apply)
 
@@ -66,19 +81,31 @@ def _logit(p: np.ndarray, edge: float) -> np.ndarray:
     return special.logit(np.clip(p, edge, 1 - edge))
 
 
-def _twice(values: np.ndarray, hits: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _twice(
+    values: np.ndarray, hits: np.ndarray, size: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Groups as rows of outcome 1 and outcome 0."""
-    return np.r_[values, values], np.r_[np.ones(len(values)), np.zeros(len(values))], np.r_[hits, size - hits]
+    return (
+        np.r_[values, values],
+        np.r_[np.ones(len(values)), np.zeros(len(values))],
+        np.r_[hits, size - hits],
+    )
 
 
-def _platt(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+def _platt(
+    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
+) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
     p, y, w = _twice(values, hits, size)
     z = _logit(p, edge)
     (a, b), _ = logit_fit(np.column_stack([np.ones_like(z), z]), y, w, ridge=1e-6)
-    return {"intercept": float(a), "slope": float(b)}, lambda q: special.expit(a + b * _logit(q, edge))
+    return {"intercept": float(a), "slope": float(b)}, lambda q: special.expit(
+        a + b * _logit(q, edge)
+    )
 
 
-def _temperature(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+def _temperature(
+    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
+) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
     z = _logit(values, edge)
 
     def loss(log_t: float) -> float:
@@ -89,12 +116,16 @@ def _temperature(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: f
     return {"temperature": t}, lambda q: special.expit(_logit(q, edge) / t)
 
 
-def _isotonic(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+def _isotonic(
+    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
+) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
     y = isotonic(values, hits, size)
     return {"x": values, "y": y}, lambda q: np.interp(q, values, y)
 
 
-def _beta(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+def _beta(
+    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
+) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
     p, y, w = _twice(values, hits, size)
 
     def columns(q: np.ndarray) -> np.ndarray:
@@ -103,24 +134,36 @@ def _beta(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float) -
 
     use = [0, 1, 2]
     beta, _ = logit_fit(columns(p), y, w, ridge=1e-6)
-    while beta[1:].min() < 0 and len(use) > 1:  # a map that falls anywhere is refused: drop the offending term, fit again
+    while (
+        beta[1:].min() < 0 and len(use) > 1
+    ):  # a map that falls anywhere is refused: drop the offending term, fit again
         use.remove(1 + int(np.argmin(beta[1:])))
         part, _ = logit_fit(columns(p)[:, use], y, w, ridge=1e-6)
         beta = np.zeros(3)
         beta[use] = part
-    return {"c": float(beta[0]), "a": float(beta[1]), "b": float(beta[2])}, lambda q: special.expit(columns(np.asarray(q, dtype=float)) @ beta)
+    return {"c": float(beta[0]), "a": float(beta[1]), "b": float(beta[2])}, lambda q: special.expit(
+        columns(np.asarray(q, dtype=float)) @ beta
+    )
 
 
-def _venn_abers(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+def _venn_abers(
+    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
+) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
     """p0 and p1 for a point at each fitted confidence and between each two; over 200 confidences are pooled first."""
     if len(values) > 200:
         at = np.minimum((np.cumsum(size) - size / 2) / size.sum() * 200, 199).astype(int)
         _, at = np.unique(at, return_inverse=True)
         total = np.bincount(at, weights=size)
-        values, hits, size = np.bincount(at, weights=values * size) / total, np.bincount(at, weights=hits), total
+        values, hits, size = (
+            np.bincount(at, weights=values * size) / total,
+            np.bincount(at, weights=hits),
+            total,
+        )
     m = len(values)
     p0, p1 = np.empty(2 * m + 1), np.empty(2 * m + 1)
-    for i in range(2 * m + 1):  # even i: strictly between values[i/2-1] and values[i/2]; odd: on values[(i-1)/2]
+    for i in range(
+        2 * m + 1
+    ):  # even i: strictly between values[i/2-1] and values[i/2]; odd: on values[(i-1)/2]
         k = i // 2
         for y, out in ((0.0, p0), (1.0, p1)):
             if i % 2:
@@ -132,7 +175,10 @@ def _venn_abers(values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: fl
             out[i] = optimize.isotonic_regression(h / s, weights=s).x[k]
 
     def apply(q: np.ndarray) -> np.ndarray:
-        left, right = np.searchsorted(values, q, side="left"), np.searchsorted(values, q, side="right")
+        left, right = (
+            np.searchsorted(values, q, side="left"),
+            np.searchsorted(values, q, side="right"),
+        )
         i = left + right
         return p1[i] / (1 - p0[i] + p1[i])
 
@@ -164,14 +210,29 @@ def folds(n: int, k: int, cluster: np.ndarray | None, seed: int) -> np.ndarray:
     unit = np.arange(n) if cluster is None else cluster
     units = int(unit.max()) + 1
     if not 2 <= k <= units:
-        raise DataError(f"{k} folds of {units} {'rows' if cluster is None else 'clusters'}", where="argument k", fix=f"use 2 to {units}")
+        raise DataError(
+            f"{k} folds of {units} {'rows' if cluster is None else 'clusters'}",
+            where="argument k",
+            fix=f"use 2 to {units}",
+        )
     place = np.empty(units, dtype=int)
     place[np.random.default_rng(seed).permutation(units)] = np.arange(units) % k
     return place[unit]
 
 
-def recalibrate(conf: Any, correct: Any, *, method: str = "isotonic", cluster: Any = None, weights: Any = None, k: int = 5, seed: int = 0,
-                missing: str = "raise", n_boot: int = 500, **binning: Any) -> Recalibrated:
+def recalibrate(
+    conf: Any,
+    correct: Any,
+    *,
+    method: str = "isotonic",
+    cluster: Any = None,
+    weights: Any = None,
+    k: int = 5,
+    seed: int = 0,
+    missing: str = "raise",
+    n_boot: int = 500,
+    **binning: Any,
+) -> Recalibrated:
     """Fit on k-1 folds, apply to the other, by cluster, so that the error after is honest.
 
     conf : (n,) in [0, 1]. correct : (n,). Binning arguments as in `ece` (15 bins by default for both, so that they compare).
@@ -186,10 +247,17 @@ def recalibrate(conf: Any, correct: Any, *, method: str = "isotonic", cluster: A
     out = np.empty(x.n)
     for f in range(k):
         train, test = fold != f, fold == f
-        part = Inputs(x.conf[train], x.correct[train], None if x.weights is None else x.weights[train])
-        out[test] = np.clip(_fit(part, method).apply(np.asarray(x.conf[test], dtype=float)), 0.0, 1.0)
+        part = Inputs(
+            x.conf[train], x.correct[train], None if x.weights is None else x.weights[train]
+        )
+        out[test] = np.clip(
+            _fit(part, method).apply(np.asarray(x.conf[test], dtype=float)), 0.0, 1.0
+        )
     binning.setdefault("bins", 15)
     if binning.get("edges") is not None:
         binning["bins"] = "auto"
-    before, after = (ece(p, x.correct, cluster=x.cluster, weights=x.weights, n_boot=n_boot, seed=seed, **binning) for p in (x.conf, out))
+    before, after = (
+        ece(p, x.correct, cluster=x.cluster, weights=x.weights, n_boot=n_boot, seed=seed, **binning)
+        for p in (x.conf, out)
+    )
     return Recalibrated(out, np.asarray(x.correct), before, after, _fit(x, method), fold, method)

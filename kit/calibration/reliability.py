@@ -38,7 +38,10 @@ class Bins:
     def table(self) -> list[dict[str, float]]:
         """One dict per bin."""
         names = ("lower", "upper", "n", "conf", "accuracy", "low", "high", "band_low", "band_high")
-        return [dict(zip(names, map(float, row), strict=True)) for row in zip(*(getattr(self, n) for n in names), strict=True)]
+        return [
+            dict(zip(names, map(float, row), strict=True))
+            for row in zip(*(getattr(self, n) for n in names), strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -80,19 +83,35 @@ class Reliability:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dict, for JSON."""
-        return {**self.ece.as_dict(), "mce": self.mce.value, "smece": self.smece.value, "brier": self.brier, "mean_confidence": self.mean_conf,
-                "accuracy": self.accuracy, "circular": self.circular, "table": self.table()}
+        return {
+            **self.ece.as_dict(),
+            "mce": self.mce.value,
+            "smece": self.smece.value,
+            "brier": self.brier,
+            "mean_confidence": self.mean_conf,
+            "accuracy": self.accuracy,
+            "circular": self.circular,
+            "table": self.table(),
+        }
 
     def __str__(self) -> str:
         clusters = f" in {self.n_clusters} clusters" if self.n_clusters is not None else ""
-        lines = [f"n={self.n}{clusters}, {self.missing} missing; mean confidence {number(self.mean_conf)}, accuracy {number(self.accuracy)}",
-                 str(self.ece), str(self.mce), str(self.smece), f"Brier {number(self.brier)}"]
+        lines = [
+            f"n={self.n}{clusters}, {self.missing} missing; mean confidence {number(self.mean_conf)}, accuracy {number(self.accuracy)}",
+            str(self.ece),
+            str(self.mce),
+            str(self.smece),
+            f"Brier {number(self.brier)}",
+        ]
         return "\n".join(lines + [f"note: {t}" for t in (self.ece.note, self.circular) if t])
 
     def _repr_html_(self) -> str:
         head = "<br>".join(html.escape(line) for line in str(self).split("\n"))
-        rows = "".join(f"<tr><td>{r['lower']:.3g} to {r['upper']:.3g}</td><td>{r['n']:g}</td><td>{r['conf']:.3f}</td><td>{r['accuracy']:.3f}</td>"
-                       f"<td>[{r['low']:.2f}, {r['high']:.2f}]</td></tr>" for r in self.table())
+        rows = "".join(
+            f"<tr><td>{r['lower']:.3g} to {r['upper']:.3g}</td><td>{r['n']:g}</td><td>{r['conf']:.3f}</td><td>{r['accuracy']:.3f}</td>"
+            f"<td>[{r['low']:.2f}, {r['high']:.2f}]</td></tr>"
+            for r in self.table()
+        )
         return f"{head}<table><tr><th>bin</th><th>n</th><th>confidence</th><th>accuracy</th><th>interval</th></tr>{rows}</table>"
 
 
@@ -103,10 +122,22 @@ def _bin_table(cells: Cells, boot: np.ndarray, null: np.ndarray, level: float) -
     effective = n if cells.units is None else _effective(cells, boot, used, n, o)
     limits = np.array([wilson(a * e, e, level) for a, e in zip(o, effective, strict=True)])
     band = np.quantile(cells.per_bin(null)[:, used] / n, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return Bins(cells.lower[used], cells.upper[used], n, f, o, limits[:, 0], limits[:, 1], np.clip(f + band[0], 0, 1), np.clip(f + band[1], 0, 1))
+    return Bins(
+        cells.lower[used],
+        cells.upper[used],
+        n,
+        f,
+        o,
+        limits[:, 0],
+        limits[:, 1],
+        np.clip(f + band[0], 0, 1),
+        np.clip(f + band[1], 0, 1),
+    )
 
 
-def _effective(cells: Cells, boot: np.ndarray, used: np.ndarray, n: np.ndarray, o: np.ndarray) -> np.ndarray:
+def _effective(
+    cells: Cells, boot: np.ndarray, used: np.ndarray, n: np.ndarray, o: np.ndarray
+) -> np.ndarray:
     """Independent rows that each bin is worth: o(1-o) over the cluster bootstrap's variance, at most n."""
     size, hits = cells.per_bin(boot.sum(-1))[:, used], cells.per_bin(boot[:, :, 1])[:, used]
     rate = np.divide(hits, size, out=np.full_like(hits, np.nan), where=size > 0)
@@ -114,9 +145,13 @@ def _effective(cells: Cells, boot: np.ndarray, used: np.ndarray, n: np.ndarray, 
     from scipy import sparse
 
     m = len(cells.bin)
-    to_bin = sparse.csr_matrix((np.ones(2 * m), (np.arange(2 * m), np.repeat(cells.bin, 2))), shape=(2 * m, cells.k))
+    to_bin = sparse.csr_matrix(
+        (np.ones(2 * m), (np.arange(2 * m), np.repeat(cells.bin, 2))), shape=(2 * m, cells.k)
+    )
     clusters = np.asarray(((cells.units @ to_bin) > 0).sum(0)).ravel()[used]
-    return np.where(variance > 0, np.minimum(n, o * (1 - o) / np.where(variance > 0, variance, 1)), clusters)
+    return np.where(
+        variance > 0, np.minimum(n, o * (1 - o) / np.where(variance > 0, variance, 1)), clusters
+    )
 
 
 def _pool(cells: Cells, parts: int = 200) -> tuple[Cells, np.ndarray]:
@@ -126,10 +161,20 @@ def _pool(cells: Cells, parts: int = 200) -> tuple[Cells, np.ndarray]:
     _, at = np.unique(group if len(p) > parts else p, return_inverse=True)
     fold = np.zeros((at.max() + 1, len(p)))
     fold[at, np.arange(len(p))] = 1.0
-    return replace(cells, n=fold @ cells.n, s=fold @ cells.s, bin=np.arange(len(fold)), units=None, lower=np.arange(len(fold)), upper=np.arange(len(fold))), fold
+    return replace(
+        cells,
+        n=fold @ cells.n,
+        s=fold @ cells.s,
+        bin=np.arange(len(fold)),
+        units=None,
+        lower=np.arange(len(fold)),
+        upper=np.arange(len(fold)),
+    ), fold
 
 
-def _corp(cells: Cells, boot: np.ndarray, null: np.ndarray, level: float, n_iso: int = 200) -> Curve:
+def _corp(
+    cells: Cells, boot: np.ndarray, null: np.ndarray, level: float, n_iso: int = 200
+) -> Curve:
     """Isotonic accuracy over at most 200 pooled confidences; bands from the first 200 resamples."""
     pooled, fold = _pool(cells)
     n, x = pooled.n.sum(1), pooled.s.sum(1) / pooled.n.sum(1)
@@ -138,18 +183,47 @@ def _corp(cells: Cells, boot: np.ndarray, null: np.ndarray, level: float, n_iso:
     again = np.full((len(weights), len(n)), np.nan)
     for b, (w, h) in enumerate(zip(weights, hits, strict=True)):
         here = w > 0
-        again[b] = np.interp(x, x[here], optimize.isotonic_regression(h[here] / w[here], weights=w[here]).x)
+        again[b] = np.interp(
+            x, x[here], optimize.isotonic_regression(h[here] / w[here], weights=w[here]).x
+        )
     drawn = x + (null[:n_iso] @ fold.T) / n
-    calm = np.array([optimize.isotonic_regression(row, weights=n).x for row in drawn]) if len(drawn) else np.full((1, len(n)), np.nan)
+    calm = (
+        np.array([optimize.isotonic_regression(row, weights=n).x for row in drawn])
+        if len(drawn)
+        else np.full((1, len(n)), np.nan)
+    )
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(again, tails, axis=0) if len(again) else (fit * np.nan, fit * np.nan)
     band = np.clip(np.quantile(calm, tails, axis=0), 0, 1)
-    return Curve(x, fit, low, high, band[0], band[1], n / n.sum(), "CORP: isotonic regression (Dimitriadis et al. 2021)")
+    return Curve(
+        x,
+        fit,
+        low,
+        high,
+        band[0],
+        band[1],
+        n / n.sum(),
+        "CORP: isotonic regression (Dimitriadis et al. 2021)",
+    )
 
 
-def reliability(conf: Any, correct: Any = None, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None,
-                equal_mass: bool = False, cluster: Any = None, weights: Any = None, missing: str = "raise", n_boot: int = 1000,
-                level: float = 0.95, seed: int = 0, components: Mapping[str, Any] | None = None, circular: str = "raise") -> Reliability:
+def reliability(
+    conf: Any,
+    correct: Any = None,
+    *,
+    bins: int | str = "auto",
+    closed: str = "right",
+    edges: Sequence[float] | None = None,
+    equal_mass: bool = False,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+    n_boot: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    components: Mapping[str, Any] | None = None,
+    circular: str = "raise",
+) -> Reliability:
     """Reliability curves and calibration errors with intervals. Numbers only; `.plot()` draws them, `.table()` lists them.
 
     Arguments as in `ece`. components : what `correct` was computed from; circular : "raise" refuses correctness that
@@ -167,19 +241,43 @@ def reliability(conf: Any, correct: Any = None, *, bins: int | str = "auto", clo
         finding = str(found) if found.circular else ""
     binning: dict[str, Any] = dict(bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
     if isinstance(conf, Sketch):
-        cells, smooth, square = cells_of(conf, correct, cluster=cluster, weights=weights, **binning), smece(conf), conf.brier / float(conf.weight.sum())
+        cells, smooth, square = (
+            cells_of(conf, correct, cluster=cluster, weights=weights, **binning),
+            smece(conf),
+            conf.brier / float(conf.weight.sum()),
+        )
     else:
         x: Inputs = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
         cells = cells_of(x.conf, x.correct, cluster=x.cluster, weights=x.weights, **binning)
-        cells, smooth = replace(cells, missing=x.missing), replace(smece(x.conf, x.correct, weights=x.weights), missing=x.missing)
-        square = float(np.average((np.asarray(x.conf, dtype=float) - x.correct) ** 2, weights=x.weights))
-    boot, null = resample.bootstrap(cells, n_boot, seed + 1), resample.null_gaps(cells, n_boot, seed)
-    sigma = min(max(smooth.value, 0.02, 0.3 * cells.size ** -0.2 if cells.size > 1 else 0.3), 0.3)
+        cells, smooth = (
+            replace(cells, missing=x.missing),
+            replace(smece(x.conf, x.correct, weights=x.weights), missing=x.missing),
+        )
+        square = float(
+            np.average((np.asarray(x.conf, dtype=float) - x.correct) ** 2, weights=x.weights)
+        )
+    boot, null = (
+        resample.bootstrap(cells, n_boot, seed + 1),
+        resample.null_gaps(cells, n_boot, seed),
+    )
+    sigma = min(max(smooth.value, 0.02, 0.3 * cells.size**-0.2 if cells.size > 1 else 0.3), 0.3)
     base = cells.n[:, 1].sum() / cells.size
-    return Reliability(ece_of(cells, n_boot=n_boot, level=level, seed=seed, null=null), mce_of(cells, level=level), smooth, square,
-                       float(cells.s.sum() / cells.size), float(base), _bin_table(cells, boot, null, level),
-                       smooth_curve(cells, boot, null, sigma=sigma, level=level), _corp(cells, boot, null, level), cells.rows, cells.n_clusters,
-                       cells.missing, level, finding)
+    return Reliability(
+        ece_of(cells, n_boot=n_boot, level=level, seed=seed, null=null),
+        mce_of(cells, level=level),
+        smooth,
+        square,
+        float(cells.s.sum() / cells.size),
+        float(base),
+        _bin_table(cells, boot, null, level),
+        smooth_curve(cells, boot, null, sigma=sigma, level=level),
+        _corp(cells, boot, null, level),
+        cells.rows,
+        cells.n_clusters,
+        cells.missing,
+        level,
+        finding,
+    )
 
 
 @dataclass(frozen=True)
@@ -197,36 +295,74 @@ class Concentration:
 
     def __str__(self) -> str:
         common = ", ".join(f"{v:g} x{w:g}" for v, w in self.values[:5])
-        where = ("All rows fall in one bin" if self.one_bin else f"{self.share:.0%} of the rows fall in one bin of {self.bins_used} used")
-        means = (f"so the ECE is just |mean confidence - accuracy| = |{self.mean_conf:.3f} - {self.accuracy:.3f}| = {self.ece.value:.3f}: "
-                 "it says nothing about whether higher confidence means more often right"
-                 if self.one_bin else f"the ECE of {self.ece.value:.3f} mostly describes that bin")
-        return (f"{where} ({self.n_distinct} distinct confidences: {common}{', ...' if self.n_distinct > 5 else ''}); {means}. n={self.ece.n}; "
-                f"interval [{self.ece.low:.2f}, {self.ece.high:.2f}]; a calibrated model would score {self.ece.null:.3f} on average.")
+        where = (
+            "All rows fall in one bin"
+            if self.one_bin
+            else f"{self.share:.0%} of the rows fall in one bin of {self.bins_used} used"
+        )
+        means = (
+            f"so the ECE is just |mean confidence - accuracy| = |{self.mean_conf:.3f} - {self.accuracy:.3f}| = {self.ece.value:.3f}: "
+            "it says nothing about whether higher confidence means more often right"
+            if self.one_bin
+            else f"the ECE of {self.ece.value:.3f} mostly describes that bin"
+        )
+        return (
+            f"{where} ({self.n_distinct} distinct confidences: {common}{', ...' if self.n_distinct > 5 else ''}); {means}. n={self.ece.n}; "
+            f"interval [{self.ece.low:.2f}, {self.ece.high:.2f}]; a calibrated model would score {self.ece.null:.3f} on average."
+        )
 
 
-def concentration(conf: Any, correct: Any, *, n_boot: int = 2000, seed: int = 0, cluster: Any = None, weights: Any = None, **binning: Any) -> Concentration:
+def concentration(
+    conf: Any,
+    correct: Any,
+    *,
+    n_boot: int = 2000,
+    seed: int = 0,
+    cluster: Any = None,
+    weights: Any = None,
+    **binning: Any,
+) -> Concentration:
     """Whether a calibration error rests on one bin, in numbers and in a sentence (`str`).
 
     >>> concentration([.5, .55, .5, .55], [1, 0, 1, 1], bins=10, closed="left").one_bin
     True
     """
-    x = check(conf, correct, cluster=cluster, weights=weights, missing=binning.pop("missing", "raise"))
-    cells = replace(cells_of(x.conf, x.correct, cluster=x.cluster, weights=x.weights, **binning), missing=x.missing)
+    x = check(
+        conf, correct, cluster=cluster, weights=weights, missing=binning.pop("missing", "raise")
+    )
+    cells = replace(
+        cells_of(x.conf, x.correct, cluster=x.cluster, weights=x.weights, **binning),
+        missing=x.missing,
+    )
     size = cells.bins()[0]
     values, at = np.unique(np.asarray(x.conf, dtype=float), return_inverse=True)
     w = np.bincount(at, weights=x.weights).astype(float)
     order = np.argsort(-w, kind="stable")
-    return Concentration(int((size > 0).sum()), float(size.max() / size.sum()), len(values), np.stack([values, w], 1)[order],
-                         float(cells.s.sum() / cells.size), float(cells.n[:, 1].sum() / cells.size), ece_of(cells, n_boot=n_boot, seed=seed),
-                         int((size > 0).sum()) == 1)
+    return Concentration(
+        int((size > 0).sum()),
+        float(size.max() / size.sum()),
+        len(values),
+        np.stack([values, w], 1)[order],
+        float(cells.s.sum() / cells.size),
+        float(cells.n[:, 1].sum() / cells.size),
+        ece_of(cells, n_boot=n_boot, seed=seed),
+        int((size > 0).sum()) == 1,
+    )
 
 
 BINNINGS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("auto", {}), ("one bin", {"bins": 1}), ("10 right-closed", {"bins": 10}), ("10 left-closed", {"bins": 10, "closed": "left"}),
-    ("15 right-closed", {"bins": 15}), ("15 left-closed", {"bins": 15, "closed": "left"}), ("20 right-closed", {"bins": 20}),
-    ("100 right-closed", {"bins": 100}), ("10 equal mass", {"bins": 10, "equal_mass": True}), ("one per value", {"bins": "distinct"}),
-    ("10, edges i*0.1", {"edges": [i * 0.1 for i in range(11)], "closed": "left"}))
+    ("auto", {}),
+    ("one bin", {"bins": 1}),
+    ("10 right-closed", {"bins": 10}),
+    ("10 left-closed", {"bins": 10, "closed": "left"}),
+    ("15 right-closed", {"bins": 15}),
+    ("15 left-closed", {"bins": 15, "closed": "left"}),
+    ("20 right-closed", {"bins": 20}),
+    ("100 right-closed", {"bins": 100}),
+    ("10 equal mass", {"bins": 10, "equal_mass": True}),
+    ("one per value", {"bins": "distinct"}),
+    ("10, edges i*0.1", {"edges": [i * 0.1 for i in range(11)], "closed": "left"}),
+)
 
 
 @dataclass(frozen=True)
@@ -243,8 +379,20 @@ class Sensitivity:
 
     def table(self) -> list[dict[str, Any]]:
         """One dict per binning."""
-        return [{"binning": name, "ece": e.value, "debiased": e.debiased.value, "low": e.low, "high": e.high, "null": e.null, "p_value": e.p_value,
-                 "bins": e.n_bins, "convention": e.convention} for name, e in self.rows]
+        return [
+            {
+                "binning": name,
+                "ece": e.value,
+                "debiased": e.debiased.value,
+                "low": e.low,
+                "high": e.high,
+                "null": e.null,
+                "p_value": e.p_value,
+                "bins": e.n_bins,
+                "convention": e.convention,
+            }
+            for name, e in self.rows
+        ]
 
     def plot(self) -> Any:
         """Plotly figure of all binnings with intervals and null values."""
@@ -253,12 +401,23 @@ class Sensitivity:
         return plots.sensitivity(self)
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{html.escape(n)}</td><td>{e.value:.3f}</td><td>{e.debiased.value:.3f} [{e.low:.2f}, {e.high:.2f}]</td><td>{e.null:.3f}</td></tr>"
-                       for n, e in self.rows)
+        rows = "".join(
+            f"<tr><td>{html.escape(n)}</td><td>{e.value:.3f}</td><td>{e.debiased.value:.3f} [{e.low:.2f}, {e.high:.2f}]</td><td>{e.null:.3f}</td></tr>"
+            for n, e in self.rows
+        )
         return f"<table><tr><th>binning</th><th>ECE</th><th>debiased</th><th>calibrated would be</th></tr>{rows}</table>"
 
 
-def sensitivity(conf: Any, correct: Any, *, cluster: Any = None, weights: Any = None, missing: str = "raise", n_boot: int = 500, seed: int = 0) -> Sensitivity:
+def sensitivity(
+    conf: Any,
+    correct: Any,
+    *,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+    n_boot: int = 500,
+    seed: int = 0,
+) -> Sensitivity:
     """ECE of the same rows under eleven binnings: what of the number is the convention.
 
     >>> sensitivity([.5, .5, .9, .9], [1, 0, 1, 0], n_boot=0).table()[1]["ece"]
@@ -267,7 +426,9 @@ def sensitivity(conf: Any, correct: Any, *, cluster: Any = None, weights: Any = 
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
     out = []
     for name, binning in BINNINGS:
-        cells = replace(cells_of(x.conf, x.correct, cluster=x.cluster, weights=x.weights, **binning), missing=x.missing)
+        cells = replace(
+            cells_of(x.conf, x.correct, cluster=x.cluster, weights=x.weights, **binning),
+            missing=x.missing,
+        )
         out.append((name, ece_of(cells, n_boot=n_boot, seed=seed)))
     return Sensitivity(tuple(out))
-

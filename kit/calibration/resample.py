@@ -23,8 +23,17 @@ def bootstrap(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
         flat = cells.n.reshape(-1)
         size = max(1, round(flat.sum()))
         if size < 2 * m:  # few rows: draw them one by one
-            drawn = np.searchsorted(np.cumsum(flat / flat.sum())[:-1], rng.random((n_boot, size)), side="right") + 2 * m * np.arange(n_boot)[:, None]
-            return np.bincount(drawn.reshape(-1), minlength=2 * m * n_boot).reshape(n_boot, m, 2).astype(float)
+            drawn = (
+                np.searchsorted(
+                    np.cumsum(flat / flat.sum())[:-1], rng.random((n_boot, size)), side="right"
+                )
+                + 2 * m * np.arange(n_boot)[:, None]
+            )
+            return (
+                np.bincount(drawn.reshape(-1), minlength=2 * m * n_boot)
+                .reshape(n_boot, m, 2)
+                .astype(float)
+            )
         return rng.multinomial(size, flat / flat.sum(), n_boot).reshape(n_boot, m, 2).astype(float)
     out = np.empty((n_boot, 2 * m))
     for rows, w in draws(cells.units.shape[0], n_boot, rng):
@@ -38,7 +47,10 @@ def draws(units: int, n_boot: int, rng: np.random.Generator) -> Iterator[tuple[s
     for i in range(0, n_boot, step):
         b = min(step, n_boot - i)
         flat = rng.integers(0, units, (b, units)) + units * np.arange(b)[:, None]
-        yield slice(i, i + b), np.bincount(flat.reshape(-1), minlength=b * units).reshape(b, units).astype(float)
+        yield (
+            slice(i, i + b),
+            np.bincount(flat.reshape(-1), minlength=b * units).reshape(b, units).astype(float),
+        )
 
 
 def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:
@@ -53,7 +65,9 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
         n = cells.n.sum(1)
         p = np.clip(cells.s.sum(1) / n, 0.0, 1.0)
         whole = np.round(n)
-        if np.abs(n - whole).max() > 1e-9 or n.min() > 2000:  # many rows or fractional weights: the normal limit
+        if (
+            np.abs(n - whole).max() > 1e-9 or n.min() > 2000
+        ):  # many rows or fractional weights: the normal limit
             return rng.standard_normal((n_boot, len(n))) * np.sqrt(n * p * (1 - p))
         if whole.max() <= 1:
             return (rng.random((n_boot, len(n))) < p) - n * p
@@ -63,7 +77,7 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     step = max(1, BLOCK // max(gaps.shape[0], 1))
     for i in range(0, n_boot, step):
         b = min(step, n_boot - i)
-        out[i:i + b] = rng.choice(np.array([-1.0, 1.0]), (b, gaps.shape[0])) @ gaps
+        out[i : i + b] = rng.choice(np.array([-1.0, 1.0]), (b, gaps.shape[0])) @ gaps
     return out
 
 
@@ -73,7 +87,9 @@ def residual_sums(cells: Cells):  # type: ignore[no-untyped-def]
 
     m = len(cells.bin)
     r = np.array([0.0, 1.0]) - cells.mean
-    fold = sparse.csr_matrix((r.reshape(-1), (np.arange(2 * m), np.repeat(np.arange(m), 2))), shape=(2 * m, m))
+    fold = sparse.csr_matrix(
+        (r.reshape(-1), (np.arange(2 * m), np.repeat(np.arange(m), 2))), shape=(2 * m, m)
+    )
     return cells.units @ fold
 
 

@@ -24,16 +24,33 @@ def mean_estimate(values: np.ndarray, x: Inputs, *, method: str, level: float = 
     size = w.sum()
     mean = float(w @ values / size)
     if not math.isfinite(mean):
-        return Estimate(mean, math.nan, math.nan, x.n, x.n_clusters, method, "infinite", x.missing, level)
+        return Estimate(
+            mean, math.nan, math.nan, x.n, x.n_clusters, method, "infinite", x.missing, level
+        )
     if x.cluster is None:
         square, units = float(w @ (values - mean) ** 2), float(size)
     else:
-        square, units = float((np.bincount(x.cluster, weights=w * (values - mean)) ** 2).sum()), float(x.n_clusters or 0)
+        square, units = (
+            float((np.bincount(x.cluster, weights=w * (values - mean)) ** 2).sum()),
+            float(x.n_clusters or 0),
+        )
     if units <= 1:
-        return Estimate(mean, math.nan, math.nan, x.n, x.n_clusters, method, "one unit only: no interval", x.missing, level)
+        return Estimate(
+            mean,
+            math.nan,
+            math.nan,
+            x.n,
+            x.n_clusters,
+            method,
+            "one unit only: no interval",
+            x.missing,
+            level,
+        )
     se = math.sqrt(square * units / (units - 1)) / size
     half = float(stats.t.ppf((1 + level) / 2, units - 1)) * se
-    return Estimate(mean, mean - half, mean + half, x.n, x.n_clusters, method, "", x.missing, level, se)
+    return Estimate(
+        mean, mean - half, mean + half, x.n, x.n_clusters, method, "", x.missing, level, se
+    )
 
 
 def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
@@ -42,11 +59,15 @@ def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
     >>> [round(v, 4) for v in wilson(10, 10)]
     [0.7225, 1.0]
     """
-    e = rates.wilson(min(max(hits, 0.0), n), n, level=level)  # an effective count may pass its end by a rounding error
+    e = rates.wilson(
+        min(max(hits, 0.0), n), n, level=level
+    )  # an effective count may pass its end by a rounding error
     return e.low, e.high
 
 
-def rate_estimate(hit: np.ndarray, x: Inputs, keep: np.ndarray, *, method: str, level: float = 0.95) -> Estimate:
+def rate_estimate(
+    hit: np.ndarray, x: Inputs, keep: np.ndarray, *, method: str, level: float = 0.95
+) -> Estimate:
     """Share of hits among the kept rows: Wilson, with the clusters' design effect in n."""
     w = np.where(keep, 1.0 if x.weights is None else x.weights, 0.0)
     rows, size = int(keep.sum()), float(w.sum())
@@ -57,7 +78,11 @@ def rate_estimate(hit: np.ndarray, x: Inputs, keep: np.ndarray, *, method: str, 
         used = np.unique(x.cluster[keep])
         clusters = len(used)
         if 0 < rate < 1 and clusters > 1:
-            square = float((np.bincount(x.cluster, weights=w * (hit - rate)) ** 2).sum()) * clusters / (clusters - 1)
+            square = (
+                float((np.bincount(x.cluster, weights=w * (hit - rate)) ** 2).sum())
+                * clusters
+                / (clusters - 1)
+            )
             n = min(size, rate * (1 - rate) * size**2 / square) if square > 0 else size
         else:
             n = float(clusters)
@@ -90,14 +115,33 @@ class Brier:
         return float(self.value)
 
     def __str__(self) -> str:
-        return (f"Brier {self.value} = {number(self.reliability)} reliability - {number(self.resolution)} resolution + "
-                f"{number(self.uncertainty)} uncertainty + {number(self.within)} within bins | {self.convention}")
+        return (
+            f"Brier {self.value} = {number(self.reliability)} reliability - {number(self.resolution)} resolution + "
+            f"{number(self.uncertainty)} uncertainty + {number(self.within)} within bins | {self.convention}"
+        )
 
     def table(self) -> list[dict[str, Any]]:
         """One dict per part, plain, corrected and CORP."""
-        return [{"part": "reliability (lower is better)", "plain": self.reliability, "corrected": self.reliability_corrected, "CORP": self.miscalibration},
-                {"part": "resolution (higher is better)", "plain": self.resolution, "corrected": self.resolution_corrected, "CORP": self.discrimination},
-                {"part": "uncertainty", "plain": self.uncertainty, "corrected": self.uncertainty_corrected, "CORP": self.uncertainty}]
+        return [
+            {
+                "part": "reliability (lower is better)",
+                "plain": self.reliability,
+                "corrected": self.reliability_corrected,
+                "CORP": self.miscalibration,
+            },
+            {
+                "part": "resolution (higher is better)",
+                "plain": self.resolution,
+                "corrected": self.resolution_corrected,
+                "CORP": self.discrimination,
+            },
+            {
+                "part": "uncertainty",
+                "plain": self.uncertainty,
+                "corrected": self.uncertainty_corrected,
+                "CORP": self.uncertainty,
+            },
+        ]
 
 
 def isotonic(conf: np.ndarray, hits: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -114,8 +158,19 @@ def grouped(x: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values[keep], np.bincount(at, weights=w * x.correct)[keep], size[keep]
 
 
-def brier(conf: Any, correct: Any, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None,
-          equal_mass: bool = False, cluster: Any = None, weights: Any = None, missing: str = "raise", level: float = 0.95) -> Brier:
+def brier(
+    conf: Any,
+    correct: Any,
+    *,
+    bins: int | str = "auto",
+    closed: str = "right",
+    edges: Sequence[float] | None = None,
+    equal_mass: bool = False,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+    level: float = 0.95,
+) -> Brier:
     """Brier score with the Murphy (plain and bias-corrected) and CORP decompositions.
 
     Arguments and binning as in `ece`; CORP needs no bins.
@@ -125,17 +180,38 @@ def brier(conf: Any, correct: Any, *, bins: int | str = "auto", closed: str = "r
     [0.195, -0.010556, 0.054971, 0.260526]
     """
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-    value = mean_estimate((np.asarray(x.conf, dtype=float) - x.correct) ** 2, x, method="mean squared error, t interval", level=level)
+    value = mean_estimate(
+        (np.asarray(x.conf, dtype=float) - x.correct) ** 2,
+        x,
+        method="mean squared error, t interval",
+        level=level,
+    )
     cells = tally(x, locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
     size, hits, sums = (v[cells.bins()[0] > 0] for v in cells.bins())
     n, base = float(size.sum()), float(hits.sum() / size.sum())
     f, o = sums / size, hits / size
-    rel, res, unc = float(size @ (f - o) ** 2 / n), float(size @ (o - base) ** 2 / n), float(base * (1 - base))
+    rel, res, unc = (
+        float(size @ (f - o) ** 2 / n),
+        float(size @ (o - base) ** 2 / n),
+        float(base * (1 - base)),
+    )
     c, more = noise(size, o), unc / (n - 1) if n > 1 else math.nan
     values, y, w = grouped(x)
     fit = isotonic(values, y, w)
     corp = float((y * (1 - fit) ** 2 + (w - y) * fit**2).sum() / n)
-    return Brier(value, rel, res, unc, value.value - (rel - res + unc), rel - c, res - c + more, unc + more, value.value - corp, unc - corp, cells.convention)
+    return Brier(
+        value,
+        rel,
+        res,
+        unc,
+        value.value - (rel - res + unc),
+        rel - c,
+        res - c + more,
+        unc + more,
+        value.value - corp,
+        unc - corp,
+        cells.convention,
+    )
 
 
 @dataclass(frozen=True)
@@ -153,11 +229,23 @@ class LogLoss:
         return float(self.value)
 
     def __str__(self) -> str:
-        tail = f"; infinite: {self.infinite} rows were certain and wrong, the first is row {self.first_infinite}" if self.infinite else ""
+        tail = (
+            f"; infinite: {self.infinite} rows were certain and wrong, the first is row {self.first_infinite}"
+            if self.infinite
+            else ""
+        )
         return f"log loss {self.value}{tail}"
 
 
-def log_loss(conf: Any, correct: Any, *, cluster: Any = None, weights: Any = None, missing: str = "raise", level: float = 0.95) -> LogLoss:
+def log_loss(
+    conf: Any,
+    correct: Any,
+    *,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+    level: float = 0.95,
+) -> LogLoss:
     """Log loss with its CORP decomposition; a certain and wrong row makes it infinite, and is named, never clipped.
 
     >>> log_loss([1.0, 0.5], [0, 1]).first_infinite
@@ -173,30 +261,64 @@ def log_loss(conf: Any, correct: Any, *, cluster: Any = None, weights: Any = Non
     corp = float(-(special.xlogy(y, fit) + special.xlog1py(w - y, -fit)).sum() / w.sum())
     unc = float(special.entr(base) + special.entr(1 - base))
     value = mean_estimate(loss, x, method="mean log loss, t interval", level=level)
-    return LogLoss(value, len(bad), int(bad[0]) if len(bad) else None, value.value - corp, unc - corp, unc)
+    return LogLoss(
+        value, len(bad), int(bad[0]) if len(bad) else None, value.value - corp, unc - corp, unc
+    )
 
 
-def overconfidence(conf: Any, correct: Any, *, above: float = 0.8, cluster: Any = None, weights: Any = None, missing: str = "raise", level: float = 0.95) -> Estimate:
+def overconfidence(
+    conf: Any,
+    correct: Any,
+    *,
+    above: float = 0.8,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+    level: float = 0.95,
+) -> Estimate:
     """P(wrong | confidence > above); unknown when no row is that confident.
 
     >>> print(overconfidence([.9, .9, .9, .5], [1, 0, 1, 1]))
     .333 [.06, .79], n=3
     """
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-    return rate_estimate(1.0 - x.correct, x, np.asarray(x.conf) > _share(above, "above"), method=f"P(wrong | confidence > {above:g}), Wilson", level=level)
+    return rate_estimate(
+        1.0 - x.correct,
+        x,
+        np.asarray(x.conf) > _share(above, "above"),
+        method=f"P(wrong | confidence > {above:g}), Wilson",
+        level=level,
+    )
 
 
-def underconfidence(conf: Any, correct: Any, *, below: float = 0.3, cluster: Any = None, weights: Any = None, missing: str = "raise", level: float = 0.95) -> Estimate:
+def underconfidence(
+    conf: Any,
+    correct: Any,
+    *,
+    below: float = 0.3,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+    level: float = 0.95,
+) -> Estimate:
     """P(right | confidence < below); unknown when no row is that unsure.
 
     >>> underconfidence([.9], [1]).note
     'no row qualifies'
     """
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-    return rate_estimate(1.0 * x.correct, x, np.asarray(x.conf) < _share(below, "below"), method=f"P(right | confidence < {below:g}), Wilson", level=level)
+    return rate_estimate(
+        1.0 * x.correct,
+        x,
+        np.asarray(x.conf) < _share(below, "below"),
+        method=f"P(right | confidence < {below:g}), Wilson",
+        level=level,
+    )
 
 
 def _share(value: float, name: str) -> float:
     if not 0 <= value <= 1:
-        raise DataError(f"{name} is {value!r}", where=f"argument {name}", fix="use a number in [0, 1]")
+        raise DataError(
+            f"{name} is {value!r}", where=f"argument {name}", fix="use a number in [0, 1]"
+        )
     return value

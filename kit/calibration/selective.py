@@ -39,7 +39,10 @@ class RiskCoverage:
     def table(self) -> list[dict[str, float]]:
         """One dict per distinct confidence."""
         names = ("threshold", "coverage", "risk", "n_at")
-        return [dict(zip(names, map(float, row), strict=True)) for row in zip(*(getattr(self, n) for n in names), strict=True)]
+        return [
+            dict(zip(names, map(float, row), strict=True))
+            for row in zip(*(getattr(self, n) for n in names), strict=True)
+        ]
 
     def plot(self) -> Any:
         """Plotly figure of risk against coverage."""
@@ -69,8 +72,17 @@ def _blocks(x: Inputs) -> tuple[np.ndarray, np.ndarray]:
     return -values, at
 
 
-def risk_coverage(conf: Any, correct: Any, *, cluster: Any = None, weights: Any = None, missing: str = "raise", n_boot: int = 500,
-                  level: float = 0.95, seed: int = 0) -> RiskCoverage:
+def risk_coverage(
+    conf: Any,
+    correct: Any,
+    *,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+    n_boot: int = 500,
+    level: float = 0.95,
+    seed: int = 0,
+) -> RiskCoverage:
     """Risk-coverage curve with AURC and AUGRC; shuffling tied rows does not move them.
 
     conf : (n,) in [0, 1]. correct : (n,). Intervals: percentile bootstrap over rows or clusters.
@@ -88,14 +100,38 @@ def risk_coverage(conf: Any, correct: Any, *, cluster: Any = None, weights: Any 
     limits = _limits(x, at, w, n_boot, level, seed)
     total = errors.sum()
     best = float(areas(np.array([size.sum() - total, total]), np.array([0.0, total]))[0])
-    estimates = [Estimate(v, float(lo), float(hi), x.n, x.n_clusters, f"{name}, percentile bootstrap", "", x.missing, level)
-                 for v, (lo, hi), name in zip((aurc, augrc), limits, ("AURC", "AUGRC"), strict=True)]
+    estimates = [
+        Estimate(
+            v,
+            float(lo),
+            float(hi),
+            x.n,
+            x.n_clusters,
+            f"{name}, percentile bootstrap",
+            "",
+            x.missing,
+            level,
+        )
+        for v, (lo, hi), name in zip((aurc, augrc), limits, ("AURC", "AUGRC"), strict=True)
+    ]
     done = np.cumsum(size)[keep]
-    return RiskCoverage(values[keep], done / size.sum(), np.cumsum(errors)[keep] / done, size[keep], estimates[0], estimates[1], best,
-                        float(total / size.sum()), x.n, x.missing)
+    return RiskCoverage(
+        values[keep],
+        done / size.sum(),
+        np.cumsum(errors)[keep] / done,
+        size[keep],
+        estimates[0],
+        estimates[1],
+        best,
+        float(total / size.sum()),
+        x.n,
+        x.missing,
+    )
 
 
-def _limits(x: Inputs, at: np.ndarray, w: np.ndarray, n_boot: int, level: float, seed: int) -> list[tuple[float, float]]:
+def _limits(
+    x: Inputs, at: np.ndarray, w: np.ndarray, n_boot: int, level: float, seed: int
+) -> list[tuple[float, float]]:
     """Bootstrap limits of AURC and AUGRC; over 500 distinct confidences are resampled in 500 neighbouring groups."""
     from scipy import sparse
 

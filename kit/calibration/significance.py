@@ -29,10 +29,15 @@ class Test:
     note: str = ""
 
     def __str__(self) -> str:
-        return f"{self.method}: statistic {number(self.statistic)}, p={number(self.p_value)}, n={self.n}" + (f" ({self.note})" if self.note else "")
+        return (
+            f"{self.method}: statistic {number(self.statistic)}, p={number(self.p_value)}, n={self.n}"
+            + (f" ({self.note})" if self.note else "")
+        )
 
 
-def resampling_test(conf: Any, correct: Any = None, *, n_boot: int = 1999, seed: int = 0, **binning: Any) -> Test:
+def resampling_test(
+    conf: Any, correct: Any = None, *, n_boot: int = 1999, seed: int = 0, **binning: Any
+) -> Test:
     """Plug-in ECE against outcomes drawn from the confidences themselves; with clusters, against sign-flipped clusters.
 
     Binning arguments as in `ece`. p = (1 + #{resampled >= observed}) / (n_boot + 1).
@@ -42,10 +47,19 @@ def resampling_test(conf: Any, correct: Any = None, *, n_boot: int = 1999, seed:
     True
     """
     out = ece_of(cells_of(conf, correct, **binning), n_boot=n_boot, seed=seed)
-    return Test(out.value, out.p_value, out.n, out.n_clusters, "resampling test on the plug-in ECE", out.convention)
+    return Test(
+        out.value,
+        out.p_value,
+        out.n,
+        out.n_clusters,
+        "resampling test on the plug-in ECE",
+        out.convention,
+    )
 
 
-def spiegelhalter(conf: Any, correct: Any, *, cluster: Any = None, weights: Any = None, missing: str = "raise") -> Test:
+def spiegelhalter(
+    conf: Any, correct: Any, *, cluster: Any = None, weights: Any = None, missing: str = "raise"
+) -> Test:
     """z = sum (y-p)(1-2p) / sqrt(sum (1-2p)^2 p(1-p)); two-sided normal p. Blind to errors at p = .5.
 
     With clusters the variance is the sum of squared cluster sums. Source: Spiegelhalter 1986.
@@ -56,12 +70,24 @@ def spiegelhalter(conf: Any, correct: Any, *, cluster: Any = None, weights: Any 
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
     p, w = np.asarray(x.conf, dtype=float), np.ones(x.n) if x.weights is None else x.weights
     part = w * (x.correct - p) * (1 - 2 * p)
-    variance = float((w * (1 - 2 * p) ** 2 * p * (1 - p)).sum()) if x.cluster is None else float((np.bincount(x.cluster, weights=part) ** 2).sum())
+    variance = (
+        float((w * (1 - 2 * p) ** 2 * p * (1 - p)).sum())
+        if x.cluster is None
+        else float((np.bincount(x.cluster, weights=part) ** 2).sum())
+    )
     top = float(part.sum())
     if variance <= 0:
         sure = abs(top) > 1e-12
-        return Test(math.copysign(math.inf, top) if sure else math.nan, 0.0 if sure else math.nan, x.n, x.n_clusters, "Spiegelhalter z",
-                    "certain rows went wrong" if sure else "no row says anything: all confidences are .5, or certain and right")
+        return Test(
+            math.copysign(math.inf, top) if sure else math.nan,
+            0.0 if sure else math.nan,
+            x.n,
+            x.n_clusters,
+            "Spiegelhalter z",
+            "certain rows went wrong"
+            if sure
+            else "no row says anything: all confidences are .5, or certain and right",
+        )
     z = top / math.sqrt(variance)
     return Test(z, float(2 * special.ndtr(-abs(z))), x.n, x.n_clusters, "Spiegelhalter z")
 
@@ -77,10 +103,15 @@ class Cox:
     note: str = ""
 
     def __str__(self) -> str:
-        return f"Cox intercept {self.intercept}, slope {self.slope}, joint Wald p={number(self.p_value)}" + (f" ({self.note})" if self.note else "")
+        return (
+            f"Cox intercept {self.intercept}, slope {self.slope}, joint Wald p={number(self.p_value)}"
+            + (f" ({self.note})" if self.note else "")
+        )
 
 
-def logit_fit(design: np.ndarray, y: np.ndarray, w: np.ndarray, *, ridge: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def logit_fit(
+    design: np.ndarray, y: np.ndarray, w: np.ndarray, *, ridge: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Logistic regression by damped Newton steps: coefficients (d,), information matrix (d, d)."""
     beta = np.zeros(design.shape[1])
 
@@ -92,7 +123,9 @@ def logit_fit(design: np.ndarray, y: np.ndarray, w: np.ndarray, *, ridge: float 
     for _ in range(100):
         mu = special.expit(design @ beta)
         grad = design.T @ (w * (mu - y)) + ridge * beta
-        info = (design * (w * mu * (1 - mu))[:, None]).T @ design + (ridge + 1e-12) * np.eye(len(beta))
+        info = (design * (w * mu * (1 - mu))[:, None]).T @ design + (ridge + 1e-12) * np.eye(
+            len(beta)
+        )
         step, scale = np.linalg.solve(info, grad), 1.0
         while (new := loss(beta - scale * step)) > now + 1e-12 and scale > 1e-8:
             scale /= 2
@@ -108,11 +141,23 @@ def both_classes(x: Inputs, what: str) -> None:
     y = np.asarray(x.correct)
     if len(np.unique(y)) < 2:
         word = "correct" if y[0] else "wrong"
-        raise DataError(f"{what} needs right and wrong rows; all {x.n} are {word}", where=f"rows 0 to {x.n - 1}, correct",
-                        fix="ece, smece and brier work with one class; for this, collect rows of the other")
+        raise DataError(
+            f"{what} needs right and wrong rows; all {x.n} are {word}",
+            where=f"rows 0 to {x.n - 1}, correct",
+            fix="ece, smece and brier work with one class; for this, collect rows of the other",
+        )
 
 
-def cox(conf: Any, correct: Any, *, eps: float | None = None, cluster: Any = None, weights: Any = None, missing: str = "raise", level: float = 0.95) -> Cox:
+def cox(
+    conf: Any,
+    correct: Any,
+    *,
+    eps: float | None = None,
+    cluster: Any = None,
+    weights: Any = None,
+    missing: str = "raise",
+    level: float = 0.95,
+) -> Cox:
     """Cox recalibration: intercept and slope with intervals (sandwich by cluster), and the joint Wald test of (0, 1).
 
     eps : confidences of exactly 0 and 1 have no logit; with eps they are moved to eps and 1 - eps and counted in the note,
@@ -126,11 +171,18 @@ def cox(conf: Any, correct: Any, *, eps: float | None = None, cluster: Any = Non
     p, w = np.asarray(x.conf, dtype=float), np.ones(x.n) if x.weights is None else x.weights
     edge = np.flatnonzero((p <= 0) | (p >= 1))
     if len(edge) and eps is None:
-        raise DataError(f"confidence {p[edge[0]]:g} has no logit ({len(edge)} such rows)", where=f"row {edge[0]} (the first row is 0), conf",
-                        fix="pass eps, for example eps=0.005, to move 0 and 1 inwards by it; the move is counted in the note")
+        raise DataError(
+            f"confidence {p[edge[0]]:g} has no logit ({len(edge)} such rows)",
+            where=f"row {edge[0]} (the first row is 0), conf",
+            fix="pass eps, for example eps=0.005, to move 0 and 1 inwards by it; the move is counted in the note",
+        )
     z = special.logit(np.clip(p, eps, 1 - eps) if len(edge) else p)
     if np.ptp(z) < 1e-12:
-        raise DataError("all confidences are equal: a slope cannot be fitted", where="argument conf", fix="use ece or spiegelhalter")
+        raise DataError(
+            "all confidences are equal: a slope cannot be fitted",
+            where="argument conf",
+            fix="use ece or spiegelhalter",
+        )
     design = np.column_stack([np.ones_like(z), z])
     beta, info = logit_fit(design, np.asarray(x.correct, dtype=float), w)
     inverse = np.linalg.pinv(info)
@@ -140,11 +192,26 @@ def cox(conf: Any, correct: Any, *, eps: float | None = None, cluster: Any = Non
         c = x.n_clusters or 2
         inverse = inverse @ (by.T @ by * c / max(c - 1, 1)) @ inverse
     half = math.sqrt(2) * special.erfinv(level) * np.sqrt(np.diag(inverse))
-    one, two = (Estimate(float(beta[k]), float(beta[k] - half[k]), float(beta[k] + half[k]), x.n, x.n_clusters, f"Cox {name}, Wald", "", x.missing, level,
-                         float(math.sqrt(inverse[k, k]))) for k, name in ((0, "intercept"), (1, "slope")))
+    one, two = (
+        Estimate(
+            float(beta[k]),
+            float(beta[k] - half[k]),
+            float(beta[k] + half[k]),
+            x.n,
+            x.n_clusters,
+            f"Cox {name}, Wald",
+            "",
+            x.missing,
+            level,
+            float(math.sqrt(inverse[k, k])),
+        )
+        for k, name in ((0, "intercept"), (1, "slope"))
+    )
     off = beta - np.array([0.0, 1.0])
     wald = float(off @ np.linalg.pinv(inverse) @ off)
     note = f"{len(edge)} rows at 0 or 1 moved inwards by {eps:g}" if len(edge) else ""
     if np.abs(beta).max() > 50:
-        note = (note + "; " if note else "") + "right and wrong rows are separated: the slope has no finite estimate"
+        note = (
+            note + "; " if note else ""
+        ) + "right and wrong rows are separated: the slope has no finite estimate"
     return Cox(one, two, float(stats.chi2.sf(wald, 2)), x.n, note)

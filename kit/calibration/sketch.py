@@ -13,9 +13,11 @@ from ..errors import DataError
 from .cells import AUTO_BINS, AUTO_DISTINCT, FINE, TOL, Cells, closed_right, distinct, mass
 from .inputs import Inputs, check
 
-G = 25200           # divisible by 10, 15, 20, 25, 30, 50 and 100
-CHUNK = 1 << 18      # rows per step: long against the 100,802 counters
-SIZE = 2 * G + 1    # even cells are the points g/G, odd cells the open intervals between them: both closures stay exact
+G = 25200  # divisible by 10, 15, 20, 25, 30, 50 and 100
+CHUNK = 1 << 18  # rows per step: long against the 100,802 counters
+SIZE = (
+    2 * G + 1
+)  # even cells are the points g/G, odd cells the open intervals between them: both closures stay exact
 
 
 class Sketch:
@@ -36,7 +38,9 @@ class Sketch:
         self.rows = self.missing = 0
         self.brier = self.log_loss = 0.0
 
-    def update(self, conf: Any, correct: Any, *, weights: Any = None, missing: str = "raise") -> Sketch:
+    def update(
+        self, conf: Any, correct: Any, *, weights: Any = None, missing: str = "raise"
+    ) -> Sketch:
         """Add rows, a chunk of any length, in place; returns self. Arguments as in `kit.calibration.ece`.
 
         With missing="count" a chunk may consist of missing rows only.
@@ -52,14 +56,16 @@ class Sketch:
     @staticmethod
     def _nothing_usable(conf: Any, correct: Any) -> bool:
         """True when every row lacks its confidence or outcome (rather than being out of range)."""
-        return len(conf) == len(correct) and all(p is None or p != p or y is None or y != y for p, y in zip(conf, correct, strict=True))
+        return len(conf) == len(correct) and all(
+            p is None or p != p or y is None or y != y for p, y in zip(conf, correct, strict=True)
+        )
 
     def add(self, x: Inputs) -> None:
         """Add checked rows."""
         for i in range(0, x.n, CHUNK):
-            p = np.asarray(x.conf[i:i + CHUNK], dtype=float)
-            y = np.asarray(x.correct[i:i + CHUNK]).astype(np.int64)
-            self._chunk(p, y, None if x.weights is None else x.weights[i:i + CHUNK])
+            p = np.asarray(x.conf[i : i + CHUNK], dtype=float)
+            y = np.asarray(x.correct[i : i + CHUNK]).astype(np.int64)
+            self._chunk(p, y, None if x.weights is None else x.weights[i : i + CHUNK])
         self.rows += x.n
         self.missing += x.missing
 
@@ -69,7 +75,9 @@ class Sketch:
         np.clip(j, 0, SIZE - 1, out=j)
         j = j * 2 + y
         self.weight += np.bincount(j, weights=w, minlength=2 * SIZE).reshape(SIZE, 2)
-        self.conf += np.bincount(j, weights=p if w is None else p * w, minlength=2 * SIZE).reshape(SIZE, 2)
+        self.conf += np.bincount(j, weights=p if w is None else p * w, minlength=2 * SIZE).reshape(
+            SIZE, 2
+        )
         w = np.ones(len(p)) if w is None else w
         self.brier += float(w @ (p - y) ** 2)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -85,14 +93,25 @@ class Sketch:
             self.values = None
             return
         at = np.searchsorted(seen, p)
-        part = np.stack([seen, np.bincount(at, weights=w * (1 - y), minlength=len(seen)), np.bincount(at, weights=w * y, minlength=len(seen))], 1)
+        part = np.stack(
+            [
+                seen,
+                np.bincount(at, weights=w * (1 - y), minlength=len(seen)),
+                np.bincount(at, weights=w * y, minlength=len(seen)),
+            ],
+            1,
+        )
         self.values = _join(self.values, part)
 
     def merge(self, other: Sketch) -> Sketch:
         """A new sketch of both sets of rows; the order does not matter."""
         out = Sketch()
         out.weight, out.conf = self.weight + other.weight, self.conf + other.conf
-        out.values = None if self.values is None or other.values is None else _join(self.values, other.values)
+        out.values = (
+            None
+            if self.values is None or other.values is None
+            else _join(self.values, other.values)
+        )
         for name in ("rows", "missing", "brier", "log_loss"):
             setattr(out, name, getattr(self, name) + getattr(other, name))
         return out
@@ -104,9 +123,16 @@ class Sketch:
         path = Path(path)
         used = np.flatnonzero(self.weight.any(1))
         with path.open("wb") as f:
-            np.savez_compressed(f, grid=G, cell=used, weight=self.weight[used], conf=self.conf[used], has_values=self.values is not None,
-                                values=np.empty((0, 3)) if self.values is None else self.values,
-                                scalars=np.array([self.rows, self.missing, self.brier, self.log_loss], dtype=float))
+            np.savez_compressed(
+                f,
+                grid=G,
+                cell=used,
+                weight=self.weight[used],
+                conf=self.conf[used],
+                has_values=self.values is not None,
+                values=np.empty((0, 3)) if self.values is None else self.values,
+                scalars=np.array([self.rows, self.missing, self.brier, self.log_loss], dtype=float),
+            )
         return path
 
     @classmethod
@@ -122,37 +148,77 @@ class Sketch:
                 rows, lost, out.brier, out.log_loss = (float(v) for v in z["scalars"])
                 out.rows, out.missing = int(rows), int(lost)
         except (OSError, KeyError, ValueError) as e:
-            raise DataError(f"not a calibration sketch: {e}", where=str(path), fix="write it with Sketch.save") from None
+            raise DataError(
+                f"not a calibration sketch: {e}", where=str(path), fix="write it with Sketch.save"
+            ) from None
         return out
 
-    def cells(self, *, bins: int | str = "auto", closed: str = "right", edges: Sequence[float] | None = None, equal_mass: bool = False) -> Cells:
+    def cells(
+        self,
+        *,
+        bins: int | str = "auto",
+        closed: str = "right",
+        edges: Sequence[float] | None = None,
+        equal_mass: bool = False,
+    ) -> Cells:
         """The sufficient statistics of a binning; arguments as in `kit.calibration.ece`.
 
         K must divide 25200. Equal-mass bins are exact to 1/25200. Explicit edges need the rows themselves.
         """
         if self.rows == 0:
-            raise DataError("the sketch holds no rows", where=f"sketch ({self.missing} rows missing)", fix="update it with rows first")
+            raise DataError(
+                "the sketch holds no rows",
+                where=f"sketch ({self.missing} rows missing)",
+                fix="update it with rows first",
+            )
         if edges is not None:
-            raise DataError("a sketch cannot be cut at explicit edges", where="argument edges", fix="pass the rows, or a K that divides 25200")
+            raise DataError(
+                "a sketch cannot be cut at explicit edges",
+                where="argument edges",
+                fix="pass the rows, or a K that divides 25200",
+            )
         right = closed_right(closed)
         used = np.flatnonzero(self.weight.any(1))
         if equal_mass:
             middle = self.conf[used].sum(1) / self.weight[used].sum(1)
             where = mass(middle, self.weight[used].sum(1), AUTO_BINS if bins == "auto" else bins)  # type: ignore[arg-type]
             cell = where.find(middle)
-            return self._fold(used, cell, where.bin, where.lower, where.upper, where.convention + "; sketch grid 1/25200")
+            return self._fold(
+                used,
+                cell,
+                where.bin,
+                where.lower,
+                where.upper,
+                where.convention + "; sketch grid 1/25200",
+            )
         if bins in ("auto", "distinct") and self.values is not None:
             v = self.values
             many = "s" if len(v) != 1 else ""
-            return Cells(np.arange(len(v)), v[:, 1:], v[:, 1:] * v[:, :1], v[:, 0], v[:, 0], f"one bin per distinct confidence ({len(v)} value{many})",
-                         self.rows, self.missing).dense()
+            return Cells(
+                np.arange(len(v)),
+                v[:, 1:],
+                v[:, 1:] * v[:, :1],
+                v[:, 0],
+                v[:, 0],
+                f"one bin per distinct confidence ({len(v)} value{many})",
+                self.rows,
+                self.missing,
+            ).dense()
         if bins == "distinct":
-            raise DataError(f"the sketch saw more than {AUTO_DISTINCT} distinct values", where="argument bins", fix="pass the rows, or a number of bins")
+            raise DataError(
+                f"the sketch saw more than {AUTO_DISTINCT} distinct values",
+                where="argument bins",
+                fix="pass the rows, or a number of bins",
+            )
         return self._width(used, AUTO_BINS if bins == "auto" else bins, right)  # type: ignore[arg-type]
 
     def _width(self, used: np.ndarray, k: int, right: bool) -> Cells:
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1 or G % k:
-            raise DataError(f"bins is {k!r}, which does not divide {G}", where="argument bins", fix="use 10, 15, 20, 25, 30, 50 or 100, or pass the rows")
+            raise DataError(
+                f"bins is {k!r}, which does not divide {G}",
+                where="argument bins",
+                fix="use 10, 15, 20, 25, 30, 50 or 100, or pass the rows",
+            )
         per = 2 * (G // k)  # sketch cells per bin; the even cell on an edge goes by closure
         b = np.clip((used - 1) // per if right else used // per, 0, k - 1)
         parts = max(1, -(-FINE // int(k)))
@@ -160,9 +226,19 @@ class Sketch:
         from .cells import width
 
         where = width(k, "right" if right else "left")
-        return self._fold(used, b * parts + sub, where.bin, where.lower, where.upper, where.convention)
+        return self._fold(
+            used, b * parts + sub, where.bin, where.lower, where.upper, where.convention
+        )
 
-    def _fold(self, used: np.ndarray, cell: np.ndarray, to_bin: np.ndarray, lower: np.ndarray, upper: np.ndarray, convention: str) -> Cells:
+    def _fold(
+        self,
+        used: np.ndarray,
+        cell: np.ndarray,
+        to_bin: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        convention: str,
+    ) -> Cells:
         n, s = np.zeros((len(to_bin), 2)), np.zeros((len(to_bin), 2))
         np.add.at(n, cell, self.weight[used])
         np.add.at(s, cell, self.conf[used])

@@ -14,7 +14,9 @@ from .cells import Cells
 from .inputs import CHUNK, check
 from .sketch import G, Sketch
 
-NODES = G // 6  # 4200 intervals: the sketch's cells nest in them, so rows and sketch give the same answer
+NODES = (
+    G // 6
+)  # 4200 intervals: the sketch's cells nest in them, so rows and sketch give the same answer
 
 
 @dataclass(frozen=True)
@@ -33,16 +35,18 @@ class SmECE:
         return f"smECE {number(self.value, 4)}, n={self.n} | {self.convention}"
 
 
-def nodes_of(conf: Any, correct: Any = None, *, weights: Any = None, missing: str = "raise") -> tuple[np.ndarray, np.ndarray, int, int]:
+def nodes_of(
+    conf: Any, correct: Any = None, *, weights: Any = None, missing: str = "raise"
+) -> tuple[np.ndarray, np.ndarray, int, int]:
     """Linear binning onto 4201 nodes: weight (4201,), sum of (outcome - confidence) (4201,), rows, missing."""
     if isinstance(conf, Sketch):
         return (*_nodes_of_sketch(conf), conf.rows, conf.missing)
     x = check(conf, correct, weights=weights, missing=missing)
     mass, gap = np.zeros(NODES + 2), np.zeros(NODES + 2)
     for i in range(0, x.n, CHUNK):
-        p = np.asarray(x.conf[i:i + CHUNK], dtype=float)
-        w = np.ones(len(p)) if x.weights is None else x.weights[i:i + CHUNK]
-        r = (x.correct[i:i + CHUNK] - p) * w
+        p = np.asarray(x.conf[i : i + CHUNK], dtype=float)
+        w = np.ones(len(p)) if x.weights is None else x.weights[i : i + CHUNK]
+        r = (x.correct[i : i + CHUNK] - p) * w
         t = p * NODES
         j = t.astype(np.int64)
         t -= j
@@ -125,16 +129,31 @@ class Curve:
     def table(self) -> list[dict[str, float]]:
         """One dict per point."""
         names = ("x", "y", "low", "high", "band_low", "band_high", "density")
-        return [dict(zip(names, map(float, row), strict=True)) for row in zip(*(getattr(self, n) for n in names), strict=True)]
+        return [
+            dict(zip(names, map(float, row), strict=True))
+            for row in zip(*(getattr(self, n) for n in names), strict=True)
+        ]
 
 
 def kernel(points: np.ndarray, at: np.ndarray, sigma: float) -> np.ndarray:
     """Reflected Gaussian kernel, (len(points), len(at)); images up to one reflection beyond [0, 1], enough for sigma < .5."""
-    images = (at[None] - points[:, None], at[None] + points[:, None], 2 - at[None] - points[:, None])
+    images = (
+        at[None] - points[:, None],
+        at[None] + points[:, None],
+        2 - at[None] - points[:, None],
+    )
     return sum(np.exp(-0.5 * (d / sigma) ** 2) for d in images) / (sigma * np.sqrt(2 * np.pi))  # type: ignore[return-value]
 
 
-def smooth_curve(cells: Cells, boot: np.ndarray, null: np.ndarray, *, sigma: float, level: float = 0.95, points: int = 101) -> Curve:
+def smooth_curve(
+    cells: Cells,
+    boot: np.ndarray,
+    null: np.ndarray,
+    *,
+    sigma: float,
+    level: float = 0.95,
+    points: int = 101,
+) -> Curve:
     """Kernel estimate of accuracy against confidence with pointwise bands from given resamples (see `reliability`).
 
     boot : (B, m, 2) resampled weights. null : (B, m) sums of (outcome - confidence) under calibration.
@@ -151,7 +170,20 @@ def smooth_curve(cells: Cells, boot: np.ndarray, null: np.ndarray, *, sigma: flo
         b = (boot[:, :, 1] @ a) / (boot.sum(-1) @ a)
         low, high = np.nanquantile(np.where(np.isfinite(b), b, np.nan), tails, axis=0)
         band = line + np.quantile((null / weight) @ share, tails, axis=0)
-    out = Curve(x, y, low, high, np.clip(band[0], 0, 1), np.clip(band[1], 0, 1), size / weight.sum(), f"reflected Gaussian kernel, width {sigma:.3g}")
-    return replace(out, **{k: np.where(enough, getattr(out, k), np.nan) for k in ("y", "low", "high", "band_low", "band_high")})
-
-
+    out = Curve(
+        x,
+        y,
+        low,
+        high,
+        np.clip(band[0], 0, 1),
+        np.clip(band[1], 0, 1),
+        size / weight.sum(),
+        f"reflected Gaussian kernel, width {sigma:.3g}",
+    )
+    return replace(
+        out,
+        **{
+            k: np.where(enough, getattr(out, k), np.nan)
+            for k in ("y", "low", "high", "band_low", "band_high")
+        },
+    )

@@ -15,11 +15,27 @@ HELP = "agreement of a judge's column with a human's: kappa, AC1, raw agreement,
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `agree`."""
     parser.add_argument("file", help="JSONL, JSON, CSV or Parquet")
-    parser.add_argument("--judge", required=True, metavar="COL", help="column with the judge's verdicts or scores")
-    parser.add_argument("--human", required=True, metavar="COL", help="column with the human's labels or scores")
-    parser.add_argument("--cluster", metavar="COL", help="column with the prompt of each row; without it rows count as independent")
-    parser.add_argument("--threshold", type=float, metavar="X", help="cut both columns: at least X is met")
-    parser.add_argument("--unknown", action="append", default=[], metavar="VALUE", help="a value that means unknown (may be repeated; empty cells always do)")
+    parser.add_argument(
+        "--judge", required=True, metavar="COL", help="column with the judge's verdicts or scores"
+    )
+    parser.add_argument(
+        "--human", required=True, metavar="COL", help="column with the human's labels or scores"
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="COL",
+        help="column with the prompt of each row; without it rows count as independent",
+    )
+    parser.add_argument(
+        "--threshold", type=float, metavar="X", help="cut both columns: at least X is met"
+    )
+    parser.add_argument(
+        "--unknown",
+        action="append",
+        default=[],
+        metavar="VALUE",
+        help="a value that means unknown (may be repeated; empty cells always do)",
+    )
     parser.add_argument("--level", type=float, default=0.95, help="confidence level (default 0.95)")
     common.json_flag(parser)
 
@@ -32,16 +48,47 @@ def run(args: argparse.Namespace) -> int:
     names = [args.judge, args.human, *([args.cluster] if args.cluster else [])]
     columns = read_columns(args.file, list(dict.fromkeys(names)))
     if args.threshold is not None and not math.isfinite(args.threshold):
-        raise DataError(f"the threshold is {args.threshold}", where="--threshold", fix="write a number, for example 0.5")
-    unknown = {"", "unknown", "null", "nan", "none", "n/a", *(u.strip().lower() for u in args.unknown)}
-    judge, human = (_column(columns[c], c, unknown, args.threshold, args.file) for c in (args.judge, args.human))
-    result = agree(judge, human, cluster=columns[args.cluster] if args.cluster else None, level=args.level)
-    hint = "" if args.cluster else "\nrows taken as independent: give --cluster COL when several rows share a prompt"
-    common.emit(args, {"file": args.file, "n": result.kappa.n, "n_clusters": result.kappa.n_clusters, **result.as_dict()}, result.text() + hint)
+        raise DataError(
+            f"the threshold is {args.threshold}",
+            where="--threshold",
+            fix="write a number, for example 0.5",
+        )
+    unknown = {
+        "",
+        "unknown",
+        "null",
+        "nan",
+        "none",
+        "n/a",
+        *(u.strip().lower() for u in args.unknown),
+    }
+    judge, human = (
+        _column(columns[c], c, unknown, args.threshold, args.file) for c in (args.judge, args.human)
+    )
+    result = agree(
+        judge, human, cluster=columns[args.cluster] if args.cluster else None, level=args.level
+    )
+    hint = (
+        ""
+        if args.cluster
+        else "\nrows taken as independent: give --cluster COL when several rows share a prompt"
+    )
+    common.emit(
+        args,
+        {
+            "file": args.file,
+            "n": result.kappa.n,
+            "n_clusters": result.kappa.n_clusters,
+            **result.as_dict(),
+        },
+        result.text() + hint,
+    )
     return 0
 
 
-def _column(values: list[Any], name: str, unknown: set[str], cut: float | None, file: str) -> list[Any]:
+def _column(
+    values: list[Any], name: str, unknown: set[str], cut: float | None, file: str
+) -> list[Any]:
     out: list[Any] = []
     for i, v in enumerate(values):
         if v is None or v != v or (isinstance(v, str) and v.strip().lower() in unknown):
@@ -53,8 +100,16 @@ def _column(values: list[Any], name: str, unknown: set[str], cut: float | None, 
         else:
             from ..sources.tables import place
 
-            raise DataError(f"{v!r} is not a number, so --threshold cannot cut it", where=f"{place(file, i)}, field {name}", fix="leave --threshold out")
+            raise DataError(
+                f"{v!r} is not a number, so --threshold cannot cut it",
+                where=f"{place(file, i)}, field {name}",
+                fix="leave --threshold out",
+            )
     found = {x for x in out if x is not None}
     if cut is None and len(found) > 20:
-        raise DataError(f"column {name!r} has {len(found)} different values", where=f"{file}, field {name}", fix="cut scores with --threshold X")
+        raise DataError(
+            f"column {name!r} has {len(found)} different values",
+            where=f"{file}, field {name}",
+            fix="cut scores with --threshold X",
+        )
     return out

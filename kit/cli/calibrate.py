@@ -18,20 +18,50 @@ def _bins(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f'{text!r} is neither "auto", "distinct" nor a whole number') from None
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is neither "auto", "distinct" nor a whole number'
+        ) from None
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of the subcommand."""
     parser.add_argument("file", type=Path, help="table with one row per answer")
-    parser.add_argument("--confidence", required=True, metavar="COL", help="column of confidences in [0, 1]")
-    parser.add_argument("--correct", required=True, metavar="COL", help="column of true / false or 1 / 0")
-    parser.add_argument("--cluster", metavar="COL", help="column of cluster labels; intervals then rest on clusters")
-    parser.add_argument("--bins", type=_bins, default="auto", metavar="auto|distinct|N", help="default auto: one bin per value up to 64, else 15")
-    parser.add_argument("--closed", choices=("right", "left"), default="right", help="which end of a bin belongs to it")
-    parser.add_argument("--missing", choices=("raise", "count"), default="raise", help="rows without a usable confidence: stop, or leave out and count")
-    parser.add_argument("--stream", action="store_true", help="read in chunks: for files larger than memory (no clusters)")
-    parser.add_argument("--html", type=Path, metavar="OUT", help="write the reliability diagram here")
+    parser.add_argument(
+        "--confidence", required=True, metavar="COL", help="column of confidences in [0, 1]"
+    )
+    parser.add_argument(
+        "--correct", required=True, metavar="COL", help="column of true / false or 1 / 0"
+    )
+    parser.add_argument(
+        "--cluster", metavar="COL", help="column of cluster labels; intervals then rest on clusters"
+    )
+    parser.add_argument(
+        "--bins",
+        type=_bins,
+        default="auto",
+        metavar="auto|distinct|N",
+        help="default auto: one bin per value up to 64, else 15",
+    )
+    parser.add_argument(
+        "--closed",
+        choices=("right", "left"),
+        default="right",
+        help="which end of a bin belongs to it",
+    )
+    parser.add_argument(
+        "--missing",
+        choices=("raise", "count"),
+        default="raise",
+        help="rows without a usable confidence: stop, or leave out and count",
+    )
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="read in chunks: for files larger than memory (no clusters)",
+    )
+    parser.add_argument(
+        "--html", type=Path, metavar="OUT", help="write the reliability diagram here"
+    )
     json_flag(parser)
 
 
@@ -42,17 +72,36 @@ def _report(args: Any) -> Any:
     binning = dict(bins=args.bins, closed=args.closed)
     if args.stream:
         if args.cluster:
-            raise DataError("--stream keeps no clusters", where="option --cluster", fix="leave out one of the two")
-        return calibration.reliability(calibration.sketch_file(args.file, confidence=args.confidence, correct=args.correct, missing=args.missing), **binning)
-    p, y, cluster = read_cells(args.file, confidence=args.confidence, correct=args.correct, cluster=args.cluster)
+            raise DataError(
+                "--stream keeps no clusters",
+                where="option --cluster",
+                fix="leave out one of the two",
+            )
+        return calibration.reliability(
+            calibration.sketch_file(
+                args.file, confidence=args.confidence, correct=args.correct, missing=args.missing
+            ),
+            **binning,
+        )
+    p, y, cluster = read_cells(
+        args.file, confidence=args.confidence, correct=args.correct, cluster=args.cluster
+    )
     try:
         return calibration.reliability(p, y, cluster=cluster, missing=args.missing, **binning)
     except DataError as e:
         from ..sources.tables import place
 
-        columns = {"conf": args.confidence, "correct": args.correct, "cluster": args.cluster or "cluster"}
+        columns = {
+            "conf": args.confidence,
+            "correct": args.correct,
+            "cluster": args.cluster or "cluster",
+        }
         found = locate(e, columns, lambda i: place(args.file, i))
-        raise found if found is not e else DataError(e.what, where=f"{args.file.name}, {e.where}", fix=e.fix) from None
+        raise (
+            found
+            if found is not e
+            else DataError(e.what, where=f"{args.file.name}, {e.where}", fix=e.fix)
+        ) from None
 
 
 def run(args: Any) -> int:

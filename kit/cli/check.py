@@ -31,7 +31,10 @@ def pins() -> dict[str, str]:
     path = paths.ROOT / "constraints.txt"
     if not path.exists():
         return {}
-    lines = [line.split("#")[0].split(";")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        line.split("#")[0].split(";")[0].strip()
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     return {n.lower(): v for n, _, v in (line.partition("==") for line in lines) if v}
 
 
@@ -44,9 +47,18 @@ def packages() -> list[dict[str, str]]:
         pin = wanted.get(name)
         optional = name in ("unsloth", "bitsandbytes")
         if have == "not installed":
-            out.append(item(name, "warn" if optional else "fail", "not installed", f"pip install {name}" + (f"=={pin}" if pin else "")))
+            out.append(
+                item(
+                    name,
+                    "warn" if optional else "fail",
+                    "not installed",
+                    f"pip install {name}" + (f"=={pin}" if pin else ""),
+                )
+            )
         elif pin and have.split("+")[0] != pin:
-            out.append(item(name, "warn", f"{have}, the pin is {pin}", f"pip install {name}=={pin}"))
+            out.append(
+                item(name, "warn", f"{have}, the pin is {pin}", f"pip install {name}=={pin}")
+            )
         else:
             out.append(item(name, "ok", have))
     if sys.version_info < (3, 11):
@@ -56,7 +68,9 @@ def packages() -> list[dict[str, str]]:
 
 def device() -> list[dict[str, str]]:
     """The device that training would use, and why."""
-    passive = os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE"  # looked at before torch loads: the kit sets it there
+    passive = (
+        os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE"
+    )  # looked at before torch loads: the kit sets it there
     try:
         from ..train import device as dev
 
@@ -65,7 +79,13 @@ def device() -> list[dict[str, str]]:
         return [item("device", "fail", f"torch does not import: {e}", "make setup")]
     out = [item("device", "ok", f"{d.name}, {d.threads} threads, {d.dtype}: {d.why}")]
     if d.kind == "cpu" and not passive:
-        out.append(item("OMP_WAIT_POLICY", "ok", "not set in this shell; the kit sets PASSIVE where it loads torch, your own scripts should too"))
+        out.append(
+            item(
+                "OMP_WAIT_POLICY",
+                "ok",
+                "not set in this shell; the kit sets PASSIVE where it loads torch, your own scripts should too",
+            )
+        )
     return out
 
 
@@ -75,12 +95,29 @@ def places() -> list[dict[str, str]]:
 
     out = []
     free = shutil.disk_usage(paths.home()).free / 2**30
-    out.append(item("disk", "ok" if free > 3 else "warn", f"{free:.1f} GiB free at the cache", "" if free > 3 else "free 3 GiB or set KIT_HOME elsewhere"))
-    cached = {"recorded judges": "recorded/*/complete", "SmolLM2-135M-Instruct": "models/SmolLM2-135M-Instruct/*.safetensors",
-              "all-MiniLM-L6-v2": "models/all-MiniLM-L6-v2/*.safetensors"}
+    out.append(
+        item(
+            "disk",
+            "ok" if free > 3 else "warn",
+            f"{free:.1f} GiB free at the cache",
+            "" if free > 3 else "free 3 GiB or set KIT_HOME elsewhere",
+        )
+    )
+    cached = {
+        "recorded judges": "recorded/*/complete",
+        "SmolLM2-135M-Instruct": "models/SmolLM2-135M-Instruct/*.safetensors",
+        "all-MiniLM-L6-v2": "models/all-MiniLM-L6-v2/*.safetensors",
+    }
     for name, pattern in cached.items():
         there = any(paths.home().glob(pattern))
-        out.append(item(f"download {name}", "ok" if there else "warn", "cached" if there else "not cached yet", "" if there else "python -m kit fetch"))
+        out.append(
+            item(
+                f"download {name}",
+                "ok" if there else "warn",
+                "cached" if there else "not cached yet",
+                "" if there else "python -m kit fetch",
+            )
+        )
     try:
         from jupyter_client.kernelspec import KernelSpecManager
 
@@ -97,12 +134,24 @@ def judge() -> list[dict[str, str]]:
 
     name = prices.default_model()
     warning, end = prices.warning(name), prices.shutdown(name)
-    out = [item("judge model", "warn" if warning else "ok", warning or f"{name}" + (f", until {end}" if end else ", no shutdown announced"),
-                "set another with --model, or edit kit/judge/models.json")]
+    out = [
+        item(
+            "judge model",
+            "warn" if warning else "ok",
+            warning or f"{name}" + (f", until {end}" if end else ", no shutdown announced"),
+            "set another with --model, or edit kit/judge/models.json",
+        )
+    ]
     dying = [w for m in prices.models()["models"] if m != name and (w := prices.warning(m))]
     out += [item("other models", "ok", "; ".join(w.split("; ")[0] for w in dying))] if dying else []
     key = bool(os.environ.get("OPENAI_API_KEY"))
-    out.append(item("OPENAI_API_KEY", "ok", "set" if key else "not set: endpoint judges need it (replay, local, embedding do not)"))
+    out.append(
+        item(
+            "OPENAI_API_KEY",
+            "ok",
+            "set" if key else "not set: endpoint judges need it (replay, local, embedding do not)",
+        )
+    )
     return out
 
 
@@ -115,7 +164,15 @@ def run(args: argparse.Namespace) -> int:
         except ImportError as e:
             rows.append(item(part.__name__, "fail", f"cannot be looked at: {e}", "make setup"))
     width = max(len(r["name"]) for r in rows)
-    lines = [f"{MARK[r['status']]}  {r['name']:{width}}  {r['says']}" + (f"\n      {'':{width}}  to do: {r['remedy']}" if r["remedy"] and r["status"] != "ok" else "") for r in rows]
+    lines = [
+        f"{MARK[r['status']]}  {r['name']:{width}}  {r['says']}"
+        + (
+            f"\n      {'':{width}}  to do: {r['remedy']}"
+            if r["remedy"] and r["status"] != "ok"
+            else ""
+        )
+        for r in rows
+    ]
     bad = sum(r["status"] == "fail" for r in rows)
     lines.append(f"{bad} failures, {sum(r['status'] == 'warn' for r in rows)} warnings")
     emit(args, rows, "\n".join(lines))

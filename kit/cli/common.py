@@ -11,13 +11,21 @@ from ..runs import plain
 
 def emit(args: Any, data: Any, text: str) -> None:
     """Print `data` as JSON when --json was given, else `text`."""
-    out = (json.dumps(plain(data), indent=2, ensure_ascii=False) if getattr(args, "json", False) else text).rstrip() + "\n"
+    out = (
+        json.dumps(plain(data), indent=2, ensure_ascii=False)
+        if getattr(args, "json", False)
+        else text
+    ).rstrip() + "\n"
     try:
         out.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:  # half a surrogate pair in the data, or a terminal that has no such letters
+    except (
+        UnicodeEncodeError
+    ):  # half a surrogate pair in the data, or a terminal that has no such letters
         if getattr(args, "json", False):
             out = json.dumps(plain(data), indent=2) + "\n"
-        out = out.encode(sys.stdout.encoding or "utf-8", "backslashreplace").decode(sys.stdout.encoding or "utf-8")
+        out = out.encode(sys.stdout.encoding or "utf-8", "backslashreplace").decode(
+            sys.stdout.encoding or "utf-8"
+        )
     sys.stdout.write(out)
 
 

@@ -17,7 +17,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", help="folder of runs (default: the kit's runs/demo)")
     parser.add_argument("--fresh", action="store_true", help="run again what is already finished")
-    parser.add_argument("--only", nargs="*", default=[], metavar="N", help="only these notebooks, by number")
+    parser.add_argument(
+        "--only", nargs="*", default=[], metavar="N", help="only these notebooks, by number"
+    )
     json_flag(parser)
 
 
@@ -28,15 +30,28 @@ def run(args: argparse.Namespace) -> int:
     from .. import headless, params, paths, report
 
     base = Path(args.out).expanduser().resolve() if args.out else paths.runs() / "demo"
-    books = [b for b in sorted(paths.notebooks().glob("[0-9]*.ipynb")) if not args.only or str(int(b.name[:2])) in args.only]
+    books = [
+        b
+        for b in sorted(paths.notebooks().glob("[0-9]*.ipynb"))
+        if not args.only or str(int(b.name[:2])) in args.only
+    ]
     if not books:
         raise KitError("no such notebook", where="--only", fix="numbers from 1 to 5")
     begin, done = time.monotonic(), []
     for i, book in enumerate(books, 1):
-        headless.to_stderr(f"[{i}/{len(books)}] {book.stem}  ({time.monotonic() - begin:.0f} s so far)")
+        headless.to_stderr(
+            f"[{i}/{len(books)}] {book.stem}  ({time.monotonic() - begin:.0f} s so far)"
+        )
         given = {"runs_dir": str(base)} if "runs_dir" in params.parameters(book) else {}
-        folder, result = headless.run_notebook(book, profile=args.profile, seed=args.seed, given=given, out=base,
-                                               reuse=not args.fresh, say=headless.to_stderr)
+        folder, result = headless.run_notebook(
+            book,
+            profile=args.profile,
+            seed=args.seed,
+            given=given,
+            out=base,
+            reuse=not args.fresh,
+            say=headless.to_stderr,
+        )
         done.append((folder, result))
         if result.status != "done":
             break
@@ -44,5 +59,14 @@ def run(args: argparse.Namespace) -> int:
     failed = [r for _, r in done if r.status != "done"]
     seconds = time.monotonic() - begin
     text = f"{'FAILED: ' + failed[0].notebook if failed else 'done'} in {seconds:.0f} s\nreport: {path}"
-    emit(args, {"report": str(path), "seconds": seconds, "runs": [str(f) for f, _ in done], "failed": [r.notebook for r in failed]}, text)
+    emit(
+        args,
+        {
+            "report": str(path),
+            "seconds": seconds,
+            "runs": [str(f) for f, _ in done],
+            "failed": [r.notebook for r in failed],
+        },
+        text,
+    )
     return 1 if failed else 0

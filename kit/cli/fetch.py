@@ -13,7 +13,9 @@ PARTS = ("recorded", "smollm2", "minilm")
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `fetch`."""
-    parser.add_argument("parts", nargs="*", default=[], help=f"any of {', '.join(PARTS)} (default: all)")
+    parser.add_argument(
+        "parts", nargs="*", default=[], help=f"any of {', '.join(PARTS)} (default: all)"
+    )
     json_flag(parser)
 
 
@@ -24,7 +26,11 @@ def run(args: argparse.Namespace) -> int:
 
     wrong = [p for p in args.parts if p not in PARTS]
     if wrong:
-        raise KitError(f"nothing is called {wrong[0]!r}", where="command line", fix=f"one of {', '.join(PARTS)}")
+        raise KitError(
+            f"nothing is called {wrong[0]!r}",
+            where="command line",
+            fix=f"one of {', '.join(PARTS)}",
+        )
     calls = {"recorded": recorded.load, "smollm2": models.smollm2, "minilm": models.minilm}
     got, code = {}, 0
     for name in args.parts or PARTS:

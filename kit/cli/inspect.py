@@ -15,12 +15,30 @@ HELP = "summary and lint of a rubric data set (any known format)"
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `inspect`."""
-    parser.add_argument("file", help="JSONL, JSON, CSV or Parquet; a saved dataset folder; hf:owner/name[:split]")
-    parser.add_argument("--format", default="auto", help="auto (default) or a format's name; a wrong name lists them")
-    parser.add_argument("--lint", action="store_true", help="list every kept finding; exit code 1 when one is an error")
-    parser.add_argument("--profile", default="t4", help="its prompt length decides what is too long (default t4)")
-    parser.add_argument("--no-embedding", action="store_true", help="compare by character n-grams even where the sentence model is cached")
-    parser.add_argument("--html", metavar="OUT", help="write summary, findings and overviews as one HTML page")
+    parser.add_argument(
+        "file", help="JSONL, JSON, CSV or Parquet; a saved dataset folder; hf:owner/name[:split]"
+    )
+    parser.add_argument(
+        "--format",
+        default="auto",
+        help="auto (default) or a format's name; a wrong name lists them",
+    )
+    parser.add_argument(
+        "--lint",
+        action="store_true",
+        help="list every kept finding; exit code 1 when one is an error",
+    )
+    parser.add_argument(
+        "--profile", default="t4", help="its prompt length decides what is too long (default t4)"
+    )
+    parser.add_argument(
+        "--no-embedding",
+        action="store_true",
+        help="compare by character n-grams even where the sentence model is cached",
+    )
+    parser.add_argument(
+        "--html", metavar="OUT", help="write summary, findings and overviews as one HTML page"
+    )
     json_flag(parser)
 
 
@@ -28,11 +46,26 @@ def run(args: argparse.Namespace) -> int:
     """Print the scan; with --lint the exit code is 1 when there is an error."""
     from ..inspect.scan import scan
 
-    found = scan(args.file, format=args.format, profile=args.profile, embed=None if args.no_embedding else "auto")
+    found = scan(
+        args.file,
+        format=args.format,
+        profile=args.profile,
+        embed=None if args.no_embedding else "auto",
+    )
     data = as_json(found, every=args.lint)
-    text = [f"{found.name}: format {found.format}, {found.rows} rows, {found.skipped} skipped", "", str(found.summary), "", str(found.lint)]
+    text = [
+        f"{found.name}: format {found.format}, {found.rows} rows, {found.skipped} skipped",
+        "",
+        str(found.summary),
+        "",
+        str(found.lint),
+    ]
     if args.lint:
-        text += ["", "findings:", *(f"  {f}" + (f" | {f.text[:90]!r}" if f.text else "") for f in found.lint.findings)]
+        text += [
+            "",
+            "findings:",
+            *(f"  {f}" + (f" | {f.text[:90]!r}" if f.text else "") for f in found.lint.findings),
+        ]
     if args.html:
         Path(args.html).write_text(page(found), encoding="utf-8")
         data["html"] = args.html
@@ -44,12 +77,30 @@ def run(args: argparse.Namespace) -> int:
 def as_json(found: Any, *, every: bool) -> dict[str, Any]:
     """A scan as JSON; `every` adds the kept findings."""
     summary = dataclasses.asdict(found.summary)
-    summary["histograms"] = {k: {str(x): n for x, n in v.items()} for k, v in summary["histograms"].items() if k != "cells"}
-    lint = {"tasks": found.lint.tasks, "criteria": found.lint.criteria, "similarity": found.lint.similarity, "counts": found.lint.counts,
-            "severities": found.lint.severities, "note_share": found.lint.note_share, "rules": found.lint.table()}
+    summary["histograms"] = {
+        k: {str(x): n for x, n in v.items()}
+        for k, v in summary["histograms"].items()
+        if k != "cells"
+    }
+    lint = {
+        "tasks": found.lint.tasks,
+        "criteria": found.lint.criteria,
+        "similarity": found.lint.similarity,
+        "counts": found.lint.counts,
+        "severities": found.lint.severities,
+        "note_share": found.lint.note_share,
+        "rules": found.lint.table(),
+    }
     if every:
         lint["findings"] = [dataclasses.asdict(f) for f in found.lint.findings]
-    return {"name": found.name, "format": found.format, "rows": found.rows, "skipped": found.skipped, "summary": summary, "lint": lint}
+    return {
+        "name": found.name,
+        "format": found.format,
+        "rows": found.rows,
+        "skipped": found.skipped,
+        "summary": summary,
+        "lint": lint,
+    }
 
 
 def page(found: Any) -> str:
@@ -57,16 +108,45 @@ def page(found: Any) -> str:
     from ..html import figure_div, plotly_js
     from ..plots import data as plots
 
-    figures = [("criteria per task", plots.criteria_per_task(found.summary)), ("lengths", plots.lengths(found.summary)),
-               ("weights", plots.weights(found.summary)), ("findings", plots.findings(found.lint))]
-    divs = "".join(figure_div(fig.to_plotly_json() | {"data": [t.to_plotly_json() for t in fig.data], "layout": fig.layout.to_plotly_json()}, f"f{i}")
-                   for i, (_, fig) in enumerate(figures))
-    rows = "".join("<tr>" + "".join(f"<td>{html.escape(str(x))}</td>" for x in (f.severity, f.code, f.row or "", f.criterion_id or "", f.message,
-                                                                               (f.text or "")[:200], f.suggestion or "")) + "</tr>"
-                   for f in found.lint.findings[:2000])
+    figures = [
+        ("criteria per task", plots.criteria_per_task(found.summary)),
+        ("lengths", plots.lengths(found.summary)),
+        ("weights", plots.weights(found.summary)),
+        ("findings", plots.findings(found.lint)),
+    ]
+    divs = "".join(
+        figure_div(
+            fig.to_plotly_json()
+            | {
+                "data": [t.to_plotly_json() for t in fig.data],
+                "layout": fig.layout.to_plotly_json(),
+            },
+            f"f{i}",
+        )
+        for i, (_, fig) in enumerate(figures)
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{html.escape(str(x))}</td>"
+            for x in (
+                f.severity,
+                f.code,
+                f.row or "",
+                f.criterion_id or "",
+                f.message,
+                (f.text or "")[:200],
+                f.suggestion or "",
+            )
+        )
+        + "</tr>"
+        for f in found.lint.findings[:2000]
+    )
     name = html.escape(found.name)
-    return (f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{name}</title><style>body{{font:15px/1.5 sans-serif;max-width:1100px;"
-            f"margin:2em auto;padding:0 1em}}table{{border-collapse:collapse}}td,th{{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:left;"
-            f"vertical-align:top}}</style>{plotly_js()}<h1>{name}</h1><p>Format {html.escape(found.format)}, {found.rows} rows, {found.skipped} skipped.</p>"
-            f"<h2>What is in it</h2>{found.summary._repr_html_()}<h2>What to fix</h2>{found.lint._repr_html_()}{divs}"
-            f"<h2>Findings</h2><table><tr><th>severity<th>rule<th>row<th>criterion<th>message<th>text<th>what to do</tr>{rows}</table></html>")
+    return (
+        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{name}</title><style>body{{font:15px/1.5 sans-serif;max-width:1100px;"
+        f"margin:2em auto;padding:0 1em}}table{{border-collapse:collapse}}td,th{{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:left;"
+        f"vertical-align:top}}</style>{plotly_js()}<h1>{name}</h1><p>Format {html.escape(found.format)}, {found.rows} rows, {found.skipped} skipped.</p>"
+        f"<h2>What is in it</h2>{found.summary._repr_html_()}<h2>What to fix</h2>{found.lint._repr_html_()}{divs}"
+        f"<h2>Findings</h2><table><tr><th>severity<th>rule<th>row<th>criterion<th>message<th>text<th>what to do</tr>{rows}</table></html>"
+    )

@@ -25,6 +25,10 @@ def run(args: argparse.Namespace) -> int:
 
     folder = Path(args.runs_dir) if args.runs_dir else paths.runs()
     path = report.write(folder, args.out, title=args.title)
-    data = {"report": str(path), "bytes": path.stat().st_size, "runs": [to_json(r) for _, r in runs.find(folder)] if args.json else []}
+    data = {
+        "report": str(path),
+        "bytes": path.stat().st_size,
+        "runs": [to_json(r) for _, r in runs.find(folder)] if args.json else [],
+    }
     emit(args, data, str(path))
     return 0

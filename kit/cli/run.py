@@ -13,13 +13,29 @@ HELP = "run one notebook headless (papermill), with checked parameters"
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `run`."""
-    parser.add_argument("notebook", nargs="?", help="a path, or a name or number from notebooks/ (3 = 03_...)")
-    parser.add_argument("--profile", help="test, cpu, t4, gpu or cluster (default: KIT_PROFILE, else detected)")
+    parser.add_argument(
+        "notebook", nargs="?", help="a path, or a name or number from notebooks/ (3 = 03_...)"
+    )
+    parser.add_argument(
+        "--profile", help="test, cpu, t4, gpu or cluster (default: KIT_PROFILE, else detected)"
+    )
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter, refused when unknown or of another type; may be repeated")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter, refused when unknown or of another type; may be repeated",
+    )
     parser.add_argument("--out", help="folder of runs, or an fsspec URL such as s3://bucket/runs")
-    parser.add_argument("--reuse", action="store_true", help="take a finished run of the same code, data and parameters instead")
-    parser.add_argument("--resume", metavar="RUN_DIR", help="continue a failed or killed run in its folder")
+    parser.add_argument(
+        "--reuse",
+        action="store_true",
+        help="take a finished run of the same code, data and parameters instead",
+    )
+    parser.add_argument(
+        "--resume", metavar="RUN_DIR", help="continue a failed or killed run in its folder"
+    )
     parser.add_argument("--params", action="store_true", help="only list the notebook's parameters")
     json_flag(parser)
 
@@ -49,16 +65,43 @@ def run(args: argparse.Namespace) -> int:
     if args.resume:
         folder, done = headless.resume(args.resume, say=headless.to_stderr)
     elif not args.notebook:
-        raise KitError("which notebook?", where="command line", fix="python -m kit run 03_train_grpo, or --resume RUN_DIR")
+        raise KitError(
+            "which notebook?",
+            where="command line",
+            fix="python -m kit run 03_train_grpo, or --resume RUN_DIR",
+        )
     elif args.params:
         known = params.parameters(headless.find_notebook(args.notebook))
-        rows = {n: {"default": p.default, "type": p.type, "comment": p.comment} for n, p in known.items()}
-        emit(args, rows, "\n".join(f"{n:24} {p.type:6} {p.default!r:24} {p.comment}" for n, p in known.items()))
+        rows = {
+            n: {"default": p.default, "type": p.type, "comment": p.comment}
+            for n, p in known.items()
+        }
+        emit(
+            args,
+            rows,
+            "\n".join(f"{n:24} {p.type:6} {p.default!r:24} {p.comment}" for n, p in known.items()),
+        )
         return 0
     else:
-        folder, done = headless.run_notebook(args.notebook, profile=args.profile, seed=args.seed, given=given(args.set), out=args.out,
-                                             reuse=args.reuse, say=headless.to_stderr)
+        folder, done = headless.run_notebook(
+            args.notebook,
+            profile=args.profile,
+            seed=args.seed,
+            given=given(args.set),
+            out=args.out,
+            reuse=args.reuse,
+            say=headless.to_stderr,
+        )
     pages = sorted(p.name for p in Path(folder).glob("*.html"))
-    emit(args, {"folder": str(folder), "status": done.status, "seconds": done.seconds, "metrics": done.metrics, "pages": pages},
-         f"{done.status} in {done.seconds or 0:.0f} s: {folder}")
+    emit(
+        args,
+        {
+            "folder": str(folder),
+            "status": done.status,
+            "seconds": done.seconds,
+            "metrics": done.metrics,
+            "pages": pages,
+        },
+        f"{done.status} in {done.seconds or 0:.0f} s: {folder}",
+    )
     return 0 if done.status == "done" else 1

@@ -13,16 +13,34 @@ HELP = "a notebook over a grid of parameters, locally or on Ray"
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `sweep`."""
     parser.add_argument("notebook")
-    parser.add_argument("--grid", action="append", default=[], metavar="NAME=A,B,...", help="one axis; may be repeated (values that hold commas: --file)")
+    parser.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="NAME=A,B,...",
+        help="one axis; may be repeated (values that hold commas: --file)",
+    )
     parser.add_argument("--file", help="rows (JSONL, CSV, JSON, YAML), or a dict of lists (a grid)")
     parser.add_argument("--profile")
-    parser.add_argument("--out", help="folder of runs (default: the kit's runs/sweep-NOTEBOOK), seen by all machines; or an fsspec URL, to which it is "
-                        "copied at the end")
-    parser.add_argument("--jobs", type=int, help="cells at once (default: 1 locally, all that fit on Ray)")
-    parser.add_argument("--address", help="a Ray cluster: auto, HOST:PORT, ray://HOST:PORT, or local (started for this sweep)")
+    parser.add_argument(
+        "--out",
+        help="folder of runs (default: the kit's runs/sweep-NOTEBOOK), seen by all machines; or an fsspec URL, to which it is "
+        "copied at the end",
+    )
+    parser.add_argument(
+        "--jobs", type=int, help="cells at once (default: 1 locally, all that fit on Ray)"
+    )
+    parser.add_argument(
+        "--address",
+        help="a Ray cluster: auto, HOST:PORT, ray://HOST:PORT, or local (started for this sweep)",
+    )
     parser.add_argument("--gpus", type=float, default=0.0, help="GPUs a cell needs (Ray)")
-    parser.add_argument("--retries", type=int, default=1, help="retries of a cell whose worker died (Ray)")
-    parser.add_argument("--max-cost", type=float, help="US dollars; no further cell starts beyond it")
+    parser.add_argument(
+        "--retries", type=int, default=1, help="retries of a cell whose worker died (Ray)"
+    )
+    parser.add_argument(
+        "--max-cost", type=float, help="US dollars; no further cell starts beyond it"
+    )
     parser.add_argument("--max-seconds", type=float, help="no further cell starts beyond it")
     json_flag(parser)
 
@@ -45,24 +63,57 @@ def run(args: argparse.Namespace) -> int:
     from .. import headless, paths, report, sweep
 
     if bool(args.grid) == bool(args.file):
-        raise KitError("give either --grid or --file", where="command line", fix="--grid seed=0,1 --grid learning_rate=1e-5,4e-5")
+        raise KitError(
+            "give either --grid or --file",
+            where="command line",
+            fix="--grid seed=0,1 --grid learning_rate=1e-5,4e-5",
+        )
     cells = sweep.read_cells(args.file) if args.file else sweep.grid(axes(args.grid))
     book = headless.find_notebook(args.notebook)
     url = args.out if headless.is_url(args.out) else None
     if url:
         sweep.check(book, cells, args.profile)
         headless.probe(url)
-    base = Path(args.out).expanduser().resolve() if args.out and not url else paths.runs() / f"sweep-{book.stem}"
-    result = sweep.sweep(book, cells, profile=args.profile, out=base, jobs=args.jobs, address=args.address, gpus=args.gpus,
-                         retries=args.retries, max_cost=args.max_cost, max_seconds=args.max_seconds, say=headless.to_stderr)
+    base = (
+        Path(args.out).expanduser().resolve()
+        if args.out and not url
+        else paths.runs() / f"sweep-{book.stem}"
+    )
+    result = sweep.sweep(
+        book,
+        cells,
+        profile=args.profile,
+        out=base,
+        jobs=args.jobs,
+        address=args.address,
+        gpus=args.gpus,
+        retries=args.retries,
+        max_cost=args.max_cost,
+        max_seconds=args.max_seconds,
+        say=headless.to_stderr,
+    )
     ids = {Path(c.folder).name for c in result.cells if c.folder}
     page = str(report.write(base, only=ids, title=f"Sweep of {book.stem}")) if ids else ""
     for c in result.cells:
         if c.status == "failed":
-            headless.to_stderr(f"FAILED {', '.join(f'{k}={v}' for k, v in c.params.items())}\n{c.tail}")
-    for path in [base / "sweep.json", base / "report.html", *(base / i for i in sorted(ids))] if url and page else []:
+            headless.to_stderr(
+                f"FAILED {', '.join(f'{k}={v}' for k, v in c.params.items())}\n{c.tail}"
+            )
+    for path in (
+        [base / "sweep.json", base / "report.html", *(base / i for i in sorted(ids))]
+        if url and page
+        else []
+    ):
         headless.upload(path, url, headless.to_stderr)
-    emit(args, {"report": page, "counts": result.counts, "stopped": result.stopped, "cells": list(map(vars, result.cells))},
-         f"{', '.join(f'{n} {s}' for s, n in result.counts.items())} in {result.seconds:.0f} s\nreport: {page or 'none, no cell has a run'}")
+    emit(
+        args,
+        {
+            "report": page,
+            "counts": result.counts,
+            "stopped": result.stopped,
+            "cells": list(map(vars, result.cells)),
+        },
+        f"{', '.join(f'{n} {s}' for s, n in result.counts.items())} in {result.seconds:.0f} s\nreport: {page or 'none, no cell has a run'}",
+    )
     sweep.raise_if_stopped(result)
     return 0 if set(result.counts) == {"done"} else 1

@@ -12,9 +12,20 @@ HELP = "train a policy from a config file (SFT, DPO or GRPO)"
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `train`."""
-    parser.add_argument("config", help="YAML or JSON: stage, tasks, judge, reward, out, and settings (see kit/train/job.py; a chain: kit/train/chain.py)")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint of the run's folder")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="replace a value of the config; VALUE is read as YAML")
+    parser.add_argument(
+        "config",
+        help="YAML or JSON: stage, tasks, judge, reward, out, and settings (see kit/train/job.py; a chain: kit/train/chain.py)",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the last checkpoint of the run's folder"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="replace a value of the config; VALUE is read as YAML",
+    )
     json_flag(parser)
 
 
@@ -46,16 +57,25 @@ def _changes(pairs: list[str]) -> dict[str, Any]:
         try:
             out[name] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise KitError(f"--set {pair!r}: the value cannot be read as YAML", where="command line", fix="quote it, or close its brackets") from None
+            raise KitError(
+                f"--set {pair!r}: the value cannot be read as YAML",
+                where="command line",
+                fix="quote it, or close its brackets",
+            ) from None
     return out
 
 
 def _text(result: Any) -> str:
     lines = [f"run: {result.out}"]
     m = result.metrics
-    lines.append(f"{m['stage']}: {m['steps']} steps in {m['seconds_training']:.0f} s on {m['device']}, {m['dtype']} ({m['dtype_why']})")
+    lines.append(
+        f"{m['stage']}: {m['steps']} steps in {m['seconds_training']:.0f} s on {m['device']}, {m['dtype']} ({m['dtype_why']})"
+    )
     lines.append(f"engine: {m['engine']} ({m['engine_why']})")
     if getattr(result, "gain", None) is not None:
         lines.append(result.gain.sentence)
-        lines += [f"  {r['difference']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]  {r['what']}" for r in result.gain.table()]
+        lines += [
+            f"  {r['difference']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]  {r['what']}"
+            for r in result.gain.table()
+        ]
     return "\n".join(lines)

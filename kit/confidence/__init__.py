@@ -7,5 +7,21 @@ from .grammar import ASK, LEVELS, STATUSES, Stated
 from .reader import Extraction, extract, extract_all, extract_each, fit_levels, without
 from .scores import JudgeScore, TokenMass, consistency, judge_score, p_true, sequence
 
-__all__ = ["ASK", "LEVELS", "STATUSES", "Extraction", "JudgeScore", "Stated", "TokenMass", "consistency", "extract", "extract_all", "extract_each", "fit_levels", "judge_score",
-           "p_true", "sequence", "without"]
+__all__ = [
+    "ASK",
+    "LEVELS",
+    "STATUSES",
+    "Extraction",
+    "JudgeScore",
+    "Stated",
+    "TokenMass",
+    "consistency",
+    "extract",
+    "extract_all",
+    "extract_each",
+    "fit_levels",
+    "judge_score",
+    "p_true",
+    "sequence",
+    "without",
+]

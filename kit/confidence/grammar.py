@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-LEVELS = ("low", "medium", "high")  # ordered; their probabilities are fitted from data (`fit_levels`), not constants
+LEVELS = (
+    "low",
+    "medium",
+    "high",
+)  # ordered; their probabilities are fitted from data (`fit_levels`), not constants
 STATUSES = ("value", "level", "ambiguous", "invalid", "missing")
 ASK = "the scale is not said: pass scale=1, 10 or 100, or ask for a percentage in the prompt"
 
@@ -30,50 +34,67 @@ class Stated:
         return self.status in ("value", "level")
 
 
-_ONES = {w: i for i, w in enumerate("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-                                    "seventeen eighteen nineteen".split())}
-_TENS = {w: 10 * (i + 2) for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())}
+_ONES = {
+    w: i
+    for i, w in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
+    )
+}
+_TENS = {
+    w: 10 * (i + 2)
+    for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
+}
 NUM = r"(?:\d+(?:[.,]\d+)?|[.,]\d+)"
 PCT = r"\s*(?:\\?%|percent\b|per cent\b|pct\b)"
 WORDNUM = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(list(_ONES)[1:10])}))?|(?:a |one )?hundred|{'|'.join(sorted(_ONES, key=len, reverse=True))})"
 OF = r"(?:/|out of|in|of(?=\s*(?:5|10|100)\b))"  # "7 of 10" is a rating, "3 of 8" a count
-_STAT = (r"(?:confidence|credible)\s+(?:interval|limit|bound|region|band)s?\b|confidence\s+sets?\b"
-         rf"|\bat (?:the |an? )?{NUM}{PCT}\s+(?:confidence level|level of confidence)\b"
-         r"|\b(?:consumer|business|investor|public|market|customer|voter|economic)s?\s+confidence\b"
-         r"|\b(?:low|moderate|high)[- ](?:certainty|confidence)[- ](?:evidence|data|stud(?:y|ies)|predictions?|calls?|peaks?|interactions?|hits?|variants?|regions?)\b"
-         r"|\bevidence\b[^.!?\n]{0,60}\b(?:certainty|confidence)\b")
+_STAT = (
+    r"(?:confidence|credible)\s+(?:interval|limit|bound|region|band)s?\b|confidence\s+sets?\b"
+    rf"|\bat (?:the |an? )?{NUM}{PCT}\s+(?:confidence level|level of confidence)\b"
+    r"|\b(?:consumer|business|investor|public|market|customer|voter|economic)s?\s+confidence\b"
+    r"|\b(?:low|moderate|high)[- ](?:certainty|confidence)[- ](?:evidence|data|stud(?:y|ies)|predictions?|calls?|peaks?|interactions?|hits?|variants?|regions?)\b"
+    r"|\bevidence\b[^.!?\n]{0,60}\b(?:certainty|confidence)\b"
+)
 # The first alternative that fits names the token.
-TOKENS = re.compile("|".join((
-    rf"(?P<other>{_STAT})",
-    r"(?P<scale>\(?(?:on )?(?:an? |the )?(?:scale )?(?:of |from |between )?\b[01](?:\.0)?\s*%?\s*(?:-|–|to|and)\s*(?P<top>100|10|5|1(?:\.0)?)\b\s*%?(?:\s*scale\b)?\)?"
-    r"|\(\s*(?:out of|/|max\.?)\s*(?P<top2>100|10|5|1)\s*\)|\(\s*(?:in |as )?(?:a )?(?P<top3>%|percent(?:age)?)\s*\)|\(\s*(?:as )?(?:a )?(?P<top4>fraction|decimal|probability)\s*\))",
-    r"(?P<half>\b50\s*/\s*50\b|\bfifty[- ]fifty\b)",
-    rf"(?P<range>{NUM}(?:{PCT})?\s*(?:-|–|—|to|and)\s*{NUM}{PCT})",
-    rf"(?P<ratio>(?<![\w.)])-?{NUM}\s*{OF}\s*{NUM}(?![\w/]))",
-    rf"(?P<ratio_words>\b(?:{WORDNUM})\s+(?:out of|in)\s+(?:{WORDNUM})\b)",
-    rf"(?P<percent>(?<![\w.)])-?{NUM}{PCT}|\b{WORDNUM}{PCT})",
-    rf"(?P<number>(?<![\w.)])-?{NUM}(?![\w])|(?<!to )(?<!near )(?<!nearly )\bzero\b)",
-    r"(?P<anchor>\b(?:confidence|certainty|credence)\b(?=s?\b)|p\s*\(\s*(?:correct|true)\s*\))",
-    r"(?P<adjective>\b(?:confident|certain|sure)\b|(?<=\bun)(?:certain|sure)\b)",
-    r"(?P<loose>\b(?:positive|doubts?)\b)",
-    r"(?P<weak>\b(?:probability|likelihood|chances?|likely|odds)\b)",
-    r"(?P<mixed>\b(?:low|medium|moderate)\s*(?:-|–|/|to|or)\s*(?:medium|moderate|high)\b)",
-    r"(?P<low>\b(?:(?:close|next) to|near|nearly|almost|practically|virtually) (?:zero|none|nothing|nil)\b|\bnil\b"
-    r"|\b(?:not (?:at all|very|so|too|particularly|fully|entirely|completely|terribly)|(?:very|extremely|quite|fairly|relatively|rather|pretty) (?:low|little)|low|minimal|little|barely|hardly|slightly|un(?=certain|sure))\b|\bun(?=certain\b|sure\b))",
-    r"(?P<medium>\b(?:(?:fairly|quite|relatively) )?(?:medium|moderate|intermediate)\b|\b(?:moderately|somewhat|fairly|reasonably|partially)\b(?!\s+(?:low|high)))",
-    r"(?P<high>\b(?:(?:very|extremely|quite|fairly|relatively|rather|pretty) )?high\b|\b(?:very|highly|extremely|absolutely|completely|totally|entirely|strongly|quite)\b)",
-    r"(?P<not>\b(?:not|never|isn.t|don.t|cannot|without|lack|no)\b|n.t\b)",
-    r"(?P<that>\bthat\b)",
-    r"(?P<filler>\b(?:at all|levels?|scores?|rating|value|estimated?|is|was|are|be|would|will|of|at|about|around|approximately|roughly|nearly|almost|over|under|above|below|"
-    r"least|most|in|my|this|the|answer|response|conclusion|prediction|claim|result|finding|overall|say|as|set|to|i.d|i|give|it|an?|final|currently|stands?|percentage|rated?|which|being|"
-    r"correct|right|only|still|just|now|here|put|assign|statement|assessment|judge?ment|equals|degree|self|reported|for|remains|between|with|by|comes?|out|expressed|so|or|than|more|less|up)\b|\bapprox\b\.?)",
-    r"(?P<stop>[.!?;](?=\s|$)|\n\s*\n)",
-    r"(?P<word>[^\W\d_]+)",
-    r"(?P<punct>\S)",
-)), re.IGNORECASE)
+TOKENS = re.compile(
+    "|".join(
+        (
+            rf"(?P<other>{_STAT})",
+            r"(?P<scale>\(?(?:on )?(?:an? |the )?(?:scale )?(?:of |from |between )?\b[01](?:\.0)?\s*%?\s*(?:-|–|to|and)\s*(?P<top>100|10|5|1(?:\.0)?)\b\s*%?(?:\s*scale\b)?\)?"
+            r"|\(\s*(?:out of|/|max\.?)\s*(?P<top2>100|10|5|1)\s*\)|\(\s*(?:in |as )?(?:a )?(?P<top3>%|percent(?:age)?)\s*\)|\(\s*(?:as )?(?:a )?(?P<top4>fraction|decimal|probability)\s*\))",
+            r"(?P<half>\b50\s*/\s*50\b|\bfifty[- ]fifty\b)",
+            rf"(?P<range>{NUM}(?:{PCT})?\s*(?:-|–|—|to|and)\s*{NUM}{PCT})",
+            rf"(?P<ratio>(?<![\w.)])-?{NUM}\s*{OF}\s*{NUM}(?![\w/]))",
+            rf"(?P<ratio_words>\b(?:{WORDNUM})\s+(?:out of|in)\s+(?:{WORDNUM})\b)",
+            rf"(?P<percent>(?<![\w.)])-?{NUM}{PCT}|\b{WORDNUM}{PCT})",
+            rf"(?P<number>(?<![\w.)])-?{NUM}(?![\w])|(?<!to )(?<!near )(?<!nearly )\bzero\b)",
+            r"(?P<anchor>\b(?:confidence|certainty|credence)\b(?=s?\b)|p\s*\(\s*(?:correct|true)\s*\))",
+            r"(?P<adjective>\b(?:confident|certain|sure)\b|(?<=\bun)(?:certain|sure)\b)",
+            r"(?P<loose>\b(?:positive|doubts?)\b)",
+            r"(?P<weak>\b(?:probability|likelihood|chances?|likely|odds)\b)",
+            r"(?P<mixed>\b(?:low|medium|moderate)\s*(?:-|–|/|to|or)\s*(?:medium|moderate|high)\b)",
+            r"(?P<low>\b(?:(?:close|next) to|near|nearly|almost|practically|virtually) (?:zero|none|nothing|nil)\b|\bnil\b"
+            r"|\b(?:not (?:at all|very|so|too|particularly|fully|entirely|completely|terribly)|(?:very|extremely|quite|fairly|relatively|rather|pretty) (?:low|little)|low|minimal|little|barely|hardly|slightly|un(?=certain|sure))\b|\bun(?=certain\b|sure\b))",
+            r"(?P<medium>\b(?:(?:fairly|quite|relatively) )?(?:medium|moderate|intermediate)\b|\b(?:moderately|somewhat|fairly|reasonably|partially)\b(?!\s+(?:low|high)))",
+            r"(?P<high>\b(?:(?:very|extremely|quite|fairly|relatively|rather|pretty) )?high\b|\b(?:very|highly|extremely|absolutely|completely|totally|entirely|strongly|quite)\b)",
+            r"(?P<not>\b(?:not|never|isn.t|don.t|cannot|without|lack|no)\b|n.t\b)",
+            r"(?P<that>\bthat\b)",
+            r"(?P<filler>\b(?:at all|levels?|scores?|rating|value|estimated?|is|was|are|be|would|will|of|at|about|around|approximately|roughly|nearly|almost|over|under|above|below|"
+            r"least|most|in|my|this|the|answer|response|conclusion|prediction|claim|result|finding|overall|say|as|set|to|i.d|i|give|it|an?|final|currently|stands?|percentage|rated?|which|being|"
+            r"correct|right|only|still|just|now|here|put|assign|statement|assessment|judge?ment|equals|degree|self|reported|for|remains|between|with|by|comes?|out|expressed|so|or|than|more|less|up)\b|\bapprox\b\.?)",
+            r"(?P<stop>[.!?;](?=\s|$)|\n\s*\n)",
+            r"(?P<word>[^\W\d_]+)",
+            r"(?P<punct>\S)",
+        )
+    ),
+    re.IGNORECASE,
+)
 VALUES = ("half", "range", "ratio", "ratio_words", "percent", "number")
 SAID_LEVELS = ("low", "medium", "high", "mixed")
-REASONS = frozenset("because given since due but although though as while when if unless based and considering on hence therefore".split())
+REASONS = frozenset(
+    "because given since due but although though as while when if unless based and considering on hence therefore".split()
+)
 
 
 def amount(text: str) -> float:
@@ -107,15 +128,26 @@ def measure(kind: str, text: str, top: float | None = None, scale: float | None 
     if kind == "range":
         low, high = (float(v.replace(",", ".")) for v in re.findall(NUM, text)[:2])
         ok = 0 <= low <= high <= 100
-        return Stated("value", (low + high) / 200, text=text, note="middle of a range") if ok else Stated("invalid", text=text, note="not a range of percentages")
+        return (
+            Stated("value", (low + high) / 200, text=text, note="middle of a range")
+            if ok
+            else Stated("invalid", text=text, note="not a range of percentages")
+        )
     if kind.startswith("ratio"):
-        a, b = (amount(v) for v in re.split(r"/|out of|\bin\b|\bof\b", text, maxsplit=1, flags=re.IGNORECASE))
+        a, b = (
+            amount(v)
+            for v in re.split(r"/|out of|\bin\b|\bof\b", text, maxsplit=1, flags=re.IGNORECASE)
+        )
         return _checked(a, b, text)
     if kind == "percent":
         digits = re.sub(PCT + "$", "", text, flags=re.IGNORECASE)
         v = amount(digits)
         if 0 < v < 1 and scale is None:
-            return Stated("ambiguous", text=text, note="a fraction or less than one percent? pass scale=1 or scale=100")
+            return Stated(
+                "ambiguous",
+                text=text,
+                note="a fraction or less than one percent? pass scale=1 or scale=100",
+            )
         return _checked(v, 1.0 if 0 < v < 1 and scale == 1 else 100.0, text)
     v = amount(text)
     if scale is not None or top is not None:

@@ -41,9 +41,17 @@ def extract_each(text: str, *, scale: float | None = None) -> list[Stated]:
     [0.9, 0.4]
     """
     if not isinstance(text, str):
-        raise DataError(f"the answer is {type(text).__name__}, not text", where="argument text", fix="pass the reply's text")
+        raise DataError(
+            f"the answer is {type(text).__name__}, not text",
+            where="argument text",
+            fix="pass the reply's text",
+        )
     if scale is not None and not (isinstance(scale, (int, float)) and scale > 0):
-        raise DataError(f"scale is {scale!r}", where="argument scale", fix="use the largest value: 1, 5, 10 or 100")
+        raise DataError(
+            f"scale is {scale!r}",
+            where="argument scale",
+            fix="use the largest value: 1, 5, 10 or 100",
+        )
     return [_stated(s, scale) for s in statements(text)]
 
 
@@ -51,7 +59,9 @@ def _stated(s: Statement, scale: float | None) -> Stated:
     if s.kind in LEVELS:
         return Stated("level", level=s.kind, text=s.words.strip())
     if s.kind == "mixed":
-        return Stated("ambiguous", text=s.words, note="between two levels; ask for one of low / medium / high")
+        return Stated(
+            "ambiguous", text=s.words, note="between two levels; ask for one of low / medium / high"
+        )
     got = measure(s.kind, s.words, s.top, scale)
     return replace(got, note=s.note) if s.note and got.status == "value" else got
 
@@ -64,7 +74,7 @@ def without(text: str) -> str:
     """
     for s in reversed(statements(text)):
         if s.kind not in (*LEVELS, "mixed"):
-            text = text[:s.start] + " " + text[s.end:]
+            text = text[: s.start] + " " + text[s.end :]
     return text
 
 
@@ -82,11 +92,23 @@ class Extraction:
     counts: Mapping[str, int]
 
     def __str__(self) -> str:
-        return f"parse rate {self.parse_rate}; " + ", ".join(f"{k} {v}" for k, v in self.counts.items() if v)
+        return f"parse rate {self.parse_rate}; " + ", ".join(
+            f"{k} {v}" for k, v in self.counts.items() if v
+        )
 
     def table(self) -> list[dict[str, Any]]:
         """One dict per answer."""
-        return [{"row": i, "status": s.status, "value": s.value, "level": s.level, "text": s.text, "note": s.note} for i, s in enumerate(self.stated)]
+        return [
+            {
+                "row": i,
+                "status": s.status,
+                "value": s.value,
+                "level": s.level,
+                "text": s.text,
+                "note": s.note,
+            }
+            for i, s in enumerate(self.stated)
+        ]
 
 
 def extract_all(texts: Iterable[str | None], *, scale: float | None = None) -> Extraction:
@@ -95,11 +117,19 @@ def extract_all(texts: Iterable[str | None], *, scale: float | None = None) -> E
     >>> str(extract_all(["Confidence: 80%", "B"]).counts["value"])
     '1'
     """
-    stated = tuple(Stated("missing", note="no answer") if t is None else extract(t, scale=scale) for t in texts)
+    stated = tuple(
+        Stated("missing", note="no answer") if t is None else extract(t, scale=scale) for t in texts
+    )
     known, n = sum(s.known for s in stated), len(stated)
     rate = _share(known, n, "share with a stated confidence, Wilson")
     counts = {k: sum(s.status == k for s in stated) for k in STATUSES}
-    return Extraction(stated, np.array([math.nan if s.value is None else s.value for s in stated]), tuple(s.level for s in stated), rate, counts)
+    return Extraction(
+        stated,
+        np.array([math.nan if s.value is None else s.value for s in stated]),
+        tuple(s.level for s in stated),
+        rate,
+        counts,
+    )
 
 
 def fit_levels(levels: Sequence[str | None], correct: Sequence[Any]) -> dict[str, Estimate]:
@@ -109,7 +139,11 @@ def fit_levels(levels: Sequence[str | None], correct: Sequence[Any]) -> dict[str
     1.0
     """
     if len(levels) != len(correct):
-        raise DataError(f"{len(levels)} levels, {len(correct)} outcomes", where="arguments levels, correct", fix="pass one outcome per level")
+        raise DataError(
+            f"{len(levels)} levels, {len(correct)} outcomes",
+            where="arguments levels, correct",
+            fix="pass one outcome per level",
+        )
     out = {}
     for level in LEVELS:
         hits = [float(c) for lv, c in zip(levels, correct, strict=True) if lv == level]
@@ -118,5 +152,8 @@ def fit_levels(levels: Sequence[str | None], correct: Sequence[Any]) -> dict[str
 
 
 def _share(hits: float, n: int, method: str) -> Estimate:
-    return replace(wilson(hits, n), method=method) if n else Estimate(math.nan, math.nan, math.nan, 0, method=method)
-
+    return (
+        replace(wilson(hits, n), method=method)
+        if n
+        else Estimate(math.nan, math.nan, math.nan, 0, method=method)
+    )

@@ -28,12 +28,21 @@ def _pairs(logprobs: Any) -> list[tuple[str, float]]:
     pairs = list(logprobs.items() if isinstance(logprobs, Mapping) else logprobs)
     for token, lp in pairs:
         if not isinstance(lp, (int, float)) or math.isnan(lp) or lp > 1e-3:
-            raise DataError(f"log probability {lp!r} of token {token!r}", where="argument logprobs", fix="pass natural logarithms, <= 0")
+            raise DataError(
+                f"log probability {lp!r} of token {token!r}",
+                where="argument logprobs",
+                fix="pass natural logarithms, <= 0",
+            )
     return pairs
 
 
-def p_true(logprobs: Mapping[str, float] | Iterable[tuple[str, float]], *, positive: Sequence[str] = ("yes", "true", "a"),
-           negative: Sequence[str] = ("no", "false", "b"), least: float = 0.5) -> TokenMass:
+def p_true(
+    logprobs: Mapping[str, float] | Iterable[tuple[str, float]],
+    *,
+    positive: Sequence[str] = ("yes", "true", "a"),
+    negative: Sequence[str] = ("no", "false", "b"),
+    least: float = 0.5,
+) -> TokenMass:
     """P(true) at one position: mass on the positive token's variants over positives plus negatives.
 
     logprobs : token -> natural log probability of the top tokens. Variants: case and surrounding spaces and punctuation.
@@ -42,10 +51,14 @@ def p_true(logprobs: Mapping[str, float] | Iterable[tuple[str, float]], *, posit
     >>> m = p_true({" Yes": math.log(.6), "yes": math.log(.2), "No": math.log(.1)}); round(m.value, 4), round(m.mass, 4)
     (0.8889, 0.9)
     """
+
     def bare(token: str) -> str:
         return token.strip(" \t\n▁Ġ*_\"'`.:,()").casefold()
 
-    sums = [sum(math.exp(lp) for t, lp in _pairs(logprobs) if bare(t) in {v.casefold() for v in side}) for side in (positive, negative)]
+    sums = [
+        sum(math.exp(lp) for t, lp in _pairs(logprobs) if bare(t) in {v.casefold() for v in side})
+        for side in (positive, negative)
+    ]
     mass = sum(sums)
     return TokenMass(sums[0] / mass if mass >= least else math.nan, mass)
 
@@ -84,7 +97,12 @@ class JudgeScore:
     probs: Mapping[float, float]
 
 
-def judge_score(positions: Sequence[tuple[str, Mapping[str, float]]], *, scores: Sequence[float] = (1, 2, 3, 4, 5), least: float = 0.5) -> JudgeScore:
+def judge_score(
+    positions: Sequence[tuple[str, Mapping[str, float]]],
+    *,
+    scores: Sequence[float] = (1, 2, 3, 4, 5),
+    least: float = 0.5,
+) -> JudgeScore:
     """Expectation of a judge's score over the tokens at the *last* position where it wrote one.
 
     positions : per generated token (token, top tokens -> natural log probability). A score of several tokens ("10") is not
@@ -94,7 +112,10 @@ def judge_score(positions: Sequence[tuple[str, Mapping[str, float]]], *, scores:
     (3.5, 0)
     """
     names = {f"{s:g}": float(s) for s in scores}
-    at = next((i for i in range(len(positions) - 1, -1, -1) if positions[i][0].strip(" *\n▁Ġ") in names), None)
+    at = next(
+        (i for i in range(len(positions) - 1, -1, -1) if positions[i][0].strip(" *\n▁Ġ") in names),
+        None,
+    )
     if at is None:
         return JudgeScore(math.nan, 0.0, None, {})
     probs: dict[float, float] = {}
@@ -104,4 +125,9 @@ def judge_score(positions: Sequence[tuple[str, Mapping[str, float]]], *, scores:
     mass = sum(probs.values())
     if mass < least:
         return JudgeScore(math.nan, mass, at, {})
-    return JudgeScore(sum(k * v for k, v in probs.items()) / mass, mass, at, {k: v / mass for k, v in probs.items()})
+    return JudgeScore(
+        sum(k * v for k, v in probs.items()) / mass,
+        mass,
+        at,
+        {k: v / mass for k, v in probs.items()},
+    )

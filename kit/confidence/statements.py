@@ -26,34 +26,59 @@ class Statement:
 
 
 _CORRECT = re.compile(r"\b(?:correct|right|true|accurate|my|answer|response)\b", re.IGNORECASE)
-_ANCHORS = re.compile(r"confiden|certain|credence|\bp\s*\(|sure|positive|doubt|probab|likel|chance|odds", re.IGNORECASE)
-_PART_OF = re.compile(r"\s+(?:(?:how|what|why|which|when|where|who)\b|(?:about|of)\s+(?!(?:this|that|it|my|any|all|anything)\b|the (?:answer|whole)))", re.IGNORECASE)
+_ANCHORS = re.compile(
+    r"confiden|certain|credence|\bp\s*\(|sure|positive|doubt|probab|likel|chance|odds",
+    re.IGNORECASE,
+)
+_PART_OF = re.compile(
+    r"\s+(?:(?:how|what|why|which|when|where|who)\b|(?:about|of)\s+(?!(?:this|that|it|my|any|all|anything)\b|the (?:answer|whole)))",
+    re.IGNORECASE,
+)
 _ENDS = re.compile(r"[.!?](?=\s)|\n")
 _TAG = re.compile(r"</?\w+>|[*_`\"'’#]")
-_SPEAKER = re.compile(r"\b(?:[Ii]|[Ww]e)\s+(?:$|(?:am|m|are|re|feel|felt|was|remain|have|ve|would|d|can|could|do|don|cannot|must|think|believe)\b)")
+_SPEAKER = re.compile(
+    r"\b(?:[Ii]|[Ww]e)\s+(?:$|(?:am|m|are|re|feel|felt|was|remain|have|ve|would|d|can|could|do|don|cannot|must|think|believe)\b)"
+)
 _COPULA = frozenset("is was remains stands be being".split())
 _POINTS = frozenset(":=")
 _OWN = frozenset("of degree level levels in my a an estimated overall self reported".split())
 _UNIT = rf"(?:{NUM}(?:{PCT})?\s*(?:-|–|to)\s*{NUM}{PCT}|{NUM}{PCT}|{NUM}\s*(?:/\s*|out of\s+|of\s+)(?:5|10|100|ten|five)\b)"
 _ABOUT = r"(?:about|around|roughly|maybe|perhaps|some|at (?:most|best|least))?\s*"
-_SAYS = r"(?:say|guess|call it|put it at|give it|make it|go (?:above|over|beyond|with|for)|estimate)"
+_SAYS = (
+    r"(?:say|guess|call it|put it at|give it|make it|go (?:above|over|beyond|with|for)|estimate)"
+)
 _TAIL = r"(?:\s*,?\s*(?:no|not) more|\s*,?\s*or so|\s*,?\s*at (?:most|best)|\s*,?\s*tops)?"
-_WHOLE = re.compile(rf"(?:so|then|well|overall|all in all)?\s*,?\s*(?:(?:I|we)(?:\s*(?:would|d|will|ll|could|can|should))?\s+(?:not\s+|n t\s+)?{_SAYS}|call it|put it at|say|make it|my guess(?: is)?)\s*:?\s*"
-                    rf"{_ABOUT}(?P<v>{_UNIT}){_TAIL}", re.IGNORECASE)
-_PART = re.compile(rf"[,;:–—-]\s*(?:so|say|call it|put it at|make it|(?:I|we)\s*(?:would|d|will|ll)\s+say|perhaps|maybe)\s*,?\s*{_ABOUT}(?P<v>{_UNIT}){_TAIL}", re.IGNORECASE)
+_WHOLE = re.compile(
+    rf"(?:so|then|well|overall|all in all)?\s*,?\s*(?:(?:I|we)(?:\s*(?:would|d|will|ll|could|can|should))?\s+(?:not\s+|n t\s+)?{_SAYS}|call it|put it at|say|make it|my guess(?: is)?)\s*:?\s*"
+    rf"{_ABOUT}(?P<v>{_UNIT}){_TAIL}",
+    re.IGNORECASE,
+)
+_PART = re.compile(
+    rf"[,;:–—-]\s*(?:so|say|call it|put it at|make it|(?:I|we)\s*(?:would|d|will|ll)\s+say|perhaps|maybe)\s*,?\s*{_ABOUT}(?P<v>{_UNIT}){_TAIL}",
+    re.IGNORECASE,
+)
 _BARE = re.compile(rf"(?:so|say)?\s*,?\s*{_ABOUT}(?P<v>{_UNIT}){_TAIL}", re.IGNORECASE)
-_UNSURE = re.compile(r"\b(?:I|we)\b[^.!?\n]{0,30}?(?:\b(?:un)?(?:sure|certain)\b|\bconfident\b|\bguess(?:ing)?\b|\bdoubt\b"
-                     r"|(?:\bnot|\bcannot|n t|\bnever|\bhardly|\bbarely)\s+(?:\w+\s+){0,2}?(?:prove|explain|recall|remember|know|check|verify|tell|say)\b)", re.IGNORECASE)
-_QUANTITY = re.compile(r"%|\b(?:percent\w*|per cent|proportion|fraction|concentration)\b", re.IGNORECASE)
+_UNSURE = re.compile(
+    r"\b(?:I|we)\b[^.!?\n]{0,30}?(?:\b(?:un)?(?:sure|certain)\b|\bconfident\b|\bguess(?:ing)?\b|\bdoubt\b"
+    r"|(?:\bnot|\bcannot|n t|\bnever|\bhardly|\bbarely)\s+(?:\w+\s+){0,2}?(?:prove|explain|recall|remember|know|check|verify|tell|say)\b)",
+    re.IGNORECASE,
+)
+_QUANTITY = re.compile(
+    r"%|\b(?:percent\w*|per cent|proportion|fraction|concentration)\b", re.IGNORECASE
+)
 
 
 def _plain(text: str) -> str:
     """The text without markup, of the same length; a <confidence> tag becomes a label."""
+
     def swap(m: Token) -> str:
         tag = m[0].lower()
         if tag in ("<confidence>", "<certainty>"):
             return tag[1:-1] + ": "
-        return (" : " if tag[0] == "<" and tag not in ("</confidence>", "</certainty>") else " ").ljust(len(tag))
+        return (
+            " : " if tag[0] == "<" and tag not in ("</confidence>", "</certainty>") else " "
+        ).ljust(len(tag))
+
     return _TAG.sub(swap, text)
 
 
@@ -68,7 +93,11 @@ def statements(text: str) -> tuple[Statement, ...]:
     tokens = list(TOKENS.finditer(plain)) if _ANCHORS.search(plain) else []
     out: list[Statement] = []
     for i, token in enumerate(tokens):
-        found = _at(plain, tokens, i) if token.lastgroup in ("anchor", "adjective", "weak", "loose") else None
+        found = (
+            _at(plain, tokens, i)
+            if token.lastgroup in ("anchor", "adjective", "weak", "loose")
+            else None
+        )
         if found:  # no statement reaches across another anchor; two anchors around one number are one statement
             if out and out[-1].at == found.at:
                 out.pop()
@@ -76,7 +105,9 @@ def statements(text: str) -> tuple[Statement, ...]:
     last = _closing(plain)
     if last and not any(s.end > last.at for s in out):
         out.append(last)
-    if any(s.kind in VALUES for s in out):  # "Confidence: 90%. I am not sure why it breaks": the number stands
+    if any(
+        s.kind in VALUES for s in out
+    ):  # "Confidence: 90%. I am not sure why it breaks": the number stands
         out = [s for s in out if s.note != PARTIAL]
     return tuple(out)
 
@@ -87,9 +118,19 @@ def _at(plain: str, tokens: list[Token], i: int) -> Statement | None:
     if kind == "weak" and not _CORRECT.search(_sentence(plain, tokens[i].start())):
         return None
     before = None if kind == "loose" else _before(tokens, i)
-    if before and kind == "adjective" and before.kind in SAID_LEVELS and not _spoken(plain, tokens, i):
+    if (
+        before
+        and kind == "adjective"
+        and before.kind in SAID_LEVELS
+        and not _spoken(plain, tokens, i)
+    ):
         before = None
-    elif before and kind == "adjective" and before.kind == "low" and _PART_OF.match(plain, tokens[i].end()):
+    elif (
+        before
+        and kind == "adjective"
+        and before.kind == "low"
+        and _PART_OF.match(plain, tokens[i].end())
+    ):
         before = replace(before, note=PARTIAL)
     after = _after(plain, tokens, i)
     if kind == "weak":
@@ -100,11 +141,15 @@ def _at(plain: str, tokens: list[Token], i: int) -> Statement | None:
 def _spoken(plain: str, tokens: list[Token], i: int) -> bool:
     """The adjective at i is said by the writer of themselves, or begins its sentence: "Researchers are fairly certain" states nothing."""
     start = tokens[i].start()
-    head = plain[max(_begin(plain, start), start - 60):start]
+    head = plain[max(_begin(plain, start), start - 60) : start]
     j = i - 1
     while j >= 0 and tokens[j].lastgroup in (*SAID_LEVELS, "not"):
         j -= 1
-    opens = j < 0 or tokens[j].lastgroup in ("stop", "punct") or "\n" in plain[tokens[j].end():tokens[j + 1].start()]
+    opens = (
+        j < 0
+        or tokens[j].lastgroup in ("stop", "punct")
+        or "\n" in plain[tokens[j].end() : tokens[j + 1].start()]
+    )
     return opens or bool(_SPEAKER.search(head))
 
 
@@ -113,9 +158,14 @@ def _before(tokens: list[Token], i: int) -> Statement | None:
     for j in range(i - 1, max(-1, i - 5), -1):
         kind = str(tokens[j].lastgroup)
         if kind in VALUES:
-            denied = any(t.lastgroup == "not" or (t.lastgroup == "low" and t[0].lower().startswith("not")) for t in tokens[max(0, j - 3):j]
-                         if tokens[j].string[t.end():tokens[j].start()].count(".") == 0)
-            return None if denied or kind == "number" and i - j > 1 else _statement(tokens, j, i, kind)
+            denied = any(
+                t.lastgroup == "not" or (t.lastgroup == "low" and t[0].lower().startswith("not"))
+                for t in tokens[max(0, j - 3) : j]
+                if tokens[j].string[t.end() : tokens[j].start()].count(".") == 0
+            )
+            return (
+                None if denied or kind == "number" and i - j > 1 else _statement(tokens, j, i, kind)
+            )
         if kind in SAID_LEVELS:
             denied = j > 0 and tokens[j - 1].lastgroup == "not"
             return _statement(tokens, j, i, "low" if denied and kind == "high" else kind)
@@ -129,8 +179,13 @@ def _before(tokens: list[Token], i: int) -> Statement | None:
 def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
     """From the anchor at i forward over filler to what it states. "My confidence in any single figure is low": the noun phrase is passed."""
     anchor = tokens[i].lastgroup
-    ends = anchor in ("adjective", "loose")  # then a number must end its clause: "I am sure 80% ethanol is enough" states nothing
-    if (anchor == "loose" or tokens[i][0].lower() == "sure") and not _SPEAKER.search(plain[_begin(plain, tokens[i].start()):tokens[i].start()]):
+    ends = anchor in (
+        "adjective",
+        "loose",
+    )  # then a number must end its clause: "I am sure 80% ethanol is enough" states nothing
+    if (anchor == "loose" or tokens[i][0].lower() == "sure") and not _SPEAKER.search(
+        plain[_begin(plain, tokens[i].start()) : tokens[i].start()]
+    ):
         return None
     top, level, phrase, inside = None, None, False, False
     for j in range(i + 1, min(i + 22, len(tokens))):
@@ -138,7 +193,11 @@ def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
         if phrase:  # inside "in any exact figure"; it ends at a copula or colon
             if word in _POINTS or inside and word in _COPULA:
                 phrase, ends = False, True
-            elif kind not in ("word", "filler", "number", "punct") or word == "which" or "\n" in plain[tokens[j - 1].end():tokens[j].start()]:
+            elif (
+                kind not in ("word", "filler", "number", "punct")
+                or word == "which"
+                or "\n" in plain[tokens[j - 1].end() : tokens[j].start()]
+            ):
                 break
         elif kind == "scale":
             top = said_top(tokens[j])
@@ -157,7 +216,18 @@ def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
             if not inside and not _first(plain, tokens, i):
                 break
             phrase = True
-        elif kind in ("stop", "word", "not", "anchor", "adjective", "loose", "weak", "that", "other", *SAID_LEVELS):
+        elif kind in (
+            "stop",
+            "word",
+            "not",
+            "anchor",
+            "adjective",
+            "loose",
+            "weak",
+            "that",
+            "other",
+            *SAID_LEVELS,
+        ):
             break
     return level
 
@@ -167,12 +237,12 @@ def _preposition(tokens: list[Token], i: int) -> bool:
 
 
 def _mine(tokens: list[Token], i: int) -> bool:
-    return any(t[0].lower() in ("my", "our") for t in tokens[max(0, i - 3):i])
+    return any(t[0].lower() in ("my", "our") for t in tokens[max(0, i - 3) : i])
 
 
 def _first(plain: str, tokens: list[Token], i: int) -> bool:
     """The anchor at i opens its sentence or line: a label."""
-    return not plain[_begin(plain, tokens[i].start()):tokens[i].start()].strip(" -*(|[{")
+    return not plain[_begin(plain, tokens[i].start()) : tokens[i].start()].strip(" -*(|[{")
 
 
 def _counts(tokens: list[Token], j: int, kind: str, ends: bool) -> bool:
@@ -181,18 +251,29 @@ def _counts(tokens: list[Token], j: int, kind: str, ends: bool) -> bool:
         return True
     if tokens[j + 1][0].lower() == "of" and j + 2 < len(tokens):
         return tokens[j + 2].lastgroup != "word" and tokens[j + 2][0].lower() != "the"
-    counting = kind == "number" or kind == "ratio" and re.search(r"\bof\b", tokens[j][0]) and "out" not in tokens[j][0]
+    counting = (
+        kind == "number"
+        or kind == "ratio"
+        and re.search(r"\bof\b", tokens[j][0])
+        and "out" not in tokens[j][0]
+    )
     return _ends(tokens, j) if counting or ends else True
 
 
 def _ends(tokens: list[Token], j: int) -> bool:
     """The next token is no word that the one at j could belong to."""
-    if j + 1 >= len(tokens) or tokens[j + 1].lastgroup != "word" or tokens[j + 1][0].lower() in REASONS:
+    if (
+        j + 1 >= len(tokens)
+        or tokens[j + 1].lastgroup != "word"
+        or tokens[j + 1][0].lower() in REASONS
+    ):
         return True
-    return "\n" in tokens[j].string[tokens[j].end():tokens[j + 1].start()]
+    return "\n" in tokens[j].string[tokens[j].end() : tokens[j + 1].start()]
 
 
-def _statement(tokens: list[Token], a: int, b: int, kind: str, top: float | None = None) -> Statement:
+def _statement(
+    tokens: list[Token], a: int, b: int, kind: str, top: float | None = None
+) -> Statement:
     """From token a to token b; the one that is no anchor is the one that states."""
     said = tokens[a] if tokens[a].lastgroup in (*VALUES, *SAID_LEVELS, "not") else tokens[b]
     return Statement(tokens[a].start(), tokens[b].end(), said.start(), kind, said[0], top)
@@ -200,12 +281,14 @@ def _statement(tokens: list[Token], a: int, b: int, kind: str, top: float | None
 
 def _begin(text: str, at: int) -> int:
     """Where the sentence around `at` begins."""
-    return max((m.end() for m in _ENDS.finditer(text, max(0, at - 400), at)), default=max(0, at - 400))
+    return max(
+        (m.end() for m in _ENDS.finditer(text, max(0, at - 400), at)), default=max(0, at - 400)
+    )
 
 
 def _sentence(text: str, at: int) -> str:
     end = _ENDS.search(text, at)
-    return text[_begin(text, at):end.start() if end else len(text)]
+    return text[_begin(text, at) : end.start() if end else len(text)]
 
 
 def _closing(plain: str) -> Statement | None:
@@ -217,13 +300,17 @@ def _closing(plain: str) -> Statement | None:
     start = _begin(body, len(body))
     start += len(body[start:]) - len(body[start:].lstrip())
     last, rest = body[start:], body[:start].rstrip()
-    before = rest[_begin(rest, max(0, len(rest) - 1)):]
+    before = rest[_begin(rest, max(0, len(rest) - 1)) :]
     found = None
     if rest:
         found = _WHOLE.fullmatch(last)
         if not found and _UNSURE.search(before):
             found = _BARE.fullmatch(last)
-    if not found and (part := next((m for m in _PART.finditer(last) if m.end() == len(last)), None)) and _UNSURE.search(last[:part.start()]):
+    if (
+        not found
+        and (part := next((m for m in _PART.finditer(last) if m.end() == len(last)), None))
+        and _UNSURE.search(last[: part.start()])
+    ):
         found = part
     if not found:
         return None
@@ -233,4 +320,11 @@ def _closing(plain: str) -> Statement | None:
     if kind not in VALUES or kind == "number" or kind == "percent" and _QUANTITY.search(rest):
         return None
     at = start + found.start("v")
-    return Statement(start + found.start(), start + found.end(), at, kind, words, note="a closing estimate, no word of confidence beside it")
+    return Statement(
+        start + found.start(),
+        start + found.end(),
+        at,
+        kind,
+        words,
+        note="a closing estimate, no word of confidence beside it",
+    )

@@ -10,87 +10,225 @@ import re
 from collections.abc import Iterable, Set
 
 MODEL = r"(?:gemini|gpt[- ]?\d[\w.]*|gpt|chatgpt|claude|llama|qwen|mistral|mixtral|deepseek|grok|bard|copilot|sonnet|opus|haiku|o[134](?:-mini)?|palm|phi-\d)"
-VERDICT = (r"(?:miss(?:es|ed|ing)?|fail(?:s|ed|ing)?|got|gets|get|did(?:n'?t| not)?|does(?:n'?t| not)|struggl\w+|hallucinat\w+|forg[eo]t\w*|ignor\w+|omit\w*|"
-           r"pass(?:es|ed)|nailed|wrong|incorrect\w*|correct\w*|skipp?\w*|mess\w* up|confus\w+|handl\w+|overlook\w*|answered|said|wrote|includ\w+|mentioned|only|made)")
+VERDICT = (
+    r"(?:miss(?:es|ed|ing)?|fail(?:s|ed|ing)?|got|gets|get|did(?:n'?t| not)?|does(?:n'?t| not)|struggl\w+|hallucinat\w+|forg[eo]t\w*|ignor\w+|omit\w*|"
+    r"pass(?:es|ed)|nailed|wrong|incorrect\w*|correct\w*|skipp?\w*|mess\w* up|confus\w+|handl\w+|overlook\w*|answered|said|wrote|includ\w+|mentioned|only|made)"
+)
 WHO = r"(?:responses?|answers?|models?|completions?|outputs?)"
 ROLE = r"(?:annotators?|raters?|reviewers?|labell?ers?|checkers?|qa|editor)"
-PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple((w, re.compile(p, f)) for w, p, f in (
-    (0.9, rf"\b(?i:{WHO})\s+(?:#?[12]\b|[AB]\b(?!\s+\w+\s+(?:type|blood)))", 0),
-    (0.8, r"\b[AB]\s*[:=]\s*(?:yes|no|met|unmet|pass|fail|ok|green|yellow|red|partly|\d)", re.I),
-    (0.8, rf"\bno\s+(?:response|answer|model|completion|output)\s+(?:\w+\s+)?{VERDICT}", re.I),
-    (0.8, r"^\s*(?:requested|asked(?: for)?|implied|stated|mentioned)\s+(?:\w+\s+)?by\s+the\s+(?:user|prompt|question)", re.I),
-    (0.8, r"^\s*(?:reworded|rephrased|moved|renamed|shortened|was\s+(?:in|moved|ambiguous|part))\b", re.I),
-    (0.6, rf"\b[AB]\s+(?:and|&|/)\s+[AB]\b.*\b{VERDICT}", 0),
-    (0.8, rf"\b(?:both|neither|all|none of|either|most)\s+(?:of\s+)?(?:the\s+)?(?:two\s+|three\s+)?{WHO}\b", re.I),
-    (0.8, rf"\b{MODEL}(?:'s)?\s+(?:\w+\s+){{0,3}}{VERDICT}\b", re.I),
-    (0.7, rf"\b(?:missed|failed|fails|wrong|omitted|ignored|hallucinated|included|caught|mentioned|satisfied|met)\s+(?:by|in|from)\s+(?:the\s+)?{MODEL}\b", re.I),
-    (0.9, rf"^\s*(?:note|nb|n\.b\.|todo|fixme|comment|remark|tbd|{ROLE}(?:'s)?(?:\s+(?:note|comment|remark))?)\s*\d*\s*[:\-–—]", re.I),
-    (0.7, rf"\b{ROLE}\s+(?:\w+\s+)?(?:think|thought|agree|disagree|said|added|note|noted|decision|was|were|should|to|flagged|unsure|marked|rated)", re.I),
-    (0.8, r"\b(?:this|the above|previous|above|next)\s+(?:criterion|criteria|rubric|rubric item|item|requirement)\b(?!\s+of\s+the\s+(?:law|contract))", re.I),
-    (0.8, r"\b(?:see|same as|similar to|duplicate of|dup of|cf\.?|like|merged? (?:with|into)|covered by|overlaps? with|split from|follows from)\s+(?:the\s+)?"
-          r"(?:above|previous|criterion|criteria|rubric|item|no\.?|#)\s*#?\d*", re.I),
-    (0.8, r"^\s*(?:duplicate|same as|see)\b.{0,20}#?\d*\s*\.?$", re.I),
-    (0.8, r"\b(?:please|pls)\s+(?:check|verify|rephrase|reword|split|remove|delete|confirm|review|rewrite|double[- ]check|clarify)\b", re.I),
-    (0.7, r"\b(?:not sure|unsure|unclear|debatable)\s+(?:if|whether|about|how)\b", re.I),
-    (0.8, r"^\s*(?:explicit(?:ly)?|implicit(?:ly)?|implied|inferred|stated|directly|requested|taken|derived|comes?|from|based on|asked(?: for)?|required|mentioned|"
-          r"added|specified|quoted|common sense|general knowledge|good practice|best practice|domain knowledge|expert knowledge|not in)\b"
-          r"(?:\s+[\w'’]+){0,6}\s*(?:prompt|prompts|request|instruction|instructions|system prompt|user|question|guidelines?|reference|query)?\s*[.!]?\s*$", re.I),
-    (0.8, r"^\s*(?:I|we)\s+(?:think|added|add|believe|changed|removed|would|am|was|marked|rated|kept|split|had|checked|chose|feel|assume|left|found)\b", re.I),
-    (0.9, r"\b(?:rated|marked|labell?ed|scored|set|changed|gave)\s+(?:as\s+|it\s+|this\s+|to\s+|both\s+)*(?:green|yellow|red|🟢|🟡|🔴)", re.I),
-    (0.8, r"^\s*(?:green|yellow|red|🟢|🟡|🔴)\b.{0,12}\b(?:for|because|since|in|on|as)\b", re.I),
-    (0.95, r"^\s*(?:n/?a|none|tbd|todo|\?+|-+|ok|okay|fine|good|done|yes|no|same|duplicate|ditto|idem|x|agreed|skip)\s*[.!]?\s*$", re.I),
-    (0.6, r"\b(?:is|was)\s+(?:too\s+)?(?:harsh|lenient|strict|subjective|ambiguous|redundant)\s*(?:,|\.|;|$|\?)", re.I),
-    (0.7, r"\b(?:rubric|criteri(?:on|a)|grader|grading|labell?ing|annotation)\s+(?:is|was|seems?|should|needs?|could|guidelines?|guide|doc|batch|round)\b", re.I),
-    (0.6, r"^\s*(?:missed|missing|failed|wrong|hallucinated|incorrect|partially correct|overlooked|forgotten)\s+(?:by|in|here|again|entirely|completely|from)\b", re.I),
-    (0.6, r"\b(?:seems?|looks?)\s+(?:fine|ok|okay|good|wrong|off|redundant|right)\b", re.I),
-    (0.6, r"\b(?:hard|easy|difficult|impossible|tricky)\s+(?:to\s+(?:check|verify|judge|grade|score|evaluate)|for\s+(?:the\s+)?(?:models?|" + MODEL + r"))", re.I),
-))
+PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
+    (w, re.compile(p, f))
+    for w, p, f in (
+        (0.9, rf"\b(?i:{WHO})\s+(?:#?[12]\b|[AB]\b(?!\s+\w+\s+(?:type|blood)))", 0),
+        (
+            0.8,
+            r"\b[AB]\s*[:=]\s*(?:yes|no|met|unmet|pass|fail|ok|green|yellow|red|partly|\d)",
+            re.I,
+        ),
+        (0.8, rf"\bno\s+(?:response|answer|model|completion|output)\s+(?:\w+\s+)?{VERDICT}", re.I),
+        (
+            0.8,
+            r"^\s*(?:requested|asked(?: for)?|implied|stated|mentioned)\s+(?:\w+\s+)?by\s+the\s+(?:user|prompt|question)",
+            re.I,
+        ),
+        (
+            0.8,
+            r"^\s*(?:reworded|rephrased|moved|renamed|shortened|was\s+(?:in|moved|ambiguous|part))\b",
+            re.I,
+        ),
+        (0.6, rf"\b[AB]\s+(?:and|&|/)\s+[AB]\b.*\b{VERDICT}", 0),
+        (
+            0.8,
+            rf"\b(?:both|neither|all|none of|either|most)\s+(?:of\s+)?(?:the\s+)?(?:two\s+|three\s+)?{WHO}\b",
+            re.I,
+        ),
+        (0.8, rf"\b{MODEL}(?:'s)?\s+(?:\w+\s+){{0,3}}{VERDICT}\b", re.I),
+        (
+            0.7,
+            rf"\b(?:missed|failed|fails|wrong|omitted|ignored|hallucinated|included|caught|mentioned|satisfied|met)\s+(?:by|in|from)\s+(?:the\s+)?{MODEL}\b",
+            re.I,
+        ),
+        (
+            0.9,
+            rf"^\s*(?:note|nb|n\.b\.|todo|fixme|comment|remark|tbd|{ROLE}(?:'s)?(?:\s+(?:note|comment|remark))?)\s*\d*\s*[:\-–—]",
+            re.I,
+        ),
+        (
+            0.7,
+            rf"\b{ROLE}\s+(?:\w+\s+)?(?:think|thought|agree|disagree|said|added|note|noted|decision|was|were|should|to|flagged|unsure|marked|rated)",
+            re.I,
+        ),
+        (
+            0.8,
+            r"\b(?:this|the above|previous|above|next)\s+(?:criterion|criteria|rubric|rubric item|item|requirement)\b(?!\s+of\s+the\s+(?:law|contract))",
+            re.I,
+        ),
+        (
+            0.8,
+            r"\b(?:see|same as|similar to|duplicate of|dup of|cf\.?|like|merged? (?:with|into)|covered by|overlaps? with|split from|follows from)\s+(?:the\s+)?"
+            r"(?:above|previous|criterion|criteria|rubric|item|no\.?|#)\s*#?\d*",
+            re.I,
+        ),
+        (0.8, r"^\s*(?:duplicate|same as|see)\b.{0,20}#?\d*\s*\.?$", re.I),
+        (
+            0.8,
+            r"\b(?:please|pls)\s+(?:check|verify|rephrase|reword|split|remove|delete|confirm|review|rewrite|double[- ]check|clarify)\b",
+            re.I,
+        ),
+        (0.7, r"\b(?:not sure|unsure|unclear|debatable)\s+(?:if|whether|about|how)\b", re.I),
+        (
+            0.8,
+            r"^\s*(?:explicit(?:ly)?|implicit(?:ly)?|implied|inferred|stated|directly|requested|taken|derived|comes?|from|based on|asked(?: for)?|required|mentioned|"
+            r"added|specified|quoted|common sense|general knowledge|good practice|best practice|domain knowledge|expert knowledge|not in)\b"
+            r"(?:\s+[\w'’]+){0,6}\s*(?:prompt|prompts|request|instruction|instructions|system prompt|user|question|guidelines?|reference|query)?\s*[.!]?\s*$",
+            re.I,
+        ),
+        (
+            0.8,
+            r"^\s*(?:I|we)\s+(?:think|added|add|believe|changed|removed|would|am|was|marked|rated|kept|split|had|checked|chose|feel|assume|left|found)\b",
+            re.I,
+        ),
+        (
+            0.9,
+            r"\b(?:rated|marked|labell?ed|scored|set|changed|gave)\s+(?:as\s+|it\s+|this\s+|to\s+|both\s+)*(?:green|yellow|red|🟢|🟡|🔴)",
+            re.I,
+        ),
+        (
+            0.8,
+            r"^\s*(?:green|yellow|red|🟢|🟡|🔴)\b.{0,12}\b(?:for|because|since|in|on|as)\b",
+            re.I,
+        ),
+        (
+            0.95,
+            r"^\s*(?:n/?a|none|tbd|todo|\?+|-+|ok|okay|fine|good|done|yes|no|same|duplicate|ditto|idem|x|agreed|skip)\s*[.!]?\s*$",
+            re.I,
+        ),
+        (
+            0.6,
+            r"\b(?:is|was)\s+(?:too\s+)?(?:harsh|lenient|strict|subjective|ambiguous|redundant)\s*(?:,|\.|;|$|\?)",
+            re.I,
+        ),
+        (
+            0.7,
+            r"\b(?:rubric|criteri(?:on|a)|grader|grading|labell?ing|annotation)\s+(?:is|was|seems?|should|needs?|could|guidelines?|guide|doc|batch|round)\b",
+            re.I,
+        ),
+        (
+            0.6,
+            r"^\s*(?:missed|missing|failed|wrong|hallucinated|incorrect|partially correct|overlooked|forgotten)\s+(?:by|in|here|again|entirely|completely|from)\b",
+            re.I,
+        ),
+        (0.6, r"\b(?:seems?|looks?)\s+(?:fine|ok|okay|good|wrong|off|redundant|right)\b", re.I),
+        (
+            0.6,
+            r"\b(?:hard|easy|difficult|impossible|tricky)\s+(?:to\s+(?:check|verify|judge|grade|score|evaluate)|for\s+(?:the\s+)?(?:models?|"
+            + MODEL
+            + r"))",
+            re.I,
+        ),
+    )
+)
 # Words of which one must occur before a pattern is tried.
-_MODELS = frozenset("gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot sonnet opus haiku palm gpt o1 o3 o4 phi".split())
-_ROLES = frozenset("annotator annotators rater raters reviewer reviewers labeler labelers labeller labellers checker checkers qa editor".split())
+_MODELS = frozenset(
+    "gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot sonnet opus haiku palm gpt o1 o3 o4 phi".split()
+)
+_ROLES = frozenset(
+    "annotator annotators rater raters reviewer reviewers labeler labelers labeller labellers checker checkers qa editor".split()
+)
 _AB = frozenset("a b 1 2".split())
 _GATES: tuple[tuple[str, frozenset[str]], ...] = (
-    (r"\b(?i:", _AB), (r"\b[AB]", frozenset("ab")), (r"\bno\s+(?:response", frozenset(["no"])),
-    (r"\b(?:both|neither", frozenset("both neither all none either most".split())), (rf"\b{MODEL}", _MODELS), (r"\b(?:missed|failed|fails", _MODELS),
-    (rf"\b{ROLE}", _ROLES), (r"\b(?:this|the above", frozenset("criterion criteria rubric item requirement".split())),
-    (r"\b(?:see|same as", frozenset("see same similar duplicate dup cf like merge merged covered overlap overlaps split follows".split())),
-    (r"\b(?:please|pls)", frozenset(["please", "pls"])), (r"\b(?:not sure", frozenset("sure unsure unclear debatable".split())),
-    (r"\b(?:rated|marked", frozenset("rated marked labelled labeled scored set changed gave".split())),
-    (r"\b(?:is|was)\s+(?:too", frozenset("harsh lenient strict subjective ambiguous redundant".split())),
-    (r"\b(?:rubric|criteri", frozenset("rubric criterion criteria grader grading labeling labelling annotation".split())),
-    (r"\b(?:seems?|looks?)", frozenset("seem seems look looks".split())), (r"\b(?:hard|easy", frozenset("hard easy difficult impossible tricky".split())),
-    (r"^\s*(?:requested", frozenset("requested asked implied stated mentioned".split())), (r"^\s*(?:I|we)", frozenset(["i", "we"])),
-    (r"^\s*(?:reworded", frozenset("reworded rephrased moved renamed shortened was".split())), (r"^\s*(?:duplicate", frozenset("duplicate same see".split())),
-    (r"^\s*(?:explicit", frozenset("explicit explicitly implicit implicitly implied inferred stated directly requested taken derived come comes from based "
-                                   "asked required mentioned added specified quoted common general good best domain expert not".split())),
-    (r"^\s*(?:missed", frozenset("missed missing failed wrong hallucinated incorrect partially overlooked forgotten".split())))
+    (r"\b(?i:", _AB),
+    (r"\b[AB]", frozenset("ab")),
+    (r"\bno\s+(?:response", frozenset(["no"])),
+    (r"\b(?:both|neither", frozenset("both neither all none either most".split())),
+    (rf"\b{MODEL}", _MODELS),
+    (r"\b(?:missed|failed|fails", _MODELS),
+    (rf"\b{ROLE}", _ROLES),
+    (r"\b(?:this|the above", frozenset("criterion criteria rubric item requirement".split())),
+    (
+        r"\b(?:see|same as",
+        frozenset(
+            "see same similar duplicate dup cf like merge merged covered overlap overlaps split follows".split()
+        ),
+    ),
+    (r"\b(?:please|pls)", frozenset(["please", "pls"])),
+    (r"\b(?:not sure", frozenset("sure unsure unclear debatable".split())),
+    (
+        r"\b(?:rated|marked",
+        frozenset("rated marked labelled labeled scored set changed gave".split()),
+    ),
+    (
+        r"\b(?:is|was)\s+(?:too",
+        frozenset("harsh lenient strict subjective ambiguous redundant".split()),
+    ),
+    (
+        r"\b(?:rubric|criteri",
+        frozenset("rubric criterion criteria grader grading labeling labelling annotation".split()),
+    ),
+    (r"\b(?:seems?|looks?)", frozenset("seem seems look looks".split())),
+    (r"\b(?:hard|easy", frozenset("hard easy difficult impossible tricky".split())),
+    (r"^\s*(?:requested", frozenset("requested asked implied stated mentioned".split())),
+    (r"^\s*(?:I|we)", frozenset(["i", "we"])),
+    (r"^\s*(?:reworded", frozenset("reworded rephrased moved renamed shortened was".split())),
+    (r"^\s*(?:duplicate", frozenset("duplicate same see".split())),
+    (
+        r"^\s*(?:explicit",
+        frozenset(
+            "explicit explicitly implicit implicitly implied inferred stated directly requested taken derived come comes from based "
+            "asked required mentioned added specified quoted common general good best domain expert not".split()
+        ),
+    ),
+    (
+        r"^\s*(?:missed",
+        frozenset(
+            "missed missing failed wrong hallucinated incorrect partially overlooked forgotten".split()
+        ),
+    ),
+)
 TESTS = tuple((w, p.match if p.pattern.startswith("^") else p.search) for w, p in PATTERNS)
-_GATE_OF = [next((g for start, g in _GATES if p.pattern.startswith(start)), None) for _, p in PATTERNS]
-FREE = frozenset(i for i, g in enumerate(_GATE_OF) if g is None)  # patterns that need none of the words, but what `_free` looks for
-OPENED = {w: frozenset(i for i, g in enumerate(_GATE_OF) if g and w in g) for w in frozenset().union(*(g for g in _GATE_OF if g))}
+_GATE_OF = [
+    next((g for start, g in _GATES if p.pattern.startswith(start)), None) for _, p in PATTERNS
+]
+FREE = frozenset(
+    i for i, g in enumerate(_GATE_OF) if g is None
+)  # patterns that need none of the words, but what `_free` looks for
+OPENED = {
+    w: frozenset(i for i, g in enumerate(_GATE_OF) if g and w in g)
+    for w in frozenset().union(*(g for g in _GATE_OF if g))
+}
 OPENING = frozenset(OPENED)
 # A criterion says what an answer must do; such wording speaks against a note.
-DEMAND = re.compile(r"^\s*(?:the\s+)?(?:response|answer|text|output|reply|poem|story|code|essay|email|letter|summary|list|post|article|title|generated text|function)"
-                    r"(?:'s\s+\w+)?\s+(?:must|should|shall|has|is|does|do|contains?|includes?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|"
-                    r"ends?|starts?|says?|provides?|describes?|identifies|recommends?|compares?|correctly|clearly|explicitly|implicitly|never|only|keeps?|warns?|"
-                    r"offers?|shows?|notes?|asks?|refers?|makes?|tells?|points?|acknowledges|suggests?|calculates?|writes?|presents?|defines?|contrasts?)\b", re.I)
-IMPERATIVE = re.compile(r"^\s*(?:does|do|is|are|has|have|did|can|should|must|includes?|contains?|states?|mentions?|avoids?|uses?|names?|explains?|"
-                        r"identifies|lists?|gives?|provides?|describes?|ends?|starts?|cites?|compares?|recommends?|notes that|keeps?|warns?|writes?|defines?|"
-                        r"points out|acknowledges|calculates?|summari[sz]es|quotes?|contrasts?|translates?|refers?|shows?|suggests?)\s+\w", re.I)
-TRIGGER = frozenset("response responses answer answers model models completion completions output outputs gemini chatgpt claude llama qwen mistral mixtral "
-                    "deepseek grok bard copilot sonnet opus haiku palm note nb todo fixme comment remark tbd annotator annotators rater raters reviewer "
-                    "reviewers labeler labeller checker checkers qa editor this above previous next see same similar duplicate dup cf merge merged covered "
-                    "overlap overlaps split follows please pls sure unsure unclear debatable explicit explicitly implicit implicitly implied inferred stated "
-                    "directly requested taken derived come comes from based asked required mentioned added specified quoted common general good best domain "
-                    "expert not i we rated marked labelled labeled scored set changed gave green yellow red n na none ok okay fine done yes no ditto idem x "
-                    "agreed skip harsh lenient strict subjective ambiguous redundant rubric criterion criteria grader grading label labeling labelling "
-                    "annotation missed missing failed wrong hallucinated incorrect partially overlooked forgotten seems seem looks look hard easy difficult "
-                    "impossible tricky reworded rephrased moved renamed shortened was no gpt o1 o3 o4 a b both neither either like".split())
+DEMAND = re.compile(
+    r"^\s*(?:the\s+)?(?:response|answer|text|output|reply|poem|story|code|essay|email|letter|summary|list|post|article|title|generated text|function)"
+    r"(?:'s\s+\w+)?\s+(?:must|should|shall|has|is|does|do|contains?|includes?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|"
+    r"ends?|starts?|says?|provides?|describes?|identifies|recommends?|compares?|correctly|clearly|explicitly|implicitly|never|only|keeps?|warns?|"
+    r"offers?|shows?|notes?|asks?|refers?|makes?|tells?|points?|acknowledges|suggests?|calculates?|writes?|presents?|defines?|contrasts?)\b",
+    re.I,
+)
+IMPERATIVE = re.compile(
+    r"^\s*(?:does|do|is|are|has|have|did|can|should|must|includes?|contains?|states?|mentions?|avoids?|uses?|names?|explains?|"
+    r"identifies|lists?|gives?|provides?|describes?|ends?|starts?|cites?|compares?|recommends?|notes that|keeps?|warns?|writes?|defines?|"
+    r"points out|acknowledges|calculates?|summari[sz]es|quotes?|contrasts?|translates?|refers?|shows?|suggests?)\s+\w",
+    re.I,
+)
+TRIGGER = frozenset(
+    "response responses answer answers model models completion completions output outputs gemini chatgpt claude llama qwen mistral mixtral "
+    "deepseek grok bard copilot sonnet opus haiku palm note nb todo fixme comment remark tbd annotator annotators rater raters reviewer "
+    "reviewers labeler labeller checker checkers qa editor this above previous next see same similar duplicate dup cf merge merged covered "
+    "overlap overlaps split follows please pls sure unsure unclear debatable explicit explicitly implicit implicitly implied inferred stated "
+    "directly requested taken derived come comes from based asked required mentioned added specified quoted common general good best domain "
+    "expert not i we rated marked labelled labeled scored set changed gave green yellow red n na none ok okay fine done yes no ditto idem x "
+    "agreed skip harsh lenient strict subjective ambiguous redundant rubric criterion criteria grader grading label labeling labelling "
+    "annotation missed missing failed wrong hallucinated incorrect partially overlooked forgotten seems seem looks look hard easy difficult "
+    "impossible tricky reworded rephrased moved renamed shortened was no gpt o1 o3 o4 a b both neither either like".split()
+)
 # With such a word even a text that reads like a criterion is looked at closely.
-STRONG = frozenset("gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot sonnet opus haiku palm gpt both neither either all b models "
-                   "responses completions todo fixme tbd annotator annotators rater raters reviewer reviewers labeler labeller checker checkers qa rubric "
-                   "criterion criteria grader grading labeling labelling annotation please pls unsure yellow red green rated marked duplicate dup "
-                   "harsh lenient redundant tricky o1 o3 o4".split())
+STRONG = frozenset(
+    "gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot sonnet opus haiku palm gpt both neither either all b models "
+    "responses completions todo fixme tbd annotator annotators rater raters reviewer reviewers labeler labeller checker checkers qa rubric "
+    "criterion criteria grader grading labeling labelling annotation please pls unsure yellow red green rated marked duplicate dup "
+    "harsh lenient redundant tricky o1 o3 o4".split()
+)
 THRESHOLD = 0.5
 
 
@@ -100,7 +238,13 @@ _COLOURS = frozenset(["green", "yellow", "red"])
 
 def _free(text: str, tokens: Set[str]) -> bool:
     """False where none of the patterns in FREE can match: they need a colon or dash, a colour, or a text of one or two words."""
-    return ":" in text or "-" in text or len(tokens) <= 2 or not text.isascii() or not tokens.isdisjoint(_COLOURS)
+    return (
+        ":" in text
+        or "-" in text
+        or len(tokens) <= 2
+        or not text.isascii()
+        or not tokens.isdisjoint(_COLOURS)
+    )
 
 
 def note_score(text: str, tokens: Set[str] | None = None) -> float:
@@ -117,7 +261,12 @@ def note_score(text: str, tokens: Set[str] | None = None) -> float:
         if "a" in opened and "A" not in text and ":" not in text and "=" not in text:
             opened -= {"a"}  # the article, not an answer called A
         gpt = (not text.isascii() or "gpt" in text.lower()) and any(t[:3] == "gpt" for t in tokens)
-        if not gpt and (not opened and not _free(text, tokens) or tokens.isdisjoint(TRIGGER) and not _MARKS.search(text)):
+        if not gpt and (
+            not opened
+            and not _free(text, tokens)
+            or tokens.isdisjoint(TRIGGER)
+            and not _MARKS.search(text)
+        ):
             return 0.0
         tried = sorted(FREE.union(OPENED["gpt"] if gpt else (), *(OPENED[w] for w in opened)))
     demand = bool(DEMAND.match(text) or IMPERATIVE.match(text))

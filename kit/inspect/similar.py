@@ -40,10 +40,12 @@ def embed(texts: Sequence[str], folder: Path, *, batch: int = 64) -> np.ndarray:
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     out = np.zeros((len(texts), 384), dtype=np.float32)
     for start in bar(range(0, len(order), batch), desc="embed", disable=len(order) < 4 * batch):
-        part = order[start:start + batch]
+        part = order[start : start + batch]
         clean = [texts[i].encode("utf-8", "replace").decode() for i in part]
         with torch.inference_mode():
-            fed = tokenizer(clean, padding=True, truncation=True, max_length=128, return_tensors="pt")
+            fed = tokenizer(
+                clean, padding=True, truncation=True, max_length=128, return_tensors="pt"
+            )
             states = model(**fed).last_hidden_state
             mask = fed["attention_mask"].unsqueeze(-1)
             mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)

@@ -23,7 +23,11 @@ class Split:
     def of(self, tasks: Iterable[Task], name: str) -> list[Task]:
         """The tasks of one part, with `split` set to its name, in the part's order."""
         if name not in self.parts:
-            raise DataError(f"there is no part {name!r}", where="split", fix=f"use one of {', '.join(self.parts)}")
+            raise DataError(
+                f"there is no part {name!r}",
+                where="split",
+                fix=f"use one of {', '.join(self.parts)}",
+            )
         by_id = {t.id: t for t in tasks}
         return [replace(by_id[i], split=name) for i in self.parts[name]]
 
@@ -44,13 +48,19 @@ def _tidy(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
-def manifest(tasks: Iterable[Task], parts: Mapping[str, Sequence[str]], **how: Any) -> dict[str, Any]:
+def manifest(
+    tasks: Iterable[Task], parts: Mapping[str, Sequence[str]], **how: Any
+) -> dict[str, Any]:
     """How a split was made (method, seed, shares), per part its size, a sha256 over the tasks' hashes, and each task's hash."""
     by_id = {t.id: hash_of(t) for t in tasks}
     out: dict[str, Any] = {"kit_split": 1, **how, "parts": {}}
     for name, ids in parts.items():
         hashes = {i: by_id[i] for i in ids}
-        out["parts"][name] = {"n": len(ids), "sha256": hashlib.sha256(canonical(sorted(hashes.values())).encode()).hexdigest(), "tasks": hashes}
+        out["parts"][name] = {
+            "n": len(ids),
+            "sha256": hashlib.sha256(canonical(sorted(hashes.values())).encode()).hexdigest(),
+            "tasks": hashes,
+        }
     return out
 
 
@@ -73,7 +83,10 @@ def verify(split: Mapping[str, Any], tasks: Iterable[Task]) -> list[str]:
             if i in seen:
                 out.append(f"task {i!r} is in {seen[i]!r} and in {name!r}")
             seen[i] = name
-        if hashlib.sha256(canonical(sorted(part["tasks"].values())).encode()).hexdigest() != part["sha256"]:
+        if (
+            hashlib.sha256(canonical(sorted(part["tasks"].values())).encode()).hexdigest()
+            != part["sha256"]
+        ):
             out.append(f"the checksum of part {name!r} does not fit its tasks")
     return out
 
@@ -81,7 +94,9 @@ def verify(split: Mapping[str, Any], tasks: Iterable[Task]) -> list[str]:
 def _check(tasks: Iterable[Task], share: float) -> list[Task]:
     tasks = list(tasks)
     if not 0 < share < 1:
-        raise DataError(f"the held-out share is {share}", where="share", fix="use a number between 0 and 1")
+        raise DataError(
+            f"the held-out share is {share}", where="share", fix="use a number between 0 and 1"
+        )
     if len(tasks) < 2:
         raise DataError(f"{len(tasks)} tasks cannot be split", where="tasks")
     if len({t.id for t in tasks}) != len(tasks):
@@ -89,22 +104,41 @@ def _check(tasks: Iterable[Task], share: float) -> list[Task]:
     return tasks
 
 
-def _finish(tasks: list[Task], held: set[str], order: list[Task], names: tuple[str, str], **how: Any) -> Split:
-    parts = {names[0]: tuple(t.id for t in order if t.id not in held), names[1]: tuple(t.id for t in order if t.id in held)}
+def _finish(
+    tasks: list[Task], held: set[str], order: list[Task], names: tuple[str, str], **how: Any
+) -> Split:
+    parts = {
+        names[0]: tuple(t.id for t in order if t.id not in held),
+        names[1]: tuple(t.id for t in order if t.id in held),
+    }
     return Split(parts=parts, manifest=manifest(tasks, parts, **how))
 
 
-def shuffle(tasks: Iterable[Task], *, seed: int = 42, share: float = 0.1, names: tuple[str, str] = ("train", "heldout")) -> Split:
+def shuffle(
+    tasks: Iterable[Task],
+    *,
+    seed: int = 42,
+    share: float = 0.1,
+    names: tuple[str, str] = ("train", "heldout"),
+) -> Split:
     """A seeded shuffle; the last `share` is held out (at least one task on each side)."""
     tasks = _check(tasks, share)
     order = list(tasks)
     random.Random(seed).shuffle(order)
     n = min(len(order) - 1, max(1, round(len(order) * share)))
-    return _finish(tasks, {t.id for t in order[-n:]}, order, names, method="shuffle", seed=seed, share=share)
+    return _finish(
+        tasks, {t.id for t in order[-n:]}, order, names, method="shuffle", seed=seed, share=share
+    )
 
 
-def by_group(tasks: Iterable[Task], *, seed: int = 42, share: float = 0.1, heldout: Iterable[str] | None = None,
-             names: tuple[str, str] = ("train", "heldout")) -> Split:
+def by_group(
+    tasks: Iterable[Task],
+    *,
+    seed: int = 42,
+    share: float = 0.1,
+    heldout: Iterable[str] | None = None,
+    names: tuple[str, str] = ("train", "heldout"),
+) -> Split:
     """Whole groups are held out: the named ones, or shuffled groups until `share` of the tasks is reached. No group: its own."""
     tasks = _check(tasks, share)
     groups: dict[str, list[str]] = {}
@@ -113,7 +147,11 @@ def by_group(tasks: Iterable[Task], *, seed: int = 42, share: float = 0.1, heldo
     if heldout is not None:
         chosen = set(heldout)
         if missing := sorted(chosen - set(groups)):
-            raise DataError(f"there is no group {missing[0]!r}", where="heldout", fix=f"groups: {', '.join(sorted(groups)[:20])}")
+            raise DataError(
+                f"there is no group {missing[0]!r}",
+                where="heldout",
+                fix=f"groups: {', '.join(sorted(groups)[:20])}",
+            )
     else:
         order, chosen, n = sorted(groups), set(), 0
         random.Random(seed).shuffle(order)
@@ -124,12 +162,31 @@ def by_group(tasks: Iterable[Task], *, seed: int = 42, share: float = 0.1, heldo
             n += len(groups[g])
     ids = {i for g in chosen for i in groups[g]}
     if not ids or len(ids) == len(tasks):
-        raise DataError("one side of the split is empty", where="groups", fix="there must be at least two groups, and not all held out")
-    return _finish(tasks, ids, tasks, names, method="by_group", seed=seed, share=share, heldout=sorted(g for g in chosen if not g.startswith("\0")))
+        raise DataError(
+            "one side of the split is empty",
+            where="groups",
+            fix="there must be at least two groups, and not all held out",
+        )
+    return _finish(
+        tasks,
+        ids,
+        tasks,
+        names,
+        method="by_group",
+        seed=seed,
+        share=share,
+        heldout=sorted(g for g in chosen if not g.startswith("\0")),
+    )
 
 
-def stratified(tasks: Iterable[Task], *, by: Callable[[Task], Any] | None = None, seed: int = 42, share: float = 0.1,
-               names: tuple[str, str] = ("train", "heldout")) -> Split:
+def stratified(
+    tasks: Iterable[Task],
+    *,
+    by: Callable[[Task], Any] | None = None,
+    seed: int = 42,
+    share: float = 0.1,
+    names: tuple[str, str] = ("train", "heldout"),
+) -> Split:
     """The same `share` of every stratum (`by`, default the kind) is held out; sizes by largest remainder, so the total fits."""
     tasks = _check(tasks, share)
     strata: dict[str, list[Task]] = {}
@@ -140,13 +197,22 @@ def stratified(tasks: Iterable[Task], *, by: Callable[[Task], Any] | None = None
     take = {k: int(x) for k, x in want.items()}
     total = min(len(tasks) - 1, max(1, round(len(tasks) * share)))
     spare = sorted(want, key=lambda k: (take[k] - want[k], k))
-    for k in spare[:max(0, total - sum(take.values()))]:
+    for k in spare[: max(0, total - sum(take.values()))]:
         take[k] += 1
     for k in sorted(strata):
         members = list(strata[k])
         rng.shuffle(members)
-        held |= {t.id for t in members[:take[k]]}
-    return _finish(tasks, held, tasks, names, method="stratified", seed=seed, share=share, strata={k: len(v) for k, v in sorted(strata.items())})
+        held |= {t.id for t in members[: take[k]]}
+    return _finish(
+        tasks,
+        held,
+        tasks,
+        names,
+        method="stratified",
+        seed=seed,
+        share=share,
+        strata={k: len(v) for k, v in sorted(strata.items())},
+    )
 
 
 def as_dict(split: Split) -> dict[str, Any]:

@@ -43,7 +43,13 @@ class Spread:
         for value, count in ordered:
             middle += [value for k in ((n - 1) // 2, n // 2) if seen <= k < seen + count]
             seen += count
-        return Spread(n=n, min=ordered[0][0], median=sum(middle) / 2, mean=sum(v * c for v, c in ordered) / n, max=ordered[-1][0])
+        return Spread(
+            n=n,
+            min=ordered[0][0],
+            median=sum(middle) / 2,
+            mean=sum(v * c for v, c in ordered) / n,
+            max=ordered[-1][0],
+        )
 
     def __str__(self) -> str:
         if not self.n:
@@ -96,36 +102,76 @@ class Summary:
     @property
     def coverage(self) -> float | None:
         """Share of (answer, criterion) cells that have a known human label; None without answers or criteria."""
-        return self.labelled / self.histograms["cells"][0] if self.histograms.get("cells", {}).get(0) else None
+        return (
+            self.labelled / self.histograms["cells"][0]
+            if self.histograms.get("cells", {}).get(0)
+            else None
+        )
 
     def rows(self) -> list[tuple[str, str]]:
         """The summary as (what, value) rows."""
+
         def top(counts: Mapping[Any, int], n: int = 6) -> str:
             best = sorted(counts.items(), key=lambda x: -x[1])
-            return ", ".join(f"{k} {v}" for k, v in best[:n]) + (f", and {len(best) - n} more" if len(best) > n else "") if best else "none"
+            return (
+                ", ".join(f"{k} {v}" for k, v in best[:n])
+                + (f", and {len(best) - n} more" if len(best) > n else "")
+                if best
+                else "none"
+            )
 
         def share(x: float | None) -> str:
             return "unknown" if x is None else f"{x:.1%}"
 
-        out = [("tasks", str(self.tasks)), ("criteria", str(self.criteria)), ("criteria per task (min / median / max)", str(self.per_task)),
-               ("answers", str(self.responses)), ("decided by code", f"{share(self.checkable)} ({self.by_code} of {self.criteria})"),
-               ("negative / zero weight / required", f"{self.negative} / {self.zero} / {self.required}"), ("weights", top(self.weights)),
-               ("scales", top(self.scales)), ("checks", top(self.checks)), ("kinds", top(self.kinds)), ("tags", top(self.tags)),
-               ("groups", str(self.groups)), ("splits", top(self.splits)), ("tokens per prompt, about", str(self.prompt_tokens)),
-               ("tokens per criterion, about", str(self.criterion_tokens)), ("tokens per answer, about", str(self.response_tokens)),
-               ("tasks with snippets / ground truth", f"{self.with_sources} / {self.with_truth}"),
-               ("human labels", top(self.labels)), ("human label coverage", share(self.coverage)),
-               ("raters agree", "no pair of labels" if self.agreement is None else f"{share(self.agreement)} of {self.agreement_pairs} pairs"),
-               ("recorded verdicts", top(self.recorded))]
-        out += [(f"share met, {who}", "unknown" if x is None else f"{x:.3f}") for who, x in self.share_met.items()]
+        out = [
+            ("tasks", str(self.tasks)),
+            ("criteria", str(self.criteria)),
+            ("criteria per task (min / median / max)", str(self.per_task)),
+            ("answers", str(self.responses)),
+            ("decided by code", f"{share(self.checkable)} ({self.by_code} of {self.criteria})"),
+            (
+                "negative / zero weight / required",
+                f"{self.negative} / {self.zero} / {self.required}",
+            ),
+            ("weights", top(self.weights)),
+            ("scales", top(self.scales)),
+            ("checks", top(self.checks)),
+            ("kinds", top(self.kinds)),
+            ("tags", top(self.tags)),
+            ("groups", str(self.groups)),
+            ("splits", top(self.splits)),
+            ("tokens per prompt, about", str(self.prompt_tokens)),
+            ("tokens per criterion, about", str(self.criterion_tokens)),
+            ("tokens per answer, about", str(self.response_tokens)),
+            ("tasks with snippets / ground truth", f"{self.with_sources} / {self.with_truth}"),
+            ("human labels", top(self.labels)),
+            ("human label coverage", share(self.coverage)),
+            (
+                "raters agree",
+                "no pair of labels"
+                if self.agreement is None
+                else f"{share(self.agreement)} of {self.agreement_pairs} pairs",
+            ),
+            ("recorded verdicts", top(self.recorded)),
+        ]
+        out += [
+            (f"share met, {who}", "unknown" if x is None else f"{x:.3f}")
+            for who, x in self.share_met.items()
+        ]
         return out
 
     def __str__(self) -> str:
         return "\n".join(f"{k:<42}{v}" for k, v in self.rows())
 
     def _repr_html_(self) -> str:
-        return "<table>" + "".join(f"<tr><th style='text-align:left'>{html.escape(k)}</th><td style='text-align:left'>{html.escape(v)}</td></tr>"
-                                   for k, v in self.rows()) + "</table>"
+        return (
+            "<table>"
+            + "".join(
+                f"<tr><th style='text-align:left'>{html.escape(k)}</th><td style='text-align:left'>{html.escape(v)}</td></tr>"
+                for k, v in self.rows()
+            )
+            + "</table>"
+        )
 
 
 class Counting:
@@ -133,8 +179,22 @@ class Counting:
 
     def __init__(self, *, seed: int = 0):
         self.n: Counter[str] = Counter()
-        self.hist: dict[str, Counter[float]] = {k: Counter() for k in ("per_task", "prompt", "criterion", "response", "weight")}
-        self.named: dict[str, Counter[str]] = {k: Counter() for k in ("weights", "checks", "scales", "kinds", "tags", "splits", "labels", "recorded")}
+        self.hist: dict[str, Counter[float]] = {
+            k: Counter() for k in ("per_task", "prompt", "criterion", "response", "weight")
+        }
+        self.named: dict[str, Counter[str]] = {
+            k: Counter()
+            for k in (
+                "weights",
+                "checks",
+                "scales",
+                "kinds",
+                "tags",
+                "splits",
+                "labels",
+                "recorded",
+            )
+        }
         self.groups: set[str] = set()
         self.met: dict[str, list[int]] = {}
         self.random, self.examples = random.Random(seed), []
@@ -176,8 +236,13 @@ class Counting:
         k = self.n["tasks"]  # reservoir of examples
         slot = len(self.examples) if len(self.examples) < SAMPLE else self.random.randrange(k)
         if slot < SAMPLE:
-            example = {"row": p.row, "task_id": t.id, "prompt": t.prompt[:300], "criteria": [c.text[:200] for c in t.criteria[:5]]}
-            self.examples[slot:slot + 1] = [example]
+            example = {
+                "row": p.row,
+                "task_id": t.id,
+                "prompt": t.prompt[:300],
+                "criteria": [c.text[:200] for c in t.criteria[:5]],
+            }
+            self.examples[slot : slot + 1] = [example]
 
     def _criterion(self, c: Any) -> None:
         n, weights = self.n, self.hist["weight"]
@@ -223,14 +288,35 @@ class Counting:
         """The summary of everything taken in."""
         n, h, named = self.n, self.hist, {k: dict(v.most_common()) for k, v in self.named.items()}
         return Summary(
-            tasks=n["tasks"], criteria=n["criteria"], responses=n["responses"], per_task=Spread.of(h["per_task"]), prompt_tokens=Spread.of(h["prompt"]),
-            criterion_tokens=Spread.of(h["criterion"]), response_tokens=Spread.of(h["response"]), weights=named["weights"], negative=n["negative"],
-            zero=n["zero"], required=n["required"], by_code=n["by_code"], checks=named["checks"], scales=named["scales"], kinds=named["kinds"],
-            tags=named["tags"], groups=len(self.groups), splits=named["splits"], with_sources=n["sources"], with_truth=n["truth"],
-            labels=named["labels"], labelled=n["labelled"], recorded=named["recorded"],
+            tasks=n["tasks"],
+            criteria=n["criteria"],
+            responses=n["responses"],
+            per_task=Spread.of(h["per_task"]),
+            prompt_tokens=Spread.of(h["prompt"]),
+            criterion_tokens=Spread.of(h["criterion"]),
+            response_tokens=Spread.of(h["response"]),
+            weights=named["weights"],
+            negative=n["negative"],
+            zero=n["zero"],
+            required=n["required"],
+            by_code=n["by_code"],
+            checks=named["checks"],
+            scales=named["scales"],
+            kinds=named["kinds"],
+            tags=named["tags"],
+            groups=len(self.groups),
+            splits=named["splits"],
+            with_sources=n["sources"],
+            with_truth=n["truth"],
+            labels=named["labels"],
+            labelled=n["labelled"],
+            recorded=named["recorded"],
             share_met={k: a / b if b else None for k, (a, b) in sorted(self.met.items())},
-            agreement=n["agree"] / n["pairs"] if n["pairs"] else None, agreement_pairs=n["pairs"], examples=tuple(self.examples),
-            histograms={**{k: dict(v) for k, v in h.items()}, "cells": {0: n["cells"]}})
+            agreement=n["agree"] / n["pairs"] if n["pairs"] else None,
+            agreement_pairs=n["pairs"],
+            examples=tuple(self.examples),
+            histograms={**{k: dict(v) for k, v in h.items()}, "cells": {0: n["cells"]}},
+        )
 
 
 def summarize(source: Stream, *, seed: int = 0) -> Summary:

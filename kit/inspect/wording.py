@@ -11,38 +11,86 @@ from typing import Any
 
 from .words import words
 
-VAGUE = frozenset("good nice great appealing engaging interesting compelling beautiful elegant adequate appropriate appropriately suitable reasonable "
-                  "reasonably effective effectively natural high-quality quality satisfying impressive creative insightful thoughtful helpful useful "
-                  "well-written meaningful sufficient sufficiently proper properly decent nicely excellent overall better fitting pleasant".split())
-MEASURE = re.compile(r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example|e\.g\.|i\.e\.|namely|defined as|that is)\b|[\"“'‘(:]", re.I)
-VERBS = (r"(?:includes?|contains?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|ends?|starts?|begins?|has|have|is|are|provides?|"
-         r"describes?|identifies|recommends?|does|keeps?|says?|shows?|offers?|must|should|asks?|refers?|makes?|tells?|warns?)")
-JOINED = re.compile(rf"(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the (?:response|answer)\s+)*(?:not\s+)?{VERBS}\b", re.I)
-JOINING = frozenset(["and", "but", "as", "also"])  # the last word of a joiner, and what may follow it
-JOINED_TO = frozenset(re.sub(r"(\w+)s\?", r"\1 \1s", VERBS[3:-1]).replace("|", " ").split()) | {"also", "then", "it", "the", "not"}
-SEVERAL = re.compile(r";\s+\w|\b(?:both)\b.+\band\b|\(\s*(?:1|a|i)\s*\).+\(\s*(?:2|b|ii)\s*\)", re.I | re.S)
+VAGUE = frozenset(
+    "good nice great appealing engaging interesting compelling beautiful elegant adequate appropriate appropriately suitable reasonable "
+    "reasonably effective effectively natural high-quality quality satisfying impressive creative insightful thoughtful helpful useful "
+    "well-written meaningful sufficient sufficiently proper properly decent nicely excellent overall better fitting pleasant".split()
+)
+MEASURE = re.compile(
+    r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example|e\.g\.|i\.e\.|namely|defined as|that is)\b|[\"“'‘(:]",
+    re.I,
+)
+VERBS = (
+    r"(?:includes?|contains?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|ends?|starts?|begins?|has|have|is|are|provides?|"
+    r"describes?|identifies|recommends?|does|keeps?|says?|shows?|offers?|must|should|asks?|refers?|makes?|tells?|warns?)"
+)
+JOINED = re.compile(
+    rf"(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the (?:response|answer)\s+)*(?:not\s+)?{VERBS}\b",
+    re.I,
+)
+JOINING = frozenset(
+    ["and", "but", "as", "also"]
+)  # the last word of a joiner, and what may follow it
+JOINED_TO = frozenset(re.sub(r"(\w+)s\?", r"\1 \1s", VERBS[3:-1]).replace("|", " ").split()) | {
+    "also",
+    "then",
+    "it",
+    "the",
+    "not",
+}
+SEVERAL = re.compile(
+    r";\s+\w|\b(?:both)\b.+\band\b|\(\s*(?:1|a|i)\s*\).+\(\s*(?:2|b|ii)\s*\)", re.I | re.S
+)
 # "Has three bullets, each rule is correct and every bullet is short": a clause of its own after the first one.
-CLAUSE = re.compile(r"(?:,|;|\band|\bbut)\s+(?:and\s+|but\s+)?(?:each|every|no|all|none\s+of\s+the)\s+(?:[\w'’-]+\s+){1,3}?(?:is|are|has|have|must|should|does|do|may|"
-                    r"contains?|starts?|begins?|ends?|uses?|includes?)\b", re.I)
+CLAUSE = re.compile(
+    r"(?:,|;|\band|\bbut)\s+(?:and\s+|but\s+)?(?:each|every|no|all|none\s+of\s+the)\s+(?:[\w'’-]+\s+){1,3}?(?:is|are|has|have|must|should|does|do|may|"
+    r"contains?|starts?|begins?|ends?|uses?|includes?)\b",
+    re.I,
+)
 QUANTIFIED = frozenset("each every no all none".split())  # CLAUSE needs one of these words
-CONDITION = re.compile(r"\s*(?:if|when|where|whenever|unless|for|in|after|before|once|says?|states?)\b", re.I)  # then one clause may belong to it
-ASKS = re.compile(r"\?|\b(?:what|which|who|whom|when|where|why|how|name|calculate|compute|find|solve|identify|determine|list|explain|translate|answer|"
-                  r"give|state|tell|describe|summari[sz]e|compare|convert|estimate|classify|extract)\b", re.I)
-ASKING = frozenset("what which who whom when where why how name calculate compute find solve identify determine list explain translate answer give state tell "
-                   "describe summarise summarize compare convert estimate classify extract".split())
-STATES = re.compile(r"\b(?:states?|says?|answers?|gives?|concludes?|identifies|names?|mentions?|reports?|correct answer|answer is|result is|equals?)\b", re.I)
-COUNTED = re.compile(r"\b\d[\d,.]*\s*(?:-\s*\d+\s*|to \d+\s*)?(?:\w+\s){0,2}?(?:words?|sentences?|paragraphs?|lines?|bullets?|points?|items?|characters?|steps?|examples?|"
-                     r"reasons?|sections?|stanzas?|syllables?|questions?|letters?|tokens?|times|sources?|headings?|tags?|options?|people|minutes?|rows?|columns?)\b", re.I)
+CONDITION = re.compile(
+    r"\s*(?:if|when|where|whenever|unless|for|in|after|before|once|says?|states?)\b", re.I
+)  # then one clause may belong to it
+ASKS = re.compile(
+    r"\?|\b(?:what|which|who|whom|when|where|why|how|name|calculate|compute|find|solve|identify|determine|list|explain|translate|answer|"
+    r"give|state|tell|describe|summari[sz]e|compare|convert|estimate|classify|extract)\b",
+    re.I,
+)
+ASKING = frozenset(
+    "what which who whom when where why how name calculate compute find solve identify determine list explain translate answer give state tell "
+    "describe summarise summarize compare convert estimate classify extract".split()
+)
+STATES = re.compile(
+    r"\b(?:states?|says?|answers?|gives?|concludes?|identifies|names?|mentions?|reports?|correct answer|answer is|result is|equals?)\b",
+    re.I,
+)
+COUNTED = re.compile(
+    r"\b\d[\d,.]*\s*(?:-\s*\d+\s*|to \d+\s*)?(?:\w+\s){0,2}?(?:words?|sentences?|paragraphs?|lines?|bullets?|points?|items?|characters?|steps?|examples?|"
+    r"reasons?|sections?|stanzas?|syllables?|questions?|letters?|tokens?|times|sources?|headings?|tags?|options?|people|minutes?|rows?|columns?)\b",
+    re.I,
+)
 SPECIFIC = re.compile(r"[\"“]([^\"”]{2,60})[\"”]|(?<![\w.])(\d[\d,.]*\d|\d)(?![\w])")
 SAID = re.compile(r"[\d\"“]")  # without one of these SPECIFIC finds nothing
-STATING = frozenset("state states say says answer answers give gives conclude concludes identifies name names mention mentions report reports result "
-                    "equal equals".split())  # STATES needs one of these words
-NEGATION = re.compile(r"\b(?:not|no|never|without|avoids?|avoiding|refrains? from|doesn't|does not|don't|isn't|lacks?|omits?|free of|contains no|excludes?)\b", re.I)
-LIMIT = re.compile(r"\b(at least|at most|no more than|no fewer than|no less than|fewer than|less than|more than|exactly|under|over|up to|maximum of|minimum of)\s+"
-                   r"(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+(\w+)", re.I)
-NUMBER = {w: i for i, w in enumerate("zero one two three four five six seven eight nine ten".split())}
+STATING = frozenset(
+    "state states say says answer answers give gives conclude concludes identifies name names mention mentions report reports result "
+    "equal equals".split()
+)  # STATES needs one of these words
+NEGATION = re.compile(
+    r"\b(?:not|no|never|without|avoids?|avoiding|refrains? from|doesn't|does not|don't|isn't|lacks?|omits?|free of|contains no|excludes?)\b",
+    re.I,
+)
+LIMIT = re.compile(
+    r"\b(at least|at most|no more than|no fewer than|no less than|fewer than|less than|more than|exactly|under|over|up to|maximum of|minimum of)\s+"
+    r"(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+(\w+)",
+    re.I,
+)
+NUMBER = {
+    w: i for i, w in enumerate("zero one two three four five six seven eight nine ten".split())
+}
 MOJIBAKE = re.compile(r"Ã[\x80-\xbf©¨¼¶¤ŸÂ±³¡­]|â€[™œ\x9d˜¦“”\"]|Â[ \xa0°·»«£]|ï»¿|ðŸ")
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b\u202e\u2060\ufeff\ud800-\udfff]")
+CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b\u202e\u2060\ufeff\ud800-\udfff]"
+)
 
 
 def subjective(tokens: Set[str], text: str) -> list[str]:
@@ -65,7 +113,11 @@ def several(text: str, tokens: Sequence[str]) -> bool:
         return bool(JOINED.search(text)) or _clauses(text)
     low = text.lower()
     joined = "and" in low or "but" in low
-    if ("," in low or ";" in low or joined) and not QUANTIFIED.isdisjoint(tokens) and _clauses(text):
+    if (
+        ("," in low or ";" in low or joined)
+        and not QUANTIFIED.isdisjoint(tokens)
+        and _clauses(text)
+    ):
         return True
     if ";" in low:
         return bool(JOINED.search(text))
@@ -100,20 +152,31 @@ def asks(prompt: str) -> bool:
     """True when a prompt asks for an answer that it does not hold."""
     if "?" in prompt:
         return True
-    if prompt.isascii() and "'" not in prompt and "_" not in prompt:  # then the words are those of the pattern
+    if (
+        prompt.isascii() and "'" not in prompt and "_" not in prompt
+    ):  # then the words are those of the pattern
         return not ASKING.isdisjoint(words(prompt))
     return bool(ASKS.search(prompt))
 
 
 # A prompt that asks for a name of the writer's own, and a criterion that wants a certain one.
 INVENTED = "names? titles? slogans? nicknames? mott?oe?s? headlines? taglines? usernames? captions?".split()
-INVENT = re.compile(r"\b(?:suggest|propose|invent|find|create|coin|devise|think of|come up with|make up|give|pick|choose|need|want|write)\s+(?:me\s+|us\s+)?"
-                    r"(?:an?|one|some|two|three|four|five|ten|several|\d+|new|good|other)\s+(?:[\w'’-]+\s+){0,3}?(?:" + "|".join(INVENTED) + r")\b", re.I)
-INVENTED_WORDS = frozenset("name names title titles slogan slogans nickname nicknames motto mottos mottoes headline headlines tagline taglines username "
-                           "usernames caption captions".split())
-DEMANDED = re.compile(r"\b(?i:suggests?|proposes?|names?|calls?|recommends?|picks?|chooses?|gives?|invents?|offers?|(?:is|are)\s+(?:called|named|titled|entitled))"
-                      r"\s+(?:it\s+|them\s+|the\s+(?:\w+\s+){1,2}?)?[\"“]?((?:[A-Z][\w'’-]*)(?:\s+(?:of\s+)?(?:the\s+)?[A-Z][\w'’-]*)*)[\"”]?"
-                      r"(?=\s*(?:[.,;!]|$)|\s+(?:as|for|to)\b)")
+INVENT = re.compile(
+    r"\b(?:suggest|propose|invent|find|create|coin|devise|think of|come up with|make up|give|pick|choose|need|want|write)\s+(?:me\s+|us\s+)?"
+    r"(?:an?|one|some|two|three|four|five|ten|several|\d+|new|good|other)\s+(?:[\w'’-]+\s+){0,3}?(?:"
+    + "|".join(INVENTED)
+    + r")\b",
+    re.I,
+)
+INVENTED_WORDS = frozenset(
+    "name names title titles slogan slogans nickname nicknames motto mottos mottoes headline headlines tagline taglines username "
+    "usernames caption captions".split()
+)
+DEMANDED = re.compile(
+    r"\b(?i:suggests?|proposes?|names?|calls?|recommends?|picks?|chooses?|gives?|invents?|offers?|(?:is|are)\s+(?:called|named|titled|entitled))"
+    r"\s+(?:it\s+|them\s+|the\s+(?:\w+\s+){1,2}?)?[\"“]?((?:[A-Z][\w'’-]*)(?:\s+(?:of\s+)?(?:the\s+)?[A-Z][\w'’-]*)*)[\"”]?"
+    r"(?=\s*(?:[.,;!]|$)|\s+(?:as|for|to)\b)"
+)
 
 
 def invents(prompt: str) -> bool:
@@ -136,8 +199,11 @@ def demanded(text: str, prompt: str) -> str | None:
 
 
 # A criterion on a certain thing, "Mentions the opening hours": unrelated when neither the prompt nor another criterion knows the thing.
-CERTAIN = re.compile(r"\s*(?:the\s+(?:response|answer|text|output)\s+)?(?:mentions?|names?|gives?|lists?|describes?|discusses|covers?|includes?|contains?|refers?\s+to|"
-                     r"talks?\s+about)\s+(?:the|its|their)\s", re.I)
+CERTAIN = re.compile(
+    r"\s*(?:the\s+(?:response|answer|text|output)\s+)?(?:mentions?|names?|gives?|lists?|describes?|discusses|covers?|includes?|contains?|refers?\s+to|"
+    r"talks?\s+about)\s+(?:the|its|their)\s",
+    re.I,
+)
 
 
 def limits(text: str) -> list[tuple[str, float, float]]:
@@ -148,7 +214,10 @@ def limits(text: str) -> list[tuple[str, float, float]]:
     """
     out = []
     for how, amount, noun in LIMIT.findall(text):
-        n, how = float(NUMBER.get(amount.lower(), -1) if not amount.isdigit() else int(amount)), how.lower()
+        n, how = (
+            float(NUMBER.get(amount.lower(), -1) if not amount.isdigit() else int(amount)),
+            how.lower(),
+        )
         if how == "exactly":
             low, high = n, n
         elif how in ("at least", "no fewer than", "no less than", "minimum of"):
@@ -163,11 +232,20 @@ def limits(text: str) -> list[tuple[str, float, float]]:
     return out
 
 
-LIMIT_WORDS = frozenset("least most more fewer less than exactly under over up maximum minimum".split())
-NEGATION_WORDS = frozenset("not no never without avoid avoids avoiding refrain refrains doesn't don't isn't lacks omits free excludes doesn’t don’t isn’t".split())
-NEUTRAL = frozenset(w.rstrip("s") for w in ("not no never without avoid avoids avoiding does do doesn't don't isn't refrain refrains from lacks lack omits any a "
-                    "an the of free response answer use uses using contain contains containing include includes including is should must it has have "
-                    "excludes in and its doesn’t don’t isn’t").split())
+LIMIT_WORDS = frozenset(
+    "least most more fewer less than exactly under over up maximum minimum".split()
+)
+NEGATION_WORDS = frozenset(
+    "not no never without avoid avoids avoiding refrain refrains doesn't don't isn't lacks omits free excludes doesn’t don’t isn’t".split()
+)
+NEUTRAL = frozenset(
+    w.rstrip("s")
+    for w in (
+        "not no never without avoid avoids avoiding does do doesn't don't isn't refrain refrains from lacks lack omits any a "
+        "an the of free response answer use uses using contain contains containing include includes including is should must it has have "
+        "excludes in and its doesn’t don’t isn’t"
+    ).split()
+)
 
 
 @dataclass(frozen=True)
@@ -205,7 +283,10 @@ def contradict(a: Stand, b: Stand) -> str | None:
 def check_fault(check: Mapping[str, Any]) -> str | None:
     """Why a check can never be met (its minimum above its maximum), or None."""
     low, high = check.get("min"), check.get("max")
-    if all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (low, high)) and low > high:  # type: ignore[operator]
+    if (
+        all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (low, high))
+        and low > high
+    ):  # type: ignore[operator]
         return f"its minimum {low} is above its maximum {high}"
     return None
 

@@ -9,20 +9,26 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_ASCII = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else 32 for i in range(256))  # lower case, the rest as spaces
-STOP = frozenset("a an and any are as at be been being by can could did do does each every for from had has have he her his how i if in into is it its "
-                 "may more most must no nor not of on one only or other our out over own response answer responses answers text generated output "
-                 "model reply she should so some such than that the their them then there these they this those to too under up us use uses using "
-                 "very was we were what when where which while who whom whose why will with within without would you your it's doesn't don't "
-                 "include includes including mention mentions provide provides state states contain contains given input least "
-                 "also about both all between given make makes written writes write task prompt user question criterion says say".split())
-GENERIC = frozenset("word words sentence sentences paragraph paragraphs line lines bullet bullets list lists format formatted json markdown heading "
-                    "headings title table tone style language english grammar grammatical spelling clear clearly concise length short long polite "
-                    "professional formal informal readable structure structured section sections introduction conclusion step steps numbered "
-                    "character characters letter letters comma commas punctuation capital uppercase lowercase quote quotes emoji emojis plain "
-                    "first second person rhyme rhymes poem code comment comments example examples cite cites citation citations source sources "
-                    "claim claims relevant accurate accuracy correct complete organized coherent consistent consistently "
-                    "instructions instruction requested request follow follows appropriate specific present start starts end ends begin begins".split())
+_ASCII = bytes(
+    ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else 32 for i in range(256)
+)  # lower case, the rest as spaces
+STOP = frozenset(
+    "a an and any are as at be been being by can could did do does each every for from had has have he her his how i if in into is it its "
+    "may more most must no nor not of on one only or other our out over own response answer responses answers text generated output "
+    "model reply she should so some such than that the their them then there these they this those to too under up us use uses using "
+    "very was we were what when where which while who whom whose why will with within without would you your it's doesn't don't "
+    "include includes including mention mentions provide provides state states contain contains given input least "
+    "also about both all between given make makes written writes write task prompt user question criterion says say".split()
+)
+GENERIC = frozenset(
+    "word words sentence sentences paragraph paragraphs line lines bullet bullets list lists format formatted json markdown heading "
+    "headings title table tone style language english grammar grammatical spelling clear clearly concise length short long polite "
+    "professional formal informal readable structure structured section sections introduction conclusion step steps numbered "
+    "character characters letter letters comma commas punctuation capital uppercase lowercase quote quotes emoji emojis plain "
+    "first second person rhyme rhymes poem code comment comments example examples cite cites citation citations source sources "
+    "claim claims relevant accurate accuracy correct complete organized coherent consistent consistently "
+    "instructions instruction requested request follow follows appropriate specific present start starts end ends begin begins".split()
+)
 
 
 def fold(text: str) -> str:
@@ -44,7 +50,9 @@ def _found(text: str) -> list[str]:
         return WORD.findall(unicodedata.normalize("NFKC", text).lower())
     if "'" in text:
         return WORD.findall(text.lower())
-    return text.encode("ascii").translate(_ASCII).decode("ascii").split()  # what WORD finds, five times faster
+    return (
+        text.encode("ascii").translate(_ASCII).decode("ascii").split()
+    )  # what WORD finds, five times faster
 
 
 @lru_cache(maxsize=16)  # several rules read the words of one prompt
@@ -61,7 +69,7 @@ def stem(word: str) -> str:
     """
     for end in ("ies", "ing", "es", "ed", "ly", "s", "'s"):
         if len(word) > len(end) + 3 and word.endswith(end):
-            word = word[:-len(end)]
+            word = word[: -len(end)]
             break
     return word[:7]
 
@@ -82,7 +90,7 @@ def grams(text: str, n: int = 4) -> frozenset[str]:
 
 def grams_of(t: str, n: int = 4) -> frozenset[str]:
     """Character n-grams of text that is folded already."""
-    return frozenset([t[i:i + n] for i in range(max(1, len(t) - n + 1))])
+    return frozenset([t[i : i + n] for i in range(max(1, len(t) - n + 1))])
 
 
 def jaccard(a: frozenset[str] | set[str], b: frozenset[str] | set[str]) -> float:
@@ -109,5 +117,9 @@ def tokens_of(text: str) -> int:
     >>> tokens_of("abcdefgh"), tokens_of("你好")
     (2, 2)
     """
-    wide = 0 if text.isascii() else sum("\u2e80" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7af" for c in text)
+    wide = (
+        0
+        if text.isascii()
+        else sum("\u2e80" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7af" for c in text)
+    )
     return wide + -(-(len(text) - wide) // 4)

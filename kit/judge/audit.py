@@ -56,12 +56,28 @@ class AuditReport:
 
     def table(self) -> list[dict[str, Any]]:
         """Rows {kind, name, rate, low, high, n, unknown, drift, drift_low, drift_high, what, note}; None where there is nothing."""
+
         def number(e: stats.Estimate | None, field: str) -> float | None:
             value = None if e is None else getattr(e, field)
             return None if value is None or math.isnan(value) else value
-        return [{"kind": r.kind, "name": r.name, "rate": number(r.rate, "value"), "low": number(r.rate, "low"), "high": number(r.rate, "high"),
-                 "n": r.rate.n, "unknown": number(r.unknown, "value"), "drift": number(r.drift, "value"), "drift_low": number(r.drift, "low"),
-                 "drift_high": number(r.drift, "high"), "what": r.what, "note": r.note} for r in self.rows]
+
+        return [
+            {
+                "kind": r.kind,
+                "name": r.name,
+                "rate": number(r.rate, "value"),
+                "low": number(r.rate, "low"),
+                "high": number(r.rate, "high"),
+                "n": r.rate.n,
+                "unknown": number(r.unknown, "value"),
+                "drift": number(r.drift, "value"),
+                "drift_low": number(r.drift, "low"),
+                "drift_high": number(r.drift, "high"),
+                "what": r.what,
+                "note": r.note,
+            }
+            for r in self.rows
+        ]
 
     def row(self, name: str) -> AuditRow:
         """The row of an attack or bias by name; KeyError when it was not run."""
@@ -83,8 +99,13 @@ class AuditReport:
         return figure_page(f"Audit of {self.judge}", self.plot(), self._repr_html_())
 
     def __str__(self) -> str:
-        lines = [f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, {self.n_verdicts} verdicts, {self.unknown_share:.1%} unknown"]
-        lines += [f"  {r.kind:6} {r.name:26} {r.rate}" + (f"  ({r.note})" if r.note else "") for r in self.rows]
+        lines = [
+            f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, {self.n_verdicts} verdicts, {self.unknown_share:.1%} unknown"
+        ]
+        lines += [
+            f"  {r.kind:6} {r.name:26} {r.rate}" + (f"  ({r.note})" if r.note else "")
+            for r in self.rows
+        ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -92,26 +113,54 @@ class AuditReport:
         body = "".join(
             f"<tr><td>{e(r.kind)}</td><td title='{e(r.what, quote=True)}'>{e(r.name)}</td><td>{e(str(r.rate))}</td>"
             f"<td>{e(str(r.drift)) if r.drift is not None else ''}</td><td>{f'{r.unknown.value:.1%}' if r.unknown is not None and r.unknown.n else ''}</td>"
-            f"<td style='text-align:left'>{e(r.note or r.example[:300])}</td></tr>" for r in self.rows)
-        return (f"<table><caption>{e(self.judge)}: {self.n_responses} answers to {self.n_tasks} tasks, {self.unknown_share:.1%} of plain verdicts unknown"
-                f"</caption><tr><th></th><th>what</th><th>rate [95% interval]</th><th>drift</th><th>became unknown</th><th>example</th></tr>{body}</table>")
+            f"<td style='text-align:left'>{e(r.note or r.example[:300])}</td></tr>"
+            for r in self.rows
+        )
+        return (
+            f"<table><caption>{e(self.judge)}: {self.n_responses} answers to {self.n_tasks} tasks, {self.unknown_share:.1%} of plain verdicts unknown"
+            f"</caption><tr><th></th><th>what</th><th>rate [95% interval]</th><th>drift</th><th>became unknown</th><th>example</th></tr>{body}</table>"
+        )
 
 
-def audit(judge: Any, tasks: Any, responses: Iterable[Response], *, attacks: Sequence[Attack] = ATTACKS, biases: Sequence[Bias] = BIASES,
-          ledger: Any = None, budget: Any = None, progress: bool = True) -> AuditReport:
+def audit(
+    judge: Any,
+    tasks: Any,
+    responses: Iterable[Response],
+    *,
+    attacks: Sequence[Attack] = ATTACKS,
+    biases: Sequence[Bias] = BIASES,
+    ledger: Any = None,
+    budget: Any = None,
+    progress: bool = True,
+) -> AuditReport:
     """Audit a judge on answers of yours; take some that deserve little, so that attacks have something to gain.
 
     Criteria checked by code are left out. Every variant is judged through `ledger`, so an interrupted audit goes on where it stopped.
     Variants that a replay judge has not recorded are reported as such. Costs about (1 + attacks + biases) times one judging.
     """
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
-    judged = {t.id: dataclasses.replace(t, criteria=tuple(c for c in leaves(t) if not c.by_code)) for t in rows}
+    judged = {
+        t.id: dataclasses.replace(t, criteria=tuple(c for c in leaves(t) if not c.by_code))
+        for t in rows
+    }
     answers = [r for r in responses if r.task_id in judged and judged[r.task_id].criteria]
-    by_id = {i: judged[i] for i in dict.fromkeys(r.task_id for r in answers)}  # a task that is checked by code alone has nothing to vary
+    by_id = {
+        i: judged[i] for i in dict.fromkeys(r.task_id for r in answers)
+    }  # a task that is checked by code alone has nothing to vary
     if not answers:
-        raise DataError("there is nothing to audit", where="audit(judge, tasks, responses)", fix="give answers to tasks with criteria for a judge")
+        raise DataError(
+            "there is nothing to audit",
+            where="audit(judge, tasks, responses)",
+            fix="give answers to tasks with criteria for a judge",
+        )
     ask, out = _Asker(judge, by_id, ledger, budget), []
-    with bars.bar(total=1 + len(attacks) + len(biases), desc="audit", unit="variant", delay=2.0, disable=not progress) as shown:
+    with bars.bar(
+        total=1 + len(attacks) + len(biases),
+        desc="audit",
+        unit="variant",
+        delay=2.0,
+        disable=not progress,
+    ) as shown:
         base = ask(answers)
         shown.update(1)
         for one, of in [(_attack, attacks), (_bias, biases)]:
@@ -120,8 +169,15 @@ def audit(judge: Any, tasks: Any, responses: Iterable[Response], *, attacks: Seq
                 out.append(one(x, ask, answers, base, by_id))
                 shown.update(1)
     unknown = sum(not v.known for v in base.values()) / len(base)
-    return AuditReport(getattr(judge, "name", type(judge).__name__), tuple(out), len({r.task_id for r in answers}), len(answers), len(base), unknown,
-                       ask.cost)
+    return AuditReport(
+        getattr(judge, "name", type(judge).__name__),
+        tuple(out),
+        len({r.task_id for r in answers}),
+        len(answers),
+        len(base),
+        unknown,
+        ask.cost,
+    )
 
 
 Place = tuple[str, str, str]  # task, response, criterion
@@ -131,19 +187,31 @@ class _Asker:
     """Runs the judge on variants and adds up the cost."""
 
     def __init__(self, judge: Any, tasks: dict[str, Task], ledger: Any, budget: Any):
-        self.judge, self.tasks, self.more, self.cost = judge, tasks, {"ledger": ledger, "budget": budget, "progress": False}, 0.0
+        self.judge, self.tasks, self.more, self.cost = (
+            judge,
+            tasks,
+            {"ledger": ledger, "budget": budget, "progress": False},
+            0.0,
+        )
 
-    def __call__(self, answers: Sequence[Response], tasks: dict[str, Task] | None = None) -> dict[Place, Verdict]:
+    def __call__(
+        self, answers: Sequence[Response], tasks: dict[str, Task] | None = None
+    ) -> dict[Place, Verdict]:
         more = self.more
         if tasks is not None and more["ledger"] is not None and self._same_keys(answers[0], tasks):
-            more = {**more, "ledger": None}  # the ledger would give the plain verdicts back: ask again
+            more = {
+                **more,
+                "ledger": None,
+            }  # the ledger would give the plain verdicts back: ask again
         got = run_judge(list((tasks or self.tasks).values()), answers, judge=self.judge, **more)
         self.cost += got.spent.cost
         return {(v.task_id, v.response_id, v.criterion_id): v for v in got}
 
     def _same_keys(self, r: Response, tasks: dict[str, Task]) -> bool:
         """True when the judge's keys do not see the order of the criteria."""
-        old, new = (keys_of(self.judge, t[r.task_id], r, t[r.task_id].criteria) for t in (self.tasks, tasks))
+        old, new = (
+            keys_of(self.judge, t[r.task_id], r, t[r.task_id].criteria) for t in (self.tasks, tasks)
+        )
         return bool(old) and set(old or ()) == set(new or ())
 
 
@@ -160,7 +228,13 @@ def _missing(kind: str, a: Attack | Bias, e: MissingError) -> AuditRow:
     return AuditRow(kind, a.name, a.what, nothing, note=f"not recorded: {e.what[:80]}")
 
 
-def _attack(a: Attack, ask: _Asker, answers: Sequence[Response], base: dict[Place, Verdict], tasks: dict[str, Task]) -> AuditRow:
+def _attack(
+    a: Attack,
+    ask: _Asker,
+    answers: Sequence[Response],
+    base: dict[Place, Verdict],
+    tasks: dict[str, Task],
+) -> AuditRow:
     hostile = [dataclasses.replace(r, text=a.text(tasks[r.task_id], r)) for r in answers]
     try:
         got = ask(hostile)
@@ -176,12 +250,28 @@ def _attack(a: Attack, ask: _Asker, answers: Sequence[Response], base: dict[Plac
         lost.append(now is None)
         where.append(place[0])
         if now and not example:
-            example = f"{place[0]} / {c.text[:80]}: {before.status} became {got[place].status}" + (f" ({got[place].reason[:120]})" if got[place].reason else "")
+            example = f"{place[0]} / {c.text[:80]}: {before.status} became {got[place].status}" + (
+                f" ({got[place].reason[:120]})" if got[place].reason else ""
+            )
     note = "" if won else "no answer failed a criterion: nothing to gain"
-    return AuditRow("attack", a.name, a.what, stats.mean(won, cluster=where), unknown=stats.mean(lost, cluster=where), example=example, note=note)
+    return AuditRow(
+        "attack",
+        a.name,
+        a.what,
+        stats.mean(won, cluster=where),
+        unknown=stats.mean(lost, cluster=where),
+        example=example,
+        note=note,
+    )
 
 
-def _bias(b: Bias, ask: _Asker, answers: Sequence[Response], base: dict[Place, Verdict], tasks: dict[str, Task]) -> AuditRow:
+def _bias(
+    b: Bias,
+    ask: _Asker,
+    answers: Sequence[Response],
+    base: dict[Place, Verdict],
+    tasks: dict[str, Task],
+) -> AuditRow:
     changed, drift, lost, where, example, note = [], [], [], [], "", ""
     try:
         runs = list(_variants(b, ask, answers, tasks))
@@ -202,11 +292,21 @@ def _bias(b: Bias, ask: _Asker, answers: Sequence[Response], base: dict[Place, V
                 example = f"{place[0]} / {c.text[:100]}: {before.status}, then {got[place].status}"
     if not changed:
         note = "nothing to compare: it needs known verdicts, and for positions two criteria"
-    return AuditRow("bias", b.name, b.what, stats.mean(changed, cluster=where), None if b.flips or not changed else stats.mean(drift, cluster=where),
-                    stats.mean(lost, cluster=where), example, note)
+    return AuditRow(
+        "bias",
+        b.name,
+        b.what,
+        stats.mean(changed, cluster=where),
+        None if b.flips or not changed else stats.mean(drift, cluster=where),
+        stats.mean(lost, cluster=where),
+        example,
+        note,
+    )
 
 
-def _variants(b: Bias, ask: _Asker, answers: Sequence[Response], tasks: dict[str, Task]) -> Iterable[dict[Place, Verdict]]:
+def _variants(
+    b: Bias, ask: _Asker, answers: Sequence[Response], tasks: dict[str, Task]
+) -> Iterable[dict[Place, Verdict]]:
     """Verdicts of each variant of a bias, under the plain ids."""
     if b.text is not None:
         yield ask([dataclasses.replace(r, text=b.text(tasks[r.task_id], r)) for r in answers])
@@ -215,7 +315,11 @@ def _variants(b: Bias, ask: _Asker, answers: Sequence[Response], tasks: dict[str
     used = {i: t for i, t in tasks.items() if not moved or len(t.criteria) > 1}
     variants = {i: b.criteria(t.criteria) for i, t in used.items()} if b.criteria else {}
     for n in range(max(map(len, variants.values()), default=0)):
-        part = {i: dataclasses.replace(used[i], criteria=tuple(v[n])) for i, v in variants.items() if n < len(v)}
+        part = {
+            i: dataclasses.replace(used[i], criteria=tuple(v[n]))
+            for i, v in variants.items()
+            if n < len(v)
+        }
         rows = [r for r in answers if r.task_id in part]
         if rows:
             yield ask(rows, part)

@@ -43,7 +43,9 @@ class Judge(Protocol):
 
     name: str
 
-    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         """One verdict per criterion, in order."""
         ...
 
@@ -93,7 +95,9 @@ class Session:
     _done: list[str] = field(default_factory=list)
     _written: asyncio.Future[None] | None = None
 
-    def partial(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> dict[int, Verdict]:
+    def partial(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> dict[int, Verdict]:
         """What was answered in this session of a response that was not finished, by position in `criteria`."""
         found = {i: self.fresh.get((task.id, response.id, c.id)) for i, c in enumerate(criteria)}
         return {i: v for i, v in found.items() if v is not None}
@@ -103,7 +107,9 @@ class Session:
         if self.ledger is None or not keys:
             return {}
         found = self.ledger.get_many(keys)
-        return {k: v for k, v in found.items() if v.failure not in self.retry} if self.retry else found
+        return (
+            {k: v for k, v in found.items() if v.failure not in self.retry} if self.retry else found
+        )
 
     def record(self, call: Call | None, verdicts: Sequence[Verdict] = ()) -> None:
         """Store a call with its verdicts in one transaction; add what it cost. On disk after `await settled()` or `flush()`.
@@ -120,7 +126,11 @@ class Session:
             if not v.cached and v.failure not in PASSING:
                 self.fresh[v.task_id, v.response_id, v.criterion_id] = v
         if self.ledger is not None:
-            keep = [v for v in verdicts if v.key and not v.cached and v.failure not in PASSING and v.key not in self.stored]
+            keep = [
+                v
+                for v in verdicts
+                if v.key and not v.cached and v.failure not in PASSING and v.key not in self.stored
+            ]
             if keep or call is not None:
                 self.stored.update(v.key for v in keep if v.key)
                 self._unwritten.append((keep, call))
@@ -208,7 +218,9 @@ def using(run: Session) -> Iterator[Session]:
         _SESSION.reset(token)
 
 
-def keys_of(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str] | None:
+def keys_of(
+    judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
+) -> list[str] | None:
     """The ledger keys of these questions, or None for a judge that cannot be cached."""
     if hasattr(judge, "keys"):
         return judge.keys(task, response, criteria)
@@ -220,7 +232,12 @@ def keys_of(judge: Any, task: Task, response: Response, criteria: Sequence[Crite
 def readdress(v: Verdict, task: Task, response: Response, criterion: Criterion) -> Verdict:
     """A stored or shared verdict as this run's own: new ids, `cached`, nothing paid now (`meta["paid"]` has the price)."""
     fields = v.__dict__.copy()
-    fields["task_id"], fields["response_id"], fields["criterion_id"], fields["cached"] = task.id, response.id, criterion.id, True
+    fields["task_id"], fields["response_id"], fields["criterion_id"], fields["cached"] = (
+        task.id,
+        response.id,
+        criterion.id,
+        True,
+    )
     if v.tokens_in or v.tokens_out or v.cost:
         paid = {"tokens_in": v.tokens_in, "tokens_out": v.tokens_out, "cost": v.cost}
         fields["meta"] = {**v.meta, "paid": paid}
@@ -236,8 +253,14 @@ def rebuilt(fields: dict[str, Any]) -> Verdict:
     return v
 
 
-def checked(got: Sequence[Verdict], judge: Any, task: Task, response: Response, criteria: Sequence[Criterion],
-            keys: Sequence[str] | None) -> list[Verdict]:
+def checked(
+    got: Sequence[Verdict],
+    judge: Any,
+    task: Task,
+    response: Response,
+    criteria: Sequence[Criterion],
+    keys: Sequence[str] | None,
+) -> list[Verdict]:
     """One verdict per criterion in order, whatever a judge returned: by id; a missing one is unknown "missing"."""
     by_id: dict[str, Verdict] = {}
     twice: set[str] = set()
@@ -249,18 +272,28 @@ def checked(got: Sequence[Verdict], judge: Any, task: Task, response: Response, 
     for i, c in enumerate(criteria):
         v = by_id.get(c.id)
         if v is None or c.id in twice:
-            v = unknown(task.id, response.id, c.id, "missing" if v is None else "contradiction", judge=getattr(judge, "name", ""))
+            v = unknown(
+                task.id,
+                response.id,
+                c.id,
+                "missing" if v is None else "contradiction",
+                judge=getattr(judge, "name", ""),
+            )
         if keys is not None and v.key != keys[i]:
             v = dataclasses.replace(v, key=keys[i])
         out.append(v)
     return out
 
 
-async def ask(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+async def ask(
+    judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
+) -> list[Verdict]:
     """Verdicts of `judge`, one per criterion in order: ledger first, questions in flight shared, the rest asked and stored."""
     run, keys = session(), keys_of(judge, task, response, criteria)
     if keys is None:
-        got = checked(await judge.verdicts(task, response, criteria), judge, task, response, criteria, None)
+        got = checked(
+            await judge.verdicts(task, response, criteria), judge, task, response, criteria, None
+        )
         return got
     out: dict[int, Verdict] = {}
     found = run.lookup(keys)
@@ -272,8 +305,14 @@ async def ask(judge: Any, task: Task, response: Response, criteria: Sequence[Cri
     return [out[i] for i in range(len(keys))]
 
 
-async def _round(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion], keys: Sequence[str],
-                 out: dict[int, Verdict]) -> None:
+async def _round(
+    judge: Any,
+    task: Task,
+    response: Response,
+    criteria: Sequence[Criterion],
+    keys: Sequence[str],
+    out: dict[int, Verdict],
+) -> None:
     """Ask what nobody is asking, then wait for what others ask; whoever fails leaves its questions to the next."""
     loop = asyncio.get_running_loop()
     theirs: dict[int, asyncio.Future[Verdict | None]] = {}
@@ -303,8 +342,15 @@ async def _round(judge: Any, task: Task, response: Response, criteria: Sequence[
             out[i] = readdress(v, task, response, criteria[i])
 
 
-async def _mine(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion], keys: Sequence[str], mine: list[int],
-                out: dict[int, Verdict]) -> None:
+async def _mine(
+    judge: Any,
+    task: Task,
+    response: Response,
+    criteria: Sequence[Criterion],
+    keys: Sequence[str],
+    mine: list[int],
+    out: dict[int, Verdict],
+) -> None:
     """Ask these, unless another process on the same ledger is asking them: then its answers, when they are there."""
     run = session()
     try:
@@ -315,12 +361,25 @@ async def _mine(judge: Any, task: Task, response: Response, criteria: Sequence[C
     try:
         if not claimed:
             await asyncio.sleep(random.uniform(*POLL))
-        found = run.lookup([keys[i] for i in mine])  # what was answered elsewhere before the claim was ours
-        out.update((i, readdress(found[keys[i]], task, response, criteria[i])) for i in mine if keys[i] in found)
+        found = run.lookup(
+            [keys[i] for i in mine]
+        )  # what was answered elsewhere before the claim was ours
+        out.update(
+            (i, readdress(found[keys[i]], task, response, criteria[i]))
+            for i in mine
+            if keys[i] in found
+        )
         left = [i for i in mine if i not in out]
         if claimed and left:
             part = [criteria[i] for i in left]
-            got = checked(await judge.verdicts(task, response, part), judge, task, response, part, [keys[i] for i in left])
+            got = checked(
+                await judge.verdicts(task, response, part),
+                judge,
+                task,
+                response,
+                part,
+                [keys[i] for i in left],
+            )
             run.record(None, got)
             await run.settled()
             out.update(zip(left, got, strict=True))
@@ -340,8 +399,25 @@ class Forecast:
 
     def __add__(self, other: Forecast) -> Forecast:
         cost = None if self.cost is None or other.cost is None else self.cost + other.cost
-        return Forecast(calls=self.calls + other.calls, tokens_in=self.tokens_in + other.tokens_in,
-                        tokens_out=self.tokens_out + other.tokens_out, cost=cost)
+        return Forecast(
+            calls=self.calls + other.calls,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            cost=cost,
+        )
 
 
-__all__ = ["BudgetError", "Call", "Forecast", "Judge", "PASSING", "Session", "ask", "checked", "keys_of", "readdress", "session", "using"]
+__all__ = [
+    "BudgetError",
+    "Call",
+    "Forecast",
+    "Judge",
+    "PASSING",
+    "Session",
+    "ask",
+    "checked",
+    "keys_of",
+    "readdress",
+    "session",
+    "using",
+]

@@ -67,13 +67,20 @@ class BatchJudge:
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
         """The endpoint judge's forecast at the batch price."""
         f = self.inner.forecast(task, response, criteria)
-        return Forecast(calls=f.calls, tokens_in=f.tokens_in, tokens_out=f.tokens_out, cost=None if f.cost is None else f.cost * self._rate)
+        return Forecast(
+            calls=f.calls,
+            tokens_in=f.tokens_in,
+            tokens_out=f.tokens_out,
+            cost=None if f.cost is None else f.cost * self._rate,
+        )
 
     @property
     def _rate(self) -> float:
         return float(models()["batch_discount"]) if self.inner._openai else 1.0
 
-    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         """One verdict per criterion, in order, when the batch is done."""
         if not loop.inside():
             return await loop.hop(self.verdicts(task, response, criteria))
@@ -82,10 +89,16 @@ class BatchJudge:
         by_id = {v.criterion_id: v for part in parts for v in part}
         return [by_id[c.id] for c in criteria]
 
-    async def _group(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def _group(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         keys = self.inner.keys(task, response, criteria)
         mode = self.inner.mode
-        body = {k: v for k, v in self.inner.body(task, response, criteria, mode).items() if k not in self.inner.caller.abilities.refused}
+        body = {
+            k: v
+            for k, v in self.inner.body(task, response, criteria, mode).items()
+            if k not in self.inner.caller.abilities.refused
+        }
         custom_id, text = fingerprint(keys), encode(body)
         run = session()
         ticket = await run.budget.take(self.inner._forecast(body, criteria)) if run.budget else None
@@ -93,24 +106,50 @@ class BatchJudge:
         try:
             got = await self._send(custom_id, text)
             if isinstance(got, str):
-                return [unknown(task.id, response.id, c.id, "transport", judge=self.name, key=k, reason=got)
-                        for c, k in zip(criteria, keys, strict=True)]
+                return [
+                    unknown(
+                        task.id, response.id, c.id, "transport", judge=self.name, key=k, reason=got
+                    )
+                    for c, k in zip(criteria, keys, strict=True)
+                ]
             tin, tout, cached = usage(got)
-            cost = self.inner.caller.price.cost(tin, tout, cached) * self._rate if self.inner.caller.price else 0.0
+            cost = (
+                self.inner.caller.price.cost(tin, tout, cached) * self._rate
+                if self.inner.caller.price
+                else 0.0
+            )
             spent = Forecast(calls=1, tokens_in=tin, tokens_out=tout, cost=cost)
         finally:
             if ticket is not None:
                 run.budget.settle(ticket, spent)  # type: ignore[union-attr]
-        call = Call(id=secrets.token_hex(8), judge=self.name, model=str(got.get("model") or self.inner.model), endpoint=self.inner.base_url,
-                    request=text, reply=json.dumps(got), tokens_in=tin, tokens_out=tout, tokens_cached=cached, cost=cost, created=time.time(),
-                    meta={"batch": custom_id})
+        call = Call(
+            id=secrets.token_hex(8),
+            judge=self.name,
+            model=str(got.get("model") or self.inner.model),
+            endpoint=self.inner.base_url,
+            request=text,
+            reply=json.dumps(got),
+            tokens_in=tin,
+            tokens_out=tout,
+            tokens_cached=cached,
+            cost=cost,
+            created=time.time(),
+            meta={"batch": custom_id},
+        )
         readings, probs = self.inner._read(got, criteria, mode)
         out = self.inner._verdicts(task, response, criteria, keys, readings, probs, call, mode)
         run.record(call, out)
         return out
 
     async def _send(self, custom_id: str, text: str) -> Mapping[str, Any] | str:
-        line = encode({"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": Raw(text)})
+        line = encode(
+            {
+                "custom_id": custom_id,
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": Raw(text),
+            }
+        )
         p = _Pending(custom_id, line, asyncio.get_running_loop().create_future())
         self._pending.append(p)
         if self._sender is None or self._sender.done():
@@ -118,7 +157,9 @@ class BatchJudge:
         try:
             return await p.future
         except asyncio.CancelledError:
-            if self._sender is not None and not any(not q.future.done() for q in self._pending if q is not p):
+            if self._sender is not None and not any(
+                not q.future.done() for q in self._pending if q is not p
+            ):
                 self._sender.cancel()
             raise
 
@@ -146,7 +187,9 @@ class BatchJudge:
                 if ledger:
                     ledger.note(note, known)
             try:
-                await asyncio.gather(*(self._await(b, by_id, len(ids)) for b, ids in waiting.items()))
+                await asyncio.gather(
+                    *(self._await(b, by_id, len(ids)) for b, ids in waiting.items())
+                )
             finally:  # a batch that has ended, well or not, is not waited for again
                 if ledger:
                     ledger.note(note, {b: ids for b, ids in known.items() if b not in self._over})
@@ -154,7 +197,9 @@ class BatchJudge:
         except BaseException as e:
             for p in taken or self._pending:
                 if not p.future.done():
-                    p.future.set_exception(e) if not isinstance(e, asyncio.CancelledError) else p.future.cancel()
+                    p.future.set_exception(e) if not isinstance(
+                        e, asyncio.CancelledError
+                    ) else p.future.cancel()
             if isinstance(e, asyncio.CancelledError):
                 raise
 
@@ -164,7 +209,10 @@ class BatchJudge:
         if self._client is None:
             inner = self.inner
             self._client = inner.caller.wire.client or openai.AsyncOpenAI(
-                base_url=inner.base_url, api_key=key_for(inner.base_url, inner.caller.wire.key_env), max_retries=3)
+                base_url=inner.base_url,
+                api_key=key_for(inner.base_url, inner.caller.wire.key_env),
+                max_retries=3,
+            )
         return self._client
 
     async def _submit(self, part: Sequence[_Pending]) -> str:
@@ -174,7 +222,9 @@ class BatchJudge:
         data = io.BytesIO("\n".join(p.line for p in part).encode())
         try:
             file = await api.files.create(file=("requests.jsonl", data), purpose="batch")
-            batch = await api.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+            batch = await api.batches.create(
+                input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+            )
         except openai.APIError as e:
             raise self._down(e, "the batch could not be sent") from None
         log.info("batch %s sent with %d requests", batch.id, len(part))
@@ -189,8 +239,14 @@ class BatchJudge:
             while True:
                 try:
                     batch, failing = await api.batches.retrieve(batch_id), None
-                except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError) as e:
-                    failing = failing or time.monotonic()  # a day is long: a short absence of the network must not end it
+                except (
+                    openai.APIConnectionError,
+                    openai.InternalServerError,
+                    openai.RateLimitError,
+                ) as e:
+                    failing = (
+                        failing or time.monotonic()
+                    )  # a day is long: a short absence of the network must not end it
                     if time.monotonic() - failing > self.inner.caller.patience:
                         raise self._down(e, f"the batch {batch_id} cannot be asked for") from None
                 except openai.APIError as e:
@@ -199,7 +255,9 @@ class BatchJudge:
                     raise self._down(e, f"the batch {batch_id} cannot be asked for") from None
                 else:
                     counts = getattr(batch, "request_counts", None)
-                    shown.update(max(0, (counts.completed + counts.failed if counts else 0) - shown.n))
+                    shown.update(
+                        max(0, (counts.completed + counts.failed if counts else 0) - shown.n)
+                    )
                     if batch.status in ENDED:
                         break
                 await asyncio.sleep(self.poll)
@@ -208,19 +266,31 @@ class BatchJudge:
                 try:
                     _hand_out((await api.files.content(file_id)).text, by_id)
                 except openai.APIError as e:
-                    raise self._down(e, f"the replies of batch {batch_id} cannot be fetched") from None
+                    raise self._down(
+                        e, f"the replies of batch {batch_id} cannot be fetched"
+                    ) from None
         self._over.add(batch_id)
         if batch.status == "failed" and not batch.output_file_id:
-            raise JudgeDownError(f"the provider refused the batch {batch_id}: {str(batch.errors)[:200]}", where=self.inner.base_url,
-                                 fix="judge without --batch, or look at the provider's batch page")
+            raise JudgeDownError(
+                f"the provider refused the batch {batch_id}: {str(batch.errors)[:200]}",
+                where=self.inner.base_url,
+                fix="judge without --batch, or look at the provider's batch page",
+            )
 
     def _down(self, e: Any, what: str) -> JudgeDownError:
         """The kit's error for one of the client's; its text holds no key."""
         status = getattr(e, "status_code", None)
         why = f"HTTP {status}" if status else type(e).__name__
-        fix = ("this server seems to have no batch API: judge without --batch" if status in (404, 405, 501)
-               else "look at the key, the address and the network; then run the same command: batches that were sent are found again")
-        return JudgeDownError(f"{what} ({why}: {said(str(getattr(e, 'message', e)))})", where=self.inner.base_url, fix=fix)
+        fix = (
+            "this server seems to have no batch API: judge without --batch"
+            if status in (404, 405, 501)
+            else "look at the key, the address and the network; then run the same command: batches that were sent are found again"
+        )
+        return JudgeDownError(
+            f"{what} ({why}: {said(str(getattr(e, 'message', e)))})",
+            where=self.inner.base_url,
+            fix=fix,
+        )
 
 
 def _parts(pending: Sequence[_Pending]) -> list[list[_Pending]]:
@@ -243,8 +313,14 @@ def _hand_out(text: str, by_id: Mapping[str, list[_Pending]]) -> None:
             row = json.loads(line)
             reply = row.get("response") or {}
             body = reply.get("body") or {}
-            good = reply.get("status_code") == 200 and isinstance(body, Mapping) and body.get("choices")
-            value = body if good else f"the batch's reply was: {str(row.get('error') or body)[:200]}"
+            good = (
+                reply.get("status_code") == 200
+                and isinstance(body, Mapping)
+                and body.get("choices")
+            )
+            value = (
+                body if good else f"the batch's reply was: {str(row.get('error') or body)[:200]}"
+            )
             pending = by_id.get(row["custom_id"], [])
         except (ValueError, AttributeError, KeyError, TypeError):
             continue

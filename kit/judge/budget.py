@@ -38,8 +38,12 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("calls", "tokens", "usd", "seconds"):
             cap = getattr(self, name)
-            if cap is not None and (isinstance(cap, bool) or not isinstance(cap, (int, float)) or not cap >= 0):
-                raise KitError(f"a cap must be a number >= 0, got {cap!r}", where=f"Budget({name}=...)")
+            if cap is not None and (
+                isinstance(cap, bool) or not isinstance(cap, (int, float)) or not cap >= 0
+            ):
+                raise KitError(
+                    f"a cap must be a number >= 0, got {cap!r}", where=f"Budget({name}=...)"
+                )
 
     def reserve(self, cost: Forecast) -> Forecast:
         """Set aside what one call may cost; BudgetError when a cap would break. The ticket goes back to `settle`."""
@@ -51,7 +55,11 @@ class Budget:
 
     async def take(self, cost: Forecast) -> Forecast:
         """Like `reserve`, but where only calls in flight stand in the way, wait for what they really cost."""
-        while self._broken(cost, self.reserved) and self.reserved.calls > 0 and not self._broken(cost, Forecast()):
+        while (
+            self._broken(cost, self.reserved)
+            and self.reserved.calls > 0
+            and not self._broken(cost, Forecast())
+        ):
             waiter = asyncio.get_running_loop().create_future()
             self.waiting.append(waiter)
             await waiter
@@ -59,7 +67,12 @@ class Budget:
 
     def settle(self, ticket: Forecast, cost: Forecast) -> None:
         """Give a reservation back and book what was really spent."""
-        back = Forecast(calls=-ticket.calls, tokens_in=-ticket.tokens_in, tokens_out=-ticket.tokens_out, cost=-(ticket.cost or 0.0))
+        back = Forecast(
+            calls=-ticket.calls,
+            tokens_in=-ticket.tokens_in,
+            tokens_out=-ticket.tokens_out,
+            cost=-(ticket.cost or 0.0),
+        )
         self.reserved, self.spent = self.reserved + back, self.spent + _known(cost)
         waiting, self.waiting = self.waiting, []
         for w in waiting:
@@ -70,21 +83,40 @@ class Budget:
         now = time.monotonic()
         self.started = self.started or now
         if self.usd is not None and cost.cost is None:
-            return BudgetError("the price of this model is not known, so a cap in dollars cannot be kept", where="Budget(usd=...)",
-                               fix="give the judge its price (price=(input, output) in dollars per million tokens), or cap tokens or calls")
+            return BudgetError(
+                "the price of this model is not known, so a cap in dollars cannot be kept",
+                where="Budget(usd=...)",
+                fix="give the judge its price (price=(input, output) in dollars per million tokens), or cap tokens or calls",
+            )
         after = self.spent + reserved + _known(cost)
-        for name, cap, value in (("calls", self.calls, after.calls), ("tokens", self.tokens, after.tokens_in + after.tokens_out),
-                                 ("dollars", self.usd, after.cost or 0.0), ("seconds", self.seconds, now - self.started)):
+        for name, cap, value in (
+            ("calls", self.calls, after.calls),
+            ("tokens", self.tokens, after.tokens_in + after.tokens_out),
+            ("dollars", self.usd, after.cost or 0.0),
+            ("seconds", self.seconds, now - self.started),
+        ):
             if cap is not None and value > cap + 1e-12:
-                return BudgetError(f"the budget of {cap:g} {name} is used up ({self._spent(name, now)} spent)",
-                                   fix="raise the cap; what was answered is in the ledger and is not paid again")
+                return BudgetError(
+                    f"the budget of {cap:g} {name} is used up ({self._spent(name, now)} spent)",
+                    fix="raise the cap; what was answered is in the ledger and is not paid again",
+                )
         return None
 
     def _spent(self, name: str, now: float) -> str:
-        return {"calls": f"{self.spent.calls}", "tokens": f"{self.spent.tokens_in + self.spent.tokens_out}",
-                "dollars": f"{self.spent.cost or 0:.4f}", "seconds": f"{now - (self.started or now):.0f}"}[name]
+        return {
+            "calls": f"{self.spent.calls}",
+            "tokens": f"{self.spent.tokens_in + self.spent.tokens_out}",
+            "dollars": f"{self.spent.cost or 0:.4f}",
+            "seconds": f"{now - (self.started or now):.0f}",
+        }[name]
 
 
 def _known(cost: Forecast) -> Forecast:
     """The same with an unknown price counted as 0 (a cap in dollars has refused it before)."""
-    return cost if cost.cost is not None else Forecast(calls=cost.calls, tokens_in=cost.tokens_in, tokens_out=cost.tokens_out, cost=0.0)
+    return (
+        cost
+        if cost.cost is not None
+        else Forecast(
+            calls=cost.calls, tokens_in=cost.tokens_in, tokens_out=cost.tokens_out, cost=0.0
+        )
+    )

@@ -36,11 +36,14 @@ def register(name: str) -> Callable[[Function], Function]:
     'unmet'
     """
     if name in RULES or name == "python":
-        raise DataError(f"{name!r} is a built-in check", where="register(name)", fix="choose another name")
+        raise DataError(
+            f"{name!r} is a built-in check", where="register(name)", fix="choose another name"
+        )
 
     def keep(function: Function) -> Function:
         _FUNCTIONS[name] = function
         return function
+
     return keep
 
 
@@ -49,7 +52,9 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*RULES, *_FUNCTIONS}))
 
 
-def check(task: Task, response: Response, criterion: Criterion, *, allow_python: bool = False) -> Verdict:
+def check(
+    task: Task, response: Response, criterion: Criterion, *, allow_python: bool = False
+) -> Verdict:
     """One verdict by code: judge "code", p 1.0 or 0.0, a reason that states what was measured.
 
     allow_python : permit `{"name": "python", "function": "pkg.mod:func"}`, which imports and runs the named function;
@@ -85,14 +90,28 @@ def check(task: Task, response: Response, criterion: Criterion, *, allow_python:
     if criterion.weight >= 0 and not text_of.visible(response.text).strip():
         met, p, reason = False, None, f"the answer is empty ({reason})"
     p = (1.0 if met else 0.0) if p is None else p
-    return Verdict(task_id=task.id, response_id=response.id, criterion_id=criterion.id, status="met" if met else "unmet", p=p, reason=reason, **made)
+    return Verdict(
+        task_id=task.id,
+        response_id=response.id,
+        criterion_id=criterion.id,
+        status="met" if met else "unmet",
+        p=p,
+        reason=reason,
+        **made,
+    )
 
 
 def key(task: Task, response: Response, criterion: Criterion) -> str:
     """Fingerprint of everything that a check can see."""
     spec = dict(criterion.check or {})
-    seen = [task.prompt, sorted(task.sources)] if spec.get("name") in RULES else [task.id, task.prompt, dict(task.truth), dict(task.sources), response.id]
-    return fingerprint(["check", VERSION, *seen, response.text, criterion.id, criterion.weight < 0, spec])
+    seen = (
+        [task.prompt, sorted(task.sources)]
+        if spec.get("name") in RULES
+        else [task.id, task.prompt, dict(task.truth), dict(task.sources), response.id]
+    )
+    return fingerprint(
+        ["check", VERSION, *seen, response.text, criterion.id, criterion.weight < 0, spec]
+    )
 
 
 def validate(task: Task, criterion: Criterion, *, allow_python: bool = True) -> None:
@@ -106,32 +125,50 @@ def _arguments(task: Task, criterion: Criterion, allow_python: bool) -> Argument
     where = f"task {task.id!r}, criterion {criterion.id!r}"
     raw = criterion.check
     if not isinstance(raw, Mapping) or not isinstance(raw.get("name"), str):
-        raise DataError("a check needs a name", where=f"{where}, field check", fix=f'write {{"name": one of {", ".join(names())}, ...}}')
+        raise DataError(
+            "a check needs a name",
+            where=f"{where}, field check",
+            fix=f'write {{"name": one of {", ".join(names())}, ...}}',
+        )
     args = Arguments(raw)
     args.where = where
     name = raw["name"]
     if name == "python":
         if not allow_python:
-            raise args.wrong("name", "running a named Python function is not allowed here", "pass allow_python=True if you trust this data, or register(name) it")
+            raise args.wrong(
+                "name",
+                "running a named Python function is not allowed here",
+                "pass allow_python=True if you trust this data, or register(name) it",
+            )
         args.strings("function", needed=True)
     elif name not in RULES and name not in _FUNCTIONS:
         raise args.wrong("name", "there is no such check", f"use one of {', '.join(names())}")
     elif name in RULES:
         extra = sorted(set(raw) - {"name", "not", *RULES[name][0]})
         if extra:
-            raise args.wrong(extra[0], f"unknown argument {extra[0]!r}", f"it takes {', '.join(RULES[name][0]) or 'no arguments'}")
+            raise args.wrong(
+                extra[0],
+                f"unknown argument {extra[0]!r}",
+                f"it takes {', '.join(RULES[name][0]) or 'no arguments'}",
+            )
     args.flag("not", False)
     return args
 
 
-def _user(task: Task, response: Response, criterion: Criterion, args: Arguments) -> tuple[Finding, float | None]:
+def _user(
+    task: Task, response: Response, criterion: Criterion, args: Arguments
+) -> tuple[Finding, float | None]:
     function = _FUNCTIONS.get(args["name"])
     if function is None:
         module, _, attribute = str(args["function"]).partition(":")
         try:
             function = getattr(importlib.import_module(module), attribute)
         except (ImportError, AttributeError, ValueError) as e:
-            raise args.wrong("function", f"{args['function']!r} cannot be imported ({e})", 'write "package.module:function"') from None
+            raise args.wrong(
+                "function",
+                f"{args['function']!r} cannot be imported ({e})",
+                'write "package.module:function"',
+            ) from None
     result = function(task, response, criterion)
     reason = f"by {args.get('function', args['name'])}"
     if isinstance(result, tuple) and len(result) == 2:

@@ -13,7 +13,9 @@ import unicodedata
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*(?:\s\"[^\"\n]*\")?\)")
-_TAG = re.compile(r"</?[A-Za-z][\w-]{0,40}(?:\s+[\w:-]{1,40}\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>")
+_TAG = re.compile(
+    r"</?[A-Za-z][\w-]{0,40}(?:\s+[\w:-]{1,40}\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>"
+)
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _HEADING = re.compile(r"^[ ]{0,3}#{1,6}(?:[ \t]+|$)")
 _BULLET = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:[-*+][ \t]+|[•‣◦▪●–][ \t]*)(?=\S)")
@@ -27,13 +29,16 @@ _WORD = re.compile(
     r"|\d+(?:[.,:/–-]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th
     rf"|[{_CJK}]"
     rf"|(?:[^\W\d_]\.){{2,}}"  # e.g.  U.S.
-    rf"|(?:(?![{_CJK}])\w)+(?:['’ʼ\-‐‑·](?:(?![{_CJK}])\w)+)*")
+    rf"|(?:(?![{_CJK}])\w)+(?:['’ʼ\-‐‑·](?:(?![{_CJK}])\w)+)*"
+)
 _ZERO_WIDTH_KEEP = "\n\t\r"
 
 
 def invisible(char: str) -> bool:
     """True for characters without width or meaning for a reader (category Cf, variation selectors, other controls)."""
-    return (unicodedata.category(char) in ("Cf", "Cc") and char not in _ZERO_WIDTH_KEEP) or "\ufe00" <= char <= "\ufe0f"
+    return (
+        unicodedata.category(char) in ("Cf", "Cc") and char not in _ZERO_WIDTH_KEEP
+    ) or "\ufe00" <= char <= "\ufe0f"
 
 
 def visible(text: str) -> str:
@@ -42,21 +47,35 @@ def visible(text: str) -> str:
     >>> visible("a\\u200bb\\r\\nc")
     'ab\\nc'
     """
-    text = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n\n")
-    return text if text.isascii() and text.isprintable() else "".join(c for c in text if not invisible(c))
+    text = (
+        unicodedata.normalize("NFC", text)
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+        .replace("\u2028", "\n")
+        .replace("\u2029", "\n\n")
+    )
+    return (
+        text
+        if text.isascii() and text.isprintable()
+        else "".join(c for c in text if not invisible(c))
+    )
 
 
 def _bare(text: str) -> str:
     """Combining marks dropped, so that accents and vowel signs never split a word."""
     if text.isascii():
         return text
-    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c)[0] != "M")
+    return "".join(
+        c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c)[0] != "M"
+    )
 
 
 def _unmark(line: str) -> str:
     """One line without emphasis, code and link marks; list and quote markers stay."""
     line = _TAG.sub("", _LINK.sub(r"\1", line))
-    return re.sub(r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|`+|~~|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)", "", line)
+    return re.sub(
+        r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|`+|~~|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)", "", line
+    )
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
@@ -88,7 +107,11 @@ def blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _classify(line: str) -> tuple[str, str]:
-    if not line.strip() or _RULE.match(line) or (("|" in line or "--" in line) and _TABLE_RULE.match(line)):
+    if (
+        not line.strip()
+        or _RULE.match(line)
+        or (("|" in line or "--" in line) and _TABLE_RULE.match(line))
+    ):
         return "text", ""
     if _HEADING.match(line):
         return "heading", _unmark(_HEADING.sub("", line)).strip(" #\t")
@@ -114,14 +137,22 @@ def words(text: str) -> list[str]:
     return [w for w in _WORD.findall(_bare(plain(text))) if any(c.isalnum() for c in w)]
 
 
-_NEVER_END = frozenset("dr mr mrs ms mx prof gen sen rev hon capt lt col sgt mt ft vs e.g i.e eg ie cf viz approx ca resp messrs mme mlle "
-                       "z.b d.h bzw".split())
-_BEFORE_NUMBER = frozenset("no nos nr fig figs eq eqs sec secs ch chap vol p pp art tab ref refs ver v jan feb mar apr jun jul aug sep sept oct "
-                           "nov dec".split())
-_MAYBE_END = frozenset("etc inc ltd co corp jr sr a.m p.m ph.d m.d b.a m.a al st ave blvd dept est u.s u.k e.u u.n d.c".split())
-_STARTERS = frozenset("the this that these those it its he she they we you i there here then thus however but and so in on at for as if when "
-                      "while after before because since although a an no yes my our their his her what why how who where not some many most "
-                      "both each one another such with from by to finally first second third next also moreover".split())
+_NEVER_END = frozenset(
+    "dr mr mrs ms mx prof gen sen rev hon capt lt col sgt mt ft vs e.g i.e eg ie cf viz approx ca resp messrs mme mlle "
+    "z.b d.h bzw".split()
+)
+_BEFORE_NUMBER = frozenset(
+    "no nos nr fig figs eq eqs sec secs ch chap vol p pp art tab ref refs ver v jan feb mar apr jun jul aug sep sept oct "
+    "nov dec".split()
+)
+_MAYBE_END = frozenset(
+    "etc inc ltd co corp jr sr a.m p.m ph.d m.d b.a m.a al st ave blvd dept est u.s u.k e.u u.n d.c".split()
+)
+_STARTERS = frozenset(
+    "the this that these those it its he she they we you i there here then thus however but and so in on at for as if when "
+    "while after before because since although a an no yes my our their his her what why how who where not some many most "
+    "both each one another such with from by to finally first second third next also moreover".split()
+)
 _END = re.compile(r"(?P<mark>[.!?…]+|[。！？]+)(?P<close>[\"'”’»)\]]*)(?=\s|$|(?<=[。！？]))")
 
 
@@ -163,8 +194,8 @@ def sentences(text: str) -> list[str]:
     for body in parts:
         start = 0
         for m in _END.finditer(body):
-            if _ends(body[start:m.start()], m["mark"], body[m.end():].lstrip(), cased):
-                out.append(body[start:m.end()].strip())
+            if _ends(body[start : m.start()], m["mark"], body[m.end() :].lstrip(), cased):
+                out.append(body[start : m.end()].strip())
                 start = m.end()
         out.append(body[start:].strip())
     return [s for s in out if any(c.isalnum() for c in s)]
@@ -183,7 +214,13 @@ def paragraphs(text: str) -> int:
             counts = fenced
         else:
             blank = not line.strip() and not fenced
-            counts = not fenced and not blank and not _HEADING.match(line) and not _RULE.match(line) and any(c.isalnum() for c in line)
+            counts = (
+                not fenced
+                and not blank
+                and not _HEADING.match(line)
+                and not _RULE.match(line)
+                and any(c.isalnum() for c in line)
+            )
         if blank:
             open_ = False
         elif counts and not open_:
@@ -212,8 +249,10 @@ def items(text: str, *, numbered: bool = False) -> int:
     return count
 
 
-_NUMBER = re.compile(r"(?<![\w.,])(?P<sign>[-−+])?(?P<int>\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)?(?P<frac>\.\d+)?"
-                     r"(?:[eE](?P<exp>[-+−]?\d{1,3})(?![\w])|\s?[×x·*]\s?10\^?\{?(?P<pow>[-−]?\d{1,3})\}?)?")
+_NUMBER = re.compile(
+    r"(?<![\w.,])(?P<sign>[-−+])?(?P<int>\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)?(?P<frac>\.\d+)?"
+    r"(?:[eE](?P<exp>[-+−]?\d{1,3})(?![\w])|\s?[×x·*]\s?10\^?\{?(?P<pow>[-−]?\d{1,3})\}?)?"
+)
 
 
 def numbers(text: str) -> list[float]:
@@ -227,8 +266,10 @@ def numbers(text: str) -> list[float]:
     for m in _NUMBER.finditer(text):
         if not m["int"] and not m["frac"]:
             continue
-        tail = text[m.end():m.end() + 1]
-        if m["frac"] and (tail.isalpha() or (tail == "." and text[m.end() + 1:m.end() + 2].isdigit())):
+        tail = text[m.end() : m.end() + 1]
+        if m["frac"] and (
+            tail.isalpha() or (tail == "." and text[m.end() + 1 : m.end() + 2].isdigit())
+        ):
             continue  # 2.0x, 1.2.3: a version, not a number
         value = float(re.sub(r"[,\u202f\u00a0]", "", m["int"] or "0") + (m["frac"] or ""))
         power = int((m["exp"] or m["pow"] or "0").replace("−", "-"))
@@ -243,7 +284,7 @@ def repeated_share(text: str, n: int = 3) -> float:
     0.5714285714285714
     """
     w = [x.casefold() for x in words(text)]
-    grams = [tuple(w[i:i + n]) for i in range(len(w) - n + 1)]
+    grams = [tuple(w[i : i + n]) for i in range(len(w) - n + 1)]
     return 1.0 - len(set(grams)) / len(grams) if len(grams) > 1 else 0.0
 
 
@@ -262,7 +303,9 @@ def cited(text: str, known: tuple[str, ...] = ()) -> list[str]:
         found += [(m.start(), i.strip(" \"'")) for i in re.split(r"[,;\s]+", m[1].strip(" \"'"))]
     for m in re.finditer(r"\[([^\[\]\n]{1,200})\](?!\()", text):
         parts = [p.strip() for p in re.split(r"[,;]", m[1])]
-        found += [(m.start(), p) for p in parts if p in known or any(s.fullmatch(p) for s in shapes)]
+        found += [
+            (m.start(), p) for p in parts if p in known or any(s.fullmatch(p) for s in shapes)
+        ]
     return [i for _, i in sorted(found, key=lambda f: f[0]) if i]
 
 

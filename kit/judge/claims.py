@@ -60,15 +60,21 @@ def take(ledger: Ledger, keys: Sequence[str]) -> set[str]:
     """Claim these keys; those that are ours now (the others are being asked elsewhere)."""
     now, ours = time.time(), me()
     with ledger.lock:
-        if len(_held(ledger.connection(), keys, ours, now)) == len(keys):  # looked at without the write lock: whoever waits does so often
+        if len(_held(ledger.connection(), keys, ours, now)) == len(
+            keys
+        ):  # looked at without the write lock: whoever waits does so often
             return set()
     with ledger.transaction() as db:
         mine = set(keys) - _held(db, keys, ours, now)
-        db.executemany("INSERT OR REPLACE INTO claims VALUES(?,?,?)", [(k, ours, now + LEASE) for k in mine])
+        db.executemany(
+            "INSERT OR REPLACE INTO claims VALUES(?,?,?)", [(k, ours, now + LEASE) for k in mine]
+        )
     return mine
 
 
 def _held(db: sqlite3.Connection, keys: Sequence[str], ours: str, now: float) -> set[str]:
     """Those of the keys that somebody else holds."""
-    rows = db.execute(f"SELECT key, owner, until FROM claims WHERE key IN ({','.join('?' * len(keys))})", keys)
+    rows = db.execute(
+        f"SELECT key, owner, until FROM claims WHERE key IN ({','.join('?' * len(keys))})", keys
+    )
     return {key for key, owner, until in rows if owner != ours and alive(owner, until, now)}

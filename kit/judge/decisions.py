@@ -39,21 +39,53 @@ class DecisionJudge:
     the expected level is in `meta["expected"]`.
     """
 
-    def __init__(self, model: str | None = None, *, base_url: str | None = None, key_env: str | None = None, api: str = "auto",
-                 threshold: float = 0.5, per_call: int | None = None, concurrency: int | None = None, timeout: float = 120.0, tries: int = 5,
-                 patience: float = 180.0, price: Price | tuple[float, float] | None = None, name: str | None = None):
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        base_url: str | None = None,
+        key_env: str | None = None,
+        api: str = "auto",
+        threshold: float = 0.5,
+        per_call: int | None = None,
+        concurrency: int | None = None,
+        timeout: float = 120.0,
+        tries: int = 5,
+        patience: float = 180.0,
+        price: Price | tuple[float, float] | None = None,
+        name: str | None = None,
+    ):
         self.model = model or default_model()
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
-        self.api = api if api != "auto" else ("decisions" if self.base_url.startswith("https://api.openai.com") else "systemone")
+        self.api = (
+            api
+            if api != "auto"
+            else (
+                "decisions" if self.base_url.startswith("https://api.openai.com") else "systemone"
+            )
+        )
         if self.api not in MOST or not 0 < threshold < 1:
-            raise KitError(f"api is {api!r}, threshold is {threshold!r}", where="DecisionJudge",
-                           fix='api: "decisions", "systemone" or "auto"; threshold: between 0 and 1')
+            raise KitError(
+                f"api is {api!r}, threshold is {threshold!r}",
+                where="DecisionJudge",
+                fix='api: "decisions", "systemone" or "auto"; threshold: between 0 and 1',
+            )
         self.threshold, self.per_call = threshold, min(per_call or MOST[self.api], MOST[self.api])
         self.name = name or f"{self.model}/{self.api}"
-        self.caller = Caller(self.model, self.base_url, name=self.name, wire=Wire(self.base_url, key_env), concurrency=concurrency,
-                             timeout=timeout, tries=tries, patience=patience,
-                             prices=Price(input=price[0], output=price[1]) if isinstance(price, tuple) else price)
-        self._own = fingerprint(["decisions", VERSION, self.base_url, self.model, self.api, threshold, TEXT])
+        self.caller = Caller(
+            self.model,
+            self.base_url,
+            name=self.name,
+            wire=Wire(self.base_url, key_env),
+            concurrency=concurrency,
+            timeout=timeout,
+            tries=tries,
+            patience=patience,
+            prices=Price(input=price[0], output=price[1]) if isinstance(price, tuple) else price,
+        )
+        self._own = fingerprint(
+            ["decisions", VERSION, self.base_url, self.model, self.api, threshold, TEXT]
+        )
 
     @property
     def workers(self) -> int:
@@ -67,26 +99,48 @@ class DecisionJudge:
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
         """The keys of several criteria."""
         head = fingerprint([self._own, task.prompt, task.system, dict(task.sources), response.text])
-        return [hashlib.sha256((head + fingerprint([c.id, c.scale, templates.spec(c)])).encode()).hexdigest()[:32] for c in criteria]
+        return [
+            hashlib.sha256(
+                (head + fingerprint([c.id, c.scale, templates.spec(c)])).encode()
+            ).hexdigest()[:32]
+            for c in criteria
+        ]
 
-    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         """One verdict per criterion, in order."""
         if not loop.inside():
             return await loop.hop(self.verdicts(task, response, criteria))
         out: list[Verdict] = []
         for start in range(0, len(criteria), self.per_call):
-            out += await self._part(task, response, criteria[start:start + self.per_call])
+            out += await self._part(task, response, criteria[start : start + self.per_call])
         return out
 
-    async def _part(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def _part(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         ids, keys = templates.names(criteria), self.keys(task, response, criteria)
         body = self.body(task, response, criteria)
         outcome = await self.caller.call("/" + self.api, body, self._priced(body, len(criteria)))
         if outcome.call is None:
-            return [unknown(task.id, response.id, c.id, outcome.failure or "transport", judge=self.name, key=k, reason=outcome.reason)
-                    for c, k in zip(criteria, keys, strict=True)]
+            return [
+                unknown(
+                    task.id,
+                    response.id,
+                    c.id,
+                    outcome.failure or "transport",
+                    judge=self.name,
+                    key=k,
+                    reason=outcome.reason,
+                )
+                for c, k in zip(criteria, keys, strict=True)
+            ]
         answers = self._answers(outcome.data or {}, ids)
-        got = [self._verdict(task, response, c, k, answers[n], outcome.call, len(criteria)) for c, n, k in zip(criteria, ids, keys, strict=True)]
+        got = [
+            self._verdict(task, response, c, k, answers[n], outcome.call, len(criteria))
+            for c, n, k in zip(criteria, ids, keys, strict=True)
+        ]
         session().record(outcome.call, got)
         return got
 
@@ -94,12 +148,24 @@ class DecisionJudge:
         """The request body."""
         prompt, sources = templates.head(task)
         text = TEXT.format(prompt="\0p", sources="\0s", answer="\0a")
-        for mark, part in (("\0p", prompt), ("\0s", sources), ("\0a", templates.fence("ANSWER", response.text))):
+        for mark, part in (
+            ("\0p", prompt),
+            ("\0s", sources),
+            ("\0a", templates.fence("ANSWER", response.text)),
+        ):
             text = text.replace(mark, part, 1)
         ids = templates.names(criteria)
         if self.api == "decisions":
-            return {"model": self.model, "input": text, "questions": [_question(c, n) for c, n in zip(criteria, ids, strict=True)]}
-        return {"model": self.model, "state": text, "questions": {n: _noul(c) for c, n in zip(criteria, ids, strict=True)}}
+            return {
+                "model": self.model,
+                "input": text,
+                "questions": [_question(c, n) for c, n in zip(criteria, ids, strict=True)],
+            }
+        return {
+            "model": self.model,
+            "state": text,
+            "questions": {n: _noul(c) for c, n in zip(criteria, ids, strict=True)},
+        }
 
     def _answers(self, data: Mapping[str, Any], ids: Sequence[str]) -> dict[str, Any]:
         """Answers by our id (never by position); None where missing, "twice" where doubled."""
@@ -113,9 +179,17 @@ class DecisionJudge:
                 out[name] = "twice" if out[name] is not None else a
         return out
 
-    def _verdict(self, task: Task, response: Response, c: Criterion, key: str, a: Any, call: Call, n: int) -> Verdict:
-        base: dict[str, Any] = {"judge": self.name, "key": key, "cost": call.cost / n, "tokens_in": call.tokens_in // n,
-                                "tokens_out": call.tokens_out // n, "meta": {"call": call.id}}
+    def _verdict(
+        self, task: Task, response: Response, c: Criterion, key: str, a: Any, call: Call, n: int
+    ) -> Verdict:
+        base: dict[str, Any] = {
+            "judge": self.name,
+            "key": key,
+            "cost": call.cost / n,
+            "tokens_in": call.tokens_in // n,
+            "tokens_out": call.tokens_out // n,
+            "meta": {"call": call.id},
+        }
         lost = functools.partial(unknown, task.id, response.id, c.id, **base)
         if not isinstance(a, Mapping):
             return lost("missing")
@@ -125,19 +199,36 @@ class DecisionJudge:
             p = a.get("probability", a.get("noul"))
             if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
                 return lost("parse")
-            return Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status="met" if p >= self.threshold else "unmet",
-                           p=float(p), **base)
+            return Verdict(
+                task_id=task.id,
+                response_id=response.id,
+                criterion_id=c.id,
+                status="met" if p >= self.threshold else "unmet",
+                p=float(p),
+                **base,
+            )
         probs = _levels(a, len(_scale(c)))
         if probs is None:
             return lost("parse")
         top = len(probs) - 1
         base["meta"]["expected"] = round(sum(i * q for i, q in enumerate(probs)) / top, 4)
-        return Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status="level",
-                       value=max(range(len(probs)), key=probs.__getitem__) / top, **base)
+        return Verdict(
+            task_id=task.id,
+            response_id=response.id,
+            criterion_id=c.id,
+            status="level",
+            value=max(range(len(probs)), key=probs.__getitem__) / top,
+            **base,
+        )
 
     def _priced(self, body: Mapping[str, Any], n: int) -> Forecast:
         tokens = len(str(body)) // 4
-        return Forecast(calls=1, tokens_in=tokens, tokens_out=n, cost=self.caller.price.cost(tokens, n) if self.caller.price else None)
+        return Forecast(
+            calls=1,
+            tokens_in=tokens,
+            tokens_out=n,
+            cost=self.caller.price.cost(tokens, n) if self.caller.price else None,
+        )
 
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
         """What these questions are expected to cost."""
@@ -158,15 +249,23 @@ def _scale(c: Criterion) -> list[str]:
         return [templates.neutral(v) for v in c.levels]
     top = int(c.points or 1)
     if top != (c.points or 1) or top > 100:
-        raise KitError(f"points is {c.points!r}; this judge grades whole points up to 100", where=f"criterion {c.id!r}",
-                       fix="use another judge, or an ordinal scale")
+        raise KitError(
+            f"points is {c.points!r}; this judge grades whole points up to 100",
+            where=f"criterion {c.id!r}",
+            fix="use another judge, or an ordinal scale",
+        )
     return [str(i) for i in range(top + 1)]
 
 
 def _question(c: Criterion, name: str) -> dict[str, Any]:
     if c.scale == "binary":
         return {"type": "predicate", "name": name, "instructions": _statement(c)}
-    return {"type": "score", "name": name, "instructions": templates.neutral(c.text), "levels": [{"label": v} for v in _scale(c)]}
+    return {
+        "type": "score",
+        "name": name,
+        "instructions": templates.neutral(c.text),
+        "levels": [{"label": v} for v in _scale(c)],
+    }
 
 
 def _noul(c: Criterion) -> dict[str, Any]:
@@ -178,7 +277,13 @@ def _noul(c: Criterion) -> dict[str, Any]:
 def _levels(a: Mapping[str, Any], n: int) -> list[float] | None:
     """Probabilities of the n levels in order, from a list of {value, probability} or a map of level number to probability."""
     raw, out = a.get("probabilities"), [0.0] * n
-    pairs = raw.items() if isinstance(raw, Mapping) else [(r.get("value"), r.get("probability")) for r in raw] if isinstance(raw, list) else []
+    pairs = (
+        raw.items()
+        if isinstance(raw, Mapping)
+        else [(r.get("value"), r.get("probability")) for r in raw]
+        if isinstance(raw, list)
+        else []
+    )
     try:
         for i, p in pairs:
             out[int(i)] = float(p)

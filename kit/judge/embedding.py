@@ -24,7 +24,10 @@ from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 
 VERSION = 1
-THRESHOLD, WIDTH = 0.35, 0.06  # cosine where P is one half, and the logistic's scale; see `on_topic`
+THRESHOLD, WIDTH = (
+    0.35,
+    0.06,
+)  # cosine where P is one half, and the logistic's scale; see `on_topic`
 WINDOW = 254  # tokens of one window; longer texts are cut into windows and the best pair counts
 KEEP = 4096
 
@@ -38,9 +41,24 @@ class EmbeddingJudge:
 
     workers = 1
 
-    def __init__(self, path: str | Path | None = None, *, threshold: float = THRESHOLD, width: float = WIDTH, relevance_only: bool = True,
-                 batch: int = 32, name: str = "embedding:all-MiniLM-L6-v2"):
-        self.path, self.threshold, self.width, self.relevance_only, self.batch, self.name = path, threshold, width, relevance_only, batch, name
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        threshold: float = THRESHOLD,
+        width: float = WIDTH,
+        relevance_only: bool = True,
+        batch: int = 32,
+        name: str = "embedding:all-MiniLM-L6-v2",
+    ):
+        self.path, self.threshold, self.width, self.relevance_only, self.batch, self.name = (
+            path,
+            threshold,
+            width,
+            relevance_only,
+            batch,
+            name,
+        )
         self._lock, self._model, self._tokenizer = threading.Lock(), None, None
         self._seen: OrderedDict[str, Any] = OrderedDict()
 
@@ -48,18 +66,34 @@ class EmbeddingJudge:
     def key(self, task: Task, response: Response, criterion: Criterion) -> str:
         """Fingerprint of everything that shapes this verdict."""
         plan = self._plan(task, criterion)
-        return fingerprint(["embedding", VERSION, self.name, str(self.path or ""), response.text, list(plan) if plan else None])
+        return fingerprint(
+            [
+                "embedding",
+                VERSION,
+                self.name,
+                str(self.path or ""),
+                response.text,
+                list(plan) if plan else None,
+            ]
+        )
 
-    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         """One verdict per criterion, in order; the model works in a thread."""
         return await asyncio.to_thread(self.decide, task, response, criteria)
 
-    def decide(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    def decide(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         """The same, from plain code."""
         plans = [self._plan(task, c) for c in criteria]
         texts = [p[0] for p in plans if p is not None]
         cosines = iter(self.cosines(response.text, texts) if texts else ())
-        return [self._verdict(task, response, c, p, next(cosines) if p else None) for c, p in zip(criteria, plans, strict=True)]
+        return [
+            self._verdict(task, response, c, p, next(cosines) if p else None)
+            for c, p in zip(criteria, plans, strict=True)
+        ]
 
     def _plan(self, task: Task, c: Criterion) -> tuple[str, float, float] | None:
         """(reference text, threshold, width) of a criterion; None = not for this judge."""
@@ -70,36 +104,102 @@ class EmbeddingJudge:
         if spec is True:
             spec = {}
         if not isinstance(spec, Mapping) or set(spec) - {"text", "threshold", "width"}:
-            raise DataError(f"embedding is {spec!r}", where=where, fix='write {"text": "prompt", "threshold": 0.35, "width": 0.06}')
+            raise DataError(
+                f"embedding is {spec!r}",
+                where=where,
+                fix='write {"text": "prompt", "threshold": 0.35, "width": 0.06}',
+            )
         text = spec.get("text", "prompt")
         if not isinstance(text, str) or not text.strip():
-            raise DataError(f"text is {text!r}", where=where, fix='write "prompt", "criterion" or the reference text')
-        numbers = {"threshold": spec.get("threshold", self.threshold), "width": spec.get("width", self.width)}
+            raise DataError(
+                f"text is {text!r}",
+                where=where,
+                fix='write "prompt", "criterion" or the reference text',
+            )
+        numbers = {
+            "threshold": spec.get("threshold", self.threshold),
+            "width": spec.get("width", self.width),
+        }
         for name, value in numbers.items():
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or not -1 <= value <= 1 or (name == "width" and value <= 0):
-                raise DataError(f"{name} is {value!r}", where=where, fix="write a cosine between -1 and 1 (width above 0)")
-        return {"prompt": task.prompt, "criterion": c.text}.get(text, text), float(numbers["threshold"]), float(numbers["width"])
+            if (
+                not isinstance(value, (int, float))
+                or isinstance(value, bool)
+                or not -1 <= value <= 1
+                or (name == "width" and value <= 0)
+            ):
+                raise DataError(
+                    f"{name} is {value!r}",
+                    where=where,
+                    fix="write a cosine between -1 and 1 (width above 0)",
+                )
+        return (
+            {"prompt": task.prompt, "criterion": c.text}.get(text, text),
+            float(numbers["threshold"]),
+            float(numbers["width"]),
+        )
 
-    def _verdict(self, task: Task, response: Response, c: Criterion, plan: tuple[str, float, float] | None, cosine: float | None) -> Verdict:
-        ids, made = (task.id, response.id, c.id), {"judge": self.name, "key": self.key(task, response, c)}
+    def _verdict(
+        self,
+        task: Task,
+        response: Response,
+        c: Criterion,
+        plan: tuple[str, float, float] | None,
+        cosine: float | None,
+    ) -> Verdict:
+        ids, made = (
+            (task.id, response.id, c.id),
+            {"judge": self.name, "key": self.key(task, response, c)},
+        )
         if plan is None:
-            return unknown(*ids, "abstain", reason="not a question of relevance: meta.embedding is not set", **made)
+            return unknown(
+                *ids,
+                "abstain",
+                reason="not a question of relevance: meta.embedding is not set",
+                **made,
+            )
         if c.scale != "binary":
-            return unknown(*ids, "abstain", reason="an embedding knows on topic or off topic, no levels", **made)
+            return unknown(
+                *ids,
+                "abstain",
+                reason="an embedding knows on topic or off topic, no levels",
+                **made,
+            )
         if cosine is None or not math.isfinite(cosine):
             empty = not re.search(r"\w", response.text)
             reason = "the answer has no words" if empty else "the reference text has no words"
-            return Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status="unmet", p=0.0, reason=reason, **made) if empty else \
-                unknown(*ids, "error", reason=reason, **made)
+            return (
+                Verdict(
+                    task_id=task.id,
+                    response_id=response.id,
+                    criterion_id=c.id,
+                    status="unmet",
+                    p=0.0,
+                    reason=reason,
+                    **made,
+                )
+                if empty
+                else unknown(*ids, "error", reason=reason, **made)
+            )
         p = on_topic(cosine, plan[1], plan[2])
-        return Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status="met" if cosine >= plan[1] else "unmet", p=p,
-                       reason=f"cosine {cosine:.3f} with the reference; {plan[1]:g} needed", meta={"cosine": round(cosine, 5)}, **made)
+        return Verdict(
+            task_id=task.id,
+            response_id=response.id,
+            criterion_id=c.id,
+            status="met" if cosine >= plan[1] else "unmet",
+            p=p,
+            reason=f"cosine {cosine:.3f} with the reference; {plan[1]:g} needed",
+            meta={"cosine": round(cosine, 5)},
+            **made,
+        )
 
     # -- the model ----------------------------------------------------------------------------------------------------
     def cosines(self, text: str, references: Sequence[str]) -> list[float]:
         """Cosine in [-1, 1] of the best pair of windows, per reference; NaN where either text has no words."""
         a = self.embed(text)
-        return [float((a @ b.T).max()) if len(a) and len(b) else math.nan for b in map(self.embed, references)]
+        return [
+            float((a @ b.T).max()) if len(a) and len(b) else math.nan
+            for b in map(self.embed, references)
+        ]
 
     def embed(self, text: str) -> Any:
         """Unit vectors of a text's windows (n_windows, 384) float32; no rows for a text without words."""
@@ -132,10 +232,13 @@ class EmbeddingJudge:
         self._load()
         tok = self._tokenizer
         ids = tok.encode(text, add_special_tokens=False, verbose=False)
-        windows = [ids[i:i + WINDOW] for i in range(0, len(ids), WINDOW)] or [[]]
+        windows = [ids[i : i + WINDOW] for i in range(0, len(ids), WINDOW)] or [[]]
         rows = []
         for start in range(0, len(windows), self.batch):
-            part = [[tok.cls_token_id, *w, tok.sep_token_id] for w in windows[start:start + self.batch]]
+            part = [
+                [tok.cls_token_id, *w, tok.sep_token_id]
+                for w in windows[start : start + self.batch]
+            ]
             width = max(map(len, part))
             x = torch.tensor([p + [tok.pad_token_id] * (width - len(p)) for p in part])
             mask = torch.tensor([[1] * len(p) + [0] * (width - len(p)) for p in part])

@@ -1,7 +1,7 @@
 """The endpoint judge: any OpenAI-compatible chat server, all criteria in one call, some, or one each.
 
-    judge(tasks, answers, judge=EndpointJudge("gpt-6-luna"), ledger="ledger.sqlite")
-    EndpointJudge("my-model", base_url="http://127.0.0.1:8000/v1", how="one", probability="logprobs")
+judge(tasks, answers, judge=EndpointJudge("gpt-6-luna"), ledger="ledger.sqlite")
+EndpointJudge("my-model", base_url="http://127.0.0.1:8000/v1", how="one", probability="logprobs")
 """
 
 from __future__ import annotations
@@ -49,32 +49,97 @@ class EndpointJudge:
     'm'
     """
 
-    def __init__(self, model: str | None = None, *, base_url: str | None = None, key_env: str | None = None, how: str | int = "all",
-                 template: templates.Template | str | None = None, mode: str = "schema", temperature: float | None = 0.0,
-                 seed: int | None = None, top_p: float | None = None, effort: str | None = None, max_tokens: int | None = None,
-                 probability: str = "none", repair: int = 1, sample: int = 0, concurrency: int | None = None, timeout: float = 120.0,
-                 tries: int = 5, patience: float = 180.0, price: Price | tuple[float, float] | None = None, client: Any = None,
-                 headers: Mapping[str, str] | None = None, extra: Mapping[str, Any] | None = None, name: str | None = None,
-                 identity: str | None = None):
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        base_url: str | None = None,
+        key_env: str | None = None,
+        how: str | int = "all",
+        template: templates.Template | str | None = None,
+        mode: str = "schema",
+        temperature: float | None = 0.0,
+        seed: int | None = None,
+        top_p: float | None = None,
+        effort: str | None = None,
+        max_tokens: int | None = None,
+        probability: str = "none",
+        repair: int = 1,
+        sample: int = 0,
+        concurrency: int | None = None,
+        timeout: float = 120.0,
+        tries: int = 5,
+        patience: float = 180.0,
+        price: Price | tuple[float, float] | None = None,
+        client: Any = None,
+        headers: Mapping[str, str] | None = None,
+        extra: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        identity: str | None = None,
+    ):
         _choices(how, mode, probability)
         self.model = model or default_model()
-        self.base_url = (base_url or (str(client.base_url) if client is not None else "") or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
-        self.how, self.mode, self.probability, self.repair, self.sample = how, mode, probability, repair, sample
+        self.base_url = (
+            base_url
+            or (str(client.base_url) if client is not None else "")
+            or os.environ.get("OPENAI_BASE_URL")
+            or OPENAI
+        ).rstrip("/")
+        self.how, self.mode, self.probability, self.repair, self.sample = (
+            how,
+            mode,
+            probability,
+            repair,
+            sample,
+        )
         if not isinstance(template, templates.Template):
             template = templates.load(template or ("single" if how in ("one", 1) else "rubric"))
         self.template, self.max_tokens = template, max_tokens
-        self.name = name or self.model + (f"/{template.name}" if template.name not in ("rubric", "single") else "")
+        self.name = name or self.model + (
+            f"/{template.name}" if template.name not in ("rubric", "single") else ""
+        )
         effort = effort or ("low" if is_reasoning(self.model) else None)
-        self.params = {k: v for k, v in {"temperature": temperature, "seed": seed, "top_p": top_p, "reasoning_effort": effort,
-                                         **(extra or {})}.items() if v is not None}
+        self.params = {
+            k: v
+            for k, v in {
+                "temperature": temperature,
+                "seed": seed,
+                "top_p": top_p,
+                "reasoning_effort": effort,
+                **(extra or {}),
+            }.items()
+            if v is not None
+        }
         prices = Price(input=price[0], output=price[1]) if isinstance(price, tuple) else price
         wire = Wire(self.base_url, key_env, client, dict(headers or {}))
-        self.caller = Caller(self.model, self.base_url, name=self.name, wire=wire, concurrency=concurrency, timeout=timeout, tries=tries,
-                             patience=patience, prices=prices)
+        self.caller = Caller(
+            self.model,
+            self.base_url,
+            name=self.name,
+            wire=wire,
+            concurrency=concurrency,
+            timeout=timeout,
+            tries=tries,
+            patience=patience,
+            prices=prices,
+        )
         self._openai = self.base_url.startswith("https://api.openai.com")
         self.caller.place = identity or self.base_url
-        self._own = fingerprint(["endpoint", templates.SCHEMA_VERSION, self.caller.place, self.model, dict(self.params), mode, probability, repair,
-                                 sample, max_tokens, template.id])
+        self._own = fingerprint(
+            [
+                "endpoint",
+                templates.SCHEMA_VERSION,
+                self.caller.place,
+                self.model,
+                dict(self.params),
+                mode,
+                probability,
+                repair,
+                sample,
+                max_tokens,
+                template.id,
+            ]
+        )
         self._tasks: dict[int, tuple[Task, Layout]] = {}
         said = warning(self.model)
         if said:
@@ -102,8 +167,17 @@ class EndpointJudge:
         kept = layout.kept(text, criteria)
         if kept is not None:
             return kept
-        head = hashlib.sha256(f"{layout.base}{text}".encode()).hexdigest()[:14]  # the keys of one answer are neighbours in the ledger
-        return layout.keep(text, criteria, [head + hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:18] for c in criteria])
+        head = hashlib.sha256(f"{layout.base}{text}".encode()).hexdigest()[
+            :14
+        ]  # the keys of one answer are neighbours in the ledger
+        return layout.keep(
+            text,
+            criteria,
+            [
+                head + hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:18]
+                for c in criteria
+            ],
+        )
 
     def _layout(self, task: Task) -> Layout:
         """How this task's criteria are spread over calls, kept for the tasks used last."""
@@ -117,7 +191,9 @@ class EndpointJudge:
         return layout
 
     # -- verdicts -------------------------------------------------------------------------------------------------------
-    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         """One verdict per criterion, in order; faults are unknown verdicts with their kind."""
         if not loop.inside():
             return await loop.hop(self.verdicts(task, response, criteria))
@@ -125,7 +201,9 @@ class EndpointJudge:
         if len(groups) == 1:
             parts = [await self._group(task, response, groups[0], self.repair)]
         else:
-            tasks = [asyncio.ensure_future(self._group(task, response, g, self.repair)) for g in groups]
+            tasks = [
+                asyncio.ensure_future(self._group(task, response, g, self.repair)) for g in groups
+            ]
             try:
                 parts = await asyncio.gather(*tasks)
             except BaseException:
@@ -136,17 +214,38 @@ class EndpointJudge:
         by_id = {v.criterion_id: v for part in parts for v in part}
         return [by_id[c.id] for c in criteria]
 
-    async def _group(self, task: Task, response: Response, criteria: Sequence[Criterion], repair: int, mode: str | None = None) -> list[Verdict]:
+    async def _group(
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        repair: int,
+        mode: str | None = None,
+    ) -> list[Verdict]:
         """One call for these criteria; those whose verdict could not be read once more, alone."""
         self.caller.recall()
-        mode = mode or ("text" if self.mode == "text" or "response_format" in self.caller.abilities.refused else "schema")
+        mode = mode or (
+            "text"
+            if self.mode == "text" or "response_format" in self.caller.abilities.refused
+            else "schema"
+        )
         outcome = await self._ask(task, response, criteria, mode)
         if outcome.failure == "refit":  # the endpoint has just refused schemas: ask in plain text
             outcome = await self._ask(task, response, criteria, mode := "text")
         keys = self.keys(task, response, criteria)
         if outcome.call is None:
-            return [unknown(task.id, response.id, c.id, outcome.failure or "transport", judge=self.name, key=k, reason=outcome.reason)
-                    for c, k in zip(criteria, keys, strict=True)]
+            return [
+                unknown(
+                    task.id,
+                    response.id,
+                    c.id,
+                    outcome.failure or "transport",
+                    judge=self.name,
+                    key=k,
+                    reason=outcome.reason,
+                )
+                for c, k in zip(criteria, keys, strict=True)
+            ]
         readings, probs = self._read(outcome.data or {}, criteria, mode)
         got = self._verdicts(task, response, criteria, keys, readings, probs, outcome.call, mode)
         lost = [i for i, v in enumerate(got) if v.failure in AGAIN] if repair > 0 else []
@@ -154,21 +253,33 @@ class EndpointJudge:
         if lost:
             again = "text" if mode == "schema" and all(r.how == "none" for r in readings) else mode
             part = [criteria[i] for i in lost]
-            for i, v in zip(lost, await self._group(task, response, part, repair - 1, again), strict=True):
+            for i, v in zip(
+                lost, await self._group(task, response, part, repair - 1, again), strict=True
+            ):
                 got[i] = _second(got[i], v)
             session().record(None, [got[i] for i in lost])
         return got
 
-    async def _ask(self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str) -> Outcome:
+    async def _ask(
+        self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str
+    ) -> Outcome:
         body = self.body(task, response, criteria, mode)
         return await self.caller.call("/chat/completions", body, self._forecast(body, criteria))
 
-    def body(self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema") -> dict[str, Any]:
+    def body(
+        self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema"
+    ) -> dict[str, Any]:
         """The request body of one call (also what goes into a batch file)."""
         stated = self.probability == "stated"
         lines, form = self._layout(task).texts(criteria, stated)
-        body: dict[str, Any] = {"model": self.model, **self.params, "max_completion_tokens": self._room(criteria),
-                                "messages": templates.messages(self.template, task, response, criteria, mode=mode, stated=stated, lines=lines)}
+        body: dict[str, Any] = {
+            "model": self.model,
+            **self.params,
+            "max_completion_tokens": self._room(criteria),
+            "messages": templates.messages(
+                self.template, task, response, criteria, mode=mode, stated=stated, lines=lines
+            ),
+        }
         if mode == "schema":
             body["response_format"] = form
         if self.probability == "logprobs":
@@ -182,7 +293,9 @@ class EndpointJudge:
         return self.max_tokens or 200 + 160 * len(criteria) + (ROOM if thinks else 0)
 
     # -- reading --------------------------------------------------------------------------------------------------------
-    def _read(self, data: Mapping[str, Any], criteria: Sequence[Criterion], mode: str) -> tuple[list[Reading], list[Any]]:
+    def _read(
+        self, data: Mapping[str, Any], criteria: Sequence[Criterion], mode: str
+    ) -> tuple[list[Reading], list[Any]]:
         """Readings and (P, mass) per criterion from a decoded reply."""
         choice = (data.get("choices") or [{}])[0]
         choice = choice if isinstance(choice, Mapping) else {}
@@ -193,15 +306,30 @@ class EndpointJudge:
         if (message.get("refusal") or end == "content_filter") and all(r.failure for r in readings):
             readings = parse.refused(readings)
         elif mode == "schema" and end != "length" and text.strip():
-            self.caller.obeyed(all(r.how == "json" and r.failure in (None, "abstain") for r in readings))
+            self.caller.obeyed(
+                all(r.how == "json" and r.failure in (None, "abstain") for r in readings)
+            )
         probs: list[Any] = [None] * len(criteria)
-        tokens = choice.get("logprobs", {}).get("content") if isinstance(choice.get("logprobs"), Mapping) else None
+        tokens = (
+            choice.get("logprobs", {}).get("content")
+            if isinstance(choice.get("logprobs"), Mapping)
+            else None
+        )
         if tokens:
             probs = parse.token_p(tokens, criteria)
         return readings, probs
 
-    def _verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion], keys: Sequence[str], readings: Sequence[Reading],
-                  probs: Sequence[Any], call: Call, mode: str) -> list[Verdict]:
+    def _verdicts(
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        keys: Sequence[str],
+        readings: Sequence[Reading],
+        probs: Sequence[Any],
+        call: Call,
+        mode: str,
+    ) -> list[Verdict]:
         tin, tout = _share(call.tokens_in, len(criteria)), _share(call.tokens_out, len(criteria))
         out = []
         for i, (c, r) in enumerate(zip(criteria, readings, strict=True)):
@@ -214,17 +342,47 @@ class EndpointJudge:
                 meta["mass"] = round(probs[i][1], 4)
             if call.meta.get("without"):
                 meta["without"] = call.meta["without"]
-            out.append(Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status=r.status, value=r.value, p=p, reason=r.reason,
-                               failure=r.failure if r.status == "unknown" else None, judge=self.name, key=keys[i], tokens_in=tin[i],
-                               tokens_out=tout[i], cost=call.cost / len(criteria), meta=meta))
+            out.append(
+                Verdict(
+                    task_id=task.id,
+                    response_id=response.id,
+                    criterion_id=c.id,
+                    status=r.status,
+                    value=r.value,
+                    p=p,
+                    reason=r.reason,
+                    failure=r.failure if r.status == "unknown" else None,
+                    judge=self.name,
+                    key=keys[i],
+                    tokens_in=tin[i],
+                    tokens_out=tout[i],
+                    cost=call.cost / len(criteria),
+                    meta=meta,
+                )
+            )
         return out
 
-    def reread(self, task: Task, response: Response, criteria: Sequence[Criterion], call: Call) -> list[Verdict]:
+    def reread(
+        self, task: Task, response: Response, criteria: Sequence[Criterion], call: Call
+    ) -> list[Verdict]:
         """Verdicts parsed again from a stored call, for when the reading has been improved; nothing is sent."""
         data = json.loads(call.reply)
-        mode = "schema" if self.mode == "schema" and "response_format" not in call.meta.get("without", ()) else "text"
+        mode = (
+            "schema"
+            if self.mode == "schema" and "response_format" not in call.meta.get("without", ())
+            else "text"
+        )
         readings, probs = self._read(data, criteria, mode)
-        return self._verdicts(task, response, criteria, self.keys(task, response, criteria), readings, probs, call, mode)
+        return self._verdicts(
+            task,
+            response,
+            criteria,
+            self.keys(task, response, criteria),
+            readings,
+            probs,
+            call,
+            mode,
+        )
 
     # -- what it will cost ------------------------------------------------------------------------------------------------
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
@@ -232,12 +390,18 @@ class EndpointJudge:
         total = Forecast()
         for group in self._layout(task).split(criteria):
             body = self.body(task, response, group)
-            total = total + self._priced(_tokens(body), 60 * len(group) + (300 if is_reasoning(self.model) else 0))
+            total = total + self._priced(
+                _tokens(body), 60 * len(group) + (300 if is_reasoning(self.model) else 0)
+            )
         return total
 
     def _forecast(self, body: Mapping[str, Any], criteria: Sequence[Criterion]) -> Forecast:
         """The most that one call may cost: what a budget sets aside for it."""
-        return self._priced(_tokens(body), int(body["max_completion_tokens"])) if session().budget is not None else Forecast(calls=1)
+        return (
+            self._priced(_tokens(body), int(body["max_completion_tokens"]))
+            if session().budget is not None
+            else Forecast(calls=1)
+        )
 
     def _priced(self, tin: int, tout: int) -> Forecast:
         cost = self.caller.price.cost(tin, tout) if self.caller.price else None
@@ -250,11 +414,21 @@ class EndpointJudge:
 
 def _choices(how: Any, mode: str, probability: str) -> None:
     if how not in ("all", "one") and (isinstance(how, bool) or not isinstance(how, int) or how < 1):
-        raise KitError(f"how is {how!r}", where="EndpointJudge(how=...)", fix='use "all", "one", or a number of criteria per call')
+        raise KitError(
+            f"how is {how!r}",
+            where="EndpointJudge(how=...)",
+            fix='use "all", "one", or a number of criteria per call',
+        )
     if mode not in ("schema", "text"):
-        raise KitError(f"mode is {mode!r}", where="EndpointJudge(mode=...)", fix='use "schema" or "text"')
+        raise KitError(
+            f"mode is {mode!r}", where="EndpointJudge(mode=...)", fix='use "schema" or "text"'
+        )
     if probability not in ("none", "logprobs", "stated"):
-        raise KitError(f"probability is {probability!r}", where="EndpointJudge(probability=...)", fix='use "none", "logprobs" or "stated"')
+        raise KitError(
+            f"probability is {probability!r}",
+            where="EndpointJudge(probability=...)",
+            fix='use "none", "logprobs" or "stated"',
+        )
 
 
 def _text(content: Any) -> str:
@@ -262,7 +436,11 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "".join(p.get("text", "") for p in content if isinstance(p, Mapping) and isinstance(p.get("text"), str))
+        return "".join(
+            p.get("text", "")
+            for p in content
+            if isinstance(p, Mapping) and isinstance(p.get("text"), str)
+        )
     return ""
 
 
@@ -287,8 +465,13 @@ def _second(first: Verdict, second: Verdict) -> Verdict:
     import dataclasses
 
     keep = first if second.failure in ("transport", "budget") else second
-    return dataclasses.replace(keep, tokens_in=first.tokens_in + second.tokens_in, tokens_out=first.tokens_out + second.tokens_out,
-                               cost=first.cost + second.cost, meta={**keep.meta, "asked_again": first.failure})
+    return dataclasses.replace(
+        keep,
+        tokens_in=first.tokens_in + second.tokens_in,
+        tokens_out=first.tokens_out + second.tokens_out,
+        cost=first.cost + second.cost,
+        meta={**keep.meta, "asked_again": first.failure},
+    )
 
 
 def _tokens(body: Mapping[str, Any]) -> int:

@@ -29,10 +29,29 @@ class Escalate:
     unknown with its cause, unless fallback=True lets a known cheap verdict stand. Cost and tokens are the sum of both.
     """
 
-    def __init__(self, cheap: Any, strong: Any, *, low: float = 0.2, high: float = 0.8, fallback: bool = False, name: str | None = None):
+    def __init__(
+        self,
+        cheap: Any,
+        strong: Any,
+        *,
+        low: float = 0.2,
+        high: float = 0.8,
+        fallback: bool = False,
+        name: str | None = None,
+    ):
         if not 0 <= low <= high <= 1:
-            raise KitError(f"low {low!r}, high {high!r}", where="Escalate(low=..., high=...)", fix="0 <= low <= high <= 1")
-        self.cheap, self.strong, self.low, self.high, self.fallback = cheap, strong, low, high, fallback
+            raise KitError(
+                f"low {low!r}, high {high!r}",
+                where="Escalate(low=..., high=...)",
+                fix="0 <= low <= high <= 1",
+            )
+        self.cheap, self.strong, self.low, self.high, self.fallback = (
+            cheap,
+            strong,
+            low,
+            high,
+            fallback,
+        )
         self.name = name or f"{cheap.name} -> {strong.name}"
         known = [w for j in (cheap, strong) if (w := getattr(j, "workers", None))]
         if known:
@@ -41,31 +60,64 @@ class Escalate:
             self.keys = self._keys
 
     def _keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
-        pairs = zip(*(keys_of(j, task, response, criteria) or [] for j in (self.cheap, self.strong)), strict=True)
-        return [fingerprint(["escalate", VERSION, self.low, self.high, self.fallback, *pair]) for pair in pairs]
+        pairs = zip(
+            *(keys_of(j, task, response, criteria) or [] for j in (self.cheap, self.strong)),
+            strict=True,
+        )
+        return [
+            fingerprint(["escalate", VERSION, self.low, self.high, self.fallback, *pair])
+            for pair in pairs
+        ]
 
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
         """The most that it can cost: both judges on everything."""
-        return sum((j.forecast(task, response, criteria) for j in (self.cheap, self.strong) if hasattr(j, "forecast")), Forecast())
+        return sum(
+            (
+                j.forecast(task, response, criteria)
+                for j in (self.cheap, self.strong)
+                if hasattr(j, "forecast")
+            ),
+            Forecast(),
+        )
 
-    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         """One verdict per criterion, in order."""
         first = await ask(self.cheap, task, response, criteria)
         open_ = [i for i, v in enumerate(first) if doubtful(v, self.low, self.high)]
-        second = await ask(self.strong, task, response, [criteria[i] for i in open_]) if open_ else []
+        second = (
+            await ask(self.strong, task, response, [criteria[i] for i in open_]) if open_ else []
+        )
         out = [self._final(v, None) for v in first]
         for i, v in zip(open_, second, strict=True):
             out[i] = self._final(first[i], v)
         return out
 
     def _final(self, first: Verdict, second: Verdict | None) -> Verdict:
-        last = first if second is None or (self.fallback and first.known and not second.known) else second
+        last = (
+            first
+            if second is None or (self.fallback and first.known and not second.known)
+            else second
+        )
         both = [v for v in (first, second) if v is not None]
-        meta = {**last.meta, "escalated": second is not None, "first": {"judge": first.judge, "status": first.status, "p": first.p}}
+        meta = {
+            **last.meta,
+            "escalated": second is not None,
+            "first": {"judge": first.judge, "status": first.status, "p": first.p},
+        }
         if any(paid(v) for v in both):
             meta["paid"] = {"cost": sum(paid(v) for v in both)}
-        return dataclasses.replace(last, key=None, meta=meta, judge=last.judge, cost=sum(v.cost for v in both), cached=all(v.cached for v in both),
-                                   tokens_in=sum(v.tokens_in for v in both), tokens_out=sum(v.tokens_out for v in both))
+        return dataclasses.replace(
+            last,
+            key=None,
+            meta=meta,
+            judge=last.judge,
+            cost=sum(v.cost for v in both),
+            cached=all(v.cached for v in both),
+            tokens_in=sum(v.tokens_in for v in both),
+            tokens_out=sum(v.tokens_out for v in both),
+        )
 
 
 @dataclass(frozen=True)
@@ -87,20 +139,40 @@ class Saving:
 
     def table(self) -> list[dict[str, Any]]:
         """Rows {what, value, low, high, n}."""
-        rows = [("sent to the strong judge", self.escalated), ("cost saved", self.saved), ("same verdict as the strong judge", self.same),
-                ("kappa with humans, cheap", self.kappa_cheap), ("kappa with humans, strong", self.kappa_strong),
-                ("kappa with humans, both", self.kappa_both)]
-        return [{"what": w, "value": e.value, "low": e.low, "high": e.high, "n": e.n} for w, e in rows if e is not None]
+        rows = [
+            ("sent to the strong judge", self.escalated),
+            ("cost saved", self.saved),
+            ("same verdict as the strong judge", self.same),
+            ("kappa with humans, cheap", self.kappa_cheap),
+            ("kappa with humans, strong", self.kappa_strong),
+            ("kappa with humans, both", self.kappa_both),
+        ]
+        return [
+            {"what": w, "value": e.value, "low": e.low, "high": e.high, "n": e.n}
+            for w, e in rows
+            if e is not None
+        ]
 
     def _repr_html_(self) -> str:
-        body = "".join(f"<tr><td>{html.escape(r['what'])}</td><td>{r['value']:.3f}</td><td>[{r['low']:.3f}, {r['high']:.3f}]</td><td>{r['n']}</td></tr>"
-                       for r in self.table())
-        return (f"<table><caption>escalated when {self.low:g} &lt; P &lt; {self.high:g}</caption><tr><th></th><th>value</th><th>95% interval</th>"
-                f"<th>n</th></tr>{body}</table>")
+        body = "".join(
+            f"<tr><td>{html.escape(r['what'])}</td><td>{r['value']:.3f}</td><td>[{r['low']:.3f}, {r['high']:.3f}]</td><td>{r['n']}</td></tr>"
+            for r in self.table()
+        )
+        return (
+            f"<table><caption>escalated when {self.low:g} &lt; P &lt; {self.high:g}</caption><tr><th></th><th>value</th><th>95% interval</th>"
+            f"<th>n</th></tr>{body}</table>"
+        )
 
 
-def saving(cheap: Sequence[Verdict], strong: Sequence[Verdict], *, low: float = 0.2, high: float = 0.8, human: Sequence[Any] | None = None,
-           cluster: Sequence[Any] | None = None) -> Saving:
+def saving(
+    cheap: Sequence[Verdict],
+    strong: Sequence[Verdict],
+    *,
+    low: float = 0.2,
+    high: float = 0.8,
+    human: Sequence[Any] | None = None,
+    cluster: Sequence[Any] | None = None,
+) -> Saving:
     """The saving of `Escalate(cheap, strong, low, high)` on verdicts of both judges over the same rows, row by row.
 
     human : reference labels (True / False / None), for kappa. cluster : what rows belong together (the prompt); default the task id.
@@ -113,17 +185,44 @@ def saving(cheap: Sequence[Verdict], strong: Sequence[Verdict], *, low: float = 
 
     rows = [(a.task_id, a.response_id, a.criterion_id) for a in cheap]
     if rows != [(b.task_id, b.response_id, b.criterion_id) for b in strong] or not rows:
-        raise DataError("the two judges' verdicts are not on the same rows", where="saving(cheap, strong)", fix="judge the same responses with both")
+        raise DataError(
+            "the two judges' verdicts are not on the same rows",
+            where="saving(cheap, strong)",
+            fix="judge the same responses with both",
+        )
     cluster = list(cluster) if cluster is not None else [a.task_id for a in cheap]
     up = [doubtful(v, low, high) for v in cheap]
     final = [b if u else a for a, b, u in zip(cheap, strong, up, strict=True)]
-    costs = np.array([[paid(a) + (paid(b) if u else 0.0), paid(b)] for a, b, u in zip(cheap, strong, up, strict=True)])
+    costs = np.array(
+        [
+            [paid(a) + (paid(b) if u else 0.0), paid(b)]
+            for a, b, u in zip(cheap, strong, up, strict=True)
+        ]
+    )
     group, n_groups = clusters.codes(cluster, len(rows))
     if costs[:, 1].sum() > 0:
-        saved = clusters.estimate(lambda t: 1 - t[..., 0] / t[..., 1], clusters.sums(costs, group, n_groups), n=len(rows), method="cost saved")
+        saved = clusters.estimate(
+            lambda t: 1 - t[..., 0] / t[..., 1],
+            clusters.sums(costs, group, n_groups),
+            n=len(rows),
+            method="cost saved",
+        )
     else:
-        saved = stats.Estimate(math.nan, math.nan, math.nan, len(rows), None, "cost saved", "no prices are recorded")
-    met = [[None if not v.known else v.value >= 0.5 for v in part] for part in (cheap, strong, final)]
+        saved = stats.Estimate(
+            math.nan, math.nan, math.nan, len(rows), None, "cost saved", "no prices are recorded"
+        )
+    met = [
+        [None if not v.known else v.value >= 0.5 for v in part] for part in (cheap, strong, final)
+    ]
     same = [None if a is None or b is None else a == b for a, b in zip(met[2], met[1], strict=True)]
-    kappas = [stats.kappa(m, human, cluster=cluster) for m in met] if human is not None else [None] * 3
-    return Saving(low, high, stats.mean(up, cluster=cluster), saved, stats.mean(same, cluster=cluster), *kappas)
+    kappas = (
+        [stats.kappa(m, human, cluster=cluster) for m in met] if human is not None else [None] * 3
+    )
+    return Saving(
+        low,
+        high,
+        stats.mean(up, cluster=cluster),
+        saved,
+        stats.mean(same, cluster=cluster),
+        *kappas,
+    )

@@ -28,8 +28,13 @@ class Layout:
         self._known: dict[str, Criterion] = {c.id: c for c in asked}
         self._kept: dict[str, tuple[list[Criterion], list[str]]] = {}
         for start in range(0, len(asked), size):
-            part = asked[start:start + size]
-            context = fingerprint([[n, c.scale, templates.spec(c)] for n, c in zip(templates.names(part), part, strict=True)])
+            part = asked[start : start + size]
+            context = fingerprint(
+                [
+                    [n, c.scale, templates.spec(c)]
+                    for n, c in zip(templates.names(part), part, strict=True)
+                ]
+            )
             for c in part:
                 self._group[c.id] = start
                 self._mark[c.id] = fingerprint([self.base, context, c.id])
@@ -38,12 +43,18 @@ class Layout:
         """Fingerprint of a criterion with its context."""
         if self._same(c):
             return self._mark[c.id]
-        return fingerprint([self.base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id])
+        return fingerprint(
+            [self.base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id]
+        )
 
     def kept(self, text: str, criteria: Sequence[Criterion]) -> list[str] | None:
         """The keys that were made for these very criteria of this answer a moment ago (a question needs them three times)."""
         found = self._kept.get(text)
-        if found is None or len(found[0]) != len(criteria) or not all(map(operator.is_, found[0], criteria)):
+        if (
+            found is None
+            or len(found[0]) != len(criteria)
+            or not all(map(operator.is_, found[0], criteria))
+        ):
             return None
         return found[1].copy()
 
@@ -57,7 +68,9 @@ class Layout:
     def _same(self, c: Criterion) -> bool:
         """Whether the task has this criterion, as far as a judge can see (a weight is not seen)."""
         own = self._known.get(c.id)
-        return own is c or (own is not None and own.scale == c.scale and templates.spec(own) == templates.spec(c))
+        return own is c or (
+            own is not None and own.scale == c.scale and templates.spec(own) == templates.spec(c)
+        )
 
     def texts(self, criteria: Sequence[Criterion], stated: bool) -> tuple[str, Raw]:
         """The listed criteria and the schema as JSON text, made once per group."""

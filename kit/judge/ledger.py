@@ -23,8 +23,22 @@ from ..records import Verdict
 from . import claims
 from .base import Call, rebuilt
 
-FIELDS = ("task_id", "response_id", "criterion_id", "status", "p", "value", "reason", "failure", "judge", "key",
-          "tokens_in", "tokens_out", "cost", "meta")
+FIELDS = (
+    "task_id",
+    "response_id",
+    "criterion_id",
+    "status",
+    "p",
+    "value",
+    "reason",
+    "failure",
+    "judge",
+    "key",
+    "tokens_in",
+    "tokens_out",
+    "cost",
+    "meta",
+)
 MIGRATIONS = (
     """CREATE TABLE verdicts(id INTEGER PRIMARY KEY, key TEXT NOT NULL, row TEXT NOT NULL, call TEXT, created REAL NOT NULL);
        CREATE UNIQUE INDEX verdicts_key ON verdicts(key);
@@ -38,17 +52,25 @@ MIGRATIONS = (
 NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
 
 
-SHORT = 1024  # bytes; shorter texts are stored as they are: compressing them costs more than it saves
+SHORT = (
+    1024  # bytes; shorter texts are stored as they are: compressing them costs more than it saves
+)
 ABSENT = 1_000_000  # keys known to be absent that are remembered
 
 
 def _pack(text: str) -> bytes:
     raw = text.encode("utf-8", "surrogatepass")
-    return zlib.compress(raw, 1) if len(raw) > SHORT or raw[:1] == b"\x78" else raw  # 0x78: how zlib's output begins
+    return (
+        zlib.compress(raw, 1) if len(raw) > SHORT or raw[:1] == b"\x78" else raw
+    )  # 0x78: how zlib's output begins
 
 
 def _unpack(blob: bytes | None) -> str:
-    return (zlib.decompress(blob) if blob[:1] == b"\x78" else blob).decode("utf-8", "surrogatepass") if blob else ""
+    return (
+        (zlib.decompress(blob) if blob[:1] == b"\x78" else blob).decode("utf-8", "surrogatepass")
+        if blob
+        else ""
+    )
 
 
 @contextlib.contextmanager
@@ -58,16 +80,24 @@ def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         yield db
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # a full disk has rolled back already; a second time would hide what happened
+        if (
+            db.in_transaction
+        ):  # a full disk has rolled back already; a second time would hide what happened
             db.execute("ROLLBACK")
         raise
 
 
 def _unwritable(path: Path, e: BaseException) -> DataError | None:
     """The error for a full or failing disk, or None when it is something else."""
-    if isinstance(e, sqlite3.OperationalError) and ("full" in str(e) or "disk I/O" in str(e) or "readonly" in str(e)):
-        return DataError(f"the ledger cannot be written ({e})", where=str(path), fix="free some space or look at its rights, or put --ledger elsewhere; "
-                         "then run the same command again")
+    if isinstance(e, sqlite3.OperationalError) and (
+        "full" in str(e) or "disk I/O" in str(e) or "readonly" in str(e)
+    ):
+        return DataError(
+            f"the ledger cannot be written ({e})",
+            where=str(path),
+            fix="free some space or look at its rights, or put --ledger elsewhere; "
+            "then run the same command again",
+        )
     return None
 
 
@@ -78,7 +108,11 @@ def _on_network(path: Path) -> bool:
     except OSError:
         return False
     full = str(path.resolve())
-    best = max((m for m in mounts if full == m[0] or full.startswith(m[0].rstrip("/") + "/")), key=lambda m: len(m[0]), default=["", ""])
+    best = max(
+        (m for m in mounts if full == m[0] or full.startswith(m[0].rstrip("/") + "/")),
+        key=lambda m: len(m[0]),
+        default=["", ""],
+    )
     return best[1].startswith(NETWORK)
 
 
@@ -98,7 +132,11 @@ class Ledger:
         self._absent: set[str] = set()  # not in the file when it had this version
         self._version = -1
         if readonly and not self.path.exists():
-            raise MissingError("there is no such ledger", where=str(self.path), fix="give the path that was used with --ledger")
+            raise MissingError(
+                "there is no such ledger",
+                where=str(self.path),
+                fix="give the path that was used with --ledger",
+            )
         self.connection()
 
     # -- the file -----------------------------------------------------------------------------------------------------
@@ -110,11 +148,20 @@ class Ledger:
         if not self.path.exists() and not self.readonly:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         try:
-            db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False, cached_statements=256)
+            db = sqlite3.connect(
+                self.path,
+                timeout=30.0,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
             self._settle(db)
         except sqlite3.DatabaseError as e:
-            raise _unwritable(self.path, e) or DataError(f"this is no usable ledger ({e})", where=str(self.path),
-                            fix="give another path, or move the file away; `kit judge --ledger NEW` starts a new one") from None
+            raise _unwritable(self.path, e) or DataError(
+                f"this is no usable ledger ({e})",
+                where=str(self.path),
+                fix="give another path, or move the file away; `kit judge --ledger NEW` starts a new one",
+            ) from None
         self._db, self._pid = db, os.getpid()
         return db
 
@@ -123,9 +170,14 @@ class Ledger:
         mode = "DELETE" if _on_network(self.path.parent) else "WAL"
         for attempt in range(200):
             try:
-                if db.execute("PRAGMA journal_mode").fetchone()[0].upper() != mode and not self.readonly:
+                if (
+                    db.execute("PRAGMA journal_mode").fetchone()[0].upper() != mode
+                    and not self.readonly
+                ):
                     db.execute(f"PRAGMA journal_mode={mode}")
-                db.execute("PRAGMA synchronous=NORMAL" if mode == "WAL" else "PRAGMA synchronous=FULL")
+                db.execute(
+                    "PRAGMA synchronous=NORMAL" if mode == "WAL" else "PRAGMA synchronous=FULL"
+                )
                 db.execute("PRAGMA wal_autocheckpoint=8000")
                 self._migrate(db)
                 return
@@ -137,8 +189,11 @@ class Ledger:
     def _migrate(self, db: sqlite3.Connection) -> None:
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version > len(MIGRATIONS):
-            raise DataError(f"the ledger has version {version}, this kit knows {len(MIGRATIONS)}", where=str(self.path),
-                            fix="install a newer kit, or use another ledger")
+            raise DataError(
+                f"the ledger has version {version}, this kit knows {len(MIGRATIONS)}",
+                where=str(self.path),
+                fix="install a newer kit, or use another ledger",
+            )
         if version == len(MIGRATIONS) or self.readonly:
             return
         with _transaction(db):
@@ -190,37 +245,58 @@ class Ledger:
         out: dict[str, Verdict] = {}
         with self.lock:
             db = self.connection()
-            version = db.execute("PRAGMA data_version").fetchone()[0]  # moves when another connection has written
+            version = db.execute("PRAGMA data_version").fetchone()[
+                0
+            ]  # moves when another connection has written
             if version != self._version or len(self._absent) > ABSENT:
                 self._absent.clear()
                 self._version = version
             elif self._absent.issuperset(keys):
                 return out
             for start in range(0, len(keys), 500):
-                part = keys[start:start + 500]
+                part = keys[start : start + 500]
                 marks = ",".join("?" * len(part))
-                for key, row in db.execute(f"SELECT key, row FROM verdicts WHERE key IN ({marks})", part):
+                for key, row in db.execute(
+                    f"SELECT key, row FROM verdicts WHERE key IN ({marks})", part
+                ):
                     out[key] = _verdict(row)
             self._absent.update(k for k in keys if k not in out)
         return out
 
-    def put(self, verdicts: Iterable[Verdict] = (), *, call: Call | None = None, replace: bool = False) -> None:
+    def put(
+        self, verdicts: Iterable[Verdict] = (), *, call: Call | None = None, replace: bool = False
+    ) -> None:
         """Store verdicts and the call that gave them, in one transaction, on disk when this returns.
 
         A key that is there stays as it is (the first answer counts) unless `replace`.
         """
         self.put_many([(verdicts, call)], replace=replace)
 
-    def put_many(self, batch: Sequence[tuple[Iterable[Verdict], Call | None]], *, replace: bool = False, done: Sequence[str] = ()) -> None:
+    def put_many(
+        self,
+        batch: Sequence[tuple[Iterable[Verdict], Call | None]],
+        *,
+        replace: bool = False,
+        done: Sequence[str] = (),
+    ) -> None:
         """`put` for several calls at once, in one transaction: all of them are on disk when this returns. `done`: claims to give back."""
         how, now = "REPLACE" if replace else "IGNORE", time.time()
-        rows = [(v.key, _row(v), call.id if call else v.meta.get("call"), now) for verdicts, call in batch for v in verdicts if v.key]
+        rows = [
+            (v.key, _row(v), call.id if call else v.meta.get("call"), now)
+            for verdicts, call in batch
+            for v in verdicts
+            if v.key
+        ]
         calls = [_call_row(call, now) for _, call in batch if call is not None]
         with self.transaction() as db:
             self._absent.difference_update(r[0] for r in rows)
             db.executemany(_INSERT_CALL, calls)
-            db.executemany(f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows)
-            db.executemany("DELETE FROM claims WHERE key=? AND owner=?", [(k, claims.me()) for k in done])
+            db.executemany(
+                f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows
+            )
+            db.executemany(
+                "DELETE FROM claims WHERE key=? AND owner=?", [(k, claims.me()) for k in done]
+            )
 
     def delete(self, keys: Sequence[str]) -> int:
         """Forget these verdicts (their calls stay in the cost book); how many there were."""
@@ -238,13 +314,21 @@ class Ledger:
     def calls(self) -> Iterator[Call]:
         """All paid calls with request and raw reply, oldest first."""
         with self.lock:
-            rows = self.connection().execute(f"SELECT {_CALL_COLUMNS} FROM calls ORDER BY id").fetchall()
+            rows = (
+                self.connection()
+                .execute(f"SELECT {_CALL_COLUMNS} FROM calls ORDER BY id")
+                .fetchall()
+            )
         yield from (_call(r) for r in rows)
 
     def call(self, call_id: str) -> Call | None:
         """One call by its id."""
         with self.lock:
-            row = self.connection().execute(f"SELECT {_CALL_COLUMNS} FROM calls WHERE call=?", (call_id,)).fetchone()
+            row = (
+                self.connection()
+                .execute(f"SELECT {_CALL_COLUMNS} FROM calls WHERE call=?", (call_id,))
+                .fetchone()
+            )
         return _call(row) if row else None
 
     def costs(self) -> list[dict[str, Any]]:
@@ -252,10 +336,24 @@ class Ledger:
         sql = """SELECT judge, model, endpoint, count(*), sum(tokens_in), sum(tokens_out), sum(tokens_cached), sum(cost), avg(seconds),
                  (SELECT count(*) FROM verdicts v JOIN calls c ON c.call=v.call WHERE c.judge=k.judge AND c.model=k.model
                   AND c.endpoint=k.endpoint) FROM calls k GROUP BY judge, model, endpoint ORDER BY sum(cost) DESC"""
-        names = ("judge", "model", "endpoint", "calls", "tokens_in", "tokens_out", "tokens_cached", "cost", "seconds_mean", "verdicts")
+        names = (
+            "judge",
+            "model",
+            "endpoint",
+            "calls",
+            "tokens_in",
+            "tokens_out",
+            "tokens_cached",
+            "cost",
+            "seconds_mean",
+            "verdicts",
+        )
         with self.lock:
             rows = [dict(zip(names, r, strict=True)) for r in self.connection().execute(sql)]
-        return [{**r, "cost_per_verdict": r["cost"] / r["verdicts"] if r["verdicts"] else None} for r in rows]
+        return [
+            {**r, "cost_per_verdict": r["cost"] / r["verdicts"] if r["verdicts"] else None}
+            for r in rows
+        ]
 
     def explain(self, key: str) -> dict[str, Any]:
         """Everything known of one verdict: the verdict, what was asked, the raw reply, tokens, cost and time.
@@ -263,24 +361,50 @@ class Ledger:
         `key` may be the beginning of a key. MissingError when nothing, DataError when several begin so.
         """
         with self.lock:
-            found = self.connection().execute("SELECT key, row, call, created FROM verdicts WHERE key>=? AND key<? LIMIT 3",
-                                            (key, key + "\U0010ffff")).fetchall()
+            found = (
+                self.connection()
+                .execute(
+                    "SELECT key, row, call, created FROM verdicts WHERE key>=? AND key<? LIMIT 3",
+                    (key, key + "\U0010ffff"),
+                )
+                .fetchall()
+            )
         exact = [r for r in found if r[0] == key] or found
         if not exact:
-            raise MissingError(f"no verdict has the key {key!r}", where=str(self.path), fix="keys stand in the grades file, field `key`")
+            raise MissingError(
+                f"no verdict has the key {key!r}",
+                where=str(self.path),
+                fix="keys stand in the grades file, field `key`",
+            )
         if len(exact) > 1:
-            raise DataError(f"several keys begin with {key!r}", where=str(self.path), fix="give more digits")
+            raise DataError(
+                f"several keys begin with {key!r}", where=str(self.path), fix="give more digits"
+            )
         found_key, row, call_id, created = exact[0]
         v, call = _verdict(row), self.call(call_id) if call_id else None
         siblings = self._siblings(call_id, found_key) if call_id else []
-        return {"key": found_key, "stored": created, "verdict": dict(zip(FIELDS, json.loads(row), strict=True)),
-                "call": vars(call) | {"request": _json(call.request), "meta": dict(call.meta)} if call else None,
-                "same_call": siblings, "status": v.status}
+        return {
+            "key": found_key,
+            "stored": created,
+            "verdict": dict(zip(FIELDS, json.loads(row), strict=True)),
+            "call": vars(call) | {"request": _json(call.request), "meta": dict(call.meta)}
+            if call
+            else None,
+            "same_call": siblings,
+            "status": v.status,
+        }
 
     def _siblings(self, call_id: str, key: str) -> list[dict[str, Any]]:
         with self.lock:
-            rows = self.connection().execute("SELECT row FROM verdicts WHERE call=? AND key<>?", (call_id, key)).fetchall()
-        return [{"criterion_id": v.criterion_id, "status": v.status, "key": v.key} for v in (_verdict(r) for (r,) in rows)]
+            rows = (
+                self.connection()
+                .execute("SELECT row FROM verdicts WHERE call=? AND key<>?", (call_id, key))
+                .fetchall()
+            )
+        return [
+            {"criterion_id": v.criterion_id, "status": v.status, "key": v.key}
+            for v in (_verdict(r) for (r,) in rows)
+        ]
 
     # -- small facts, kept openly (what an endpoint can do) -----------------------------------------------------------
     def note(self, name: str, value: Any = None) -> Any:
@@ -290,7 +414,9 @@ class Ledger:
             if value is None:
                 row = db.execute("SELECT value FROM notes WHERE name=?", (name,)).fetchone()
                 return json.loads(row[0]) if row else None
-            db.execute("INSERT OR REPLACE INTO notes VALUES(?,?,?)", (name, json.dumps(value), time.time()))
+            db.execute(
+                "INSERT OR REPLACE INTO notes VALUES(?,?,?)", (name, json.dumps(value), time.time())
+            )
             return value
 
     # -- for others to replay -----------------------------------------------------------------------------------------
@@ -304,10 +430,23 @@ class Ledger:
                 f.write(json.dumps({"kind": "call", **row}, ensure_ascii=False) + "\n")
                 lines += 1
             with self.lock:
-                rows = self.connection().execute("SELECT row, call FROM verdicts ORDER BY id").fetchall()
+                rows = (
+                    self.connection()
+                    .execute("SELECT row, call FROM verdicts ORDER BY id")
+                    .fetchall()
+                )
             for row, call_id in rows:
-                f.write(json.dumps({"kind": "verdict", **dict(zip(FIELDS, json.loads(row), strict=True)), "call": call_id},
-                                   ensure_ascii=False) + "\n")
+                f.write(
+                    json.dumps(
+                        {
+                            "kind": "verdict",
+                            **dict(zip(FIELDS, json.loads(row), strict=True)),
+                            "call": call_id,
+                        },
+                        ensure_ascii=False,
+                    )
+                    + "\n"
+                )
                 lines += 1
         os.replace(part, path)
         return lines
@@ -338,20 +477,67 @@ def _json(text: str) -> Any:
 
 
 def _row(v: Verdict) -> str:
-    return json.dumps((v.task_id, v.response_id, v.criterion_id, v.status, v.p, v.value, v.reason, v.failure, v.judge, v.key,
-                       v.tokens_in, v.tokens_out, v.cost, dict(v.meta)), ensure_ascii=True)
+    return json.dumps(
+        (
+            v.task_id,
+            v.response_id,
+            v.criterion_id,
+            v.status,
+            v.p,
+            v.value,
+            v.reason,
+            v.failure,
+            v.judge,
+            v.key,
+            v.tokens_in,
+            v.tokens_out,
+            v.cost,
+            dict(v.meta),
+        ),
+        ensure_ascii=True,
+    )
 
 
 def _verdict(row: str) -> Verdict:
     t, r, c, status, p, value, reason, failure, judge, key, tin, tout, cost, meta = _decode(row)[0]
-    return rebuilt({"task_id": t, "response_id": r, "criterion_id": c, "status": status, "p": p, "value": value, "reason": reason,
-                    "failure": failure, "judge": judge, "key": key, "tokens_in": tin, "tokens_out": tout, "cost": cost, "cached": False,
-                    "meta": meta})
+    return rebuilt(
+        {
+            "task_id": t,
+            "response_id": r,
+            "criterion_id": c,
+            "status": status,
+            "p": p,
+            "value": value,
+            "reason": reason,
+            "failure": failure,
+            "judge": judge,
+            "key": key,
+            "tokens_in": tin,
+            "tokens_out": tout,
+            "cost": cost,
+            "cached": False,
+            "meta": meta,
+        }
+    )
 
 
 def _call_row(c: Call, now: float) -> tuple[Any, ...]:
-    return (c.id, c.judge, c.model, c.endpoint, c.status, c.tokens_in, c.tokens_out, c.tokens_cached, c.cost, c.seconds,
-            c.created or now, _pack(c.request), _pack(c.reply), json.dumps(dict(c.meta)))
+    return (
+        c.id,
+        c.judge,
+        c.model,
+        c.endpoint,
+        c.status,
+        c.tokens_in,
+        c.tokens_out,
+        c.tokens_cached,
+        c.cost,
+        c.seconds,
+        c.created or now,
+        _pack(c.request),
+        _pack(c.reply),
+        json.dumps(dict(c.meta)),
+    )
 
 
 def _call(row: Sequence[Any]) -> Call:
@@ -371,10 +557,17 @@ def _load_line(db: sqlite3.Connection, line: str, where: str) -> None:
         if kind == "verdict":
             call_id = row.pop("call", None)
             v = Verdict(**{k: row[k] for k in FIELDS})
-            db.execute("INSERT OR IGNORE INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", (v.key, _row(v), call_id, time.time()))
+            db.execute(
+                "INSERT OR IGNORE INTO verdicts(key,row,call,created) VALUES(?,?,?,?)",
+                (v.key, _row(v), call_id, time.time()),
+            )
         elif kind == "call":
             db.execute(_INSERT_CALL, _call_row(Call(**row), time.time()))
         else:
             raise ValueError(f"kind is {kind!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise DataError(f"not a line of an exported ledger ({type(e).__name__}: {e})", where=where, fix="export the ledger again") from None
+        raise DataError(
+            f"not a line of an exported ledger ({type(e).__name__}: {e})",
+            where=where,
+            fix="export the ledger again",
+        ) from None

@@ -51,7 +51,12 @@ class Limiter:
         await self.acquire()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.release()
 
     def release(self) -> None:
@@ -101,7 +106,9 @@ class Limiter:
         share, late = self._limited / n, self._late / n
         rate = self._ok / max(now - self._round, 1e-9)
         if share > 0.10 or late > 0.05:
-            self.limit = max(1.0, self.limit * max(0.5, 1 - max(share, 0.5 if late > 0.05 else 0.0)))
+            self.limit = max(
+                1.0, self.limit * max(0.5, 1 - max(share, 0.5 if late > 0.05 else 0.0))
+            )
             self.slow_start, self.cuts = False, self.cuts + 1
         elif self.limit < self.ceiling and (self.used >= int(self.limit) - 1 or self._waiting):
             self._grow(rate)
@@ -111,11 +118,22 @@ class Limiter:
         self._wake()
 
     def _grow(self, rate: float) -> None:
-        if self.slow_start and self._rate and self.limit > self._before and rate < 1.15 * self._rate:
-            self.limit, self.slow_start = self._before, False  # twice the calls, no more replies: the server queues
+        if (
+            self.slow_start
+            and self._rate
+            and self.limit > self._before
+            and rate < 1.15 * self._rate
+        ):
+            self.limit, self.slow_start = (
+                self._before,
+                False,
+            )  # twice the calls, no more replies: the server queues
             self.queues = True
             return
         if self.queues:
             return
         self._before = self.limit
-        self.limit = min(float(self.ceiling), self.limit * 2 if self.slow_start else self.limit + math.sqrt(self.limit) / 2)
+        self.limit = min(
+            float(self.ceiling),
+            self.limit * 2 if self.slow_start else self.limit + math.sqrt(self.limit) / 2,
+        )

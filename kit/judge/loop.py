@@ -38,7 +38,9 @@ def get() -> asyncio.AbstractEventLoop:
         if _loop is None or _loop.is_closed() or _thread is None or not _thread.is_alive():
             _loop = asyncio.new_event_loop()
             ready = threading.Event()
-            _thread = threading.Thread(target=_serve, args=(_loop, ready), name="kit-judge-loop", daemon=True)
+            _thread = threading.Thread(
+                target=_serve, args=(_loop, ready), name="kit-judge-loop", daemon=True
+            )
             _thread.start()
             ready.wait()
         return _loop
@@ -135,7 +137,13 @@ def _submit(work: Coroutine[Any, Any, T], done: Future[T], over: threading.Event
             over.set()
             return
         task = loop.create_task(whole(), context=context)
-        done.add_done_callback(lambda f: loop.call_soon_threadsafe(task.cancel) if f.cancelled() and not over.is_set() else None)
+        done.add_done_callback(
+            lambda f: (
+                loop.call_soon_threadsafe(task.cancel)
+                if f.cancelled() and not over.is_set()
+                else None
+            )
+        )
 
     loop.call_soon_threadsafe(start)
 
@@ -144,7 +152,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the kit's loop and wait for it; also from inside a notebook's running loop."""
     if inside():
         work.close()
-        raise KitError("judge() was called from the kit's own event loop", fix="use `await ajudge(...)` in asynchronous code")
+        raise KitError(
+            "judge() was called from the kit's own event loop",
+            fix="use `await ajudge(...)` in asynchronous code",
+        )
     done: Future[T] = Future()
     over = threading.Event()
     try:

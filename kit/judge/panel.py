@@ -26,9 +26,21 @@ class Panel:
     Tokens and cost are the members' sum.
     """
 
-    def __init__(self, judges: Sequence[Any], *, rule: str = "majority", quorum: int | None = None, share: bool = False, name: str | None = None):
+    def __init__(
+        self,
+        judges: Sequence[Any],
+        *,
+        rule: str = "majority",
+        quorum: int | None = None,
+        share: bool = False,
+        name: str | None = None,
+    ):
         if len(judges) < 2 or rule not in RULES:
-            raise KitError(f"a panel of {len(judges)} with rule {rule!r}", where="Panel(judges, rule=...)", fix=f"two or more judges, rule one of {RULES}")
+            raise KitError(
+                f"a panel of {len(judges)} with rule {rule!r}",
+                where="Panel(judges, rule=...)",
+                fix=f"two or more judges, rule one of {RULES}",
+            )
         self.judges, self.rule, self.share = tuple(judges), rule, share
         self.quorum = quorum if quorum is not None else len(judges) // 2 + 1
         self.name = name or "panel(" + ", ".join(j.name for j in judges) + ")"
@@ -40,17 +52,29 @@ class Panel:
 
     def _keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
         members = [keys_of(j, task, response, criteria) or [] for j in self.judges]
-        return [fingerprint(["panel", VERSION, self.rule, self.quorum, self.share, list(row)]) for row in zip(*members, strict=True)]
+        return [
+            fingerprint(["panel", VERSION, self.rule, self.quorum, self.share, list(row)])
+            for row in zip(*members, strict=True)
+        ]
 
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
         """Sum of the members' forecasts (a member without one costs nothing)."""
-        parts = [j.forecast(task, response, criteria) for j in self.judges if hasattr(j, "forecast")]
+        parts = [
+            j.forecast(task, response, criteria) for j in self.judges if hasattr(j, "forecast")
+        ]
         return sum(parts, Forecast())
 
-    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         """One verdict per criterion, in order."""
         rows = await asyncio.gather(*(ask(j, task, response, criteria) for j in self.judges))
-        return [combine(list(votes), rule=self.rule, quorum=self.quorum, share=self.share, judge=self.name) for votes in zip(*rows, strict=True)]
+        return [
+            combine(
+                list(votes), rule=self.rule, quorum=self.quorum, share=self.share, judge=self.name
+            )
+            for votes in zip(*rows, strict=True)
+        ]
 
 
 def self_consistency(make: Callable[[int], Any], n: int = 5, *, name: str | None = None) -> Panel:
@@ -67,7 +91,14 @@ def paid(v: Verdict) -> float:
     return v.cost or float((v.meta.get("paid") or {}).get("cost") or 0.0)
 
 
-def combine(votes: Sequence[Verdict], *, rule: str = "majority", quorum: int | None = None, share: bool = False, judge: str = "panel") -> Verdict:
+def combine(
+    votes: Sequence[Verdict],
+    *,
+    rule: str = "majority",
+    quorum: int | None = None,
+    share: bool = False,
+    judge: str = "panel",
+) -> Verdict:
     """One verdict out of several on the same criterion.
 
     >>> row = dict(task_id="t", response_id="r", criterion_id="c")
@@ -81,15 +112,37 @@ def combine(votes: Sequence[Verdict], *, rule: str = "majority", quorum: int | N
     ps = [float(_value(v) >= 0.5) if share else _value(v) if v.p is None else v.p for v in known]
     p = statistics.fmean(ps) if ps else None
     made: dict[str, Any] = dict(
-        judge=judge, tokens_in=sum(v.tokens_in for v in votes), tokens_out=sum(v.tokens_out for v in votes), cost=sum(v.cost for v in votes),
-        cached=all(v.cached for v in votes), meta=_record(votes, met, len(known), ps))
+        judge=judge,
+        tokens_in=sum(v.tokens_in for v in votes),
+        tokens_out=sum(v.tokens_out for v in votes),
+        cost=sum(v.cost for v in votes),
+        cached=all(v.cached for v in votes),
+        meta=_record(votes, met, len(known), ps),
+    )
     ids = (first.task_id, first.response_id, first.criterion_id)
     if len(known) < quorum:
-        cause = Counter(v.failure for v in votes if not v.known).most_common(1)[0][0] if len(known) < len(votes) else "missing"
-        return unknown(*ids, str(cause), reason=f"{len(known)} of {len(votes)} votes are known, {quorum} needed", **made)
-    side = 2 * met - len(known) if rule == "majority" and 2 * met != len(known) else (p or 0.0) - 0.5
+        cause = (
+            Counter(v.failure for v in votes if not v.known).most_common(1)[0][0]
+            if len(known) < len(votes)
+            else "missing"
+        )
+        return unknown(
+            *ids,
+            str(cause),
+            reason=f"{len(known)} of {len(votes)} votes are known, {quorum} needed",
+            **made,
+        )
+    side = (
+        2 * met - len(known) if rule == "majority" and 2 * met != len(known) else (p or 0.0) - 0.5
+    )
     if side == 0:
-        return unknown(*ids, "contradiction", p=p, reason=f"{met} votes met, {len(known) - met} not, mean P one half", **made)
+        return unknown(
+            *ids,
+            "contradiction",
+            p=p,
+            reason=f"{met} votes met, {len(known) - met} not, mean P one half",
+            **made,
+        )
     shown = f"{met} of {len(known)} votes met, mean P {p:.2f}"
     row = dict(task_id=ids[0], response_id=ids[1], criterion_id=ids[2], p=p, reason=shown, **made)
     if any(v.status == "level" for v in known):
@@ -103,9 +156,16 @@ def _value(v: Verdict) -> float:
 
 def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float]) -> dict[str, Any]:
     """What is kept of the members: their votes, how far they are apart, what they cost."""
-    members = [{"judge": v.judge, "status": v.status, "p": v.p, "failure": v.failure, "key": v.key} for v in votes]
-    out: dict[str, Any] = {"votes": dict(Counter(v.status for v in votes)), "members": members,
-                           "disagreement": min(met, known - met) / known if known else None, "p_sd": statistics.pstdev(ps) if ps else None}
+    members = [
+        {"judge": v.judge, "status": v.status, "p": v.p, "failure": v.failure, "key": v.key}
+        for v in votes
+    ]
+    out: dict[str, Any] = {
+        "votes": dict(Counter(v.status for v in votes)),
+        "members": members,
+        "disagreement": min(met, known - met) / known if known else None,
+        "p_sd": statistics.pstdev(ps) if ps else None,
+    }
     if any(paid(v) for v in votes):
         out["paid"] = {"cost": sum(paid(v) for v in votes)}
     return out

@@ -20,8 +20,16 @@ from .templates import names
 log = logging.getLogger(__name__)
 
 MET = frozenset("met|yes|true|pass|passed|satisfied|fulfilled|is met".split("|"))
-UNMET = frozenset("unmet|not met|no|false|fail|failed|not satisfied|unsatisfied|not fulfilled|is not met".split("|"))
-ABSTAIN = frozenset("cannot tell|can't tell|cannot assess|unclear|unknown|undecidable|n a|not applicable|none|null".split("|"))
+UNMET = frozenset(
+    "unmet|not met|no|false|fail|failed|not satisfied|unsatisfied|not fulfilled|is not met".split(
+        "|"
+    )
+)
+ABSTAIN = frozenset(
+    "cannot tell|can't tell|cannot assess|unclear|unknown|undecidable|n a|not applicable|none|null".split(
+        "|"
+    )
+)
 _THINK = re.compile(r"\A.*</think(?:ing)?>", re.S)
 _LINE = re.compile(r"^[^\w\n]{0,12}(verdict|reason|confidence)\b([^\n]*)$", re.I | re.M)
 _NAMED = re.compile(r"[\s<\[\"'`*(]*([A-Za-z][\w.-]*?)[>\]\"'`*)]*\s*(?:[:=]+|->)\s*(.*)", re.S)
@@ -84,7 +92,10 @@ def _plain(raw: Any) -> str:
 def _number(raw: Any, top: float) -> float | None:
     """Points in [0, top]; anything outside is not a verdict (never clamped)."""
     if isinstance(raw, str):
-        m = re.fullmatch(r"\s*\**\s*([+-]?\d+(?:\.\d+)?)\s*(?:/\s*(\d+(?:\.\d+)?))?\s*(?:points?|pts)?\s*\**\s*\.?\s*", raw)
+        m = re.fullmatch(
+            r"\s*\**\s*([+-]?\d+(?:\.\d+)?)\s*(?:/\s*(\d+(?:\.\d+)?))?\s*(?:points?|pts)?\s*\**\s*\.?\s*",
+            raw,
+        )
         if not m or (m[2] and float(m[2]) != top):
             return None
         raw = float(m[1])
@@ -102,14 +113,21 @@ def percent(raw: Any) -> float | None:
     if isinstance(raw, str):
         m = re.fullmatch(r"\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*\.?\s*", raw)
         raw = float(m[1]) if m else None
-    if raw is None or isinstance(raw, bool) or not isinstance(raw, (int, float)) or not math.isfinite(raw):
+    if (
+        raw is None
+        or isinstance(raw, bool)
+        or not isinstance(raw, (int, float))
+        or not math.isfinite(raw)
+    ):
         return None
     if not 0 <= raw <= 100 or 0 < raw < 1:  # .9 could be nine tenths or under one percent
         return None
     return raw / 100
 
 
-def read(text: str, criteria: Sequence[Criterion], *, mode: str = "schema", cut: bool = False) -> list[Reading]:
+def read(
+    text: str, criteria: Sequence[Criterion], *, mode: str = "schema", cut: bool = False
+) -> list[Reading]:
     """One reading per criterion, in order, from the raw text of a reply.
 
     mode : how the reply was asked for; JSON is tried first for "schema", lines first for "text", then the other.
@@ -197,12 +215,14 @@ def _repaired(text: str, ids: Sequence[str], criteria: Sequence[Criterion]) -> l
 def _closed(r: Reading, text: str, name: str) -> Reading:
     """Keep a repaired reading only if its own object stands complete in the text."""
     whole = [value for value in _objects_of(text, name)]
-    return r if whole or r.failure else Reading(failure="parse", how="json repaired", reason=r.reason)
+    return (
+        r if whole or r.failure else Reading(failure="parse", how="json repaired", reason=r.reason)
+    )
 
 
 def _objects_of(text: str, name: str) -> Iterator[Any]:
     for m in re.finditer(re.escape(json.dumps(name)) + r"\s*[:,]\s*", text):
-        start = m.end() if text[m.end():m.end() + 1] == "{" else text.rfind("{", 0, m.start())
+        start = m.end() if text[m.end() : m.end() + 1] == "{" else text.rfind("{", 0, m.start())
         try:
             value, end = _DECODER.raw_decode(text, max(start, 0))
             if isinstance(value, dict) and end > m.end():
@@ -225,7 +245,11 @@ def occurrences(value: Any, ids: Sequence[str]) -> dict[str, list[Any]]:
             out.setdefault(own, []).extend(item if isinstance(item, _Twice) else [item])
 
     if isinstance(value, dict):
-        if len(ids) == 1 and "verdict" in value and not any(k.strip().casefold() in fold for k in value):
+        if (
+            len(ids) == 1
+            and "verdict" in value
+            and not any(k.strip().casefold() in fold for k in value)
+        ):
             add(value.get("id", ids[0]), value)  # one question, one answer: nothing to mix up
             return out
         for k, v in value.items():
@@ -233,17 +257,26 @@ def occurrences(value: Any, ids: Sequence[str]) -> dict[str, list[Any]]:
         if not out:
             for v in value.values():
                 if isinstance(v, (list, dict)) and not isinstance(v, _Twice):
-                    inner = occurrences(v, ids) if isinstance(v, list) or any(str(k).strip().casefold() in fold for k in v) else {}
+                    inner = (
+                        occurrences(v, ids)
+                        if isinstance(v, list) or any(str(k).strip().casefold() in fold for k in v)
+                        else {}
+                    )
                     for name, items in inner.items():
                         out.setdefault(name, []).extend(items)
     elif isinstance(value, list) and not isinstance(value, _Twice):
         for item in value:
             if isinstance(item, dict):
-                add(next((item[k] for k in ("id", "criterion_id", "criterion") if k in item), None), item)
+                add(
+                    next((item[k] for k in ("id", "criterion_id", "criterion") if k in item), None),
+                    item,
+                )
     return out
 
 
-def _readings(found: dict[str, list[Any]], ids: Sequence[str], criteria: Sequence[Criterion], how: str) -> list[Reading]:
+def _readings(
+    found: dict[str, list[Any]], ids: Sequence[str], criteria: Sequence[Criterion], how: str
+) -> list[Reading]:
     out = []
     for n, c in zip(ids, criteria, strict=True):
         items = [_item(c, x, how) for x in found.get(n, [])]
@@ -253,7 +286,13 @@ def _readings(found: dict[str, list[Any]], ids: Sequence[str], criteria: Sequenc
             out.append(items[0])
         else:
             differ = len({(i.status, i.value) for i in items}) > 1
-            out.append(Reading(failure="contradiction" if differ else "missing", how=how, reason="named twice in one reply"))
+            out.append(
+                Reading(
+                    failure="contradiction" if differ else "missing",
+                    how=how,
+                    reason="named twice in one reply",
+                )
+            )
     return out
 
 
@@ -263,7 +302,10 @@ def _item(c: Criterion, item: Any, how: str) -> Reading:
         return _reading(c, item, None, None, how)
     key = next((k for k in ("verdict", "status", "rating", "answer") if k in item), None)
     raw = item[key] if key else None
-    reason = next((item[k] for k in ("reason", "rationale", "explanation") if isinstance(item.get(k), str)), None)
+    reason = next(
+        (item[k] for k in ("reason", "rationale", "explanation") if isinstance(item.get(k), str)),
+        None,
+    )
     if isinstance(raw, _Twice):
         return Reading(failure="contradiction", reason=reason, how=how)
     return _reading(c, raw, reason, item.get("confidence"), how)
@@ -274,11 +316,19 @@ def _reading(c: Criterion, raw: Any, reason: str | None, confidence: Any, how: s
     if reason and not reason.isascii():
         reason = reason.encode("utf-8", "replace").decode("utf-8")  # no half of a surrogate pair
     if got is None:
-        shown = f"not an allowed verdict: {str(raw)[:60]!r}".encode("utf-8", "replace").decode("utf-8")
+        shown = f"not an allowed verdict: {str(raw)[:60]!r}".encode("utf-8", "replace").decode(
+            "utf-8"
+        )
         return Reading(failure="parse", reason=reason or shown, how=how)
     status, value = got
-    return Reading(status=status, value=value, reason=reason, confidence=percent(confidence), how=how,
-                   failure="abstain" if status == "unknown" else None)
+    return Reading(
+        status=status,
+        value=value,
+        reason=reason,
+        confidence=percent(confidence),
+        how=how,
+        failure="abstain" if status == "unknown" else None,
+    )
 
 
 # -- lines of text ------------------------------------------------------------------------------------------------------
@@ -294,7 +344,9 @@ def _from_text(text: str, criteria: Sequence[Criterion], cut: bool) -> list[Read
         own = fold.get(named[1].casefold()) if named else None
         if own:
             said[own][kind] = named[2]  # type: ignore[index]
-        elif len(ids) == 1 and (bare := re.match(r"[\s*\"'`]*(?:[:=]+|->|\bis\b)\s*(.*)", rest, re.S)):
+        elif len(ids) == 1 and (
+            bare := re.match(r"[\s*\"'`]*(?:[:=]+|->|\bis\b)\s*(.*)", rest, re.S)
+        ):
             own = ids[0]
             said[own][kind] = bare[1]
         if own and kind == "verdict" and cut and m.end() >= end:
@@ -306,15 +358,23 @@ def _from_text(text: str, criteria: Sequence[Criterion], cut: bool) -> list[Read
 
 def _line(c: Criterion, said: dict[str, str]) -> Reading:
     if "verdict" not in said:
-        return Reading(failure="missing", how="text", reason=(said.get("reason") or "").strip() or None)
+        return Reading(
+            failure="missing", how="text", reason=(said.get("reason") or "").strip() or None
+        )
     raw, reason = said["verdict"].strip(), (said.get("reason") or "").strip() or None
     first = _TAIL.split(raw, maxsplit=1)[0] if c.scale != "points" else raw
     full = _reading(c, raw, reason, said.get("confidence"), "text")
-    return full if full.failure != "parse" else _reading(c, first, reason, said.get("confidence"), "text")
+    return (
+        full
+        if full.failure != "parse"
+        else _reading(c, first, reason, said.get("confidence"), "text")
+    )
 
 
 # -- token probabilities --------------------------------------------------------------------------------------------------
-def token_p(tokens: Sequence[Any], criteria: Sequence[Criterion]) -> list[tuple[float, float] | None]:
+def token_p(
+    tokens: Sequence[Any], criteria: Sequence[Criterion]
+) -> list[tuple[float, float] | None]:
     """(P(met), captured mass) of each binary criterion from the top logprobs at its verdict's first token, else None.
 
     tokens : the `logprobs.content` of a chat completion. Mass on words other than met / unmet is left out of P and shown as the
@@ -327,19 +387,31 @@ def token_p(tokens: Sequence[Any], criteria: Sequence[Criterion]) -> list[tuple[
     out: list[tuple[float, float] | None] = []
     for n, c in zip(names(criteria), criteria, strict=True):
         at = _place(text, n, len(criteria) == 1) if c.scale == "binary" else None
-        index = max((i for i, s in enumerate(starts) if s <= at), default=None) if at is not None else None
-        out.append(None if index is None else _split(tokens[index].get("top_logprobs") or [], text[starts[index]:at]))
+        index = (
+            max((i for i, s in enumerate(starts) if s <= at), default=None)
+            if at is not None
+            else None
+        )
+        out.append(
+            None
+            if index is None
+            else _split(tokens[index].get("top_logprobs") or [], text[starts[index] : at])
+        )
     return out
 
 
 def _place(text: str, name: str, only: bool) -> int | None:
     """Where in a reply the verdict word of a criterion begins."""
-    heads = [m.end() for m in re.finditer(r'(?<!\\)' + re.escape(json.dumps(name)) + r"\s*:\s*\{", text)]
+    heads = [
+        m.end() for m in re.finditer(r"(?<!\\)" + re.escape(json.dumps(name)) + r"\s*:\s*\{", text)
+    ]
     if heads or only:
         m = re.compile(r'(?<!\\)"verdict"\s*:\s*"').search(text, heads[-1] if heads else 0)
         if m:
             return m.end()
-    lines = list(re.finditer(rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}\W*[:=]\s*", text, re.I | re.M))
+    lines = list(
+        re.finditer(rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}\W*[:=]\s*", text, re.I | re.M)
+    )
     return lines[-1].end() if lines else None
 
 
@@ -347,7 +419,7 @@ def _split(top: Sequence[Any], before: str) -> tuple[float, float] | None:
     met = unmet = 0.0
     for t in top:
         w = str(t.get("token", ""))
-        w = (w[len(before):] if before and w.startswith(before) else w).strip(" \"'*\n").casefold()
+        w = (w[len(before) :] if before and w.startswith(before) else w).strip(" \"'*\n").casefold()
         p = math.exp(min(0.0, float(t.get("logprob", -math.inf))))
         if w and ("met".startswith(w) or w == "yes"):
             met += p

@@ -65,7 +65,11 @@ def entry(model: str) -> dict[str, Any]:
 def price(model: str) -> Price | None:
     """The price of a model, or None where it is not known (then a cap in dollars cannot be kept, and is refused)."""
     row = entry(model)
-    return Price(input=row["input"], output=row["output"], cached=row.get("cached")) if "input" in row else None
+    return (
+        Price(input=row["input"], output=row["output"], cached=row.get("cached"))
+        if "input" in row
+        else None
+    )
 
 
 def shutdown(model: str) -> datetime.date | None:
@@ -83,7 +87,11 @@ def warning(model: str, today: datetime.date | None = None, within: int = 120) -
     day, today = shutdown(model), today or datetime.date.today()
     if day is None or (day - today).days > within:
         return None
-    when = f"is shut down on {day} (in {(day - today).days} days)" if day > today else f"was shut down on {day}"
+    when = (
+        f"is shut down on {day} (in {(day - today).days} days)"
+        if day > today
+        else f"was shut down on {day}"
+    )
     return f"{model} {when}; {default_model()} is the default now"
 
 

@@ -46,7 +46,11 @@ def parse_score(text: str, *, strict: bool = True) -> float | None:
     return float(found[-1]) if found else None
 
 
-def score_mass(tokens: Sequence[str], top: Sequence[Mapping[str, float]], scale: Sequence[int] = (1, 2, 3, 4, 5)) -> dict[int, float] | None:
+def score_mass(
+    tokens: Sequence[str],
+    top: Sequence[Mapping[str, float]],
+    scale: Sequence[int] = (1, 2, 3, 4, 5),
+) -> dict[int, float] | None:
     """P(score) at the last token that is a score, scaled to sum 1; None when there is none or no log-probabilities.
 
     >>> mass = score_mass(("so", " 4"), ({}, {"4": math.log(.6), " 3": math.log(.2), "x": math.log(.2)}))
@@ -54,7 +58,11 @@ def score_mass(tokens: Sequence[str], top: Sequence[Mapping[str, float]], scale:
     (0.75, 0.25)
     """
     names = {str(s): s for s in scale}
-    at = [i for i, t in enumerate(tokens[:len(top)]) if t.strip() in names and not (i and tokens[i - 1].rstrip().endswith("/"))]
+    at = [
+        i
+        for i, t in enumerate(tokens[: len(top)])
+        if t.strip() in names and not (i and tokens[i - 1].rstrip().endswith("/"))
+    ]
     if not at:
         return None
     mass = dict.fromkeys(scale, 0.0)
@@ -79,7 +87,9 @@ class ReplayJudge:
     def __init__(self, name: str, look: Look, key: Callable[[Task, Response, Criterion], str]):
         self.name, self._look, self.key = name, look, key
 
-    async def verdicts(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[Verdict]:
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
         """One verdict per criterion, in order; MissingError where one was not recorded."""
         return [self.verdict(task, response, c) for c in criteria]
 
@@ -87,15 +97,24 @@ class ReplayJudge:
         """The recorded verdict on one criterion."""
         v = self._look(task, response, criterion)
         if v is None:
-            raise MissingError(f"{self.name} recorded nothing under key {self.key(task, response, criterion)}",
-                               where=f"task {task.id!r}, response {response.id!r}, criterion {criterion.id!r}",
-                               fix="replay exactly what was judged, or ask a live judge: --judge endpoint, local or embedding")
+            raise MissingError(
+                f"{self.name} recorded nothing under key {self.key(task, response, criterion)}",
+                where=f"task {task.id!r}, response {response.id!r}, criterion {criterion.id!r}",
+                fix="replay exactly what was judged, or ask a live judge: --judge endpoint, local or embedding",
+            )
         return v
 
     # -- what to replay -----------------------------------------------------------------------------------------------
     @classmethod
-    def recorded(cls, judge: str = "gpt-4o", prompt: str = "bare", *, threshold: float | None = 3.0, strict: bool = False,
-                 data: RecordedJudges | None = None) -> ReplayJudge:
+    def recorded(
+        cls,
+        judge: str = "gpt-4o",
+        prompt: str = "bare",
+        *,
+        threshold: float | None = 3.0,
+        strict: bool = False,
+        data: RecordedJudges | None = None,
+    ) -> ReplayJudge:
         """A recorded real judge: "gpt-4o", "gpt-4o-mini", "claude-sonnet", "claude-haiku" or "llama-8b"; prompt "bare" or "parity".
 
         Found by content: task.prompt, response.text and criterion.text (for "parity" also criterion.meta["rubric"] and
@@ -109,16 +128,35 @@ class ReplayJudge:
         data = data or recorded.load()
         judge = data.judge(judge)
         if prompt not in recorded.PROMPTS:
-            raise DataError(f"there is no recorded prompt {prompt!r}", where="ReplayJudge.recorded(prompt=...)", fix=f"use one of {recorded.PROMPTS}")
+            raise DataError(
+                f"there is no recorded prompt {prompt!r}",
+                where="ReplayJudge.recorded(prompt=...)",
+                fix=f"use one of {recorded.PROMPTS}",
+            )
         name = f"{judge}/{prompt}"
 
         def key(task: Task, response: Response, c: Criterion) -> str:
-            return fingerprint(["replay", VERSION, name, threshold, strict, question(task, response, c, prompt)])
+            return fingerprint(
+                ["replay", VERSION, name, threshold, strict, question(task, response, c, prompt)]
+            )
 
         def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
             reply = data.reply(judge, question(task, response, c, prompt))
-            return None if reply is None else from_reply(reply, task, response, c, threshold=threshold, strict=strict, judge=name,
-                                                        key=key(task, response, c))
+            return (
+                None
+                if reply is None
+                else from_reply(
+                    reply,
+                    task,
+                    response,
+                    c,
+                    threshold=threshold,
+                    strict=strict,
+                    judge=name,
+                    key=key(task, response, c),
+                )
+            )
+
         return cls(f"replay:{name}", look, key)
 
     @classmethod
@@ -131,8 +169,14 @@ class ReplayJudge:
         book = ledger if isinstance(ledger, Ledger) else Ledger(ledger, readonly=True)
         if hasattr(judge, "verdicts"):
             if not hasattr(judge, "key"):
-                raise KitError(f"{judge.name} has no keys, so it cannot be replayed", where="ReplayJudge.from_ledger(judge=...)", fix="give its name")
-            return cls(f"replay:{judge.name}", _by_key(lambda key: book.get(key), judge.key), judge.key)
+                raise KitError(
+                    f"{judge.name} has no keys, so it cannot be replayed",
+                    where="ReplayJudge.from_ledger(judge=...)",
+                    fix="give its name",
+                )
+            return cls(
+                f"replay:{judge.name}", _by_key(lambda key: book.get(key), judge.key), judge.key
+            )
         return cls.from_verdicts(book.verdicts(), judge=judge, where=str(book.path))
 
     @classmethod
@@ -140,7 +184,11 @@ class ReplayJudge:
         """The verdicts of an exported ledger or any JSONL of verdicts; `judge` as in `from_ledger`. DataError names the bad line."""
         path = Path(path)
         if not path.is_file():
-            raise MissingError("there is no such recording", where=str(path), fix="give the path that `kit judge --export` wrote")
+            raise MissingError(
+                "there is no such recording",
+                where=str(path),
+                fix="give the path that `kit judge --export` wrote",
+            )
         found = []
         with path.open(encoding="utf-8") as lines:
             for n, line in enumerate(lines, 1):
@@ -149,7 +197,9 @@ class ReplayJudge:
         return cls.from_verdicts(found, judge=judge, where=str(path))
 
     @classmethod
-    def from_verdicts(cls, verdicts: Any, *, judge: Any = None, where: str = "verdicts") -> ReplayJudge:
+    def from_verdicts(
+        cls, verdicts: Any, *, judge: Any = None, where: str = "verdicts"
+    ) -> ReplayJudge:
         """Verdicts at hand. A name selects among several judges; two different verdicts on the same ids are a DataError."""
         rows = list(verdicts)
         if hasattr(judge, "verdicts"):
@@ -157,30 +207,53 @@ class ReplayJudge:
             return cls(f"replay:{judge.name}", _by_key(by_key.get, judge.key), judge.key)
         names = sorted({v.judge for v in rows})
         if judge is None and len(names) > 1:
-            raise DataError(f"several judges are recorded: {', '.join(names[:8])}", where=where, fix="name one with judge=...")
+            raise DataError(
+                f"several judges are recorded: {', '.join(names[:8])}",
+                where=where,
+                fix="name one with judge=...",
+            )
         if judge is not None and judge not in names:
-            raise MissingError(f"no judge {judge!r} is recorded", where=where, fix=f"use one of {', '.join(names[:8]) or 'none: it is empty'}")
+            raise MissingError(
+                f"no judge {judge!r} is recorded",
+                where=where,
+                fix=f"use one of {', '.join(names[:8]) or 'none: it is empty'}",
+            )
         by_ids: dict[tuple[str, str, str], Verdict] = {}
         for v in rows:
             if judge in (None, v.judge):
                 old = by_ids.setdefault((v.task_id, v.response_id, v.criterion_id), v)
                 if (old.status, old.value, old.p) != (v.status, v.value, v.p):
-                    raise DataError(f"two different verdicts on {v.task_id}/{v.response_id}/{v.criterion_id}", where=where,
-                                    fix="pass the judge itself, so that exact keys are used")
+                    raise DataError(
+                        f"two different verdicts on {v.task_id}/{v.response_id}/{v.criterion_id}",
+                        where=where,
+                        fix="pass the judge itself, so that exact keys are used",
+                    )
 
         def key(task: Task, response: Response, c: Criterion) -> str:
-            return fingerprint(["replay-ids", VERSION, judge or (names or [""])[0], task.id, response.id, c.id])
+            return fingerprint(
+                ["replay-ids", VERSION, judge or (names or [""])[0], task.id, response.id, c.id]
+            )
 
         def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
             old = by_ids.get((task.id, response.id, c.id))
             return None if old is None else readdress(old, task, response, c)
+
         return cls(f"replay:{judge or (names or ['nobody'])[0]}", look, key)
 
 
-PARAPHRASES = ("lexical", "syntactic", "register_formal", "register_casual", "form_question", "form_imperative")
+PARAPHRASES = (
+    "lexical",
+    "syntactic",
+    "register_formal",
+    "register_casual",
+    "form_question",
+    "form_imperative",
+)
 
 
-def recorded_tasks(data: RecordedJudges | None = None, *, paraphrased: bool = False) -> tuple[list[Task], list[Response]]:
+def recorded_tasks(
+    data: RecordedJudges | None = None, *, paraphrased: bool = False
+) -> tuple[list[Task], list[Response]]:
     """The recorded items as tasks with one binary criterion "c1" and their answers, for `ReplayJudge.recorded`.
 
     paraphrased : only the 150 items whose criterion was also asked in other words, those and the negated criterion in criterion.meta
@@ -197,16 +270,27 @@ def recorded_tasks(data: RecordedJudges | None = None, *, paraphrased: bool = Fa
         c, said = t.criteria[0], other.get(t.id, {})
         if paraphrased and not said:
             continue
-        meta = {**c.meta, "paraphrases": tuple(said[k] for k in PARAPHRASES if k in said), "negation": said.get("control_negated")}
-        tasks.append(dataclasses.replace(t, criteria=(dataclasses.replace(c, scale="binary", levels=(), meta=meta),)))
+        meta = {
+            **c.meta,
+            "paraphrases": tuple(said[k] for k in PARAPHRASES if k in said),
+            "negation": said.get("control_negated"),
+        }
+        tasks.append(
+            dataclasses.replace(
+                t, criteria=(dataclasses.replace(c, scale="binary", levels=(), meta=meta),)
+            )
+        )
         responses.append(r)
     return tasks, responses
 
 
-def _by_key(get: Callable[[str], Verdict | None], key: Callable[[Task, Response, Criterion], str]) -> Look:
+def _by_key(
+    get: Callable[[str], Verdict | None], key: Callable[[Task, Response, Criterion], str]
+) -> Look:
     def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
         old = get(key(task, response, c))
         return None if old is None else readdress(old, task, response, c)
+
     return look
 
 
@@ -231,19 +315,60 @@ def question(task: Task, response: Response, c: Criterion, prompt: str = "bare")
     return f"Query: {task.prompt}\n\nResponse: {response.text}\n\nUnit Test: {test}"
 
 
-def from_reply(reply: Reply, task: Task, response: Response, c: Criterion, *, threshold: float | None, judge: str, key: str,
-               strict: bool = False) -> Verdict:
+def from_reply(
+    reply: Reply,
+    task: Task,
+    response: Response,
+    c: Criterion,
+    *,
+    threshold: float | None,
+    judge: str,
+    key: str,
+    strict: bool = False,
+) -> Verdict:
     """A verdict out of a recorded 1-5 reply; one that does not parse is unknown "parse". Tokens and cost are in meta["paid"]."""
     score, mass = parse_score(reply.text, strict=strict), score_mass(reply.tokens, reply.top)
     expected = None if mass is None else sum(k * v for k, v in mass.items())
     made: dict[str, Any] = dict(
-        task_id=task.id, response_id=response.id, criterion_id=c.id, judge=judge, key=key, cached=True,
-        meta={"score": score, "expected": expected, "reply": reply.text,
-              "paid": {"tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out, "cost": reply.cost}})
+        task_id=task.id,
+        response_id=response.id,
+        criterion_id=c.id,
+        judge=judge,
+        key=key,
+        cached=True,
+        meta={
+            "score": score,
+            "expected": expected,
+            "reply": reply.text,
+            "paid": {
+                "tokens_in": reply.tokens_in,
+                "tokens_out": reply.tokens_out,
+                "cost": reply.cost,
+            },
+        },
+    )
     if score is None:
-        return unknown(made.pop("task_id"), made.pop("response_id"), made.pop("criterion_id"), "parse", reason=f"no score in {reply.text[:60]!r}", **made)
+        return unknown(
+            made.pop("task_id"),
+            made.pop("response_id"),
+            made.pop("criterion_id"),
+            "parse",
+            reason=f"no score in {reply.text[:60]!r}",
+            **made,
+        )
     shown = f"score {score:g} of 5" + ("" if expected is None else f", expected {expected:.2f}")
     if threshold is None:
-        return Verdict(status="level", value=(score - 1) / 4, p=None if expected is None else min(max((expected - 1) / 4, 0.0), 1.0), reason=shown, **made)
+        return Verdict(
+            status="level",
+            value=(score - 1) / 4,
+            p=None if expected is None else min(max((expected - 1) / 4, 0.0), 1.0),
+            reason=shown,
+            **made,
+        )
     p = None if mass is None else min(1.0, sum(v for k, v in mass.items() if k >= threshold))
-    return Verdict(status="met" if score >= threshold else "unmet", p=p, reason=f"{shown}; met from {threshold:g} on", **made)
+    return Verdict(
+        status="met" if score >= threshold else "unmet",
+        p=p,
+        reason=f"{shown}; met from {threshold:g} on",
+        **made,
+    )

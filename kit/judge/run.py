@@ -43,8 +43,10 @@ class Spent:
 
     def __str__(self) -> str:
         lost = ", ".join(f"{n} {kind}" for kind, n in self.unknown) or "none"
-        return (f"{self.verdicts} verdicts in {self.seconds:.1f} s: {self.cached} from the ledger, {self.by_code} by code, {self.calls} calls, "
-                f"{self.tokens_in} + {self.tokens_out} tokens, ${self.cost:.4f}; unknown: {lost}")
+        return (
+            f"{self.verdicts} verdicts in {self.seconds:.1f} s: {self.cached} from the ledger, {self.by_code} by code, {self.calls} calls, "
+            f"{self.tokens_in} + {self.tokens_out} tokens, ${self.cost:.4f}; unknown: {lost}"
+        )
 
 
 class Verdicts(list[Verdict]):
@@ -58,16 +60,30 @@ class Verdicts(list[Verdict]):
 
     def _repr_html_(self) -> str:
         e = html.escape
-        rows = "".join(f"<tr><td>{e(v.task_id)}</td><td>{e(v.response_id)}</td><td>{e(v.criterion_id)}</td><td>{e(v.status)}"
-                       f"{e(f' ({v.failure})' if v.failure else '')}</td><td>{'' if v.p is None else f'{v.p:.2f}'}</td>"
-                       f"<td style='text-align:left'>{e((v.reason or '')[:160])}</td></tr>" for v in self[:20])
+        rows = "".join(
+            f"<tr><td>{e(v.task_id)}</td><td>{e(v.response_id)}</td><td>{e(v.criterion_id)}</td><td>{e(v.status)}"
+            f"{e(f' ({v.failure})' if v.failure else '')}</td><td>{'' if v.p is None else f'{v.p:.2f}'}</td>"
+            f"<td style='text-align:left'>{e((v.reason or '')[:160])}</td></tr>"
+            for v in self[:20]
+        )
         more = f"<p>... and {len(self) - 20} more</p>" if len(self) > 20 else ""
-        return (f"<table><tr><th>task</th><th>response</th><th>criterion</th><th>status</th><th>P(met)</th><th>reason</th></tr>{rows}"
-                f"</table>{more}<details><summary>cost</summary>{e(str(self.spent))}</details>")
+        return (
+            f"<table><tr><th>task</th><th>response</th><th>criterion</th><th>status</th><th>P(met)</th><th>reason</th></tr>{rows}"
+            f"</table>{more}<details><summary>cost</summary>{e(str(self.spent))}</details>"
+        )
 
 
-def judge(tasks: Any, responses: Iterable[Response], *, judge: Any, ledger: Ledger | str | Path | None = None, progress: bool = True,
-          budget: Budget | None = None, retry: Collection[str] = (), on_budget: str = "raise") -> Verdicts:
+def judge(
+    tasks: Any,
+    responses: Iterable[Response],
+    *,
+    judge: Any,
+    ledger: Ledger | str | Path | None = None,
+    progress: bool = True,
+    budget: Budget | None = None,
+    retry: Collection[str] = (),
+    on_budget: str = "raise",
+) -> Verdicts:
     """Verdicts of `judge` (and of code) on every response, in the order responses x criteria.
 
     tasks : a Task, a list of them, or a TaskSet; responses : the answers, each naming its task.
@@ -89,13 +105,28 @@ def judge(tasks: Any, responses: Iterable[Response], *, judge: Any, ledger: Ledg
     return loop.run(work)
 
 
-async def ajudge(tasks: Any, responses: Iterable[Response], *, judge: Any, ledger: Ledger | str | Path | None = None,
-                 progress: bool = False, budget: Budget | None = None, retry: Collection[str] = (), on_budget: str = "raise") -> Verdicts:
+async def ajudge(
+    tasks: Any,
+    responses: Iterable[Response],
+    *,
+    judge: Any,
+    ledger: Ledger | str | Path | None = None,
+    progress: bool = False,
+    budget: Budget | None = None,
+    retry: Collection[str] = (),
+    on_budget: str = "raise",
+) -> Verdicts:
     """`judge` for asynchronous code (an async cell, a trainer's async reward); the work runs on the kit's own loop."""
     return await loop.hop(_all(tasks, responses, judge, ledger, progress, budget, retry, on_budget))
 
 
-def estimate(tasks: Any, responses: Iterable[Response], *, judge: Any, ledger: Ledger | str | Path | None = None) -> Forecast:
+def estimate(
+    tasks: Any,
+    responses: Iterable[Response],
+    *,
+    judge: Any,
+    ledger: Ledger | str | Path | None = None,
+) -> Forecast:
     """What judging would cost now, ledger hits left out; nothing is sent. `cost` is None where the price is not known."""
     book, total = _open(ledger), Forecast()
     for task, response in _pairs(tasks, responses):
@@ -128,17 +159,32 @@ def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Respon
     out = []
     for n, r in enumerate(responses, 1):
         if r.task_id not in by_id:
-            raise DataError(f"there is no task {r.task_id!r}", where=f"response {n} ({r.id!r}), field task_id",
-                            fix=f"the tasks are {', '.join(sorted(by_id)[:5])}{' ...' if len(by_id) > 5 else ''}")
+            raise DataError(
+                f"there is no task {r.task_id!r}",
+                where=f"response {n} ({r.id!r}), field task_id",
+                fix=f"the tasks are {', '.join(sorted(by_id)[:5])}{' ...' if len(by_id) > 5 else ''}",
+            )
         out.append((by_id[r.task_id], r))
     return out
 
 
-async def _all(tasks: Any, responses: Iterable[Response], who: Any, ledger: Ledger | str | Path | None, progress: bool,
-               budget: Budget | None, retry: Collection[str], on_budget: str) -> Verdicts:
+async def _all(
+    tasks: Any,
+    responses: Iterable[Response],
+    who: Any,
+    ledger: Ledger | str | Path | None,
+    progress: bool,
+    budget: Budget | None,
+    retry: Collection[str],
+    on_budget: str,
+) -> Verdicts:
     """The whole run, on the kit's loop."""
     if on_budget not in ("raise", "unknown"):
-        raise KitError(f"on_budget is {on_budget!r}", where="judge(on_budget=...)", fix='use "raise" or "unknown"')
+        raise KitError(
+            f"on_budget is {on_budget!r}",
+            where="judge(on_budget=...)",
+            fix='use "raise" or "unknown"',
+        )
     pairs = _pairs(tasks, responses)
     book = _open(ledger)
     run = Session(ledger=book, budget=budget, retry=frozenset(retry))
@@ -162,17 +208,27 @@ async def _all(tasks: Any, responses: Iterable[Response], who: Any, ledger: Ledg
 class _Job:
     """The questions of one run: cached ones and code at once, then workers on the rest."""
 
-    def __init__(self, pairs: Sequence[tuple[Task, Response]], who: Any, run: Session, progress: bool):
+    def __init__(
+        self, pairs: Sequence[tuple[Task, Response]], who: Any, run: Session, progress: bool
+    ):
         self.pairs, self.who, self.run_, self.stop = pairs, who, run, None
         judged = {id(t): _judged(t) for t, _ in pairs}
         self.criteria = [judged[id(t)] for t, _ in pairs]
         self.found: list[dict[int, Verdict]] = [{} for _ in pairs]
-        self.bar = bars.bar(total=sum(map(len, self.criteria)), desc="judging", unit="verdict", delay=2.0, disable=not progress)
+        self.bar = bars.bar(
+            total=sum(map(len, self.criteria)),
+            desc="judging",
+            unit="verdict",
+            delay=2.0,
+            disable=not progress,
+        )
 
     async def run(self) -> None:
         try:
             left = await self._known()
-            queue = iter(sorted(left, key=lambda i: self.pairs[i][0].id))  # answers to one task together: prefix caches hit
+            queue = iter(
+                sorted(left, key=lambda i: self.pairs[i][0].id)
+            )  # answers to one task together: prefix caches hit
             n = min(len(left), int(getattr(self.who, "workers", None) or WORKERS))
             await self._workers(queue, n)
         finally:
@@ -205,7 +261,11 @@ class _Job:
             else:
                 open_.append(j)
         asked = open_ and self.run_.ledger is not None
-        keys = keys_of(self.who, task, response, [self.criteria[i][j] for j in open_]) if asked else None
+        keys = (
+            keys_of(self.who, task, response, [self.criteria[i][j] for j in open_])
+            if asked
+            else None
+        )
         return list(zip(open_, keys, strict=True)) if keys else []
 
     async def _workers(self, queue: Any, n: int) -> None:
@@ -214,7 +274,9 @@ class _Job:
             for i in range(n):
                 workers.append(asyncio.create_task(self._worker(queue)))
                 if i % 8 == 7:
-                    await asyncio.sleep(0)  # the first requests go out while the next are made ready
+                    await asyncio.sleep(
+                        0
+                    )  # the first requests go out while the next are made ready
             await asyncio.gather(*workers)
         except (BudgetError, JudgeDownError) as e:
             self.stop = e
@@ -243,15 +305,25 @@ class _Job:
         name = getattr(self.who, "name", "")
         out = Verdicts()
         for i, (task, response) in enumerate(self.pairs):
-            stored = self.run_.partial(task, response, self.criteria[i]) if self.stop is not None else {}
+            stored = (
+                self.run_.partial(task, response, self.criteria[i]) if self.stop is not None else {}
+            )
             for j, c in enumerate(self.criteria[i]):
                 v = self.found[i].get(j) or stored.get(j)
                 out.append(v or unknown(task.id, response.id, c.id, kind, judge=name))
         run = self.run_
         lost = Counter(v.failure for v in out if v.failure)
-        out.spent = Spent(verdicts=len(out), calls=run.calls, tokens_in=run.tokens_in, tokens_out=run.tokens_out, cost=run.cost,
-                          seconds=time.monotonic() - run.started, cached=sum(v.cached for v in out),
-                          by_code=sum(len([c for c in cs if c.by_code]) for cs in self.criteria), unknown=tuple(sorted(lost.items())))
+        out.spent = Spent(
+            verdicts=len(out),
+            calls=run.calls,
+            tokens_in=run.tokens_in,
+            tokens_out=run.tokens_out,
+            cost=run.cost,
+            seconds=time.monotonic() - run.started,
+            cached=sum(v.cached for v in out),
+            by_code=sum(len([c for c in cs if c.by_code]) for cs in self.criteria),
+            unknown=tuple(sorted(lost.items())),
+        )
         return out
 
 
@@ -264,4 +336,11 @@ def _code(task: Task, response: Response, c: Criterion) -> Verdict:
     except KitError:
         raise
     except Exception as e:
-        return unknown(task.id, response.id, c.id, "error", judge="code", reason=f"{type(e).__name__}: {e}"[:200])
+        return unknown(
+            task.id,
+            response.id,
+            c.id,
+            "error",
+            judge="code",
+            reason=f"{type(e).__name__}: {e}"[:200],
+        )

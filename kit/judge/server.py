@@ -41,11 +41,26 @@ class LocalServer:
     After `start`: `base_url` (ends in /v1), `key` (random), `model` (its name for requests).
     """
 
-    def __init__(self, gguf: str | Path, *, slots: int = 1, context: int = 4096, threads: int | None = None, gpu_layers: int = 0, wait: float = 60.0):
+    def __init__(
+        self,
+        gguf: str | Path,
+        *,
+        slots: int = 1,
+        context: int = 4096,
+        threads: int | None = None,
+        gpu_layers: int = 0,
+        wait: float = 60.0,
+    ):
         self.gguf = Path(gguf)
         self.model = self.gguf.stem
-        self.settings = {"model": str(self.gguf), "alias": self.model, "slots": slots, "context": context * slots,
-                         "threads": threads or max(1, (os.cpu_count() or 2) - 1), "gpu_layers": gpu_layers}
+        self.settings = {
+            "model": str(self.gguf),
+            "alias": self.model,
+            "slots": slots,
+            "context": context * slots,
+            "threads": threads or max(1, (os.cpu_count() or 2) - 1),
+            "gpu_layers": gpu_layers,
+        }
         self.slots, self.wait = slots, wait
         self.key = secrets.token_urlsafe(24)
         self.base_url = ""
@@ -57,15 +72,28 @@ class LocalServer:
         if self._process is not None:
             return self
         if not self.gguf.is_file():
-            raise MissingError("there is no such model file", where=str(self.gguf), fix="give a .gguf file, e.g. kit.sources.models.smollm2_gguf()")
+            raise MissingError(
+                "there is no such model file",
+                where=str(self.gguf),
+                fix="give a .gguf file, e.g. kit.sources.models.smollm2_gguf()",
+            )
         import importlib.util
 
         if importlib.util.find_spec("xllamacpp") is None:
-            raise MissingError("the local server needs xllamacpp", fix="pip install 'rubric-kit[server]'")
+            raise MissingError(
+                "the local server needs xllamacpp", fix="pip install 'rubric-kit[server]'"
+            )
         env = {**os.environ, KEY_ENV: self.key}
-        self._process = subprocess.Popen([sys.executable, "-m", __name__, json.dumps(self.settings)], env=env, stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                                         cwd=Path(__file__).resolve().parents[2])
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, json.dumps(self.settings)],
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=Path(__file__).resolve().parents[2],
+        )
         ready = threading.Event()
         threading.Thread(target=self._listen, args=(self._process, ready), daemon=True).start()
         try:
@@ -99,12 +127,18 @@ class LocalServer:
         raise self._down(f"was not ready after {self.wait:g} s")
 
     def _open(self, url: str, *, timeout: float) -> Any:
-        return urllib.request.urlopen(urllib.request.Request(url, headers={"Authorization": f"Bearer {self.key}"}), timeout=timeout)
+        return urllib.request.urlopen(
+            urllib.request.Request(url, headers={"Authorization": f"Bearer {self.key}"}),
+            timeout=timeout,
+        )
 
     def _down(self, what: str) -> JudgeDownError:
         tail = "; ".join(list(self._said)[-3:])
-        return JudgeDownError(f"the local server {what}" + (f": {tail[:400]}" if tail else ""), where=str(self.gguf),
-                              fix="is it a GGUF model that llama.cpp reads, and is there memory for it? `wait=` gives it more time")
+        return JudgeDownError(
+            f"the local server {what}" + (f": {tail[:400]}" if tail else ""),
+            where=str(self.gguf),
+            fix="is it a GGUF model that llama.cpp reads, and is there memory for it? `wait=` gives it more time",
+        )
 
     @property
     def running(self) -> bool:
@@ -134,8 +168,12 @@ class LocalServer:
 
         name = f"{KEY_ENV}_{self.base_url.rsplit(':', 1)[-1].removesuffix('/v1')}"
         os.environ[name] = self.key  # the judge reads its key from the environment, by name
-        return EndpointJudge(self.model, base_url=self.base_url, key_env=name,
-                             **{"concurrency": self.slots, "price": (0.0, 0.0), "identity": self.identity, **more})
+        return EndpointJudge(
+            self.model,
+            base_url=self.base_url,
+            key_env=name,
+            **{"concurrency": self.slots, "price": (0.0, 0.0), "identity": self.identity, **more},
+        )
 
     @property
     def identity(self) -> str:
@@ -161,7 +199,11 @@ def _serve(settings: dict[str, Any]) -> None:
     p = xllamacpp.CommonParams()
     p.model.path, p.model_alias = settings["model"], {settings["alias"]}
     p.hostnames, p.port = ["127.0.0.1"], 0
-    p.n_parallel, p.n_ctx, p.n_gpu_layers = settings["slots"], settings["context"], settings["gpu_layers"]
+    p.n_parallel, p.n_ctx, p.n_gpu_layers = (
+        settings["slots"],
+        settings["context"],
+        settings["gpu_layers"],
+    )
     p.cpuparams.n_threads = p.cpuparams_batch.n_threads = settings["threads"]
     p.api_keys = [os.environ.pop(KEY_ENV)]
     p.ui, p.endpoint_slots, p.endpoint_props, p.warmup = False, False, False, False

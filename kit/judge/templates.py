@@ -23,17 +23,24 @@ from ..records import Criterion, Response, Task, fingerprint
 FOLDER = Path(__file__).with_name("prompts")
 SECTIONS = ("system", "user", "schema", "text")
 PLACES = ("prompt", "sources", "criteria", "answer", "form")
-SCHEMA_VERSION = 1  # part of every ledger key: raise it when the reply's form or its reading changes
+SCHEMA_VERSION = (
+    1  # part of every ledger key: raise it when the reply's form or its reading changes
+)
 BINARY = ("met", "unmet", "cannot_tell")
 _SECRET = secrets.token_bytes(16)
 # chat markup of common models, which a server may turn into real control tokens, and imitations of our own frame
-_MARKUP = re.compile(r"<(?=\|)|(?<=\|)>|<(?=/?(?:s|bos|eos|start_of_turn|end_of_turn|think|SYS|system|assistant|user|answer|task|criteria|"
-                     r"submission|response|instructions?|tool_call|function_calls?)\b[^<>\n]{0,40}>)|\[(?=/?INST\])|<(?=<SYS)|<(?=/SYS)|"
-                     r"<(?=<<)|(?<=>>)>", re.I)
+_MARKUP = re.compile(
+    r"<(?=\|)|(?<=\|)>|<(?=/?(?:s|bos|eos|start_of_turn|end_of_turn|think|SYS|system|assistant|user|answer|task|criteria|"
+    r"submission|response|instructions?|tool_call|function_calls?)\b[^<>\n]{0,40}>)|\[(?=/?INST\])|<(?=<SYS)|<(?=/SYS)|"
+    r"<(?=<<)|(?<=>>)>",
+    re.I,
+)
 _SWAP = {"<": "\u2039", ">": "\u203a", "[": "\u27e6"}
 # zero-width, bidirectional, tag and control characters: shown as what they are instead of working unseen
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
-                     "\U000e0000-\U000e0fff\ud800-\udfff]")
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff\ud800-\udfff]"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +57,15 @@ class Template:
     name: str = "own"
 
     def __post_init__(self) -> None:
-        missing = [p for p in ("prompt", "criteria", "answer", "form") if "{" + p + "}" not in self.user]
+        missing = [
+            p for p in ("prompt", "criteria", "answer", "form") if "{" + p + "}" not in self.user
+        ]
         if missing:
-            raise KitError(f"the template's user text lacks {', '.join('{' + m + '}' for m in missing)}", where=f"template {self.name!r}",
-                           fix="put each of these places into the text once")
+            raise KitError(
+                f"the template's user text lacks {', '.join('{' + m + '}' for m in missing)}",
+                where=f"template {self.name!r}",
+                fix="put each of these places into the text once",
+            )
 
     @functools.cached_property
     def id(self) -> str:
@@ -70,11 +82,19 @@ def load(name: str = "rubric") -> Template:
     """
     path = FOLDER / f"{name}.txt" if "/" not in name and not name.endswith(".txt") else Path(name)
     if not path.exists():
-        raise KitError(f"there is no template {name!r}", where=str(path), fix="use rubric or single, or give the path of a .txt file")
+        raise KitError(
+            f"there is no template {name!r}",
+            where=str(path),
+            fix="use rubric or single, or give the path of a .txt file",
+        )
     parts = re.split(r"^\[(\w+)\]\n", path.read_text(encoding="utf-8"), flags=re.M)
     found = dict(zip(parts[1::2], (p.strip("\n") for p in parts[2::2]), strict=True))
     if set(SECTIONS) - set(found):
-        raise KitError(f"sections are missing: {sorted(set(SECTIONS) - set(found))}", where=str(path), fix="see kit/judge/prompts/rubric.txt")
+        raise KitError(
+            f"sections are missing: {sorted(set(SECTIONS) - set(found))}",
+            where=str(path),
+            fix="see kit/judge/prompts/rubric.txt",
+        )
     return Template(name=path.stem, **{s: found[s] for s in SECTIONS})
 
 
@@ -84,7 +104,9 @@ def neutral(text: str) -> str:
     >>> neutral("ok</answer><|im_end|>\u200b")
     'ok‹/answer>‹|im_end|›\\u200b'
     """
-    if not (text.isascii() and text.replace("\n", "").isprintable()):  # the quick way for plain text
+    if not (
+        text.isascii() and text.replace("\n", "").isprintable()
+    ):  # the quick way for plain text
         text = _HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", text.replace("\r\n", "\n"))
     if "<" in text or ">" in text or "[" in text:
         text = _MARKUP.sub(lambda m: _SWAP[m[0]], text)
@@ -99,7 +121,9 @@ def fence(kind: str, text: str) -> str:
     """
     text, salt = neutral(text), 0
     while True:
-        number = hmac.digest(_SECRET, f"{kind}{salt}{text}".encode("utf-8", "surrogatepass"), "sha256").hex()[:16]
+        number = hmac.digest(
+            _SECRET, f"{kind}{salt}{text}".encode("utf-8", "surrogatepass"), "sha256"
+        ).hex()[:16]
         if number not in text:
             return f"<<<{kind} {number}\n{text}\n{kind} {number}>>>"
         salt += 1
@@ -144,26 +168,50 @@ def spec(c: Criterion) -> dict[str, Any]:
     return {"title": c.title, **row} if c.title and c.title != c.text else row
 
 
-def messages(template: Template, task: Task, response: Response, criteria: Sequence[Criterion], *, mode: str = "schema",
-             stated: bool = False, extra: str = "", lines: str | None = None) -> list[dict[str, str]]:
+def messages(
+    template: Template,
+    task: Task,
+    response: Response,
+    criteria: Sequence[Criterion],
+    *,
+    mode: str = "schema",
+    stated: bool = False,
+    extra: str = "",
+    lines: str | None = None,
+) -> list[dict[str, str]]:
     """The chat messages of one call. mode : "schema" (JSON) or "text". stated : also ask for a confidence in percent.
 
     lines : `listed(criteria)`, where the caller has it already.
     """
     form = template.schema if mode == "schema" else template.text
     if stated:
-        form += ('\nGive "confidence" third: how sure you are of this verdict, in percent, from 0 to 100.' if mode == "schema"
-                 else "\nThen a third line for each: CONFIDENCE <id>: <how sure you are of this verdict, 0 to 100>")
+        form += (
+            '\nGive "confidence" third: how sure you are of this verdict, in percent, from 0 to 100.'
+            if mode == "schema"
+            else "\nThen a third line for each: CONFIDENCE <id>: <how sure you are of this verdict, 0 to 100>"
+        )
     prompt, sources = head(task)
-    places: Mapping[str, str] = {"prompt": prompt, "sources": sources, "criteria": lines or listed(criteria), "answer": fence("ANSWER", response.text),
-                                 "form": form + (f"\n{extra}" if extra else "")}
-    user = re.sub(r"\{(prompt|sources|criteria|answer|form)\}", lambda m: places[m[1]], template.user)  # one pass: data is not read again
+    places: Mapping[str, str] = {
+        "prompt": prompt,
+        "sources": sources,
+        "criteria": lines or listed(criteria),
+        "answer": fence("ANSWER", response.text),
+        "form": form + (f"\n{extra}" if extra else ""),
+    }
+    user = re.sub(
+        r"\{(prompt|sources|criteria|answer|form)\}", lambda m: places[m[1]], template.user
+    )  # one pass: data is not read again
     return [{"role": "system", "content": template.system}, {"role": "user", "content": user}]
 
 
 def listed(criteria: Sequence[Criterion]) -> str:
     """The criteria as the judge sees them, one JSON object a line; made harmless too, since they may come from data."""
-    return neutral("\n".join(json.dumps({"id": n, **spec(c)}, ensure_ascii=False) for n, c in zip(names(criteria), criteria, strict=True)))
+    return neutral(
+        "\n".join(
+            json.dumps({"id": n, **spec(c)}, ensure_ascii=False)
+            for n, c in zip(names(criteria), criteria, strict=True)
+        )
+    )
 
 
 def head(task: Task) -> tuple[str, str]:
@@ -183,15 +231,36 @@ def schema(criteria: Sequence[Criterion], *, stated: bool = False) -> dict[str, 
     """
     ids = names(criteria)
     items = {n: _item(c, stated) for n, c in zip(ids, criteria, strict=True)}
-    return {"type": "json_schema", "json_schema": {"name": "verdicts", "strict": True, "schema": {
-        "type": "object", "properties": items, "required": ids, "additionalProperties": False}}}
+    return {
+        "type": "json_schema",
+        "json_schema": {
+            "name": "verdicts",
+            "strict": True,
+            "schema": {
+                "type": "object",
+                "properties": items,
+                "required": ids,
+                "additionalProperties": False,
+            },
+        },
+    }
 
 
 def _item(c: Criterion, stated: bool) -> dict[str, Any]:
     verdict: dict[str, Any] = {"type": "string", "enum": allowed(c)}
     if c.scale == "points":
-        verdict = {"anyOf": [{"type": "number", "minimum": 0, "maximum": c.points or 1}, {"type": "string", "enum": ["cannot_tell"]}]}
+        verdict = {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": c.points or 1},
+                {"type": "string", "enum": ["cannot_tell"]},
+            ]
+        }
     fields: dict[str, Any] = {"reason": {"type": "string"}, "verdict": verdict}
     if stated:
         fields["confidence"] = {"type": "integer", "minimum": 0, "maximum": 100}
-    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }

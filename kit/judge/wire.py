@@ -81,7 +81,11 @@ def _date(text: str | None) -> float | None:
     import time
 
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time()) if text else None
+        return (
+            max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+            if text
+            else None
+        )
     except (TypeError, ValueError):
         return None
 
@@ -108,7 +112,11 @@ class Wire:
         try:
             async with asyncio.timeout(timeout):
                 async with session.post(self.base_url + path, data=body, headers=self._fixed) as r:
-                    return Reply(status=r.status, body=await r.read(), retry_after=retry_after(r.headers) if r.status >= 400 else None)
+                    return Reply(
+                        status=r.status,
+                        body=await r.read(),
+                        retry_after=retry_after(r.headers) if r.status >= 400 else None,
+                    )
         except TimeoutError:
             raise WireError("timeout", f"no whole reply within {timeout:.0f} s") from None
         except (aiohttp.ClientError, ConnectionError, OSError) as e:
@@ -118,7 +126,10 @@ class Wire:
         """GET the raw bytes of a path (batch files)."""
         session = self._open()
         async with asyncio.timeout(timeout):
-            async with session.get(self.base_url + path, headers={k: v for k, v in self._fixed.items() if k != "Content-Type"}) as r:
+            async with session.get(
+                self.base_url + path,
+                headers={k: v for k, v in self._fixed.items() if k != "Content-Type"},
+            ) as r:
                 if r.status >= 400:
                     raise WireError("connection", f"HTTP {r.status} for {path}")
                 return await r.read()
@@ -128,10 +139,24 @@ class Wire:
 
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
-            proxied = any(os.environ.get(n) for n in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"))
+            proxied = any(
+                os.environ.get(n)
+                for n in (
+                    "HTTP_PROXY",
+                    "HTTPS_PROXY",
+                    "ALL_PROXY",
+                    "http_proxy",
+                    "https_proxy",
+                    "all_proxy",
+                )
+            )
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=30), trust_env=proxied,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=20), auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar())
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=30),
+                trust_env=proxied,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=20),
+                auto_decompress=True,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
             self._loop, self._fixed = loop, self._heads()
             loops.at_exit(self.close)
             weakref.finalize(self, _shut, self._session, loop).atexit = False
@@ -140,13 +165,25 @@ class Wire:
     def _heads(self) -> dict[str, str]:
         """The headers that the `openai` client would send."""
         key, own = key_for(self.base_url, self.key_env), {}
-        if self.base_url.startswith("https://api.openai.com"):  # elsewhere its import (a second) buys nothing
+        if self.base_url.startswith(
+            "https://api.openai.com"
+        ):  # elsewhere its import (a second) buys nothing
             import openai
 
             client = openai.AsyncOpenAI(base_url=self.base_url, api_key=key, max_retries=0)
             names = ("openai-organization", "openai-project", "user-agent")
-            own = {k: str(v) for k, v in client.default_headers.items() if k.lower() in names and isinstance(v, str)}
-        return {**own, "Authorization": f"Bearer {key}", "Content-Type": "application/json", "Accept": "application/json", **self.headers}
+            own = {
+                k: str(v)
+                for k, v in client.default_headers.items()
+                if k.lower() in names and isinstance(v, str)
+            }
+        return {
+            **own,
+            "Authorization": f"Bearer {key}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            **self.headers,
+        }
 
     async def _by_client(self, path: str, body: bytes, timeout: float) -> Reply:
         """The same through a given `openai` client, its retries off."""
@@ -154,10 +191,18 @@ class Wire:
 
         try:
             raw = await self.client.with_options(max_retries=0, timeout=timeout).post(
-                path, cast_to=dict, body=json.loads(body), options={"headers": {"X-Stainless-Raw-Response": "true"}})
+                path,
+                cast_to=dict,
+                body=json.loads(body),
+                options={"headers": {"X-Stainless-Raw-Response": "true"}},
+            )
             return Reply(status=raw.status_code, body=raw.content)
         except openai.APIStatusError as e:
-            return Reply(status=e.status_code, body=e.response.content, retry_after=retry_after(e.response.headers))
+            return Reply(
+                status=e.status_code,
+                body=e.response.content,
+                retry_after=retry_after(e.response.headers),
+            )
         except openai.APITimeoutError:
             raise WireError("timeout", f"no whole reply within {timeout:.0f} s") from None
         except openai.APIError as e:
@@ -165,7 +210,11 @@ class Wire:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None and not self._session.closed and self._loop is asyncio.get_running_loop():
+        if (
+            self._session is not None
+            and not self._session.closed
+            and self._loop is asyncio.get_running_loop()
+        ):
             await self._session.close()
         self._session = None
 

@@ -22,18 +22,36 @@ def _hover(name: str, e: Estimate) -> str:
     return f"{html.escape(name)}<br>{html.escape(str(e))}<br>{html.escape(e.method)}{note}"
 
 
-def forest(estimates: Mapping[str, Estimate], *, title: str = "", x: str = "estimate", reference: float | None = None, adjusted: bool = False) -> Any:
+def forest(
+    estimates: Mapping[str, Estimate],
+    *,
+    title: str = "",
+    x: str = "estimate",
+    reference: float | None = None,
+    adjusted: bool = False,
+) -> Any:
     """Estimates with their intervals, one line each, first on top; `reference` draws a vertical line (0 for differences)."""
     import html
 
-    fig = theme.figure(title=html.escape(title) + ("<br><sub>intervals adjusted for looking at all of them</sub>" if adjusted else ""), x=x,
-                       height=150 + 30 * len(estimates))
+    fig = theme.figure(
+        title=html.escape(title)
+        + ("<br><sub>intervals adjusted for looking at all of them</sub>" if adjusted else ""),
+        x=x,
+        height=150 + 30 * len(estimates),
+    )
     names, es = list(estimates), list(estimates.values())
     up = [0 if math.isnan(e.high) else e.high - e.value for e in es]
     down = [0 if math.isnan(e.low) else e.value - e.low for e in es]
-    fig.add_scatter(x=[None if math.isnan(e.value) else e.value for e in es], y=[html.escape(n) for n in names], mode="markers",
-                    marker=dict(size=9, color=theme.COLORS[0]), error_x=dict(type="data", symmetric=False, array=up, arrayminus=down, thickness=1.6),
-                    hovertext=[_hover(n, e) for n, e in zip(names, es, strict=True)], hoverinfo="text", showlegend=False)
+    fig.add_scatter(
+        x=[None if math.isnan(e.value) else e.value for e in es],
+        y=[html.escape(n) for n in names],
+        mode="markers",
+        marker=dict(size=9, color=theme.COLORS[0]),
+        error_x=dict(type="data", symmetric=False, array=up, arrayminus=down, thickness=1.6),
+        hovertext=[_hover(n, e) for n, e in zip(names, es, strict=True)],
+        hoverinfo="text",
+        showlegend=False,
+    )
     fig.update_yaxes(autorange="reversed", type="category")
     if reference is not None:
         fig.add_vline(x=reference, line_dash="dash", line_color=theme.GREY)
@@ -47,11 +65,33 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
     share = result.confusion / result.confusion.sum(axis=0, keepdims=True).clip(min=1)
     names = [html.escape(str(c)) for c in result.categories]
     text = [[f"{int(n)}" for n in row] for row in result.confusion]
-    hover = [[f"judge {names[i]}, human {names[j]}<br>{int(result.confusion[i, j])} rows, {share[i, j]:.0%} of the human's {names[j]}"
-              for j in range(len(names))] for i in range(len(names))]
-    fig = theme.figure(title=f"{html.escape(title)}<br><sub>kappa {html.escape(str(result.kappa))}</sub>", x="human", y="judge", height=380, width=480)
-    fig.add_heatmap(z=share.tolist(), x=names, y=names, text=text, texttemplate="%{text}", hovertext=hover, hoverinfo="text", zmin=0, zmax=1,
-                    colorscale=[[0, "#ffffff"], [1, theme.COLORS[0]]], colorbar=dict(title="share"))
+    hover = [
+        [
+            f"judge {names[i]}, human {names[j]}<br>{int(result.confusion[i, j])} rows, {share[i, j]:.0%} of the human's {names[j]}"
+            for j in range(len(names))
+        ]
+        for i in range(len(names))
+    ]
+    fig = theme.figure(
+        title=f"{html.escape(title)}<br><sub>kappa {html.escape(str(result.kappa))}</sub>",
+        x="human",
+        y="judge",
+        height=380,
+        width=480,
+    )
+    fig.add_heatmap(
+        z=share.tolist(),
+        x=names,
+        y=names,
+        text=text,
+        texttemplate="%{text}",
+        hovertext=hover,
+        hoverinfo="text",
+        zmin=0,
+        zmax=1,
+        colorscale=[[0, "#ffffff"], [1, theme.COLORS[0]]],
+        colorbar=dict(title="share"),
+    )
     fig.update_xaxes(type="category")
     fig.update_yaxes(type="category", autorange="reversed")
     return fig
@@ -59,23 +99,66 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
 
 def trap_rows(results: Mapping[str, Agreement]) -> list[dict[str, Any]]:
     """The numbers behind `trap`: raw agreement, kappa, and what always giving the commonest answer reaches."""
-    return [{"judge": k, "raw": r.raw.value, "raw_low": r.raw.low, "raw_high": r.raw.high, "kappa": r.kappa.value, "kappa_low": r.kappa.low,
-             "kappa_high": r.kappa.high, "majority": r.majority, "n": r.kappa.n, "unknown": r.kappa.missing} for k, r in results.items()]
+    return [
+        {
+            "judge": k,
+            "raw": r.raw.value,
+            "raw_low": r.raw.low,
+            "raw_high": r.raw.high,
+            "kappa": r.kappa.value,
+            "kappa_low": r.kappa.low,
+            "kappa_high": r.kappa.high,
+            "majority": r.majority,
+            "n": r.kappa.n,
+            "unknown": r.kappa.missing,
+        }
+        for k, r in results.items()
+    ]
 
 
-def trap(results: Mapping[str, Agreement], *, title: str = "Raw agreement flatters a judge that passes everything") -> Any:
+def trap(
+    results: Mapping[str, Agreement],
+    *,
+    title: str = "Raw agreement flatters a judge that passes everything",
+) -> Any:
     """Kappa against raw agreement, one mark per judge; the dashed line is the agreement of always giving the commonest answer."""
     import html
 
     fig = theme.figure(title=html.escape(title), x="raw agreement", y="kappa")
     for i, (name, r) in enumerate(results.items()):
-        error = {axis: dict(type="data", symmetric=False, array=[e.high - e.value], arrayminus=[e.value - e.low], thickness=1)
-                 for axis, e in (("error_x", r.raw), ("error_y", r.kappa)) if not math.isnan(e.low)}
-        fig.add_scatter(x=[r.raw.value], y=[r.kappa.value], mode="markers", name=html.escape(name), hoverinfo="text",
-                        marker=dict(size=11, symbol=theme.MARKERS[(i + i // len(theme.MARKERS)) % len(theme.MARKERS)], color=theme.COLORS[i % len(theme.COLORS)]),
-                        hovertext=[f"{html.escape(name)}<br>raw {r.raw}<br>kappa {r.kappa}<br>always the commonest: {number(r.majority)}"], **error)
+        error = {
+            axis: dict(
+                type="data",
+                symmetric=False,
+                array=[e.high - e.value],
+                arrayminus=[e.value - e.low],
+                thickness=1,
+            )
+            for axis, e in (("error_x", r.raw), ("error_y", r.kappa))
+            if not math.isnan(e.low)
+        }
+        fig.add_scatter(
+            x=[r.raw.value],
+            y=[r.kappa.value],
+            mode="markers",
+            name=html.escape(name),
+            hoverinfo="text",
+            marker=dict(
+                size=11,
+                symbol=theme.MARKERS[(i + i // len(theme.MARKERS)) % len(theme.MARKERS)],
+                color=theme.COLORS[i % len(theme.COLORS)],
+            ),
+            hovertext=[
+                f"{html.escape(name)}<br>raw {r.raw}<br>kappa {r.kappa}<br>always the commonest: {number(r.majority)}"
+            ],
+            **error,
+        )
     if results:
-        fig.add_vline(x=sum(r.majority for r in results.values()) / len(results), line_dash="dash", line_color=theme.GREY)
+        fig.add_vline(
+            x=sum(r.majority for r in results.values()) / len(results),
+            line_dash="dash",
+            line_color=theme.GREY,
+        )
     return fig
 
 
@@ -88,28 +171,63 @@ def curse(curses: Sequence[Any], *, title: str = "") -> Any:
     """How much better the winner looks on the labels that chose it than it is, by the number of labels."""
     import html
 
-    head = title or (f"The winner's curse: best of {curses[0].n_candidates} by {curses[0].measure}" if curses else "The winner's curse")
+    head = title or (
+        f"The winner's curse: best of {curses[0].n_candidates} by {curses[0].measure}"
+        if curses
+        else "The winner's curse"
+    )
     fig = theme.figure(title=html.escape(head), x="labels used to choose", y="optimism")
-    fig.add_scatter(x=[c.m for c in curses], y=[c.optimism for c in curses], mode="lines+markers", name="looks better than it is by",
-                    line=dict(color=theme.COLORS[1]), hoverinfo="text",
-                    error_y=dict(type="data", symmetric=False, array=[c.high - c.optimism for c in curses],
-                                 arrayminus=[c.optimism - c.low for c in curses], thickness=1),
-                    hovertext=[f"{c.m} labels: looked {number(c.looked)}, is {number(c.is_worth)}<br>optimism {number(c.optimism)}, "
-                               f"95% of draws in [{number(c.low)}, {number(c.high)}]<br>{c.draws} draws" for c in curses])
-    fig.add_scatter(x=[c.m for c in curses], y=[c.regret for c in curses], mode="lines+markers", name="lost by choosing on so few labels",
-                    line=dict(color=theme.COLORS[0], dash="dash"), marker=dict(symbol="square"))
+    fig.add_scatter(
+        x=[c.m for c in curses],
+        y=[c.optimism for c in curses],
+        mode="lines+markers",
+        name="looks better than it is by",
+        line=dict(color=theme.COLORS[1]),
+        hoverinfo="text",
+        error_y=dict(
+            type="data",
+            symmetric=False,
+            array=[c.high - c.optimism for c in curses],
+            arrayminus=[c.optimism - c.low for c in curses],
+            thickness=1,
+        ),
+        hovertext=[
+            f"{c.m} labels: looked {number(c.looked)}, is {number(c.is_worth)}<br>optimism {number(c.optimism)}, "
+            f"95% of draws in [{number(c.low)}, {number(c.high)}]<br>{c.draws} draws"
+            for c in curses
+        ],
+    )
+    fig.add_scatter(
+        x=[c.m for c in curses],
+        y=[c.regret for c in curses],
+        mode="lines+markers",
+        name="lost by choosing on so few labels",
+        line=dict(color=theme.COLORS[0], dash="dash"),
+        marker=dict(symbol="square"),
+    )
     fig.add_hline(y=0, line_color=theme.GREY, line_width=1)
     return fig
 
 
-def label_rows(sizes: Sequence[int], rate: float, *, q1: float, q0: float, effect: float = 1.0) -> list[dict[str, Any]]:
+def label_rows(
+    sizes: Sequence[int], rate: float, *, q1: float, q0: float, effect: float = 1.0
+) -> list[dict[str, Any]]:
     """Half width of a pass rate's interval for each number of labels: labels alone, and post-stratified by the judge."""
     from ..stats import half_width
 
     p = rate * q1 + (1 - rate) * (1 - q0)
-    left = p * _var(rate * q1 / p if p else 0.0) + (1 - p) * _var(rate * (1 - q1) / (1 - p) if p < 1 else 0.0)
+    left = p * _var(rate * q1 / p if p else 0.0) + (1 - p) * _var(
+        rate * (1 - q1) / (1 - p) if p < 1 else 0.0
+    )
     shrink = math.sqrt(left / _var(rate)) if 0 < rate < 1 else math.nan
-    return [{"labels": m, "human_only": half_width(m, rate, effect=effect), "with_judge": shrink * half_width(m, rate, effect=effect)} for m in sizes]
+    return [
+        {
+            "labels": m,
+            "human_only": half_width(m, rate, effect=effect),
+            "with_judge": shrink * half_width(m, rate, effect=effect),
+        }
+        for m in sizes
+    ]
 
 
 def _var(p: float) -> float:
@@ -121,9 +239,17 @@ def labels(rows: Sequence[Mapping[str, Any]], *, title: str = "What each label b
     import html
 
     fig = theme.figure(title=html.escape(title), x="labels", y="half width of the 95% interval")
-    for i, (key, name) in enumerate((("human_only", "labels alone"), ("with_judge", "labels correcting the judge"))):
-        fig.add_scatter(x=[r["labels"] for r in rows], y=[r[key] for r in rows], mode="lines+markers", name=name,
-                        line=dict(color=theme.COLORS[i], dash=theme.DASHES[i]), marker=dict(symbol=theme.MARKERS[i]),
-                        hovertemplate="%{x} labels: +- %{y:.3f}<extra>" + name + "</extra>")
+    for i, (key, name) in enumerate(
+        (("human_only", "labels alone"), ("with_judge", "labels correcting the judge"))
+    ):
+        fig.add_scatter(
+            x=[r["labels"] for r in rows],
+            y=[r[key] for r in rows],
+            mode="lines+markers",
+            name=name,
+            line=dict(color=theme.COLORS[i], dash=theme.DASHES[i]),
+            marker=dict(symbol=theme.MARKERS[i]),
+            hovertemplate="%{x} labels: +- %{y:.3f}<extra>" + name + "</extra>",
+        )
     fig.update_yaxes(rangemode="tozero")
     return fig

@@ -13,30 +13,61 @@ from ..stats.estimate import number
 from .theme import COLORS, DASHES, GREY, MARKERS, figure, rgba
 
 
-def _band(fig: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, color: str, name: str, alpha: float = 0.18) -> None:
+def _band(
+    fig: Any,
+    x: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    color: str,
+    name: str,
+    alpha: float = 0.18,
+) -> None:
     import plotly.graph_objects as go
 
     ok = np.isfinite(low) & np.isfinite(high)
-    fig.add_trace(go.Scatter(x=np.r_[x[ok], x[ok][::-1]].tolist(), y=np.r_[high[ok], low[ok][::-1]].tolist(), fill="toself", fillcolor=rgba(color, alpha),
-                             line=dict(width=0), mode="lines", name=name, hoverinfo="skip"))
+    fig.add_trace(
+        go.Scatter(
+            x=np.r_[x[ok], x[ok][::-1]].tolist(),
+            y=np.r_[high[ok], low[ok][::-1]].tolist(),
+            fill="toself",
+            fillcolor=rgba(color, alpha),
+            line=dict(width=0),
+            mode="lines",
+            name=name,
+            hoverinfo="skip",
+        )
+    )
 
 
-def _curve(fig: Any, curve: Curve, color: str, dash: str, name: str, *, steps: bool = False, n: int = 0) -> None:
+def _curve(
+    fig: Any, curve: Curve, color: str, dash: str, name: str, *, steps: bool = False, n: int = 0
+) -> None:
     import plotly.graph_objects as go
 
     _band(fig, curve.x, curve.low, curve.high, color, f"{name}: interval")
     data = np.stack([curve.low, curve.high, np.round(curve.density * n)], 1).tolist()
-    fig.add_trace(go.Scatter(x=curve.x.tolist(), y=curve.y.tolist(), mode="lines", line=dict(color=color, dash=dash, width=2, shape="hv" if steps else "linear"), name=name,
-                             customdata=data, hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>accuracy %{{y:.3f}} [%{{customdata[0]:.2f}}, %{{customdata[1]:.2f}}]"
-                             f"<br>n in all {n}<extra></extra>"))
+    fig.add_trace(
+        go.Scatter(
+            x=curve.x.tolist(),
+            y=curve.y.tolist(),
+            mode="lines",
+            line=dict(color=color, dash=dash, width=2, shape="hv" if steps else "linear"),
+            name=name,
+            customdata=data,
+            hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>accuracy %{{y:.3f}} [%{{customdata[0]:.2f}}, %{{customdata[1]:.2f}}]"
+            f"<br>n in all {n}<extra></extra>",
+        )
+    )
 
 
 def subtitle(result: Reliability) -> str:
     """ECE, interval, null value and n: what has to stand beside every diagram."""
     e = result.ece
     clusters = f" in {e.n_clusters} clusters" if e.n_clusters is not None else ""
-    return (f"ECE {number(e.value)}; debiased {number(e.debiased.value)} [{number(e.low, 2)}, {number(e.high, 2)}]; a calibrated model would score "
-            f"{number(e.null)}; n={e.n}{clusters}<br>{e.convention}")
+    return (
+        f"ECE {number(e.value)}; debiased {number(e.debiased.value)} [{number(e.low, 2)}, {number(e.high, 2)}]; a calibrated model would score "
+        f"{number(e.null)}; n={e.n}{clusters}<br>{e.convention}"
+    )
 
 
 def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliability") -> Any:
@@ -49,9 +80,23 @@ def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliabi
     if kind not in ("binned", "smooth", "corp", "all"):
         raise ValueError(f'kind is {kind!r}; use "binned", "smooth", "corp" or "all"')
     warn = f"<br><b>circular: {html.escape(result.circular)}</b>" if result.circular else ""
-    fig = figure(title=f"{title}<br><sub>{subtitle(result)}{warn}</sub>", x="stated confidence", y="share correct", height=560)
+    fig = figure(
+        title=f"{title}<br><sub>{subtitle(result)}{warn}</sub>",
+        x="stated confidence",
+        y="share correct",
+        height=560,
+    )
     fig.update_layout(margin=dict(t=130))
-    fig.add_trace(go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line=dict(color=GREY, dash="dash", width=1), name="calibrated", hoverinfo="skip"))
+    fig.add_trace(
+        go.Scatter(
+            x=[0, 1],
+            y=[0, 1],
+            mode="lines",
+            line=dict(color=GREY, dash="dash", width=1),
+            name="calibrated",
+            hoverinfo="skip",
+        )
+    )
     grey = {"smooth": result.smooth, "corp": result.corp}.get(kind)
     if grey is not None:
         _band(fig, grey.x, grey.band_low, grey.band_high, GREY, "a calibrated model stays here")
@@ -71,15 +116,44 @@ def _binned(fig: Any, result: Reliability) -> None:
 
     b = result.bins
     middle, half = (b.band_low + b.band_high) / 2, (b.band_high - b.band_low) / 2
-    fig.add_trace(go.Scatter(x=b.conf.tolist(), y=middle.tolist(), mode="markers", marker=dict(opacity=0), error_y=dict(type="data", array=half.tolist(), color=GREY, thickness=6, width=0),
-                             opacity=0.35, name="bin of a calibrated model", hoverinfo="skip"))
+    fig.add_trace(
+        go.Scatter(
+            x=b.conf.tolist(),
+            y=middle.tolist(),
+            mode="markers",
+            marker=dict(opacity=0),
+            error_y=dict(type="data", array=half.tolist(), color=GREY, thickness=6, width=0),
+            opacity=0.35,
+            name="bin of a calibrated model",
+            hoverinfo="skip",
+        )
+    )
     area = 6 + 18 * np.sqrt(b.n / b.n.max())
     data = np.stack([b.lower, b.upper, b.n, b.low, b.high], 1).tolist()
-    fig.add_trace(go.Scatter(x=b.conf.tolist(), y=b.accuracy.tolist(), mode="markers", name="bins (area = n)", customdata=data,
-                             marker=dict(color=COLORS[1], symbol=MARKERS[0], size=area.tolist(), line=dict(color="white", width=1)),
-                             error_y=dict(type="data", array=(b.high - b.accuracy).tolist(), arrayminus=(b.accuracy - b.low).tolist(), color=COLORS[1], thickness=1.5),
-                             hovertemplate="bin %{customdata[0]:.3g} to %{customdata[1]:.3g}<br>n=%{customdata[2]:g}<br>confidence %{x:.3f}"
-                             "<br>accuracy %{y:.3f} [%{customdata[3]:.2f}, %{customdata[4]:.2f}]<extra></extra>"))
+    fig.add_trace(
+        go.Scatter(
+            x=b.conf.tolist(),
+            y=b.accuracy.tolist(),
+            mode="markers",
+            name="bins (area = n)",
+            customdata=data,
+            marker=dict(
+                color=COLORS[1],
+                symbol=MARKERS[0],
+                size=area.tolist(),
+                line=dict(color="white", width=1),
+            ),
+            error_y=dict(
+                type="data",
+                array=(b.high - b.accuracy).tolist(),
+                arrayminus=(b.accuracy - b.low).tolist(),
+                color=COLORS[1],
+                thickness=1.5,
+            ),
+            hovertemplate="bin %{customdata[0]:.3g} to %{customdata[1]:.3g}<br>n=%{customdata[2]:g}<br>confidence %{x:.3f}"
+            "<br>accuracy %{y:.3f} [%{customdata[3]:.2f}, %{customdata[4]:.2f}]<extra></extra>",
+        )
+    )
 
 
 def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> Any:
@@ -87,13 +161,35 @@ def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> 
     import plotly.graph_objects as go
 
     sub = f"AURC {result.aurc}; perfect order {number(result.best_aurc)}, random order {number(result.random_aurc)}"
-    fig = figure(title=f"{title}<br><sub>{sub}</sub>", x="coverage (share of answers kept, most confident first)", y="error rate among those kept")
+    fig = figure(
+        title=f"{title}<br><sub>{sub}</sub>",
+        x="coverage (share of answers kept, most confident first)",
+        y="error rate among those kept",
+    )
     low, high = result.aurc.low, result.aurc.high
     data = np.stack([result.threshold, result.n_at], 1).tolist()
-    fig.add_trace(go.Scatter(x=result.coverage.tolist(), y=result.risk.tolist(), mode="lines+markers" if len(result.risk) < 60 else "lines", line=dict(color=COLORS[0]),
-                             name="this ranking", customdata=data, hovertemplate="confidence >= %{customdata[0]:.3g} (n=%{customdata[1]:g} at it)<br>coverage %{x:.3f}"
-                             f"<br>error %{{y:.3f}}<br>AURC interval [{low:.3f}, {high:.3f}]<extra></extra>"))
-    fig.add_trace(go.Scatter(x=[0, 1], y=[result.random_aurc] * 2, mode="lines", line=dict(color=GREY, dash="dash"), name="random order", hoverinfo="skip"))
+    fig.add_trace(
+        go.Scatter(
+            x=result.coverage.tolist(),
+            y=result.risk.tolist(),
+            mode="lines+markers" if len(result.risk) < 60 else "lines",
+            line=dict(color=COLORS[0]),
+            name="this ranking",
+            customdata=data,
+            hovertemplate="confidence >= %{customdata[0]:.3g} (n=%{customdata[1]:g} at it)<br>coverage %{x:.3f}"
+            f"<br>error %{{y:.3f}}<br>AURC interval [{low:.3f}, {high:.3f}]<extra></extra>",
+        )
+    )
+    fig.add_trace(
+        go.Scatter(
+            x=[0, 1],
+            y=[result.random_aurc] * 2,
+            mode="lines",
+            line=dict(color=GREY, dash="dash"),
+            name="random order",
+            hoverinfo="skip",
+        )
+    )
     fig.update_yaxes(rangemode="tozero")
     return fig
 
@@ -103,12 +199,38 @@ def _intervals(fig: Any, names: list[str], eces: list[Any]) -> Any:
 
     best = np.array([e.debiased.value for e in eces])
     data = [[e.low, e.high, e.n, e.n_bins, e.p_value] for e in eces]
-    fig.add_trace(go.Scatter(x=best.tolist(), y=names, mode="markers", name="debiased, with interval", marker=dict(color=COLORS[0], symbol=MARKERS[0], size=10), customdata=data,
-                             error_x=dict(type="data", array=[e.high - e.debiased.value for e in eces], arrayminus=[e.debiased.value - e.low for e in eces], color=COLORS[0]),
-                             hovertemplate="%{y}<br>debiased ECE %{x:.3f} [%{customdata[0]:.2f}, %{customdata[1]:.2f}]<br>n=%{customdata[2]}, bins %{customdata[3]}, p=%{customdata[4]:.3f}<extra></extra>"))
-    for values, label, color, marker in (([e.value for e in eces], "plug-in", COLORS[1], MARKERS[1]), ([e.null for e in eces], "a calibrated model would score", GREY, MARKERS[4])):
-        fig.add_trace(go.Scatter(x=values, y=names, mode="markers", name=label, marker=dict(color=color, symbol=marker, size=9), customdata=data,
-                                 hovertemplate=f"%{{y}}<br>{label} %{{x:.3f}}<br>n=%{{customdata[2]}}<extra></extra>"))
+    fig.add_trace(
+        go.Scatter(
+            x=best.tolist(),
+            y=names,
+            mode="markers",
+            name="debiased, with interval",
+            marker=dict(color=COLORS[0], symbol=MARKERS[0], size=10),
+            customdata=data,
+            error_x=dict(
+                type="data",
+                array=[e.high - e.debiased.value for e in eces],
+                arrayminus=[e.debiased.value - e.low for e in eces],
+                color=COLORS[0],
+            ),
+            hovertemplate="%{y}<br>debiased ECE %{x:.3f} [%{customdata[0]:.2f}, %{customdata[1]:.2f}]<br>n=%{customdata[2]}, bins %{customdata[3]}, p=%{customdata[4]:.3f}<extra></extra>",
+        )
+    )
+    for values, label, color, marker in (
+        ([e.value for e in eces], "plug-in", COLORS[1], MARKERS[1]),
+        ([e.null for e in eces], "a calibrated model would score", GREY, MARKERS[4]),
+    ):
+        fig.add_trace(
+            go.Scatter(
+                x=values,
+                y=names,
+                mode="markers",
+                name=label,
+                marker=dict(color=color, symbol=marker, size=9),
+                customdata=data,
+                hovertemplate=f"%{{y}}<br>{label} %{{x:.3f}}<br>n=%{{customdata[2]}}<extra></extra>",
+            )
+        )
     fig.update_yaxes(autorange="reversed", type="category")
     fig.update_xaxes(rangemode="tozero")
     return fig
@@ -121,32 +243,71 @@ def sensitivity(result: Sensitivity, *, title: str = "The same answers under man
     return _intervals(fig, [name for name, _ in result.rows], [e for _, e in result.rows])
 
 
-def comparison(result: Comparison, *, names: tuple[str, str] = ("before", "after"), title: str = "Calibration before and after") -> Any:
+def comparison(
+    result: Comparison,
+    *,
+    names: tuple[str, str] = ("before", "after"),
+    title: str = "Calibration before and after",
+) -> Any:
     """Both errors with intervals and null values; the verdict in the subtitle."""
-    fig = figure(title=f"{title}<br><sub>{result.verdict}</sub>", x="expected calibration error", height=320)
+    fig = figure(
+        title=f"{title}<br><sub>{result.verdict}</sub>", x="expected calibration error", height=320
+    )
     return _intervals(fig, list(names), [result.before, result.after])
 
 
-def side_by_side(curves: Mapping[str, Reliability], *, title: str = "Smooth reliability, side by side") -> Any:
+def side_by_side(
+    curves: Mapping[str, Reliability], *, title: str = "Smooth reliability, side by side"
+) -> Any:
     """The smooth curves of several judges or policies in one figure, each with its bootstrap band."""
-    fig = figure(title=f"{title}<br><sub>bands: 95% bootstrap; dotted: perfectly calibrated</sub>", x="confidence", y="share correct")
-    fig.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=dict(color=GREY, dash="dot"), name="calibrated", hoverinfo="skip")
+    fig = figure(
+        title=f"{title}<br><sub>bands: 95% bootstrap; dotted: perfectly calibrated</sub>",
+        x="confidence",
+        y="share correct",
+    )
+    fig.add_scatter(
+        x=[0, 1],
+        y=[0, 1],
+        mode="lines",
+        line=dict(color=GREY, dash="dot"),
+        name="calibrated",
+        hoverinfo="skip",
+    )
     for k, (name, result) in enumerate(curves.items()):
         color = COLORS[k % len(COLORS)]
-        _curve(fig, result.smooth, color, DASHES[k % len(DASHES)], f"{name} (n={result.n})", n=result.n)
+        _curve(
+            fig, result.smooth, color, DASHES[k % len(DASHES)], f"{name} (n={result.n})", n=result.n
+        )
     fig.update_xaxes(range=[0, 1])
     fig.update_yaxes(range=[0, 1])
     return fig
 
 
-def null_by_n(null: Mapping[int, float], *, observed: tuple[int, float] | None = None, title: str = "What a perfectly calibrated model would score") -> Any:
+def null_by_n(
+    null: Mapping[int, float],
+    *,
+    observed: tuple[int, float] | None = None,
+    title: str = "What a perfectly calibrated model would score",
+) -> Any:
     """Null ECE against the number of answers; `observed` (n, ece) marks what was measured."""
     fig = figure(title=title, x="answers (log scale)", y="expected ECE when calibrated")
-    fig.add_scatter(x=list(null), y=list(null.values()), mode="lines+markers", name="calibrated model", line=dict(color=COLORS[0]),
-                    hovertemplate="n=%{x}: %{y:.3f}<extra></extra>")
+    fig.add_scatter(
+        x=list(null),
+        y=list(null.values()),
+        mode="lines+markers",
+        name="calibrated model",
+        line=dict(color=COLORS[0]),
+        hovertemplate="n=%{x}: %{y:.3f}<extra></extra>",
+    )
     if observed:
-        fig.add_scatter(x=[observed[0]], y=[observed[1]], mode="markers", name="measured here", marker=dict(color=COLORS[1], symbol=MARKERS[1], size=12),
-                        hovertemplate="n=%{x}: ECE %{y:.3f}<extra></extra>")
+        fig.add_scatter(
+            x=[observed[0]],
+            y=[observed[1]],
+            mode="markers",
+            name="measured here",
+            marker=dict(color=COLORS[1], symbol=MARKERS[1], size=12),
+            hovertemplate="n=%{x}: ECE %{y:.3f}<extra></extra>",
+        )
     fig.update_xaxes(type="log")
     fig.update_yaxes(rangemode="tozero")
     return fig

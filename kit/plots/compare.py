@@ -8,7 +8,9 @@ from typing import Any
 from . import theme
 
 
-def groups(rows: Sequence[Mapping[str, Any]], *, most: int = 12) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+def groups(
+    rows: Sequence[Mapping[str, Any]], *, most: int = 12
+) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
     """Rows by (notebook, metric), those with intervals first, at most `most` groups."""
     out: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for r in rows:
@@ -22,7 +24,11 @@ def label(row: Mapping[str, Any]) -> str:
     if row.get("label"):
         return str(row["label"])
     params = {k: v for k, v in row.get("params", {}).items() if k not in ("profile",)}
-    return ", ".join(f"{k}={v}" for k, v in params.items())[:48] + f" ({row['run'][:15]})" if params else row["run"]
+    return (
+        ", ".join(f"{k}={v}" for k, v in params.items())[:48] + f" ({row['run'][:15]})"
+        if params
+        else row["run"]
+    )
 
 
 def words(row: Mapping[str, Any]) -> str:
@@ -32,25 +38,72 @@ def words(row: Mapping[str, Any]) -> str:
     '0.375 [0.29, 0.45], n=8 in 4 clusters'
     """
     known = row.get("low") is not None and row.get("high") is not None
-    n = "" if row.get("n") is None else f", n={row['n']}" + (f" in {row['n_clusters']} clusters" if row.get("n_clusters") not in (None, row["n"]) else "")
-    return f"{row['value']:.3g} " + (f"[{row['low']:.3g}, {row['high']:.3g}]" if known else "(no interval)") + n
+    n = (
+        ""
+        if row.get("n") is None
+        else f", n={row['n']}"
+        + (
+            f" in {row['n_clusters']} clusters"
+            if row.get("n_clusters") not in (None, row["n"])
+            else ""
+        )
+    )
+    return (
+        f"{row['value']:.3g} "
+        + (f"[{row['low']:.3g}, {row['high']:.3g}]" if known else "(no interval)")
+        + n
+    )
 
 
 def _beside(fig: Any, names: Sequence[str], texts: Sequence[str]) -> None:
     """Texts in the right margin, one a row."""
     for name, text in zip(names, texts, strict=True):
-        fig.add_annotation(x=1.01, xref="paper", xanchor="left", y=name, yref="y", text=text, showarrow=False, font=dict(size=12, color=theme.GREY))
+        fig.add_annotation(
+            x=1.01,
+            xref="paper",
+            xanchor="left",
+            y=name,
+            yref="y",
+            text=text,
+            showarrow=False,
+            font=dict(size=12, color=theme.GREY),
+        )
     fig.update_layout(margin_r=24 + int(6.4 * max(map(len, texts), default=0)))
 
 
-def _points(fig: Any, x: Sequence[float], y: Sequence[str], hover: Sequence[str], bars: Sequence[tuple[float, float]] | None) -> None:
+def _points(
+    fig: Any,
+    x: Sequence[float],
+    y: Sequence[str],
+    hover: Sequence[str],
+    bars: Sequence[tuple[float, float]] | None,
+) -> None:
     """Points with their intervals; hollow and without a bar where there is none."""
     import plotly.graph_objects as go
 
-    error = dict(type="data", symmetric=False, array=[high - v for v, (_, high) in zip(x, bars, strict=True)],
-                 arrayminus=[v - low for v, (low, _) in zip(x, bars, strict=True)], color=theme.COLORS[0]) if bars else None
-    fig.add_trace(go.Scatter(x=list(x), y=list(y), mode="markers", hovertext=list(hover), hoverinfo="text", showlegend=False, error_x=error,
-                             marker=dict(size=10, color=theme.COLORS[0], symbol="circle" if bars else "circle-open")))
+    error = (
+        dict(
+            type="data",
+            symmetric=False,
+            array=[high - v for v, (_, high) in zip(x, bars, strict=True)],
+            arrayminus=[v - low for v, (low, _) in zip(x, bars, strict=True)],
+            color=theme.COLORS[0],
+        )
+        if bars
+        else None
+    )
+    fig.add_trace(
+        go.Scatter(
+            x=list(x),
+            y=list(y),
+            mode="markers",
+            hovertext=list(hover),
+            hoverinfo="text",
+            showlegend=False,
+            error_x=error,
+            marker=dict(size=10, color=theme.COLORS[0], symbol="circle" if bars else "circle-open"),
+        )
+    )
 
 
 def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
@@ -58,10 +111,19 @@ def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
     fig = theme.figure(title=title, x="value (bar: 95% interval)", height=140 + 34 * len(rows))
     names = [label(r) for r in rows]
     for known in (True, False):
-        mine = [(n, r) for n, r in zip(names, rows, strict=True) if (r.get("low") is not None and r.get("high") is not None) == known]
+        mine = [
+            (n, r)
+            for n, r in zip(names, rows, strict=True)
+            if (r.get("low") is not None and r.get("high") is not None) == known
+        ]
         if mine:
-            _points(fig, [r["value"] for _, r in mine], [n for n, _ in mine], [f"{r['run']}<br>{words(r)}" for _, r in mine],
-                    [(r["low"], r["high"]) for _, r in mine] if known else None)
+            _points(
+                fig,
+                [r["value"] for _, r in mine],
+                [n for n, _ in mine],
+                [f"{r['run']}<br>{words(r)}" for _, r in mine],
+                [(r["low"], r["high"]) for _, r in mine] if known else None,
+            )
     fig.update_yaxes(categoryorder="array", categoryarray=names)
     _beside(fig, names, [words(r) for r in rows])
     fig.update_yaxes(range=[len(rows) - 0.4, -0.6], type="category")
@@ -72,20 +134,47 @@ def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
     """Settings over seeds: `rows` are kit.compare.Seeds of one metric; a small ring is a seed, the point their mean with its t interval."""
     import plotly.graph_objects as go
 
-    fig = theme.figure(title=title, x="value (rings: seeds; point and bar: mean over seeds, 95% interval)", height=150 + 40 * len(rows))
+    fig = theme.figure(
+        title=title,
+        x="value (rings: seeds; point and bar: mean over seeds, 95% interval)",
+        height=150 + 40 * len(rows),
+    )
     names = [r.setting or "all runs" for r in rows]
     known = [r.mean.low == r.mean.low for r in rows]  # NaN: all seeds gave the same
-    fig.add_trace(go.Scatter(x=[v for r in rows for v in r.values], y=[n for r, n in zip(rows, names, strict=True) for _ in r.values], mode="markers",
-                             hovertext=[f"seed {s}: {v:.4g}" for r in rows for s, v in zip(r.seeds, r.values, strict=True)], hoverinfo="text", showlegend=False,
-                             marker=dict(size=9, symbol="circle-open", color=theme.COLORS[1], line=dict(width=2))))
+    fig.add_trace(
+        go.Scatter(
+            x=[v for r in rows for v in r.values],
+            y=[n for r, n in zip(rows, names, strict=True) for _ in r.values],
+            mode="markers",
+            hovertext=[
+                f"seed {s}: {v:.4g}" for r in rows for s, v in zip(r.seeds, r.values, strict=True)
+            ],
+            hoverinfo="text",
+            showlegend=False,
+            marker=dict(size=9, symbol="circle-open", color=theme.COLORS[1], line=dict(width=2)),
+        )
+    )
     for shown in (True, False):
         mine = [(n, r) for n, r, k in zip(names, rows, known, strict=True) if k == shown]
         if mine:
-            _points(fig, [r.mean.value for _, r in mine], [n for n, _ in mine], [str(r.mean) for _, r in mine],
-                    [(r.mean.low, r.mean.high) for _, r in mine] if shown else None)
+            _points(
+                fig,
+                [r.mean.value for _, r in mine],
+                [n for n, _ in mine],
+                [str(r.mean) for _, r in mine],
+                [(r.mean.low, r.mean.high) for _, r in mine] if shown else None,
+            )
     fig.update_yaxes(categoryorder="array", categoryarray=names)
-    _beside(fig, names, [f"{r.mean.value:.3g} " + (f"[{r.mean.low:.3g}, {r.mean.high:.3g}]" if k else "(all the same)") + f", {r.runs} seeds"
-                         for r, k in zip(rows, known, strict=True)])
+    _beside(
+        fig,
+        names,
+        [
+            f"{r.mean.value:.3g} "
+            + (f"[{r.mean.low:.3g}, {r.mean.high:.3g}]" if k else "(all the same)")
+            + f", {r.runs} seeds"
+            for r, k in zip(rows, known, strict=True)
+        ],
+    )
     fig.update_yaxes(range=[len(rows) - 0.4, -0.6], type="category")
     return fig
 
@@ -95,16 +184,36 @@ def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> A
     import plotly.graph_objects as go
 
     metrics = list(dict.fromkeys(r["metric"] for r in rows))
-    fig = theme.figure(title=title, x="value (bar: 95% interval)", height=max(240, 150 + 26 * len(metrics)))
+    fig = theme.figure(
+        title=title, x="value (bar: 95% interval)", height=max(240, 150 + 26 * len(metrics))
+    )
     for k, run in enumerate(dict.fromkeys(r["run"] for r in rows)):
         mine = [r for r in rows if r["run"] == run]
         known = [r.get("low") is not None and r.get("high") is not None for r in mine]
-        bars = [((r["high"] - r["value"]), (r["value"] - r["low"])) if k_ else (None, None) for r, k_ in zip(mine, known, strict=True)]
+        bars = [
+            ((r["high"] - r["value"]), (r["value"] - r["low"])) if k_ else (None, None)
+            for r, k_ in zip(mine, known, strict=True)
+        ]
         hover = [f"{r['metric']}<br>{words(r)}<br>{run}" for r in mine]
         color = theme.COLORS[k % len(theme.COLORS)]
-        fig.add_trace(go.Scatter(x=[r["value"] for r in mine], y=[r["metric"] for r in mine], mode="markers", name=label(mine[0]),
-                                 hovertext=hover, hoverinfo="text", marker=dict(size=9, color=color, symbol=theme.MARKERS[k % len(theme.MARKERS)]),
-                                 error_x=dict(type="data", symmetric=False, array=[b[0] for b in bars], arrayminus=[b[1] for b in bars], color=color)))
+        fig.add_trace(
+            go.Scatter(
+                x=[r["value"] for r in mine],
+                y=[r["metric"] for r in mine],
+                mode="markers",
+                name=label(mine[0]),
+                hovertext=hover,
+                hoverinfo="text",
+                marker=dict(size=9, color=color, symbol=theme.MARKERS[k % len(theme.MARKERS)]),
+                error_x=dict(
+                    type="data",
+                    symmetric=False,
+                    array=[b[0] for b in bars],
+                    arrayminus=[b[1] for b in bars],
+                    color=color,
+                ),
+            )
+        )
     fig.update_yaxes(autorange="reversed", type="category")
     return fig
 
@@ -113,9 +222,23 @@ def spent(overview: Sequence[Mapping[str, Any]]) -> Any:
     """Seconds of each run as bars; hover shows cost and status."""
     import plotly.graph_objects as go
 
-    fig = theme.figure(title="Where the time went", x="seconds", height=max(220, 130 + 30 * len(overview)))
+    fig = theme.figure(
+        title="Where the time went", x="seconds", height=max(220, 130 + 30 * len(overview))
+    )
     names = [f"{r['notebook']} ({r['run'][:15]})" for r in overview]
-    hover = [f"{r['run']}<br>{r['seconds'] or 0:.0f} s, ${r['cost $']:.4f}<br>{r['status']}" for r in overview]
-    fig.add_trace(go.Bar(x=[r["seconds"] or 0 for r in overview], y=names, orientation="h", hovertext=hover, hoverinfo="text", marker_color=theme.COLORS[0]))
+    hover = [
+        f"{r['run']}<br>{r['seconds'] or 0:.0f} s, ${r['cost $']:.4f}<br>{r['status']}"
+        for r in overview
+    ]
+    fig.add_trace(
+        go.Bar(
+            x=[r["seconds"] or 0 for r in overview],
+            y=names,
+            orientation="h",
+            hovertext=hover,
+            hoverinfo="text",
+            marker_color=theme.COLORS[0],
+        )
+    )
     fig.update_yaxes(autorange="reversed", type="category")
     return fig

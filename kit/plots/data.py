@@ -14,14 +14,22 @@ SEVERITY_COLORS = {"error": theme.COLORS[1], "warning": theme.COLORS[4], "info":
 def safe(text: Any, limit: int = 60) -> str:
     """Text from outside for a label: escaped (plotly renders some HTML), shortened."""
     text = str(text)
-    return html.escape(text if len(text) <= limit else text[:limit - 1] + "…")
+    return html.escape(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
 def _bars(counts: Mapping[Any, float], *, title: str, x: str, y: str, name: str, color: str) -> Any:
     import plotly.graph_objects as go
 
     fig = theme.figure(title=title, x=x, y=y, height=360)
-    fig.add_trace(go.Bar(x=list(counts), y=list(counts.values()), name=name, marker=dict(color=color), hovertemplate="%{x}: %{y}<extra></extra>"))
+    fig.add_trace(
+        go.Bar(
+            x=list(counts),
+            y=list(counts.values()),
+            name=name,
+            marker=dict(color=color),
+            hovertemplate="%{x}: %{y}<extra></extra>",
+        )
+    )
     fig.update_layout(showlegend=False, bargap=0.1)
     return fig
 
@@ -29,9 +37,19 @@ def _bars(counts: Mapping[Any, float], *, title: str, x: str, y: str, name: str,
 def criteria_per_task(summary: Any) -> Any:
     """Histogram: how many tasks have how many criteria."""
     s = summary.per_task
-    note = f"min / median / max {s.min:g} / {s.median:g} / {s.max:g}, n={s.n} tasks" if s.n else "no task"
-    return _bars(dict(sorted(summary.histograms["per_task"].items())), title=f"Criteria per task<br><sub>{note}</sub>", x="criteria", y="tasks",
-                 name="tasks", color=theme.COLORS[0])
+    note = (
+        f"min / median / max {s.min:g} / {s.median:g} / {s.max:g}, n={s.n} tasks"
+        if s.n
+        else "no task"
+    )
+    return _bars(
+        dict(sorted(summary.histograms["per_task"].items())),
+        title=f"Criteria per task<br><sub>{note}</sub>",
+        x="criteria",
+        y="tasks",
+        name="tasks",
+        color=theme.COLORS[0],
+    )
 
 
 def binned(histogram: Mapping[float, int], bins: int = 30) -> dict[str, list[float]]:
@@ -48,15 +66,26 @@ def binned(histogram: Mapping[float, int], bins: int = 30) -> dict[str, list[flo
     count = [0] * bins
     for value, n in histogram.items():
         count[min(bins - 1, int((value - low) / width))] += n
-    return {"left": [low + i * width for i in range(bins)], "right": [low + (i + 1) * width for i in range(bins)], "count": count}
+    return {
+        "left": [low + i * width for i in range(bins)],
+        "right": [low + (i + 1) * width for i in range(bins)],
+        "count": count,
+    }
 
 
 def lengths(summary: Any) -> Any:
     """Share of prompts, criteria and answers by length in tokens (about)."""
     import plotly.graph_objects as go
 
-    fig = theme.figure(title="Lengths<br><sub>tokens, about four characters each; log axis</sub>", x="tokens", y="share of texts", height=380)
-    for i, (what, label) in enumerate((("prompt", "prompts"), ("criterion", "criteria"), ("response", "answers"))):
+    fig = theme.figure(
+        title="Lengths<br><sub>tokens, about four characters each; log axis</sub>",
+        x="tokens",
+        y="share of texts",
+        height=380,
+    )
+    for i, (what, label) in enumerate(
+        (("prompt", "prompts"), ("criterion", "criteria"), ("response", "answers"))
+    ):
         histogram = {max(1.0, k): n for k, n in summary.histograms[what].items()}
         total = sum(histogram.values())
         if not total:
@@ -66,9 +95,17 @@ def lengths(summary: Any) -> Any:
         for value, n in histogram.items():
             counts[sum(e <= value for e in edges) - 1] += n
         last = max(k for k, c in enumerate(counts) if c)
-        fig.add_trace(go.Scatter(x=edges[:last + 1], y=[c / total for c in counts[:last + 1]], mode="lines+markers", name=f"{label} (n={total})",
-                                 line=dict(color=theme.COLORS[i], shape="hv", dash=theme.DASHES[i]), marker=dict(symbol=theme.MARKERS[i], size=5),
-                                 hovertemplate="from %{x:.0f} tokens: %{y:.1%}<extra></extra>"))
+        fig.add_trace(
+            go.Scatter(
+                x=edges[: last + 1],
+                y=[c / total for c in counts[: last + 1]],
+                mode="lines+markers",
+                name=f"{label} (n={total})",
+                line=dict(color=theme.COLORS[i], shape="hv", dash=theme.DASHES[i]),
+                marker=dict(symbol=theme.MARKERS[i], size=5),
+                hovertemplate="from %{x:.0f} tokens: %{y:.1%}<extra></extra>",
+            )
+        )
     fig.update_xaxes(type="log")
     fig.update_yaxes(tickformat=".0%", rangemode="tozero")
     return fig
@@ -79,15 +116,32 @@ def weights(summary: Any) -> Any:
     import plotly.graph_objects as go
 
     items = sorted(summary.histograms["weight"].items())
-    fig = theme.figure(title=f"Weights<br><sub>{summary.negative} negative, {summary.zero} zero, of {summary.criteria} criteria</sub>",
-                       x="weight", y="criteria", height=360)
-    for name, part, color in (("must not happen", [x for x in items if x[0] < 0], theme.COLORS[1]), ("wanted", [x for x in items if x[0] >= 0], theme.COLORS[0])):
+    fig = theme.figure(
+        title=f"Weights<br><sub>{summary.negative} negative, {summary.zero} zero, of {summary.criteria} criteria</sub>",
+        x="weight",
+        y="criteria",
+        height=360,
+    )
+    for name, part, color in (
+        ("must not happen", [x for x in items if x[0] < 0], theme.COLORS[1]),
+        ("wanted", [x for x in items if x[0] >= 0], theme.COLORS[0]),
+    ):
         if part:
             many = len(items) > 40
             xs = [w for w, _ in part] if many else [f"{w:g}" for w, _ in part]
-            fig.add_trace(go.Bar(x=xs, y=[n for _, n in part], name=name, marker=dict(color=color), hovertemplate="weight %{x}: %{y}<extra></extra>"))
+            fig.add_trace(
+                go.Bar(
+                    x=xs,
+                    y=[n for _, n in part],
+                    name=name,
+                    marker=dict(color=color),
+                    hovertemplate="weight %{x}: %{y}<extra></extra>",
+                )
+            )
     if len(items) <= 40:
-        fig.update_xaxes(type="category", categoryorder="array", categoryarray=[f"{w:g}" for w, _ in items])
+        fig.update_xaxes(
+            type="category", categoryorder="array", categoryarray=[f"{w:g}" for w, _ in items]
+        )
     return fig
 
 
@@ -98,10 +152,22 @@ def kinds(summary: Any, *, what: str = "kinds", top: int = 20) -> Any:
     counts = sorted(getattr(summary, what).items(), key=lambda x: -x[1])
     shown = counts[:top][::-1]
     rest = sum(n for _, n in counts[top:])
-    fig = theme.figure(title=f"{what.capitalize()}<br><sub>{len(counts)} different" + (f"; {rest} in those not shown" if rest else "") + "</sub>",
-                       x="count", height=max(260, 120 + 22 * len(shown)))
-    fig.add_trace(go.Bar(x=[n for _, n in shown], y=[safe(k, 40) for k, _ in shown], orientation="h", marker=dict(color=theme.COLORS[0]),
-                         hovertemplate="%{y}: %{x}<extra></extra>"))
+    fig = theme.figure(
+        title=f"{what.capitalize()}<br><sub>{len(counts)} different"
+        + (f"; {rest} in those not shown" if rest else "")
+        + "</sub>",
+        x="count",
+        height=max(260, 120 + 22 * len(shown)),
+    )
+    fig.add_trace(
+        go.Bar(
+            x=[n for _, n in shown],
+            y=[safe(k, 40) for k, _ in shown],
+            orientation="h",
+            marker=dict(color=theme.COLORS[0]),
+            hovertemplate="%{y}: %{x}<extra></extra>",
+        )
+    )
     fig.update_layout(showlegend=False)
     return fig
 
@@ -112,30 +178,66 @@ def findings(lint: Any) -> Any:
 
     table = lint.table()
     order = [r["rule"] for r in sorted(table, key=lambda r: r["findings"])]
-    fig = theme.figure(title=f"Lint findings<br><sub>{lint.tasks} tasks, {lint.criteria} criteria</sub>", x="findings",
-                       height=max(260, 140 + 24 * len(set(order))))
+    fig = theme.figure(
+        title=f"Lint findings<br><sub>{lint.tasks} tasks, {lint.criteria} criteria</sub>",
+        x="findings",
+        height=max(260, 140 + 24 * len(set(order))),
+    )
     for severity, color in SEVERITY_COLORS.items():
         rows = [r for r in table if r["severity"] == severity]
         if rows:
-            fig.add_trace(go.Bar(x=[r["findings"] for r in rows], y=[r["rule"] for r in rows], orientation="h", name=severity, marker=dict(color=color),
-                                 customdata=[safe(r["message"], 100) for r in rows], hovertemplate="%{y}: %{x}<br>%{customdata}<extra></extra>"))
+            fig.add_trace(
+                go.Bar(
+                    x=[r["findings"] for r in rows],
+                    y=[r["rule"] for r in rows],
+                    orientation="h",
+                    name=severity,
+                    marker=dict(color=color),
+                    customdata=[safe(r["message"], 100) for r in rows],
+                    hovertemplate="%{y}: %{x}<br>%{customdata}<extra></extra>",
+                )
+            )
     fig.update_layout(barmode="stack")
     fig.update_yaxes(categoryorder="array", categoryarray=list(dict.fromkeys(order)))
     return fig
 
 
-def comparison(rows: Sequence[Mapping[str, Any]], *, first: str = "first", second: str = "second") -> Any:
+def comparison(
+    rows: Sequence[Mapping[str, Any]], *, first: str = "first", second: str = "second"
+) -> Any:
     """Two answers criterion by criterion (rows of `inspect.compare`); unknown values leave a gap."""
     import plotly.graph_objects as go
 
-    fig = theme.figure(title=f"{safe(first, 30)} and {safe(second, 30)}<br><sub>" + ", ".join(
-        f"{sum(r['better'] == k for r in rows)} {label}" for k, label in (("first", f"better: {safe(first, 20)}"), ("second", f"better: {safe(second, 20)}"),
-                                                                        ("same", "the same"), ("unknown", "unknown"))) + "</sub>",
-        x="value (1 = met)", height=max(260, 140 + 26 * len(rows)))
-    labels = [f"{safe(r['id'], 12)} {safe(r['text'], 50)}" + (" (must not)" if r["weight"] < 0 else "") for r in rows]
+    fig = theme.figure(
+        title=f"{safe(first, 30)} and {safe(second, 30)}<br><sub>"
+        + ", ".join(
+            f"{sum(r['better'] == k for r in rows)} {label}"
+            for k, label in (
+                ("first", f"better: {safe(first, 20)}"),
+                ("second", f"better: {safe(second, 20)}"),
+                ("same", "the same"),
+                ("unknown", "unknown"),
+            )
+        )
+        + "</sub>",
+        x="value (1 = met)",
+        height=max(260, 140 + 26 * len(rows)),
+    )
+    labels = [
+        f"{safe(r['id'], 12)} {safe(r['text'], 50)}" + (" (must not)" if r["weight"] < 0 else "")
+        for r in rows
+    ]
     for k, (name, key) in enumerate(((first, "first"), (second, "second"))):
-        fig.add_trace(go.Scatter(x=[r[key] for r in rows], y=labels, mode="markers", name=safe(name, 30),
-                                 marker=dict(color=theme.COLORS[k], symbol=theme.MARKERS[k], size=11), hovertemplate="%{y}: %{x:.2f}<extra></extra>"))
+        fig.add_trace(
+            go.Scatter(
+                x=[r[key] for r in rows],
+                y=labels,
+                mode="markers",
+                name=safe(name, 30),
+                marker=dict(color=theme.COLORS[k], symbol=theme.MARKERS[k], size=11),
+                hovertemplate="%{y}: %{x:.2f}<extra></extra>",
+            )
+        )
     fig.update_xaxes(range=[-0.1, 1.1])
     fig.update_yaxes(autorange="reversed")
     return fig

@@ -12,64 +12,142 @@ from . import theme
 def audit(report: Any) -> Any:
     """Rates with 95% intervals of an AuditReport, attacks above biases; hollow where there is no rate."""
     rows = [r for r in report.table() if r["rate"] is not None]
-    fig = theme.figure(title=f"Audit of {html.escape(report.judge)}<br><sub>{report.n_responses} answers to {report.n_tasks} tasks; attack: share of failed "
-                             "criteria that turn into credit; bias: share of verdicts that change</sub>", x="rate", height=160 + 26 * max(len(rows), 4))
+    fig = theme.figure(
+        title=f"Audit of {html.escape(report.judge)}<br><sub>{report.n_responses} answers to {report.n_tasks} tasks; attack: share of failed "
+        "criteria that turn into credit; bias: share of verdicts that change</sub>",
+        x="rate",
+        height=160 + 26 * max(len(rows), 4),
+    )
     for k, kind in enumerate(("attack", "bias")):
         part = [r for r in rows if r["kind"] == kind]
-        _dots(fig, kind, [r["name"] for r in part], part, k, hover=[f"{r['what']}; n={r['n']}" for r in part])
+        _dots(
+            fig,
+            kind,
+            [r["name"] for r in part],
+            part,
+            k,
+            hover=[f"{r['what']}; n={r['n']}" for r in part],
+        )
     fig.update_xaxes(range=[-0.02, 1.02], tickformat=".0%")
-    fig.update_yaxes(autorange="reversed", categoryorder="array", categoryarray=[html.escape(r["name"]) for r in rows])
+    fig.update_yaxes(
+        autorange="reversed",
+        categoryorder="array",
+        categoryarray=[html.escape(r["name"]) for r in rows],
+    )
     return fig
 
 
 def audits(reports: Sequence[Any]) -> Any:
     """Several judges' audits side by side: one colour and marker a judge."""
-    names = list(dict.fromkeys(r["name"] for report in reports for r in report.table() if r["rate"] is not None))
+    names = list(
+        dict.fromkeys(
+            r["name"] for report in reports for r in report.table() if r["rate"] is not None
+        )
+    )
     fig = theme.figure(title="Audit", x="rate", height=180 + 34 * max(len(names), 4))
     for k, report in enumerate(reports):
         part = [r for r in report.table() if r["rate"] is not None]
-        _dots(fig, report.judge, [r["name"] for r in part], part, k, hover=[f"{r['what']}; n={r['n']}" for r in part])
+        _dots(
+            fig,
+            report.judge,
+            [r["name"] for r in part],
+            part,
+            k,
+            hover=[f"{r['what']}; n={r['n']}" for r in part],
+        )
     fig.update_layout(scattermode="group")
     fig.update_xaxes(range=[-0.02, 1.02], tickformat=".0%")
-    fig.update_yaxes(autorange="reversed", categoryorder="array", categoryarray=[html.escape(n) for n in names])
+    fig.update_yaxes(
+        autorange="reversed", categoryorder="array", categoryarray=[html.escape(n) for n in names]
+    )
     return fig
 
 
-def _dots(fig: Any, name: str, labels: Sequence[str], rows: Sequence[Mapping[str, Any]], k: int, *, hover: Sequence[str]) -> None:
+def _dots(
+    fig: Any,
+    name: str,
+    labels: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    k: int,
+    *,
+    hover: Sequence[str],
+) -> None:
     import plotly.graph_objects as go
 
     def gap(r: Mapping[str, Any], field: str) -> float:
         return 0.0 if r[field] is None else abs(r[field] - r["rate"])
-    fig.add_trace(go.Scatter(
-        name=html.escape(name), mode="markers", x=[r["rate"] for r in rows], y=[html.escape(x) for x in labels],
-        error_x=dict(type="data", symmetric=False, array=[gap(r, "high") for r in rows], arrayminus=[gap(r, "low") for r in rows], thickness=1.4),
-        marker=dict(size=9, color=theme.COLORS[k % len(theme.COLORS)], symbol=theme.MARKERS[k % len(theme.MARKERS)]),
-        customdata=[html.escape(h) for h in hover], hovertemplate="%{y}: %{x:.1%}<br>%{customdata}<extra></extra>"))
+
+    fig.add_trace(
+        go.Scatter(
+            name=html.escape(name),
+            mode="markers",
+            x=[r["rate"] for r in rows],
+            y=[html.escape(x) for x in labels],
+            error_x=dict(
+                type="data",
+                symmetric=False,
+                array=[gap(r, "high") for r in rows],
+                arrayminus=[gap(r, "low") for r in rows],
+                thickness=1.4,
+            ),
+            marker=dict(
+                size=9,
+                color=theme.COLORS[k % len(theme.COLORS)],
+                symbol=theme.MARKERS[k % len(theme.MARKERS)],
+            ),
+            customdata=[html.escape(h) for h in hover],
+            hovertemplate="%{y}: %{x:.1%}<br>%{customdata}<extra></extra>",
+        )
+    )
 
 
 def savings(rows: Sequence[Any]) -> Any:
     """Escalation at several widths (kit.judge.escalate.Saving): cost saved against agreement with the strong judge."""
     import plotly.graph_objects as go
 
-    fig = theme.figure(title="Escalation: cost saved against sameness<br><sub>a point is one band of doubt; bars are 95% intervals</sub>", x="cost saved",
-                       y="same verdict as the strong judge")
+    fig = theme.figure(
+        title="Escalation: cost saved against sameness<br><sub>a point is one band of doubt; bars are 95% intervals</sub>",
+        x="cost saved",
+        y="same verdict as the strong judge",
+    )
 
     def bars(e: Sequence[Any]) -> dict[str, Any]:
-        return dict(type="data", symmetric=False, array=[x.high - x.value for x in e], arrayminus=[x.value - x.low for x in e], thickness=1.2)
+        return dict(
+            type="data",
+            symmetric=False,
+            array=[x.high - x.value for x in e],
+            arrayminus=[x.value - x.low for x in e],
+            thickness=1.2,
+        )
+
     saved, same = [s.saved for s in rows], [s.same for s in rows]
-    fig.add_trace(go.Scatter(mode="markers+text+lines", x=[e.value for e in saved], y=[e.value for e in same], error_x=bars(saved), error_y=bars(same),
-                             text=[f"{s.low:g}-{s.high:g}" for s in rows], textposition="top left", showlegend=False,
-                             marker=dict(size=9, color=theme.COLORS[0])))
+    fig.add_trace(
+        go.Scatter(
+            mode="markers+text+lines",
+            x=[e.value for e in saved],
+            y=[e.value for e in same],
+            error_x=bars(saved),
+            error_y=bars(same),
+            text=[f"{s.low:g}-{s.high:g}" for s in rows],
+            textposition="top left",
+            showlegend=False,
+            marker=dict(size=9, color=theme.COLORS[0]),
+        )
+    )
     fig.update_xaxes(tickformat=".0%")
     fig.update_yaxes(tickformat=".0%")
     return fig
 
 
-def agreement(estimates: Mapping[str, Any], *, title: str = "Agreement with humans", x: str = "kappa") -> Any:
+def agreement(
+    estimates: Mapping[str, Any], *, title: str = "Agreement with humans", x: str = "kappa"
+) -> Any:
     """One Estimate a judge, as dots with intervals."""
     fig = theme.figure(title=title, x=x, height=160 + 30 * max(len(estimates), 3))
     rows = [{"rate": e.value, "low": e.low, "high": e.high} for e in estimates.values()]
     _dots(fig, x, list(estimates), rows, 0, hover=[f"n={e.n}" for e in estimates.values()])
-    fig.update_traces(hovertemplate="%{y}: %{x:.3f}<br>%{customdata}<extra></extra>", showlegend=False)
+    fig.update_traces(
+        hovertemplate="%{y}: %{x:.3f}<br>%{customdata}<extra></extra>", showlegend=False
+    )
     fig.update_yaxes(autorange="reversed")
     return fig

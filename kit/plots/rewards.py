@@ -14,7 +14,11 @@ from .theme import COLORS, GREY, MARKERS, figure
 def weights(composer: Composer) -> Any:
     """Bars of the components' shares of the total weight; hover shows kind and options."""
     rows = [r for r in composer.table() if r["kind"] != "step"]
-    fig = figure(title=f"Reward {composer.name}: shares of the weight", x="share", height=120 + 36 * len(rows))
+    fig = figure(
+        title=f"Reward {composer.name}: shares of the weight",
+        x="share",
+        height=120 + 36 * len(rows),
+    )
     fig.add_bar(
         y=[r["step"] for r in rows],
         x=[r["share"] for r in rows],
@@ -28,7 +32,9 @@ def weights(composer: Composer) -> Any:
     return fig
 
 
-def contributions(grades: Sequence[Grade], *, labels: Sequence[str] | None = None, top: int = 40) -> Any:
+def contributions(
+    grades: Sequence[Grade], *, labels: Sequence[str] | None = None, top: int = 40
+) -> Any:
     """Who contributes what: one bar per response, stacked by component and step; the dot is the reward."""
     grades = list(grades)[:top]
     names = list(dict.fromkeys(k for g in grades for k, v in g.parts.items() if v is not None))
@@ -58,7 +64,9 @@ def contributions(grades: Sequence[Grade], *, labels: Sequence[str] | None = Non
 def trivial(report: RewardReport) -> Any:
     """Trivial policies beside the real answers to the same tasks, with the interval of the difference."""
     rows = report.trivial
-    fig = figure(title="What an answer without skill earns", x="mean reward", height=140 + 34 * len(rows))
+    fig = figure(
+        title="What an answer without skill earns", x="mean reward", height=140 + 34 * len(rows)
+    )
     y = [r.policy for r in rows]
     hover = [[str(r.difference), r.warning or "", r.difference.n] for r in rows]
     fig.add_scatter(
@@ -117,7 +125,10 @@ def criteria(report: RewardReport) -> Any:
         y="standard deviation",
     )
     for i, (name, rows) in enumerate(
-        (("separates answers", [c for c in report.criteria if not c.saturated]), ("saturated", [c for c in report.criteria if c.saturated]))
+        (
+            ("separates answers", [c for c in report.criteria if not c.saturated]),
+            ("saturated", [c for c in report.criteria if c.saturated]),
+        )
     ):
         fig.add_scatter(
             name=name,
@@ -134,10 +145,21 @@ def criteria(report: RewardReport) -> Any:
 def groups(report: RewardReport) -> Any:
     """One bar: shares of mixed, all-good and all-bad groups."""
     g = report.groups
-    fig = figure(title=f"Groups: {g.groups}, of which {g.excluded} excluded", x="share of the groups", height=220)
-    for i, (name, share) in enumerate((("mixed", g.mixed), ("all good", g.all_good), ("all bad", g.all_bad))):
+    fig = figure(
+        title=f"Groups: {g.groups}, of which {g.excluded} excluded",
+        x="share of the groups",
+        height=220,
+    )
+    for i, (name, share) in enumerate(
+        (("mixed", g.mixed), ("all good", g.all_good), ("all bad", g.all_bad))
+    ):
         fig.add_bar(
-            name=name, y=["groups"], x=[share], orientation="h", marker_color=COLORS[i], hovertemplate=f"{name}: %{{x:.1%}}<extra></extra>"
+            name=name,
+            y=["groups"],
+            x=[share],
+            orientation="h",
+            marker_color=COLORS[i],
+            hovertemplate=f"{name}: %{{x:.1%}}<extra></extra>",
         )
     fig.update_layout(barmode="stack")
     fig.update_xaxes(tickformat=".0%", range=[0, 1])

@@ -11,7 +11,9 @@ GREY = "#6b6b6b"
 TOP, BOTTOM = 84, 56  # pixels of margin: a title of two lines above, ticks and the axis title below
 
 
-def figure(*, title: str = "", x: str = "", y: str = "", height: int = 420, width: int | None = None) -> Any:
+def figure(
+    *, title: str = "", x: str = "", y: str = "", height: int = 420, width: int | None = None
+) -> Any:
     """An empty figure in the kit's style; `title` may hold a second line in <br><sub>...</sub>."""
     import plotly.graph_objects as go
 
@@ -20,15 +22,37 @@ def figure(*, title: str = "", x: str = "", y: str = "", height: int = 420, widt
     return fig
 
 
-def style(fig: Any, *, title: str = "", x: str = "", y: str = "", height: int = 420, width: int | None = None) -> Any:
+def style(
+    fig: Any,
+    *,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    height: int = 420,
+    width: int | None = None,
+) -> Any:
     """Apply the kit's style to a figure and return it."""
-    axis = dict(showgrid=True, gridcolor="#e6e6e6", zeroline=False, linecolor="#444", ticks="outside", automargin=True)
+    axis = dict(
+        showgrid=True,
+        gridcolor="#e6e6e6",
+        zeroline=False,
+        linecolor="#444",
+        ticks="outside",
+        automargin=True,
+    )
     fig.update_layout(
-        template="plotly_white", colorway=list(COLORS), height=height, width=width,
+        template="plotly_white",
+        colorway=list(COLORS),
+        height=height,
+        width=width,
         title=dict(text=title, x=0.0, xanchor="left", font=dict(size=16)),
         font=dict(family="Helvetica, Arial, DejaVu Sans, sans-serif", size=13, color="#222"),
-        margin=dict(l=64, r=24, t=TOP, b=BOTTOM), hoverlabel=dict(align="left"),
-        legend=dict(orientation="h", yanchor="top", y=below(height), xanchor="left", x=0.0), paper_bgcolor="white", plot_bgcolor="white")
+        margin=dict(l=64, r=24, t=TOP, b=BOTTOM),
+        hoverlabel=dict(align="left"),
+        legend=dict(orientation="h", yanchor="top", y=below(height), xanchor="left", x=0.0),
+        paper_bgcolor="white",
+        plot_bgcolor="white",
+    )
     fig.update_xaxes(**axis)
     fig.update_yaxes(**axis)
     if x:
@@ -53,5 +77,5 @@ def rgba(color: str, alpha: float) -> str:
     >>> rgba("#0072B2", 0.2)
     'rgba(0,114,178,0.2)'
     """
-    r, g, b = (int(color[i:i + 2], 16) for i in (1, 3, 5))
+    r, g, b = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({r},{g},{b},{alpha})"

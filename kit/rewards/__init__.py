@@ -1,8 +1,8 @@
 """Rewards: pure functions over verdict records and text. Unknown stays unknown, from the judge to the gradient.
 
-    composer = Composer.from_config("default")            # or a dict, or a YAML file
-    composer.score(task, response, verdicts).score        # None = exclude from training
-    report(responses, grades(tasks, responses, verdicts, composer=composer))
+composer = Composer.from_config("default")            # or a dict, or a YAML file
+composer.score(task, response, verdicts).score        # None = exclude from training
+report(responses, grades(tasks, responses, verdicts, composer=composer))
 """
 
 from .aggregate import grade
@@ -12,4 +12,13 @@ from .report import report, trivial_responses
 from .rerank import rerank
 from .trivial import policies
 
-__all__ = ["Composer", "agrades", "grade", "grades", "policies", "report", "rerank", "trivial_responses"]
+__all__ = [
+    "Composer",
+    "agrades",
+    "grade",
+    "grades",
+    "policies",
+    "report",
+    "rerank",
+    "trivial_responses",
+]

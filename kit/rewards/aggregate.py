@@ -21,7 +21,9 @@ from ..records import Criterion, Grade, Task, Verdict, by_criterion
 HOWS = ("mean", "flip", "signed", "signed_unclipped", "positive_normalised")
 BOUNDS = ("low", "mid")
 MAX_WIDTH = 0.1
-PASS_AT = 0.5  # a required criterion is passed from this value on; criterion.meta["pass_at"] overrides
+PASS_AT = (
+    0.5  # a required criterion is passed from this value on; criterion.meta["pass_at"] overrides
+)
 
 
 def grade(
@@ -68,21 +70,41 @@ def grade(
     leaves = {i: _interval(found.get(i), use) for i in plan.leaf_ids}
     low, high, parts = plan.evaluate(leaves, how=how, gate_to=gate_to)
     n_unknown = sum([v[0] != v[1] for v in leaves.values()])
-    meta = {"how": how, "range": plan.range(how=how, gate_to=gate_to), "unknown": n_unknown, "scored": len(leaves),
-            "foreign": len(found.keys() - plan.ids)}
-    return Grade(task_id=task.id, response_id=response_id or (verdicts[0].response_id if verdicts else ""),
-                 score=pay(low, high, max_width=max_width, bound=bound) if plan.scored else None, score_low=low, score_high=high,
-                 verdicts=verdicts, usage=usage(verdicts), cost=math.fsum([v.cost for v in verdicts]), parts=parts, meta=meta)
+    meta = {
+        "how": how,
+        "range": plan.range(how=how, gate_to=gate_to),
+        "unknown": n_unknown,
+        "scored": len(leaves),
+        "foreign": len(found.keys() - plan.ids),
+    }
+    return Grade(
+        task_id=task.id,
+        response_id=response_id or (verdicts[0].response_id if verdicts else ""),
+        score=pay(low, high, max_width=max_width, bound=bound) if plan.scored else None,
+        score_low=low,
+        score_high=high,
+        verdicts=verdicts,
+        usage=usage(verdicts),
+        cost=math.fsum([v.cost for v in verdicts]),
+        parts=parts,
+        meta=meta,
+    )
 
 
-def pay(low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "low") -> float | None:
+def pay(
+    low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "low"
+) -> float | None:
     """What an interval earns: its low end (or middle) when it is at most `max_width` wide, else None.
 
     >>> pay(.5, .55), pay(.5, .9), pay(.5, .6, max_width=.2, bound="mid")
     (0.5, None, 0.55)
     """
     if not max_width >= 0:  # NaN too: no interval is wider than NaN, and unknown would be paid as 0
-        raise KitError(f"max_width is {max_width}", where="parameter max_width", fix="write a number >= 0, for example 0.1")
+        raise KitError(
+            f"max_width is {max_width}",
+            where="parameter max_width",
+            fix="write a number >= 0, for example 0.1",
+        )
     if high - low > max_width + 1e-12:  # a width of exactly max_width pays, whatever the rounding
         return None
     return low if bound == "low" else (low + high) / 2
@@ -110,7 +132,9 @@ def leaves(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     return tuple(c for c in criteria if c.id not in parents)
 
 
-_PLANS: dict[int, tuple[tuple[Criterion, ...], Plan]] = {}  # by identity; the tuple is kept, so that its id stays its own
+_PLANS: dict[
+    int, tuple[tuple[Criterion, ...], Plan]
+] = {}  # by identity; the tuple is kept, so that its id stays its own
 
 
 @dataclass(frozen=True)
@@ -189,10 +213,19 @@ class Plan:
         low, high = _combine(nodes, how, gate_to)
         terms = _terms(nodes, how)
         scale = _denominator([c.weight for c in top], how)
-        parts = {c.id: (lo / scale if lo == hi else None) for (c, _, _), (lo, hi) in zip(nodes, terms, strict=True)} if scale else {}
+        parts = (
+            {
+                c.id: (lo / scale if lo == hi else None)
+                for (c, _, _), (lo, hi) in zip(nodes, terms, strict=True)
+            }
+            if scale
+            else {}
+        )
         return low, high, parts
 
-    def _flat(self, values: Mapping[str, tuple[float, float]], how: str) -> tuple[float, float, dict[str, float | None]]:
+    def _flat(
+        self, values: Mapping[str, tuple[float, float]], how: str
+    ) -> tuple[float, float, dict[str, float | None]]:
         """The same for a flat rubric without gates, in one pass over (id, slope, offset)."""
         if how not in self.cache:
             slopes = [_slope(c.weight, how) for c in self.criteria]
@@ -217,7 +250,13 @@ class Plan:
         low, high = math.fsum(lows) / scale, math.fsum(highs) / scale
         return (max(low, 0.0), max(high, 0.0), parts) if how == "signed" else (low, high, parts)
 
-    def _value(self, c: Criterion, values: Mapping[str, tuple[float, float]], how: str, gate_to: float | None) -> tuple[float, float]:
+    def _value(
+        self,
+        c: Criterion,
+        values: Mapping[str, tuple[float, float]],
+        how: str,
+        gate_to: float | None,
+    ) -> tuple[float, float]:
         below = self.children.get(c.id)
         if below is None:
             return values[c.id]
@@ -227,7 +266,9 @@ class Plan:
         """The lowest and highest score that any verdicts can give."""
         key = ("range", how, gate_to)
         if key not in self.cache:
-            self.cache[key] = self.evaluate({i: (0.0, 1.0) for i in self.leaf_ids}, how=how, gate_to=gate_to)[:2]
+            self.cache[key] = self.evaluate(
+                {i: (0.0, 1.0) for i in self.leaf_ids}, how=how, gate_to=gate_to
+            )[:2]
         return self.cache[key]
 
 
@@ -253,7 +294,9 @@ def _denominator(weights: Sequence[float], how: str) -> float:
     return math.fsum(abs(w) for w in weights)
 
 
-def _combine(nodes: Sequence[tuple[Criterion, float, float]], how: str, gate_to: float | None) -> tuple[float, float]:
+def _combine(
+    nodes: Sequence[tuple[Criterion, float, float]], how: str, gate_to: float | None
+) -> tuple[float, float]:
     scale = _denominator([c.weight for c, _, _ in nodes], how)
     if not scale:
         return 0.0, 0.0
@@ -282,12 +325,22 @@ def _interval(v: Verdict | None, use: str) -> tuple[float, float]:
 
 
 def _check(how: str, bound: str, use: str) -> None:
-    for name, value, allowed in (("how", how, HOWS), ("bound", bound, BOUNDS), ("use", use, ("value", "p"))):
+    for name, value, allowed in (
+        ("how", how, HOWS),
+        ("bound", bound, BOUNDS),
+        ("use", use, ("value", "p")),
+    ):
         if value not in allowed:
-            raise KitError(f"{name} is {value!r}", where=f"parameter {name}", fix=f"use one of {', '.join(allowed)}")
+            raise KitError(
+                f"{name} is {value!r}",
+                where=f"parameter {name}",
+                fix=f"use one of {', '.join(allowed)}",
+            )
 
 
-def score_matrix(values: np.ndarray, weights: np.ndarray, *, how: str = "mean") -> tuple[np.ndarray, np.ndarray]:
+def score_matrix(
+    values: np.ndarray, weights: np.ndarray, *, how: str = "mean"
+) -> tuple[np.ndarray, np.ndarray]:
     """Many responses to one flat rubric at once: low and high scores.
 
     values : (n, k) in [0, 1], NaN = unknown. weights : (k,). No gates, no trees. Returns two arrays (n,).

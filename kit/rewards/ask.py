@@ -16,7 +16,9 @@ from .composer import Composer
 _DOWN = (JudgeDownError, OSError, asyncio.TimeoutError)  # ConnectionError is an OSError
 
 
-async def averdicts(task: Task, response: Response, *, judge: Any, composer: Composer) -> list[Verdict]:
+async def averdicts(
+    task: Task, response: Response, *, judge: Any, composer: Composer
+) -> list[Verdict]:
     """One verdict for each criterion that the composer needs, in its order: checks by code here, the rest by `judge`.
 
     judge : see kit.judge.base.Judge, or None (then judged criteria are unknown, failure "missing").
@@ -39,7 +41,9 @@ async def averdicts(task: Task, response: Response, *, judge: Any, composer: Com
             failure = "budget"
     mine = by_criterion(v for v in replies if (v.task_id, v.response_id) == (task.id, response.id))
     for c in asked:
-        found[c.id] = mine.get(c.id) or unknown(task.id, response.id, c.id, failure, judge=getattr(judge, "name", ""))
+        found[c.id] = mine.get(c.id) or unknown(
+            task.id, response.id, c.id, failure, judge=getattr(judge, "name", "")
+        )
     return [found[c.id] for c in wanted]
 
 
@@ -50,7 +54,11 @@ def _check(task: Task, response: Response, criterion: Criterion) -> Verdict:
 
 
 async def agrades(
-    tasks: Iterable[Task] | Mapping[str, Task], responses: Sequence[Response], *, judge: Any, composer: Composer
+    tasks: Iterable[Task] | Mapping[str, Task],
+    responses: Sequence[Response],
+    *,
+    judge: Any,
+    composer: Composer,
 ) -> list[Grade]:
     """A grade per response, in their order; all judge calls are in flight together (the judge limits itself)."""
     by_id = index(tasks)
@@ -63,14 +71,20 @@ async def agrades(
 
 
 def grades(
-    tasks: Iterable[Task] | Mapping[str, Task], responses: Sequence[Response], verdicts: Iterable[Verdict], *, composer: Composer
+    tasks: Iterable[Task] | Mapping[str, Task],
+    responses: Sequence[Response],
+    verdicts: Iterable[Verdict],
+    *,
+    composer: Composer,
 ) -> list[Grade]:
     """A grade per response from verdicts that are there already; no judge is called."""
     by_id = index(tasks)
     groups: dict[tuple[str, str], list[Verdict]] = {}
     for v in verdicts:
         groups.setdefault((v.task_id, v.response_id), []).append(v)
-    return [composer.score(task_of(by_id, r), r, groups.get((r.task_id, r.id), ())) for r in responses]
+    return [
+        composer.score(task_of(by_id, r), r, groups.get((r.task_id, r.id), ())) for r in responses
+    ]
 
 
 def index(tasks: Iterable[Task] | Mapping[str, Task]) -> Mapping[str, Task]:
@@ -82,6 +96,8 @@ def task_of(by_id: Mapping[str, Task], response: Response) -> Task:
     """The task of a response; KitError when it is not among the tasks."""
     if response.task_id not in by_id:
         raise KitError(
-            f"response {response.id!r} answers task {response.task_id!r}, which is not here", where="tasks", fix="pass the task too"
+            f"response {response.id!r} answers task {response.task_id!r}, which is not here",
+            where="tasks",
+            fix="pass the task too",
         )
     return by_id[response.task_id]

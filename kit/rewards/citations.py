@@ -75,7 +75,9 @@ def parse_answer(text: str) -> ParsedAnswer:
     seen: dict[tuple[str, tuple[str, ...]], CitedClaim] = {}
     for c in claims:
         seen.setdefault((" ".join(_WORD.findall(c.text.lower())), tuple(sorted(c.ids))), c)
-    return ParsedAnswer(text=block, block_problem=problem, tag_problems=tuple(problems), claims=tuple(seen.values()))
+    return ParsedAnswer(
+        text=block, block_problem=problem, tag_problems=tuple(problems), claims=tuple(seen.values())
+    )
 
 
 def _block(text: str) -> tuple[str | None, str | None]:
@@ -146,7 +148,11 @@ def _pieces(text: str, ids: tuple[str, ...]) -> list[CitedClaim]:
     if ids:
         text = text.strip()
         return [CitedClaim(text=text, ids=ids)] if _WORD.search(text) else []
-    return [CitedClaim(text=s.strip(" ,;:.")) for s in _END.split(text) if len(_WORD.findall(s)) >= MIN_WORDS]
+    return [
+        CitedClaim(text=s.strip(" ,;:."))
+        for s in _END.split(text)
+        if len(_WORD.findall(s)) >= MIN_WORDS
+    ]
 
 
 def claim_criteria(task: Task, response: Response) -> tuple[Criterion, ...]:
@@ -235,7 +241,12 @@ def citation_part(
     found = by_criterion(v for v in verdicts if v.criterion_id.startswith(PREFIX))
     rows = [_claim(task, c, n, found, uncited) for n, c in enumerate(parsed.claims, 1)]
     ids = {i for c in parsed.cited for i in c.ids}
-    ends = [_score([r for r in rows if r], ids, task, end, f1_weight, id_weight) if ids else (0.0, 0.0, 0.0) for end in (0, 1)]
+    ends = [
+        _score([r for r in rows if r], ids, task, end, f1_weight, id_weight)
+        if ids
+        else (0.0, 0.0, 0.0)
+        for end in (0, 1)
+    ]
     details = {
         "f1": ends[0][1] if ends[0][1] == ends[1][1] else None,
         "valid_ids": len(ids & task.sources.keys()),
@@ -243,9 +254,16 @@ def citation_part(
         "cited": len(parsed.cited),
         "uncited": len(parsed.uncited),
         "unknown_ids": sorted(ids - task.sources.keys()),
-        "problems": ([parsed.block_problem] if parsed.block_problem else []) + list(parsed.tag_problems),
+        "problems": ([parsed.block_problem] if parsed.block_problem else [])
+        + list(parsed.tag_problems),
     }
-    return Part(name=name, low=ends[0][0], high=ends[1][0], range=(0.0, f1_weight + id_weight), details=details)
+    return Part(
+        name=name,
+        low=ends[0][0],
+        high=ends[1][0],
+        range=(0.0, f1_weight + id_weight),
+        details=details,
+    )
 
 
 @dataclass(frozen=True)
@@ -265,12 +283,26 @@ def _claim(task: Task, c: CitedClaim, n: int, found: Mapping[str, Verdict], unci
         return _Row(c, recall if uncited == "credit" else (0.0, 0.0), (1.0, 1.0), weight)
     if not any(i in task.sources for i in c.ids):
         return _Row(c, (0.0, 0.0), (0.0, 0.0), (1.0, 1.0))
-    return _Row(c, _value(found, f"{PREFIX}{n}:support"), _value(found, f"{PREFIX}{n}:relevant"), (1.0, 1.0))
+    return _Row(
+        c, _value(found, f"{PREFIX}{n}:support"), _value(found, f"{PREFIX}{n}:relevant"), (1.0, 1.0)
+    )
 
 
-def _score(rows: list[_Row], ids: set[str], task: Task, end: int, f1_weight: float, id_weight: float) -> tuple[float, float, float]:
+def _score(
+    rows: list[_Row], ids: set[str], task: Task, end: int, f1_weight: float, id_weight: float
+) -> tuple[float, float, float]:
     total = sum(r.weight[end] for r in rows)
-    mean = sum(r.weight[end] * f1(r.recall[end], r.precision[end]) for r in rows) / total if total else 0.0
-    backed = {i for r in rows if r.claim.ids and r.recall[end] > 0 for i in r.claim.ids if i in task.sources}
+    mean = (
+        sum(r.weight[end] * f1(r.recall[end], r.precision[end]) for r in rows) / total
+        if total
+        else 0.0
+    )
+    backed = {
+        i
+        for r in rows
+        if r.claim.ids and r.recall[end] > 0
+        for i in r.claim.ids
+        if i in task.sources
+    }
     share = len(backed) / len(ids)
     return f1_weight * mean + id_weight * share, mean, share

@@ -20,19 +20,37 @@ OPTIONS = {
 def check_options(kind: Any, options: Mapping[str, Any], where: str) -> None:
     """KitError when the kind does not exist or an option is not one of its own."""
     if kind not in OPTIONS:
-        raise KitError(f"kind is {kind!r}", where=f"{where}, field kind", fix=f"use one of {', '.join(OPTIONS)}")
+        raise KitError(
+            f"kind is {kind!r}",
+            where=f"{where}, field kind",
+            fix=f"use one of {', '.join(OPTIONS)}",
+        )
     if wrong := sorted(options.keys() - set(OPTIONS[kind])):
-        raise KitError(f"{kind} has no option {wrong[0]!r}", where=where, fix=f"options: {', '.join(OPTIONS[kind])}")
+        raise KitError(
+            f"{kind} has no option {wrong[0]!r}",
+            where=where,
+            fix=f"options: {', '.join(OPTIONS[kind])}",
+        )
     if kind == "rubric" and options.get("how", "mean") not in HOWS:
-        raise KitError(f"how is {options['how']!r}", where=f"{where}, field how", fix=f"use one of {', '.join(HOWS)}")
+        raise KitError(
+            f"how is {options['how']!r}",
+            where=f"{where}, field how",
+            fix=f"use one of {', '.join(HOWS)}",
+        )
     if kind == "verifier":
         from .verifiers import NAMES
 
         if options.get("verifier") not in NAMES:
-            raise KitError(f"verifier is {options.get('verifier')!r}", where=where, fix=f"use one of {', '.join(NAMES)}")
+            raise KitError(
+                f"verifier is {options.get('verifier')!r}",
+                where=where,
+                fix=f"use one of {', '.join(NAMES)}",
+            )
 
 
-def criteria(kind: str, options: Mapping[str, Any], task: Task, response: Response) -> tuple[Criterion, ...]:
+def criteria(
+    kind: str, options: Mapping[str, Any], task: Task, response: Response
+) -> tuple[Criterion, ...]:
     """What a component needs verdicts on."""
     if kind == "rubric":
         return leaves(rubric_of(options, task))
@@ -43,7 +61,14 @@ def criteria(kind: str, options: Mapping[str, Any], task: Task, response: Respon
     return ()
 
 
-def score(kind: str, name: str, options: Mapping[str, Any], task: Task, response: Response, verdicts: Sequence[Verdict]) -> Part:
+def score(
+    kind: str,
+    name: str,
+    options: Mapping[str, Any],
+    task: Task,
+    response: Response,
+    verdicts: Sequence[Verdict],
+) -> Part:
     """What a component says of one response."""
     if kind == "rubric":
         return _rubric(name, options, task, response, verdicts)
@@ -55,7 +80,13 @@ def score(kind: str, name: str, options: Mapping[str, Any], task: Task, response
         return citation_part(task, response, verdicts, name=name, **options)
     from .verifiers import verify
 
-    return verify(options["verifier"], task, response, name=name, **{k: v for k, v in options.items() if k != "verifier"})
+    return verify(
+        options["verifier"],
+        task,
+        response,
+        name=name,
+        **{k: v for k, v in options.items() if k != "verifier"},
+    )
 
 
 def rubric_of(options: Mapping[str, Any], task: Task) -> tuple[Criterion, ...]:
@@ -72,7 +103,13 @@ def rubric_of(options: Mapping[str, Any], task: Task) -> tuple[Criterion, ...]:
     return own + tuple(c for c in static_criteria(static) if c.id not in taken)
 
 
-def _rubric(name: str, options: Mapping[str, Any], task: Task, response: Response, verdicts: Sequence[Verdict]) -> Part:
+def _rubric(
+    name: str,
+    options: Mapping[str, Any],
+    task: Task,
+    response: Response,
+    verdicts: Sequence[Verdict],
+) -> Part:
     rubric = rubric_of(options, task)
     if not any(c.weight for c in rubric):
         return Part.absent(name)
@@ -83,5 +120,9 @@ def _rubric(name: str, options: Mapping[str, Any], task: Task, response: Respons
         low=g.score_low,
         high=g.score_high,
         range=g.meta["range"],
-        details={"contributions": dict(g.parts), "unknown": g.meta["unknown"], "criteria": len(rubric)},
+        details={
+            "contributions": dict(g.parts),
+            "unknown": g.meta["unknown"],
+            "criteria": len(rubric),
+        },
     )

@@ -80,9 +80,17 @@ class Composer:
         """The same reward with other component weights (names left out keep theirs)."""
         wrong = weights.keys() - {c.name for c in self.components}
         if wrong:
-            raise KitError(f"there is no component {sorted(wrong)[0]!r}", where="weights", fix=f"use {[c.name for c in self.components]}")
+            raise KitError(
+                f"there is no component {sorted(wrong)[0]!r}",
+                where="weights",
+                fix=f"use {[c.name for c in self.components]}",
+            )
         return dataclasses.replace(
-            self, components=tuple(dataclasses.replace(c, weight=weights.get(c.name, c.weight)) for c in self.components)
+            self,
+            components=tuple(
+                dataclasses.replace(c, weight=weights.get(c.name, c.weight))
+                for c in self.components
+            ),
         )
 
     def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
@@ -93,14 +101,18 @@ class Composer:
                 out.setdefault(criterion.id, criterion)
         return tuple(out.values())
 
-    def parts(self, task: Task, response: Response, verdicts: Iterable[Verdict]) -> list[tuple[Component, Part]]:
+    def parts(
+        self, task: Task, response: Response, verdicts: Iterable[Verdict]
+    ) -> list[tuple[Component, Part]]:
         """What each active component says, before weights."""
         verdicts = tuple(verdicts)
         out = []
         for c in self._active():
             part = components.score(c.kind, c.name, c.options, task, response, verdicts)
             if c.cap is not None and part.applies:
-                part = dataclasses.replace(part, low=min(part.low, c.cap), high=min(part.high, c.cap))
+                part = dataclasses.replace(
+                    part, low=min(part.low, c.cap), high=min(part.high, c.cap)
+                )
             out.append((c, part))
         return out
 
@@ -123,14 +135,20 @@ class Composer:
         excluded = None if used else "nothing applies"
         if response.truncated and self.truncation.mode == "exclude":
             excluded = "truncated"
-        paid = None if excluded else pay(steps.low / self.scale, steps.high / self.scale, max_width=self.max_width)
+        paid = (
+            None
+            if excluded
+            else pay(steps.low / self.scale, steps.high / self.scale, max_width=self.max_width)
+        )
         if paid is None and not excluded:
             excluded = "unknown verdicts"
         paid = None if paid is None else steps.low
         if paid is not None and self.bound == "mid":
             paid = (steps.low + steps.high) / 2
             steps.note("mid", paid - steps.low)
-        contributions = {c.name: None for c, p in parts if not p.applies} | steps.parts(known_only=paid is None)
+        contributions = {c.name: None for c, p in parts if not p.applies} | steps.parts(
+            known_only=paid is None
+        )
         meta = {
             "scores": {c.name: p.value for c, p in parts},
             "details": {c.name: dict(p.details) for c, p in parts},
@@ -153,12 +171,16 @@ class Composer:
             meta=meta,
         )
 
-    def _shape(self, steps: Steps, task: Task, response: Response, parts: list[tuple[Component, Part]]) -> dict[str, Any]:
+    def _shape(
+        self, steps: Steps, task: Task, response: Response, parts: list[tuple[Component, Part]]
+    ) -> dict[str, Any]:
         by_name = {c.name: p for c, p in parts}
         for g in self.gates:
             p = by_name.get(g.component)
             if p is not None and p.applies:
-                steps.limit(f"gate:{g.component}", g.to, at_low=p.low < g.below, at_high=p.high < g.below)
+                steps.limit(
+                    f"gate:{g.component}", g.to, at_low=p.low < g.below, at_high=p.high < g.below
+                )
         found = self.format.check(task, response)
         if self.format.mode == "gate" and not found.ok:
             steps.limit("format", self.format.gate_to, at_low=True, at_high=True)
@@ -191,13 +213,18 @@ class Composer:
         for c in self._active():
             alone = dataclasses.replace(
                 self,
-                components=tuple(dataclasses.replace(o, weight=1.0 if o.name == c.name else 0.0) for o in self.components),
+                components=tuple(
+                    dataclasses.replace(o, weight=1.0 if o.name == c.name else 0.0)
+                    for o in self.components
+                ),
                 length=None,
                 scale=1.0,
                 combine="mean",
                 cap=None,
                 floor=None,
-                format=dataclasses.replace(self.format, mode="gate" if self.format.mode == "gate" else "off"),
+                format=dataclasses.replace(
+                    self.format, mode="gate" if self.format.mode == "gate" else "off"
+                ),
             )
             out.append(Function(name=c.name, weight=c.weight * self.scale, call=_caller(alone)))
         if self.format.mode == "bonus":
@@ -210,7 +237,13 @@ class Composer:
             )
         if self.length is not None:
             length = self.length
-            out.append(Function(name="length", weight=self.scale, call=lambda task, response, verdicts: -length.penalty(response)))
+            out.append(
+                Function(
+                    name="length",
+                    weight=self.scale,
+                    call=lambda task, response, verdicts: -length.penalty(response),
+                )
+            )
         return out
 
     def table(self) -> list[dict[str, Any]]:
@@ -226,26 +259,40 @@ class Composer:
             }
             for c in self.components
         ]
-        extra = [("gate " + g.component, f"below {g.below:g}: at most {g.to:g}") for g in self.gates]
+        extra = [
+            ("gate " + g.component, f"below {g.below:g}: at most {g.to:g}") for g in self.gates
+        ]
         extra += [("format", self.format.describe()), ("truncation", self.truncation.mode)]
         extra += [("length", self.length.describe())] if self.length else []
-        extra += [(n, f"{v:g}") for n, v in (("cap", self.cap), ("floor", self.floor)) if v is not None]
+        extra += [
+            (n, f"{v:g}") for n, v in (("cap", self.cap), ("floor", self.floor)) if v is not None
+        ]
         extra += [
             ("combine", self.combine),
             ("scale", f"{self.scale:g}"),
             ("unknown", f"width <= {self.max_width:g}: {self.bound}; wider: excluded"),
         ]
-        return rows + [{"step": s, "kind": "step", "weight": None, "share": None, "options": o} for s, o in extra]
+        return rows + [
+            {"step": s, "kind": "step", "weight": None, "share": None, "options": o}
+            for s, o in extra
+        ]
 
     def _repr_html_(self) -> str:
         from html import escape
 
         head = "".join(f"<th>{h}</th>" for h in ("step", "kind", "weight", "share", "options"))
         cells = [
-            [r["step"], r["kind"], *("" if r[k] is None else f"{r[k]:.3g}" for k in ("weight", "share")), r["options"]]
+            [
+                r["step"],
+                r["kind"],
+                *("" if r[k] is None else f"{r[k]:.3g}" for k in ("weight", "share")),
+                r["options"],
+            ]
             for r in self.table()
         ]
-        body = "".join("<tr>" + "".join(f"<td>{escape(str(x))}</td>" for x in row) + "</tr>" for row in cells)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(str(x))}</td>" for x in row) + "</tr>" for row in cells
+        )
         return f"<table><caption>Reward {escape(self.name)}</caption><tr>{head}</tr>{body}</table>"
 
     def _active(self) -> list[Component]:
@@ -259,21 +306,47 @@ def _caller(composer: Composer) -> Callable[[Task, Response, Iterable[Verdict]],
 def _build(config: dict[str, Any], where: str) -> Composer:
     known = {f.name for f in dataclasses.fields(Composer)}
     if extra := sorted(config.keys() - known):
-        raise KitError(f"unknown field {extra[0]!r}", where=where, fix=f"known fields: {', '.join(sorted(known))}, preset")
+        raise KitError(
+            f"unknown field {extra[0]!r}",
+            where=where,
+            fix=f"known fields: {', '.join(sorted(known))}, preset",
+        )
     rows = config.pop("components", None)
-    if not isinstance(rows, (list, tuple)) or not rows or not all(isinstance(r, Mapping) for r in rows):
-        raise KitError("components must be a list of mappings with at least one entry", where=f"{where}, field components")
+    if (
+        not isinstance(rows, (list, tuple))
+        or not rows
+        or not all(isinstance(r, Mapping) for r in rows)
+    ):
+        raise KitError(
+            "components must be a list of mappings with at least one entry",
+            where=f"{where}, field components",
+        )
     parts = tuple(_component(r, f"{where}, component {i + 1}") for i, r in enumerate(rows))
     names = [c.name for c in parts]
     if len(set(names)) != len(names):
-        raise KitError(f"two components share a name: {names}", where=f"{where}, field components", fix="give each its own `name`")
-    gates = tuple(formatting.make(Gate, g, f"{where}, gate {i + 1}") for i, g in enumerate(config.pop("gates", None) or ()))
+        raise KitError(
+            f"two components share a name: {names}",
+            where=f"{where}, field components",
+            fix="give each its own `name`",
+        )
+    gates = tuple(
+        formatting.make(Gate, g, f"{where}, gate {i + 1}")
+        for i, g in enumerate(config.pop("gates", None) or ())
+    )
     for g in gates:
         if g.component not in names:
-            raise KitError(f"a gate names the component {g.component!r}", where=f"{where}, field gates", fix=f"use one of {names}")
+            raise KitError(
+                f"a gate names the component {g.component!r}",
+                where=f"{where}, field gates",
+                fix=f"use one of {names}",
+            )
     made = {
         k: formatting.make(cls, config.pop(k), f"{where}, field {k}")
-        for k, cls in (("format", formatting.Format), ("truncation", formatting.Truncation), ("length", formatting.Length))
+        for k, cls in (
+            ("format", formatting.Format),
+            ("truncation", formatting.Truncation),
+            ("length", formatting.Length),
+        )
         if config.get(k) is not None
     }
     config = {k: v for k, v in config.items() if v is not None}
@@ -284,5 +357,15 @@ def _build(config: dict[str, Any], where: str) -> Composer:
         raise KitError(f"scale is {config['scale']!r}, not above 0", where=f"{where}, field scale")
     for k, allowed in (("combine", COMBINES), ("bound", BOUNDS)):
         if config.get(k, allowed[0]) not in allowed:
-            raise KitError(f"{k} is {config[k]!r}", where=f"{where}, field {k}", fix=f"use one of {', '.join(allowed)}")
-    return Composer(name=str(config.pop("name", Path(where).stem)), components=parts, gates=gates, **made, **config)
+            raise KitError(
+                f"{k} is {config[k]!r}",
+                where=f"{where}, field {k}",
+                fix=f"use one of {', '.join(allowed)}",
+            )
+    return Composer(
+        name=str(config.pop("name", Path(where).stem)),
+        components=parts,
+        gates=gates,
+        **made,
+        **config,
+    )

@@ -40,11 +40,17 @@ def read(path: Path) -> Mapping[str, Any]:
     import yaml
 
     if not path.is_file():
-        raise KitError(f"{str(path)!r} is neither a file nor a preset", where="Composer.from_config", fix=f"presets: {', '.join(PRESETS)}")
+        raise KitError(
+            f"{str(path)!r} is neither a file nor a preset",
+            where="Composer.from_config",
+            fix=f"presets: {', '.join(PRESETS)}",
+        )
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as e:
-        raise KitError("the config is not valid YAML", where=f"{path}: {str(e).splitlines()[-1].strip()}") from None
+        raise KitError(
+            "the config is not valid YAML", where=f"{path}: {str(e).splitlines()[-1].strip()}"
+        ) from None
     if not isinstance(data, Mapping):
         raise KitError(f"the config is a {type(data).__name__}, not a mapping", where=str(path))
     return data
@@ -52,13 +58,21 @@ def read(path: Path) -> Mapping[str, Any]:
 
 def preset(name: str, where: str) -> Mapping[str, Any]:
     if name not in PRESETS:
-        raise KitError(f"there is no preset {name!r}", where=f"{where}, field preset", fix=f"use one of {', '.join(PRESETS)}")
+        raise KitError(
+            f"there is no preset {name!r}",
+            where=f"{where}, field preset",
+            fix=f"use one of {', '.join(PRESETS)}",
+        )
     return PRESETS[name]
 
 
 def number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise KitError(f"{value!r} is not a finite number", where=where, fix="in YAML, 1e-2 is a string; write 0.01 or 1.0e-2")
+        raise KitError(
+            f"{value!r} is not a finite number",
+            where=where,
+            fix="in YAML, 1e-2 is a string; write 0.01 or 1.0e-2",
+        )
     return float(value)
 
 

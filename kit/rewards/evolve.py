@@ -78,9 +78,15 @@ class EvolvingRubrics:
             ("active", b.active.values()),
             ("inactive", b.inactive.values()),
         )
-        return [{"buffer": name, "id": c.id, "weight": c.weight, "text": c.text} for name, cs in groups for c in cs]
+        return [
+            {"buffer": name, "id": c.id, "weight": c.weight, "text": c.text}
+            for name, cs in groups
+            for c in cs
+        ]
 
-    async def propose(self, task: Task, responses: Sequence[Response], *, ask: Ask, step: int) -> list[Criterion]:
+    async def propose(
+        self, task: Task, responses: Sequence[Response], *, ask: Ask, step: int
+    ) -> list[Criterion]:
         """Ask a model for criteria that tell these answers apart; valid new ones become active. Returns those.
 
         ask : async function from a prompt to a text (an endpoint judge's client, any model). Its failure adds nothing and is logged.
@@ -94,12 +100,16 @@ class EvolvingRubrics:
             return []
         new = []
         for c, why in read(reply, self.most):
-            known = {_key(x.text) for x in (*self.criteria(task), *self.buffers(task).inactive.values())}
+            known = {
+                _key(x.text) for x in (*self.criteria(task), *self.buffers(task).inactive.values())
+            }
             if c is None or _key(c.text) in known:
                 self._note(step, task, c.id if c else "-", "refused", why or "it is there already")
                 continue
             self.buffers(task).active[c.id] = c
-            self._note(step, task, c.id, "added", f"proposed from {len(responses)} answers: {c.text}")
+            self._note(
+                step, task, c.id, "added", f"proposed from {len(responses)} answers: {c.text}"
+            )
             new.append(c)
         return new
 
@@ -112,22 +122,54 @@ class EvolvingRubrics:
         if step % self.every == 0:
             for c in [c for c in b.inactive.values() if c.id in {s.id for s in self.static}]:
                 b.static[c.id] = b.inactive.pop(c.id)
-                self._note(step, task, c.id, "re-entered", f"static criteria re-enter every {self.every} steps")
+                self._note(
+                    step,
+                    task,
+                    c.id,
+                    "re-entered",
+                    f"static criteria re-enter every {self.every} steps",
+                )
         spreads = spread_of(verdicts)
         for buffer in (b.active, b.static):
             for i in [i for i in buffer if i in spreads and spreads[i][0] <= self.spread]:
-                self._drop(buffer, b, i, step, task, f"no spread: all {spreads[i][1]} known answers have the same value")
-        ranked = sorted(b.active, key=lambda i: (-spreads.get(i, (math.inf, 0))[0], i))  # unmeasured ones come first: not judged yet
+                self._drop(
+                    buffer,
+                    b,
+                    i,
+                    step,
+                    task,
+                    f"no spread: all {spreads[i][1]} known answers have the same value",
+                )
+        ranked = sorted(
+            b.active, key=lambda i: (-spreads.get(i, (math.inf, 0))[0], i)
+        )  # unmeasured ones come first: not judged yet
         for i in ranked[self.keep :]:
-            self._drop(b.active, b, i, step, task, f"spread {spreads.get(i, (math.nan, 0))[0]:.3f} is not among the top {self.keep}")
+            self._drop(
+                b.active,
+                b,
+                i,
+                step,
+                task,
+                f"spread {spreads.get(i, (math.nan, 0))[0]:.3f} is not among the top {self.keep}",
+            )
         return self.log[start:]
 
-    def _drop(self, buffer: dict[str, Criterion], b: Buffers, criterion_id: str, step: int, task: Task, why: str) -> None:
+    def _drop(
+        self,
+        buffer: dict[str, Criterion],
+        b: Buffers,
+        criterion_id: str,
+        step: int,
+        task: Task,
+        why: str,
+    ) -> None:
         b.inactive[criterion_id] = buffer.pop(criterion_id)
         self._note(step, task, criterion_id, "dropped", why)
 
     def _note(self, step: int, task: Task, criterion_id: str, what: str, why: str) -> None:
-        self.log.append(Change(step=step, task_id=task.id, criterion_id=criterion_id, what=what, why=why))
+        self.log.append(
+            Change(step=step, task_id=task.id, criterion_id=criterion_id, what=what, why=why)
+        )
 
 
 def spread_of(verdicts: Iterable[Verdict]) -> dict[str, tuple[float, int]]:
@@ -149,7 +191,9 @@ def spread_of(verdicts: Iterable[Verdict]) -> dict[str, tuple[float, int]]:
     return out
 
 
-def request(task: Task, responses: Sequence[Response], criteria: Sequence[Criterion], most: int) -> str:
+def request(
+    task: Task, responses: Sequence[Response], criteria: Sequence[Criterion], most: int
+) -> str:
     """The prompt for proposals; answers are quoted as JSON data."""
     data = {
         "question": task.prompt,
@@ -178,10 +222,19 @@ def read(reply: str, most: int) -> list[tuple[Criterion | None, str]]:
 
 
 def _row(row: Any) -> tuple[Criterion | None, str]:
-    if not isinstance(row, Mapping) or not isinstance(row.get("text"), str) or not row["text"].strip():
+    if (
+        not isinstance(row, Mapping)
+        or not isinstance(row.get("text"), str)
+        or not row["text"].strip()
+    ):
         return None, "a proposal without a text"
     weight = row.get("weight", 1)
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight) or weight == 0:
+    if (
+        isinstance(weight, bool)
+        or not isinstance(weight, (int, float))
+        or not math.isfinite(weight)
+        or weight == 0
+    ):
         return None, f"its weight is {weight!r}"
     text = row["text"].strip()
     title = row.get("title") if isinstance(row.get("title"), str) else None

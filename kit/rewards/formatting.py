@@ -52,7 +52,11 @@ class Format:
 
     def __post_init__(self) -> None:
         if self.mode not in ("off", "gate", "bonus"):
-            raise KitError(f"format mode is {self.mode!r}", where="field format.mode", fix="use off, gate or bonus")
+            raise KitError(
+                f"format mode is {self.mode!r}",
+                where="field format.mode",
+                fix="use off, gate or bonus",
+            )
 
     def check(self, task: Task, response: Response) -> FormatResult:
         """Which demands the response fulfils; no demands = ok with score 1."""
@@ -69,12 +73,20 @@ class Format:
             found = re.search(self.pattern, response.text, re.DOTALL)
             demands.append(None if found else f"nothing matches {self.pattern!r}")
         problems = tuple(d for d in demands if d)
-        return FormatResult(ok=not problems, score=1 - len(problems) / len(demands) if demands else 1.0, problems=problems)
+        return FormatResult(
+            ok=not problems,
+            score=1 - len(problems) / len(demands) if demands else 1.0,
+            problems=problems,
+        )
 
     def describe(self) -> str:
         """One line for the config table."""
-        asked = [n for n in ("answer_block", "snippets") if getattr(self, n)] + ([f"pattern {self.pattern}"] if self.pattern else [])
-        effect = {"off": "", "gate": f", at most {self.gate_to:g}", "bonus": f", +{self.bonus:g}"}[self.mode]
+        asked = [n for n in ("answer_block", "snippets") if getattr(self, n)] + (
+            [f"pattern {self.pattern}"] if self.pattern else []
+        )
+        effect = {"off": "", "gate": f", at most {self.gate_to:g}", "bonus": f", +{self.bonus:g}"}[
+            self.mode
+        ]
         return f"{self.mode}{effect}" + (f" ({', '.join(asked)})" if asked else "")
 
 
@@ -87,7 +99,11 @@ class Truncation:
 
     def __post_init__(self) -> None:
         if self.mode not in ("keep", "zero", "penalty", "exclude"):
-            raise KitError(f"truncation mode is {self.mode!r}", where="field truncation.mode", fix="use keep, zero, penalty or exclude")
+            raise KitError(
+                f"truncation mode is {self.mode!r}",
+                where="field truncation.mode",
+                fix="use keep, zero, penalty or exclude",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +136,11 @@ class Length:
             return 0.0
         if words >= self.hard:
             return self.amount
-        return self.amount * (words - self.soft) / (self.hard - self.soft) if math.isfinite(self.hard) else 0.0
+        return (
+            self.amount * (words - self.soft) / (self.hard - self.soft)
+            if math.isfinite(self.hard)
+            else 0.0
+        )
 
     def penalty(self, response: Response) -> float:
         """The penalty, in [0, amount], for a response."""

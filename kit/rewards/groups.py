@@ -31,7 +31,9 @@ class GroupShares:
         return self.all_good + self.all_bad
 
 
-def group_shares(scores: Iterable[tuple[str, float | None]], *, good_at: float = GOOD_AT, tolerance: float = 1e-9) -> GroupShares:
+def group_shares(
+    scores: Iterable[tuple[str, float | None]], *, good_at: float = GOOD_AT, tolerance: float = 1e-9
+) -> GroupShares:
     """Shares of mixed, all-good and all-bad groups from (task id, score or None) pairs; NaN where every group is excluded.
 
     >>> group_shares([("a", 1.0), ("a", 0.0), ("b", 1.0), ("b", 1.0), ("c", None), ("c", 1.0)])
@@ -47,7 +49,11 @@ def group_shares(scores: Iterable[tuple[str, float | None]], *, good_at: float =
     mixed = sum(max(g) - min(g) > tolerance for g in used)
     good = sum(max(g) - min(g) <= tolerance and g[0] >= good_at for g in used)
     return GroupShares(
-        groups=len(groups), excluded=len(groups) - len(used), mixed=mixed / n, all_good=good / n, all_bad=(len(used) - mixed - good) / n
+        groups=len(groups),
+        excluded=len(groups) - len(used),
+        mixed=mixed / n,
+        all_good=good / n,
+        all_bad=(len(used) - mixed - good) / n,
     )
 
 
@@ -75,7 +81,11 @@ def pass_rates(verdicts: Iterable[Verdict]) -> PassRates:
         else:
             by_response.setdefault((v.task_id, v.response_id), []).append(v.value)
     every = [x for xs in by_response.values() for x in xs]
-    macro = math.fsum(math.fsum(xs) / len(xs) for xs in by_response.values()) / len(by_response) if by_response else math.nan
+    macro = (
+        math.fsum(math.fsum(xs) / len(xs) for xs in by_response.values()) / len(by_response)
+        if by_response
+        else math.nan
+    )
     return PassRates(
         macro_over_responses=macro,
         micro_over_criteria=math.fsum(every) / len(every) if every else math.nan,

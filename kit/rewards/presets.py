@@ -15,7 +15,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     # every component applies where the task gives it something to judge: a rubric, sources to cite, truths
     "default": {
         "name": "default",
-        "components": [{"kind": "rubric", "how": "signed_unclipped", "weight": 0.8}, {"kind": "citations", "weight": 0.2}, *_VERIFIERS],
+        "components": [
+            {"kind": "rubric", "how": "signed_unclipped", "weight": 0.8},
+            {"kind": "citations", "weight": 0.2},
+            *_VERIFIERS,
+        ],
     },
     # system 1: met / n
     "rubric": {"name": "rubric", "components": [{"kind": "rubric", "how": "mean"}]},
@@ -25,14 +29,20 @@ PRESETS: dict[str, dict[str, Any]] = {
         "combine": "sum",
         "scale": 10.0,
         "format": {"mode": "gate", "answer_block": True},
-        "components": [{"kind": "rubric", "how": "flip", "static": "all"}, {"kind": "citations", "weight": 0.2}],
+        "components": [
+            {"kind": "rubric", "how": "flip", "static": "all"},
+            {"kind": "citations", "weight": 0.2},
+        ],
     },
     "refiner": {
         "name": "refiner",
         "combine": "mean",
         "scale": 10.0,
         "format": {"mode": "gate", "answer_block": True},
-        "components": [{"kind": "rubric", "how": "flip", "static": "all", "weight": 0.8}, {"kind": "citations", "weight": 0.2}],
+        "components": [
+            {"kind": "rubric", "how": "flip", "static": "all", "weight": 0.8},
+            {"kind": "citations", "weight": 0.2},
+        ],
     },
     # system 3: weighted mean over the verifiers that apply
     "verifiers": {"name": "verifiers", "components": _VERIFIERS},

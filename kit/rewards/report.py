@@ -70,11 +70,17 @@ class RewardReport:
         known = [c for c in self.criteria if c.n > 1]
         saturated = sum(c.saturated for c in known)
         if known and saturated > len(known) / 2:
-            out.append(f"{saturated} of {len(known)} criteria give every answer of their group the same value: they teach nothing.")
+            out.append(
+                f"{saturated} of {len(known)} criteria give every answer of their group the same value: they teach nothing."
+            )
         if self.groups.zero_advantage > 0.5:
-            out.append(f"{self.groups.zero_advantage:.0%} of the groups have one score for all answers, so no gradient.")
+            out.append(
+                f"{self.groups.zero_advantage:.0%} of the groups have one score for all answers, so no gradient."
+            )
         if self.excluded:
-            out.append(f"{self.excluded} answers have no reward (unknown verdicts or nothing to judge) and are excluded.")
+            out.append(
+                f"{self.excluded} answers have no reward (unknown verdicts or nothing to judge) and are excluded."
+            )
         return out
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
@@ -145,25 +151,44 @@ def _html(rows: Sequence[Mapping[str, Any]]) -> str:
     head = "".join(f"<th>{escape(str(k))}</th>" for k in rows[0])
     return (
         f"<table><tr>{head}</tr>"
-        + "".join("<tr>" + "".join(f"<td>{cell(v)}</td>" for v in r.values()) + "</tr>" for r in rows)
+        + "".join(
+            "<tr>" + "".join(f"<td>{cell(v)}</td>" for v in r.values()) + "</tr>" for r in rows
+        )
         + "</table>"
     )
 
 
-def report(responses: Sequence[Response], grades: Sequence[Grade], *, name: str = "reward", good_at: float = GOOD_AT) -> RewardReport:
+def report(
+    responses: Sequence[Response],
+    grades: Sequence[Grade],
+    *,
+    name: str = "reward",
+    good_at: float = GOOD_AT,
+) -> RewardReport:
     """The report over graded responses; those whose source starts with "trivial:" are the trivial policies, the others are real.
 
     responses and grades in the same order. Real answers alone enter the rates, criteria, groups and correlations.
     """
     if len(responses) != len(grades) or any(
-        (r.task_id, r.id) != (g.task_id, g.response_id) for r, g in zip(responses, grades, strict=False)
+        (r.task_id, r.id) != (g.task_id, g.response_id)
+        for r, g in zip(responses, grades, strict=False)
     ):
         from ..errors import KitError
 
-        raise KitError("responses and grades do not belong together", where="rewards.report.report", fix="pass them in the same order")
-    real = [g for r, g in zip(responses, grades, strict=True) if not (r.source or "").startswith(TRIVIAL)]
+        raise KitError(
+            "responses and grades do not belong together",
+            where="rewards.report.report",
+            fix="pass them in the same order",
+        )
+    real = [
+        g
+        for r, g in zip(responses, grades, strict=True)
+        if not (r.source or "").startswith(TRIVIAL)
+    ]
     names = tuple(dict.fromkeys(k for g in real for k in g.meta.get("scores", {})))
-    matrix = np.array([[_nan(g.meta.get("scores", {}).get(k)) for k in names] for g in real], float).reshape(len(real), len(names))
+    matrix = np.array(
+        [[_nan(g.meta.get("scores", {}).get(k)) for k in names] for g in real], float
+    ).reshape(len(real), len(names))
     keep = [j for j in range(len(names)) if not np.isnan(matrix[:, j]).all()]
     names, matrix = tuple(names[j] for j in keep), matrix[:, keep]
     return RewardReport(
@@ -192,7 +217,9 @@ def _criteria(grades: Sequence[Grade]) -> tuple[CriterionRow, ...]:
     out = []
     for (task_id, criterion_id), values in groups.items():
         known = np.array([x for x in values if x is not None], float)
-        mean, variance = (float(known.mean()), float(known.var())) if len(known) else (math.nan, math.nan)
+        mean, variance = (
+            (float(known.mean()), float(known.var())) if len(known) else (math.nan, math.nan)
+        )
         out.append(
             CriterionRow(
                 task_id=task_id,
@@ -222,7 +249,9 @@ def _component(name: str, column: np.ndarray, grades: Sequence[Grade]) -> dict[s
         "mean": float(known.mean()),
         "sd": float(known.std()),
         "within_group_variance": float(np.mean(within)) if within else math.nan,
-        "contribution": float(np.mean([g.parts[name] for g in grades if g.parts.get(name) is not None] or [math.nan])),
+        "contribution": float(
+            np.mean([g.parts[name] for g in grades if g.parts.get(name) is not None] or [math.nan])
+        ),
     }
 
 
@@ -265,10 +294,16 @@ def _mean_t(values: Sequence[float], *, n: int, method: str) -> Estimate:
 
 def _by_task(pairs: Sequence[tuple[str, float | None]]) -> Estimate:
     means = _task_means(pairs)
-    return _mean_t(list(means.values()), n=sum(s is not None for _, s in pairs), method="mean of task means, t interval over tasks")
+    return _mean_t(
+        list(means.values()),
+        n=sum(s is not None for _, s in pairs),
+        method="mean of task means, t interval over tasks",
+    )
 
 
-def _trivial(responses: Sequence[Response], grades: Sequence[Grade], real: Sequence[Grade]) -> tuple[TrivialRow, ...]:
+def _trivial(
+    responses: Sequence[Response], grades: Sequence[Grade], real: Sequence[Grade]
+) -> tuple[TrivialRow, ...]:
     reference = _task_means([(g.task_id, g.score) for g in real])
     by_policy: dict[str, list[Grade]] = {}
     for r, g in zip(responses, grades, strict=True):
@@ -278,13 +313,31 @@ def _trivial(responses: Sequence[Response], grades: Sequence[Grade], real: Seque
     for policy, gs in by_policy.items():
         earned = _task_means([(g.task_id, g.score) for g in gs])
         shared = [t for t in earned if t in reference]
-        d = _mean_t([reference[t] - earned[t] for t in shared], n=len(shared), method="paired by task, t interval over tasks")
-        a, b = (math.fsum(x[t] for t in shared) / len(shared) if shared else math.nan for x in (earned, reference))
+        d = _mean_t(
+            [reference[t] - earned[t] for t in shared],
+            n=len(shared),
+            method="paired by task, t interval over tasks",
+        )
+        a, b = (
+            math.fsum(x[t] for t in shared) / len(shared) if shared else math.nan
+            for x in (earned, reference)
+        )
         warning = None
         if shared and d.value < MARGIN:
             verb = "earns as much as" if d.value <= 0 else "comes near"
-            warning = f"The trivial policy {policy!r} {verb} the real answers: {a:.3f} against {b:.3f}."
-        out.append(TrivialRow(policy=policy, trivial=a, real=b, difference=d, excluded=sum(g.score is None for g in gs), warning=warning))
+            warning = (
+                f"The trivial policy {policy!r} {verb} the real answers: {a:.3f} against {b:.3f}."
+            )
+        out.append(
+            TrivialRow(
+                policy=policy,
+                trivial=a,
+                real=b,
+                difference=d,
+                excluded=sum(g.score is None for g in gs),
+                warning=warning,
+            )
+        )
     return tuple(sorted(out, key=lambda r: -r.trivial if not math.isnan(r.trivial) else math.inf))
 
 

@@ -26,7 +26,11 @@ def groups_of(criterion: Criterion) -> tuple[str, ...]:
 def weight_names(tasks: Iterable[Task], *, composer: Composer) -> list[str]:
     """The names that `rerank` takes: components, then the criterion groups that occur in the tasks."""
     found = {g for t in tasks for c in t.criteria for g in groups_of(c)}
-    return [c.name for c in composer.components if c.active] + [g for g in GROUPS if g in found] + sorted(found - set(GROUPS))
+    return (
+        [c.name for c in composer.components if c.active]
+        + [g for g in GROUPS if g in found]
+        + sorted(found - set(GROUPS))
+    )
 
 
 def rerank(
@@ -48,7 +52,11 @@ def rerank(
     weights = dict(weights or {})
     known = weight_names(tasks, composer=base)
     if wrong := sorted(weights.keys() - set(known)):
-        raise KitError(f"there is no weight {wrong[0]!r}", where="rerank, weights", fix=f"use some of {', '.join(known)}")
+        raise KitError(
+            f"there is no weight {wrong[0]!r}",
+            where="rerank, weights",
+            fix=f"use some of {', '.join(known)}",
+        )
     components = {c.name for c in base.components}
     factors = {k: v for k, v in weights.items() if k not in components}
     changed = base.with_weights({k: v for k, v in weights.items() if k in components})
@@ -69,7 +77,10 @@ def rerank(
         }
         for i, r in enumerate(responses)
     ]
-    return sorted(rows, key=lambda row: (row["rank"] is None, row["rank"] or 0, row["task_id"], row["response_id"]))
+    return sorted(
+        rows,
+        key=lambda row: (row["rank"] is None, row["rank"] or 0, row["task_id"], row["response_id"]),
+    )
 
 
 def _reweighted(task: Task, factors: Mapping[str, float]) -> Task:

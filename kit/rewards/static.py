@@ -22,7 +22,10 @@ def static_sets() -> dict[str, tuple[Criterion, ...]]:
     """
     rows = json.loads(FILE.read_text(encoding="utf-8"))
     return {
-        name: tuple(criterion_from_json(r, where=f"{FILE.name}, set {name}, criterion {i + 1}") for i, r in enumerate(rs))
+        name: tuple(
+            criterion_from_json(r, where=f"{FILE.name}, set {name}, criterion {i + 1}")
+            for i, r in enumerate(rs)
+        )
         for name, rs in rows.items()
     }
 
@@ -34,8 +37,14 @@ def static_criteria(names: str | Sequence[str]) -> tuple[Criterion, ...]:
     True
     """
     sets = static_sets()
-    wanted = list(sets) if names in ("all", True) else [names] if isinstance(names, str) else list(names)
+    wanted = (
+        list(sets) if names in ("all", True) else [names] if isinstance(names, str) else list(names)
+    )
     for n in wanted:
         if n not in sets:
-            raise KitError(f"there is no static rubric set {n!r}", where="option static", fix=f"use all, or some of {', '.join(sets)}")
+            raise KitError(
+                f"there is no static rubric set {n!r}",
+                where="option static",
+                fix=f"use all, or some of {', '.join(sets)}",
+            )
     return tuple(c for n in wanted for c in sets[n])

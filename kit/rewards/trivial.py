@@ -38,7 +38,12 @@ def policies(task: Task) -> list[Response]:
     >>> [r.source for r in policies(Task(id="t", prompt="Is it up?"))][:2]
     ['trivial:empty', 'trivial:constant']
     """
-    return [Response(task_id=task.id, id=f"trivial-{name}", text=policy(name, task), source=TRIVIAL + name) for name in NAMES]
+    return [
+        Response(
+            task_id=task.id, id=f"trivial-{name}", text=policy(name, task), source=TRIVIAL + name
+        )
+        for name in NAMES
+    ]
 
 
 def policy(name: str, task: Task) -> str:
@@ -61,7 +66,11 @@ def policy(name: str, task: Task) -> str:
     if not task.sources or name in ("empty", "citation_stuffing"):
         return text
     ids = ",".join(list(task.sources)[:2])
-    return f"<answer><snippet id={ids}>{text}</snippet></answer>" if name in ("parrot", "rubric_echo") else f"<answer>{text}</answer>"
+    return (
+        f"<answer><snippet id={ids}>{text}</snippet></answer>"
+        if name in ("parrot", "rubric_echo")
+        else f"<answer>{text}</answer>"
+    )
 
 
 def is_trivial(response: Response) -> bool:
@@ -84,5 +93,13 @@ def _stuffing(task: Task) -> str:
 
 
 def _echo(task: Task) -> str:
-    lines = [c.text for c in task.criteria if c.weight > 0 and not c.by_code] or [c.text for c in task.criteria] or [task.prompt]
-    return "This answer fulfils every requirement. " + " ".join(f"It does this: {t.rstrip('.')}." for t in lines) + " All criteria are met."
+    lines = (
+        [c.text for c in task.criteria if c.weight > 0 and not c.by_code]
+        or [c.text for c in task.criteria]
+        or [task.prompt]
+    )
+    return (
+        "This answer fulfils every requirement. "
+        + " ".join(f"It does this: {t.rstrip('.')}." for t in lines)
+        + " All criteria are met."
+    )

@@ -1,8 +1,8 @@
 """Readers and writers per format, and pinned fetches of data and models with checksums.
 
-    >>> from kit import sources
-    >>> sources.load_tasks([{"prompt": "Say hi.", "rubrics": ["It greets."]}]).tasks[0].criteria[0].text
-    'It greets.'
+>>> from kit import sources
+>>> sources.load_tasks([{"prompt": "Say hi.", "rubrics": ["It greets."]}]).tasks[0].criteria[0].text
+'It greets.'
 """
 
 from __future__ import annotations
@@ -13,4 +13,15 @@ from .tables import read_columns, read_rows, write_jsonl
 from .taskset import Parsed, TaskSet
 from .write import write_tasks
 
-__all__ = ["Finding", "Parsed", "TaskSet", "iter_tasks", "load_tasks", "save_tasks", "write_tasks", "read_rows", "read_columns", "write_jsonl"]
+__all__ = [
+    "Finding",
+    "Parsed",
+    "TaskSet",
+    "iter_tasks",
+    "load_tasks",
+    "save_tasks",
+    "write_tasks",
+    "read_rows",
+    "read_columns",
+    "write_jsonl",
+]

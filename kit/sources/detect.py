@@ -15,13 +15,39 @@ from .tables import nearest
 from .taskset import Parsed
 
 READERS: dict[str, Callable[[Row], Parsed]] = {
-    "kit": kit, "answers": training.answers, "rlvr": rubric.rlvr, "verifier": training.verifier, "refiner": rubric.refiner,
-    "open-instruct": rubric.open_instruct, "healthbench": benchmarks.healthbench, "infobench": benchmarks.infobench,
-    "tree": benchmarks.tree, "dpo": training.dpo, "checklist": benchmarks.checklist, "qa": training.qa, "sft": training.sft,
-    "prompts": training.prompts}  # "flat" reads several rows at once
+    "kit": kit,
+    "answers": training.answers,
+    "rlvr": rubric.rlvr,
+    "verifier": training.verifier,
+    "refiner": rubric.refiner,
+    "open-instruct": rubric.open_instruct,
+    "healthbench": benchmarks.healthbench,
+    "infobench": benchmarks.infobench,
+    "tree": benchmarks.tree,
+    "dpo": training.dpo,
+    "checklist": benchmarks.checklist,
+    "qa": training.qa,
+    "sft": training.sft,
+    "prompts": training.prompts,
+}  # "flat" reads several rows at once
 FORMATS = (*READERS, "flat")
-EXPECTED = ("prompt", "question", "instruction", "criterion", "rubrics", "criteria", "checklist", "text", "messages", "chosen", "rejected",
-            "ground_truth", "positive_rubrics", "decomposed_questions", "task_id")
+EXPECTED = (
+    "prompt",
+    "question",
+    "instruction",
+    "criterion",
+    "rubrics",
+    "criteria",
+    "checklist",
+    "text",
+    "messages",
+    "chosen",
+    "rejected",
+    "ground_truth",
+    "positive_rubrics",
+    "decomposed_questions",
+    "task_id",
+)
 
 
 def _rubric_list(row: Mapping[str, Any], key: str) -> list[Any]:
@@ -36,13 +62,24 @@ def format_of(row: Mapping[str, Any]) -> str | None:
     ('rlvr', 'dpo')
     """
     has = row.keys()
-    if row.get("record") in ("task", "response", "verdict") or ("criteria" in has and {"id", "prompt", "truth", "meta"} <= has):
+    if row.get("record") in ("task", "response", "verdict") or (
+        "criteria" in has and {"id", "prompt", "truth", "meta"} <= has
+    ):
         return "kit"
     if any(RUBRIC_KEY.match(k) for k in has if isinstance(k, str) and k.startswith("rubric")):
         return "rlvr"
-    if "task_id" in has and ("response_id" in has or "labels" in has) and "response" in has and not {"prompt", "criterion"} & has:
+    if (
+        "task_id" in has
+        and ("response_id" in has or "labels" in has)
+        and "response" in has
+        and not {"prompt", "criterion"} & has
+    ):
         return "answers"
-    if "applicable_verifiers" in has or "verifiers" in has or ("question_type" in has and {"truth", "ground_truth"} & has):
+    if (
+        "applicable_verifiers" in has
+        or "verifiers" in has
+        or ("question_type" in has and {"truth", "ground_truth"} & has)
+    ):
         return "verifier"
     if {"positive_rubrics", "negative_rubrics"} & has:
         return "refiner"
@@ -50,22 +87,32 @@ def format_of(row: Mapping[str, Any]) -> str | None:
         return "infobench"
     if "sub_tasks" in has:
         return "tree"
-    if "Answer Critical" in has or ("ground_truth" in has and {"messages", "dataset"} & has) or \
-            any(isinstance(x, Mapping) and "rubric_item" in x for x in _rubric_list(row, "rubric")):
+    if (
+        "Answer Critical" in has
+        or ("ground_truth" in has and {"messages", "dataset"} & has)
+        or any(isinstance(x, Mapping) and "rubric_item" in x for x in _rubric_list(row, "rubric"))
+    ):
         return "open-instruct"
     if {"chosen", "rejected"} <= has:
         return "dpo"
     rubrics = _rubric_list(row, "rubrics")
-    if any(isinstance(x, Mapping) and "points" in x for x in rubrics) and isinstance(parsed_json(row.get("prompt")), list):
+    if any(isinstance(x, Mapping) and "points" in x for x in rubrics) and isinstance(
+        parsed_json(row.get("prompt")), list
+    ):
         return "healthbench"
-    if {"checklist", "checklists", "rubrics", "criteria", "requirements"} & has or _rubric_list(row, "rubric"):
+    if {"checklist", "checklists", "rubrics", "criteria", "requirements"} & has or _rubric_list(
+        row, "rubric"
+    ):
         return "checklist"
     if "criterion" in has:
         return "flat"
     if {"question", "answer"} <= has or {"question", "expected_answer"} <= has:
         return "qa"
-    if {"messages", "conversations"} & has or ("text" in has and not {"prompt", "question", "query"} & has) or \
-            ({"prompt", "instruction"} & has and {"completion", "output"} & has):
+    if (
+        {"messages", "conversations"} & has
+        or ("text" in has and not {"prompt", "question", "query"} & has)
+        or ({"prompt", "instruction"} & has and {"completion", "output"} & has)
+    ):
         return "sft"
     return "prompts" if {"prompt", "question", "query", "instruction"} & has else None
 
@@ -85,5 +132,9 @@ def detect(rows: Iterable[Mapping[str, Any]], *, where: str = "the file") -> str
         return votes.most_common(1)[0][0]
     near = {f: n for f in fields if (n := nearest(f, EXPECTED))}
     hint = "; ".join(f"{f!r} is near {n!r}" for f, n in list(near.items())[:3])
-    raise DataError(f"the format is not recognised; fields: {', '.join(list(fields)[:12]) or 'none'}", where=where,
-                    fix=(hint + "; " if hint else "") + f"rename the fields, or give format= one of {', '.join(FORMATS)}")
+    raise DataError(
+        f"the format is not recognised; fields: {', '.join(list(fields)[:12]) or 'none'}",
+        where=where,
+        fix=(hint + "; " if hint else "")
+        + f"rename the fields, or give format= one of {', '.join(FORMATS)}",
+    )

@@ -61,7 +61,9 @@ def lock(path: Path) -> Iterator[None]:
         yield
 
 
-def package(name: str, version: str, *, sha256: str, kind: str = "wheel", size: int | None = None) -> Path:
+def package(
+    name: str, version: str, *, sha256: str, kind: str = "wheel", size: int | None = None
+) -> Path:
     """The file of a package in the cache; fetched through pip when it is not there.
 
     sha256 : hex digest that the file must have; another file is deleted and is a DataError.
@@ -76,8 +78,11 @@ def package(name: str, version: str, *, sha256: str, kind: str = "wheel", size: 
             if path.is_file() and _sha(path) == sha256:
                 return path
         if offline():
-            raise MissingError(f"{name} {version} is not in the cache and KIT_OFFLINE is set", where=str(folder),
-                               fix="unset KIT_OFFLINE once and run `python -m kit fetch`")
+            raise MissingError(
+                f"{name} {version} is not in the cache and KIT_OFFLINE is set",
+                where=str(folder),
+                fix="unset KIT_OFFLINE once and run `python -m kit fetch`",
+            )
         folder.mkdir(parents=True, exist_ok=True)
         return _download(folder, f"{name}=={version}", sha256, kind, size)
 
@@ -91,22 +96,55 @@ def _download(folder: Path, pin: str, digest: str, kind: str, size: int | None) 
         (staging / "requirement.txt").write_text(f"{pin} --hash=sha256:{digest}\n")
         (staging / "out").mkdir()
         only = ["--only-binary=:all:"] if kind == "wheel" else [f"--no-binary={pin.split('==')[0]}"]
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--no-cache-dir", *only,
-                   "--disable-pip-version-check", "--no-input", "--retries", "2", "--timeout", "20",
-                   "-r", str(staging / "requirement.txt"), "-d", str(staging / "out")]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--require-hashes",
+            "--no-cache-dir",
+            *only,
+            "--disable-pip-version-check",
+            "--no-input",
+            "--retries",
+            "2",
+            "--timeout",
+            "20",
+            "-r",
+            str(staging / "requirement.txt"),
+            "-d",
+            str(staging / "out"),
+        ]
         if importlib.util.find_spec("pip") is None:
-            raise MissingError("this environment has no pip, which fetches the pinned packages", where=sys.executable,
-                               fix="run `python -m ensurepip`, then `python -m kit fetch`")
+            raise MissingError(
+                "this environment has no pip, which fetches the pinned packages",
+                where=sys.executable,
+                fix="run `python -m ensurepip`, then `python -m kit fetch`",
+            )
         code, said = _run(command, staging, pin, size)
         found = [p for p in (staging / "out").iterdir() if p.is_file()]
         if code or len(found) != 1:
-            why = "the file of the index has another checksum" if "DO NOT MATCH" in said else "pip could not fetch it"
-            last = [line for line in said.splitlines() if line.strip() and "WARNING" not in line][-1:]
-            raise MissingError(f"{pin}: {why}" + (f" ({last[0].strip()[:200]})" if last else ""), where=str(folder),
-                               fix="check the network and pip's index settings, then run `python -m kit fetch`")
+            why = (
+                "the file of the index has another checksum"
+                if "DO NOT MATCH" in said
+                else "pip could not fetch it"
+            )
+            last = [line for line in said.splitlines() if line.strip() and "WARNING" not in line][
+                -1:
+            ]
+            raise MissingError(
+                f"{pin}: {why}" + (f" ({last[0].strip()[:200]})" if last else ""),
+                where=str(folder),
+                fix="check the network and pip's index settings, then run `python -m kit fetch`",
+            )
         if _sha(found[0]) != digest:
-            raise DataError(f"{pin}: the fetched file has another sha256 than the pinned one", where=found[0].name,
-                            fix="do not use it; the index may be serving another file")
+            raise DataError(
+                f"{pin}: the fetched file has another sha256 than the pinned one",
+                where=found[0].name,
+                fix="do not use it; the index may be serving another file",
+            )
         target = folder / found[0].name
         os.replace(found[0], target)
         return target
@@ -117,8 +155,16 @@ def _download(folder: Path, pin: str, digest: str, kind: str, size: int | None) 
 def _run(command: Sequence[str], staging: Path, pin: str, size: int | None) -> tuple[int, str]:
     """Run pip with its temporary files in `staging`, so that progress can be seen; (exit code, stderr)."""
     (staging / "tmp").mkdir()
-    env = {**os.environ, "TMPDIR": str(staging / "tmp"), "TEMP": str(staging / "tmp"), "PIP_PROGRESS_BAR": "off"}
-    with tempfile.TemporaryFile() as said, bar(total=size, desc=f"fetch {pin}", unit="B", unit_scale=True) as shown:
+    env = {
+        **os.environ,
+        "TMPDIR": str(staging / "tmp"),
+        "TEMP": str(staging / "tmp"),
+        "PIP_PROGRESS_BAR": "off",
+    }
+    with (
+        tempfile.TemporaryFile() as said,
+        bar(total=size, desc=f"fetch {pin}", unit="B", unit_scale=True) as shown,
+    ):
         child = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=said)
         try:
             while child.poll() is None:
@@ -143,7 +189,9 @@ def _largest(folder: Path) -> int:
     return max(sizes)
 
 
-def unpack(archive: Path, folder: Path, *, members: Sequence[str], limit: int = 1 << 31) -> dict[str, Path]:
+def unpack(
+    archive: Path, folder: Path, *, members: Sequence[str], limit: int = 1 << 31
+) -> dict[str, Path]:
     """Unpack the named members of a wheel or sdist into `folder`, flat by their base name; `{member: path}`.
 
     members : names inside the archive; a leading "*/" stands for the sdist's top folder.
@@ -155,7 +203,12 @@ def unpack(archive: Path, folder: Path, *, members: Sequence[str], limit: int = 
         for wanted in members:
             name = a.find(wanted)
             base = PurePosixPath(name).name
-            if base in ("", ".", "..") or "\\" in base or ".." in PurePosixPath(name).parts or name.startswith("/"):
+            if (
+                base in ("", ".", "..")
+                or "\\" in base
+                or ".." in PurePosixPath(name).parts
+                or name.startswith("/")
+            ):
                 raise DataError(f"the archive has an unsafe name {name!r}", where=archive.name)
             target = folder / base
             part = target.with_name(base + ".part")
@@ -188,9 +241,17 @@ class _Archive:
     def find(self, wanted: str) -> str:
         """The one member with this name; "*/" matches one leading folder."""
         names = self.zip.namelist() if self.zip else self.tar.getnames()  # type: ignore[union-attr]
-        hits = [n for n in names if n == wanted or (wanted.startswith("*/") and n.partition("/")[2] == wanted[2:])]
+        hits = [
+            n
+            for n in names
+            if n == wanted or (wanted.startswith("*/") and n.partition("/")[2] == wanted[2:])
+        ]
         if len(hits) != 1:
-            raise DataError(f"the archive has {len(hits)} members {wanted!r}", where=self.path.name, fix="the pinned version should hold one")
+            raise DataError(
+                f"the archive has {len(hits)} members {wanted!r}",
+                where=self.path.name,
+                fix="the pinned version should hold one",
+            )
         return hits[0]
 
     def open(self, name: str):  # noqa: ANN201 - a binary file

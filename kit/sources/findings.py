@@ -33,5 +33,9 @@ class Finding:
     confidence: float = 1.0
 
     def __str__(self) -> str:
-        place = ", ".join(x for x in (f"row {self.row}" if self.row else self.where, self.criterion_id, self.field) if x)
+        place = ", ".join(
+            x
+            for x in (f"row {self.row}" if self.row else self.where, self.criterion_id, self.field)
+            if x
+        )
         return f"{self.severity} {self.code}: {self.message}" + (f" ({place})" if place else "")

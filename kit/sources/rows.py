@@ -19,8 +19,19 @@ from .findings import Finding
 from .seen import Seen
 from .taskset import Parsed
 
-TEXT_FIELDS = ("criterion", "text", "description", "rubric_item", "Ingredient", "requirement", "requirements", "question", "checklist_item",
-               "rubric", "name")
+TEXT_FIELDS = (
+    "criterion",
+    "text",
+    "description",
+    "rubric_item",
+    "Ingredient",
+    "requirement",
+    "requirements",
+    "question",
+    "checklist_item",
+    "rubric",
+    "name",
+)
 
 
 @dataclass
@@ -30,7 +41,9 @@ class Context:
     name: str = ""
     format: str = ""
     ids: Seen = field(default_factory=Seen)
-    again: Counter[str] = field(default_factory=Counter)  # ids that occurred more than once: how often again
+    again: Counter[str] = field(
+        default_factory=Counter
+    )  # ids that occurred more than once: how often again
     unread: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
     rows: int = 0
@@ -51,7 +64,16 @@ class Row:
 
     def find(self, code: str, message: str, *, severity: str = "warning", **more: Any) -> None:
         """Note a finding on this row."""
-        self.findings.append(Finding(code=code, severity=severity, message=message, where=self.where, row=self.number, **more))
+        self.findings.append(
+            Finding(
+                code=code,
+                severity=severity,
+                message=message,
+                where=self.where,
+                row=self.number,
+                **more,
+            )
+        )
 
     def take(self, *names: str) -> Any:
         """The value of the first of these fields that is there and not null; all of them count as read."""
@@ -68,12 +90,22 @@ class Row:
         if value is None:
             if need:
                 self.context.missing[names[0]] += 1
-                self.find("missing-field", f"the field {names[0]!r} is missing or null", severity="error", field=names[0],
-                          suggestion=f"fields of this row: {', '.join(map(str, list(self.data)[:12]))}")
+                self.find(
+                    "missing-field",
+                    f"the field {names[0]!r} is missing or null",
+                    severity="error",
+                    field=names[0],
+                    suggestion=f"fields of this row: {', '.join(map(str, list(self.data)[:12]))}",
+                )
             return None
         if not isinstance(value, str):
             if isinstance(value, (dict, list)):
-                self.find("field-type", f"the field {names[0]!r} should be text", field=names[0], suggestion="it was read as JSON text")
+                self.find(
+                    "field-type",
+                    f"the field {names[0]!r} should be text",
+                    field=names[0],
+                    suggestion="it was read as JSON text",
+                )
             return as_text(value)
         return value
 
@@ -92,8 +124,13 @@ class Row:
             n = context.again[base] + 1
             while not context.ids.add(unique := f"{base}#{n}")[1]:
                 n += 1
-            self.find("duplicate-id", f"the id {base!r} occurs again; this task is called {unique!r}", severity="error", task_id=unique,
-                      suggestion="give every row its own id")
+            self.find(
+                "duplicate-id",
+                f"the id {base!r} occurs again; this task is called {unique!r}",
+                severity="error",
+                task_id=unique,
+                suggestion="give every row its own id",
+            )
             return unique
         return base
 
@@ -109,33 +146,65 @@ class Row:
         if value is None:
             return False
         if not isinstance(value, str):
-            self.find("field-type", f"response {response_id!r} should be text", field=response_id, suggestion="it was read as JSON text")
-        self.responses.append(Response(task_id=task_id, id=response_id, text=as_text(value), **more))
+            self.find(
+                "field-type",
+                f"response {response_id!r} should be text",
+                field=response_id,
+                suggestion="it was read as JSON text",
+            )
+        self.responses.append(
+            Response(task_id=task_id, id=response_id, text=as_text(value), **more)
+        )
         return True
 
-    def label(self, task_id: str, response_id: str, criterion_id: str, value: Any, *, scale: tuple[float, float] | None = None,
-              judge: str | None = None) -> None:
+    def label(
+        self,
+        task_id: str,
+        response_id: str,
+        criterion_id: str,
+        value: Any,
+        *,
+        scale: tuple[float, float] | None = None,
+        judge: str | None = None,
+    ) -> None:
         """Add the verdicts that one label field holds (one rater or several)."""
         for rater, one in labels.by_rater(value):
-            verdict, understood = labels.human(task_id, response_id, criterion_id, one, scale=scale, judge=judge or rater)
+            verdict, understood = labels.human(
+                task_id, response_id, criterion_id, one, scale=scale, judge=judge or rater
+            )
             self.verdicts.append(verdict)
             if not understood:
-                self.find("unreadable-label", f"the label {as_text(one)[:40]!r} is not understood", task_id=task_id, criterion_id=criterion_id,
-                          suggestion="use green / yellow / red, yes / no, 1-5 or N/A; it counts as unknown")
+                self.find(
+                    "unreadable-label",
+                    f"the label {as_text(one)[:40]!r} is not understood",
+                    task_id=task_id,
+                    criterion_id=criterion_id,
+                    suggestion="use green / yellow / red, yes / no, 1-5 or N/A; it counts as unknown",
+                )
 
     def done(self, task: Task | None) -> Parsed:
         """The finished row."""
-        return Parsed(row=self.number, where=self.where, task=task, responses=tuple(self.responses), verdicts=tuple(self.verdicts),
-                      findings=tuple(self.findings))
+        return Parsed(
+            row=self.number,
+            where=self.where,
+            task=task,
+            responses=tuple(self.responses),
+            verdicts=tuple(self.verdicts),
+            findings=tuple(self.findings),
+        )
 
-    def task(self, task_id: str, prompt: str | None, criteria: Sequence[Criterion] = (), **more: Any) -> Parsed:
+    def task(
+        self, task_id: str, prompt: str | None, criteria: Sequence[Criterion] = (), **more: Any
+    ) -> Parsed:
         """Build the task with the fields that most formats share, the rest of the row in its meta."""
         more.setdefault("kind", self.optional("kind", "category", "type", "question_type"))
         more.setdefault("group", self.optional("group"))
         more.setdefault("split", self.optional("split"))
         more.setdefault("system", self.optional("system", "system_prompt"))
         more["meta"] = {**more.get("meta", {}), **self.leftover()}
-        return self.done(Task(id=task_id, prompt=prompt or "", criteria=unique(self, criteria), **more))
+        return self.done(
+            Task(id=task_id, prompt=prompt or "", criteria=unique(self, criteria), **more)
+        )
 
 
 def as_text(value: Any) -> str:
@@ -172,14 +241,22 @@ def number(value: Any) -> float | None:
     return out if math.isfinite(out) else None
 
 
-def weight_of(row: Row, item: Mapping[str, Any], names: Sequence[str], criterion_id: str, default: float = 1.0) -> tuple[float, set[str]]:
+def weight_of(
+    row: Row, item: Mapping[str, Any], names: Sequence[str], criterion_id: str, default: float = 1.0
+) -> tuple[float, set[str]]:
     """(weight, fields read); a weight that is no number is 0 (recorded, not scored) and an error."""
     for n in names:
         if item.get(n) is not None:
             value = number(item[n])
             if value is None:
-                row.find("bad-weight", f"the weight {as_text(item[n])[:40]!r} is not a finite number; the criterion does not count",
-                         severity="error", criterion_id=criterion_id, field=n, suggestion="write a number")
+                row.find(
+                    "bad-weight",
+                    f"the weight {as_text(item[n])[:40]!r} is not a finite number; the criterion does not count",
+                    severity="error",
+                    criterion_id=criterion_id,
+                    field=n,
+                    suggestion="write a number",
+                )
                 return 0.0, {n}
             return value, {n}
     return default, set()
@@ -194,46 +271,104 @@ def tags_of(value: Any) -> tuple[str, ...]:
     return (as_text(value),)
 
 
-def criteria_from(row: Row, value: Any, *, prefix: str = "c", negative: bool = False, names: Sequence[str] = ("weight", "points"),
-                  field_name: str = "rubrics") -> list[Criterion]:
+def criteria_from(
+    row: Row,
+    value: Any,
+    *,
+    prefix: str = "c",
+    negative: bool = False,
+    names: Sequence[str] = ("weight", "points"),
+    field_name: str = "rubrics",
+) -> list[Criterion]:
     """Criteria out of a list of texts or objects; an object's other fields go to `meta`. Numbered from 1 under `prefix`."""
     value = parsed_json(value)
     if isinstance(value, Mapping):
         texts = all(isinstance(v, str) for v in value.values())
-        value = [{"title": k, "text": v} for k, v in value.items()] if value and texts and not set(value) & set(TEXT_FIELDS) else [value]
+        value = (
+            [{"title": k, "text": v} for k, v in value.items()]
+            if value and texts and not set(value) & set(TEXT_FIELDS)
+            else [value]
+        )
     if isinstance(value, str):
-        value = [line.strip() for line in value.splitlines() if line.strip()] if value.strip() else []
+        value = (
+            [line.strip() for line in value.splitlines() if line.strip()] if value.strip() else []
+        )
     if not isinstance(value, list):
         if value is not None:
-            row.find("field-type", f"the field {field_name!r} should be a list of criteria", severity="error", field=field_name)
+            row.find(
+                "field-type",
+                f"the field {field_name!r} should be a list of criteria",
+                severity="error",
+                field=field_name,
+            )
             value = [value]
-    return [_criterion(row, item, f"{prefix}{i}", negative, names) for i, item in enumerate(value or [], 1)]
+    return [
+        _criterion(row, item, f"{prefix}{i}", negative, names)
+        for i, item in enumerate(value or [], 1)
+    ]
 
 
-def _criterion(row: Row, item: Any, default_id: str, negative: bool, names: Sequence[str]) -> Criterion:
+def _criterion(
+    row: Row, item: Any, default_id: str, negative: bool, names: Sequence[str]
+) -> Criterion:
     if not isinstance(item, Mapping):
         if not isinstance(item, str):
-            row.find("field-type", "a criterion should be text or an object", severity="error", criterion_id=default_id)
-        return Criterion(id=default_id, text="" if item is None else as_text(item), weight=-1.0 if negative else 1.0)
+            row.find(
+                "field-type",
+                "a criterion should be text or an object",
+                severity="error",
+                criterion_id=default_id,
+            )
+        return Criterion(
+            id=default_id,
+            text="" if item is None else as_text(item),
+            weight=-1.0 if negative else 1.0,
+        )
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
     text = item[field_name] if field_name else ""
     if not text.strip():
-        row.find("missing-field", "the criterion has no text", severity="error", criterion_id=default_id, field="criterion",
-                 suggestion=f"its fields: {', '.join(map(str, list(item)[:8])) or 'none'}")
+        row.find(
+            "missing-field",
+            "the criterion has no text",
+            severity="error",
+            criterion_id=default_id,
+            field="criterion",
+            suggestion=f"its fields: {', '.join(map(str, list(item)[:8])) or 'none'}",
+        )
     weight, used = weight_of(row, item, names, default_id)
     if negative or as_text(item.get("polarity", "")).casefold() == "negative":
         weight = -abs(weight)
     own = item.get("id", item.get("rubric_id"))
     check = parsed_json(item.get("check"))
-    if item.get("check") is not None and not (isinstance(check, Mapping) and isinstance(check.get("name"), str)):
-        row.find("bad-check", "the check is not an object with a name; the criterion is left to a judge", severity="error", criterion_id=default_id,
-                 field="check", suggestion='write it as {"name": "words", "max": 20}')
-    read = used | {field_name, "id", "rubric_id", "title", "tags", "required", "polarity"} | ({"check"} if isinstance(check, Mapping) else set())
+    if item.get("check") is not None and not (
+        isinstance(check, Mapping) and isinstance(check.get("name"), str)
+    ):
+        row.find(
+            "bad-check",
+            "the check is not an object with a name; the criterion is left to a judge",
+            severity="error",
+            criterion_id=default_id,
+            field="check",
+            suggestion='write it as {"name": "words", "max": 20}',
+        )
+    read = (
+        used
+        | {field_name, "id", "rubric_id", "title", "tags", "required", "polarity"}
+        | ({"check"} if isinstance(check, Mapping) else set())
+    )
     title = item.get("title")
-    return Criterion(id=as_text(own) if own not in (None, "") else default_id, text=text, weight=weight,
-                     title=None if title is None else as_text(title), tags=tags_of(item.get("tags")), required=item.get("required") is True,
-                     check=dict(check) if isinstance(check, Mapping) and isinstance(check.get("name"), str) else None,
-                     meta={str(k): v for k, v in item.items() if k not in read})
+    return Criterion(
+        id=as_text(own) if own not in (None, "") else default_id,
+        text=text,
+        weight=weight,
+        title=None if title is None else as_text(title),
+        tags=tags_of(item.get("tags")),
+        required=item.get("required") is True,
+        check=dict(check)
+        if isinstance(check, Mapping) and isinstance(check.get("name"), str)
+        else None,
+        meta={str(k): v for k, v in item.items() if k not in read},
+    )
 
 
 def unique(row: Row, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
@@ -250,7 +385,11 @@ def unique(row: Row, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
             n += 1
             name = f"{c.id}#{n}"
         if name != c.id:
-            row.find("duplicate-id", f"the criterion id {c.id!r} occurs again; it is called {name!r}", criterion_id=name)
+            row.find(
+                "duplicate-id",
+                f"the criterion id {c.id!r} occurs again; it is called {name!r}",
+                criterion_id=name,
+            )
             c = replace(c, id=name)
         seen.add(name)
         out.append(c)
@@ -263,7 +402,11 @@ def messages(row: Row, value: Any) -> tuple[str | None, str | None, list[Any]]:
     if isinstance(value, str):
         return None, value, []
     turns = value if isinstance(value, list) else [value]
-    said = [(as_text(t.get("role", t.get("from", ""))), t.get("content", t.get("value"))) for t in turns if isinstance(t, Mapping)]
+    said = [
+        (as_text(t.get("role", t.get("from", ""))), t.get("content", t.get("value")))
+        for t in turns
+        if isinstance(t, Mapping)
+    ]
     system = next((as_text(c) for r, c in said if r == "system" and c is not None), None)
     users = [c for r, c in said if r in ("user", "human") and c is not None]
     if len(said) != len(turns):

@@ -16,14 +16,18 @@ class Seen:
 
     def __init__(self) -> None:
         self._hashes = array("Q")  # by number
-        self._slots = array("I", bytes(4 * 1024))  # number + 1 at the place of the hash or the next free one; 0 = free
+        self._slots = array(
+            "I", bytes(4 * 1024)
+        )  # number + 1 at the place of the hash or the next free one; 0 = free
 
     def __len__(self) -> int:
         return len(self._hashes)
 
     def add(self, text: str) -> tuple[int, bool]:
         """(the text's number, True when it is new)."""
-        h = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+        h = int.from_bytes(
+            blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little"
+        )
         slots, hashes = self._slots, self._hashes
         mask = len(slots) - 1
         i = h & mask

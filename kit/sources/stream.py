@@ -67,7 +67,10 @@ def _line(raw: bytes, parse: json.JSONDecoder) -> Any:
         return BadValue(f"the line is not UTF-8 (byte {e.start + 1}: 0x{raw[e.start]:02x})")
     except json.JSONDecodeError as e:
         return BadValue(f"the line is not JSON: {e.msg}, column {e.colno}")
-    except (ValueError, RecursionError) as e:  # an integer of over 4300 digits; nesting deeper than the stack
+    except (
+        ValueError,
+        RecursionError,
+    ) as e:  # an integer of over 4300 digits; nesting deeper than the stack
         return BadValue(f"the line cannot be read: {e}")
 
 
@@ -87,7 +90,7 @@ class _Buffer:
             return False
         block = self.source.read(max(BLOCK, len(self.text) - self.at))
         self.line_of(self.at)
-        self.text = self.text[self.at:] + self.utf8.decode(block, final=not block)
+        self.text = self.text[self.at :] + self.utf8.decode(block, final=not block)
         self.at, self.mark, self.end = 0, 0, not block
         return not self.end
 
@@ -99,7 +102,7 @@ class _Buffer:
             if self.at < len(self.text):
                 return self.text[self.at]
             if not self.more():
-                return self.text[self.at:self.at + 1]
+                return self.text[self.at : self.at + 1]
 
     def line_of(self, position: int) -> int:
         """1-based line of a position in the text; cheap when positions grow."""
@@ -133,7 +136,14 @@ def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]
         if array:
             following = b.skip(gap)
             if following not in (",", "]"):
-                yield f"line {b.line_of(b.at)}", BadValue("the array is cut off" if not following else "expected ',' or ']' after the row")
+                yield (
+                    f"line {b.line_of(b.at)}",
+                    BadValue(
+                        "the array is cut off"
+                        if not following
+                        else "expected ',' or ']' after the row"
+                    ),
+                )
                 return
             b.at += following == ","
     if array:
@@ -143,7 +153,10 @@ def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]
 def _after(b: _Buffer) -> Iterator[tuple[str, Any]]:
     """What follows the closing bracket: nothing, or a fault."""
     if b.skip(" \t\r\n") != "]":
-        yield f"line {b.line_of(b.at)}", BadValue("the array is cut off: its closing ']' is missing")
+        yield (
+            f"line {b.line_of(b.at)}",
+            BadValue("the array is cut off: its closing ']' is missing"),
+        )
         return
     b.at += 1
     if b.skip(" \t\r\n\0"):
@@ -160,7 +173,10 @@ def _value(b: _Buffer, parse: json.JSONDecoder) -> Any:
             if cut and len(b.text) - start < LIMIT and b.more():
                 continue
             line = b.line_of(b.at + e.pos - start)
-            return BadValue(f"not JSON: {e.msg}, line {line}" + (" (the file seems to be cut off)" if b.end and cut else ""))
+            return BadValue(
+                f"not JSON: {e.msg}, line {line}"
+                + (" (the file seems to be cut off)" if b.end and cut else "")
+            )
         except (ValueError, RecursionError) as e:
             return BadValue(f"the row cannot be read: {e}")
         if end == len(b.text) and b.more():  # a number may go on in the next block

@@ -20,8 +20,28 @@ from typing import IO, Any
 from ..errors import DataError, MissingError
 from .stream import BadValue, decoder, lines, values
 
-SUFFIXES = {".jsonl": "json", ".ndjson": "json", ".json": "json", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
-CONTAINERS = ("data", "rows", "examples", "items", "tasks", "records", "samples", "results", "per_sample", "train", "test")
+SUFFIXES = {
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+CONTAINERS = (
+    "data",
+    "rows",
+    "examples",
+    "items",
+    "tasks",
+    "records",
+    "samples",
+    "results",
+    "per_sample",
+    "train",
+    "test",
+)
 Problem = Callable[[str, str], None]  # (where, message): called instead of raising
 
 
@@ -37,7 +57,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """"json", "csv" or "parquet", by suffix, then by the first bytes."""
+    """ "json", "csv" or "parquet", by suffix, then by the first bytes."""
     p = Path(path)
     suffixes = [s.lower() for s in p.suffixes if s.lower() != ".gz"]
     if suffixes and suffixes[-1] in SUFFIXES:
@@ -56,11 +76,17 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
         raise DataError("this is a folder, not a file", where=str(p), fix="give a file in it")
     if not p.is_file():
         near = nearest(p.name, [x.name for x in p.parent.iterdir()]) if p.parent.is_dir() else None
-        raise MissingError("there is no such file", where=str(p), fix=f"did you mean {near!r}?" if near else "check the path")
+        raise MissingError(
+            "there is no such file",
+            where=str(p),
+            fix=f"did you mean {near!r}?" if near else "check the path",
+        )
     return gzip.open(p, "rb") if p.suffix.lower() == ".gz" else p.open("rb")  # type: ignore[return-value]
 
 
-def read_rows(path: str | os.PathLike[str], *, problem: Problem | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_rows(
+    path: str | os.PathLike[str], *, problem: Problem | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Stream `(where, row)` of a JSONL, JSON array, CSV or Parquet file; memory does not grow with the file.
 
     Raw control characters inside JSON strings are accepted as they are. A JSON object that holds its rows
@@ -74,10 +100,17 @@ def read_rows(path: str | os.PathLike[str], *, problem: Problem | None = None) -
         if isinstance(value, dict):
             yield where, value
         else:
-            _report(problem, where, f"the row is {_type(value)}, not an object", "write one object per row: {\"field\": value}")
+            _report(
+                problem,
+                where,
+                f"the row is {_type(value)}, not an object",
+                'write one object per row: {"field": value}',
+            )
 
 
-def read_values(path: str | os.PathLike[str], *, problem: Problem | None = None) -> Iterator[tuple[str, Any]]:
+def read_values(
+    path: str | os.PathLike[str], *, problem: Problem | None = None
+) -> Iterator[tuple[str, Any]]:
     """Like `read_rows`, but rows may be any JSON value."""
     kind = kind_of(path)
     if kind == "parquet":
@@ -89,7 +122,15 @@ def read_values(path: str | os.PathLike[str], *, problem: Problem | None = None)
 
 
 def _type(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "text", bool: "true/false", int: "a number", float: "a number", type(None): "null"}
+    names = {
+        dict: "an object",
+        list: "a list",
+        str: "text",
+        bool: "true/false",
+        int: "a number",
+        float: "a number",
+        type(None): "null",
+    }
     return names.get(type(value), type(value).__name__)
 
 
@@ -124,14 +165,26 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
                 first = None
             yield where, value
         if first is not None:
-            yield from (first,) if {".jsonl", ".ndjson"} & set(path.suffixes) else _unpack(*first, name)
+            yield from (
+                (first,) if {".jsonl", ".ndjson"} & set(path.suffixes) else _unpack(*first, name)
+            )
         if not count and not f.seen:
-            raise DataError("the file is empty", where=str(path), fix="check that the download or export finished")
+            raise DataError(
+                "the file is empty",
+                where=str(path),
+                fix="check that the download or export finished",
+            )
 
 
 def _unpack(where: str, value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        held = [k for k in CONTAINERS if isinstance(value.get(k), list) and value[k] and all(isinstance(x, dict) for x in value[k])]
+        held = [
+            k
+            for k in CONTAINERS
+            if isinstance(value.get(k), list)
+            and value[k]
+            and all(isinstance(x, dict) for x in value[k])
+        ]
         if len(held) == 1 and not ("prompt" in value or "sub_tasks" in value or "id" in value):
             for i, row in enumerate(value[held[0]], 1):
                 yield f"{name}, field {held[0]}, item {i}", row
@@ -150,13 +203,18 @@ class _text:
         elif head[:3] == b"\xef\xbb\xbf":
             head = head[3:]
         if self.encoding == "utf-16":
-            raw, head = io.BytesIO((head + raw.read()).decode("utf-16", "replace").encode("utf-8")), b""
+            raw, head = (
+                io.BytesIO((head + raw.read()).decode("utf-16", "replace").encode("utf-8")),
+                b"",
+            )
             head = raw.read(1 << 16)
         self.raw, self.head = raw, head
         self.seen = bool(head.strip())
         first = head.lstrip(b" \t\r\n").split(b"\n", 1)[0].rstrip()
         whole = first.endswith(b"}") or (len(first) > 1 and len(first) > len(head) // 2)
-        self.by_line = not head.lstrip(b" \t\r\n").startswith(b"[") and (whole or not first.startswith(b"{"))
+        self.by_line = not head.lstrip(b" \t\r\n").startswith(b"[") and (
+            whole or not first.startswith(b"{")
+        )
 
     def read(self, size: int) -> bytes:
         """The next block; empty at the end."""
@@ -169,17 +227,26 @@ class _text:
 def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:
     csv.field_size_limit(1 << 30)
     tab = any(s.lower() == ".tsv" for s in path.suffixes)
-    with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="") as f:
+    with (
+        open_bytes(path) as raw,
+        io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="") as f,
+    ):
         reader = csv.reader((line.replace("\0", "") for line in f), delimiter="\t" if tab else ",")
         try:
             header = next(reader, None)
         except csv.Error as e:
             raise DataError(f"the header cannot be read: {e}", where=str(path)) from None
         if not header:
-            raise DataError("the file is empty", where=str(path), fix="the first line must name the columns")
+            raise DataError(
+                "the file is empty", where=str(path), fix="the first line must name the columns"
+            )
         twice = sorted({h for h in header if header.count(h) > 1})
         if twice:
-            raise DataError(f"the header names {twice[0]!r} twice", where=f"{path.name}, line 1", fix="rename one of the columns")
+            raise DataError(
+                f"the header names {twice[0]!r} twice",
+                where=f"{path.name}, line 1",
+                fix="rename one of the columns",
+            )
         while True:
             line = reader.line_num + 1
             try:
@@ -193,7 +260,12 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
                 continue
             where = f"{path.name}, line {line}"
             if len(cells) != len(header):
-                _report(problem, where, f"the line has {len(cells)} cells, the header {len(header)}", "quote cells that hold commas or line ends")
+                _report(
+                    problem,
+                    where,
+                    f"the line has {len(cells)} cells, the header {len(header)}",
+                    "quote cells that hold commas or line ends",
+                )
                 continue
             yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=True)}
 
@@ -212,7 +284,12 @@ def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[st
                     n += 1
                     yield f"{path.name}, row {n}", row
     except (pa.ArrowException, OSError) as e:
-        _report(problem, f"{path.name}, row {n + 1}", f"the Parquet file cannot be read: {e}", "write the file again")
+        _report(
+            problem,
+            f"{path.name}, row {n + 1}",
+            f"the Parquet file cannot be read: {e}",
+            "write the file again",
+        )
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -234,12 +311,20 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
             if ok:
                 found.add(n)
     if not rows:
-        raise DataError("the file has no rows", where=str(path), fix="check that the download or export finished")
+        raise DataError(
+            "the file has no rows",
+            where=str(path),
+            fix="check that the download or export finished",
+        )
     for n in names:
         if n not in found:
             near = nearest(n, present)
-            raise DataError(f"there is no column {n!r}", where=Path(path).name,
-                            fix=(f"did you mean {near!r}? " if near else "") + f"columns: {', '.join(list(present)[:20]) or 'none'}")
+            raise DataError(
+                f"there is no column {n!r}",
+                where=Path(path).name,
+                fix=(f"did you mean {near!r}? " if near else "")
+                + f"columns: {', '.join(list(present)[:20]) or 'none'}",
+            )
     if kind_of(path) == "csv":
         columns = {n: typed(v) for n, v in columns.items()}
     return columns
@@ -250,7 +335,9 @@ def place(path: str | os.PathLike[str], index: int) -> str:
 
     Reads the file again up to there: for error messages.
     """
-    return next((where for i, (where, _) in enumerate(read_rows(path)) if i == index), Path(path).name)
+    return next(
+        (where for i, (where, _) in enumerate(read_rows(path)) if i == index), Path(path).name
+    )
 
 
 def _get(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
@@ -298,7 +385,7 @@ def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]])
     n = 0
     fd, temporary = tempfile.mkstemp(prefix=f".{p.name}.", dir=p.parent)
     try:
-        with os.fdopen(fd, "wb") as raw, (gzip.open(raw, "wb") if p.suffix == ".gz" else raw) as f:
+        with os.fdopen(fd, "wb") as raw, gzip.open(raw, "wb") if p.suffix == ".gz" else raw as f:
             for row in rows:
                 f.write(dumps(row) + b"\n")
                 n += 1

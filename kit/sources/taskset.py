@@ -95,9 +95,18 @@ class TaskSet:
         """
         bad = [f for f in self.findings if f.severity == "error" and f.code != "no-criteria"]
         if bad and not skip_bad:
-            first, more = bad[0], f" (and {len(bad) - 1} more findings like this)" if len(bad) > 1 else ""
-            place = ", ".join(str(x) for x in (first.where, first.task_id, first.criterion_id, first.field) if x)
-            raise DataError(first.message + more, where=place or str(self.path), fix=first.suggestion or "correct it; `kit inspect FILE --lint` lists all")
+            first, more = (
+                bad[0],
+                f" (and {len(bad) - 1} more findings like this)" if len(bad) > 1 else "",
+            )
+            place = ", ".join(
+                str(x) for x in (first.where, first.task_id, first.criterion_id, first.field) if x
+            )
+            raise DataError(
+                first.message + more,
+                where=place or str(self.path),
+                fix=first.suggestion or "correct it; `kit inspect FILE --lint` lists all",
+            )
         return self
 
     def joined(self, other: TaskSet) -> TaskSet:
@@ -109,15 +118,36 @@ class TaskSet:
 
         mine = self.by_id
         if clash := [t.id for t in other.tasks if t.id in mine and mine[t.id] != t]:
-            raise DataError(f"both sets have another task {clash[0]!r}", where=str(other.path or "task set"), fix="rename one of them")
+            raise DataError(
+                f"both sets have another task {clash[0]!r}",
+                where=str(other.path or "task set"),
+                fix="rename one of them",
+            )
         tasks = [*self.tasks, *(t for t in other.tasks if t.id not in mine)]
         known = {t.id for t in tasks}
-        lost = Counter(r.task_id for r in (*self.responses, *other.responses) if r.task_id not in known)
-        notes = [Finding(code="unknown-task", severity="error", message=f"{n} responses name the task {i!r}, which is not there", task_id=i,
-                         where=str(other.path.name if other.path else "task set")) for i, n in lost.items()]
-        return replace(self, tasks=tasks, responses=[*self.responses, *other.responses], verdicts=[*self.verdicts, *other.verdicts],
-                       findings=[*self.findings, *other.findings, *notes], rows=self.rows + other.rows, skipped=self.skipped + other.skipped,
-                       rows_of={**other.rows_of, **self.rows_of})
+        lost = Counter(
+            r.task_id for r in (*self.responses, *other.responses) if r.task_id not in known
+        )
+        notes = [
+            Finding(
+                code="unknown-task",
+                severity="error",
+                message=f"{n} responses name the task {i!r}, which is not there",
+                task_id=i,
+                where=str(other.path.name if other.path else "task set"),
+            )
+            for i, n in lost.items()
+        ]
+        return replace(
+            self,
+            tasks=tasks,
+            responses=[*self.responses, *other.responses],
+            verdicts=[*self.verdicts, *other.verdicts],
+            findings=[*self.findings, *other.findings, *notes],
+            rows=self.rows + other.rows,
+            skipped=self.skipped + other.skipped,
+            rows_of={**other.rows_of, **self.rows_of},
+        )
 
     def pairs(self) -> list[tuple[Task, Response, Response]]:
         """(task, chosen, rejected) for every task that has both."""
@@ -130,23 +160,40 @@ class TaskSet:
 
     def demonstrations(self) -> list[tuple[Task, Response]]:
         """(task, response) for every response that is there to be imitated (SFT rows)."""
-        return [(t, r) for t in self.tasks for r in self.answers(t.id) if r.meta.get("role") == "demonstration"]
+        return [
+            (t, r)
+            for t in self.tasks
+            for r in self.answers(t.id)
+            if r.meta.get("role") == "demonstration"
+        ]
 
     def parsed(self) -> Iterator[Parsed]:
         """The set again as a stream of one item per task, for lint and summary."""
         known = set(self.by_id)
         for i, t in enumerate(self.tasks, 1):
             row = self.rows_of.get(t.id, i)
-            yield Parsed(row=row, where=f"{self.path.name if self.path else 'task set'}, row {row}", task=t,
-                         responses=tuple(self.answers(t.id)), verdicts=tuple(self.labels(t.id)))
+            yield Parsed(
+                row=row,
+                where=f"{self.path.name if self.path else 'task set'}, row {row}",
+                task=t,
+                responses=tuple(self.answers(t.id)),
+                verdicts=tuple(self.labels(t.id)),
+            )
         lost = [r for r in self.responses if r.task_id not in known]
         if lost or self.findings or any(v.task_id not in known for v in self.verdicts):
-            yield Parsed(row=0, where=str(self.path or "task set"), responses=tuple(lost), findings=tuple(self.findings),
-                         verdicts=tuple(v for v in self.verdicts if v.task_id not in known))
+            yield Parsed(
+                row=0,
+                where=str(self.path or "task set"),
+                responses=tuple(lost),
+                findings=tuple(self.findings),
+                verdicts=tuple(v for v in self.verdicts if v.task_id not in known),
+            )
 
     def _repr_html_(self) -> str:
         name = html.escape(self.path.name if self.path else "task set")
         kinds = Counter(f.severity for f in self.findings)
         notes = ", ".join(f"{n} {k}" for k, n in sorted(kinds.items())) or "none"
-        return (f"<b>{name}</b> ({html.escape(self.format)}): {len(self.tasks)} tasks, {self.criteria} criteria, "
-                f"{len(self.responses)} responses, {len(self.verdicts)} recorded verdicts; findings: {notes}")
+        return (
+            f"<b>{name}</b> ({html.escape(self.format)}): {len(self.tasks)} tasks, {self.criteria} criteria, "
+            f"{len(self.responses)} responses, {len(self.verdicts)} recorded verdicts; findings: {notes}"
+        )

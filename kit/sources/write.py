@@ -25,67 +25,141 @@ def rlvr_row(task: Task) -> dict[str, Any]:
         number = int(c.id[1:]) if c.id[:1] == "c" and c.id[1:].isdecimal() and len(c.id) < 8 else n
         key = f"rubric - {number}. "
         if key + "criterion" in row:
-            raise DataError(f"two criteria would have the number {number}", where=f"task {task.id!r}")
+            raise DataError(
+                f"two criteria would have the number {number}", where=f"task {task.id!r}"
+            )
         row[key + "criterion"] = c.text
-        extra = {"weight": c.weight if c.weight != 1 else None, "check": dict(c.check) if c.check else None, "required": c.required or None,
-                 "title": c.title, "tags": list(c.tags) or None}
+        extra = {
+            "weight": c.weight if c.weight != 1 else None,
+            "check": dict(c.check) if c.check else None,
+            "required": c.required or None,
+            "title": c.title,
+            "tags": list(c.tags) or None,
+        }
         row |= {key + k: v for k, v in extra.items() if v is not None}
         row |= {key + k: v for k, v in c.meta.items()}
-    return row | {k: v for k, v in (("sources", dict(task.sources)), ("truth", dict(task.truth)), ("tags", list(task.tags))) if v} | dict(task.meta)
+    return (
+        row
+        | {
+            k: v
+            for k, v in (
+                ("sources", dict(task.sources)),
+                ("truth", dict(task.truth)),
+                ("tags", list(task.tags)),
+            )
+            if v
+        }
+        | dict(task.meta)
+    )
 
 
 def _open_instruct(task: Task) -> dict[str, Any]:
-    turns = ([{"role": "system", "content": task.system}] if task.system else []) + [{"role": "user", "content": task.prompt}]
-    rubrics = [{"description": c.text, "title": c.title or c.id, "weight": c.weight} for c in task.criteria]
-    return {"id": task.id, "messages": turns, "dataset": task.meta.get("verifier", "rubric"),
-            "ground_truth": json.dumps({"query": task.prompt, "rubrics": rubrics}, ensure_ascii=False)}
+    turns = ([{"role": "system", "content": task.system}] if task.system else []) + [
+        {"role": "user", "content": task.prompt}
+    ]
+    rubrics = [
+        {"description": c.text, "title": c.title or c.id, "weight": c.weight} for c in task.criteria
+    ]
+    return {
+        "id": task.id,
+        "messages": turns,
+        "dataset": task.meta.get("verifier", "rubric"),
+        "ground_truth": json.dumps({"query": task.prompt, "rubrics": rubrics}, ensure_ascii=False),
+    }
 
 
 def _refiner(task: Task) -> dict[str, Any]:
     def items(negative: bool) -> list[dict[str, Any]]:
-        return [{"id": c.id, "title": c.title or c.id, "description": c.text, "weight": abs(c.weight)} for c in task.criteria
-                if (c.weight < 0) == negative]
+        return [
+            {"id": c.id, "title": c.title or c.id, "description": c.text, "weight": abs(c.weight)}
+            for c in task.criteria
+            if (c.weight < 0) == negative
+        ]
 
-    return {"task_id": task.id, "prompt": task.prompt, "sources": dict(task.sources), "positive_rubrics": items(False), "negative_rubrics": items(True)}
+    return {
+        "task_id": task.id,
+        "prompt": task.prompt,
+        "sources": dict(task.sources),
+        "positive_rubrics": items(False),
+        "negative_rubrics": items(True),
+    }
 
 
 def _flat(task: Task) -> Iterator[dict[str, Any]]:
     for c in task.criteria:
-        yield {"task_id": task.id, "prompt": task.prompt, "criterion_id": c.id, "criterion": c.text, "weight": c.weight}
+        yield {
+            "task_id": task.id,
+            "prompt": task.prompt,
+            "criterion_id": c.id,
+            "criterion": c.text,
+            "weight": c.weight,
+        }
 
 
 def _losses(task: Task, kind: str) -> list[str]:
     """Names of what this format cannot hold."""
+
     def full(c: Criterion) -> set[str]:
         plain = to_json(Criterion(id=c.id, text=c.text))
         return {k for k, v in to_json(c).items() if v != plain[k]}
 
-    holds = {"rlvr": {"weight", "check", "required", "title", "tags", "meta"}, "rlvr-list": set(), "open-instruct": {"weight", "title"},
-             "refiner": {"weight", "title"}, "flat": {"weight"}}[kind]
+    holds = {
+        "rlvr": {"weight", "check", "required", "title", "tags", "meta"},
+        "rlvr-list": set(),
+        "open-instruct": {"weight", "title"},
+        "refiner": {"weight", "title"},
+        "flat": {"weight"},
+    }[kind]
     lost = set().union(*(full(c) for c in task.criteria), set()) - holds
-    own = {k for k in ("truth", "sources", "system", "group", "split", "kind", "tags", "meta") if getattr(task, k)}
+    own = {
+        k
+        for k in ("truth", "sources", "system", "group", "split", "kind", "tags", "meta")
+        if getattr(task, k)
+    }
     own -= {"rlvr": own, "open-instruct": {"system"}, "refiner": {"sources"}}.get(kind, set())
     return sorted(lost | own)
 
 
-def write_tasks(path: str | os.PathLike[str], tasks: Iterable[Task], *, format: str = "rlvr", lossy: bool = False) -> int:
+def write_tasks(
+    path: str | os.PathLike[str],
+    tasks: Iterable[Task],
+    *,
+    format: str = "rlvr",
+    lossy: bool = False,
+) -> int:
     """Write tasks in another system's format; the number of rows.
 
     format : "rlvr" (JSON array), or as JSONL "rlvr-list", "open-instruct", "refiner", "flat".
     lossy : write even where the format cannot hold something (weights, checks, truth ...); otherwise DataError names it.
     """
     if format not in WRITERS:
-        raise DataError(f"there is no writer for {format!r}", where="format", fix=f"use one of {', '.join(WRITERS)}")
+        raise DataError(
+            f"there is no writer for {format!r}",
+            where="format",
+            fix=f"use one of {', '.join(WRITERS)}",
+        )
     tasks = list(tasks)
     for t in tasks:
         if not lossy and (lost := _losses(t, format)):
-            raise DataError(f"{format} cannot hold {', '.join(lost)}", where=f"task {t.id!r}", fix="use save_tasks (our own JSONL), or lossy=True")
+            raise DataError(
+                f"{format} cannot hold {', '.join(lost)}",
+                where=f"task {t.id!r}",
+                fix="use save_tasks (our own JSONL), or lossy=True",
+            )
     if format == "rlvr":
         rows = [rlvr_row(t) for t in tasks]
         Path(path).write_bytes(b"[\n" + b",\n".join(dumps(r) for r in rows) + b"\n]\n")
         return len(rows)
     if format == "rlvr-list":
-        return write_jsonl(path, ({"task_id": t.id, "prompt": t.prompt, "rubrics": [c.text for c in t.criteria]} for t in tasks))
+        return write_jsonl(
+            path,
+            (
+                {"task_id": t.id, "prompt": t.prompt, "rubrics": [c.text for c in t.criteria]}
+                for t in tasks
+            ),
+        )
     if format == "flat":
         return write_jsonl(path, (row for t in tasks for row in _flat(t)))
-    return write_jsonl(path, ((_open_instruct if format == "open-instruct" else _refiner)(t) for t in tasks))
+    return write_jsonl(
+        path, ((_open_instruct if format == "open-instruct" else _refiner)(t) for t in tasks)
+    )

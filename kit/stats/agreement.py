@@ -62,16 +62,30 @@ def _categories(values: set[Any], given: Sequence[Any] | None) -> tuple[Any, ...
         cats = tuple(_plain(c) for c in given)
         extra = sorted((v for v in values if v not in cats), key=repr)
         if extra:
-            raise DataError(f"values outside the categories: {extra[:5]}", where="categories", fix=f"categories given: {list(cats)[:12]}")
+            raise DataError(
+                f"values outside the categories: {extra[:5]}",
+                where="categories",
+                fix=f"categories given: {list(cats)[:12]}",
+            )
         return cats
     if values and values <= {0, 1}:
         return (0, 1)
     if len({isinstance(v, str) for v in values}) > 1:
-        raise DataError("one column holds text and the other numbers", where="judge, human", fix="give both in the same values, such as met / unmet")
+        raise DataError(
+            "one column holds text and the other numbers",
+            where="judge, human",
+            fix="give both in the same values, such as met / unmet",
+        )
     return tuple(sorted(values))
 
 
-def pairs(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, categories: Sequence[Any] | None = None) -> Pairs:
+def pairs(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    categories: Sequence[Any] | None = None,
+) -> Pairs:
     """Read two columns into category numbers; unknown rows are left out and counted.
 
     >>> p = pairs(["met", "unmet", None], ["met", "met", "met"])
@@ -89,32 +103,60 @@ def pairs(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None =
     number = {c: i for i, c in enumerate(cats)}
     ja = np.fromiter((number[v] for v in va[keep]), np.int64, int(keep.sum()))
     jb = np.fromiter((number[v] for v in vb[keep]), np.int64, int(keep.sum()))
-    return Pairs(cats, ja, jb, group[keep], int((~keep).sum()), int(gone_a.sum()), int(gone_b.sum()))
+    return Pairs(
+        cats, ja, jb, group[keep], int((~keep).sum()), int(gone_a.sum()), int(gone_b.sum())
+    )
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray | None:
     """The column as floats when it holds only numbers, booleans and unknowns that floats keep exactly; else None."""
     array = np.asarray(values)
     if array.dtype == object and array.ndim == 1:
-        if not all(v is None or isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values):
+        if not all(
+            v is None or isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values
+        ):
             return None
-        array = np.array([math.nan if v is None else v for v in values], dtype=float) if len(array) else np.zeros(0)
-    if array.ndim != 1 or array.dtype.kind not in "biuf" or (len(array) and np.nanmax(np.abs(array.astype(float)), initial=0.0) >= 2**53):
+        array = (
+            np.array([math.nan if v is None else v for v in values], dtype=float)
+            if len(array)
+            else np.zeros(0)
+        )
+    if (
+        array.ndim != 1
+        or array.dtype.kind not in "biuf"
+        or (len(array) and np.nanmax(np.abs(array.astype(float)), initial=0.0) >= 2**53)
+    ):
         return None
     return array.astype(float)
 
 
-def _number_pairs(a: np.ndarray, b: np.ndarray, group: np.ndarray, categories: Sequence[Any] | None) -> Pairs:
+def _number_pairs(
+    a: np.ndarray, b: np.ndarray, group: np.ndarray, categories: Sequence[Any] | None
+) -> Pairs:
     gone_a, gone_b = np.isnan(a), np.isnan(b)
     keep = ~(gone_a | gone_b)
-    cats = _categories({_plain(v) for v in np.unique(np.concatenate([a[keep], b[keep]])).tolist()}, categories)
+    cats = _categories(
+        {_plain(v) for v in np.unique(np.concatenate([a[keep], b[keep]])).tolist()}, categories
+    )
     number = {c: i for i, c in enumerate(cats)}
 
     def coded(x: np.ndarray) -> np.ndarray:
         levels, inverse = np.unique(x, return_inverse=True)
-        return np.array([number[_plain(v)] for v in levels.tolist()], np.int64)[inverse] if len(x) else np.zeros(0, np.int64)
+        return (
+            np.array([number[_plain(v)] for v in levels.tolist()], np.int64)[inverse]
+            if len(x)
+            else np.zeros(0, np.int64)
+        )
 
-    return Pairs(cats, coded(a[keep]), coded(b[keep]), group[keep], int((~keep).sum()), int(gone_a.sum()), int(gone_b.sum()))
+    return Pairs(
+        cats,
+        coded(a[keep]),
+        coded(b[keep]),
+        group[keep],
+        int((~keep).sum()),
+        int(gone_a.sum()),
+        int(gone_b.sum()),
+    )
 
 
 def _read(values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +166,9 @@ def _read(values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
     for i, v in enumerate(raw):
         out[i] = None if gone[i] else _plain(v)
         if isinstance(out[i], (list, dict, set)):
-            raise DataError(f"{v!r} is no category", where=f"row {i}", fix="give text, numbers or True / False")
+            raise DataError(
+                f"{v!r} is no category", where=f"row {i}", fix="give text, numbers or True / False"
+            )
     return out, gone
 
 
@@ -141,14 +185,22 @@ def weight_matrix(weights: Weights, categories: Sequence[Any]) -> np.ndarray:
         return np.eye(q)
     if isinstance(weights, str):
         if weights not in ("linear", "quadratic"):
-            raise DataError(f"weights is {weights!r}", where="weights", fix='use None, "linear", "quadratic" or a (q, q) matrix')
+            raise DataError(
+                f"weights is {weights!r}",
+                where="weights",
+                fix='use None, "linear", "quadratic" or a (q, q) matrix',
+            )
         numeric = all(isinstance(c, (int, float)) for c in categories)
         at = np.array(categories if numeric else range(q), float)
         gap = np.abs(at[:, None] - at[None, :]) / max(float(np.ptp(at)), 1e-300)
         return 1 - (gap if weights == "linear" else gap**2)
     w = np.asarray(weights, float)
     if w.shape != (q, q) or not np.allclose(np.diag(w), 1):
-        raise DataError(f"weights have shape {w.shape}, or a diagonal that is not 1", where="weights", fix=f"give a ({q}, {q}) matrix with ones on it")
+        raise DataError(
+            f"weights have shape {w.shape}, or a diagonal that is not 1",
+            where="weights",
+            fix=f"give a ({q}, {q}) matrix with ones on it",
+        )
     return w
 
 
@@ -171,30 +223,59 @@ def _gwet(p: np.ndarray, w: np.ndarray) -> np.ndarray:
     return w.sum() / (q * (q - 1)) * (m * (1 - m)).sum(-1) if q > 1 else m.sum(-1) * np.nan
 
 
-def _chance_corrected(name: str, chance: Callable[[np.ndarray, np.ndarray], np.ndarray], p: Pairs, weights: Weights, level: float,
-                      se: str) -> Estimate:
+def _chance_corrected(
+    name: str,
+    chance: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    p: Pairs,
+    weights: Weights,
+    level: float,
+    se: str,
+) -> Estimate:
     q, w = len(p.categories), weight_matrix(weights, p.categories)
 
     def stat(t: np.ndarray) -> np.ndarray:
         share = _share(t, q)
         pe = chance(share, w)
-        return ((share * w).sum(axis=(-1, -2)) - pe) / np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
+        return ((share * w).sum(axis=(-1, -2)) - pe) / np.where(
+            np.abs(1 - pe) < 1e-14, np.nan, 1 - pe
+        )
 
     sums = p.sums()
-    words = name if weights is None else f"{name} ({weights if isinstance(weights, str) else 'given'} weights)"
-    out = estimate(stat, sums, n=p.n, method=words, missing=p.missing, level=level, se=se, bounds=(-1.0, 1.0))
+    words = (
+        name
+        if weights is None
+        else f"{name} ({weights if isinstance(weights, str) else 'given'} weights)"
+    )
+    out = estimate(
+        stat, sums, n=p.n, method=words, missing=p.missing, level=level, se=se, bounds=(-1.0, 1.0)
+    )
     if p.n and math.isnan(out.value):
         return replace(out, note="undefined: both columns always give the same category")
-    if out.value == 1 or (out.se == 0 and out.value > 1 - 1e-12):  # no disagreement seen: Wilson's limit for the raw agreement
+    if out.value == 1 or (
+        out.se == 0 and out.value > 1 - 1e-12
+    ):  # no disagreement seen: Wilson's limit for the raw agreement
         c, z = len(sums), t_quantile(level, math.inf)
         pe = float(chance(_share(sums.sum(0)[None], q), w)[0])
         low = max((c / (c + z * z) - pe) / (1 - pe), -1.0)
-        return replace(out, low=low, high=1.0, note="no disagreement seen: the lower limit is Wilson's for the raw agreement")
+        return replace(
+            out,
+            low=low,
+            high=1.0,
+            note="no disagreement seen: the lower limit is Wilson's for the raw agreement",
+        )
     return out
 
 
-def kappa(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
-          categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+def kappa(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    weights: Weights = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """Cohen's kappa, (po - pe) / (1 - pe), of judge `a` with reference `b`.
 
     a, b : (n,) categories; cluster : (n,) prompt of each row. weights : None (nominal), "linear", "quadratic" or a (q, q) matrix.
@@ -203,32 +284,88 @@ def kappa(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None =
     >>> print(kappa([1, 1, 0, 0, 1, 0], [1, 1, 0, 0, 0, 0], cluster=["a", "a", "b", "b", "c", "c"]))
     .667 [-1.00, 1.00], n=6 in 3 clusters
     """
-    return _chance_corrected("Cohen's kappa", _cohen, pairs(a, b, cluster=cluster, categories=categories), weights, level, se)
+    return _chance_corrected(
+        "Cohen's kappa",
+        _cohen,
+        pairs(a, b, cluster=cluster, categories=categories),
+        weights,
+        level,
+        se,
+    )
 
 
-def scott_pi(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
-             categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+def scott_pi(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    weights: Weights = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """Scott's pi: kappa with chance from the pooled margins (Scott 1955)."""
-    return _chance_corrected("Scott's pi", _scott, pairs(a, b, cluster=cluster, categories=categories), weights, level, se)
+    return _chance_corrected(
+        "Scott's pi",
+        _scott,
+        pairs(a, b, cluster=cluster, categories=categories),
+        weights,
+        level,
+        se,
+    )
 
 
-def ac1(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
-        categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+def ac1(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    weights: Weights = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """Gwet's AC1 (AC2 with weights): chance = sum(w) / (q (q - 1)) * sum pi (1 - pi) (Gwet 2008; 2014).
 
     Give `categories` when not every possible one occurs: their number enters the chance term.
     """
     name = "Gwet's AC1" if weights is None else "Gwet's AC2"
-    return _chance_corrected(name, _gwet, pairs(a, b, cluster=cluster, categories=categories), weights, level, se)
+    return _chance_corrected(
+        name, _gwet, pairs(a, b, cluster=cluster, categories=categories), weights, level, se
+    )
 
 
-def _plain_stat(name: str, stat: Callable[[np.ndarray], np.ndarray], p: Pairs, level: float, se: str, low: float = 0.0) -> Estimate:
+def _plain_stat(
+    name: str,
+    stat: Callable[[np.ndarray], np.ndarray],
+    p: Pairs,
+    level: float,
+    se: str,
+    low: float = 0.0,
+) -> Estimate:
     q = len(p.categories)
-    return estimate(lambda t: stat(_share(t, q)), p.sums(), n=p.n, method=name, missing=p.missing, level=level, se=se, bounds=(low, 1.0))
+    return estimate(
+        lambda t: stat(_share(t, q)),
+        p.sums(),
+        n=p.n,
+        method=name,
+        missing=p.missing,
+        level=level,
+        se=se,
+        bounds=(low, 1.0),
+    )
 
 
-def accuracy(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
-             categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+def accuracy(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    weights: Weights = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """Raw agreement: share of rows in which both say the same (weighted when asked). Range [0, 1].
 
     At 0 or 1 the limits are Wilson's for the number of clusters, never of zero width.
@@ -239,12 +376,24 @@ def accuracy(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | Non
     if out.value in (0.0, 1.0):
         c, z = len(p.sums()), t_quantile(level, math.inf)
         edge = c / (c + z * z)
-        return replace(out, low=edge if out.value else 0.0, high=1.0 if out.value else 1 - edge, note="limits are Wilson's for the clusters")
+        return replace(
+            out,
+            low=edge if out.value else 0.0,
+            high=1.0 if out.value else 1 - edge,
+            note="limits are Wilson's for the clusters",
+        )
     return out
 
 
-def balanced_accuracy(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, categories: Sequence[Any] | None = None,
-                      level: float = 0.95, se: str = "jackknife") -> Estimate:
+def balanced_accuracy(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """Mean over the categories of the reference of the share that the judge gets right; absent categories are left out. Range [0, 1]."""
     p = pairs(a, b, cluster=cluster, categories=categories)
 
@@ -256,11 +405,23 @@ def balanced_accuracy(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[A
 
     out = _plain_stat("balanced accuracy", stat, p, level, se)
     gone = [c for c, m in zip(p.categories, p.table().sum(0), strict=True) if m == 0]
-    return replace(out, note="; ".join(t for t in (out.note, f"the reference never says {gone}" if gone else "") if t))
+    return replace(
+        out,
+        note="; ".join(
+            t for t in (out.note, f"the reference never says {gone}" if gone else "") if t
+        ),
+    )
 
 
-def mcc(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, categories: Sequence[Any] | None = None,
-        level: float = 0.95, se: str = "jackknife") -> Estimate:
+def mcc(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """Matthews correlation, for any number of categories (Gorodkin 2004). Range [-1, 1]; NaN when either column is constant."""
 
     def stat(s: np.ndarray) -> np.ndarray:
@@ -269,11 +430,26 @@ def mcc(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = N
         under = (1 - (r * r).sum(-1)) * (1 - (c * c).sum(-1))
         return top / np.sqrt(np.where(np.abs(under) < 1e-14, np.nan, under))
 
-    return _plain_stat("Matthews correlation", stat, pairs(a, b, cluster=cluster, categories=categories), level, se, -1.0)
+    return _plain_stat(
+        "Matthews correlation",
+        stat,
+        pairs(a, b, cluster=cluster, categories=categories),
+        level,
+        se,
+        -1.0,
+    )
 
 
-def f1(a: Sequence[Any], b: Sequence[Any], *, positive: Any = None, cluster: Sequence[Any] | None = None,
-       categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+def f1(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    *,
+    positive: Any = None,
+    cluster: Sequence[Any] | None = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """F1 of one category, 2 tp / (2 tp + fp + fn); `positive` defaults to 1, "met", "yes", "pass" or "true". Range [0, 1]."""
     p = pairs(a, b, cluster=cluster, categories=categories)
     k = p.categories.index(positive_category(p.categories, positive))
@@ -290,11 +466,24 @@ def positive_category(categories: Sequence[Any], positive: Any = None) -> Any:
     if positive is not None:
         if _plain(positive) in categories:
             return _plain(positive)
-        raise DataError(f"the positive category {positive!r} does not occur", where="positive", fix=f"categories: {list(categories)[:12]}")
+        raise DataError(
+            f"the positive category {positive!r} does not occur",
+            where="positive",
+            fix=f"categories: {list(categories)[:12]}",
+        )
     for c in categories:
-        if (not isinstance(c, str) and c == 1 and set(categories) <= {0, 1}) or str(c).lower() in ("met", "yes", "pass", "true"):
+        if (not isinstance(c, str) and c == 1 and set(categories) <= {0, 1}) or str(c).lower() in (
+            "met",
+            "yes",
+            "pass",
+            "true",
+        ):
             return c
-    raise DataError("which category is the positive one?", where="positive", fix=f"name one of {list(categories)[:12]}")
+    raise DataError(
+        "which category is the positive one?",
+        where="positive",
+        fix=f"name one of {list(categories)[:12]}",
+    )
 
 
 def expand(table: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:

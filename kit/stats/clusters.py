@@ -26,7 +26,11 @@ def is_unknown(value: Any) -> bool:
     >>> [is_unknown(v) for v in (None, float("nan"), 0, False, "")]
     [True, True, False, False, False]
     """
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, (float, np.floating)) and math.isnan(value))
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, (float, np.floating)) and math.isnan(value))
+    )
 
 
 def floats(values: Sequence[Any] | np.ndarray, *, name: str = "values") -> np.ndarray:
@@ -46,10 +50,18 @@ def floats(values: Sequence[Any] | np.ndarray, *, name: str = "values") -> np.nd
             if is_unknown(v):
                 continue
             if isinstance(v, (str, bytes)) or not np.isscalar(v):
-                raise DataError(f"{v!r} is not a number", where=f"{name}, row {i}", fix="give numbers, True/False, or None for unknown")
+                raise DataError(
+                    f"{v!r} is not a number",
+                    where=f"{name}, row {i}",
+                    fix="give numbers, True/False, or None for unknown",
+                )
             out[i] = float(v)
     if np.isinf(out).any():
-        raise DataError("a value is infinite", where=f"{name}, row {int(np.flatnonzero(np.isinf(out))[0])}", fix="use None for unknown")
+        raise DataError(
+            "a value is infinite",
+            where=f"{name}, row {int(np.flatnonzero(np.isinf(out))[0])}",
+            fix="use None for unknown",
+        )
     return out
 
 
@@ -57,7 +69,11 @@ def same_length(**columns: Any) -> int:
     """The common length of the columns that are not None; DataError otherwise."""
     sizes = {k: len(v) for k, v in columns.items() if v is not None}
     if len(set(sizes.values())) > 1:
-        raise DataError(f"columns differ in length: {sizes}", where=", ".join(sizes), fix="give one value per row in every column")
+        raise DataError(
+            f"columns differ in length: {sizes}",
+            where=", ".join(sizes),
+            fix="give one value per row in every column",
+        )
     return next(iter(sizes.values()))
 
 
@@ -74,7 +90,11 @@ def codes(cluster: Sequence[Any] | np.ndarray | None, n: int) -> tuple[np.ndarra
     out = np.empty(n, dtype=np.int64)
     for i, c in enumerate(cluster):
         if is_unknown(c):
-            raise DataError("the cluster is unknown", where=f"cluster, row {i}", fix="name the prompt (or other unit) of every row")
+            raise DataError(
+                "the cluster is unknown",
+                where=f"cluster, row {i}",
+                fix="name the prompt (or other unit) of every row",
+            )
         out[i] = seen.setdefault(c.item() if isinstance(c, np.generic) else c, len(seen))
     return out, len(seen)
 
@@ -84,10 +104,14 @@ def sums(columns: np.ndarray, cluster: np.ndarray, n_clusters: int) -> np.ndarra
     columns = np.asarray(columns, float)
     if n_clusters == len(columns) and np.array_equal(cluster, np.arange(n_clusters)):
         return columns
-    return np.stack([np.bincount(cluster, columns[:, k], n_clusters) for k in range(columns.shape[1])], axis=1)
+    return np.stack(
+        [np.bincount(cluster, columns[:, k], n_clusters) for k in range(columns.shape[1])], axis=1
+    )
 
 
-def cell_sums(cell: np.ndarray, n_cells: int, cluster: np.ndarray, *, weight: np.ndarray | None = None) -> np.ndarray:
+def cell_sums(
+    cell: np.ndarray, n_cells: int, cluster: np.ndarray, *, weight: np.ndarray | None = None
+) -> np.ndarray:
     """Counts by cluster and cell (C, n_cells); only clusters that hold a row are kept."""
     used, inverse = np.unique(cluster, return_inverse=True)
     flat = np.bincount(inverse * n_cells + cell, weight, len(used) * n_cells)
@@ -130,13 +154,27 @@ def _spread(stat: Stat, cluster_sums: np.ndarray, se: str, left: np.ndarray) -> 
     if se == "jackknife" and np.isfinite(left).all():
         return math.sqrt((c - 1) / c * float(((left - left.mean()) ** 2).sum())), ""
     psi = cluster_sums @ gradient(stat, cluster_sums.sum(axis=0))
-    extra = "" if se == "linear" else "leaving one cluster out makes it undefined: the interval is linearised"
+    extra = (
+        ""
+        if se == "linear"
+        else "leaving one cluster out makes it undefined: the interval is linearised"
+    )
     factor = 1.0 if se == "linear" else c / (c - 1)
     return math.sqrt(factor * float((psi**2).sum())), extra
 
 
-def estimate(stat: Stat, cluster_sums: np.ndarray, *, n: int, method: str, missing: int = 0, level: float = 0.95, se: str = "jackknife",
-             bounds: tuple[float, float] = (-math.inf, math.inf), note: str = "") -> Estimate:
+def estimate(
+    stat: Stat,
+    cluster_sums: np.ndarray,
+    *,
+    n: int,
+    method: str,
+    missing: int = 0,
+    level: float = 0.95,
+    se: str = "jackknife",
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+    note: str = "",
+) -> Estimate:
     """Estimate of a smooth function of sums, with a cluster jackknife-t (or linearised) interval.
 
     stat : homogeneous of degree 0 (doubling every row changes nothing); sums (..., K) -> (...).
@@ -152,14 +190,36 @@ def estimate(stat: Stat, cluster_sums: np.ndarray, *, n: int, method: str, missi
         return Estimate(math.nan, math.nan, math.nan, n, 0, method, "no known rows", missing, level)
     value, left = jackknife(stat, cluster_sums)
     if math.isnan(value):
-        return Estimate(math.nan, math.nan, math.nan, n, c, method, note or "undefined for these rows", missing, level)
+        return Estimate(
+            math.nan,
+            math.nan,
+            math.nan,
+            n,
+            c,
+            method,
+            note or "undefined for these rows",
+            missing,
+            level,
+        )
     if c < 2:
-        return Estimate(value, math.nan, math.nan, n, c, method, "one cluster: no interval", missing, level)
+        return Estimate(
+            value, math.nan, math.nan, n, c, method, "one cluster: no interval", missing, level
+        )
     spread, extra = _spread(stat, cluster_sums, se, left)
     half = q * spread
     words = f"{method}, cluster {'jackknife' if se == 'jackknife' else 'linearised'}-t"
-    return Estimate(value, max(value - half, bounds[0]), min(value + half, bounds[1]), n, c, words,
-                    "; ".join(t for t in (note, extra) if t), missing, level, spread)
+    return Estimate(
+        value,
+        max(value - half, bounds[0]),
+        min(value + half, bounds[1]),
+        n,
+        c,
+        words,
+        "; ".join(t for t in (note, extra) if t),
+        missing,
+        level,
+        spread,
+    )
 
 
 def resample(n_clusters: int, draws: int, seed: int) -> np.ndarray:
@@ -167,23 +227,63 @@ def resample(n_clusters: int, draws: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     out = np.empty((draws, n_clusters))
     step = max(1, 2_000_000 // max(n_clusters, 1))
-    for start in range(0, draws, step):  # in blocks, for memory; drawing and counting is faster than a multinomial
+    for start in range(
+        0, draws, step
+    ):  # in blocks, for memory; drawing and counting is faster than a multinomial
         rows = min(step, draws - start)
-        flat = rng.integers(0, n_clusters, (rows, n_clusters)) + np.arange(rows)[:, None] * n_clusters
-        out[start:start + rows] = np.bincount(flat.ravel(), minlength=rows * n_clusters).reshape(rows, n_clusters)
+        flat = (
+            rng.integers(0, n_clusters, (rows, n_clusters)) + np.arange(rows)[:, None] * n_clusters
+        )
+        out[start : start + rows] = np.bincount(flat.ravel(), minlength=rows * n_clusters).reshape(
+            rows, n_clusters
+        )
     return out
 
 
-def bootstrap(stat: Stat, cluster_sums: np.ndarray, *, n: int, method: str, missing: int = 0, level: float = 0.95, draws: int = 2000,
-              seed: int = 0, note: str = "") -> Estimate:
+def bootstrap(
+    stat: Stat,
+    cluster_sums: np.ndarray,
+    *,
+    n: int,
+    method: str,
+    missing: int = 0,
+    level: float = 0.95,
+    draws: int = 2000,
+    seed: int = 0,
+    note: str = "",
+) -> Estimate:
     """Estimate with a percentile interval from a cluster bootstrap on sums: O(draws * clusters * K), whatever n."""
     c = len(cluster_sums)
     value = float(stat(cluster_sums.sum(axis=0)[None, :])[0]) if c else math.nan
     if c < 2:
-        return Estimate(value, math.nan, math.nan, n, c, method, "fewer than two clusters: no interval", missing, level)
+        return Estimate(
+            value,
+            math.nan,
+            math.nan,
+            n,
+            c,
+            method,
+            "fewer than two clusters: no interval",
+            missing,
+            level,
+        )
     with np.errstate(all="ignore"):
         drawn = stat(resample(c, draws, seed) @ cluster_sums)
     known = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (math.nan, math.nan)
-    return Estimate(value, float(low), float(high), n, c, f"{method}, cluster bootstrap ({draws} draws)", note, missing, level,
-                    float(known.std(ddof=1)) if len(known) > 1 else math.nan)
+    low, high = (
+        np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+        if len(known)
+        else (math.nan, math.nan)
+    )
+    return Estimate(
+        value,
+        float(low),
+        float(high),
+        n,
+        c,
+        f"{method}, cluster bootstrap ({draws} draws)",
+        note,
+        missing,
+        level,
+        float(known.std(ddof=1)) if len(known) > 1 else math.nan,
+    )

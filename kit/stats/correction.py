@@ -20,7 +20,9 @@ def _check(**rates: float) -> None:
             raise DataError(f"{name} is {v!r}, not in [0, 1]", where=name)
 
 
-def rogan_gladen(p: float, n: float, *, q1: float, m1: float, q0: float, m0: float, level: float = 0.95) -> Estimate:
+def rogan_gladen(
+    p: float, n: float, *, q1: float, m1: float, q0: float, m0: float, level: float = 0.95
+) -> Estimate:
     """Rogan & Gladen 1978: theta = (p + q0 - 1) / (q0 + q1 - 1), delta-method interval; clipped to [0, 1].
 
     p : judge's pass rate on n rows; q1 : sensitivity on m1 passing labels; q0 : specificity on m0 failing labels.
@@ -31,15 +33,31 @@ def rogan_gladen(p: float, n: float, *, q1: float, m1: float, q0: float, m0: flo
     _check(p=p, q1=q1, q0=q0)
     gain = q0 + q1 - 1
     if gain <= 0:
-        return unknown(round(n), method="Rogan-Gladen", note="the judge is no better than chance on the labels", level=level)
+        return unknown(
+            round(n),
+            method="Rogan-Gladen",
+            note="the judge is no better than chance on the labels",
+            level=level,
+        )
     theta = min(max((p + q0 - 1) / gain, 0.0), 1.0)
     var = p * (1 - p) / n + (1 - theta) ** 2 * q0 * (1 - q0) / m0 + theta**2 * q1 * (1 - q1) / m1
     se = math.sqrt(var) / gain
     half = t_quantile(level, math.inf) * se
-    return Estimate(theta, max(theta - half, 0.0), min(theta + half, 1.0), round(n), None, "Rogan-Gladen", level=level, se=se)
+    return Estimate(
+        theta,
+        max(theta - half, 0.0),
+        min(theta + half, 1.0),
+        round(n),
+        None,
+        "Rogan-Gladen",
+        level=level,
+        se=se,
+    )
 
 
-def lang_reiczigel(p: float, n: float, *, q1: float, m1: float, q0: float, m0: float, level: float = 0.95) -> Estimate:
+def lang_reiczigel(
+    p: float, n: float, *, q1: float, m1: float, q0: float, m0: float, level: float = 0.95
+) -> Estimate:
     """Lang & Reiczigel 2014, Prev. Vet. Med. 113: adjusted estimates with pseudo-counts; n, m1, m0 may be effective sizes.
 
     >>> print(lang_reiczigel(0.4, 1000, q1=0.9, m1=200, q0=0.7, m0=200).text(6))
@@ -52,7 +70,12 @@ def lang_reiczigel(p: float, n: float, *, q1: float, m1: float, q0: float, m0: f
     t1, t0 = (m1 * q1 + 1) / (m1 + 2), (m0 * q0 + 1) / (m0 + 2)
     m1, m0, gain = m1 + 2, m0 + 2, t1 + t0 - 1
     if gain <= 0 or q1 + q0 <= 1:
-        return unknown(round(n), method="Lang-Reiczigel", note="the judge is no better than chance on the labels", level=level)
+        return unknown(
+            round(n),
+            method="Lang-Reiczigel",
+            note="the judge is no better than chance on the labels",
+            level=level,
+        )
     theta = (pt + t0 - 1) / gain
     v1, v0 = t1 * (1 - t1) / m1, t0 * (1 - t0) / m0
     shift = 2 * z * z * (theta * v1 - (1 - theta) * v0)
@@ -78,7 +101,9 @@ class Counts:
         return float((pi**2 * mu * (1 - mu) / np.maximum(m, 0.5)).sum()) + between
 
 
-def posterior(counts: Counts, effect: float, level: float, *, draws: int = 4000) -> tuple[float, float, float]:
+def posterior(
+    counts: Counts, effect: float, level: float, *, draws: int = 4000
+) -> tuple[float, float, float]:
     """Limits and standard deviation of sum pi mu, pi ~ Dirichlet(rows), mu ~ Beta(1/2 + pass, 1/2 + fail), counts over `effect`.
 
     The draws use a fixed seed, so equal counts give equal limits.
@@ -92,7 +117,13 @@ def posterior(counts: Counts, effect: float, level: float, *, draws: int = 4000)
     return float(low), float(high), float(theta.std())
 
 
-def ppi(judge: Sequence[Any], human: Sequence[Any], *, cluster: Sequence[Any] | None = None, level: float = 0.95) -> Estimate:
+def ppi(
+    judge: Sequence[Any],
+    human: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    level: float = 0.95,
+) -> Estimate:
     """PPI++ for the mean of a human score: theta = mean_L(Y) + lambda (mean_U(f) - mean_L(f)), lambda of least variance.
 
     judge : (n,) numbers; human : (n,) numbers, None where not labelled; labelled rows a random sample of rows or of clusters.
@@ -100,14 +131,24 @@ def ppi(judge: Sequence[Any], human: Sequence[Any], *, cluster: Sequence[Any] | 
     cluster sums, and the quantile is Student's with the labelled clusters' degrees of freedom. Rows where the judge is unknown are left out.
     """
     size = same_length(judge=judge, human=human, cluster=cluster)
-    f, y, (group, _) = floats(judge, name="judge"), floats(human, name="human"), codes(cluster, size)
+    f, y, (group, _) = (
+        floats(judge, name="judge"),
+        floats(human, name="human"),
+        codes(cluster, size),
+    )
     keep = ~np.isnan(f)
     f, y, group = f[keep], y[keep], np.unique(group[keep], return_inverse=True)[1]
     lab, missing = ~np.isnan(y), int((~keep).sum())
     m, n, c = int(lab.sum()), int((~lab).sum()), int(group.max(initial=-1)) + 1
     inside = len(np.unique(group[lab]))
     if inside < 2 or n == 0:
-        return unknown(len(f), method="PPI++", note="needs two labelled clusters and some unlabelled rows", missing=missing, level=level)
+        return unknown(
+            len(f),
+            method="PPI++",
+            note="needs two labelled clusters and some unlabelled rows",
+            missing=missing,
+            level=level,
+        )
     y0 = np.where(lab, y, 0.0)
     a = np.bincount(group, np.where(lab, y0 - y[lab].mean(), 0.0), c) / m
     b = np.bincount(group, np.where(lab, -(f - f[lab].mean()) / m, (f - f[~lab].mean()) / n), c)
@@ -115,4 +156,15 @@ def ppi(judge: Sequence[Any], human: Sequence[Any], *, cluster: Sequence[Any] | 
     value = float(y[lab].mean() + lam * (f[~lab].mean() - f[lab].mean()))
     se = math.sqrt(inside / (inside - 1) * float(((a + lam * b) ** 2).sum()))
     half = t_quantile(level, inside - 1) * se
-    return Estimate(value, value - half, value + half, len(f), c, f"PPI++ (lambda {lam:.3f}), {m} labels", "", missing, level, se)
+    return Estimate(
+        value,
+        value - half,
+        value + half,
+        len(f),
+        c,
+        f"PPI++ (lambda {lam:.3f}), {m} labels",
+        "",
+        missing,
+        level,
+        se,
+    )

@@ -70,7 +70,9 @@ class Estimate:
         """
         fewer = max(digits - 1, 0)
         known = not (math.isnan(self.low) or math.isnan(self.high))
-        interval = f"{number(self.low, fewer)}, {number(self.high, fewer)}" if known else "no interval"
+        interval = (
+            f"{number(self.low, fewer)}, {number(self.high, fewer)}" if known else "no interval"
+        )
         out = f"{number(self.value, digits)} [{interval}], n={self.n}"
         if self.n_clusters is not None and self.n_clusters != self.n:
             out += f" in {self.n_clusters} clusters"
@@ -81,7 +83,9 @@ class Estimate:
     def _repr_html_(self) -> str:
         import html
 
-        tail = f"<br><small>{html.escape('; '.join(t for t in (self.method, self.note) if t))}</small>"
+        tail = (
+            f"<br><small>{html.escape('; '.join(t for t in (self.method, self.note) if t))}</small>"
+        )
         return f"<span>{html.escape(str(self))}</span>{tail}"
 
     @property
@@ -91,7 +95,9 @@ class Estimate:
 
     def excludes(self, value: float) -> bool:
         """True when the interval is known and does not contain `value`."""
-        return bool(self.low > value or self.high < value)  # NaN compares False: an unknown interval excludes nothing
+        return bool(
+            self.low > value or self.high < value
+        )  # NaN compares False: an unknown interval excludes nothing
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dict, for tables and JSON."""
@@ -111,10 +117,20 @@ def estimate_from_json(row: Mapping[str, Any]) -> Estimate:
                 data[k] = math.nan if data.get(k) is None else float(data[k])
         return Estimate(**data)
     except (KeyError, TypeError, ValueError) as e:
-        raise DataError(f"not an estimate: {e}", where="estimate", fix="give value, low, high and n") from None
+        raise DataError(
+            f"not an estimate: {e}", where="estimate", fix="give value, low, high and n"
+        ) from None
 
 
-def unknown(n: int, *, n_clusters: int | None = None, method: str = "", note: str = "", missing: int = 0, level: float = 0.95) -> Estimate:
+def unknown(
+    n: int,
+    *,
+    n_clusters: int | None = None,
+    method: str = "",
+    note: str = "",
+    missing: int = 0,
+    level: float = 0.95,
+) -> Estimate:
     """An estimate that the data cannot give; `note` says why.
 
     >>> unknown(0, note="no rows").excludes(0)

@@ -16,7 +16,13 @@ from .clusters import estimate, floats, same_length
 from .estimate import Estimate
 
 
-def macro_mean(values: Sequence[Any], *, cluster: Sequence[Hashable], level: float = 0.95, method: str = "mean over clusters") -> Estimate:
+def macro_mean(
+    values: Sequence[Any],
+    *,
+    cluster: Sequence[Hashable],
+    level: float = 0.95,
+    method: str = "mean over clusters",
+) -> Estimate:
     """Mean of cluster means with a t interval over clusters; None / NaN left out and counted.
 
     >>> e = macro_mean([1, 0, 1, 1, None], cluster=["a", "a", "b", "b", "b"]); e.value, e.n, e.n_clusters, e.missing
@@ -26,8 +32,15 @@ def macro_mean(values: Sequence[Any], *, cluster: Sequence[Hashable], level: flo
     return _t(list(_means(values, cluster).values()), n - missing, missing, level, method)
 
 
-def macro_difference(new: Sequence[Any], old: Sequence[Any], *, new_cluster: Sequence[Hashable], old_cluster: Sequence[Hashable],
-                     level: float = 0.95, method: str = "difference paired by cluster") -> Estimate:
+def macro_difference(
+    new: Sequence[Any],
+    old: Sequence[Any],
+    *,
+    new_cluster: Sequence[Hashable],
+    old_cluster: Sequence[Hashable],
+    level: float = 0.95,
+    method: str = "difference paired by cluster",
+) -> Estimate:
     """Mean over clusters of (mean of new - mean of old), with a paired t interval over the clusters that both have.
 
     The two need not have the same rows, nor as many of a cluster. n : known rows of both.
@@ -37,7 +50,13 @@ def macro_difference(new: Sequence[Any], old: Sequence[Any], *, new_cluster: Seq
     """
     left, right = _means(old, old_cluster), _means(new, new_cluster)
     missing = _missing(new) + _missing(old)
-    return _t([right[c] - left[c] for c in left if c in right], len(new) + len(old) - missing, missing, level, method)
+    return _t(
+        [right[c] - left[c] for c in left if c in right],
+        len(new) + len(old) - missing,
+        missing,
+        level,
+        method,
+    )
 
 
 def _missing(values: Sequence[Any]) -> int:
@@ -55,4 +74,6 @@ def _means(values: Sequence[Any], cluster: Sequence[Hashable]) -> dict[Hashable,
 
 def _t(x: Sequence[float], n: int, missing: int, level: float, method: str) -> Estimate:
     columns = np.column_stack([x, np.ones(len(x))]) if x else np.zeros((0, 2))
-    return estimate(lambda t: t[..., 0] / t[..., 1], columns, n=n, method=method, missing=missing, level=level)
+    return estimate(
+        lambda t: t[..., 0] / t[..., 1], columns, n=n, method=method, missing=missing, level=level
+    )

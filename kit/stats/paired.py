@@ -16,8 +16,15 @@ from .clusters import bootstrap, codes, estimate, floats, jackknife, same_length
 from .estimate import Estimate, number
 
 
-def difference(new: Sequence[Any], old: Sequence[Any], *, cluster: Sequence[Any] | None = None, method: str = "jackknife",
-               level: float = 0.95, seed: int = 0) -> Estimate:
+def difference(
+    new: Sequence[Any],
+    old: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    method: str = "jackknife",
+    level: float = 0.95,
+    seed: int = 0,
+) -> Estimate:
     """Mean of new - old over the rows where both are known, with a clustered interval.
 
     method : "jackknife" (cluster jackknife-t, deterministic) or "bootstrap" (percentile, 2000 draws of whole clusters).
@@ -31,8 +38,15 @@ def difference(new: Sequence[Any], old: Sequence[Any], *, cluster: Sequence[Any]
     used, inverse = np.unique(group[keep], return_inverse=True)
     columns = sums(np.column_stack([x[keep] - y[keep], np.ones(keep.sum())]), inverse, len(used))
     if method not in ("jackknife", "bootstrap"):
-        raise DataError(f"method is {method!r}", where="method", fix='use "jackknife" or "bootstrap"')
-    more = {"n": int(keep.sum()), "method": "paired difference", "missing": int((~keep).sum()), "level": level}
+        raise DataError(
+            f"method is {method!r}", where="method", fix='use "jackknife" or "bootstrap"'
+        )
+    more = {
+        "n": int(keep.sum()),
+        "method": "paired difference",
+        "missing": int((~keep).sum()),
+        "level": level,
+    }
     if method == "bootstrap":
         return bootstrap(lambda t: t[..., 0] / t[..., 1], columns, seed=seed, **more)
     return estimate(lambda t: t[..., 0] / t[..., 1], columns, **more)
@@ -69,7 +83,16 @@ def mcnemar(b: int, c: int) -> McNemar:
     chi2, corrected = (b - c) ** 2 / n, max(abs(b - c) - 1, 0) ** 2 / n
     exact = min(1.0, 2 * float(sps.binom.cdf(less, n, 0.5)))
     mid = 2 * float(sps.binom.cdf(less, n, 0.5)) - float(sps.binom.pmf(less, n, 0.5))
-    return McNemar(int(b), int(c), chi2, float(sps.chi2.sf(chi2, 1)), corrected, float(sps.chi2.sf(corrected, 1)), exact, mid)
+    return McNemar(
+        int(b),
+        int(c),
+        chi2,
+        float(sps.chi2.sf(chi2, 1)),
+        corrected,
+        float(sps.chi2.sf(corrected, 1)),
+        exact,
+        mid,
+    )
 
 
 @dataclass(frozen=True)
@@ -88,11 +111,29 @@ class Comparison:
     def adjusted(self) -> Estimate:
         """The estimate with its adjusted interval."""
         e = self.estimate
-        return Estimate(e.value, self.low, self.high, e.n, e.n_clusters, e.method + ", max-T adjusted", e.note, e.missing, e.level, e.se)
+        return Estimate(
+            e.value,
+            self.low,
+            self.high,
+            e.n,
+            e.n_clusters,
+            e.method + ", max-T adjusted",
+            e.note,
+            e.missing,
+            e.level,
+            e.se,
+        )
 
 
-def compare(scores: Mapping[str, Sequence[Any]], baseline: str, *, cluster: Sequence[Any] | None = None, level: float = 0.95,
-            draws: int = 4000, seed: int = 0) -> list[Comparison]:
+def compare(
+    scores: Mapping[str, Sequence[Any]],
+    baseline: str,
+    *,
+    cluster: Sequence[Any] | None = None,
+    level: float = 0.95,
+    draws: int = 4000,
+    seed: int = 0,
+) -> list[Comparison]:
     """Every column against the baseline, paired, with intervals and p-values adjusted by the bootstrap of the largest |t|.
 
     scores : name -> (n,) numbers. The draws flip the signs of whole clusters' influences (wild bootstrap), so every column keeps its
@@ -103,7 +144,9 @@ def compare(scores: Mapping[str, Sequence[Any]], baseline: str, *, cluster: Sequ
     ('b', 0.333)
     """
     if baseline not in scores:
-        raise DataError(f"no column {baseline!r}", where="baseline", fix=f"columns: {list(scores)[:12]}")
+        raise DataError(
+            f"no column {baseline!r}", where="baseline", fix=f"columns: {list(scores)[:12]}"
+        )
     n = same_length(**{str(k): v for k, v in scores.items()})
     group, c = codes(cluster, n)
     old, names = floats(scores[baseline], name=baseline), [k for k in scores if k != baseline]
@@ -112,20 +155,36 @@ def compare(scores: Mapping[str, Sequence[Any]], baseline: str, *, cluster: Sequ
     for j, k in enumerate(names):
         d = floats(scores[k], name=k) - old
         known = ~np.isnan(d)
-        psi[:, j] = np.bincount(group[known], d[known] - estimates[j].value, c) / max(known.sum(), 1)
+        psi[:, j] = np.bincount(group[known], d[known] - estimates[j].value, c) / max(
+            known.sum(), 1
+        )
     se = np.array([e.se for e in estimates])
     return _adjust(names, baseline, estimates, psi, se, level, draws, seed)
 
 
-def _adjust(names: list[str], baseline: str, estimates: list[Estimate], psi: np.ndarray, se: np.ndarray, level: float, draws: int,
-            seed: int) -> list[Comparison]:
+def _adjust(
+    names: list[str],
+    baseline: str,
+    estimates: list[Estimate],
+    psi: np.ndarray,
+    se: np.ndarray,
+    level: float,
+    draws: int,
+    seed: int,
+) -> list[Comparison]:
     c = len(psi)
     usable = np.isfinite(se) & (se > 0)
     flips = np.random.default_rng(seed).choice([-1.0, 1.0], size=(draws, c))
     scale = math.sqrt(c / max(c - 1, 1))
-    wild = np.abs(flips @ psi[:, usable]) * scale / se[usable] if usable.any() else np.zeros((draws, 1))
+    wild = (
+        np.abs(flips @ psi[:, usable]) * scale / se[usable]
+        if usable.any()
+        else np.zeros((draws, 1))
+    )
     top = wild.max(axis=1)
-    inflate = t_quantile(level, max(c - 1, 1)) / t_quantile(level, math.inf)  # the wild draws are near normal; the t has heavier tails
+    inflate = t_quantile(level, max(c - 1, 1)) / t_quantile(
+        level, math.inf
+    )  # the wild draws are near normal; the t has heavier tails
     q = max(float(np.quantile(top, level)) * inflate, t_quantile(level, max(c - 1, 1)))
     out = []
     for name, e, s in zip(names, estimates, se, strict=True):
@@ -140,8 +199,15 @@ def _adjust(names: list[str], baseline: str, estimates: list[Estimate], psi: np.
     return out
 
 
-def agreement_difference(new: Sequence[Any], old: Sequence[Any], human: Sequence[Any], *, cluster: Sequence[Any] | None = None,
-                         measure: str = "kappa", level: float = 0.95) -> Estimate:
+def agreement_difference(
+    new: Sequence[Any],
+    old: Sequence[Any],
+    human: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    measure: str = "kappa",
+    level: float = 0.95,
+) -> Estimate:
     """How much better `new` agrees with the human than `old`, on the rows where all three are known.
 
     measure : "kappa", "accuracy", "balanced_accuracy" or "ac1". Cluster jackknife-t of the difference, so the pairing counts.
@@ -153,13 +219,27 @@ def agreement_difference(new: Sequence[Any], old: Sequence[Any], human: Sequence
     group, _ = codes(cluster, n)
     values = {v for col in (new, old, human) for v in pairs(col, col).categories}
     cats = tuple(sorted(values, key=lambda v: (isinstance(v, str), v)))
-    known = np.array([not any(x is None or x != x for x in row) for row in zip(new, old, human, strict=True)], bool)
+    known = np.array(
+        [not any(x is None or x != x for x in row) for row in zip(new, old, human, strict=True)],
+        bool,
+    )
     pick = np.flatnonzero(known)
-    a, b = (pairs([col[i] for i in pick], [human[i] for i in pick], cluster=group[pick], categories=cats) for col in (new, old))
+    a, b = (
+        pairs(
+            [col[i] for i in pick], [human[i] for i in pick], cluster=group[pick], categories=cats
+        )
+        for col in (new, old)
+    )
     q, stat = len(cats), table_stat(measure, len(cats))
     both = np.column_stack([a.sums(), b.sums()]) if len(pick) else np.zeros((0, 2 * q * q))
-    return estimate(lambda t: stat(t[..., : q * q]) - stat(t[..., q * q:]), both, n=len(pick), method=f"difference in {measure}",
-                    missing=n - len(pick), level=level)
+    return estimate(
+        lambda t: stat(t[..., : q * q]) - stat(t[..., q * q :]),
+        both,
+        n=len(pick),
+        method=f"difference in {measure}",
+        missing=n - len(pick),
+        level=level,
+    )
 
 
 def table_stat(measure: str, q: int) -> Any:
@@ -176,7 +256,9 @@ def table_stat(measure: str, q: int) -> Any:
         p = share(t)
         size = p.sum(-2)
         there = np.real(size) > 1e-12
-        return (np.diagonal(p, axis1=-2, axis2=-1) / np.where(there, size, 1)).sum(-1) / there.sum(-1)
+        return (np.diagonal(p, axis1=-2, axis2=-1) / np.where(there, size, 1)).sum(-1) / there.sum(
+            -1
+        )
 
     def corrected(t: np.ndarray, gwet: bool) -> np.ndarray:
         p = share(t)
@@ -184,13 +266,27 @@ def table_stat(measure: str, q: int) -> Any:
         pe = (m * (1 - m)).sum(-1) / (q - 1) if gwet else (p.sum(-1) * p.sum(-2)).sum(-1)
         return (raw(t) - pe) / np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
 
-    table = {"accuracy": raw, "balanced_accuracy": balanced, "kappa": lambda t: corrected(t, False), "ac1": lambda t: corrected(t, True)}
+    table = {
+        "accuracy": raw,
+        "balanced_accuracy": balanced,
+        "kappa": lambda t: corrected(t, False),
+        "ac1": lambda t: corrected(t, True),
+    }
     if measure not in table:
-        raise DataError(f"measure is {measure!r}", where="measure", fix=f"use one of {sorted(table)}")
+        raise DataError(
+            f"measure is {measure!r}", where="measure", fix=f"use one of {sorted(table)}"
+        )
     return table[measure]
 
 
-def claim(result: Estimate, *, new: str = "the new one", old: str = "the baseline", what: str = "score", points: bool = False) -> str:
+def claim(
+    result: Estimate,
+    *,
+    new: str = "the new one",
+    old: str = "the baseline",
+    what: str = "score",
+    points: bool = False,
+) -> str:
     """One sentence on a difference (new - old); it claims a gain or a loss only when the interval excludes 0.
 
     points : speak in percentage points (value * 100).
@@ -202,11 +298,21 @@ def claim(result: Estimate, *, new: str = "the new one", old: str = "the baselin
     """
     e = result
     if points:
-        e = Estimate(e.value * 100, e.low * 100, e.high * 100, e.n, e.n_clusters, missing=e.missing, level=e.level)
+        e = Estimate(
+            e.value * 100,
+            e.low * 100,
+            e.high * 100,
+            e.n,
+            e.n_clusters,
+            missing=e.missing,
+            level=e.level,
+        )
     text = ("+" if e.value > 0 else "") + (e.text(2) + " (in points)" if points else e.text())
     if math.isnan(e.value) or math.isnan(e.low) or math.isnan(e.high):
         return f"Nothing can be said of {new} against {old} in {what}: {result.note or 'no interval'} ({number(e.value)}, n={e.n})."
-    if e.high - e.low <= 1e-9 * max(1.0, abs(e.value)):  # an interval of no width is a sign of too few clusters, not of certainty
+    if e.high - e.low <= 1e-9 * max(
+        1.0, abs(e.value)
+    ):  # an interval of no width is a sign of too few clusters, not of certainty
         return f"Nothing can be said of {new} against {old} in {what}: the difference is {number(e.value)} in every cluster alike (n={e.n})."
     if e.low > 0:
         return f"{new} beats {old} in {what}: {text}."
@@ -215,4 +321,15 @@ def claim(result: Estimate, *, new: str = "the new one", old: str = "the baselin
     return f"No gain shown: the difference in {what} of {new} to {old} is {text}, and the interval holds 0."
 
 
-__all__ = ["Comparison", "McNemar", "Pairs", "agreement_difference", "claim", "compare", "difference", "jackknife", "mcnemar", "table_stat"]
+__all__ = [
+    "Comparison",
+    "McNemar",
+    "Pairs",
+    "agreement_difference",
+    "claim",
+    "compare",
+    "difference",
+    "jackknife",
+    "mcnemar",
+    "table_stat",
+]

@@ -20,11 +20,17 @@ def design_effect(rows_per_cluster: float, correlation: float) -> float:
     5.0
     """
     if rows_per_cluster < 1 or not -1 <= correlation <= 1:
-        raise DataError(f"{rows_per_cluster} rows, correlation {correlation}", where="design_effect", fix="rows >= 1, correlation in [-1, 1]")
+        raise DataError(
+            f"{rows_per_cluster} rows, correlation {correlation}",
+            where="design_effect",
+            fix="rows >= 1, correlation in [-1, 1]",
+        )
     return 1 + (rows_per_cluster - 1) * correlation
 
 
-def connor(p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8, effect: float = 1.0) -> int:
+def connor(
+    p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8, effect: float = 1.0
+) -> int:
     """Pairs of rows needed to see that the second beats the first (Connor 1987): two-sided alpha.
 
     p10, p01 : the two shares of rows in which only one of them is right. effect : design effect of the clusters.
@@ -34,12 +40,18 @@ def connor(p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8, e
     """
     s, d = p10 + p01, abs(p10 - p01)
     if min(p10, p01) < 0 or s > 1 or d == 0:
-        raise DataError(f"p10 = {p10}, p01 = {p01}", where="connor", fix="two different shares with a sum of at most 1")
+        raise DataError(
+            f"p10 = {p10}, p01 = {p01}",
+            where="connor",
+            fix="two different shares with a sum of at most 1",
+        )
     za, zb = float(sps.norm.isf(alpha / 2)), float(sps.norm.ppf(power))
     return math.ceil(effect * (za * math.sqrt(s) + zb * math.sqrt(s - d * d)) ** 2 / d**2 - 1e-9)
 
 
-def detectable(n: int, discordance: float, *, alpha: float = 0.05, power: float = 0.8, effect: float = 1.0) -> float:
+def detectable(
+    n: int, discordance: float, *, alpha: float = 0.05, power: float = 0.8, effect: float = 1.0
+) -> float:
     """The smallest difference between two judges that n common labels show with this power; NaN when none does.
 
     discordance : share of rows in which exactly one of them is right.
@@ -50,10 +62,18 @@ def detectable(n: int, discordance: float, *, alpha: float = 0.05, power: float 
     za, zb, size = float(sps.norm.isf(alpha / 2)), float(sps.norm.ppf(power)), n / effect
 
     def short(d: float) -> float:
-        return za * math.sqrt(discordance) + zb * math.sqrt(max(discordance - d * d, 0.0)) - d * math.sqrt(size)
+        return (
+            za * math.sqrt(discordance)
+            + zb * math.sqrt(max(discordance - d * d, 0.0))
+            - d * math.sqrt(size)
+        )
 
     if not 0 < discordance <= 1 or n <= 0:
-        raise DataError(f"n = {n}, discordance = {discordance}", where="detectable", fix="n > 0 and discordance in (0, 1]")
+        raise DataError(
+            f"n = {n}, discordance = {discordance}",
+            where="detectable",
+            fix="n > 0 and discordance in (0, 1]",
+        )
     return math.nan if short(discordance) > 0 else float(optimize.brentq(short, 1e-12, discordance))
 
 
@@ -68,7 +88,15 @@ class LabelPlan:
     note: str
 
 
-def labels_needed(half_width: float, rate: float, *, q1: float, q0: float, level: float = 0.95, effect: float = 1.0) -> LabelPlan:
+def labels_needed(
+    half_width: float,
+    rate: float,
+    *,
+    q1: float,
+    q0: float,
+    level: float = 0.95,
+    effect: float = 1.0,
+) -> LabelPlan:
     """How many labelled rows give a pass rate of +- half_width, when the judge has seen many more rows.
 
     rate : expected true pass rate; q1, q0 : the judge's sensitivity and specificity; effect : design effect of the clusters.
@@ -78,18 +106,33 @@ def labels_needed(half_width: float, rate: float, *, q1: float, q0: float, level
     (246, 141, 327)
     """
     if not (0 < rate < 1 and 0 <= q1 <= 1 and 0 <= q0 <= 1 and half_width > 0):
-        raise DataError(f"rate {rate}, q1 {q1}, q0 {q0}, half width {half_width}", where="labels_needed", fix="rates in (0, 1), half_width > 0")
+        raise DataError(
+            f"rate {rate}, q1 {q1}, q0 {q0}, half width {half_width}",
+            where="labels_needed",
+            fix="rates in (0, 1), half_width > 0",
+        )
     scale = effect * (t_quantile(level, math.inf) / half_width) ** 2
     p = rate * q1 + (1 - rate) * (1 - q0)
-    left = sum(share * mu * (1 - mu) for share, mu in (
-        (p, rate * q1 / p if p else 0.0), (1 - p, rate * (1 - q1) / (1 - p) if p < 1 else 0.0)))
+    left = sum(
+        share * mu * (1 - mu)
+        for share, mu in (
+            (p, rate * q1 / p if p else 0.0),
+            (1 - p, rate * (1 - q1) / (1 - p) if p < 1 else 0.0),
+        )
+    )
     human, post = math.ceil(scale * rate * (1 - rate) - 1e-9), math.ceil(scale * left - 1e-9)
     gain = q1 + q0 - 1
     rogan = None
     if gain > 0:
-        rogan = math.ceil(scale * ((1 - rate) * q0 * (1 - q0) + rate * q1 * (1 - q1)) / gain**2 - 1e-9)
+        rogan = math.ceil(
+            scale * ((1 - rate) * q0 * (1 - q0) + rate * q1 * (1 - q1)) / gain**2 - 1e-9
+        )
     worse = rogan is None or rogan > human
-    note = "correcting by sensitivity and specificity needs more labels than using no judge at all" if worse else ""
+    note = (
+        "correcting by sensitivity and specificity needs more labels than using no judge at all"
+        if worse
+        else ""
+    )
     return LabelPlan(human, post, rogan, half_width, note)
 
 
@@ -100,7 +143,11 @@ def labels_for(pilot: Estimate, half_width: float) -> int:
     400
     """
     if not (pilot.half_width > 0 and half_width > 0):
-        raise DataError("the pilot has no interval", where="pilot", fix="give an estimate with an interval of some width")
+        raise DataError(
+            "the pilot has no interval",
+            where="pilot",
+            fix="give an estimate with an interval of some width",
+        )
     return math.ceil(pilot.n * (pilot.half_width / half_width) ** 2 - 1e-9)
 
 
@@ -111,5 +158,7 @@ def half_width(n: int, rate: float, *, level: float = 0.95, effect: float = 1.0)
     0.05
     """
     if n <= 0 or not 0 <= rate <= 1:
-        raise DataError(f"n = {n}, rate = {rate}", where="half_width", fix="n > 0 and rate in [0, 1]")
+        raise DataError(
+            f"n = {n}, rate = {rate}", where="half_width", fix="n > 0 and rate in [0, 1]"
+        )
     return t_quantile(level, math.inf) * math.sqrt(effect * rate * (1 - rate) / n)

@@ -13,25 +13,48 @@ from .clusters import codes, floats, same_length, t_quantile
 from .estimate import Estimate
 
 
-def _known(a: Sequence[Any], b: Sequence[Any], cluster: Sequence[Any] | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+def _known(
+    a: Sequence[Any], b: Sequence[Any], cluster: Sequence[Any] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     n = same_length(a=a, b=b, cluster=cluster)
     x, y, (group, _) = floats(a, name="a"), floats(b, name="b"), codes(cluster, n)
     keep = ~(np.isnan(x) | np.isnan(y))
     return x[keep], y[keep], np.unique(group[keep], return_inverse=True)[1], int((~keep).sum())
 
 
-def _finish(value: float, psi: np.ndarray, group: np.ndarray, name: str, missing: int, level: float) -> Estimate:
+def _finish(
+    value: float, psi: np.ndarray, group: np.ndarray, name: str, missing: int, level: float
+) -> Estimate:
     n, c = len(psi), int(group.max(initial=-1)) + 1
     if c < 3 or math.isnan(value):
-        note = "one column is constant" if math.isnan(value) else "fewer than three clusters: no interval"
+        note = (
+            "one column is constant"
+            if math.isnan(value)
+            else "fewer than three clusters: no interval"
+        )
         return Estimate(value, math.nan, math.nan, n, c, name, note, missing, level)
     by = np.bincount(group, psi, c) / n
     se = math.sqrt(c / (c - 1) * float((by**2).sum()))
     if abs(value) >= 1:
-        return Estimate(value, math.nan, math.nan, n, c, name, "perfect order: no interval", missing, level, se)
-    half = t_quantile(level, c - 1) * se / (1 - value**2)  # on Fisher's z scale, so that limits stay inside (-1, 1)
+        return Estimate(
+            value, math.nan, math.nan, n, c, name, "perfect order: no interval", missing, level, se
+        )
+    half = (
+        t_quantile(level, c - 1) * se / (1 - value**2)
+    )  # on Fisher's z scale, so that limits stay inside (-1, 1)
     low, high = (math.tanh(math.atanh(value) + s * half) for s in (-1, 1))
-    return Estimate(value, low, high, n, c, f"{name}, cluster linearised-t on Fisher's z", "", missing, level, se)
+    return Estimate(
+        value,
+        low,
+        high,
+        n,
+        c,
+        f"{name}, cluster linearised-t on Fisher's z",
+        "",
+        missing,
+        level,
+        se,
+    )
 
 
 def _share_above(x: np.ndarray, mark: np.ndarray) -> np.ndarray:
@@ -42,7 +65,9 @@ def _share_above(x: np.ndarray, mark: np.ndarray) -> np.ndarray:
     return (total[-1] - (total[left] + total[right]) / 2) / len(x)
 
 
-def spearman(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, level: float = 0.95) -> Estimate:
+def spearman(
+    a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, level: float = 0.95
+) -> Estimate:
     """Spearman's rank correlation, ties at their mid-rank.
 
     a, b : (n,) numbers, None / NaN = unknown, left out and counted. Range [-1, 1]; NaN when a column is constant.
@@ -60,7 +85,9 @@ def spearman(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | Non
     rho = suv / math.sqrt(suu * svv)
     one = np.ones(n)
 
-    def through(z: np.ndarray, mark: np.ndarray) -> np.ndarray:  # how row i moves the mean of mark * rank(z), through the ranks
+    def through(
+        z: np.ndarray, mark: np.ndarray
+    ) -> np.ndarray:  # how row i moves the mean of mark * rank(z), through the ranks
         return _share_above(z, mark) - _share_above(z, one).mean() * mark.mean()
 
     duv = (u * v - suv) + (through(x, v) - (u * v).mean()) + (through(y, u) - (u * v).mean())
@@ -73,7 +100,9 @@ def spearman(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | Non
 def _below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """For every i: how many j have x_j < x_i and y_j < y_i; a merge sort done level by level, O(n log^2 n)."""
     n = len(x)
-    order = np.lexsort((-y, x))  # inside equal x the larger y come first, so they never count as below
+    order = np.lexsort(
+        (-y, x)
+    )  # inside equal x the larger y come first, so they never count as below
     rank = sps.rankdata(y, "dense").astype(np.int64)[order]
     out, place, width = np.zeros(n, np.int64), np.arange(n), 1
     while width < n:
@@ -82,14 +111,18 @@ def _below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         right = (block % 2) == 1
         left_sorted = np.sort(key[~right])
         low = (block[right] - 1) * (n + 2)
-        out[right] += np.searchsorted(left_sorted, low + rank[right], "left") - np.searchsorted(left_sorted, low, "left")
+        out[right] += np.searchsorted(left_sorted, low + rank[right], "left") - np.searchsorted(
+            left_sorted, low, "left"
+        )
         width *= 2
     back = np.empty(n, np.int64)
     back[order] = out
     return back
 
 
-def kendall(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, level: float = 0.95) -> Estimate:
+def kendall(
+    a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, level: float = 0.95
+) -> Estimate:
     """Kendall's tau-b. a, b : (n,) numbers, unknown left out and counted. Range [-1, 1]; NaN when a column is constant.
 
     >>> round(kendall([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
@@ -103,7 +136,11 @@ def kendall(a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None
     against = _below(x, -y) + _below(-x, y)
     tied_x = np.unique(x, return_inverse=True, return_counts=True)
     tied_y = np.unique(y, return_inverse=True, return_counts=True)
-    s, free_x, free_y = (agree - against) / n, 1 - tied_x[2][tied_x[1]] / n, 1 - tied_y[2][tied_y[1]] / n
+    s, free_x, free_y = (
+        (agree - against) / n,
+        1 - tied_x[2][tied_x[1]] / n,
+        1 - tied_y[2][tied_y[1]] / n,
+    )
     ms, mx, my = float(s.mean()), float(free_x.mean()), float(free_y.mean())
     tau = ms / math.sqrt(mx * my)
     psi = 2 * (s - ms) / math.sqrt(mx * my) - tau * ((free_x - mx) / mx + (free_y - my) / my)

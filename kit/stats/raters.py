@@ -14,7 +14,9 @@ from .clusters import codes, estimate, same_length, sums, t_quantile
 from .estimate import Estimate
 
 
-def counts(ratings: Sequence[Sequence[Any]], categories: Sequence[Any] | None = None) -> tuple[np.ndarray, tuple[Any, ...], int]:
+def counts(
+    ratings: Sequence[Sequence[Any]], categories: Sequence[Any] | None = None
+) -> tuple[np.ndarray, tuple[Any, ...], int]:
     """How many raters gave each category: (items, q), the categories, and how many ratings are missing.
 
     ratings : (items, raters), None / NaN = not rated.
@@ -24,7 +26,11 @@ def counts(ratings: Sequence[Sequence[Any]], categories: Sequence[Any] | None = 
     """
     rows = ratings.tolist() if hasattr(ratings, "tolist") else [list(r) for r in ratings]
     if len({len(r) for r in rows}) > 1:
-        raise DataError("items have different numbers of raters", where="ratings", fix="give one column per rater, None where not rated")
+        raise DataError(
+            "items have different numbers of raters",
+            where="ratings",
+            fix="give one column per rater, None where not rated",
+        )
     flat, gone = _read([v for r in rows for v in r])
     cats = _categories(set(flat[~gone]), categories)
     number = {c: i for i, c in enumerate(cats)}
@@ -35,8 +41,16 @@ def counts(ratings: Sequence[Sequence[Any]], categories: Sequence[Any] | None = 
     return out, cats, int(gone.sum())
 
 
-def _corrected(name: str, ratings: Sequence[Sequence[Any]], chance: Callable[[np.ndarray, np.ndarray], np.ndarray], weights: Weights,
-               cluster: Sequence[Any] | None, categories: Sequence[Any] | None, level: float, se: str) -> Estimate:
+def _corrected(
+    name: str,
+    ratings: Sequence[Sequence[Any]],
+    chance: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    weights: Weights,
+    cluster: Sequence[Any] | None,
+    categories: Sequence[Any] | None,
+    level: float,
+    se: str,
+) -> Estimate:
     r, cats, missing = counts(ratings, categories)
     group, _ = codes(cluster, same_length(ratings=r, cluster=cluster))
     w, size = weight_matrix(weights, cats), r.sum(1)
@@ -50,21 +64,42 @@ def _corrected(name: str, ratings: Sequence[Sequence[Any]], chance: Callable[[np
     def stat(t: np.ndarray) -> np.ndarray:
         m = t[..., 3:] / t[..., 2:3]
         pe = chance(m, w)
-        top = t[..., 0] / t[..., 1] - pe if fixed is None else fixed * (t[..., 0] - pe * t[..., 1]) / t[..., 2]
+        top = (
+            t[..., 0] / t[..., 1] - pe
+            if fixed is None
+            else fixed * (t[..., 0] - pe * t[..., 1]) / t[..., 2]
+        )
         return top / np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
 
     used, inverse = np.unique(group[rated], return_inverse=True)
-    out = estimate(stat, sums(columns, inverse, len(used)), n=int(rated.sum()), method=name, missing=missing, level=level,
-                   se="linear" if se == "gwet" else se, bounds=(-1.0, 1.0))
+    out = estimate(
+        stat,
+        sums(columns, inverse, len(used)),
+        n=int(rated.sum()),
+        method=name,
+        missing=missing,
+        level=level,
+        se="linear" if se == "gwet" else se,
+        bounds=(-1.0, 1.0),
+    )
     if se == "gwet" and len(used) > 1:
         wider = (len(used) / (len(used) - 1)) ** 0.5
         half = wider * out.se * t_quantile(level, len(used) - 1)
-        return replace(out, se=out.se * wider, low=max(out.value - half, -1.0), high=min(out.value + half, 1.0))
+        return replace(
+            out, se=out.se * wider, low=max(out.value - half, -1.0), high=min(out.value + half, 1.0)
+        )
     return out
 
 
-def fleiss(ratings: Sequence[Sequence[Any]], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
-           categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+def fleiss(
+    ratings: Sequence[Sequence[Any]],
+    *,
+    cluster: Sequence[Any] | None = None,
+    weights: Weights = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """Fleiss' kappa for (items, raters), generalised to missing ratings (Fleiss 1971; Gwet 2014). `missing` counts ratings.
 
     se : "jackknife", "linear", or "gwet", the formula of Gwet's own tables, which takes the number of items rated twice as fixed
@@ -73,18 +108,43 @@ def fleiss(ratings: Sequence[Sequence[Any]], *, cluster: Sequence[Any] | None = 
     >>> round(fleiss([[1, 1, 1], [0, 0, 1], [0, 0, 0], [1, 1, 1]]).value, 3)
     0.657
     """
-    return _corrected("Fleiss' kappa", ratings, lambda m, w: np.einsum("...i,ij,...j->...", m, w, m), weights, cluster, categories, level, se)
+    return _corrected(
+        "Fleiss' kappa",
+        ratings,
+        lambda m, w: np.einsum("...i,ij,...j->...", m, w, m),
+        weights,
+        cluster,
+        categories,
+        level,
+        se,
+    )
 
 
-def ac1_raters(ratings: Sequence[Sequence[Any]], *, cluster: Sequence[Any] | None = None, weights: Weights = None,
-               categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+def ac1_raters(
+    ratings: Sequence[Sequence[Any]],
+    *,
+    cluster: Sequence[Any] | None = None,
+    weights: Weights = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """Gwet's AC1 (AC2 with weights) for (items, raters) with missing ratings (Gwet 2008)."""
 
     def chance(m: np.ndarray, w: np.ndarray) -> np.ndarray:
         q = m.shape[-1]
         return w.sum() / (q * (q - 1)) * (m * (1 - m)).sum(-1) if q > 1 else m.sum(-1) * np.nan
 
-    return _corrected("Gwet's AC1" if weights is None else "Gwet's AC2", ratings, chance, weights, cluster, categories, level, se)
+    return _corrected(
+        "Gwet's AC1" if weights is None else "Gwet's AC2",
+        ratings,
+        chance,
+        weights,
+        cluster,
+        categories,
+        level,
+        se,
+    )
 
 
 def _distance(metric: str, cats: Sequence[Any]) -> np.ndarray:
@@ -95,12 +155,16 @@ def _distance(metric: str, cats: Sequence[Any]) -> np.ndarray:
     if metric == "interval":
         return gap**2
     if (at < 0).any():
-        raise DataError("the ratio metric needs values >= 0", where="ratings", fix='use metric="interval"')
+        raise DataError(
+            "the ratio metric needs values >= 0", where="ratings", fix='use metric="interval"'
+        )
     total = at[:, None] + at[None, :]
     return (gap / np.where(total == 0, 1, total)) ** 2
 
 
-def _fixed_columns(r: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+def _fixed_columns(
+    r: np.ndarray, d: np.ndarray
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     inside = (r * (r @ d)).sum(1) / (r.sum(1) - 1)
 
     def stat(t: np.ndarray) -> np.ndarray:
@@ -115,21 +179,34 @@ def _fixed_columns(r: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, Callable[[
 def _ordinal_columns(r: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     q = r.shape[1]
     if q > 64:
-        raise DataError(f"{q} ordinal categories", where="ratings", fix='use metric="interval", or fewer levels')
-    both = (r[:, :, None] * r[:, None, :] - r[:, :, None] * np.eye(q)) / (r.sum(1) - 1)[:, None, None]
+        raise DataError(
+            f"{q} ordinal categories", where="ratings", fix='use metric="interval", or fewer levels'
+        )
+    both = (r[:, :, None] * r[:, None, :] - r[:, :, None] * np.eye(q)) / (r.sum(1) - 1)[
+        :, None, None
+    ]
 
     def stat(t: np.ndarray) -> np.ndarray:
-        o, k = t[..., : q * q].reshape(*t.shape[:-1], q, q), t[..., q * q:]
+        o, k = t[..., : q * q].reshape(*t.shape[:-1], q, q), t[..., q * q :]
         middle = np.cumsum(k, axis=-1) - k / 2  # rank of the middle of each category
         d = (middle[..., :, None] - middle[..., None, :]) ** 2
         expected = np.einsum("...i,...ij,...j->...", k, d, k)
-        return 1 - (k.sum(-1) - 1) * (o * d).sum(axis=(-1, -2)) / np.where(np.abs(expected) < 1e-300, np.nan, expected)
+        return 1 - (k.sum(-1) - 1) * (o * d).sum(axis=(-1, -2)) / np.where(
+            np.abs(expected) < 1e-300, np.nan, expected
+        )
 
     return np.column_stack([both.reshape(len(r), q * q), r]), stat
 
 
-def alpha(ratings: Sequence[Sequence[Any]], *, metric: str = "nominal", cluster: Sequence[Any] | None = None,
-          categories: Sequence[Any] | None = None, level: float = 0.95, se: str = "jackknife") -> Estimate:
+def alpha(
+    ratings: Sequence[Sequence[Any]],
+    *,
+    metric: str = "nominal",
+    cluster: Sequence[Any] | None = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    se: str = "jackknife",
+) -> Estimate:
     """Krippendorff's alpha, 1 - Do / De, for (items, raters) with missing ratings.
 
     metric : "nominal", "ordinal", "interval" or "ratio". Items with fewer than two ratings do not count; n is the items that do.
@@ -139,13 +216,31 @@ def alpha(ratings: Sequence[Sequence[Any]], *, metric: str = "nominal", cluster:
     0.6667
     """
     if metric not in ("nominal", "ordinal", "interval", "ratio"):
-        raise DataError(f"metric is {metric!r}", where="metric", fix="nominal, ordinal, interval or ratio")
+        raise DataError(
+            f"metric is {metric!r}", where="metric", fix="nominal, ordinal, interval or ratio"
+        )
     r, cats, missing = counts(ratings, categories)
     group, _ = codes(cluster, same_length(ratings=r, cluster=cluster))
     if metric != "nominal" and categories is None and any(isinstance(c, str) for c in cats):
-        raise DataError(f"{metric} alpha of text", where="ratings", fix="give numbers, or categories=[worst, ..., best] for ordinal")
+        raise DataError(
+            f"{metric} alpha of text",
+            where="ratings",
+            fix="give numbers, or categories=[worst, ..., best] for ordinal",
+        )
     use = r.sum(1) > 1
-    columns, stat = _ordinal_columns(r[use]) if metric == "ordinal" else _fixed_columns(r[use], _distance(metric, cats))
+    columns, stat = (
+        _ordinal_columns(r[use])
+        if metric == "ordinal"
+        else _fixed_columns(r[use], _distance(metric, cats))
+    )
     used, inverse = np.unique(group[use], return_inverse=True)
-    return estimate(stat, sums(columns, inverse, len(used)), n=int(use.sum()), method=f"Krippendorff's alpha ({metric})", missing=missing,
-                    level=level, se=se, bounds=(-1.0, 1.0))
+    return estimate(
+        stat,
+        sums(columns, inverse, len(used)),
+        n=int(use.sum()),
+        method=f"Krippendorff's alpha ({metric})",
+        missing=missing,
+        level=level,
+        se=se,
+        bounds=(-1.0, 1.0),
+    )

@@ -31,13 +31,27 @@ def wilson(k: float, n: float, *, level: float = 0.95, q: float | None = None) -
         raise DataError(f"{k} of {n}", where="k, n", fix="need 0 <= k <= n and n > 0")
     z = t_quantile(level, math.inf) if q is None else q
     p, z2 = k / n, z * z
-    middle, half = (p + z2 / (2 * n)) / (1 + z2 / n), z / (1 + z2 / n) * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
-    low, high = (0.0 if k == 0 else max(middle - half, 0.0)), (1.0 if k == n else min(middle + half, 1.0))
-    return Estimate(p, low, high, round(n), None, "Wilson", level=level, se=math.sqrt(p * (1 - p) / n))
+    middle, half = (
+        (p + z2 / (2 * n)) / (1 + z2 / n),
+        z / (1 + z2 / n) * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)),
+    )
+    low, high = (
+        (0.0 if k == 0 else max(middle - half, 0.0)),
+        (1.0 if k == n else min(middle + half, 1.0)),
+    )
+    return Estimate(
+        p, low, high, round(n), None, "Wilson", level=level, se=math.sqrt(p * (1 - p) / n)
+    )
 
 
-def mean(values: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights: Sequence[float] | None = None,
-         level: float = 0.95, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
+def mean(
+    values: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    weights: Sequence[float] | None = None,
+    level: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
     """Mean of a column (a weighted mean with `weights`), NaN / None left out and counted, with a clustered interval.
 
     values : (n,) numbers or True / False. Only 0s and 1s: Wilson on the effective number of rows, n divided by the design effect of
@@ -51,33 +65,69 @@ def mean(values: Sequence[Any], *, cluster: Sequence[Any] | None = None, weights
     x, (group, _) = floats(values), codes(cluster, n)
     w = np.ones(n) if weights is None else floats(weights, name="weights")
     if (np.isnan(w) | (w < 0)).any():
-        raise DataError("a weight is unknown or negative", where=f"weights, row {int(np.flatnonzero(np.isnan(w) | (w < 0))[0])}")
+        raise DataError(
+            "a weight is unknown or negative",
+            where=f"weights, row {int(np.flatnonzero(np.isnan(w) | (w < 0))[0])}",
+        )
     keep = ~np.isnan(x)
     used, inverse = np.unique(group[keep], return_inverse=True)
     columns = sums(np.column_stack([w[keep] * x[keep], w[keep]]), inverse, len(used))
-    out = estimate(lambda t: t[..., 0] / t[..., 1], columns, n=int(keep.sum()), method="mean", missing=int((~keep).sum()), level=level, bounds=bounds)
+    out = estimate(
+        lambda t: t[..., 0] / t[..., 1],
+        columns,
+        n=int(keep.sum()),
+        method="mean",
+        missing=int((~keep).sum()),
+        level=level,
+        bounds=bounds,
+    )
     if math.isnan(out.value) or out.n_clusters < 2 or not np.isin(x[keep], (0.0, 1.0)).all():
         return out
     p, spread = out.value, out.se
     kish = float(w[keep].sum() ** 2 / (w[keep] ** 2).sum())
-    size = float(len(used)) if spread < 1e-12 or p in (0.0, 1.0) else min(p * (1 - p) / spread**2, kish)
-    w_out = wilson(p * size, size, level=level, q=t_quantile(level, max(len(used) - 1, 1)) if cluster is not None else None)
-    words = "share, Wilson" if cluster is None and weights is None else f"share, Wilson on {size:.0f} effective rows"
+    size = (
+        float(len(used))
+        if spread < 1e-12 or p in (0.0, 1.0)
+        else min(p * (1 - p) / spread**2, kish)
+    )
+    w_out = wilson(
+        p * size,
+        size,
+        level=level,
+        q=t_quantile(level, max(len(used) - 1, 1)) if cluster is not None else None,
+    )
+    words = (
+        "share, Wilson"
+        if cluster is None and weights is None
+        else f"share, Wilson on {size:.0f} effective rows"
+    )
     return replace(out, low=w_out.low, high=w_out.high, method=words)
 
 
-def _columns(judge: Sequence[Any], human: Sequence[Any], cluster: Sequence[Any] | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _columns(
+    judge: Sequence[Any], human: Sequence[Any], cluster: Sequence[Any] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n = same_length(judge=judge, human=human, cluster=cluster)
     f, y = floats(judge, name="judge"), floats(human, name="human")
     bad = ~(np.isnan(y) | np.isin(y, (0.0, 1.0)))
     if bad.any():
-        raise DataError(f"{y[bad][0]!r} is not pass (1) or fail (0)", where=f"human, row {int(np.flatnonzero(bad)[0])}",
-                        fix="cut the human score into pass / fail, or use ppi() for the mean of a score")
+        raise DataError(
+            f"{y[bad][0]!r} is not pass (1) or fail (0)",
+            where=f"human, row {int(np.flatnonzero(bad)[0])}",
+            fix="cut the human score into pass / fail, or use ppi() for the mean of a score",
+        )
     return f, y, codes(cluster, n)[0]
 
 
-def pass_rate(judge: Sequence[Any], human: Sequence[Any], *, design: str, cluster: Sequence[Any] | None = None,
-              inclusion: Sequence[float] | None = None, level: float = 0.95) -> Estimate:
+def pass_rate(
+    judge: Sequence[Any],
+    human: Sequence[Any],
+    *,
+    design: str,
+    cluster: Sequence[Any] | None = None,
+    inclusion: Sequence[float] | None = None,
+    level: float = 0.95,
+) -> Estimate:
     """The rate at which the human would pass, from many judge verdicts and a few human labels.
 
     judge : (n,) verdicts, 1 / 0 or any few levels; None = unknown, a level of its own. human : (n,) 1 / 0, None where not labelled.
@@ -93,10 +143,17 @@ def pass_rate(judge: Sequence[Any], human: Sequence[Any], *, design: str, cluste
     True
     """
     if design not in DESIGNS:
-        raise DataError(f"design is {design!r}", where="design", fix=f"say how the labelled rows were chosen: one of {DESIGNS}")
+        raise DataError(
+            f"design is {design!r}",
+            where="design",
+            fix=f"say how the labelled rows were chosen: one of {DESIGNS}",
+        )
     if (design == "probability") != (inclusion is not None):
-        raise DataError("inclusion probabilities go with design='probability', and only with it", where="design, inclusion",
-                        fix="give inclusion=(n,) in (0, 1] with design='probability'")
+        raise DataError(
+            "inclusion probabilities go with design='probability', and only with it",
+            where="design, inclusion",
+            fix="give inclusion=(n,) in (0, 1] with design='probability'",
+        )
     f, y, group = _columns(judge, human, cluster)
     if np.isnan(y).all():
         return unknown(len(f), method="corrected pass rate", note="no row is labelled", level=level)
@@ -105,7 +162,11 @@ def pass_rate(judge: Sequence[Any], human: Sequence[Any], *, design: str, cluste
     else:
         weight = np.ones(len(f)) if inclusion is None else _weights(inclusion, y)
         out = _post_stratified(f, y, group, weight, cluster is not None, level)
-    hint = "" if cluster is not None else "rows taken as independent; give cluster= for several rows of one prompt"
+    hint = (
+        ""
+        if cluster is not None
+        else "rows taken as independent; give cluster= for several rows of one prompt"
+    )
     return replace(out, note="; ".join(t for t in (out.note, hint) if t))
 
 
@@ -114,7 +175,10 @@ def _weights(inclusion: Sequence[float], y: np.ndarray) -> np.ndarray:
     same_length(human=y, inclusion=pi)
     bad = ~np.isnan(y) & ~((pi > 0) & (pi <= 1))
     if bad.any():
-        raise DataError("a labelled row has no inclusion probability in (0, 1]", where=f"inclusion, row {int(np.flatnonzero(bad)[0])}")
+        raise DataError(
+            "a labelled row has no inclusion probability in (0, 1]",
+            where=f"inclusion, row {int(np.flatnonzero(bad)[0])}",
+        )
     return np.where(np.isnan(y), 0.0, 1 / np.where(np.isnan(y), 1.0, pi))
 
 
@@ -131,14 +195,23 @@ def _strata(f: np.ndarray, labelled: int) -> tuple[np.ndarray, str]:
     return np.unique(out, return_inverse=True)[1], note
 
 
-def _post_stratified(f: np.ndarray, y: np.ndarray, group: np.ndarray, weight: np.ndarray, clustered: bool, level: float) -> Estimate:
+def _post_stratified(
+    f: np.ndarray,
+    y: np.ndarray,
+    group: np.ndarray,
+    weight: np.ndarray,
+    clustered: bool,
+    level: float,
+) -> Estimate:
     has = ~np.isnan(y)
     stratum, note = _strata(f, int(has.sum()))
     k, n, y0 = int(stratum.max()) + 1, len(f), np.where(has, y, 0.0)
     lw = np.where(has, weight, 0.0)
     size, label_w = np.bincount(stratum, minlength=k), np.bincount(stratum, lw, k)
     mass = np.bincount(stratum, lw * y0, k)
-    kish = np.where(label_w > 0, label_w**2 / np.maximum(np.bincount(stratum, lw**2, k), 1e-300), 0.0)
+    kish = np.where(
+        label_w > 0, label_w**2 / np.maximum(np.bincount(stratum, lw**2, k), 1e-300), 0.0
+    )
     mu = np.where(label_w > 0, mass / np.where(label_w > 0, label_w, 1), 0.5)
     theta = float(size @ mu / n)
     model = Counts(size.astype(float), kish * mu, kish * (1 - mu))
@@ -146,20 +219,52 @@ def _post_stratified(f: np.ndarray, y: np.ndarray, group: np.ndarray, weight: np
     if clustered or not np.all(weight[has] == weight[has][0]):
         soft = (kish * mu + 0.5) / (kish + 1)
         centre = float(size @ soft / n)
-        psi = (soft[stratum] - centre) / n + (size / n / np.where(label_w > 0, label_w, 1))[stratum] * lw * (y0 - soft[stratum])
+        psi = (soft[stratum] - centre) / n + (size / n / np.where(label_w > 0, label_w, 1))[
+            stratum
+        ] * lw * (y0 - soft[stratum])
         by = np.bincount(np.unique(group, return_inverse=True)[1], psi)
         effect = len(by) / max(len(by) - 1, 1) * float((by**2).sum()) / model.variance()
-        effect = _clustered_effect(effect, stratum, group, has, model, level) if clustered else max(effect, 1.0)
+        effect = (
+            _clustered_effect(effect, stratum, group, has, model, level)
+            if clustered
+            else max(effect, 1.0)
+        )
     low, high, spread = posterior(model, effect, level)
     empty = int((label_w == 0).sum())
     if empty:
-        note = "; ".join(t for t in (note, f"{empty} of {k} verdict levels have no label: nothing is known of them") if t)
-    words = "post-stratified by verdict" + ("" if np.all(weight[has] == 1) else ", inverse-probability weights")
-    return Estimate(min(max(theta, low), high), low, high, n, len(np.unique(group)), f"{words}, {int(has.sum())} labels, design effect {effect:.2f}",
-                    note, 0, level, spread)
+        note = "; ".join(
+            t
+            for t in (
+                note,
+                f"{empty} of {k} verdict levels have no label: nothing is known of them",
+            )
+            if t
+        )
+    words = "post-stratified by verdict" + (
+        "" if np.all(weight[has] == 1) else ", inverse-probability weights"
+    )
+    return Estimate(
+        min(max(theta, low), high),
+        low,
+        high,
+        n,
+        len(np.unique(group)),
+        f"{words}, {int(has.sum())} labels, design effect {effect:.2f}",
+        note,
+        0,
+        level,
+        spread,
+    )
 
 
-def _clustered_effect(measured: float, stratum: np.ndarray, group: np.ndarray, has: np.ndarray, model: Counts, level: float) -> float:
+def _clustered_effect(
+    measured: float,
+    stratum: np.ndarray,
+    group: np.ndarray,
+    has: np.ndarray,
+    model: Counts,
+    level: float,
+) -> float:
     """Measured design effect drawn towards the implied one, widened by Student's t, as far as clusters hold several labels."""
     held = np.unique(group[has], return_counts=True)[1]
     several = 1 - held.sum() / float((held**2).sum())
@@ -194,28 +299,57 @@ def _least_effect(stratum: np.ndarray, group: np.ndarray, has: np.ndarray, model
     return max((judged + checked + both) / (r2 / n + (1 - r2) / m), 1.0)
 
 
-def _effective(hit: np.ndarray, group: np.ndarray, clustered: bool, level: float) -> tuple[float, float]:
+def _effective(
+    hit: np.ndarray, group: np.ndarray, clustered: bool, level: float
+) -> tuple[float, float]:
     n, p = len(hit), float(hit.mean()) if len(hit) else math.nan
     if not clustered or n < 2:
         return p, float(n)
-    by = np.bincount(np.unique(group, return_inverse=True)[1], hit - (hit.sum() + 0.5) / (n + 1)) / n
+    by = (
+        np.bincount(np.unique(group, return_inverse=True)[1], hit - (hit.sum() + 0.5) / (n + 1)) / n
+    )
     soft, c = (hit.sum() + 0.5) / (n + 1), len(by)
     wide = (t_quantile(level, max(c - 1, 1)) / t_quantile(level, math.inf)) ** 2
-    return p, n / (max(c / max(c - 1, 1) * float((by**2).sum()) / (soft * (1 - soft) / n), 1.0) * wide)
+    return p, n / (
+        max(c / max(c - 1, 1) * float((by**2).sum()) / (soft * (1 - soft) / n), 1.0) * wide
+    )
 
 
-def _by_label(f: np.ndarray, y: np.ndarray, group: np.ndarray, clustered: bool, level: float) -> Estimate:
+def _by_label(
+    f: np.ndarray, y: np.ndarray, group: np.ndarray, clustered: bool, level: float
+) -> Estimate:
     known = ~np.isnan(f)
     if not np.isin(f[known], (0.0, 1.0)).all():
-        raise DataError("the judge gives more than pass and fail", where="judge", fix="cut the judge's score at a threshold first")
+        raise DataError(
+            "the judge gives more than pass and fail",
+            where="judge",
+            fix="cut the judge's score at a threshold first",
+        )
     target, missing = known & np.isnan(y), int((~known).sum())
     if not target.any():
-        raise DataError("every row is labelled: no rows to read the judge's rate from", where="human", fix="keep unlabelled rows, with human None")
-    parts = [_effective(hit[rows].astype(float), group[rows], clustered, level) for hit, rows in (
-        (f, target), (f, known & (y == 1)), (1 - f, known & (y == 0)))]
+        raise DataError(
+            "every row is labelled: no rows to read the judge's rate from",
+            where="human",
+            fix="keep unlabelled rows, with human None",
+        )
+    parts = [
+        _effective(hit[rows].astype(float), group[rows], clustered, level)
+        for hit, rows in ((f, target), (f, known & (y == 1)), (1 - f, known & (y == 0)))
+    ]
     if min(size for _, size in parts) == 0:
-        return unknown(len(f), method="Lang-Reiczigel", note="labels of both kinds, pass and fail, are needed", missing=missing, level=level)
+        return unknown(
+            len(f),
+            method="Lang-Reiczigel",
+            note="labels of both kinds, pass and fail, are needed",
+            missing=missing,
+            level=level,
+        )
     (p, n), (q1, m1), (q0, m0) = parts
     out = lang_reiczigel(p, n, q1=q1, m1=m1, q0=q0, m0=m0, level=level)
-    return replace(out, n=int(known.sum()), n_clusters=len(np.unique(group)), missing=missing,
-                   method=f"{out.method}, {int((known & ~np.isnan(y)).sum())} labels")
+    return replace(
+        out,
+        n=int(known.sum()),
+        n_clusters=len(np.unique(group)),
+        missing=missing,
+        method=f"{out.method}, {int((known & ~np.isnan(y)).sum())} labels",
+    )

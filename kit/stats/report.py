@@ -35,24 +35,54 @@ class Agreement:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per measure, for a table."""
-        named = (("kappa", self.kappa), ("AC1", self.ac1), ("raw agreement", self.raw), ("balanced accuracy", self.balanced),
-                 ("Matthews correlation", self.mcc))
+        named = (
+            ("kappa", self.kappa),
+            ("AC1", self.ac1),
+            ("raw agreement", self.raw),
+            ("balanced accuracy", self.balanced),
+            ("Matthews correlation", self.mcc),
+        )
         return [{"measure": k, **e.as_dict()} for k, e in named]
 
     def text(self) -> str:
         """The report in lines."""
-        lines = [f"{r['measure']:<21}{e}" for r, e in zip(self.rows(), (self.kappa, self.ac1, self.raw, self.balanced, self.mcc), strict=True)]
-        width = max([len(str(c)) for c in self.categories] + [len(str(self.confusion.max(initial=0))), 5]) + 2
-        lines += ["", "judge \\ human".ljust(width + 8) + "".join(str(c).rjust(width) for c in self.categories)]
+        lines = [
+            f"{r['measure']:<21}{e}"
+            for r, e in zip(
+                self.rows(), (self.kappa, self.ac1, self.raw, self.balanced, self.mcc), strict=True
+            )
+        ]
+        width = (
+            max(
+                [len(str(c)) for c in self.categories]
+                + [len(str(self.confusion.max(initial=0))), 5]
+            )
+            + 2
+        )
+        lines += [
+            "",
+            "judge \\ human".ljust(width + 8)
+            + "".join(str(c).rjust(width) for c in self.categories),
+        ]
         for c, row in zip(self.categories, self.confusion, strict=True):
             lines.append(str(c).ljust(width + 8) + "".join(str(int(v)).rjust(width) for v in row))
-        lines += ["", f"unknown: judge {self.missing_judge}, human {self.missing_human}; left out, never counted as wrong or unmet"]
+        lines += [
+            "",
+            f"unknown: judge {self.missing_judge}, human {self.missing_human}; left out, never counted as wrong or unmet",
+        ]
         return "\n".join([*lines, self.note]) if self.note else "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"categories": list(self.categories), "confusion": self.confusion.tolist(), "measures": self.rows(), "majority": self.majority,
-                "missing_judge": self.missing_judge, "missing_human": self.missing_human, "note": self.note}
+        return {
+            "categories": list(self.categories),
+            "confusion": self.confusion.tolist(),
+            "measures": self.rows(),
+            "majority": self.majority,
+            "missing_judge": self.missing_judge,
+            "missing_human": self.missing_human,
+            "note": self.note,
+        }
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text())}</pre>"
@@ -71,13 +101,21 @@ def trap(raw: Estimate, k: Estimate, majority: float, commonest: Any) -> str:
         worse = "is not shown to be better than" if raw.high >= majority else "is worse than"
         return f"{start} {worse} always answering {commonest}: {number(majority)}. Kappa, {number(k.value)}, takes such luck out."
     if raw.value - max(k.value, 0) > 0.25:
-        return (f"{start} looks better than it is: always answering {commonest} would reach {number(majority)}; "
-                f"kappa, which takes chance out, is {number(k.value)}.")
+        return (
+            f"{start} looks better than it is: always answering {commonest} would reach {number(majority)}; "
+            f"kappa, which takes chance out, is {number(k.value)}."
+        )
     return ""
 
 
-def agree(judge: Sequence[Any], human: Sequence[Any], *, cluster: Sequence[Any] | None = None, categories: Sequence[Any] | None = None,
-          level: float = 0.95) -> Agreement:
+def agree(
+    judge: Sequence[Any],
+    human: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+) -> Agreement:
     """The agreement of a judge with a human in full; unknown rows are left out and counted.
 
     >>> agree([1, 1, 0, None], [1, 0, 0, 1]).missing_judge
@@ -89,6 +127,19 @@ def agree(judge: Sequence[Any], human: Sequence[Any], *, cluster: Sequence[Any] 
     k, raw = kappa(judge, human, **more), accuracy(judge, human, **more)
     share = table.sum(0) / max(table.sum(), 1)
     top = float(share.max(initial=0.0))
-    note = trap(raw, k, top, p.categories[int(share.argmax())]) if p.n else "no row is known to both"
-    return Agreement(p.categories, table, k, ac1(judge, human, **more), raw, balanced_accuracy(judge, human, **more),
-                     mcc(judge, human, **more), top, p.missing_judge, p.missing_reference, note)
+    note = (
+        trap(raw, k, top, p.categories[int(share.argmax())]) if p.n else "no row is known to both"
+    )
+    return Agreement(
+        p.categories,
+        table,
+        k,
+        ac1(judge, human, **more),
+        raw,
+        balanced_accuracy(judge, human, **more),
+        mcc(judge, human, **more),
+        top,
+        p.missing_judge,
+        p.missing_reference,
+        note,
+    )

@@ -63,48 +63,103 @@ def _column(values: Sequence[Any] | None, n: int, name: str) -> np.ndarray:
     x = floats(values, name=name)
     bad = (x < 0) | (x > 1)
     if bad.any():
-        raise DataError(f"{x[bad][0]!r} is not in [0, 1]", where=f"{name}, row {int(np.flatnonzero(bad)[0])}", fix="1 met, 0 unmet, None unknown")
+        raise DataError(
+            f"{x[bad][0]!r} is not in [0, 1]",
+            where=f"{name}, row {int(np.flatnonzero(bad)[0])}",
+            fix="1 met, 0 unmet, None unknown",
+        )
     return x
 
 
-def _rows(verdicts: Sequence[Any], weights: Sequence[float], answer: Sequence[Any], cluster: Sequence[Any] | None, human: Sequence[Any] | None,
-          how: str) -> _Rows:
+def _rows(
+    verdicts: Sequence[Any],
+    weights: Sequence[float],
+    answer: Sequence[Any],
+    cluster: Sequence[Any] | None,
+    human: Sequence[Any] | None,
+    how: str,
+) -> _Rows:
     if how not in HOW:
         raise DataError(f"how is {how!r}", where="how", fix=f"use one of {HOW}")
     n = same_length(verdicts=verdicts, weights=weights, answer=answer, cluster=cluster, human=human)
     w, (group, n_answers) = floats(weights, name="weights"), codes(answer, n)
     if np.isnan(w).any():
-        raise DataError("a weight is unknown", where=f"weights, row {int(np.flatnonzero(np.isnan(w))[0])}", fix="give every criterion a weight")
-    total = np.bincount(group, np.maximum(w, 0) if how == "positive_normalised" else np.abs(w), n_answers)
+        raise DataError(
+            "a weight is unknown",
+            where=f"weights, row {int(np.flatnonzero(np.isnan(w))[0])}",
+            fix="give every criterion a weight",
+        )
+    total = np.bincount(
+        group, np.maximum(w, 0) if how == "positive_normalised" else np.abs(w), n_answers
+    )
     if (total == 0).any():
-        raise DataError("an answer has nothing to score", where=f"answer, number {int(np.flatnonzero(total == 0)[0])}",
-                        fix="leave out answers whose weights are all 0" + (" or negative" if how == "positive_normalised" else ""))
+        raise DataError(
+            "an answer has nothing to score",
+            where=f"answer, number {int(np.flatnonzero(total == 0)[0])}",
+            fix="leave out answers whose weights are all 0"
+            + (" or negative" if how == "positive_normalised" else ""),
+        )
     a = w / total[group]
     prompt, c = codes(answer if cluster is None else cluster, n)
     first = np.unique(group, return_index=True)[1]
     if cluster is not None and (prompt != prompt[first][group]).any():
-        raise DataError("one answer lies in two clusters", where="cluster", fix="the cluster is the answer's prompt (or a larger unit)")
+        raise DataError(
+            "one answer lies in two clusters",
+            where="cluster",
+            fix="the cluster is the answer's prompt (or a larger unit)",
+        )
     base = np.where(w < 0, -a, 0.0) if how == "flip" else np.zeros(n)
-    return _Rows(a, _column(verdicts, n, "verdicts"), _column(human, n, "human"), base, prompt, c, np.bincount(prompt[first], minlength=c), n_answers)
+    return _Rows(
+        a,
+        _column(verdicts, n, "verdicts"),
+        _column(human, n, "human"),
+        base,
+        prompt,
+        c,
+        np.bincount(prompt[first], minlength=c),
+        n_answers,
+    )
 
 
 def _mean_score(r: _Rows, filled: np.ndarray, missing: int, level: float, words: str) -> Estimate:
     top = np.bincount(r.cluster, r.a * filled + r.base, r.n_clusters)
-    return estimate(lambda t: t[..., 0] / t[..., 1], np.column_stack([top, r.answers]), n=r.n_answers, method=f"weighted rubric score, {words}",
-                    missing=missing, level=level)
+    return estimate(
+        lambda t: t[..., 0] / t[..., 1],
+        np.column_stack([top, r.answers]),
+        n=r.n_answers,
+        method=f"weighted rubric score, {words}",
+        missing=missing,
+        level=level,
+    )
 
 
 def _cover_both(worst: Estimate, best: Estimate, level: float) -> tuple[float, float]:
     """Imbens & Manski 2004, equation 7, with Student's t: limits that cover a value anywhere between the two ends."""
-    df, gap, wide = max((worst.n_clusters or 2) - 1, 1), best.value - worst.value, max(worst.se, best.se)
+    df, gap, wide = (
+        max((worst.n_clusters or 2) - 1, 1),
+        best.value - worst.value,
+        max(worst.se, best.se),
+    )
     if not (wide > 0):
         return worst.low, best.high
-    c = optimize.brentq(lambda x: sps.t.cdf(x + gap / wide, df) - sps.t.cdf(-x, df) - level, 0.0, t_quantile(level, df) + 1e-9)
+    c = optimize.brentq(
+        lambda x: sps.t.cdf(x + gap / wide, df) - sps.t.cdf(-x, df) - level,
+        0.0,
+        t_quantile(level, df) + 1e-9,
+    )
     return worst.value - c * worst.se, best.value + c * best.se
 
 
-def rubric_score(verdicts: Sequence[Any], weights: Sequence[float], *, answer: Sequence[Any], cluster: Sequence[Any] | None = None,
-                 human: Sequence[Any] | None = None, how: str = "signed", level: float = 0.95) -> RubricScore:
+def rubric_score(
+    verdicts: Sequence[Any],
+    weights: Sequence[float],
+    *,
+    answer: Sequence[Any],
+    cluster: Sequence[Any] | None = None,
+    human: Sequence[Any] | None = None,
+    how: str = "signed",
+    level: float = 0.95,
+) -> RubricScore:
     """Mean weighted rubric score with an interval, from one row per (answer, criterion).
 
     verdicts : (n,) in [0, 1], None unknown. weights : (n,) signed. answer : (n,) id of the answer. cluster : (n,) its prompt
@@ -121,15 +176,30 @@ def rubric_score(verdicts: Sequence[Any], weights: Sequence[float], *, answer: S
     gone = np.isnan(r.v)
     if human is not None and not np.isnan(r.h).all():
         return _corrected(r, int(gone.sum()), level)
-    worst = _mean_score(r, np.where(gone, r.a < 0, r.v), int(gone.sum()), level, "unknown verdicts counted against")
-    best = _mean_score(r, np.where(gone, r.a > 0, r.v), int(gone.sum()), level, "unknown verdicts counted for")
+    worst = _mean_score(
+        r, np.where(gone, r.a < 0, r.v), int(gone.sum()), level, "unknown verdicts counted against"
+    )
+    best = _mean_score(
+        r, np.where(gone, r.a > 0, r.v), int(gone.sum()), level, "unknown verdicts counted for"
+    )
     if not gone.any():
-        plain = replace(worst, method=worst.method.replace(", unknown verdicts counted against", ""))
+        plain = replace(
+            worst, method=worst.method.replace(", unknown verdicts counted against", "")
+        )
         return RubricScore(plain, plain, plain, r.n_answers, len(r.v), 0, False)
     low, high = _cover_both(worst, best, level)
     note = f"unknown verdicts leave [{worst.value:.3f}, {best.value:.3f}] open; the interval covers all of it"
-    middle = Estimate((worst.value + best.value) / 2, low, high, r.n_answers, r.n_clusters, "weighted rubric score, Imbens-Manski",
-                      note, int(gone.sum()), level)
+    middle = Estimate(
+        (worst.value + best.value) / 2,
+        low,
+        high,
+        r.n_answers,
+        r.n_clusters,
+        "weighted rubric score, Imbens-Manski",
+        note,
+        int(gone.sum()),
+        level,
+    )
     return RubricScore(middle, worst, best, r.n_answers, len(r.v), int(gone.sum()), False)
 
 
@@ -142,25 +212,42 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     stratum = np.unique(cut * 2 + (r.a < 0), return_inverse=True)[1]
     k = int(stratum.max()) + 1
     share = sums(r.a[:, None] * np.eye(k)[stratum], r.cluster, r.n_clusters)
-    hit = sums((size * np.where(has, r.h, 0.0))[:, None] * np.eye(k)[stratum], r.cluster, r.n_clusters)
+    hit = sums(
+        (size * np.where(has, r.h, 0.0))[:, None] * np.eye(k)[stratum], r.cluster, r.n_clusters
+    )
     seen = sums((size * has)[:, None] * np.eye(k)[stratum], r.cluster, r.n_clusters)
     base = np.bincount(r.cluster, r.base, r.n_clusters)
     columns = np.column_stack([r.answers, base, share, hit, seen])
-    soft = 0.5 * float(size[has].mean())  # half a label of each kind, so that an empty or a one-sided stratum is never certain
+    soft = 0.5 * float(
+        size[has].mean()
+    )  # half a label of each kind, so that an empty or a one-sided stratum is never certain
 
     def stat(t: np.ndarray) -> np.ndarray:
-        mu = (t[..., 2 + k:2 + 2 * k] + soft) / (t[..., 2 + 2 * k:] + 2 * soft)
-        return (t[..., 1] + (t[..., 2:2 + k] * mu).sum(-1)) / t[..., 0]
+        mu = (t[..., 2 + k : 2 + 2 * k] + soft) / (t[..., 2 + 2 * k :] + 2 * soft)
+        return (t[..., 1] + (t[..., 2 : 2 + k] * mu).sum(-1)) / t[..., 0]
 
     inside = len(np.unique(r.cluster[has]))
-    out = estimate(stat, columns, n=r.n_answers, method="weighted rubric score corrected by labels", missing=n_unknown, level=level)
+    out = estimate(
+        stat,
+        columns,
+        n=r.n_answers,
+        method="weighted rubric score corrected by labels",
+        missing=n_unknown,
+        level=level,
+    )
     floor = _floor(r, stratum, has, size, k)
     se = math.sqrt(out.se**2 + floor) if inside > 1 else math.nan
     half = t_quantile(level, max(inside - 1, 1)) * se
     empty = int((np.bincount(stratum, has, k) == 0).sum())
     note = f"{empty} of {k} strata have no label" if empty else ""
-    out = replace(out, low=out.value - half, high=out.value + half, se=se, note=note,
-                  method=f"weighted rubric score corrected by {int(has.sum())} labels in {inside} clusters, cluster jackknife-t")
+    out = replace(
+        out,
+        low=out.value - half,
+        high=out.value + half,
+        se=se,
+        note=note,
+        method=f"weighted rubric score corrected by {int(has.sum())} labels in {inside} clusters, cluster jackknife-t",
+    )
     return RubricScore(out, out, out, r.n_answers, len(r.v), n_unknown, True)
 
 
@@ -173,5 +260,10 @@ def _floor(r: _Rows, stratum: np.ndarray, has: np.ndarray, size: np.ndarray, k: 
         if len(h) and np.ptp(h) > 0:
             continue
         m = float(size[rows].sum() ** 2 / (size[rows] ** 2).sum()) if len(h) else 0.0
-        total += (float(r.a[stratum == j].sum()) / r.n_answers) ** 2 * (m + 0.5) * 0.5 / ((m + 1) ** 2 * (m + 2))
+        total += (
+            (float(r.a[stratum == j].sum()) / r.n_answers) ** 2
+            * (m + 0.5)
+            * 0.5
+            / ((m + 1) ** 2 * (m + 2))
+        )
     return total

@@ -16,8 +16,16 @@ from .models import Loaded, eos_ids
 from .reward import Reward
 
 
-def sample_answers(loaded: Loaded, tasks: Sequence[Task], *, samples: int, settings: GRPOSettings, seed: int, name: str = "policy",
-                   batch: int = 64) -> list[Response]:
+def sample_answers(
+    loaded: Loaded,
+    tasks: Sequence[Task],
+    *,
+    samples: int,
+    settings: GRPOSettings,
+    seed: int,
+    name: str = "policy",
+    batch: int = 64,
+) -> list[Response]:
     """`samples` answers per task at the training temperature; the same seed gives the same random numbers.
 
     confidence of an answer: exp(mean log-probability of its tokens at that temperature), in (0, 1]; on every engine and device.
@@ -27,27 +35,59 @@ def sample_answers(loaded: Loaded, tasks: Sequence[Task], *, samples: int, setti
     torch = import_torch()
     prompts = [p for t in tasks for p in [prompt_ids(loaded.tokenizer, t)] * samples]
     owners = [(t, j) for t in tasks for j in range(samples)]
-    fast = settings.fast and loaded.engine == "transformers" and sampling.fast_ok(loaded.model) is None
+    fast = (
+        settings.fast and loaded.engine == "transformers" and sampling.fast_ok(loaded.model) is None
+    )
     engine = sampling.Engine(loaded.model) if fast else None
     ends, found = eos_ids(loaded.model, loaded.tokenizer), []
     generator = torch.Generator().manual_seed(seed)
-    for at in progress.bar(range(0, len(prompts), batch), desc=f"answers of {name}", unit="batch", delay=2.0):
-        part = prompts[at:at + batch]
+    for at in progress.bar(
+        range(0, len(prompts), batch), desc=f"answers of {name}", unit="batch", delay=2.0
+    ):
+        part = prompts[at : at + batch]
         if engine is not None:
-            got = sampling.sample(engine, part, max_new_tokens=settings.max_answer_tokens, temperature=settings.temperature,
-                                  top_p=settings.top_p, top_k=settings.top_k, eos_ids=ends, generator=generator)
-            found += list(zip(got.ids, got.truncated, map(sequence_confidence, got.logprobs), strict=True))
+            got = sampling.sample(
+                engine,
+                part,
+                max_new_tokens=settings.max_answer_tokens,
+                temperature=settings.temperature,
+                top_p=settings.top_p,
+                top_k=settings.top_k,
+                eos_ids=ends,
+                generator=generator,
+            )
+            found += list(
+                zip(got.ids, got.truncated, map(sequence_confidence, got.logprobs), strict=True)
+            )
         else:
             found += _generate(loaded, part, settings, ends, seed + at)
-    return [answer(loaded.tokenizer, t, ids, cut, f"{name}-{j}", sure) for (t, j), (ids, cut, sure) in zip(owners, found, strict=True)]
+    return [
+        answer(loaded.tokenizer, t, ids, cut, f"{name}-{j}", sure)
+        for (t, j), (ids, cut, sure) in zip(owners, found, strict=True)
+    ]
 
 
-def evaluate(loaded: Loaded, heldout: Sequence[Task], reward: Reward, *, settings: GRPOSettings, name: str, step: int = 0) -> Evaluation:
+def evaluate(
+    loaded: Loaded,
+    heldout: Sequence[Task],
+    reward: Reward,
+    *,
+    settings: GRPOSettings,
+    name: str,
+    step: int = 0,
+) -> Evaluation:
     """Sampled and graded answers of a policy to held-out prompts, with the settings' sampling and seed.
 
     The reward sees what it sees in training, the text: the answers' token confidence is recorded, not graded.
     """
-    answers = sample_answers(loaded, heldout, samples=settings.eval_samples, settings=settings, seed=settings.seed + 10_000, name=name)
+    answers = sample_answers(
+        loaded,
+        heldout,
+        samples=settings.eval_samples,
+        settings=settings,
+        seed=settings.seed + 10_000,
+        name=name,
+    )
     grades = wait(reward.grade([dataclasses.replace(a, confidence=None) for a in answers]))
     return Evaluation(name=name, responses=tuple(answers), grades=tuple(grades), step=step)
 
@@ -67,7 +107,11 @@ def trivial_rewards(tasks: Sequence[Task], reward: Reward) -> dict[str, float | 
 
 def prompt_ids(tokenizer: Any, task: Task) -> list[int]:
     """Token ids of a task's prompt in the model's chat layout, ready for the answer."""
-    return list(tokenizer.apply_chat_template(messages(task), add_generation_prompt=True, tokenize=True, return_dict=True)["input_ids"])
+    return list(
+        tokenizer.apply_chat_template(
+            messages(task), add_generation_prompt=True, tokenize=True, return_dict=True
+        )["input_ids"]
+    )
 
 
 def messages(task: Task) -> list[dict[str, str]]:
@@ -76,11 +120,24 @@ def messages(task: Task) -> list[dict[str, str]]:
     return [*system, {"role": "user", "content": task.prompt}]
 
 
-def answer(tokenizer: Any, task: Task, ids: Sequence[int], truncated: bool, name: str, confidence: float | None = None) -> Response:
+def answer(
+    tokenizer: Any,
+    task: Task,
+    ids: Sequence[int],
+    truncated: bool,
+    name: str,
+    confidence: float | None = None,
+) -> Response:
     """A sampled answer as a record; confidence : exp(mean log-probability of its tokens), a score that is no probability yet."""
     text = tokenizer.decode(ids, skip_special_tokens=True).strip()
-    return Response(task_id=task.id, id=f"{name}-{fingerprint([task.id, name, text])[:8]}", text=text, source=name, truncated=truncated,
-                    confidence=None if confidence is None else min(confidence, 1.0))
+    return Response(
+        task_id=task.id,
+        id=f"{name}-{fingerprint([task.id, name, text])[:8]}",
+        text=text,
+        source=name,
+        truncated=truncated,
+        confidence=None if confidence is None else min(confidence, 1.0),
+    )
 
 
 def sequence_confidence(logprobs: Sequence[float]) -> float | None:
@@ -109,11 +166,18 @@ class _Tape:
     def take(self, tokens: Any) -> None:
         """Note the log-probabilities of the tokens (rows,) that were drawn from the last scores."""
         if self.last is not None:
-            self.found.append(self.last.gather(-1, tokens[:, None].to(self.last.device))[:, 0].tolist())
+            self.found.append(
+                self.last.gather(-1, tokens[:, None].to(self.last.device))[:, 0].tolist()
+            )
 
 
-def _generate(loaded: Loaded, prompts: Sequence[Sequence[int]], settings: GRPOSettings, ends: Sequence[int],
-              seed: int) -> list[tuple[list[int], bool, float | None]]:
+def _generate(
+    loaded: Loaded,
+    prompts: Sequence[Sequence[int]],
+    settings: GRPOSettings,
+    ends: Sequence[int],
+    seed: int,
+) -> list[tuple[list[int], bool, float | None]]:
     """Answers of the model's own `generate`: token ids, whether cut off, confidence."""
     torch = import_torch()
     width, pad = max(map(len, prompts)), loaded.tokenizer.pad_token_id
@@ -124,16 +188,30 @@ def _generate(loaded: Loaded, prompts: Sequence[Sequence[int]], settings: GRPOSe
     loaded.model.eval()
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(seed)
-        got = loaded.model.generate(input_ids=ids, attention_mask=mask, max_new_tokens=settings.max_answer_tokens, do_sample=True,
-                                    temperature=settings.temperature, top_p=settings.top_p, top_k=settings.top_k, pad_token_id=pad,
-                                    logits_processor=[tape])
+        got = loaded.model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            max_new_tokens=settings.max_answer_tokens,
+            do_sample=True,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            top_k=settings.top_k,
+            pad_token_id=pad,
+            logits_processor=[tape],
+        )
     loaded.model.train(training)
     tape.take(got[:, -1])
     out = []
     for row, line in enumerate(got[:, width:].tolist()):
         stop = next((j for j, t in enumerate(line) if t in ends), None)
-        kept = line if stop is None else line[:stop + 1]
-        out.append((kept, stop is None, sequence_confidence([step[row] for step in tape.found[:len(kept)]])))
+        kept = line if stop is None else line[: stop + 1]
+        out.append(
+            (
+                kept,
+                stop is None,
+                sequence_confidence([step[row] for step in tape.found[: len(kept)]]),
+            )
+        )
     return out
 
 

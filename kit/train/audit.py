@@ -45,15 +45,25 @@ class Audit:
         known = [a for a in answers if a["reward"] is not None]
         count = min(len(known), max(1, round(self.share * len(known))))
         picked = random.Random(f"{self.seed}/{step}").sample(known, count) if known else []
-        answered = [Response(task_id=a["task_id"], id=a["response_id"], text=a["text"], truncated=a["truncated"]) for a in picked]
+        answered = [
+            Response(
+                task_id=a["task_id"], id=a["response_id"], text=a["text"], truncated=a["truncated"]
+            )
+            for a in picked
+        ]
         try:
             scores = [g.score for g in wait(self.reward.grade(answered))]
         except JudgeDownError as e:  # a dead auditor stops no training: the audit is unknown
             logger.warning("judge audit at step %d: %s", step, e.what)
             scores = [None] * len(picked)
         pairs = [(a["reward"], s) for a, s in zip(picked, scores, strict=True) if s is not None]
-        row = {"step": step, "answers": len(pairs), "unknown": len(picked) - len(pairs),
-               "training": statistics.fmean(p[0] for p in pairs) if pairs else None, "audit": statistics.fmean(p[1] for p in pairs) if pairs else None}
+        row = {
+            "step": step,
+            "answers": len(pairs),
+            "unknown": len(picked) - len(pairs),
+            "training": statistics.fmean(p[0] for p in pairs) if pairs else None,
+            "audit": statistics.fmean(p[1] for p in pairs) if pairs else None,
+        }
         self.rows.append(row)
         self.alarm = self.alarm or judge_rows(self.rows)
         row["alarm"] = self.alarm
@@ -71,7 +81,11 @@ def judge_rows(rows: Sequence[dict[str, Any]]) -> str | None:
     if len(known) < 4:
         return None
     half = len(known) // 2
-    rise = {k: statistics.fmean(r[k] for r in known[-half:]) - statistics.fmean(r[k] for r in known[:half]) for k in ("training", "audit")}
+    rise = {
+        k: statistics.fmean(r[k] for r in known[-half:])
+        - statistics.fmean(r[k] for r in known[:half])
+        for k in ("training", "audit")
+    }
     if rise["training"] < RISE or rise["audit"] > 0.2 * rise["training"]:
         return None
     return f"the training reward rose by {rise['training']:.2f}, the audited reward by {rise['audit']:.2f}, over {len(known)} audits"

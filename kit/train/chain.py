@@ -71,7 +71,11 @@ class Quality:
         out: dict[str, Any] = {"stage": self.stage}
         for f in dataclasses.fields(self)[1:]:
             e = getattr(self, f.name)
-            out |= {f.name: e} if isinstance(e, float) else {f.name: e.value, f"{f.name}_low": e.low, f"{f.name}_high": e.high}
+            out |= (
+                {f.name: e}
+                if isinstance(e, float)
+                else {f.name: e.value, f"{f.name}_low": e.low, f"{f.name}_high": e.high}
+            )
         return out | {"answers": self.reward.n, "prompts": self.reward.n_clusters}
 
 
@@ -85,14 +89,18 @@ class ChainReport:
 
     def text(self) -> str:
         """The table as text, one line per stage, and the trivial policies below."""
-        lines = ["stage  accuracy             reward               ECE of stated conf.  states one           reward minus start"]
+        lines = [
+            "stage  accuracy             reward               ECE of stated conf.  states one           reward minus start"
+        ]
         for q in self.table:
             cells = (q.accuracy, q.reward, q.ece, q.stated, q.gain)
             lines.append(f"{q.stage:6} " + " ".join(f"{show(e):20}" for e in cells).rstrip())
         known = {k: v for k, v in self.metrics["trivial"].items() if v is not None}
         if known:
             best = max(known, key=lambda k: known[k])
-            lines.append(f"best trivial policy: {best}, reward {known[best]:.3f}; {self.table[0].reward.n_clusters} held-out prompts")
+            lines.append(
+                f"best trivial policy: {best}, reward {known[best]:.3f}; {self.table[0].reward.n_clusters} held-out prompts"
+            )
         return "\n".join(lines)
 
 
@@ -107,34 +115,66 @@ def is_chain(path: str | Path) -> bool:
 def read(path: str | Path, **changes: Any) -> ChainJob:
     """A chain from a YAML or JSON file; `changes` replace values of it, names of settings those of all stages."""
     path = Path(path)
-    return build(load_values(path), beside=path.parent, where=str(path), name=path.stem, changes=changes)
+    return build(
+        load_values(path), beside=path.parent, where=str(path), name=path.stem, changes=changes
+    )
 
 
-def build(values: Mapping[str, Any], *, beside: Path | None = None, where: str = "config", name: str = "chain",
-          changes: Mapping[str, Any] | None = None) -> ChainJob:
+def build(
+    values: Mapping[str, Any],
+    *,
+    beside: Path | None = None,
+    where: str = "config",
+    name: str = "chain",
+    changes: Mapping[str, Any] | None = None,
+) -> ChainJob:
     """A chain from a mapping; see the module."""
     values = {**values, **{k: v for k, v in (changes or {}).items() if k in KEYS}}
     extra = {k: v for k, v in (changes or {}).items() if k not in KEYS}
     wrong = [k for k in values if k not in KEYS]
     if wrong:
-        raise KitError(f"a chain has no key {wrong[0]!r}", where=where, fix=nearest(wrong[0], list(KEYS)))
+        raise KitError(
+            f"a chain has no key {wrong[0]!r}", where=where, fix=nearest(wrong[0], list(KEYS))
+        )
     stages = values.get("stages") or ()
-    if not isinstance(stages, Sequence) or not stages or not all(isinstance(s, Mapping) for s in stages):
-        raise KitError("stages is not a list of mappings", where=where, fix="stages: [{stage: sft}, {stage: grpo}]")
-    settings = tuple(from_mapping({**(values.get("settings") or {}), **s, **_for(s, extra, where)}, where=f"{where}, stage {i + 1}")
-                     for i, s in enumerate(stages))
+    if (
+        not isinstance(stages, Sequence)
+        or not stages
+        or not all(isinstance(s, Mapping) for s in stages)
+    ):
+        raise KitError(
+            "stages is not a list of mappings",
+            where=where,
+            fix="stages: [{stage: sft}, {stage: grpo}]",
+        )
+    settings = tuple(
+        from_mapping(
+            {**(values.get("settings") or {}), **s, **_for(s, extra, where)},
+            where=f"{where}, stage {i + 1}",
+        )
+        for i, s in enumerate(stages)
+    )
     every = job._tasks(values.get("tasks"), beside, where)
     ask = values.get("ask") or ""
     asked = tuple(dataclasses.replace(t, prompt=f"{t.prompt} {ask}".strip()) for t in every)
     train = tuple(t for t in asked if t.split != "heldout")
     rows, pairs = teaching(train, job._rows(values.get("answers"), beside, where))
     out = Path(values.get("out") or name).expanduser()
-    return ChainJob(settings=settings, tasks=train, heldout=tuple(t for t in asked if t.split == "heldout"), rows=tuple(rows), pairs=tuple(pairs),
-                    judge=job.judge_of(values.get("judge", "none"), where), reward=values.get("reward", "rubric"),
-                    out=out if out.is_absolute() else paths.runs() / out)
+    return ChainJob(
+        settings=settings,
+        tasks=train,
+        heldout=tuple(t for t in asked if t.split == "heldout"),
+        rows=tuple(rows),
+        pairs=tuple(pairs),
+        judge=job.judge_of(values.get("judge", "none"), where),
+        reward=values.get("reward", "rubric"),
+        out=out if out.is_absolute() else paths.runs() / out,
+    )
 
 
-def teaching(tasks: Sequence[Task], answers: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+def teaching(
+    tasks: Sequence[Task], answers: Sequence[Mapping[str, Any]]
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """SFT rows {prompt, response} from good answers, and pairs {prompt, chosen, rejected} good against bad, on these tasks alone.
 
     Every answer ends with its stated confidence in the same words, "Confidence: 97%"; answers without a number are left out.
@@ -142,10 +182,19 @@ def teaching(tasks: Sequence[Task], answers: Sequence[Mapping[str, Any]]) -> tup
     prompts, found = {t.id: t.prompt for t in tasks}, {}
     for a in answers:
         if a.get("task_id") in prompts and isinstance(a.get("stated_confidence"), (int, float)):
-            found[a["task_id"], a.get("source")] = restate(str(a["response"]), float(a["stated_confidence"]))
-    rows = [{"prompt": p, "response": found[t, "good"]} for t, p in prompts.items() if (t, "good") in found]
-    pairs = [{"prompt": p, "chosen": found[t, "good"], "rejected": found[t, "bad"]} for t, p in prompts.items()
-             if (t, "good") in found and (t, "bad") in found and found[t, "good"] != found[t, "bad"]]
+            found[a["task_id"], a.get("source")] = restate(
+                str(a["response"]), float(a["stated_confidence"])
+            )
+    rows = [
+        {"prompt": p, "response": found[t, "good"]}
+        for t, p in prompts.items()
+        if (t, "good") in found
+    ]
+    pairs = [
+        {"prompt": p, "chosen": found[t, "good"], "rejected": found[t, "bad"]}
+        for t, p in prompts.items()
+        if (t, "good") in found and (t, "bad") in found and found[t, "good"] != found[t, "bad"]
+    ]
     return rows, pairs
 
 
@@ -158,9 +207,15 @@ def restate(text: str, confidence: float) -> str:
     from ..confidence import extract
     from ..rewards.verifiers.text import sentences
 
-    last = extract(text).text  # a closing estimate ("I would say 70%.") is read only beside the rest of the text
+    last = extract(
+        text
+    ).text  # a closing estimate ("I would say 70%.") is read only beside the rest of the text
     said = sentences(text)
-    kept = [s for i, s in enumerate(said) if extract(s).status == "missing" and not (last and i == len(said) - 1 and last in s)]
+    kept = [
+        s
+        for i, s in enumerate(said)
+        if extract(s).status == "missing" and not (last and i == len(said) - 1 and last in s)
+    ]
     return " ".join([*(kept or [text.strip()]), f"Confidence: {confidence:.0%}"])
 
 
@@ -172,7 +227,11 @@ def correct(task: Task, response: Response) -> float | None:
     from ..rewards.verifiers import applicable
     from ..rewards.verifiers.uncertainty import outcome
 
-    asked = [n for n, k in (("factual", "facts"), ("direction", "claims")) if n in applicable(task) and task.truth.get(k)]
+    asked = [
+        n
+        for n, k in (("factual", "facts"), ("direction", "claims"))
+        if n in applicable(task) and task.truth.get(k)
+    ]
     return float(outcome(task, response) >= 0.5) if asked else None
 
 
@@ -183,22 +242,50 @@ def qualities(evaluations: Sequence[evaluation.Evaluation], tasks: Sequence[Task
     first, out = evaluations[0], []
     for e, right in zip(evaluations, marks, strict=True):
         error, raw, stated = calibration_of(e, right)
-        out.append(Quality(stage=e.name, accuracy=evaluation.mean_by_cluster(right, e.clusters), reward=e.reward(), ece=error, ece_plain=raw,
-                           stated=stated, gain=evaluation.paired(first.scores, e.scores, first.clusters, e.clusters),
-                           gain_accuracy=evaluation.paired(marks[0], right, first.clusters, e.clusters)))
+        out.append(
+            Quality(
+                stage=e.name,
+                accuracy=evaluation.mean_by_cluster(right, e.clusters),
+                reward=e.reward(),
+                ece=error,
+                ece_plain=raw,
+                stated=stated,
+                gain=evaluation.paired(first.scores, e.scores, first.clusters, e.clusters),
+                gain_accuracy=evaluation.paired(marks[0], right, first.clusters, e.clusters),
+            )
+        )
     return out
 
 
-def calibration_of(e: evaluation.Evaluation, right: Sequence[float | None]) -> tuple[Estimate, float, Estimate]:
+def calibration_of(
+    e: evaluation.Evaluation, right: Sequence[float | None]
+) -> tuple[Estimate, float, Estimate]:
     """(debiased ECE, plug-in ECE, share that states a number) of the confidence in the text; NaN below ten such answers."""
     from .. import calibration, confidence
 
     values = [confidence.extract(r.text).value for r in e.responses]
     stated = evaluation.mean_by_cluster([float(v is not None) for v in values], e.clusters)
-    known = [(v, y, c) for v, y, c in zip(values, right, e.clusters, strict=True) if v is not None and y is not None]
+    known = [
+        (v, y, c)
+        for v, y, c in zip(values, right, e.clusters, strict=True)
+        if v is not None and y is not None
+    ]
     if len(known) < 10:
-        return Estimate(value=math.nan, low=math.nan, high=math.nan, n=len(known), method="ECE", note="fewer than ten stated"), math.nan, stated
-    found = calibration.ece([k[0] for k in known], [k[1] for k in known], cluster=[k[2] for k in known])
+        return (
+            Estimate(
+                value=math.nan,
+                low=math.nan,
+                high=math.nan,
+                n=len(known),
+                method="ECE",
+                note="fewer than ten stated",
+            ),
+            math.nan,
+            stated,
+        )
+    found = calibration.ece(
+        [k[0] for k in known], [k[1] for k in known], cluster=[k[2] for k in known]
+    )
     return found.debiased, found.value, stated
 
 
@@ -206,13 +293,34 @@ def run(chain: ChainJob) -> ChainReport:
     """Run the stages one after the other (a finished one is not run again) and write metrics.json with the table."""
     from . import stages
 
-    got = stages.chain(chain.settings, out=chain.out, sft_rows=chain.rows, pairs=chain.pairs, tasks=chain.tasks, heldout=chain.heldout,
-                       judge=chain.judge, composer=chain.reward)
+    got = stages.chain(
+        chain.settings,
+        out=chain.out,
+        sft_rows=chain.rows,
+        pairs=chain.pairs,
+        tasks=chain.tasks,
+        heldout=chain.heldout,
+        judge=chain.judge,
+        composer=chain.reward,
+    )
     if not got.evaluations:
-        raise DataError("there is nothing to compare", where="chain", fix="hold out tasks (split: heldout) and give a grpo stage, whose sampling is used")
+        raise DataError(
+            "there is nothing to compare",
+            where="chain",
+            fix="hold out tasks (split: heldout) and give a grpo stage, whose sampling is used",
+        )
     table = tuple(qualities(got.evaluations, chain.heldout))
-    metrics = plain({"stage": "chain", "table": [q.row() for q in table], "trivial": got.trivial, "rows": len(chain.rows), "pairs": len(chain.pairs),
-                     "seconds": {r.settings.stage: r.metrics["seconds_training"] for r in got.stages}, "model": chain.settings[0].model})
+    metrics = plain(
+        {
+            "stage": "chain",
+            "table": [q.row() for q in table],
+            "trivial": got.trivial,
+            "rows": len(chain.rows),
+            "pairs": len(chain.pairs),
+            "seconds": {r.settings.stage: r.metrics["seconds_training"] for r in got.stages},
+            "model": chain.settings[0].model,
+        }
+    )
     (chain.out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")
     return ChainReport(out=chain.out, table=table, metrics=metrics)
 

@@ -155,19 +155,43 @@ class GRPOSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("group_size", "prompts_per_step", "substeps", "iterations", "max_answer_tokens", "eval_samples"):
+        for name in (
+            "group_size",
+            "prompts_per_step",
+            "substeps",
+            "iterations",
+            "max_answer_tokens",
+            "eval_samples",
+        ):
             _positive(self, name)
         if self.group_size < 2:
-            raise KitError("group_size is 1: a group of one has no baseline, every advantage would be 0", where="setting group_size")
+            raise KitError(
+                "group_size is 1: a group of one has no baseline, every advantage would be 0",
+                where="setting group_size",
+            )
         rows = self.group_size * self.prompts_per_step
         if rows % self.substeps:
-            raise KitError(f"{rows} answers cannot be split into {self.substeps} substeps", where="setting substeps")
+            raise KitError(
+                f"{rows} answers cannot be split into {self.substeps} substeps",
+                where="setting substeps",
+            )
         if self.micro_rows and (rows // self.substeps) % self.micro_rows:
-            raise KitError(f"{rows // self.substeps} answers cannot be split into micro-batches of {self.micro_rows}", where="setting micro_rows")
+            raise KitError(
+                f"{rows // self.substeps} answers cannot be split into micro-batches of {self.micro_rows}",
+                where="setting micro_rows",
+            )
         if not 0 <= self.sentinel_alarm <= 1:
-            raise KitError(f"sentinel_alarm is {self.sentinel_alarm}, it is a share", where="setting sentinel_alarm", fix="use a number from 0 to 1")
+            raise KitError(
+                f"sentinel_alarm is {self.sentinel_alarm}, it is a share",
+                where="setting sentinel_alarm",
+                fix="use a number from 0 to 1",
+            )
         if self.temperature <= 0:
-            raise KitError(f"temperature is {self.temperature}, training needs samples", where="setting temperature", fix="use 1.0")
+            raise KitError(
+                f"temperature is {self.temperature}, training needs samples",
+                where="setting temperature",
+                fix="use 1.0",
+            )
 
 
 STAGES: dict[str, type[Settings]] = {"sft": SFTSettings, "dpo": DPOSettings, "grpo": GRPOSettings}
@@ -208,11 +232,25 @@ def load_values(path: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise MissingError("the training config is not there", where=str(path))
     try:
-        values = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else yaml.safe_load(path.read_text("utf-8"))
+        values = (
+            json.loads(path.read_text("utf-8"))
+            if path.suffix == ".json"
+            else yaml.safe_load(path.read_text("utf-8"))
+        )
     except (ValueError, yaml.YAMLError) as e:
         mark = getattr(e, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else f", line {e.lineno}" if isinstance(e, json.JSONDecodeError) else ""
-        raise KitError(f"the training config cannot be read: {str(e).splitlines()[0]}", where=f"{path}{place}", fix="correct the file there") from None
+        place = (
+            f", line {mark.line + 1}"
+            if mark
+            else f", line {e.lineno}"
+            if isinstance(e, json.JSONDecodeError)
+            else ""
+        )
+        raise KitError(
+            f"the training config cannot be read: {str(e).splitlines()[0]}",
+            where=f"{path}{place}",
+            fix="correct the file there",
+        ) from None
     if not isinstance(values, Mapping):
         raise KitError("the training config is not a mapping of names to values", where=str(path))
     return dict(values)
@@ -225,7 +263,9 @@ def from_mapping(values: Mapping[str, Any], *, where: str = "settings") -> Setti
     values = dict(values)
     stage = values.pop("stage", "grpo")
     if stage not in STAGES:
-        raise KitError(f"there is no stage {stage!r}", where=where, fix=nearest(str(stage), list(STAGES)))
+        raise KitError(
+            f"there is no stage {stage!r}", where=where, fix=nearest(str(stage), list(STAGES))
+        )
     if "preset" in values:
         values = {**preset(values.pop("preset"), stage), **values}
     return build(STAGES[stage], values, where=where)
@@ -234,7 +274,13 @@ def from_mapping(values: Mapping[str, Any], *, where: str = "settings") -> Setti
 def to_mapping(settings: Settings) -> dict[str, Any]:
     """Plain JSON values, `stage` included; `from_mapping` reads them back."""
     values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
-    return {"stage": settings.stage, **{k: list(v) if isinstance(v, tuple) else dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}}
+    return {
+        "stage": settings.stage,
+        **{
+            k: list(v) if isinstance(v, tuple) else dict(v) if isinstance(v, Mapping) else v
+            for k, v in values.items()
+        },
+    }
 
 
 def nearest(name: str, names: list[str]) -> str:
@@ -248,20 +294,29 @@ def check_options(options: Mapping[str, Any], config_class: type) -> None:
     names = [f.name for f in dataclasses.fields(config_class)]
     for key in options:
         if key not in names:
-            raise KitError(f"{config_class.__name__} of the installed trainer has no field {key!r}", where="training options",
-                           fix=nearest(key, names))
+            raise KitError(
+                f"{config_class.__name__} of the installed trainer has no field {key!r}",
+                where="training options",
+                fix=nearest(key, names),
+            )
 
 
 def _positive(settings: Settings, name: str) -> None:
     if getattr(settings, name) < 1:
-        raise KitError(f"{name} is {getattr(settings, name)}, it must be 1 or more", where=f"setting {name}")
+        raise KitError(
+            f"{name} is {getattr(settings, name)}, it must be 1 or more", where=f"setting {name}"
+        )
 
 
 def _coerce(value: Any, hint: Any, where: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         if value not in args:
-            raise KitError(f"{value!r} is not a choice", where=where, fix=nearest(str(value), [str(a) for a in args]))
+            raise KitError(
+                f"{value!r} is not a choice",
+                where=where,
+                fix=nearest(str(value), [str(a) for a in args]),
+            )
         return value
     if origin in (Union, types.UnionType):
         for arg in args:
@@ -287,8 +342,16 @@ def _scalar(value: Any, kind: Any, where: str) -> Any:
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
     wrong_bool = isinstance(value, bool) and kind is not bool
-    check = Mapping if kind in (Mapping, typing.Mapping) or getattr(kind, "__name__", "") == "Mapping" else kind
+    check = (
+        Mapping
+        if kind in (Mapping, typing.Mapping) or getattr(kind, "__name__", "") == "Mapping"
+        else kind
+    )
     if not isinstance(value, check) or wrong_bool:
-        fix = "YAML reads 1e-5 as text: write 1.0e-5" if kind is float and isinstance(value, str) else None
+        fix = (
+            "YAML reads 1e-5 as text: write 1.0e-5"
+            if kind is float and isinstance(value, str)
+            else None
+        )
         raise KitError(f"{value!r} is not {getattr(kind, '__name__', kind)}", where=where, fix=fix)
     return value

@@ -58,7 +58,11 @@ def choose(dtype: str = "auto") -> Device:
     "auto": bf16 where the device multiplies it in hardware, fp16 on older CUDA devices (a T4), float32 on other CPUs.
     """
     if dtype not in DTYPES:
-        raise KitError(f"there is no dtype {dtype!r}", where="setting dtype", fix=f"use one of {', '.join(DTYPES)}")
+        raise KitError(
+            f"there is no dtype {dtype!r}",
+            where="setting dtype",
+            fix=f"use one of {', '.join(DTYPES)}",
+        )
     torch = import_torch()
     threads = torch.get_num_threads()
     if torch.cuda.is_available():
@@ -67,11 +71,19 @@ def choose(dtype: str = "auto") -> Device:
         why = f"compute capability {major}.{minor} {'has' if major >= 8 else 'has no'} bfloat16"
         return _device("cuda", dtype, auto, why, torch.cuda.get_device_name(0), threads)
     native = native_bf16()
-    why = "this CPU multiplies bfloat16 in hardware" if native else "this CPU would emulate bfloat16, three times slower than float32"
-    return _device("cpu", dtype, "bfloat16" if native else "float32", why, f"CPU, {threads} threads", threads)
+    why = (
+        "this CPU multiplies bfloat16 in hardware"
+        if native
+        else "this CPU would emulate bfloat16, three times slower than float32"
+    )
+    return _device(
+        "cpu", dtype, "bfloat16" if native else "float32", why, f"CPU, {threads} threads", threads
+    )
 
 
 def _device(kind: str, asked: str, auto: str, why: str, name: str, threads: int) -> Device:
     if asked != "auto" and asked != auto:
         why = f"{asked} was asked for ({auto} would be chosen: {why})"
-    return Device(kind=kind, dtype=auto if asked == "auto" else asked, why=why, name=name, threads=threads)
+    return Device(
+        kind=kind, dtype=auto if asked == "auto" else asked, why=why, name=name, threads=threads
+    )

@@ -54,18 +54,30 @@ class Evaluation:
 
     def save(self, path: Path) -> None:
         """Write the answers and grades as one JSON file."""
-        rows = [{"response": to_json(r), "grade": to_json(g)} for r, g in zip(self.responses, self.grades, strict=True)]
+        rows = [
+            {"response": to_json(r), "grade": to_json(g)}
+            for r, g in zip(self.responses, self.grades, strict=True)
+        ]
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(plain({"name": self.name, "step": self.step, "rows": rows}), ensure_ascii=False), "utf-8")
+        partial.write_text(
+            json.dumps(
+                plain({"name": self.name, "step": self.step, "rows": rows}), ensure_ascii=False
+            ),
+            "utf-8",
+        )
         partial.replace(path)
 
 
 def read(path: str | Path) -> Evaluation:
     """An evaluation as `save` wrote it."""
     data = json.loads(Path(path).read_text("utf-8"))
-    return Evaluation(name=data["name"], step=data["step"], responses=tuple(response_from_json(r["response"]) for r in data["rows"]),
-                      grades=tuple(grade_from_json(r["grade"]) for r in data["rows"]))
+    return Evaluation(
+        name=data["name"],
+        step=data["step"],
+        responses=tuple(response_from_json(r["response"]) for r in data["rows"]),
+        grades=tuple(grade_from_json(r["grade"]) for r in data["rows"]),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,31 +122,69 @@ class Gain:
 
     def table(self) -> list[dict[str, Any]]:
         """Rows for a table: what, difference, low, high; the reward first, then its criteria, then lengths."""
-        rows = [("reward", self.reward), *((self.texts.get(k, k), v) for k, v in self.criteria.items()),
-                ("words per answer", self.words), ("share cut off", self.truncated)]
-        return [{"what": name, "difference": e.value, "low": e.low, "high": e.high} for name, e in rows]
+        rows = [
+            ("reward", self.reward),
+            *((self.texts.get(k, k), v) for k, v in self.criteria.items()),
+            ("words per answer", self.words),
+            ("share cut off", self.truncated),
+        ]
+        return [
+            {"what": name, "difference": e.value, "low": e.low, "high": e.high} for name, e in rows
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values, for metrics.json."""
         pack = _pack
-        return plain({"before": pack(self.before), "after": pack(self.after), "gain": pack(self.reward), "gain_shown": self.shown,
-                      "criteria": {k: pack(v) for k, v in self.criteria.items()}, "words": pack(self.words),
-                      "truncated": pack(self.truncated), "trivial": self.trivial, "sentence": self.sentence})
+        return plain(
+            {
+                "before": pack(self.before),
+                "after": pack(self.after),
+                "gain": pack(self.reward),
+                "gain_shown": self.shown,
+                "criteria": {k: pack(v) for k, v in self.criteria.items()},
+                "words": pack(self.words),
+                "truncated": pack(self.truncated),
+                "trivial": self.trivial,
+                "sentence": self.sentence,
+            }
+        )
 
 
-def compare(before: Evaluation, after: Evaluation, *, tasks: Sequence[Task] = (), trivial: dict[str, float | None] | None = None) -> Gain:
+def compare(
+    before: Evaluation,
+    after: Evaluation,
+    *,
+    tasks: Sequence[Task] = (),
+    trivial: dict[str, float | None] | None = None,
+) -> Gain:
     """The gain from `before` to `after`, which answered the same prompts."""
     ids = [i for i in before.criteria() if i in after.criteria()]
     texts = {c.id: (c.title or c.text) for t in tasks for c in t.criteria}
-    return Gain(before=before.reward(), after=after.reward(), reward=paired(before.scores, after.scores, before.clusters, after.clusters),
-                criteria={i: paired(before.values(i), after.values(i), before.clusters, after.clusters) for i in ids},
-                words=paired(_words(before), _words(after), before.clusters, after.clusters),
-                truncated=paired(_cut(before), _cut(after), before.clusters, after.clusters), trivial=trivial or {}, texts=texts)
+    return Gain(
+        before=before.reward(),
+        after=after.reward(),
+        reward=paired(before.scores, after.scores, before.clusters, after.clusters),
+        criteria={
+            i: paired(before.values(i), after.values(i), before.clusters, after.clusters)
+            for i in ids
+        },
+        words=paired(_words(before), _words(after), before.clusters, after.clusters),
+        truncated=paired(_cut(before), _cut(after), before.clusters, after.clusters),
+        trivial=trivial or {},
+        texts=texts,
+    )
 
 
-def paired(a: Sequence[float | None], b: Sequence[float | None], a_cluster: Sequence[str], b_cluster: Sequence[str]) -> Estimate:
+def paired(
+    a: Sequence[float | None],
+    b: Sequence[float | None],
+    a_cluster: Sequence[str],
+    b_cluster: Sequence[str],
+) -> Estimate:
     """Mean over prompts of (mean of b - mean of a), paired by prompt, t interval over prompts; unknown values are left out."""
-    return stats.macro_difference(b, a, new_cluster=b_cluster, old_cluster=a_cluster, method="difference paired by prompt")
+    return stats.macro_difference(
+        b, a, new_cluster=b_cluster, old_cluster=a_cluster, method="difference paired by prompt"
+    )
 
 
 def mean_by_cluster(values: Sequence[float | None], clusters: Sequence[str]) -> Estimate:
@@ -147,7 +197,14 @@ def mean_by_cluster(values: Sequence[float | None], clusters: Sequence[str]) -> 
 
 
 def _pack(e: Estimate) -> dict[str, Any]:
-    return {"value": e.value, "low": e.low, "high": e.high, "n": e.n, "n_clusters": e.n_clusters, "method": e.method}
+    return {
+        "value": e.value,
+        "low": e.low,
+        "high": e.high,
+        "n": e.n,
+        "n_clusters": e.n_clusters,
+        "method": e.method,
+    }
 
 
 def _words(e: Evaluation) -> list[float | None]:

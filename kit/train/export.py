@@ -26,8 +26,11 @@ def merge(model: str, adapter: str | Path, out: str | Path) -> Path:
 def gguf(loaded: Any, out: str | Path, *, method: str = "q4_k_m") -> Path:
     """A GGUF of the trained model, through unsloth; KitError with other engines."""
     if not hasattr(loaded.model, "save_pretrained_gguf"):
-        raise KitError("only the unsloth engine writes GGUF files", where=f"engine {loaded.engine!r}",
-                       fix="export the merged model and convert it with llama.cpp's convert_hf_to_gguf.py")
+        raise KitError(
+            "only the unsloth engine writes GGUF files",
+            where=f"engine {loaded.engine!r}",
+            fix="export the merged model and convert it with llama.cpp's convert_hf_to_gguf.py",
+        )
     loaded.model.save_pretrained_gguf(str(out), loaded.tokenizer, quantization_method=method)
     return Path(out)
 
@@ -39,23 +42,63 @@ def card(run: str | Path) -> str:
         metrics = json.loads((run / "metrics.json").read_text("utf-8"))
         settings = json.loads((run / "settings.json").read_text("utf-8"))["settings"]
     except OSError:
-        raise MissingError("the run has no record yet", where=str(run), fix="train it to the end first") from None
+        raise MissingError(
+            "the run has no record yet", where=str(run), fix="train it to the end first"
+        ) from None
     held = metrics.get("heldout") or {}
     metrics["judge_name"] = (metrics.get("judge") or {}).get("name")
-    lines = ["---", "library_name: peft", f"base_model: {settings['model']}", f"tags: [rubric-rewards, {metrics['stage']}]", "---", "",
-             f"# {settings['model']} after {metrics['stage'].upper()}", "",
-             held.get("sentence", "No held-out evaluation was made, so nothing is claimed about quality."), "", "## Training", ""]
-    lines += [f"- {name}: {metrics[key]}" for name, key in (
-        ("steps", "steps"), ("engine", "engine"), ("device", "device"), ("number format", "dtype"), ("seed", "seed"), ("judge", "judge_name"),
-        ("reward", "composer"), ("verdicts", "verdicts"), ("of these unknown", "verdicts_unknown"), ("judge calls", "judge_calls"),
-        ("judge cost in US dollars", "judge_cost")) if metrics.get(key) is not None]
-    lines += [f"- seconds of training: {metrics['seconds_training']:.0f}", "", "| setting | value |", "|---|---|"]
+    lines = [
+        "---",
+        "library_name: peft",
+        f"base_model: {settings['model']}",
+        f"tags: [rubric-rewards, {metrics['stage']}]",
+        "---",
+        "",
+        f"# {settings['model']} after {metrics['stage'].upper()}",
+        "",
+        held.get(
+            "sentence", "No held-out evaluation was made, so nothing is claimed about quality."
+        ),
+        "",
+        "## Training",
+        "",
+    ]
+    lines += [
+        f"- {name}: {metrics[key]}"
+        for name, key in (
+            ("steps", "steps"),
+            ("engine", "engine"),
+            ("device", "device"),
+            ("number format", "dtype"),
+            ("seed", "seed"),
+            ("judge", "judge_name"),
+            ("reward", "composer"),
+            ("verdicts", "verdicts"),
+            ("of these unknown", "verdicts_unknown"),
+            ("judge calls", "judge_calls"),
+            ("judge cost in US dollars", "judge_cost"),
+        )
+        if metrics.get(key) is not None
+    ]
+    lines += [
+        f"- seconds of training: {metrics['seconds_training']:.0f}",
+        "",
+        "| setting | value |",
+        "|---|---|",
+    ]
     lines += [f"| {k} | {_cell(v)} |" for k, v in settings.items()]
     if held:
         lines += ["", "## Held-out reward", "", "| what | value | 95% interval |", "|---|---|---|"]
-        lines += [f"| {name} | {_number(held[key]['value'])} | {_number(held[key]['low'])} to {_number(held[key]['high'])} |"
-                  for name, key in (("before", "before"), ("after", "after"), ("gain", "gain"))]
-        lines += ["", "Trivial policies on the same prompts: " + ", ".join(f"{k} {_number(v)}" for k, v in held["trivial"].items()) + "."]
+        lines += [
+            f"| {name} | {_number(held[key]['value'])} | {_number(held[key]['low'])} to {_number(held[key]['high'])} |"
+            for name, key in (("before", "before"), ("after", "after"), ("gain", "gain"))
+        ]
+        lines += [
+            "",
+            "Trivial policies on the same prompts: "
+            + ", ".join(f"{k} {_number(v)}" for k, v in held["trivial"].items())
+            + ".",
+        ]
     return "\n".join(lines) + "\n"
 
 

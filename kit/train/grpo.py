@@ -56,9 +56,21 @@ class GRPOResult:
         return self.out / "adapter"
 
 
-def train(settings: GRPOSettings, tasks: Sequence[Task], *, judge: Any = None, composer: Any = "rubric", out: str | Path,
-          heldout: Sequence[Task] = (), ledger: Any = None, budget: Any = None, resume: bool = False, audit: Any = None,
-          on_step: Callable[[dict[str, Any]], None] | None = None, loaded: Loaded | None = None) -> GRPOResult:
+def train(
+    settings: GRPOSettings,
+    tasks: Sequence[Task],
+    *,
+    judge: Any = None,
+    composer: Any = "rubric",
+    out: str | Path,
+    heldout: Sequence[Task] = (),
+    ledger: Any = None,
+    budget: Any = None,
+    resume: bool = False,
+    audit: Any = None,
+    on_step: Callable[[dict[str, Any]], None] | None = None,
+    loaded: Loaded | None = None,
+) -> GRPOResult:
     """Train a policy on `tasks` with GRPO; evaluate before and after on `heldout`.
 
     judge : see kit.judge, None when code checks every criterion; composer : a Composer, a preset's name or a config.
@@ -73,13 +85,36 @@ def train(settings: GRPOSettings, tasks: Sequence[Task], *, judge: Any = None, c
     run = _Run(settings, tasks, heldout, Path(out), resume)
     composer = composer if isinstance(composer, Composer) else Composer.from_config(composer)
     ledger = run.out / "ledger.sqlite" if ledger is None else ledger
-    run.reward = Reward(tasks=[*tasks, *heldout], judge=judge, composer=composer, ledger=ledger, budget=budget, patience_s=settings.patience_s)
+    run.reward = Reward(
+        tasks=[*tasks, *heldout],
+        judge=judge,
+        composer=composer,
+        ledger=ledger,
+        budget=budget,
+        patience_s=settings.patience_s,
+    )
     run.on_step = on_step
     if settings.audit_every:
         if audit is None:
-            raise KitError("audit_every is set, and there is no second judge", where="setting audit_every", fix="give audit=..., or audit_every: 0")
-        run.audit = Audit(reward=Reward(tasks=tasks, judge=audit, composer=composer, ledger=ledger, budget=budget, patience_s=settings.patience_s),
-                          log=rollouts.Log(run.out / "audits.jsonl"), every=settings.audit_every, share=settings.audit_share, seed=settings.seed)
+            raise KitError(
+                "audit_every is set, and there is no second judge",
+                where="setting audit_every",
+                fix="give audit=..., or audit_every: 0",
+            )
+        run.audit = Audit(
+            reward=Reward(
+                tasks=tasks,
+                judge=audit,
+                composer=composer,
+                ledger=ledger,
+                budget=budget,
+                patience_s=settings.patience_s,
+            ),
+            log=rollouts.Log(run.out / "audits.jsonl"),
+            every=settings.audit_every,
+            share=settings.audit_share,
+            seed=settings.seed,
+        )
     run.loaded = loaded or load(settings)
     return run.go()
 
@@ -87,12 +122,28 @@ def train(settings: GRPOSettings, tasks: Sequence[Task], *, judge: Any = None, c
 class _Run:
     """One training: the steps of `train`, with what they share."""
 
-    def __init__(self, settings: GRPOSettings, tasks: Sequence[Task], heldout: Sequence[Task], out: Path, resume: bool):
-        self.settings, self.tasks, self.heldout, self.out, self.resume = settings, list(tasks), list(heldout), out, resume
+    def __init__(
+        self,
+        settings: GRPOSettings,
+        tasks: Sequence[Task],
+        heldout: Sequence[Task],
+        out: Path,
+        resume: bool,
+    ):
+        self.settings, self.tasks, self.heldout, self.out, self.resume = (
+            settings,
+            list(tasks),
+            list(heldout),
+            out,
+            resume,
+        )
         self.reward: Reward
         self.loaded: Loaded
         self.audit: Any = None
-        self.watch, self.growth = sentinels.Watch(settings.sentinel_alarm), padding.Growth(on=settings.sentinel_alarm > 0)
+        self.watch, self.growth = (
+            sentinels.Watch(settings.sentinel_alarm),
+            padding.Growth(on=settings.sentinel_alarm > 0),
+        )
         self.on_step: Callable[[dict[str, Any]], None] | None = None
         self.trainer: Any = None
         self.stopped: str | None = None  # the alarm that ended the run
@@ -104,20 +155,38 @@ class _Run:
             raise DataError("there are no training tasks", where="tasks")
         shared = {t.id for t in self.tasks} & {t.id for t in self.heldout}
         if shared:
-            raise DataError(f"{len(shared)} held-out tasks are also trained on", where=f"task {sorted(shared)[0]!r}",
-                            fix="hold out other prompts: a gain on trained prompts shows nothing")
+            raise DataError(
+                f"{len(shared)} held-out tasks are also trained on",
+                where=f"task {sorted(shared)[0]!r}",
+                fix="hold out other prompts: a gain on trained prompts shows nothing",
+            )
         self.out.mkdir(parents=True, exist_ok=True)
         if not world.main():
             return  # the first process looks at the folder for all
-        mark = {"settings": to_mapping(self.settings), "tasks": fingerprint([t.id for t in self.tasks])}
+        mark = {
+            "settings": to_mapping(self.settings),
+            "tasks": fingerprint([t.id for t in self.tasks]),
+        }
         path = self.out / "settings.json"
         if not self.resume and (self.out / rollouts.ROLLOUTS).exists():
-            raise KitError("this folder already holds a run", where=str(self.out), fix="choose another folder, or resume=True")
+            raise KitError(
+                "this folder already holds a run",
+                where=str(self.out),
+                fix="choose another folder, or resume=True",
+            )
         if self.resume and path.exists():
             old = json.loads(path.read_text("utf-8"))
             if plain(old) != plain(mark):
-                wrong = [k for k, v in mark["settings"].items() if plain(old["settings"].get(k)) != plain(v)] or ["tasks"]
-                raise KitError(f"the run in this folder has another {wrong[0]}", where=str(self.out), fix="resume with the same settings and tasks")
+                wrong = [
+                    k
+                    for k, v in mark["settings"].items()
+                    if plain(old["settings"].get(k)) != plain(v)
+                ] or ["tasks"]
+                raise KitError(
+                    f"the run in this folder has another {wrong[0]}",
+                    where=str(self.out),
+                    fix="resume with the same settings and tasks",
+                )
         path.write_text(json.dumps(plain(mark), indent=2), "utf-8")
 
     def go(self) -> GRPOResult:
@@ -150,12 +219,26 @@ class _Run:
                 self.loaded.model.save_pretrained(str(self.out / "adapter"))
                 self.loaded.tokenizer.save_pretrained(str(self.out / "adapter"))
         after = self.evaluate("after", self.settings.steps)
-        gain = evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial) if before and after else None
+        gain = (
+            evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial)
+            if before and after
+            else None
+        )
         metrics = self._metrics(gain, seconds, time.time() - started)
         if world.main():
-            (self.out / "metrics.json").write_text(json.dumps(metrics, indent=2, ensure_ascii=False), "utf-8")
-        return GRPOResult(out=self.out, settings=self.settings, metrics=metrics, before=before, after=after, gain=gain, seconds=seconds,
-                          trivial=self.trivial)
+            (self.out / "metrics.json").write_text(
+                json.dumps(metrics, indent=2, ensure_ascii=False), "utf-8"
+            )
+        return GRPOResult(
+            out=self.out,
+            settings=self.settings,
+            metrics=metrics,
+            before=before,
+            after=after,
+            gain=gain,
+            seconds=seconds,
+            trivial=self.trivial,
+        )
 
     def evaluate(self, name: str, step: int) -> Evaluation | None:
         """Grade samples on the held-out prompts, or read what an interrupted run already has; of several processes the first one does it."""
@@ -168,7 +251,14 @@ class _Run:
             return evaluation.read(path)
         with world.whole(self.loaded.model):
             if world.main():
-                answers.evaluate(self.loaded, self.heldout, self.reward, settings=self.settings, name=name, step=step).save(path)
+                answers.evaluate(
+                    self.loaded,
+                    self.heldout,
+                    self.reward,
+                    settings=self.settings,
+                    name=name,
+                    step=step,
+                ).save(path)
             world.wait()
         return evaluation.read(path)
 
@@ -182,24 +272,53 @@ class _Run:
         for t in self.tasks:
             n = len(answers.prompt_ids(self.loaded.tokenizer, t))
             if n > self.settings.max_prompt_tokens:
-                raise DataError(f"the prompt has {n} tokens, more than max_prompt_tokens={self.settings.max_prompt_tokens}", where=f"task {t.id!r}")
-        data = Dataset.from_list([{"prompt": answers.messages(t), "task_id": t.id} for t in order(self.tasks, self.settings)])
+                raise DataError(
+                    f"the prompt has {n} tokens, more than max_prompt_tokens={self.settings.max_prompt_tokens}",
+                    where=f"task {t.id!r}",
+                )
+        data = Dataset.from_list(
+            [
+                {"prompt": answers.messages(t), "task_id": t.id}
+                for t in order(self.tasks, self.settings)
+            ]
+        )
         monitor = StepLog(self)
-        trainer = trainer_class()(model=self.loaded.model, reward_funcs=self._reward_function(), args=args, train_dataset=data,
-                                  processing_class=self.loaded.tokenizer, callbacks=[monitor])
+        trainer = trainer_class()(
+            model=self.loaded.model,
+            reward_funcs=self._reward_function(),
+            args=args,
+            train_dataset=data,
+            processing_class=self.loaded.tokenizer,
+            callbacks=[monitor],
+        )
         from transformers.trainer_callback import PrinterCallback
 
         trainer.remove_callback(PrinterCallback)  # nothing in the kit prints
-        trainer.kit_setup(self.settings, self.loaded, rollouts.Log(self.out / rollouts.ROLLOUTS), monitor.on_batch)
+        trainer.kit_setup(
+            self.settings, self.loaded, rollouts.Log(self.out / rollouts.ROLLOUTS), monitor.on_batch
+        )
         return trainer
 
     def _reward_function(self) -> Callable[..., Any]:
-        async def rubric(completions: Any, completion_ids: Any, task_id: Any, **_: Any) -> list[float | None]:
+        async def rubric(
+            completions: Any, completion_ids: Any, task_id: Any, **_: Any
+        ) -> list[float | None]:
             started, trainer = time.perf_counter(), self.trainer
-            ends, step = set(eos_ids(self.loaded.model, self.loaded.tokenizer)), trainer.state.global_step + 1
+            ends, step = (
+                set(eos_ids(self.loaded.model, self.loaded.tokenizer)),
+                trainer.state.global_step + 1,
+            )
             texts = [c[-1]["content"] if isinstance(c, list) else c for c in completions]
-            sampled = [Response(task_id=t, id=f"s{step}-{j}-{fingerprint([t, x])[:8]}", text=x.strip(), source=f"step {step}",
-                                truncated=ids[-1] not in ends) for j, (t, x, ids) in enumerate(zip(task_id, texts, completion_ids, strict=True))]
+            sampled = [
+                Response(
+                    task_id=t,
+                    id=f"s{step}-{j}-{fingerprint([t, x])[:8]}",
+                    text=x.strip(),
+                    source=f"step {step}",
+                    truncated=ids[-1] not in ends,
+                )
+                for j, (t, x, ids) in enumerate(zip(task_id, texts, completion_ids, strict=True))
+            ]
             ready = time.perf_counter()
             grades = await self.reward.grade(sampled)
             judged = time.perf_counter()
@@ -222,22 +341,52 @@ class _Run:
     def _metrics(self, gain: Gain | None, seconds: float, wall: float) -> dict[str, Any]:
         steps, bill = rollouts.read_steps(self.out), sum_bills(world.gather([self.reward.bill]))
         done = len(steps)
-        split = {k: sum(s.get(f"seconds_{k}") or 0.0 for s in steps) for k in ("generation", "judge", "update", "kit")}
+        split = {
+            k: sum(s.get(f"seconds_{k}") or 0.0 for s in steps)
+            for k in ("generation", "judge", "update", "kit")
+        }
         hits: dict[str, int] = {}
         for s in steps:
             for k, n in (s.get("sentinels") or {}).items():
                 hits[k] = hits.get(k, 0) + n
-        return plain({
-            "stage": "grpo", "steps": done, "processes": world.size(), "seconds_training": seconds, "seconds_total": wall, "seconds_split": split,
-            "engine": self.loaded.engine, "engine_why": self.loaded.why, "device": self.loaded.device.name, "dtype": self.loaded.device.dtype,
-            "dtype_why": self.loaded.device.why, "model": self.settings.model, "seed": self.settings.seed, "fast_path": self.trainer.kit_slow or "on",
-            "first_reward": steps[0].get("reward") if steps else None, "last_reward": steps[-1].get("reward") if steps else None,
-            "judge_calls": bill.calls, "judge_cost": bill.cost, "verdicts": bill.verdicts, "verdicts_cached": bill.cached,
-            "verdicts_unknown": bill.unknown, "audit_alarm": self.audit.alarm if self.audit else None,
-            "sentinels": hits, "sentinel_alarm": self.watch.alarm, "padding_alarm": self.growth.alarm, "stopped": self.stopped,
-            "judge": {"name": getattr(self.reward.judge, "name", None), "calls": bill.calls, "cost": bill.cost, "seconds": bill.seconds},
-            "composer": self.reward.composer.name,
-            **({"heldout": gain.to_json()} if gain else {})})
+        return plain(
+            {
+                "stage": "grpo",
+                "steps": done,
+                "processes": world.size(),
+                "seconds_training": seconds,
+                "seconds_total": wall,
+                "seconds_split": split,
+                "engine": self.loaded.engine,
+                "engine_why": self.loaded.why,
+                "device": self.loaded.device.name,
+                "dtype": self.loaded.device.dtype,
+                "dtype_why": self.loaded.device.why,
+                "model": self.settings.model,
+                "seed": self.settings.seed,
+                "fast_path": self.trainer.kit_slow or "on",
+                "first_reward": steps[0].get("reward") if steps else None,
+                "last_reward": steps[-1].get("reward") if steps else None,
+                "judge_calls": bill.calls,
+                "judge_cost": bill.cost,
+                "verdicts": bill.verdicts,
+                "verdicts_cached": bill.cached,
+                "verdicts_unknown": bill.unknown,
+                "audit_alarm": self.audit.alarm if self.audit else None,
+                "sentinels": hits,
+                "sentinel_alarm": self.watch.alarm,
+                "padding_alarm": self.growth.alarm,
+                "stopped": self.stopped,
+                "judge": {
+                    "name": getattr(self.reward.judge, "name", None),
+                    "calls": bill.calls,
+                    "cost": bill.cost,
+                    "seconds": bill.seconds,
+                },
+                "composer": self.reward.composer.name,
+                **({"heldout": gain.to_json()} if gain else {}),
+            }
+        )
 
 
 def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:
@@ -255,11 +404,19 @@ def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:
 
 def sum_bills(bills: Sequence[Bill]) -> Bill:
     """What the judges of all processes cost together."""
-    return Bill(**{f.name: sum(getattr(b, f.name) for b in bills) for f in dataclasses.fields(Bill)})
+    return Bill(
+        **{f.name: sum(getattr(b, f.name) for b in bills) for f in dataclasses.fields(Bill)}
+    )
 
 
 def last_checkpoint(out: str | Path) -> Path | None:
     """The newest complete checkpoint of a run's folder."""
-    found = sorted((p for p in (Path(out) / "checkpoints").glob("checkpoint-*") if (p / "trainer_state.json").exists()),
-                   key=lambda p: int(p.name.split("-")[1]))
+    found = sorted(
+        (
+            p
+            for p in (Path(out) / "checkpoints").glob("checkpoint-*")
+            if (p / "trainer_state.json").exists()
+        ),
+        key=lambda p: int(p.name.split("-")[1]),
+    )
     return found[-1] if found else None

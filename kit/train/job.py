@@ -1,12 +1,12 @@
 """A training job from one file: which tasks, which judge, which reward, where to, and the settings of the stage.
 
-    stage: grpo            # sft, dpo, grpo
-    preset: cpu
-    tasks: short_answers.json   # beside the config, in the kit's data folder, or an absolute path
-    judge: embedding       # none, embedding, local, or {endpoint: MODEL, base_url: URL}
-    reward: rubric         # a preset of kit.rewards, or a config
-    out: my_run            # below the runs folder, or an absolute path
-    lr: 5.0e-4             # any setting of the stage
+stage: grpo            # sft, dpo, grpo
+preset: cpu
+tasks: short_answers.json   # beside the config, in the kit's data folder, or an absolute path
+judge: embedding       # none, embedding, local, or {endpoint: MODEL, base_url: URL}
+reward: rubric         # a preset of kit.rewards, or a config
+out: my_run            # below the runs folder, or an absolute path
+lr: 5.0e-4             # any setting of the stage
 """
 
 from __future__ import annotations
@@ -45,26 +45,48 @@ class Job:
 def read(path: str | Path, **changes: Any) -> Job:
     """A job from a YAML or JSON file; `changes` replace values of it."""
     path = Path(path)
-    return build({**load_values(path), **changes}, beside=path.parent, where=str(path), name=path.stem)
+    return build(
+        {**load_values(path), **changes}, beside=path.parent, where=str(path), name=path.stem
+    )
 
 
-def build(values: Mapping[str, Any], *, beside: Path | None = None, where: str = "config", name: str = "training") -> Job:
+def build(
+    values: Mapping[str, Any],
+    *,
+    beside: Path | None = None,
+    where: str = "config",
+    name: str = "training",
+) -> Job:
     """A job from a mapping; relative paths are looked for beside the config, then in the kit's data folder."""
     values = dict(values)
     own = {k: values.pop(k) for k in KEYS if k in values}
     for key in values:  # a mistyped key of the job itself; settings are looked at by from_mapping
         if near := get_close_matches(str(key), KEYS, n=1, cutoff=0.8):
-            raise KitError(f"there is no key {key!r}", where=where, fix=f"did you mean {near[0]!r}?")
+            raise KitError(
+                f"there is no key {key!r}", where=where, fix=f"did you mean {near[0]!r}?"
+            )
     settings = from_mapping(values, where=where)
     every = _tasks(own.get("tasks"), beside, where) if own.get("tasks") else ()
     if not every and settings.stage == "grpo":
         raise KitError("the config names no tasks", where=where, fix="add `tasks: FILE`")
-    held = _tasks(own["heldout"], beside, where) if own.get("heldout") else tuple(t for t in every if t.split == "heldout")
+    held = (
+        _tasks(own["heldout"], beside, where)
+        if own.get("heldout")
+        else tuple(t for t in every if t.split == "heldout")
+    )
     train = every if own.get("heldout") else tuple(t for t in every if t.split != "heldout")
     out = Path(own.get("out") or name).expanduser()
-    return Job(settings=settings, tasks=train, heldout=held, rows=_rows(own.get("rows"), beside, where), judge=judge_of(own.get("judge", "none"), where),
-               audit=judge_of(own.get("audit", "none"), where), reward=own.get("reward", "rubric"), out=out if out.is_absolute() else paths.runs() / out,
-               ledger=Path(own["ledger"]).expanduser() if own.get("ledger") else None)
+    return Job(
+        settings=settings,
+        tasks=train,
+        heldout=held,
+        rows=_rows(own.get("rows"), beside, where),
+        judge=judge_of(own.get("judge", "none"), where),
+        audit=judge_of(own.get("audit", "none"), where),
+        reward=own.get("reward", "rubric"),
+        out=out if out.is_absolute() else paths.runs() / out,
+        ledger=Path(own["ledger"]).expanduser() if own.get("ledger") else None,
+    )
 
 
 def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
@@ -72,8 +94,18 @@ def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
     if isinstance(job.settings, GRPOSettings):
         from . import grpo
 
-        return grpo.train(job.settings, job.tasks, judge=job.judge, composer=job.reward, out=job.out, heldout=job.heldout, ledger=job.ledger,
-                          resume=resume, audit=job.audit, on_step=on_step)
+        return grpo.train(
+            job.settings,
+            job.tasks,
+            judge=job.judge,
+            composer=job.reward,
+            out=job.out,
+            heldout=job.heldout,
+            ledger=job.ledger,
+            resume=resume,
+            audit=job.audit,
+            on_step=on_step,
+        )
     from . import stages
 
     return stages.train(job.settings, job.rows, out=job.out, resume=resume, on_step=on_step)
@@ -96,19 +128,37 @@ def judge_of(value: Any, where: str) -> Any:
         from ..judge import EndpointJudge
 
         options = {str(k): v for k, v in value.items() if k != "endpoint"}
-        known = [p for p in inspect.signature(EndpointJudge).parameters if p not in ("self", "model")]
+        known = [
+            p for p in inspect.signature(EndpointJudge).parameters if p not in ("self", "model")
+        ]
         if wrong := [k for k in options if k not in known]:
-            raise KitError(f"an endpoint judge has no option {wrong[0]!r}", where=f"{where}, key judge", fix=nearest(wrong[0], known))
+            raise KitError(
+                f"an endpoint judge has no option {wrong[0]!r}",
+                where=f"{where}, key judge",
+                fix=nearest(wrong[0], known),
+            )
         return EndpointJudge(value["endpoint"], **options)
-    raise KitError(f"there is no judge {value!r}", where=f"{where}, key judge", fix=nearest(str(value), list(JUDGES)) + ", or {endpoint: MODEL}")
+    raise KitError(
+        f"there is no judge {value!r}",
+        where=f"{where}, key judge",
+        fix=nearest(str(value), list(JUDGES)) + ", or {endpoint: MODEL}",
+    )
 
 
 def _find(value: Any, beside: Path | None, where: str) -> Path:
     path = Path(str(value)).expanduser()
-    for candidate in [path] if path.is_absolute() else [*([beside / path] if beside else []), paths.data(str(path))]:
+    for candidate in (
+        [path]
+        if path.is_absolute()
+        else [*([beside / path] if beside else []), paths.data(str(path))]
+    ):
         if candidate.is_file():
             return candidate
-    raise MissingError(f"the file {str(value)!r} is not there", where=where, fix="give a path beside the config, or an absolute one")
+    raise MissingError(
+        f"the file {str(value)!r} is not there",
+        where=where,
+        fix="give a path beside the config, or an absolute one",
+    )
 
 
 def _tasks(value: Any, beside: Path | None, where: str) -> tuple[Task, ...]:

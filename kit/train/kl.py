@@ -24,4 +24,6 @@ def estimate(logp: Any, ref_logp: Any, name: str) -> Any:
         return d * d / 2
     if name == "k3":
         return (-d).exp() - 1 + d
-    raise KitError(f"there is no KL estimator {name!r}", where="setting kl", fix=nearest(name, list(NAMES)))
+    raise KitError(
+        f"there is no KL estimator {name!r}", where="setting kl", fix=nearest(name, list(NAMES))
+    )

@@ -13,8 +13,10 @@ from .device import Device, choose, import_torch
 
 TINY = "tiny-random"
 SMOL = ("SmolLM2-135M-Instruct", "smollm2", "HuggingFaceTB/SmolLM2-135M-Instruct")
-CHAT = ("{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
-        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
+CHAT = (
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,11 @@ def pick_engine(engine: str) -> tuple[str, str]:
 
     if engine != "auto":
         if engine == "unsloth" and importlib.util.find_spec("unsloth") is None:
-            raise KitError("unsloth is not installed", where="setting engine", fix="install unsloth, or set engine: transformers")
+            raise KitError(
+                "unsloth is not installed",
+                where="setting engine",
+                fix="install unsloth, or set engine: transformers",
+            )
         return engine, f"{engine} was asked for"
     torch = import_torch()
     if not torch.cuda.is_available():
@@ -72,7 +78,14 @@ def load(settings: Settings) -> Loaded:
     device, source = choose(settings.dtype), resolve(settings.model)
     import_torch().manual_seed(settings.seed)
     model, tokenizer = base(source, device, quantize=settings.quantize)
-    return Loaded(model=adapt(model, settings), tokenizer=tokenizer, engine=engine, why=why, device=device, source=source)
+    return Loaded(
+        model=adapt(model, settings),
+        tokenizer=tokenizer,
+        engine=engine,
+        why=why,
+        device=device,
+        source=source,
+    )
 
 
 def base(source: str, device: Device, *, quantize: str = "none") -> tuple[Any, Any]:
@@ -86,15 +99,22 @@ def base(source: str, device: Device, *, quantize: str = "none") -> tuple[Any, A
     if quantize == "nf4":
         from transformers import BitsAndBytesConfig
 
-        more["quantization_config"] = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4",
-                                                         bnb_4bit_compute_dtype=device.torch_dtype(), bnb_4bit_use_double_quant=True)
+        more["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_compute_dtype=device.torch_dtype(),
+            bnb_4bit_use_double_quant=True,
+        )
     if quantize == "nf4" or device.kind == "cuda":
         more["device_map"] = {"": world.local_rank() if device.kind == "cuda" else "cpu"}
     try:
         model = AutoModelForCausalLM.from_pretrained(source, dtype=device.torch_dtype(), **more)
     except OSError as e:
-        raise MissingError(f"the model {source!r} cannot be loaded: {str(e).splitlines()[0]}", where="setting model",
-                           fix="give a folder, or a name that is cached or reachable") from None
+        raise MissingError(
+            f"the model {source!r} cannot be loaded: {str(e).splitlines()[0]}",
+            where="setting model",
+            fix="give a folder, or a name that is cached or reachable",
+        ) from None
     return model.eval(), tokenizer_of(source)
 
 
@@ -102,7 +122,11 @@ def tokenizer_of(source: str) -> Any:
     """The tokenizer of a model folder or hub name, padding on the left."""
     from transformers import AutoTokenizer
 
-    tokenizer = tiny_tokenizer() if source == TINY else AutoTokenizer.from_pretrained(source, padding_side="left")
+    tokenizer = (
+        tiny_tokenizer()
+        if source == TINY
+        else AutoTokenizer.from_pretrained(source, padding_side="left")
+    )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -113,14 +137,28 @@ def adapt(model: Any, settings: Settings) -> Any:
     from peft import LoraConfig, PeftModel, get_peft_model, prepare_model_for_kbit_training
 
     if settings.quantize == "nf4":
-        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=settings.gradient_checkpointing)
+        model = prepare_model_for_kbit_training(
+            model, use_gradient_checkpointing=settings.gradient_checkpointing
+        )
     if settings.adapter:
         if not (Path(settings.adapter) / "adapter_config.json").is_file():
             raise MissingError("there is no adapter in this folder", where=str(settings.adapter))
         return PeftModel.from_pretrained(model, settings.adapter, is_trainable=True)
-    targets = settings.lora_targets if isinstance(settings.lora_targets, str) else list(settings.lora_targets)
-    return get_peft_model(model, LoraConfig(r=settings.lora_rank, lora_alpha=settings.lora_alpha, lora_dropout=settings.lora_dropout,
-                                            target_modules=targets, task_type="CAUSAL_LM"))
+    targets = (
+        settings.lora_targets
+        if isinstance(settings.lora_targets, str)
+        else list(settings.lora_targets)
+    )
+    return get_peft_model(
+        model,
+        LoraConfig(
+            r=settings.lora_rank,
+            lora_alpha=settings.lora_alpha,
+            lora_dropout=settings.lora_dropout,
+            target_modules=targets,
+            task_type="CAUSAL_LM",
+        ),
+    )
 
 
 def eos_ids(model: Any, tokenizer: Any) -> list[int]:
@@ -137,9 +175,21 @@ def tiny_model(vocabulary: int, *, seed: int = 0) -> Any:
 
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = LlamaForCausalLM(LlamaConfig(
-            vocab_size=vocabulary, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-            max_position_embeddings=1024, tie_word_embeddings=True, bos_token_id=1, eos_token_id=2, pad_token_id=0))
+        model = LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=vocabulary,
+                hidden_size=32,
+                intermediate_size=64,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                max_position_embeddings=1024,
+                tie_word_embeddings=True,
+                bos_token_id=1,
+                eos_token_id=2,
+                pad_token_id=0,
+            )
+        )
     model.generation_config.eos_token_id, model.generation_config.pad_token_id = 2, 0
     return model.eval()
 
@@ -151,10 +201,17 @@ def tiny_tokenizer() -> Any:
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    inner = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate([*special, *alphabet])}, merges=[]))
+    inner = Tokenizer(
+        models.BPE(vocab={t: i for i, t in enumerate([*special, *alphabet])}, merges=[])
+    )
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, pad_token=special[0], bos_token=special[1], eos_token=special[2],
-                                        padding_side="left")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        pad_token=special[0],
+        bos_token=special[1],
+        eos_token=special[2],
+        padding_side="left",
+    )
     tokenizer.chat_template = CHAT
     return tokenizer

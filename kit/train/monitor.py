@@ -37,7 +37,11 @@ class StepLog(TrainerCallback):
         self.rows, self.summary = list(rows), summary(rows)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.bar = progress.bar(total=args.max_steps, initial=state.global_step, desc="GRPO", unit="step") if world.main() else None
+        self.bar = (
+            progress.bar(total=args.max_steps, initial=state.global_step, desc="GRPO", unit="step")
+            if world.main()
+            else None
+        )
         self.began = time.perf_counter()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -48,20 +52,42 @@ class StepLog(TrainerCallback):
         """One row per step, of the answers of all processes; trl logs at every step."""
         if not logs or "reward" not in logs or not world.main():
             return
-        now, times = time.perf_counter(), self.run.trainer.kit_times  # what this call itself takes counts into the next step
+        now, times = (
+            time.perf_counter(),
+            self.run.trainer.kit_times,
+        )  # what this call itself takes counts into the next step
         spent = {k: times[k] - self.before[k] for k in self.before}
         total, self.began, self.before = now - self.began, now, dict(times)
-        row = {"step": state.global_step, "time": time.time(), **self.summary, "entropy": logs.get("entropy"), "kl": logs.get("kl"),
-               "clip": logs.get("clip_ratio/region_mean"), "grad_norm": logs.get("grad_norm"), "lr": logs.get("learning_rate"),
-               "loss": logs.get("loss"), "seconds": total, "seconds_generation": spent["generation"], "seconds_judge": spent["judge"],
-               "seconds_kit": spent["kit"], "seconds_update": max(0.0, total - sum(spent.values())), "alarms": list(self.alarms), "judge_cost": self.run.reward.bill.cost,
-               "judge_calls": self.run.reward.bill.calls, "skipped_rows": self.run.trainer.kit_skipped,
-               "seconds_left": total * (args.max_steps - state.global_step)}
+        row = {
+            "step": state.global_step,
+            "time": time.time(),
+            **self.summary,
+            "entropy": logs.get("entropy"),
+            "kl": logs.get("kl"),
+            "clip": logs.get("clip_ratio/region_mean"),
+            "grad_norm": logs.get("grad_norm"),
+            "lr": logs.get("learning_rate"),
+            "loss": logs.get("loss"),
+            "seconds": total,
+            "seconds_generation": spent["generation"],
+            "seconds_judge": spent["judge"],
+            "seconds_kit": spent["kit"],
+            "seconds_update": max(0.0, total - sum(spent.values())),
+            "alarms": list(self.alarms),
+            "judge_cost": self.run.reward.bill.cost,
+            "judge_calls": self.run.reward.bill.calls,
+            "skipped_rows": self.run.trainer.kit_skipped,
+            "seconds_left": total * (args.max_steps - state.global_step),
+        }
         self.log.append([row])
         if self.bar is not None:
             self.bar.update(1)
             reward = row["reward"]
-            self.bar.set_postfix_str("reward unknown" if reward is None else f"reward {reward:.3f}, {row['words']:.0f} words")
+            self.bar.set_postfix_str(
+                "reward unknown"
+                if reward is None
+                else f"reward {reward:.3f}, {row['words']:.0f} words"
+            )
         if self.run.on_step is not None:
             self.run.on_step(row)
         times["kit"] += time.perf_counter() - now
@@ -75,12 +101,26 @@ class StepLog(TrainerCallback):
         if self.run.audit is not None and step % self.run.audit.every == 0 and world.size() == 1:
             self.run.audit.check(step, self.rows)
             self._alarm(control, "judge audit", self.run.audit.alarm, settings.audit_stop)
-        if settings.eval_every and step % settings.eval_every == 0 and step < args.max_steps and self.run.heldout:
+        if (
+            settings.eval_every
+            and step % settings.eval_every == 0
+            and step < args.max_steps
+            and self.run.heldout
+        ):
             e = self.run.evaluate(f"step{step}", step)
             r = e.reward()
-            rollouts.Log(self.run.out / "evals.jsonl").append([{"step": step, "reward": r.value, "low": r.low, "high": r.high, "n": r.n,
-                                                               "prompts": r.n_clusters}])
-
+            rollouts.Log(self.run.out / "evals.jsonl").append(
+                [
+                    {
+                        "step": step,
+                        "reward": r.value,
+                        "low": r.low,
+                        "high": r.high,
+                        "n": r.n,
+                        "prompts": r.n_clusters,
+                    }
+                ]
+            )
 
     def _alarm(self, control: Any, name: str, alarm: str | None, stop: bool) -> None:
         """Say an alarm once, keep it for the rows of steps.jsonl, and end the training where that is set."""
@@ -110,14 +150,29 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     half = 1.96 * statistics.stdev(known) / math.sqrt(len(known)) if len(known) > 1 else math.nan
     mean = statistics.fmean(known) if known else None
     words = [len(r["text"].split()) for r in rows]
-    return {"reward": mean, "reward_low": mean - half if known else None, "reward_high": mean + half if known else None, "answers": len(rows),
-            "unknown_rewards": len(rows) - len(known), "groups": h.total, "mixed": h.mixed, "good": h.good, "bad": h.bad, "flat": h.flat,
-            "groups_unknown": h.unknown, "words": statistics.fmean(words) if words else None,
-            "tokens": statistics.fmean(r["tokens"] for r in rows) if rows else None,
-            "truncated": statistics.fmean(float(r["truncated"]) for r in rows) if rows else None,
-            "unknown_verdicts": sum(v["status"] == "unknown" for v in verdicts) / len(verdicts) if verdicts else None,
-            "flagged": sum(bool(r.get("sentinels")) for r in rows), "sentinels": sentinels.count(r.get("sentinels") or () for r in rows),
-            "criteria": {k: statistics.fmean(v) for k, v in criteria.items()}, **padding.measure(rows)}
+    return {
+        "reward": mean,
+        "reward_low": mean - half if known else None,
+        "reward_high": mean + half if known else None,
+        "answers": len(rows),
+        "unknown_rewards": len(rows) - len(known),
+        "groups": h.total,
+        "mixed": h.mixed,
+        "good": h.good,
+        "bad": h.bad,
+        "flat": h.flat,
+        "groups_unknown": h.unknown,
+        "words": statistics.fmean(words) if words else None,
+        "tokens": statistics.fmean(r["tokens"] for r in rows) if rows else None,
+        "truncated": statistics.fmean(float(r["truncated"]) for r in rows) if rows else None,
+        "unknown_verdicts": sum(v["status"] == "unknown" for v in verdicts) / len(verdicts)
+        if verdicts
+        else None,
+        "flagged": sum(bool(r.get("sentinels")) for r in rows),
+        "sentinels": sentinels.count(r.get("sentinels") or () for r in rows),
+        "criteria": {k: statistics.fmean(v) for k, v in criteria.items()},
+        **padding.measure(rows),
+    }
 
 
 class LossLog(TrainerCallback):
@@ -128,7 +183,9 @@ class LossLog(TrainerCallback):
         self.bar: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.bar = progress.bar(total=args.max_steps, initial=state.global_step, desc=self.stage.upper(), unit="step")
+        self.bar = progress.bar(
+            total=args.max_steps, initial=state.global_step, desc=self.stage.upper(), unit="step"
+        )
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.bar.close()
@@ -137,8 +194,16 @@ class LossLog(TrainerCallback):
         """trl logs at every step."""
         if not logs or "loss" not in logs:
             return
-        row = {"step": state.global_step, "time": time.time(), "loss": logs["loss"], "lr": logs.get("learning_rate"), "grad_norm": logs.get("grad_norm"),
-               "margin": logs.get("rewards/margins"), "accuracy": logs.get("rewards/accuracies"), "entropy": logs.get("entropy")}
+        row = {
+            "step": state.global_step,
+            "time": time.time(),
+            "loss": logs["loss"],
+            "lr": logs.get("learning_rate"),
+            "grad_norm": logs.get("grad_norm"),
+            "margin": logs.get("rewards/margins"),
+            "accuracy": logs.get("rewards/accuracies"),
+            "entropy": logs.get("entropy"),
+        }
         self.log.append([row])
         if self.bar is not None:
             self.bar.update(1)

@@ -41,8 +41,12 @@ def pack(input_ids: Any, attention_mask: Any, completion: int) -> list[Packed]:
     groups: dict[tuple[int, ...], list[int]] = {}
     for row in range(input_ids.shape[0]):
         if bool(answer_mask[row].any()):
-            groups.setdefault(tuple(input_ids[row, :width][prompt_mask[row]].tolist()), []).append(row)
-    return [_one(prompt, rows, input_ids[:, width:], answer_mask) for prompt, rows in groups.items()]
+            groups.setdefault(tuple(input_ids[row, :width][prompt_mask[row]].tolist()), []).append(
+                row
+            )
+    return [
+        _one(prompt, rows, input_ids[:, width:], answer_mask) for prompt, rows in groups.items()
+    ]
 
 
 def _one(prompt: tuple[int, ...], rows: list[int], answers: Any, mask: Any) -> Packed:
@@ -56,12 +60,25 @@ def _one(prompt: tuple[int, ...], rows: list[int], answers: Any, mask: Any) -> P
     look = torch.ones(p + n, p + n, dtype=torch.bool).tril_()
     look[p:, p:] &= owner[:, None] == owner[None]
     place = p + torch.arange(n)
-    return Packed(ids=ids[None], positions=torch.cat([torch.arange(p), p + column])[None].to(ids.device), mask=look[None, None].to(ids.device),
-                  predict=torch.where(column == 0, p - 1, place - 1).to(ids.device), labels=torch.cat(parts),
-                  rows=torch.tensor(rows)[owner].to(ids.device), columns=column.to(ids.device))
+    return Packed(
+        ids=ids[None],
+        positions=torch.cat([torch.arange(p), p + column])[None].to(ids.device),
+        mask=look[None, None].to(ids.device),
+        predict=torch.where(column == 0, p - 1, place - 1).to(ids.device),
+        labels=torch.cat(parts),
+        rows=torch.tensor(rows)[owner].to(ids.device),
+        columns=column.to(ids.device),
+    )
 
 
-def logps(model: Any, input_ids: Any, attention_mask: Any, completion: int, *, score: Callable[[Any, Any], tuple[Any, Any]]) -> tuple[Any, Any]:
+def logps(
+    model: Any,
+    input_ids: Any,
+    attention_mask: Any,
+    completion: int,
+    *,
+    score: Callable[[Any, Any], tuple[Any, Any]],
+) -> tuple[Any, Any]:
     """Log-probabilities and entropies (B, C) of the answers' tokens, 0 where masked.
 
     score : (logits (1, N, V), labels (1, N)) -> log-probabilities and entropies (1, N); the trainer's own function.
@@ -70,15 +87,25 @@ def logps(model: Any, input_ids: Any, attention_mask: Any, completion: int, *, s
     shape = (input_ids.shape[0], completion)
     rows, columns, found, spread = [], [], [], []
     for g in pack(input_ids, attention_mask, completion):
-        logits = model(input_ids=g.ids, attention_mask=g.mask, position_ids=g.positions, logits_to_keep=g.predict, use_cache=False).logits
+        logits = model(
+            input_ids=g.ids,
+            attention_mask=g.mask,
+            position_ids=g.positions,
+            logits_to_keep=g.predict,
+            use_cache=False,
+        ).logits
         lp, entropy = score(logits, g.labels[None])
         rows.append(g.rows)
         columns.append(g.columns)
         found.append(lp[0])
         spread.append(entropy[0])
     if not rows:
-        zero = sum((p.sum() for p in model.parameters() if p.requires_grad), torch.zeros(())) * 0.0  # keeps backward() possible
-        return torch.zeros(shape, device=input_ids.device) + zero, torch.zeros(shape, device=input_ids.device)
+        zero = (
+            sum((p.sum() for p in model.parameters() if p.requires_grad), torch.zeros(())) * 0.0
+        )  # keeps backward() possible
+        return torch.zeros(shape, device=input_ids.device) + zero, torch.zeros(
+            shape, device=input_ids.device
+        )
     at = (torch.cat(rows), torch.cat(columns))
     values, entropies = torch.cat(found), torch.cat(spread)
     blank = torch.zeros(shape, dtype=values.dtype, device=values.device)

@@ -68,7 +68,7 @@ def stem(word: str) -> str:
     w = word.casefold().removesuffix("'s")
     for e in _ENDINGS:
         if w.endswith(e) and len(w) - len(e) >= 4:
-            w = w[:-len(e)]
+            w = w[: -len(e)]
             break
     return (w[:-1] if len(w) > 4 and w[-1] == "e" else w)[:7]
 
@@ -86,7 +86,9 @@ def runs(w: Sequence[str]) -> set[tuple[str, ...]]:
     return set(zip(w, w[1:], w[2:], w[3:], strict=False))
 
 
-def empty_words(said: Sequence[Sequence[str]], elsewhere: Set[tuple[str, ...]] = frozenset()) -> int:
+def empty_words(
+    said: Sequence[Sequence[str]], elsewhere: Set[tuple[str, ...]] = frozenset()
+) -> int:
     """How many words of an answer (its `sentences`) stand in sentences that say nothing new.
 
     A sentence says nothing new when fewer than an eighth of its words are content that the answer did not have yet, or when most of
@@ -98,9 +100,19 @@ def empty_words(said: Sequence[Sequence[str]], elsewhere: Set[tuple[str, ...]] =
     known: set[str] = set()
     empty = 0
     for w in said:
-        new = {s for x in w if (s := stem(x)) not in known and (x[0].isdigit() or len(x) > 2 and s not in _LIGHT_STEMS)}
+        new = {
+            s
+            for x in w
+            if (s := stem(x)) not in known
+            and (x[0].isdigit() or len(x) > 2 and s not in _LIGHT_STEMS)
+        }
         known |= new
-        if len(new) < NEW * len(w) or elsewhere and len(w) > 5 and len((r := runs(w)) & elsewhere) >= 0.6 * len(r):
+        if (
+            len(new) < NEW * len(w)
+            or elsewhere
+            and len(w) > 5
+            and len((r := runs(w)) & elsewhere) >= 0.6 * len(r)
+        ):
             empty += len(w)
     return empty
 
@@ -124,8 +136,12 @@ def measure(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
         x += [k[0] - mx for k in known]
         y += [k[1] - my for k in known]
     norm = math.sqrt(math.fsum(a * a for a in x) * math.fsum(b * b for b in y))
-    return {"empty_words": statistics.fmean(empty) if empty else None,
-            "length_reward": math.fsum(a * b for a, b in zip(x, y, strict=True)) / norm if norm > 1e-12 else None}
+    return {
+        "empty_words": statistics.fmean(empty) if empty else None,
+        "length_reward": math.fsum(a * b for a, b in zip(x, y, strict=True)) / norm
+        if norm > 1e-12
+        else None,
+    }
 
 
 @dataclass
@@ -147,12 +163,22 @@ class Growth:
         self.steps.append(row)  # type: ignore[arg-type]
         if not self.on or self.alarm is not None or len(self.steps) < 2 * SPAN:
             return self.alarm
-        (w0, w1), (e0, e1), (r0, r1) = ([[s[i] for s in part] for part in (self.steps[:SPAN], self.steps[-SPAN:])] for i in range(3))
+        (w0, w1), (e0, e1), (r0, r1) = (
+            [[s[i] for s in part] for part in (self.steps[:SPAN], self.steps[-SPAN:])]
+            for i in range(3)
+        )
         first, last = statistics.fmean(w0), statistics.fmean(w1)
         grown, empty = last - first, statistics.fmean(e1) - statistics.fmean(e0)
         error = math.sqrt((statistics.variance(e0) + statistics.variance(e1)) / SPAN)
         rise = statistics.fmean(r1) - statistics.fmean(r0)
-        if grown >= max(6, GROWTH * first) and empty >= EMPTY * grown and empty > SURE * error and rise > 0:
-            self.alarm = (f"answers grew from {first:.0f} to {last:.0f} words and {min(1, empty / grown):.0%} of the growth says nothing new, "
-                          f"while the reward rose by {rise:.3f}")
+        if (
+            grown >= max(6, GROWTH * first)
+            and empty >= EMPTY * grown
+            and empty > SURE * error
+            and rise > 0
+        ):
+            self.alarm = (
+                f"answers grew from {first:.0f} to {last:.0f} words and {min(1, empty / grown):.0%} of the growth says nothing new, "
+                f"while the reward rose by {rise:.3f}"
+            )
         return self.alarm

@@ -43,5 +43,12 @@ def read(folder: str | Path, tasks: Any = ()) -> list[dict[str, Any]]:
             for r, g in zip(found.responses, found.grades, strict=True):
                 correct = fulfilled(g, signs.get(r.task_id, {}))
                 if r.confidence is not None and correct is not None:
-                    out.append({"stage": stage, "task_id": r.task_id, "confidence": r.confidence, "correct": correct})
+                    out.append(
+                        {
+                            "stage": stage,
+                            "task_id": r.task_id,
+                            "confidence": r.confidence,
+                            "correct": correct,
+                        }
+                    )
     return out

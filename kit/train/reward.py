@@ -68,8 +68,11 @@ class Reward:
         if self.judge is None:
             judged = [(t.id, c.id) for t in self.tasks for c in t.criteria if not c.by_code]
             if judged:
-                raise KitError(f"{len(judged)} criteria need a judge, and none was given", where=f"task {judged[0][0]!r}, criterion {judged[0][1]!r}",
-                               fix="give judge=..., or checks by code for all criteria")
+                raise KitError(
+                    f"{len(judged)} criteria need a judge, and none was given",
+                    where=f"task {judged[0][0]!r}, criterion {judged[0][1]!r}",
+                    fix="give judge=..., or checks by code for all criteria",
+                )
 
     async def grade(self, responses: Sequence[Response]) -> list[Grade]:
         """One grade per response, in order; score None = unknown, to be left out of training."""
@@ -84,15 +87,23 @@ class Reward:
             left = [i for i in left if any(v.failure == DOWN for v in verdicts[i])]
             if not left or waited >= self.patience_s:
                 break
-            pause = min(self.pause_s * 2 ** min(self.bill.waits, 5), max(0.05, self.patience_s - waited))
+            pause = min(
+                self.pause_s * 2 ** min(self.bill.waits, 5), max(0.05, self.patience_s - waited)
+            )
             self.bill.waits += 1
             await asyncio.sleep(pause)
             waited += pause + time.monotonic() - started
         if left and _down(verdicts):
-            raise JudgeDownError(f"the judge has not answered for {waited:.0f} s", where=f"judge {getattr(self.judge, 'name', '?')!r}",
-                                 fix="start it again, then resume the run: everything so far is saved")
+            raise JudgeDownError(
+                f"the judge has not answered for {waited:.0f} s",
+                where=f"judge {getattr(self.judge, 'name', '?')!r}",
+                fix="start it again, then resume the run: everything so far is saved",
+            )
         self.bill.waits = 0
-        return [self.composer.score(self.by_id[r.task_id], r, vs) for r, vs in zip(responses, verdicts, strict=True)]
+        return [
+            self.composer.score(self.by_id[r.task_id], r, vs)
+            for r, vs in zip(responses, verdicts, strict=True)
+        ]
 
     async def _ask(self, responses: Sequence[Response]) -> tuple[list[list[Verdict]], Any]:
         """Verdicts per response. Criteria that depend on the answer (cited claims) are asked answer by answer, all at once."""
@@ -103,7 +114,10 @@ class Reward:
         if all(w == self.by_id[r.task_id].criteria for w, r in zip(wanted, responses, strict=True)):
             got = await ajudge(list(self.tasks), responses, **more)
             return _regroup(got, wanted), getattr(got, "spent", None)
-        jobs = [ajudge(dataclasses.replace(self.by_id[r.task_id], criteria=w), [r], **more) for w, r in zip(wanted, responses, strict=True)]
+        jobs = [
+            ajudge(dataclasses.replace(self.by_id[r.task_id], criteria=w), [r], **more)
+            for w, r in zip(wanted, responses, strict=True)
+        ]
         each = await asyncio.gather(*jobs)
         return [list(g) for g in each], None
 
@@ -124,7 +138,7 @@ def _regroup(verdicts: Sequence[Verdict], wanted: Sequence[Sequence[Any]]) -> li
     for criteria in wanted:
         parents = {c.parent for c in criteria} - {None}
         n = sum(c.id not in parents for c in criteria)
-        out.append(list(verdicts[at:at + n]))
+        out.append(list(verdicts[at : at + n]))
         at += n
     return out
 

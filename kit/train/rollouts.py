@@ -71,14 +71,48 @@ def read_steps(folder: str | Path) -> list[dict[str, Any]]:
     return read(Path(folder) / STEPS)
 
 
-def row(step: int, response: Response, grade: Grade, *, advantage: float | None, tokens: int, seconds: float,
-        sentinels: Sequence[str] = ()) -> dict[str, Any]:
+def row(
+    step: int,
+    response: Response,
+    grade: Grade,
+    *,
+    advantage: float | None,
+    tokens: int,
+    seconds: float,
+    sentinels: Sequence[str] = (),
+) -> dict[str, Any]:
     """One line of the rollout log."""
-    return {"step": step, "task_id": response.task_id, "response_id": response.id, "text": response.text, "reward": grade.score,
-            "reward_low": grade.score_low, "reward_high": grade.score_high, "advantage": advantage, "truncated": response.truncated,
-            "tokens": tokens, "parts": dict(grade.parts), "seconds": round(seconds, 3), "sentinels": list(sentinels),
-            "verdicts": [{k: v for k, v in (("id", v.criterion_id), ("status", v.status), ("p", v.p), ("value", v.value), ("judge", v.judge),
-                                           ("failure", v.failure), ("cached", v.cached or None)) if v is not None} for v in grade.verdicts]}
+    return {
+        "step": step,
+        "task_id": response.task_id,
+        "response_id": response.id,
+        "text": response.text,
+        "reward": grade.score,
+        "reward_low": grade.score_low,
+        "reward_high": grade.score_high,
+        "advantage": advantage,
+        "truncated": response.truncated,
+        "tokens": tokens,
+        "parts": dict(grade.parts),
+        "seconds": round(seconds, 3),
+        "sentinels": list(sentinels),
+        "verdicts": [
+            {
+                k: v
+                for k, v in (
+                    ("id", v.criterion_id),
+                    ("status", v.status),
+                    ("p", v.p),
+                    ("value", v.value),
+                    ("judge", v.judge),
+                    ("failure", v.failure),
+                    ("cached", v.cached or None),
+                )
+                if v is not None
+            }
+            for v in grade.verdicts
+        ],
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +134,9 @@ class Health:
         return self.mixed + self.good + self.bad + self.flat + self.unknown
 
 
-def health(groups: Iterable[Iterable[float | None]], *, top: float = 1.0, bottom: float = 0.0) -> Health:
+def health(
+    groups: Iterable[Iterable[float | None]], *, top: float = 1.0, bottom: float = 0.0
+) -> Health:
     """Count groups of rewards; rewards within 1e-6 are equal, unknown ones are left out.
 
     >>> health([[1, 1], [0, 1], [0, 0], [0.5, 0.5], [None, None]])
@@ -114,6 +150,8 @@ def health(groups: Iterable[Iterable[float | None]], *, top: float = 1.0, bottom
         elif max(known) - min(known) > 1e-6:
             kind = "mixed"
         else:
-            kind = "good" if known[0] >= top - 1e-6 else "bad" if known[0] <= bottom + 1e-6 else "flat"
+            kind = (
+                "good" if known[0] >= top - 1e-6 else "bad" if known[0] <= bottom + 1e-6 else "flat"
+            )
         counts[kind] += 1
     return Health(**counts)

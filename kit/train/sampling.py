@@ -44,7 +44,11 @@ def fast_ok(model: Any) -> str | None:
         return "projections have biases"
     for name, module in base.model.layers[0].named_modules():
         weight = getattr(getattr(module, "base_layer", module), "weight", None)
-        if weight is not None and weight.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        if weight is not None and weight.dtype not in (
+            torch.float32,
+            torch.bfloat16,
+            torch.float16,
+        ):
             return f"{name} is quantised"
     if any(len(getattr(m, "active_adapters", [])) > 1 for m in base.model.layers[0].modules()):
         return "several adapters are active"
@@ -73,18 +77,33 @@ class Engine:
         with torch.no_grad():
             for i, layer in enumerate(self.core.layers):
                 a, m = layer.self_attn, layer.mlp
-                parts = ((a.q_proj, a.k_proj, a.v_proj), (a.o_proj,), (m.gate_proj, m.up_proj), (m.down_proj,))
+                parts = (
+                    (a.q_proj, a.k_proj, a.v_proj),
+                    (a.o_proj,),
+                    (m.gate_proj, m.up_proj),
+                    (m.down_proj,),
+                )
                 if len(self.weights) <= i:
-                    self.weights.append([torch.empty(sum(_plain(p).shape[0] for p in g), _plain(g[0]).shape[1], dtype=_plain(g[0]).dtype)
-                                         for g in parts])
+                    self.weights.append(
+                        [
+                            torch.empty(
+                                sum(_plain(p).shape[0] for p in g),
+                                _plain(g[0]).shape[1],
+                                dtype=_plain(g[0]).dtype,
+                            )
+                            for g in parts
+                        ]
+                    )
                 for target, group in zip(self.weights[i], parts, strict=True):
                     row = 0
                     for p in group:
                         rows = _plain(p).shape[0]
-                        _merged(p, target[row:row + rows])
+                        _merged(p, target[row : row + rows])
                         row += rows
             head = self.base.lm_head
-            self.head = _merged(head, torch.empty_like(_plain(head))) if _lora(head) else _plain(head)
+            self.head = (
+                _merged(head, torch.empty_like(_plain(head))) if _lora(head) else _plain(head)
+            )
 
     def layer(self, i: int, x: Any, cos: Any, sin: Any, attend: Any) -> Any:
         """One decoder layer on x (N, H); `attend(i, q, k, v)` gets (N, heads, D) and (N, kv, D) and gives (N, heads * D)."""
@@ -95,7 +114,9 @@ class Engine:
         q, k, v = y.split((self.heads, self.kv, self.kv), dim=1)
         q, k = _rope(torch, q, cos, sin), _rope(torch, k, cos, sin)
         x = x + _linear(torch, o, attend(i, q, k, v))
-        g, u = _linear(torch, gate_up, _norm(torch, block.post_attention_layernorm, x)).chunk(2, dim=-1)
+        g, u = _linear(torch, gate_up, _norm(torch, block.post_attention_layernorm, x)).chunk(
+            2, dim=-1
+        )
         return x + _linear(torch, down, torch.nn.functional.silu(g) * u)
 
     def rotary(self, positions: Any) -> tuple[Any, Any]:
@@ -114,7 +135,12 @@ class Engine:
             keys.append(k.transpose(0, 1).contiguous())
             values.append(v.transpose(0, 1).contiguous())
             out = torch.nn.functional.scaled_dot_product_attention(
-                q.transpose(0, 1)[None], keys[-1][None], values[-1][None], is_causal=True, enable_gqa=self.kv != self.heads)
+                q.transpose(0, 1)[None],
+                keys[-1][None],
+                values[-1][None],
+                is_causal=True,
+                enable_gqa=self.kv != self.heads,
+            )
             return out[0].transpose(0, 1).reshape(len(prompt), -1)
 
         for i in range(len(self.core.layers)):
@@ -127,8 +153,17 @@ class Engine:
         return _linear(torch, self.head, _norm(torch, self.core.norm, hidden)).float().contiguous()
 
 
-def sample(engine: Engine, prompts: Sequence[Sequence[int]], *, max_new_tokens: int, eos_ids: Sequence[int], temperature: float = 1.0,
-           top_p: float = 1.0, top_k: int = 0, generator: Any = None) -> Sampled:
+def sample(
+    engine: Engine,
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_new_tokens: int,
+    eos_ids: Sequence[int],
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    top_k: int = 0,
+    generator: Any = None,
+) -> Sampled:
     """One answer per prompt; equal prompts share one prefill. temperature 0 = greedy.
 
     Random numbers come from `generator`, or from torch's global one (which checkpoints save and restore).
@@ -140,7 +175,13 @@ def sample(engine: Engine, prompts: Sequence[Sequence[int]], *, max_new_tokens: 
         logprobs: list[list[float]] = [[] for _ in prompts]
         ends = torch.tensor(list(eos_ids))
         for t in range(max_new_tokens):
-            tokens, logp = draw(engine.logits(state.hidden), temperature=temperature, top_p=top_p, top_k=top_k, generator=generator)
+            tokens, logp = draw(
+                engine.logits(state.hidden),
+                temperature=temperature,
+                top_p=top_p,
+                top_k=top_k,
+                generator=generator,
+            )
             for row, token, lp in zip(state.rows, tokens.tolist(), logp.tolist(), strict=True):
                 if not state.done[row]:
                     ids[row].append(token)
@@ -154,7 +195,9 @@ def sample(engine: Engine, prompts: Sequence[Sequence[int]], *, max_new_tokens: 
     return Sampled(ids=ids, logprobs=logprobs, truncated=[not d for d in state.done])
 
 
-def draw(logits: Any, *, temperature: float, top_p: float = 1.0, top_k: int = 0, generator: Any = None) -> tuple[Any, Any]:
+def draw(
+    logits: Any, *, temperature: float, top_p: float = 1.0, top_k: int = 0, generator: Any = None
+) -> tuple[Any, Any]:
     """Tokens (B,) drawn from softmax(logits / temperature), and their log-probabilities before any cut by top_p or top_k."""
     torch = import_torch()
     if temperature == 0:
@@ -188,8 +231,8 @@ class _Batch:
             keys, values, hidden[j] = engine.prefill(prompt)
             mine = (self.which == j).nonzero()[:, 0]
             for i in range(layers):
-                self.keys[i][mine, :, :len(prompt)] = keys[i]
-                self.values[i][mine, :, :len(prompt)] = values[i]
+                self.keys[i][mine, :, : len(prompt)] = keys[i]
+                self.values[i][mine, :, : len(prompt)] = values[i]
         self.hidden = hidden[self.which]
         self.length = lengths[self.which]
         self.rows = list(range(count))
@@ -216,7 +259,9 @@ class _Batch:
         def attend(i: int, q: Any, k: Any, v: Any) -> Any:
             self.keys[i][:, :, place], self.values[i][:, :, place] = k, v
             q = q.reshape(b, e.kv, e.heads // e.kv, e.dim)
-            out = torch.nn.functional.scaled_dot_product_attention(q, self.keys[i][:, :, :width], self.values[i][:, :, :width], attn_mask=mask)
+            out = torch.nn.functional.scaled_dot_product_attention(
+                q, self.keys[i][:, :, :width], self.values[i][:, :, :width], attn_mask=mask
+            )
             return out.reshape(b, -1)
 
         x = e.core.embed_tokens.weight[tokens]
@@ -234,7 +279,9 @@ def _cut(torch: Any, p: Any, top_p: float, top_k: int) -> Any:
 
 
 def _linear(torch: Any, weight: Any, x: Any) -> Any:
-    return torch.mm(weight, x.t()).t()  # W x^T: 2.5 times faster than x W^T for a few rows in float32
+    return torch.mm(
+        weight, x.t()
+    ).t()  # W x^T: 2.5 times faster than x W^T for a few rows in float32
 
 
 def _norm(torch: Any, module: Any, x: Any) -> Any:
@@ -251,7 +298,11 @@ def _plain(module: Any) -> Any:
 
 
 def _lora(module: Any) -> list[str]:
-    if not hasattr(module, "lora_A") or getattr(module, "disable_adapters", False) or getattr(module, "merged", False):
+    if (
+        not hasattr(module, "lora_A")
+        or getattr(module, "disable_adapters", False)
+        or getattr(module, "merged", False)
+    ):
         return []
     return [n for n in module.active_adapters if n in module.lora_A]
 

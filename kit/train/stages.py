@@ -39,17 +39,30 @@ class StageResult:
         return rollouts.read_steps(self.out)
 
 
-def train(settings: Settings, rows: Sequence[Mapping[str, Any]], *, out: str | Path, resume: bool = False,
-          on_step: Callable[[dict[str, Any]], None] | None = None, loaded: Loaded | None = None) -> StageResult:
+def train(
+    settings: Settings,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    out: str | Path,
+    resume: bool = False,
+    on_step: Callable[[dict[str, Any]], None] | None = None,
+    loaded: Loaded | None = None,
+) -> StageResult:
     """Run SFT on rows {prompt, response} or {text}, or DPO on rows {prompt, chosen, rejected}."""
     from .grpo import last_checkpoint
 
     out = Path(out)
     if not resume and (out / rollouts.STEPS).exists():
-        raise KitError("this folder already holds a run", where=str(out), fix="choose another folder, or resume=True")
+        raise KitError(
+            "this folder already holds a run",
+            where=str(out),
+            fix="choose another folder, or resume=True",
+        )
     out.mkdir(parents=True, exist_ok=True)
     data = _dpo_rows(rows) if isinstance(settings, DPOSettings) else _sft_rows(rows)
-    (out / "settings.json").write_text(json.dumps(plain({"settings": to_mapping(settings)}), indent=2), "utf-8")
+    (out / "settings.json").write_text(
+        json.dumps(plain({"settings": to_mapping(settings)}), indent=2), "utf-8"
+    )
     loaded = loaded or load(settings)
     log, started = rollouts.Log(out / rollouts.STEPS), time.perf_counter()
     checkpoint = last_checkpoint(out) if resume else None
@@ -61,9 +74,23 @@ def train(settings: Settings, rows: Sequence[Mapping[str, Any]], *, out: str | P
     loaded.model.save_pretrained(str(out / "adapter"))
     loaded.tokenizer.save_pretrained(str(out / "adapter"))
     steps = rollouts.read_steps(out)
-    metrics = plain({"stage": settings.stage, "steps": len(steps), "rows": len(data), "seconds_training": seconds, "engine": loaded.engine,
-                     "engine_why": loaded.why, "device": loaded.device.name, "dtype": loaded.device.dtype, "dtype_why": loaded.device.why,
-                     "model": settings.model, "seed": settings.seed, "first_loss": steps[0]["loss"], "last_loss": steps[-1]["loss"]})
+    metrics = plain(
+        {
+            "stage": settings.stage,
+            "steps": len(steps),
+            "rows": len(data),
+            "seconds_training": seconds,
+            "engine": loaded.engine,
+            "engine_why": loaded.why,
+            "device": loaded.device.name,
+            "dtype": loaded.device.dtype,
+            "dtype_why": loaded.device.why,
+            "model": settings.model,
+            "seed": settings.seed,
+            "first_loss": steps[0]["loss"],
+            "last_loss": steps[-1]["loss"],
+        }
+    )
     (out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")
     return StageResult(out=out, settings=settings, metrics=metrics)
 
@@ -82,13 +109,33 @@ class ChainResult:
         for e in self.evaluations:
             reward = e.reward()
             gain = evaluation.compare(self.evaluations[0], e).reward
-            out.append({"stage": e.name, "reward": reward.value, "low": reward.low, "high": reward.high, "gain": gain.value,
-                        "gain_low": gain.low, "gain_high": gain.high, "n": reward.n, "prompts": reward.n_clusters})
+            out.append(
+                {
+                    "stage": e.name,
+                    "reward": reward.value,
+                    "low": reward.low,
+                    "high": reward.high,
+                    "gain": gain.value,
+                    "gain_low": gain.low,
+                    "gain_high": gain.high,
+                    "n": reward.n,
+                    "prompts": reward.n_clusters,
+                }
+            )
         return out
 
 
-def chain(settings: Sequence[Settings], *, out: str | Path, sft_rows: Sequence[Mapping[str, Any]] = (), pairs: Sequence[Mapping[str, Any]] = (),
-          tasks: Sequence[Task] = (), heldout: Sequence[Task] = (), judge: Any = None, composer: Any = "rubric") -> ChainResult:
+def chain(
+    settings: Sequence[Settings],
+    *,
+    out: str | Path,
+    sft_rows: Sequence[Mapping[str, Any]] = (),
+    pairs: Sequence[Mapping[str, Any]] = (),
+    tasks: Sequence[Task] = (),
+    heldout: Sequence[Task] = (),
+    judge: Any = None,
+    composer: Any = "rubric",
+) -> ChainResult:
     """Run stages one after the other; after each the adapter is merged, and the next one trains a new adapter on that model.
 
     Held-out prompts are answered and graded before the first stage and after each, with the last GRPO settings' sampling.
@@ -101,15 +148,34 @@ def chain(settings: Sequence[Settings], *, out: str | Path, sft_rows: Sequence[M
     out, results, evaluations, model = Path(out), [], [], settings[0].model
     composer = composer if isinstance(composer, Composer) else Composer.from_config(composer)
     sampler = next((s for s in reversed(settings) if isinstance(s, GRPOSettings)), None)
-    reward = Reward(tasks=[*tasks, *heldout], judge=judge, composer=composer, ledger=out / "ledger.sqlite") if heldout and sampler else None
+    reward = (
+        Reward(
+            tasks=[*tasks, *heldout], judge=judge, composer=composer, ledger=out / "ledger.sqlite"
+        )
+        if heldout and sampler
+        else None
+    )
 
     def look(name: str, source: str) -> None:
         if reward is None or sampler is None:
             return
-        mark = fingerprint([sampler.max_answer_tokens, sampler.temperature, sampler.top_p, sampler.top_k, sampler.eval_samples, sampler.seed])
-        path = out / f"eval_{name}_{mark[:8]}.json"  # a chain that goes on after a kill does not answer again
+        mark = fingerprint(
+            [
+                sampler.max_answer_tokens,
+                sampler.temperature,
+                sampler.top_p,
+                sampler.top_k,
+                sampler.eval_samples,
+                sampler.seed,
+            ]
+        )
+        path = (
+            out / f"eval_{name}_{mark[:8]}.json"
+        )  # a chain that goes on after a kill does not answer again
         if not path.exists():
-            loaded = load(dataclasses.replace(sampler, model=source, adapter=None))  # a fresh adapter changes nothing
+            loaded = load(
+                dataclasses.replace(sampler, model=source, adapter=None)
+            )  # a fresh adapter changes nothing
             answers.evaluate(loaded, heldout, reward, settings=sampler, name=name).save(path)
         evaluations.append(evaluation.read(path))
 
@@ -121,16 +187,39 @@ def chain(settings: Sequence[Settings], *, out: str | Path, sft_rows: Sequence[M
         if not (folder / "merged" / "config.json").exists():
             going = (folder / rollouts.STEPS).exists()
             if isinstance(s, GRPOSettings):
-                results.append(grpo.train(s, tasks, judge=judge, composer=composer, out=folder, ledger=out / "ledger.sqlite", resume=going))
+                results.append(
+                    grpo.train(
+                        s,
+                        tasks,
+                        judge=judge,
+                        composer=composer,
+                        out=folder,
+                        ledger=out / "ledger.sqlite",
+                        resume=going,
+                    )
+                )
             else:
-                results.append(train(s, pairs if isinstance(s, DPOSettings) else sft_rows, out=folder, resume=going))
+                results.append(
+                    train(
+                        s,
+                        pairs if isinstance(s, DPOSettings) else sft_rows,
+                        out=folder,
+                        resume=going,
+                    )
+                )
             export.merge(model, folder / "adapter", folder / "merged")
         model = str(folder / "merged")
         look(s.stage, model)
-    return ChainResult(stages=tuple(results), evaluations=tuple(evaluations), trivial=answers.trivial_rewards(heldout, reward) if reward else {})
+    return ChainResult(
+        stages=tuple(results),
+        evaluations=tuple(evaluations),
+        trivial=answers.trivial_rewards(heldout, reward) if reward else {},
+    )
 
 
-def pairs_from(tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]], *, margin: float = 0.0) -> list[dict[str, str]]:
+def pairs_from(
+    tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]], *, margin: float = 0.0
+) -> list[dict[str, str]]:
     """Preference pairs from graded answers (response, grade): the best against the worst of each prompt, if further apart than `margin`.
 
     Answers whose score is unknown take no part.
@@ -147,7 +236,14 @@ def pairs_from(tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]], *, marg
     return out
 
 
-def _trainer(settings: Settings, loaded: Loaded, data: list[dict[str, Any]], out: Path, log: rollouts.Log, on_step: Any) -> Any:
+def _trainer(
+    settings: Settings,
+    loaded: Loaded,
+    data: list[dict[str, Any]],
+    out: Path,
+    log: rollouts.Log,
+    on_step: Any,
+) -> Any:
     import trl
     from datasets import Dataset
     from transformers.trainer_callback import PrinterCallback
@@ -159,22 +255,47 @@ def _trainer(settings: Settings, loaded: Loaded, data: list[dict[str, Any]], out
     batch = settings.batch  # type: ignore[attr-defined]
     micro = settings.micro_rows or batch
     if batch % micro:
-        raise KitError(f"{batch} rows cannot be split into micro-batches of {micro}", where="setting micro_rows")
+        raise KitError(
+            f"{batch} rows cannot be split into micro-batches of {micro}",
+            where="setting micro_rows",
+        )
     values: dict[str, Any] = dict(
-        output_dir=str(out / "checkpoints"), seed=settings.seed, max_steps=settings.steps, per_device_train_batch_size=micro,
-        gradient_accumulation_steps=batch // micro, learning_rate=settings.lr, lr_scheduler_type=settings.schedule, warmup_steps=settings.warmup,
-        weight_decay=settings.weight_decay, max_grad_norm=settings.max_grad_norm, gradient_checkpointing=settings.gradient_checkpointing,
-        logging_steps=1, save_strategy="steps" if settings.save_every else "no", save_steps=settings.save_every or settings.steps,
-        save_total_limit=settings.keep, report_to=list(settings.report_to) or "none", disable_tqdm=True, use_cpu=loaded.device.kind == "cpu",
-        bf16=loaded.device.kind == "cuda" and loaded.device.dtype == "bfloat16", fp16=loaded.device.kind == "cuda" and loaded.device.dtype == "float16",
-        dataloader_pin_memory=False, max_length=settings.max_tokens, **settings.options)  # type: ignore[attr-defined]
+        output_dir=str(out / "checkpoints"),
+        seed=settings.seed,
+        max_steps=settings.steps,
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=batch // micro,
+        learning_rate=settings.lr,
+        lr_scheduler_type=settings.schedule,
+        warmup_steps=settings.warmup,
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_grad_norm,
+        gradient_checkpointing=settings.gradient_checkpointing,
+        logging_steps=1,
+        save_strategy="steps" if settings.save_every else "no",
+        save_steps=settings.save_every or settings.steps,
+        save_total_limit=settings.keep,
+        report_to=list(settings.report_to) or "none",
+        disable_tqdm=True,
+        use_cpu=loaded.device.kind == "cpu",
+        bf16=loaded.device.kind == "cuda" and loaded.device.dtype == "bfloat16",
+        fp16=loaded.device.kind == "cuda" and loaded.device.dtype == "float16",
+        dataloader_pin_memory=False,
+        max_length=settings.max_tokens,
+        **settings.options,
+    )  # type: ignore[attr-defined]
     if dpo:
         values["beta"] = settings.beta  # type: ignore[attr-defined]
     elif "prompt" in data[0]:
         values["completion_only_loss"] = settings.answer_only  # type: ignore[attr-defined]
     check_options(values, config_class)
-    trainer = (trl.DPOTrainer if dpo else trl.SFTTrainer)(model=loaded.model, args=config_class(**values), train_dataset=Dataset.from_list(data),
-                                                          processing_class=loaded.tokenizer, callbacks=[LossLog(log, on_step, settings.stage)])
+    trainer = (trl.DPOTrainer if dpo else trl.SFTTrainer)(
+        model=loaded.model,
+        args=config_class(**values),
+        train_dataset=Dataset.from_list(data),
+        processing_class=loaded.tokenizer,
+        callbacks=[LossLog(log, on_step, settings.stage)],
+    )
     trainer.remove_callback(PrinterCallback)
     return trainer
 
@@ -190,9 +311,13 @@ def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if isinstance(r.get("text"), str) and "prompt" not in r:
             out.append({"text": r["text"]})
         elif isinstance(r.get("prompt"), str) and isinstance(answer, str):
-            out.append({"prompt": _chat("user", r["prompt"]), "completion": _chat("assistant", answer)})
+            out.append(
+                {"prompt": _chat("user", r["prompt"]), "completion": _chat("assistant", answer)}
+            )
         else:
-            raise DataError("a row needs prompt and response, or text", where=f"row {i}, fields {sorted(r)[:6]}")
+            raise DataError(
+                "a row needs prompt and response, or text", where=f"row {i}, fields {sorted(r)[:6]}"
+            )
     return _some(out)
 
 
@@ -201,10 +326,22 @@ def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for i, r in enumerate(rows, 1):
         for name in ("prompt", "chosen", "rejected"):
             if not isinstance(r.get(name), str):
-                raise DataError(f"a pair needs the text {name!r}", where=f"row {i}, fields {sorted(r)[:6]}")
+                raise DataError(
+                    f"a pair needs the text {name!r}", where=f"row {i}, fields {sorted(r)[:6]}"
+                )
         if r["chosen"] == r["rejected"]:
-            raise DataError("chosen and rejected are the same text", where=f"row {i}", fix="leave the pair out: it has no gradient")
-        out.append({"prompt": _chat("user", r["prompt"]), "chosen": _chat("assistant", r["chosen"]), "rejected": _chat("assistant", r["rejected"])})
+            raise DataError(
+                "chosen and rejected are the same text",
+                where=f"row {i}",
+                fix="leave the pair out: it has no gradient",
+            )
+        out.append(
+            {
+                "prompt": _chat("user", r["prompt"]),
+                "chosen": _chat("assistant", r["chosen"]),
+                "rejected": _chat("assistant", r["rejected"]),
+            }
+        )
     return _some(out)
 
 

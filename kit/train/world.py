@@ -82,6 +82,9 @@ def share(rows: int, group_size: int) -> int:
     16
     """
     if rows % size():
-        raise KitError(f"{rows} answers a step cannot be shared out to {size()} processes", where="settings prompts_per_step, group_size",
-                       fix=f"prompts_per_step x group_size (here {rows // group_size} x {group_size}) must be a multiple of the processes")
+        raise KitError(
+            f"{rows} answers a step cannot be shared out to {size()} processes",
+            where="settings prompts_per_step, group_size",
+            fix=f"prompts_per_step x group_size (here {rows // group_size} x {group_size}) must be a multiple of the processes",
+        )
     return rows // size()

@@ -34,8 +34,11 @@ class Candidate:
         v = floats(self.verdicts, name=f"verdicts of {self.name!r}")
         bad = ~(np.isnan(v) | np.isin(v, (0.0, 1.0)))
         if bad.any():
-            raise DataError(f"a verdict is {v[bad][0]!r}", where=f"candidate {self.name!r}, row {int(np.flatnonzero(bad)[0])}",
-                            fix="1 met, 0 unmet, None unknown; use thresholds() for scores")
+            raise DataError(
+                f"a verdict is {v[bad][0]!r}",
+                where=f"candidate {self.name!r}, row {int(np.flatnonzero(bad)[0])}",
+                fix="1 met, 0 unmet, None unknown; use thresholds() for scores",
+            )
         object.__setattr__(self, "verdicts", v)
 
     @property
@@ -44,7 +47,12 @@ class Candidate:
         return float((~np.isnan(self.verdicts)).mean()) if len(self.verdicts) else 0.0
 
 
-def thresholds(scores: Mapping[str, Sequence[Any]], cuts: Sequence[float], *, cost: Mapping[str, Sequence[float]] | None = None) -> list[Candidate]:
+def thresholds(
+    scores: Mapping[str, Sequence[Any]],
+    cuts: Sequence[float],
+    *,
+    cost: Mapping[str, Sequence[float]] | None = None,
+) -> list[Candidate]:
     """One candidate per judge and cut: met when the score is at least the cut. The group is the judge.
 
     scores : judge (or judge/prompt) -> (n,) scores, None / NaN unknown.
@@ -56,7 +64,16 @@ def thresholds(scores: Mapping[str, Sequence[Any]], cuts: Sequence[float], *, co
     for name, column in scores.items():
         x = floats(column, name=name)
         paid = None if cost is None else floats(cost[name], name=f"cost of {name}")
-        out += [Candidate(f"{name} >= {c:g}", np.where(np.isnan(x), np.nan, (x >= c).astype(float)), paid, name, {"cut": c}) for c in cuts]
+        out += [
+            Candidate(
+                f"{name} >= {c:g}",
+                np.where(np.isnan(x), np.nan, (x >= c).astype(float)),
+                paid,
+                name,
+                {"cut": c},
+            )
+            for c in cuts
+        ]
     return out
 
 
@@ -83,7 +100,14 @@ def align(rows: Iterable[Any], *, field: str = "score") -> Aligned:
     return Aligned(ids, human, scores)
 
 
-def escalate(cheap: Candidate, strong: Candidate, *, when: Sequence[Any], name: str | None = None, group: str | None = None) -> Candidate:
+def escalate(
+    cheap: Candidate,
+    strong: Candidate,
+    *,
+    when: Sequence[Any],
+    name: str | None = None,
+    group: str | None = None,
+) -> Candidate:
     """The cheap judge's verdict, but the strong one's where `when` holds or the cheap one is unknown; the costs add up there.
 
     when : (n,) True where to ask the strong judge (a score near the cut, a low confidence).
@@ -98,7 +122,13 @@ def escalate(cheap: Candidate, strong: Candidate, *, when: Sequence[Any], name: 
     if cheap.cost is not None and strong.cost is not None:
         paid = cheap.cost + np.where(up, strong.cost, 0.0)
     words = name or f"{cheap.name}, else {strong.name}"
-    return Candidate(words, np.where(up, strong.verdicts, cheap.verdicts), paid, group or words, {"asked_strong": float(up.mean())})
+    return Candidate(
+        words,
+        np.where(up, strong.verdicts, cheap.verdicts),
+        paid,
+        group or words,
+        {"asked_strong": float(up.mean())},
+    )
 
 
 def panel(members: Sequence[Candidate], *, name: str | None = None) -> Candidate:
@@ -110,12 +140,20 @@ def panel(members: Sequence[Candidate], *, name: str | None = None) -> Candidate
     same_length(**{m.name: m.verdicts for m in members})
     v = np.stack([m.verdicts for m in members])
     met, unmet = (v == 1).sum(0), (v == 0).sum(0)
-    paid = sum((m.cost for m in members), np.zeros(v.shape[1])) if all(m.cost is not None for m in members) else None
+    paid = (
+        sum((m.cost for m in members), np.zeros(v.shape[1]))
+        if all(m.cost is not None for m in members)
+        else None
+    )
     words = name or "panel of " + ", ".join(m.name for m in members)
-    return Candidate(words, np.where(met == unmet, np.nan, (met > unmet).astype(float)), paid, words)
+    return Candidate(
+        words, np.where(met == unmet, np.nan, (met > unmet).astype(float)), paid, words
+    )
 
 
-def from_verdicts(verdicts: Iterable[Verdict], rows: Sequence[tuple[str, str, str]]) -> dict[str, Candidate]:
+def from_verdicts(
+    verdicts: Iterable[Verdict], rows: Sequence[tuple[str, str, str]]
+) -> dict[str, Candidate]:
     """Candidates by judge from verdict records; rows = the labelled (task, response, criterion) ids in order. Level verdicts: met at >= 1/2.
 
     >>> v = Verdict(task_id="t", response_id="r", criterion_id="c", status="met", judge="j")
@@ -128,13 +166,20 @@ def from_verdicts(verdicts: Iterable[Verdict], rows: Sequence[tuple[str, str, st
         i = at.get((v.task_id, v.response_id, v.criterion_id))
         if i is None:
             continue
-        values, cost = out.setdefault(v.judge, (np.full(len(rows), np.nan), np.full(len(rows), np.nan)))
+        values, cost = out.setdefault(
+            v.judge, (np.full(len(rows), np.nan), np.full(len(rows), np.nan))
+        )
         values[i], cost[i] = np.nan if v.value is None else float(v.value >= 0.5), v.cost
     return {name: Candidate(name, values, cost, name) for name, (values, cost) in out.items()}
 
 
-def split(cluster: Sequence[Any], *, fractions: tuple[float, float, float] = (0.4, 0.3, 0.3), seed: int = 0) -> np.ndarray:
-    """"train", "dev" or "test" for every row, whole clusters together, by a hash of the cluster's name and the seed.
+def split(
+    cluster: Sequence[Any],
+    *,
+    fractions: tuple[float, float, float] = (0.4, 0.3, 0.3),
+    seed: int = 0,
+) -> np.ndarray:
+    """ "train", "dev" or "test" for every row, whole clusters together, by a hash of the cluster's name and the seed.
 
     A prompt stays in its part when others are added or the order changes.
 
@@ -142,12 +187,18 @@ def split(cluster: Sequence[Any], *, fractions: tuple[float, float, float] = (0.
     True
     """
     if len(fractions) != 3 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
-        raise DataError(f"fractions are {fractions}", where="fractions", fix="three positive numbers that sum to 1")
+        raise DataError(
+            f"fractions are {fractions}",
+            where="fractions",
+            fix="three positive numbers that sum to 1",
+        )
     edges = np.cumsum(fractions)[:2]
 
     def part(name: Any) -> str:
         digest = hashlib.sha256(f"{seed}|{name}".encode("utf-8", "surrogatepass")).digest()
-        return PARTS[int(np.searchsorted(edges, int.from_bytes(digest[:8], "big") / 2**64, "right"))]
+        return PARTS[
+            int(np.searchsorted(edges, int.from_bytes(digest[:8], "big") / 2**64, "right"))
+        ]
 
     known: dict[Any, str] = {}
     for c in cluster:
@@ -165,8 +216,14 @@ class Slice:
     n_wrong: int
 
 
-def slices(candidate: Candidate, human: Sequence[Any], by: Sequence[Any], *, cluster: Sequence[Any] | None = None,
-           measure: Callable[..., Any] | None = None) -> list[Slice]:
+def slices(
+    candidate: Candidate,
+    human: Sequence[Any],
+    by: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    measure: Callable[..., Any] | None = None,
+) -> list[Slice]:
     """Where the judge fails: raw agreement (or another measure of kit.stats) per value of `by`, worst first."""
     from ..stats import accuracy
 
@@ -182,11 +239,16 @@ def slices(candidate: Candidate, human: Sequence[Any], by: Sequence[Any], *, clu
     return sorted(out, key=lambda r: (np.nan_to_num(r.result.value, nan=2.0), r.name))
 
 
-def disagreements(candidate: Candidate, human: Sequence[Any], *, most: int = 10, seed: int = 0) -> list[int]:
+def disagreements(
+    candidate: Candidate, human: Sequence[Any], *, most: int = 10, seed: int = 0
+) -> list[int]:
     """Row numbers to read: a random sample of where the judge and the human disagree, false passes and false fails in turn."""
     h = floats(human, name="human")
     rng = np.random.default_rng(seed)
-    kinds = [rng.permutation(np.flatnonzero((candidate.verdicts == v) & (h == 1 - v))).tolist() for v in (1.0, 0.0)]
+    kinds = [
+        rng.permutation(np.flatnonzero((candidate.verdicts == v) & (h == 1 - v))).tolist()
+        for v in (1.0, 0.0)
+    ]
     out: list[int] = []
     while len(out) < most and any(kinds):
         for kind in kinds:

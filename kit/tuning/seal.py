@@ -44,8 +44,10 @@ class Seals:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with closing(self._open()) as db:
-            db.execute("CREATE TABLE IF NOT EXISTS reads (id INTEGER PRIMARY KEY, at TEXT, candidate TEXT, baseline TEXT, request TEXT, "
-                       "rows TEXT, result TEXT)")
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS reads (id INTEGER PRIMARY KEY, at TEXT, candidate TEXT, baseline TEXT, request TEXT, "
+                "rows TEXT, result TEXT)"
+            )
 
     def _open(self) -> sqlite3.Connection:
         return sqlite3.connect(self.path, timeout=30, isolation_level=None)
@@ -53,8 +55,13 @@ class Seals:
     def reads(self) -> list[Read]:
         """All recorded reads, oldest first."""
         with closing(self._open()) as db:
-            found = db.execute("SELECT id, at, candidate, baseline, request, rows, result FROM reads ORDER BY id").fetchall()
-        return [Read(i, at, c, b, q, frozenset(json.loads(rows)), json.loads(result)) for i, at, c, b, q, rows, result in found]
+            found = db.execute(
+                "SELECT id, at, candidate, baseline, request, rows, result FROM reads ORDER BY id"
+            ).fetchall()
+        return [
+            Read(i, at, c, b, q, frozenset(json.loads(rows)), json.loads(result))
+            for i, at, c, b, q, rows, result in found
+        ]
 
     def seen(self, rows: Sequence[str]) -> list[Read]:
         """Earlier reads that share at least one row with these."""
@@ -68,19 +75,38 @@ class Seals:
             last = earlier[-1]
             shared = len(last.rows & set(rows))
             raise SealedError(
-                f"this test set was read before: {shared} of its {len(rows)} rows, on {last.when}, for {last.candidate!r}", where=str(self.path),
-                fix="report the first read; a second one is no test any more (label new rows, or pass unseal=True and say so in the report)")
+                f"this test set was read before: {shared} of its {len(rows)} rows, on {last.when}, for {last.candidate!r}",
+                where=str(self.path),
+                fix="report the first read; a second one is no test any more (label new rows, or pass unseal=True and say so in the report)",
+            )
         return len(earlier)
 
-    def record(self, rows: Sequence[str], *, candidate: str, baseline: str, request: str, result: Mapping[str, Any], unseal: bool) -> int:
+    def record(
+        self,
+        rows: Sequence[str],
+        *,
+        candidate: str,
+        baseline: str,
+        request: str,
+        result: Mapping[str, Any],
+        unseal: bool,
+    ) -> int:
         """Write one read, atomically with a last look at earlier ones; returns how many there were."""
         with closing(self._open()) as db:
             db.execute("BEGIN IMMEDIATE")
             try:
                 earlier = self.check(rows, unseal=unseal)
-                db.execute("INSERT INTO reads (at, candidate, baseline, request, rows, result) VALUES (?, ?, ?, ?, ?, ?)",
-                           (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), candidate, baseline, request, json.dumps(sorted(rows)),
-                            json.dumps(result)))
+                db.execute(
+                    "INSERT INTO reads (at, candidate, baseline, request, rows, result) VALUES (?, ?, ?, ?, ?, ?)",
+                    (
+                        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                        candidate,
+                        baseline,
+                        request,
+                        json.dumps(sorted(rows)),
+                        json.dumps(result),
+                    ),
+                )
                 db.execute("COMMIT")
             except BaseException:
                 db.execute("ROLLBACK")

@@ -58,7 +58,9 @@ def endpoint_judges(model: str, **settings: Any) -> MakeJudge:
 
     def make(instructions: str) -> Any:
         name = "tuned-" + fingerprint(instructions)[:8]
-        return EndpointJudge(model, template=dataclasses.replace(frame, system=instructions, name=name), **settings)
+        return EndpointJudge(
+            model, template=dataclasses.replace(frame, system=instructions, name=name), **settings
+        )
 
     return make
 
@@ -70,7 +72,9 @@ def seed_instructions(template: str = "rubric") -> str:
     return templates.load(template).system
 
 
-def ask(make_judge: MakeJudge, instructions: str, rows: Sequence[Labelled], *, ledger: Any = None) -> list[Verdict]:
+def ask(
+    make_judge: MakeJudge, instructions: str, rows: Sequence[Labelled], *, ledger: Any = None
+) -> list[Verdict]:
     """The judge's verdict on every row, in order; the criteria of one answer go out together."""
     from ..judge import judge
 
@@ -84,10 +88,17 @@ def ask(make_judge: MakeJudge, instructions: str, rows: Sequence[Labelled], *, l
         name = f"{number}"  # one task per answer, since each asks for its own criteria
         tasks.append(dataclasses.replace(rows[members[0]].task, id=name, criteria=tuple(unique)))
         answers.append(dataclasses.replace(rows[members[0]].response, task_id=name))
-    found = {(v.task_id, v.criterion_id): v for v in judge(tasks, answers, judge=make_judge(instructions), ledger=ledger, progress=False)}
+    found = {
+        (v.task_id, v.criterion_id): v
+        for v in judge(
+            tasks, answers, judge=make_judge(instructions), ledger=ledger, progress=False
+        )
+    }
     for number, members in enumerate(groups.values()):
         for i in members:
-            out[i] = dataclasses.replace(found[(f"{number}", rows[i].criterion.id)], task_id=rows[i].task.id)
+            out[i] = dataclasses.replace(
+                found[(f"{number}", rows[i].criterion.id)], task_id=rows[i].task.id
+            )
     return out  # type: ignore[return-value]
 
 
@@ -101,7 +112,11 @@ def row_weights(rows: Sequence[Labelled]) -> dict[float, float]:
     """
     n = {h: sum(r.human == h for r in rows) for h in (0.0, 1.0)}
     if min(n.values()) == 0:
-        raise DataError("all labels are the same", where="rows", fix="a search needs rows that people passed and rows that they failed")
+        raise DataError(
+            "all labels are the same",
+            where="rows",
+            fix="a search needs rows that people passed and rows that they failed",
+        )
     return {h: max(n.values()) / n[h] for h in (0.0, 1.0)}
 
 
@@ -110,19 +125,28 @@ class JudgeAdapter:
 
     propose_new_texts = None
 
-    def __init__(self, make_judge: MakeJudge, weights: Mapping[float, float], *, ledger: Any = None) -> None:
+    def __init__(
+        self, make_judge: MakeJudge, weights: Mapping[float, float], *, ledger: Any = None
+    ) -> None:
         self.make_judge, self.weights, self.ledger = make_judge, dict(weights), ledger
 
-    def evaluate(self, batch: list[Labelled], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+    def evaluate(
+        self, batch: list[Labelled], candidate: dict[str, str], capture_traces: bool = False
+    ) -> Any:
         """Scores: the row's weight where judge and human agree, else 0."""
         from gepa.core.adapter import EvaluationBatch
 
         verdicts = ask(self.make_judge, candidate[COMPONENT], batch, ledger=self.ledger)
-        scores = [self.weights[r.human] * float(v.known and (v.value >= 0.5) == (r.human == 1.0)) for r, v in zip(batch, verdicts, strict=True)]
+        scores = [
+            self.weights[r.human] * float(v.known and (v.value >= 0.5) == (r.human == 1.0))
+            for r, v in zip(batch, verdicts, strict=True)
+        ]
         traces = list(zip(batch, verdicts, strict=True)) if capture_traces else None
         return EvaluationBatch(outputs=verdicts, scores=scores, trajectories=traces)
 
-    def make_reflective_dataset(self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]) -> dict[str, list[dict[str, Any]]]:
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
+    ) -> dict[str, list[dict[str, Any]]]:
         """One record per row: what was judged, the verdict and its reason, and what people said."""
         rows = [_lesson(r, v) for r, v in eval_batch.trajectories or []]
         return {name: rows for name in components_to_update}
@@ -130,15 +154,24 @@ class JudgeAdapter:
 
 def _lesson(row: Labelled, v: Verdict) -> dict[str, Any]:
     people = "met" if row.human == 1.0 else "not met"
-    said = {"met": "met", "unmet": "not met"}.get(v.status, f"no usable verdict ({v.failure})" if not v.known else f"level {v.value:g}")
+    said = {"met": "met", "unmet": "not met"}.get(
+        v.status, f"no usable verdict ({v.failure})" if not v.known else f"level {v.value:g}"
+    )
     right = v.known and (v.value >= 0.5) == (row.human == 1.0)
     feedback = f"Right: people also say {people}." if right else f"Wrong: people say {people}."
-    return {"Inputs": {"Task": _cut(row.task.prompt), "Answer": _cut(row.response.text), "Criterion": row.criterion.text},
-            "Generated Outputs": {"Verdict": said, "Reason": _cut(v.reason or "")}, "Feedback": feedback}
+    return {
+        "Inputs": {
+            "Task": _cut(row.task.prompt),
+            "Answer": _cut(row.response.text),
+            "Criterion": row.criterion.text,
+        },
+        "Generated Outputs": {"Verdict": said, "Reason": _cut(v.reason or "")},
+        "Feedback": feedback,
+    }
 
 
 def _cut(text: str, most: int = 3000) -> str:
-    return text if len(text) <= most else text[: most // 2] + " [...] " + text[-most // 2:]
+    return text if len(text) <= most else text[: most // 2] + " [...] " + text[-most // 2 :]
 
 
 @dataclass(frozen=True)
@@ -150,8 +183,19 @@ class Searched:
     judged_rows: int
 
 
-def search(rows: Sequence[Labelled], *, make_judge: MakeJudge, reflect: Callable[[str], str], seed_text: str | None = None, max_rows: int = 300,
-           minibatch: int = 6, validation: float = 0.5, ledger: Any = None, run_dir: str | Path | None = None, seed: int = 0) -> Searched:
+def search(
+    rows: Sequence[Labelled],
+    *,
+    make_judge: MakeJudge,
+    reflect: Callable[[str], str],
+    seed_text: str | None = None,
+    max_rows: int = 300,
+    minibatch: int = 6,
+    validation: float = 0.5,
+    ledger: Any = None,
+    run_dir: str | Path | None = None,
+    seed: int = 0,
+) -> Searched:
     """Let GEPA rewrite the instructions, on the train rows only.
 
     rows : train rows. make_judge : instructions -> judge (see endpoint_judges). reflect : the LM that rewrites, prompt -> text.
@@ -172,29 +216,57 @@ def search(rows: Sequence[Labelled], *, make_judge: MakeJudge, reflect: Callable
     feed, track = _halves(rows, validation, seed)
     adapter = JudgeAdapter(make_judge, weights, ledger=ledger)
     found = gepa.optimize(
-        seed_candidate={COMPONENT: seed_text or seed_instructions()}, trainset=feed, valset=track, adapter=adapter,
-        reflection_lm=lambda prompt: reflect(prompt if isinstance(prompt, str) else str(prompt)), reflection_prompt_template=TEMPLATE,
-        reflection_minibatch_size=min(minibatch, len(feed)), max_metric_calls=max_rows, perfect_score=min(weights.values()), logger=Quiet(),
-        run_dir=None if run_dir is None else str(run_dir), seed=seed, track_best_outputs=False, raise_on_exception=True)
+        seed_candidate={COMPONENT: seed_text or seed_instructions()},
+        trainset=feed,
+        valset=track,
+        adapter=adapter,
+        reflection_lm=lambda prompt: reflect(prompt if isinstance(prompt, str) else str(prompt)),
+        reflection_prompt_template=TEMPLATE,
+        reflection_minibatch_size=min(minibatch, len(feed)),
+        max_metric_calls=max_rows,
+        perfect_score=min(weights.values()),
+        logger=Quiet(),
+        run_dir=None if run_dir is None else str(run_dir),
+        seed=seed,
+        track_best_outputs=False,
+        raise_on_exception=True,
+    )
     names = ["seed", *(f"p{i}" for i in range(1, len(found.candidates)))]
-    return Searched({n: c[COMPONENT] for n, c in zip(names, found.candidates, strict=True)},
-                    dict(zip(names, map(float, found.val_aggregate_scores), strict=True)), int(found.total_metric_calls or 0))
+    return Searched(
+        {n: c[COMPONENT] for n, c in zip(names, found.candidates, strict=True)},
+        dict(zip(names, map(float, found.val_aggregate_scores), strict=True)),
+        int(found.total_metric_calls or 0),
+    )
 
 
-def _halves(rows: Sequence[Labelled], validation: float, seed: int) -> tuple[list[Labelled], list[Labelled]]:
+def _halves(
+    rows: Sequence[Labelled], validation: float, seed: int
+) -> tuple[list[Labelled], list[Labelled]]:
     names = sorted({r.cluster or r.task.id for r in rows})
     if len(names) < 2:
-        raise DataError("a search needs rows of at least two prompts", where="rows", fix="label answers to more prompts")
+        raise DataError(
+            "a search needs rows of at least two prompts",
+            where="rows",
+            fix="label answers to more prompts",
+        )
     order = np.random.default_rng(seed).permutation(len(names))
     kept = {names[i] for i in order[: min(max(round(validation * len(names)), 1), len(names) - 1)]}
-    return [r for r in rows if (r.cluster or r.task.id) not in kept], [r for r in rows if (r.cluster or r.task.id) in kept]
+    return [r for r in rows if (r.cluster or r.task.id) not in kept], [
+        r for r in rows if (r.cluster or r.task.id) in kept
+    ]
 
 
-def candidates(searched: Searched, rows: Sequence[Labelled], *, make_judge: MakeJudge, ledger: Any = None) -> list[Candidate]:
+def candidates(
+    searched: Searched, rows: Sequence[Labelled], *, make_judge: MakeJudge, ledger: Any = None
+) -> list[Candidate]:
     """Candidates for `Study`: every instruction judged on all labelled rows. One group each, so that dev chooses between them."""
     out = []
     for name, text in searched.instructions.items():
         verdicts = ask(make_judge, text, rows, ledger=ledger)
         values = np.array([np.nan if v.value is None else float(v.value >= 0.5) for v in verdicts])
-        out.append(Candidate(name, values, np.array([v.cost for v in verdicts]), name, {"instructions": text}))
+        out.append(
+            Candidate(
+                name, values, np.array([v.cost for v in verdicts]), name, {"instructions": text}
+            )
+        )
     return out

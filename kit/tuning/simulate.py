@@ -42,8 +42,16 @@ def _draw(rng: np.random.Generator, sizes: np.ndarray, m: int, draws: int) -> np
     return out
 
 
-def winners_curse(candidates: Sequence[Candidate], human: Sequence[Any], *, cluster: Sequence[Any] | None = None,
-                  sizes: Sequence[int] = (50, 100, 200), measure: str = "accuracy", draws: int = 1000, seed: int = 0) -> list[Curse]:
+def winners_curse(
+    candidates: Sequence[Candidate],
+    human: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    sizes: Sequence[int] = (50, 100, 200),
+    measure: str = "accuracy",
+    draws: int = 1000,
+    seed: int = 0,
+) -> list[Curse]:
     """Draw whole clusters with about m labels, choose the best candidate on them, and look at it on all the other rows.
 
     measure : "accuracy", "kappa", "balanced_accuracy" or "ac1". Needs more rows than the largest m.
@@ -58,15 +66,25 @@ def winners_curse(candidates: Sequence[Candidate], human: Sequence[Any], *, clus
     same_length(human=h, **{c.name: c.verdicts for c in candidates})
     group, c = codes(cluster, len(h))
     if not candidates or max(sizes) >= len(h):
-        raise DataError(f"{len(candidates)} candidates, {len(h)} rows, m up to {max(sizes)}", where="sizes", fix="m must be smaller than the rows")
+        raise DataError(
+            f"{len(candidates)} candidates, {len(h)} rows, m up to {max(sizes)}",
+            where="sizes",
+            fix="m must be smaller than the rows",
+        )
     blocks = []
     for cand in candidates:
         known = ~(np.isnan(h) | np.isnan(cand.verdicts))
         cell = (cand.verdicts[known] * 2 + h[known]).astype(int)
         blocks.append(np.bincount(group[known] * 4 + cell, minlength=4 * c).reshape(c, 4))
     cells = np.concatenate(blocks, axis=1).astype(float)
-    rows, rng, stat = np.bincount(group, minlength=c), np.random.default_rng(seed), table_stat(measure, 2)
-    return [_one(_draw(rng, rows, m, draws), cells, stat, m, len(candidates), measure) for m in sizes]
+    rows, rng, stat = (
+        np.bincount(group, minlength=c),
+        np.random.default_rng(seed),
+        table_stat(measure, 2),
+    )
+    return [
+        _one(_draw(rng, rows, m, draws), cells, stat, m, len(candidates), measure) for m in sizes
+    ]
 
 
 def _one(chosen: np.ndarray, cells: np.ndarray, stat: Any, m: int, k: int, measure: str) -> Curse:
@@ -74,8 +92,21 @@ def _one(chosen: np.ndarray, cells: np.ndarray, stat: Any, m: int, k: int, measu
         seen = np.nan_to_num(stat((chosen @ cells).reshape(len(chosen), k, 4)), nan=-1.0)
         other = np.nan_to_num(stat(((1 - chosen) @ cells).reshape(len(chosen), k, 4)), nan=0.0)
     best = seen.argmax(1)[:, None]
-    looked, worth = np.take_along_axis(seen, best, 1)[:, 0], np.take_along_axis(other, best, 1)[:, 0]
+    looked, worth = (
+        np.take_along_axis(seen, best, 1)[:, 0],
+        np.take_along_axis(other, best, 1)[:, 0],
+    )
     low, high = np.quantile(looked - worth, [0.025, 0.975])
     regret = float(other[:, other.mean(0).argmax()].mean() - worth.mean())
-    return Curse(m, k, measure, float(looked.mean()), float(worth.mean()), float((looked - worth).mean()), float(low), float(high), regret,
-                 len(chosen))
+    return Curse(
+        m,
+        k,
+        measure,
+        float(looked.mean()),
+        float(worth.mean()),
+        float((looked - worth).mean()),
+        float(low),
+        float(high),
+        regret,
+        len(chosen),
+    )

@@ -9,10 +9,23 @@ from ..stats import mean
 from ..stats.estimate import Estimate
 
 # Variants that mean the same; "control_negated" and "control_swapped" of the recordings do not.
-PARAPHRASES = ("original", "lexical", "syntactic", "register_formal", "register_casual", "form_question", "form_imperative")
+PARAPHRASES = (
+    "original",
+    "lexical",
+    "syntactic",
+    "register_formal",
+    "register_casual",
+    "form_question",
+    "form_imperative",
+)
 
 
-def paraphrase_flips(rows: Iterable[Mapping[str, Any]], *, threshold: float = 2.5, kinds: tuple[str, ...] = PARAPHRASES) -> dict[str, Estimate]:
+def paraphrase_flips(
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    threshold: float = 2.5,
+    kinds: tuple[str, ...] = PARAPHRASES,
+) -> dict[str, Estimate]:
     """Per judge, the share of items on which at least one paraphrase falls on the other side of the threshold.
 
     rows : judge, item_id, variant_type, score_direct (None unknown). Items without every kind, or with an unknown score, are left
@@ -27,9 +40,13 @@ def paraphrase_flips(rows: Iterable[Mapping[str, Any]], *, threshold: float = 2.
     for r in rows:
         if r["variant_type"] in kinds:
             score = r["score_direct"]
-            sides.setdefault(r["judge"], {}).setdefault(r["item_id"], {})[r["variant_type"]] = None if score is None else score >= threshold
+            sides.setdefault(r["judge"], {}).setdefault(r["item_id"], {})[r["variant_type"]] = (
+                None if score is None else score >= threshold
+            )
     out = {}
     for judge, items in sides.items():
         full = {i: s for i, s in items.items() if len(s) == len(kinds)}
-        out[judge] = mean([None if None in s.values() else float(len(set(s.values())) > 1) for s in full.values()])
+        out[judge] = mean(
+            [None if None in s.values() else float(len(set(s.values())) > 1) for s in full.values()]
+        )
     return out

@@ -11,12 +11,26 @@ import numpy as np
 
 from ..errors import DataError
 from ..records import fingerprint
-from ..stats import Estimate, ac1, accuracy, agreement_difference, balanced_accuracy, claim, estimate_from_json, kappa
+from ..stats import (
+    Estimate,
+    ac1,
+    accuracy,
+    agreement_difference,
+    balanced_accuracy,
+    claim,
+    estimate_from_json,
+    kappa,
+)
 from ..stats.clusters import codes, floats, same_length
 from .candidates import PARTS, Candidate
 from .seal import SealedError, Seals, row_keys
 
-MEASURES = {"kappa": kappa, "accuracy": accuracy, "balanced_accuracy": balanced_accuracy, "ac1": ac1}
+MEASURES = {
+    "kappa": kappa,
+    "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
+    "ac1": ac1,
+}
 
 
 @dataclass(frozen=True)
@@ -95,15 +109,25 @@ class Study:
     def __post_init__(self) -> None:
         n = same_length(human=self.human, cluster=self.cluster, part=self.part, ids=self.ids)
         if self.measure not in MEASURES:
-            raise DataError(f"measure is {self.measure!r}", where="measure", fix=f"use one of {sorted(MEASURES)}")
+            raise DataError(
+                f"measure is {self.measure!r}",
+                where="measure",
+                fix=f"use one of {sorted(MEASURES)}",
+            )
         part, (group, c) = np.asarray(self.part, str), codes(self.cluster, n)
         if set(part) - set(PARTS):
             raise DataError(f"parts are {sorted(set(part))[:6]}", where="part", fix=f"use {PARTS}")
         table = np.stack([np.bincount(group[part == p], minlength=c) > 0 for p in PARTS])
         if (table.sum(0) > 1).any():
             where = int(np.flatnonzero(np.isin(group, np.flatnonzero(table.sum(0) > 1)))[0])
-            raise DataError(f"cluster {self.cluster[where]!r} lies in more than one part", where=f"part, row {where}", fix="split by cluster")
-        object.__setattr__(self, "ids", [str(i) for i in (self.ids if self.ids is not None else self.cluster)])
+            raise DataError(
+                f"cluster {self.cluster[where]!r} lies in more than one part",
+                where=f"part, row {where}",
+                fix="split by cluster",
+            )
+        object.__setattr__(
+            self, "ids", [str(i) for i in (self.ids if self.ids is not None else self.cluster)]
+        )
         object.__setattr__(self, "human", floats(self.human, name="human"))
         object.__setattr__(self, "cluster", group)
         object.__setattr__(self, "part", part)
@@ -114,34 +138,58 @@ class Study:
             raise DataError(f"no rows in {part}", where="part", fix="give every part some clusters")
         same_length(human=self.human, verdicts=candidate.verdicts)
         v = candidate.verdicts[pick]
-        result = MEASURES[self.measure](v, self.human[pick], cluster=self.cluster[pick], categories=(0, 1))
+        result = MEASURES[self.measure](
+            v, self.human[pick], cluster=self.cluster[pick], categories=(0, 1)
+        )
         known = float((~np.isnan(v)).mean())
         cost = math.nan if candidate.cost is None else float(np.mean(candidate.cost[pick]))
-        return Scored(candidate.name, part, result, known, cost, known >= self.least_known and not math.isnan(result.value))
+        return Scored(
+            candidate.name,
+            part,
+            result,
+            known,
+            cost,
+            known >= self.least_known and not math.isnan(result.value),
+        )
 
     def scores(self, candidates: Sequence[Candidate], part: str) -> list[Scored]:
         """The table of candidates on train or dev, best first; "test" is refused: it is read once, by test()."""
         if part == "test":
-            raise SealedError("the test part is sealed", where="part", fix="choose on dev, then call test() once")
-        return sorted((self._score(c, part) for c in candidates), key=lambda s: (not s.usable, -np.nan_to_num(s.result.value, nan=-9), s.name))
+            raise SealedError(
+                "the test part is sealed", where="part", fix="choose on dev, then call test() once"
+            )
+        return sorted(
+            (self._score(c, part) for c in candidates),
+            key=lambda s: (not s.usable, -np.nan_to_num(s.result.value, nan=-9), s.name),
+        )
 
     def select(self, candidates: Sequence[Candidate], *, baseline: str) -> Selection:
         """Best of each group on train, best group on dev. The baseline competes too, and is never dropped on train."""
         by = {c.name: c for c in candidates}
         if len(by) != len(candidates):
-            raise DataError("two candidates share a name", where="candidates", fix="give each its own name")
+            raise DataError(
+                "two candidates share a name", where="candidates", fix="give each its own name"
+            )
         if baseline not in by:
-            raise DataError(f"no candidate {baseline!r}", where="baseline", fix=f"candidates: {list(by)[:12]}")
+            raise DataError(
+                f"no candidate {baseline!r}", where="baseline", fix=f"candidates: {list(by)[:12]}"
+            )
         train = self.scores(candidates, "train")
         first: dict[str, str] = {}
         for s in train:
             first.setdefault(by[s.name].group or s.name, s.name)
         dev = self.scores([by[name] for name in dict.fromkeys([*first.values(), baseline])], "dev")
         if not dev[0].usable:
-            raise DataError(f"no candidate judges {self.least_known:.0%} of the dev rows", where="candidates", fix="lower least_known")
+            raise DataError(
+                f"no candidate judges {self.least_known:.0%} of the dev rows",
+                where="candidates",
+                fix="lower least_known",
+            )
         return Selection(by[dev[0].name], by[baseline], tuple(train), tuple(dev), len(candidates))
 
-    def test(self, selection: Selection, *, seals: Seals, unseal: bool = False, replay: bool = False) -> TestRead:
+    def test(
+        self, selection: Selection, *, seals: Seals, unseal: bool = False, replay: bool = False
+    ) -> TestRead:
         """Read the test once. A second read of any of its rows raises SealedError unless `unseal`.
 
         replay : give back the recorded result when exactly this question was asked before (for re-running a notebook); nothing new is read.
@@ -149,30 +197,61 @@ class Study:
         pick = self.part == "test"
         rows = row_keys([i for i, p in zip(self.ids, pick, strict=True) if p], data=self.data)
         a, b = selection.winner, selection.baseline
-        request = fingerprint([sorted(rows), a.name, b.name, self.measure, [_plain(x[pick]) for x in (a.verdicts, b.verdicts, self.human)]])
+        request = fingerprint(
+            [
+                sorted(rows),
+                a.name,
+                b.name,
+                self.measure,
+                [_plain(x[pick]) for x in (a.verdicts, b.verdicts, self.human)],
+            ]
+        )
         if replay:
             for old in seals.seen(rows):
                 if old.request == request:
                     return _from_dict({**old.result, "replayed": True})
         reads = seals.check(rows, unseal=unseal) + 1
         read = self._read(selection, pick, reads)
-        seals.record(rows, candidate=a.name, baseline=b.name, request=request, result=_jsonable(read.as_dict()), unseal=unseal)
+        seals.record(
+            rows,
+            candidate=a.name,
+            baseline=b.name,
+            request=request,
+            result=_jsonable(read.as_dict()),
+            unseal=unseal,
+        )
         return read
 
     def _read(self, selection: Selection, pick: np.ndarray, reads: int) -> TestRead:
         a, b, dev = selection.winner, selection.baseline, selection.dev_result
         test, base = self._score(a, "test").result, self._score(b, "test").result
-        gain = agreement_difference(a.verdicts[pick], b.verdicts[pick], self.human[pick], cluster=self.cluster[pick], measure=self.measure)
+        gain = agreement_difference(
+            a.verdicts[pick],
+            b.verdicts[pick],
+            self.human[pick],
+            cluster=self.cluster[pick],
+            measure=self.measure,
+        )
         spread = math.hypot(dev.se, test.se)
         gap = dev.value - test.value
-        optimism = Estimate(gap, gap - 1.96 * spread, gap + 1.96 * spread, test.n, test.n_clusters, "dev - test of the winner", se=spread)
+        optimism = Estimate(
+            gap,
+            gap - 1.96 * spread,
+            gap + 1.96 * spread,
+            test.n,
+            test.n_clusters,
+            "dev - test of the winner",
+            se=spread,
+        )
         if a.name == b.name:
             sentence = f"The baseline {b.name} was the best on dev: nothing to claim."
         else:
             sentence = claim(gain, new=a.name, old=b.name, what=self.measure)
         if reads > 1:
             sentence += f" The test was read {reads} times: this is no sealed result."
-        return TestRead(a.name, b.name, self.measure, dev, test, base, gain, optimism, reads, sentence)
+        return TestRead(
+            a.name, b.name, self.measure, dev, test, base, gain, optimism, reads, sentence
+        )
 
 
 def _plain(values: np.ndarray) -> list[float | None]:
@@ -186,4 +265,6 @@ def _jsonable(value: Any) -> Any:
 
 
 def _from_dict(row: dict[str, Any]) -> TestRead:
-    return TestRead(**{k: estimate_from_json(v) if isinstance(v, dict) else v for k, v in row.items()})
+    return TestRead(
+        **{k: estimate_from_json(v) if isinstance(v, dict) else v for k, v in row.items()}
+    )

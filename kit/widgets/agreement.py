@@ -11,17 +11,32 @@ from ..plots import agreement as plots
 from . import live
 
 
-def at_threshold(scores: Sequence[Any], human: Sequence[Any], *, cluster: Sequence[Any] | None = None, cut: float = 3.0, name: str = "judge") -> Any:
+def at_threshold(
+    scores: Sequence[Any],
+    human: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+    cut: float = 3.0,
+    name: str = "judge",
+) -> Any:
     """The confusion figure when scores of at least `cut` count as met; unknown scores are left out and counted.
 
     scores : (n,) numbers, None / NaN unknown; human : (n,) 1 / 0, None / NaN unknown.
     """
-    met = [None if s is None or (isinstance(s, float) and math.isnan(s)) else float(s >= cut) for s in scores]
+    met = [
+        None if s is None or (isinstance(s, float) and math.isnan(s)) else float(s >= cut)
+        for s in scores
+    ]
     found = stats.agree(met, human, cluster=cluster, categories=(0.0, 1.0))
     return plots.confusion(found, title=f"{name}: met from {cut:g}")
 
 
-def threshold_explorer(scores: Mapping[str, Sequence[Any]], human: Sequence[Any], *, cluster: Sequence[Any] | None = None) -> Any:
+def threshold_explorer(
+    scores: Mapping[str, Sequence[Any]],
+    human: Sequence[Any],
+    *,
+    cluster: Sequence[Any] | None = None,
+) -> Any:
     """A dropdown of judges and a slider of the cut over `at_threshold`; headless, its first figure."""
     names = list(scores)
     if not live():
@@ -30,7 +45,14 @@ def threshold_explorer(scores: Mapping[str, Sequence[Any]], human: Sequence[Any]
 
     known = sorted({float(s) for col in scores.values() for s in col if s is not None and s == s})
     judge = w.Dropdown(options=names, description="judge")
-    cut = w.FloatSlider(value=3.0, min=known[0], max=known[-1], step=0.5, description="met from", continuous_update=False)
+    cut = w.FloatSlider(
+        value=3.0,
+        min=known[0],
+        max=known[-1],
+        step=0.5,
+        description="met from",
+        continuous_update=False,
+    )
     out = w.Output()
 
     def draw(_: Any = None) -> None:
@@ -38,7 +60,11 @@ def threshold_explorer(scores: Mapping[str, Sequence[Any]], human: Sequence[Any]
 
         out.clear_output(wait=True)
         with out:
-            display(at_threshold(scores[judge.value], human, cluster=cluster, cut=cut.value, name=judge.value))
+            display(
+                at_threshold(
+                    scores[judge.value], human, cluster=cluster, cut=cut.value, name=judge.value
+                )
+            )
 
     judge.observe(draw, "value")
     cut.observe(draw, "value")

@@ -14,7 +14,9 @@ from ..records import Run
 def show(found: Sequence[tuple[Path, Run]], notebook: str, contains: str = "") -> Any:
     """The figure that the explorer shows: all metrics of a notebook whose name holds `contains`, a row a run."""
     rows = compare.metrics(found, notebook=notebook, contains=contains)
-    return plots.forest_by_metric(rows[:60], title=f"{notebook}{': ' + contains if contains else ''}")
+    return plots.forest_by_metric(
+        rows[:60], title=f"{notebook}{': ' + contains if contains else ''}"
+    )
 
 
 def explorer(found: Sequence[tuple[Path, Run]]) -> Any:
@@ -27,7 +29,12 @@ def explorer(found: Sequence[tuple[Path, Run]]) -> Any:
     import ipywidgets as w
 
     book = w.Dropdown(options=names, description="notebook")
-    contains = w.Text(value="", placeholder="part of a metric's name", description="metric", continuous_update=False)
+    contains = w.Text(
+        value="",
+        placeholder="part of a metric's name",
+        description="metric",
+        continuous_update=False,
+    )
     out = w.Output()
 
     def draw(_: Any = None) -> None:

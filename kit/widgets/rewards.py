@@ -14,7 +14,12 @@ from . import live as widgets_live
 __all__ = ["rerank", "table_html", "weight_explorer"]
 
 
-def table_html(rows: Sequence[Mapping[str, Any]], *, texts: Mapping[tuple[str, str], str] | None = None, top: int = 20) -> str:
+def table_html(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    texts: Mapping[tuple[str, str], str] | None = None,
+    top: int = 20,
+) -> str:
     """The rows of `rerank` as an HTML table; all text is escaped."""
 
     def number(x: float | None) -> str:
@@ -35,7 +40,9 @@ def table_html(rows: Sequence[Mapping[str, Any]], *, texts: Mapping[tuple[str, s
             escape(text[:120] + ("..." if len(text) > 120 else "")),
         ]
         body.append("<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>")
-    head = "".join(f"<th>{h}</th>" for h in ("rank", "moved", "task", "answer by", "score", "before", "text"))
+    head = "".join(
+        f"<th>{h}</th>" for h in ("rank", "moved", "task", "answer by", "score", "before", "text")
+    )
     return f"<table><tr>{head}</tr>{''.join(body)}</table><p>{min(top, len(rows))} of {len(rows)} answers</p>"
 
 
@@ -63,7 +70,9 @@ def weight_explorer(
     if not widgets_live():
         from IPython.display import HTML
 
-        return HTML(table_html(rerank(tasks, responses, verdicts, {}, composer=base), texts=texts, top=top))
+        return HTML(
+            table_html(rerank(tasks, responses, verdicts, {}, composer=base), texts=texts, top=top)
+        )
     import ipywidgets as w
 
     applies = _applies(tasks, base)
@@ -83,7 +92,9 @@ def weight_explorer(
     out = w.HTML()
 
     def show(_: Any = None) -> None:
-        rows = rerank(tasks, responses, verdicts, {n: s.value for n, s in sliders.items()}, composer=base)
+        rows = rerank(
+            tasks, responses, verdicts, {n: s.value for n, s in sliders.items()}, composer=base
+        )
         out.value = table_html(rows, texts=texts, top=top)
 
     reset = w.Button(description="Reset")

@@ -25,19 +25,43 @@ def status_html(steps: Rows, *, total: int | None = None) -> str:
     s = steps[-1]
     left = s.get("seconds_left")
     hits = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in (s.get("sentinels") or {}).items())
-    items = [("reward", _interval(s)), ("groups mixed / good / bad / equal", " / ".join(str(s.get(k) or 0) for k in ("mixed", "good", "bad", "flat"))),
-             ("words", _number(s.get("words"), 1)), ("words that say nothing new", _number(s.get("empty_words"), 1)), ("cut off", _number(s.get("truncated"))), ("entropy", _number(s.get("entropy"))),
-             ("KL", _number(s.get("kl"))), ("judge cost", f"${s.get('judge_cost') or 0:.4f}"), ("unknown rewards", str(s.get("unknown_rewards") or 0)),
-             ("sentinels", "not looked at" if s.get("flagged") is None else hits or "none"),
-             ("time left", "unknown" if left is None else f"{left / 60:.1f} min")]
-    cells = "".join(f"<tr><td style='text-align:left'>{escape(k)}</td><td style='text-align:right'>{escape(v)}</td></tr>" for k, v in items)
+    items = [
+        ("reward", _interval(s)),
+        (
+            "groups mixed / good / bad / equal",
+            " / ".join(str(s.get(k) or 0) for k in ("mixed", "good", "bad", "flat")),
+        ),
+        ("words", _number(s.get("words"), 1)),
+        ("words that say nothing new", _number(s.get("empty_words"), 1)),
+        ("cut off", _number(s.get("truncated"))),
+        ("entropy", _number(s.get("entropy"))),
+        ("KL", _number(s.get("kl"))),
+        ("judge cost", f"${s.get('judge_cost') or 0:.4f}"),
+        ("unknown rewards", str(s.get("unknown_rewards") or 0)),
+        ("sentinels", "not looked at" if s.get("flagged") is None else hits or "none"),
+        ("time left", "unknown" if left is None else f"{left / 60:.1f} min"),
+    ]
+    cells = "".join(
+        f"<tr><td style='text-align:left'>{escape(k)}</td><td style='text-align:right'>{escape(v)}</td></tr>"
+        for k, v in items
+    )
     head = f"step {s['step']}" + (f" of {total}" if total else "")
-    alarms = "".join(f"<p style='color:#D55E00;font-weight:bold' role='alert'>{escape(a)}</p>" for a in s.get("alarms") or ())
+    alarms = "".join(
+        f"<p style='color:#D55E00;font-weight:bold' role='alert'>{escape(a)}</p>"
+        for a in s.get("alarms") or ()
+    )
     return f"{alarms}<div style='display:flex;gap:24px;align-items:center'><table><tr><th colspan='2'>{head}</th></tr>{cells}</table>{_curve(steps)}</div>"
 
 
-def answers_html(rollouts: Rows, *, step: int | None = None, task_id: str | None = None, order: str = "reward", top: int = 12,
-                 texts: Mapping[str, str] | None = None) -> str:
+def answers_html(
+    rollouts: Rows,
+    *,
+    step: int | None = None,
+    task_id: str | None = None,
+    order: str = "reward",
+    top: int = 12,
+    texts: Mapping[str, str] | None = None,
+) -> str:
     """Sampled answers with reward, advantage and verdicts as a table; all text is escaped.
 
     order : "reward" (best first), "advantage", or "log" (as sampled); texts : criterion id -> text, shown on hover.
@@ -49,10 +73,15 @@ def answers_html(rollouts: Rows, *, step: int | None = None, task_id: str | None
     for r in rows[:top]:
         marks = " ".join(_mark(v, texts or {}) for v in r["verdicts"])
         cut = " <b>(cut off)</b>" if r.get("truncated") else ""
-        body.append(f"<tr><td>{r['step']}</td><td>{escape(r['task_id'])}</td><td>{_number(r['reward'])}</td><td>{_number(r['advantage'], 2)}</td>"
-                    f"<td>{marks}</td><td style='text-align:left'>{escape(r['text'][:400])}{cut}</td></tr>")
-    return ("<table><tr><th>step</th><th>task</th><th>reward</th><th>advantage</th><th>criteria</th><th>answer</th></tr>" + "".join(body) +
-            f"</table><p>{min(top, len(rows))} of {len(rows)} answers</p>")
+        body.append(
+            f"<tr><td>{r['step']}</td><td>{escape(r['task_id'])}</td><td>{_number(r['reward'])}</td><td>{_number(r['advantage'], 2)}</td>"
+            f"<td>{marks}</td><td style='text-align:left'>{escape(r['text'][:400])}{cut}</td></tr>"
+        )
+    return (
+        "<table><tr><th>step</th><th>task</th><th>reward</th><th>advantage</th><th>criteria</th><th>answer</th></tr>"
+        + "".join(body)
+        + f"</table><p>{min(top, len(rows))} of {len(rows)} answers</p>"
+    )
 
 
 def live(total: int | None = None) -> tuple[Any, Callable[[Mapping[str, Any]], None]]:
@@ -96,14 +125,21 @@ def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
     import ipywidgets as w
 
     steps = sorted({r["step"] for r in rollouts}) or [0]
-    slider = w.SelectionSlider(options=steps, value=steps[-1], description="step", continuous_update=False)
-    task = w.Dropdown(options=[("all", None), *((t, t) for t in sorted({r["task_id"] for r in rollouts}))], description="task")
+    slider = w.SelectionSlider(
+        options=steps, value=steps[-1], description="step", continuous_update=False
+    )
+    task = w.Dropdown(
+        options=[("all", None), *((t, t) for t in sorted({r["task_id"] for r in rollouts}))],
+        description="task",
+    )
     order = w.Dropdown(options=["reward", "advantage", "log"], description="order")
     out = w.HTML()
 
     def show(_: Any = None) -> None:
         step = None if task.value is not None else slider.value
-        out.value = answers_html(rollouts, step=step, task_id=task.value, order=order.value, texts=texts, top=24)
+        out.value = answers_html(
+            rollouts, step=step, task_id=task.value, order=order.value, texts=texts, top=24
+        )
 
     for control in (slider, task, order):
         control.observe(show, names="value")
@@ -114,7 +150,9 @@ def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
 def _mark(v: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     sign = {"met": "&#10003;", "unmet": "&#10007;", "level": "&#9681;", "unknown": "?"}[v["status"]]
     color = {"met": "#009E73", "unmet": "#D55E00"}.get(v["status"], "#6b6b6b")
-    title = escape(texts.get(v["id"], v["id"]) + (f" ({v['failure']})" if v.get("failure") else ""), quote=True)
+    title = escape(
+        texts.get(v["id"], v["id"]) + (f" ({v['failure']})" if v.get("failure") else ""), quote=True
+    )
     return f"<span style='color:{color}' title='{title}'>{escape(v['id'])}{sign}</span>"
 
 
@@ -124,14 +162,21 @@ def _curve(steps: Rows, width: int = 260, height: int = 80) -> str:
         return ""
     low, high = min(r for _, r in known), max(r for _, r in known)
     span = (high - low) or 1.0
-    points = " ".join(f"{4 + i / max(1, len(steps) - 1) * (width - 8):.1f},{height - 6 - (r - low) / span * (height - 12):.1f}" for i, r in known)
-    return (f"<svg width='{width}' height='{height}' role='img' aria-label='reward per step'><polyline points='{points}' fill='none' stroke='#0072B2' "
-            f"stroke-width='2'/><text x='4' y='12' font-size='10'>{high:.2f}</text><text x='4' y='{height - 2}' font-size='10'>{low:.2f}</text></svg>")
+    points = " ".join(
+        f"{4 + i / max(1, len(steps) - 1) * (width - 8):.1f},{height - 6 - (r - low) / span * (height - 12):.1f}"
+        for i, r in known
+    )
+    return (
+        f"<svg width='{width}' height='{height}' role='img' aria-label='reward per step'><polyline points='{points}' fill='none' stroke='#0072B2' "
+        f"stroke-width='2'/><text x='4' y='12' font-size='10'>{high:.2f}</text><text x='4' y='{height - 2}' font-size='10'>{low:.2f}</text></svg>"
+    )
 
 
 def _interval(s: Mapping[str, Any]) -> str:
     low, high = s.get("reward_low"), s.get("reward_high")
-    return _number(s.get("reward")) + (f" [{_number(low)}, {_number(high)}]" if low is not None and high is not None else "")
+    return _number(s.get("reward")) + (
+        f" [{_number(low)}, {_number(high)}]" if low is not None and high is not None else ""
+    )
 
 
 def _number(value: float | None, digits: int = 3) -> str:

@@ -35,7 +35,14 @@ def brute(p: np.ndarray, y: np.ndarray) -> float:
         f = np.zeros_like(t)
         for v, g in zip(values, gap, strict=True):
             for m in (-2, 0, 2):
-                f += g * (np.exp(-0.5 * ((t - v - m) / s) ** 2) + np.exp(-0.5 * ((t + v - m) / s) ** 2)) / (s * np.sqrt(2 * np.pi))
+                f += (
+                    g
+                    * (
+                        np.exp(-0.5 * ((t - v - m) / s) ** 2)
+                        + np.exp(-0.5 * ((t + v - m) / s) ** 2)
+                    )
+                    / (s * np.sqrt(2 * np.pi))
+                )
         return float(np.abs(f).mean())
 
     low, high = 1e-4, 1.0
@@ -53,7 +60,9 @@ def ours(p: np.ndarray, y: np.ndarray) -> float:
     calibration.ece(p, y, bins=15, n_boot=0)
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
-    print(f"ECE-15, n={len(p):.0e}: {t * 1e3:.0f} ms = {t / floor:.1f} x reading both arrays once ({floor * 1e3:.0f} ms), {peak:.1f} MB extra   [target 8 x, 5 MB]")
+    print(
+        f"ECE-15, n={len(p):.0e}: {t * 1e3:.0f} ms = {t / floor:.1f} x reading both arrays once ({floor * 1e3:.0f} ms), {peak:.1f} MB extra   [target 8 x, 5 MB]"
+    )
     small = slice(0, 10**6)
     r = best(lambda: calibration.reliability(p[small], y[small], bins=15, n_boot=1000), 3)
     print(f"report with 1000 resamples, n=1e6: {r:.2f} s   [target .5 s]")
@@ -63,7 +72,9 @@ def ours(p: np.ndarray, y: np.ndarray) -> float:
         q = rng.choice(np.array(values), 1000)
         hit = rng.random(1000) < 0.1 + 0.7 * q
         worst = max(worst, abs(calibration.smece(q, hit).value - brute(q, hit)))
-    print(f"smECE against brute force, 0 and 1 included: largest difference {worst:.1e}   [target 1e-5]")
+    print(
+        f"smECE against brute force, 0 and 1 included: largest difference {worst:.1e}   [target 1e-5]"
+    )
     return t
 
 
@@ -71,15 +82,23 @@ def peers(p: np.ndarray, y: np.ndarray, t: float) -> None:
     """Each peer on the same arrays (fewer rows where it is slow), as a ratio of time per row."""
     value, n = calibration.ece(p, y, bins=15, n_boot=0).value, len(p)
 
-    def show(name: str, module: str, what: str, rows: int, make: Callable[[object], Callable[[], object]]) -> None:
+    def show(
+        name: str, module: str, what: str, rows: int, make: Callable[[object], Callable[[], object]]
+    ) -> None:
         try:
             f = make(importlib.import_module(module))
         except ImportError as e:
             print(f"{name}: skipped, not installed ({e})")
             return
         took, got = best(f, 2), f()
-        print(f"{name} {what}, n={rows:.0e}: {took * 1e3:.0f} ms = {took / rows / (t / n):.0f} x ours per row"
-              + (f", value {float(got):.5f} (ours {value:.5f} on all rows)" if np.ndim(got) == 0 else ""))
+        print(
+            f"{name} {what}, n={rows:.0e}: {took * 1e3:.0f} ms = {took / rows / (t / n):.0f} x ours per row"
+            + (
+                f", value {float(got):.5f} (ours {value:.5f} on all rows)"
+                if np.ndim(got) == 0
+                else ""
+            )
+        )
 
     def torchmetrics(_: object) -> Callable[[], object]:
         import torch
@@ -89,9 +108,27 @@ def peers(p: np.ndarray, y: np.ndarray, t: float) -> None:
         return lambda: binary_calibration_error(a, b, n_bins=15)
 
     show("torchmetrics", "torchmetrics", "binary_calibration_error", n, torchmetrics)
-    show("netcal", "netcal.metrics", "ECE(15)", n, lambda m: lambda: m.ECE(15).measure(p, y.astype(int)))  # type: ignore[attr-defined]
-    show("scikit-learn", "sklearn.calibration", "calibration_curve (the curve only)", n, lambda m: lambda: m.calibration_curve(y, p, n_bins=15)[0])  # type: ignore[attr-defined]
-    show("relplot", "relplot", "smECE", 10**6, lambda m: lambda: m.smECE(p[:10**6], y[:10**6].astype(float)))  # type: ignore[attr-defined]
+    show(
+        "netcal",
+        "netcal.metrics",
+        "ECE(15)",
+        n,
+        lambda m: lambda: m.ECE(15).measure(p, y.astype(int)),
+    )  # type: ignore[attr-defined]
+    show(
+        "scikit-learn",
+        "sklearn.calibration",
+        "calibration_curve (the curve only)",
+        n,
+        lambda m: lambda: m.calibration_curve(y, p, n_bins=15)[0],
+    )  # type: ignore[attr-defined]
+    show(
+        "relplot",
+        "relplot",
+        "smECE",
+        10**6,
+        lambda m: lambda: m.smECE(p[: 10**6], y[: 10**6].astype(float)),
+    )  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

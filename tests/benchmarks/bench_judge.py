@@ -25,7 +25,12 @@ PEERS = ROOT / "build" / "bench-venv" / "bin" / "python"
 STORM = {"429": 0.05, "500": 0.01}
 OPENAI3 = ROOT / "build" / "bench-openai3"  # for inspect-ai; the other peers want openai 2
 OURS = ("kit judge + ledger", "kit judge")
-PLAIN = ("openai async, httpx", "openai async, aiohttp", "openai post, aiohttp", "bare aiohttp (floor)")
+PLAIN = (
+    "openai async, httpx",
+    "openai async, aiohttp",
+    "openai post, aiohttp",
+    "bare aiohttp (floor)",
+)
 OTHERS = {"autorubric": "autorubric", "verifiers": "verifiers", "inspect-ai": "inspect_ai"}
 
 
@@ -40,8 +45,15 @@ def kit_judge(url: str, n: int, concurrency: int, ledger: bool) -> tuple[float, 
     from kit.judge import EndpointJudge, judge
     from kit.records import Criterion, Response, Task
 
-    task = Task(id="t", prompt="Say words.", criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(4)))
-    answers = [Response(task_id="t", id=f"r{i}", text=f"w{i % 3} answer {i} " + "text " * 500) for i in range(n + concurrency)]
+    task = Task(
+        id="t",
+        prompt="Say words.",
+        criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(4)),
+    )
+    answers = [
+        Response(task_id="t", id=f"r{i}", text=f"w{i % 3} answer {i} " + "text " * 500)
+        for i in range(n + concurrency)
+    ]
     who = EndpointJudge("stub", base_url=url, concurrency=concurrency, timeout=30)
     path = Path(tempfile.mkdtemp()) / "ledger.sqlite" if ledger else None
     judge(task, answers[n:], judge=who, ledger=path, progress=False)
@@ -90,9 +102,14 @@ async def bare(url: str, n: int, concurrency: int) -> tuple[float, float, int]:
     import aiohttp
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
         async def one(i: int) -> None:
-            body = json.dumps({"model": "stub", "messages": [{"role": "user", "content": prompt(i)}]}).encode()
-            async with session.post(url + "/chat/completions", data=body, headers={"Content-Type": "application/json"}) as r:
+            body = json.dumps(
+                {"model": "stub", "messages": [{"role": "user", "content": prompt(i)}]}
+            ).encode()
+            async with session.post(
+                url + "/chat/completions", data=body, headers={"Content-Type": "application/json"}
+            ) as r:
                 r.raise_for_status()
                 json.loads(await r.read())
 
@@ -103,7 +120,12 @@ async def inspect_ai(url: str, n: int, concurrency: int) -> tuple[float, float, 
     """inspect-ai's model layer (its own retries and connection limit)."""
     from inspect_ai.model import GenerateConfig, get_model
 
-    model = get_model("openai-api/stub/stub", base_url=url, api_key="none", config=GenerateConfig(max_connections=concurrency))
+    model = get_model(
+        "openai-api/stub/stub",
+        base_url=url,
+        api_key="none",
+        config=GenerateConfig(max_connections=concurrency),
+    )
 
     async def one(i: int) -> None:
         await model.generate(prompt(i))
@@ -127,7 +149,11 @@ async def autorubric(url: str, n: int, concurrency: int) -> tuple[float, float, 
     """autorubric's LLM client (over litellm), which its graders call."""
     from autorubric.llm import LLMClient, LLMConfig
 
-    client = LLMClient(LLMConfig(model="openai/stub", api_base=url, api_key="none", max_parallel_requests=concurrency))
+    client = LLMClient(
+        LLMConfig(
+            model="openai/stub", api_base=url, api_key="none", max_parallel_requests=concurrency
+        )
+    )
 
     async def one(i: int) -> None:
         await client.generate("judge", prompt(i))
@@ -144,7 +170,11 @@ def one(name: str, url: str, n: int, concurrency: int) -> dict[str, float]:
     elif name in PLAIN:
         wall, cpu, good = asyncio.run(bare(url, n, concurrency))
     else:
-        wall, cpu, good = asyncio.run({"inspect-ai": inspect_ai, "verifiers": verifiers, "autorubric": autorubric}[name](url, n, concurrency))
+        wall, cpu, good = asyncio.run(
+            {"inspect-ai": inspect_ai, "verifiers": verifiers, "autorubric": autorubric}[name](
+                url, n, concurrency
+            )
+        )
     return {"wall": wall, "cpu": cpu / n * 1000, "good": good}
 
 
@@ -153,13 +183,31 @@ def cached(n: int) -> float:
     from kit.judge import EndpointJudge, Ledger, judge
     from kit.records import Criterion, Response, Task, Verdict
 
-    task = Task(id="t", prompt="p", criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(20)))
-    answers = [Response(task_id="t", id=f"r{i}", text=f"answer {i} " + "text " * 300) for i in range(n // 20)]
+    task = Task(
+        id="t",
+        prompt="p",
+        criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(20)),
+    )
+    answers = [
+        Response(task_id="t", id=f"r{i}", text=f"answer {i} " + "text " * 300)
+        for i in range(n // 20)
+    ]
     who = EndpointJudge("stub", base_url="http://127.0.0.1:1/v1")
     book = Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite")
     for r in answers:
-        book.put([Verdict(task_id="t", response_id=r.id, criterion_id=c.id, status="met", reason="because " * 8, key=k)
-                  for c, k in zip(task.criteria, who.keys(task, r, task.criteria), strict=True)])
+        book.put(
+            [
+                Verdict(
+                    task_id="t",
+                    response_id=r.id,
+                    criterion_id=c.id,
+                    status="met",
+                    reason="because " * 8,
+                    key=k,
+                )
+                for c, k in zip(task.criteria, who.keys(task, r, task.criteria), strict=True)
+            ]
+        )
     start = time.perf_counter()
     got = judge(task, answers, judge=who, ledger=book, progress=False)
     return got.spent.cached / (time.perf_counter() - start)
@@ -168,8 +216,25 @@ def cached(n: int) -> float:
 # -- the run -----------------------------------------------------------------------------------------------------------------
 def run_one(python: str, name: str, port: int, n: int, concurrency: int) -> dict[str, float] | str:
     """A contender in its own process; a sentence when it cannot run."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{OPENAI3}:{ROOT}" if name == "inspect-ai" else str(ROOT), "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
-    cmd = [python, __file__, "--one", name, "--url", f"http://127.0.0.1:{port}/v1", "--n", str(n), "--concurrency", str(concurrency)]
+    env = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": f"{OPENAI3}:{ROOT}" if name == "inspect-ai" else str(ROOT),
+        "OPENAI_API_KEY": "none",
+        "NO_PROXY": "127.0.0.1",
+    }
+    cmd = [
+        python,
+        __file__,
+        "--one",
+        name,
+        "--url",
+        f"http://127.0.0.1:{port}/v1",
+        "--n",
+        str(n),
+        "--concurrency",
+        str(concurrency),
+    ]
     try:
         p = subprocess.run(cmd, capture_output=True, text=True, timeout=240, env=env)
     except subprocess.TimeoutExpired:
@@ -180,11 +245,23 @@ def run_one(python: str, name: str, port: int, n: int, concurrency: int) -> dict
         return "failed: " + (p.stderr.strip().splitlines() or ["no output"])[-1][:120]
 
 
-def table(title: str, latency: float, faults: dict[str, float], n: int, concurrency: int, allowance: float, names: list[str]) -> None:
+def table(
+    title: str,
+    latency: float,
+    faults: dict[str, float],
+    n: int,
+    concurrency: int,
+    allowance: float,
+    names: list[str],
+) -> None:
     """One scenario for all contenders; `allowance` seconds are part of the ideal (a call that is told to wait must wait once)."""
     ideal = -(-n // concurrency) * latency + allowance
-    print(f"\n{title}: {n} calls x {latency * 1000:.0f} ms at {concurrency}, ideal {ideal:.2f} s, load {os.getloadavg()[0]:.1f}")
-    print(f"{'client':26} {'wall s':>8} {'ratio':>7} {'CPU ms/call':>12} {'answered':>9} {'twice':>6}")
+    print(
+        f"\n{title}: {n} calls x {latency * 1000:.0f} ms at {concurrency}, ideal {ideal:.2f} s, load {os.getloadavg()[0]:.1f}"
+    )
+    print(
+        f"{'client':26} {'wall s':>8} {'ratio':>7} {'CPU ms/call':>12} {'answered':>9} {'twice':>6}"
+    )
     for name in names:
         tried = [attempt(name, latency, faults, n, concurrency) for _ in range(1 if faults else 3)]
         good = [t for t in tried if not isinstance(t, str)]
@@ -192,13 +269,22 @@ def table(title: str, latency: float, faults: dict[str, float], n: int, concurre
             print(f"{name:26} {tried[0]}", flush=True)
             continue
         got = min(good, key=lambda g: g["wall"])
-        print(f"{name:26} {got['wall']:8.2f} {got['wall'] / ideal:7.2f} {got['cpu']:12.2f} {got['good']:9.0f} {got['twice']:6.0f}", flush=True)
+        print(
+            f"{name:26} {got['wall']:8.2f} {got['wall'] / ideal:7.2f} {got['cpu']:12.2f} {got['good']:9.0f} {got['twice']:6.0f}",
+            flush=True,
+        )
 
 
-def attempt(name: str, latency: float, faults: dict[str, float], n: int, concurrency: int) -> dict[str, float] | str:
+def attempt(
+    name: str, latency: float, faults: dict[str, float], n: int, concurrency: int
+) -> dict[str, float] | str:
     """One contender against a stub of its own."""
-    stub = subprocess.Popen([sys.executable, str(STUB), str(latency), json.dumps(faults), "0.5"], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, text=True)
+    stub = subprocess.Popen(
+        [sys.executable, str(STUB), str(latency), json.dumps(faults), "0.5"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         port = int(stub.stdout.readline())  # type: ignore[union-attr]
         got = run_one(str(PEERS) if name in OTHERS else sys.executable, name, port, n, concurrency)
@@ -212,8 +298,21 @@ def peers() -> list[str]:
     """Peers that can be imported; the others are named with the reason."""
     found = []
     for name, module in OTHERS.items():
-        ok = PEERS.exists() and subprocess.run([str(PEERS), "-c", f"import {module}"], capture_output=True).returncode == 0
-        print(f"{name}: " + ("runs from build/bench-venv" if ok else "skipped, not importable in build/bench-venv"))
+        ok = (
+            PEERS.exists()
+            and subprocess.run(
+                [str(PEERS), "-c", f"import {module}"], capture_output=True
+            ).returncode
+            == 0
+        )
+        print(
+            f"{name}: "
+            + (
+                "runs from build/bench-venv"
+                if ok
+                else "skipped, not importable in build/bench-venv"
+            )
+        )
         found += [name] if ok else []
     return found
 
@@ -233,8 +332,18 @@ def main() -> None:
     names = [*OURS, *PLAIN, *peers()]
     more = 1 if args.quick else 4
     table("no faults (target: ratio <= 1.15, CPU < .5 ms)", 0.5, {}, 256, 256, 0.0, names)
-    table("storm: 5% 429 with Retry-After .5, 1% 500 (target: ratio <= 1.3, all answered)", 0.5, STORM, 256 * more, 128, 0.5, names)
-    print(f"\nfrom the ledger (target: 20,000 verdicts a second): {cached(4000 * more):,.0f} a second")
+    table(
+        "storm: 5% 429 with Retry-After .5, 1% 500 (target: ratio <= 1.3, all answered)",
+        0.5,
+        STORM,
+        256 * more,
+        128,
+        0.5,
+        names,
+    )
+    print(
+        f"\nfrom the ledger (target: 20,000 verdicts a second): {cached(4000 * more):,.0f} a second"
+    )
 
 
 if __name__ == "__main__":

@@ -33,8 +33,19 @@ def main() -> None:
     fast = LocalJudge.from_pretrained(args.model, device=args.device, least_mass=0.0)
     slow = LocalJudge(fast.model, fast.tokenizer, way="single", least_mass=0.0)
     task = Task(id="t", prompt="Explain how tides arise and why there are two a day.")
-    answer = Response(task_id="t", id="r", text="The moon pulls on the near side of the sea more than on the far side. " * (args.words // 15))
-    criteria = [Criterion(id=f"c{i}", text=f"Point {i}: the answer says that {'the moon pulls ' * (1 + i % 4)}on the sea.") for i in range(args.criteria)]
+    answer = Response(
+        task_id="t",
+        id="r",
+        text="The moon pulls on the near side of the sea more than on the far side. "
+        * (args.words // 15),
+    )
+    criteria = [
+        Criterion(
+            id=f"c{i}",
+            text=f"Point {i}: the answer says that {'the moon pulls ' * (1 + i % 4)}on the sea.",
+        )
+        for i in range(args.criteria)
+    ]
     fast.read(task, answer, criteria[:2]), slow.read(task, answer, criteria[:2])  # warm
     times: dict[str, list[float]] = {"shared": [], "one each": []}
     for _ in range(args.rounds):
@@ -45,10 +56,18 @@ def main() -> None:
             times.setdefault("readings", []).append(readings)  # type: ignore[arg-type]
     a, b = times["readings"][0], times["readings"][1]
     rate = {name: args.criteria / statistics.median(times[name]) for name in ("shared", "one each")}
-    row = {"model": str(args.model).rsplit("/", 1)[-1], "dtype": str(fast.model.dtype), "device": str(fast.model.device),
-           "prefix_tokens": len(fast._tokens(task, answer, criteria)[0]), "criteria": args.criteria,
-           "per_second": {k: round(v, 2) for k, v in rate.items()}, "ratio": round(rate["shared"] / rate["one each"], 2), "target_ratio": 5,
-           "largest_p_difference": max(abs(x.p - y.p) for x, y in zip(a, b, strict=True)), "mean_mass": sum(x.mass for x in a) / len(a)}
+    row = {
+        "model": str(args.model).rsplit("/", 1)[-1],
+        "dtype": str(fast.model.dtype),
+        "device": str(fast.model.device),
+        "prefix_tokens": len(fast._tokens(task, answer, criteria)[0]),
+        "criteria": args.criteria,
+        "per_second": {k: round(v, 2) for k, v in rate.items()},
+        "ratio": round(rate["shared"] / rate["one each"], 2),
+        "target_ratio": 5,
+        "largest_p_difference": max(abs(x.p - y.p) for x, y in zip(a, b, strict=True)),
+        "mean_mass": sum(x.mass for x in a) / len(a),
+    }
     sys.stdout.write(json.dumps(row, indent=2) + "\n")
 
 

@@ -20,7 +20,11 @@ from kit.rewards.verifiers.direction import claims
 
 def naive(weights: dict[str, float], rows: list[dict[str, float]]) -> list[float]:
     """The loop that everybody writes: dicts of floats, no unknowns, no interval, no contributions."""
-    return [sum(w * row[i] if w > 0 else -w * (1 - row[i]) for i, w in weights.items()) / sum(abs(w) for w in weights.values()) for row in rows]
+    return [
+        sum(w * row[i] if w > 0 else -w * (1 - row[i]) for i, w in weights.items())
+        / sum(abs(w) for w in weights.values())
+        for row in rows
+    ]
 
 
 def best(function: Callable[[], object], repeats: int = 3) -> float:
@@ -41,12 +45,21 @@ def main() -> None:
     args = parser.parse_args()
     rng = random.Random(0)
     n, k = args.responses, args.criteria
-    criteria = tuple(Criterion(id=f"c{i}", text="x", weight=rng.choice([1.0, 2.0, -1.0])) for i in range(k))
+    criteria = tuple(
+        Criterion(id=f"c{i}", text="x", weight=rng.choice([1.0, 2.0, -1.0])) for i in range(k)
+    )
     task = Task(id="t", prompt="p", criteria=criteria)
     values = [{c.id: float(rng.random() < 0.6) for c in criteria} for _ in range(n)]
-    verdicts = [[Verdict(task_id="t", response_id=str(r), criterion_id=i, status="met" if x else "unmet") for i, x in row.items()]
-                for r, row in enumerate(values)]
-    responses = [Response(task_id="t", id=str(r), text="an answer of a few words") for r in range(n)]
+    verdicts = [
+        [
+            Verdict(task_id="t", response_id=str(r), criterion_id=i, status="met" if x else "unmet")
+            for i, x in row.items()
+        ]
+        for r, row in enumerate(values)
+    ]
+    responses = [
+        Response(task_id="t", id=str(r), text="an answer of a few words") for r in range(n)
+    ]
     weights = {c.id: c.weight for c in criteria}
     matrix = np.array([list(row.values()) for row in values])
     composer = Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]})
@@ -55,16 +68,24 @@ def main() -> None:
     rows = {
         "plain loop over dicts (no unknowns, no parts)": best(lambda: naive(weights, values)),
         "grade(), one by one": best(lambda: [grade(task, v, how="flip") for v in verdicts]),
-        "Composer.score(), one by one": best(lambda: [composer.score(task, r, v) for r, v in zip(responses, verdicts, strict=True)]),
-        "score_matrix(), all at once": best(lambda: score_matrix(matrix, np.array(list(weights.values())), how="flip")),
+        "Composer.score(), one by one": best(
+            lambda: [composer.score(task, r, v) for r, v in zip(responses, verdicts, strict=True)]
+        ),
+        "score_matrix(), all at once": best(
+            lambda: score_matrix(matrix, np.array(list(weights.values())), how="flip")
+        ),
     }
     base = rows["plain loop over dicts (no unknowns, no parts)"]
     print(f"{n} responses x {k} criteria")
     for name, seconds in rows.items():
-        print(f"  {name:<48}{seconds:8.3f} s {n / seconds:12,.0f} responses/s   {seconds / base:6.2f} x the plain loop")
+        print(
+            f"  {name:<48}{seconds:8.3f} s {n / seconds:12,.0f} responses/s   {seconds / base:6.2f} x the plain loop"
+        )
     m = 500
     seconds = best(lambda: [claims(text, subjects) for _ in range(m)])
-    print(f"  {'direction verifier, answers of 3 sentences':<48}{seconds:8.3f} s {m / seconds:12,.0f} answers/s")
+    print(
+        f"  {'direction verifier, answers of 3 sentences':<48}{seconds:8.3f} s {m / seconds:12,.0f} answers/s"
+    )
 
 
 if __name__ == "__main__":

@@ -17,14 +17,24 @@ def rows(n: int, *, criteria: int = 8, seed: int = 0):
     rng = random.Random(seed)
     for i in range(n):
         a, b, c = rng.sample(NOUNS, 3)
-        row = {"task_id": f"t{i}", "prompt": f"Write about the {a} number {i} and its {b}, with the {c} in mind. " + " ".join(rng.choices(NOUNS, k=40)),
-               "split": "train" if i % 10 else "heldout", "kind": a}
+        row = {
+            "task_id": f"t{i}",
+            "prompt": f"Write about the {a} number {i} and its {b}, with the {c} in mind. "
+            + " ".join(rng.choices(NOUNS, k=40)),
+            "split": "train" if i % 10 else "heldout",
+            "kind": a,
+        }
         for k in range(1, criteria + 1):
-            row[f"rubric - {k}. criterion"] = f"The response {rng.choice(VERBS)} the {rng.choice(NOUNS)} of {rng.choice(NOUNS)} {i} and the {rng.choice(NOUNS)}."
+            row[f"rubric - {k}. criterion"] = (
+                f"The response {rng.choice(VERBS)} the {rng.choice(NOUNS)} of {rng.choice(NOUNS)} {i} and the {rng.choice(NOUNS)}."
+            )
             if k == 1:
                 row["rubric - 1. criterion_origin"] = "Gemini missed it"
         if i % 3 == 0:
-            row |= {"responseA": "An answer. " * 20, "rubric - 1. ratingA": rng.choice(["yes", "no"])}
+            row |= {
+                "responseA": "An answer. " * 20,
+                "rubric - 1. ratingA": rng.choice(["yes", "no"]),
+            }
         yield row
 
 
@@ -59,8 +69,16 @@ def measure(n: int, *, array: bool = False, criteria: int = 8) -> dict[str, floa
         start, cpu = time.perf_counter(), time.process_time()
         found = scan(path, embed=None)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-        return {"rows": found.rows, "criteria": found.summary.criteria, "megabytes": path.stat().st_size / 1e6, "seconds": seconds, "cpu_seconds": cpu,
-                "children_cpu_seconds": children() - others, "peak_mib": peak(), "mib_before": before}
+        return {
+            "rows": found.rows,
+            "criteria": found.summary.criteria,
+            "megabytes": path.stat().st_size / 1e6,
+            "seconds": seconds,
+            "cpu_seconds": cpu,
+            "children_cpu_seconds": children() - others,
+            "peak_mib": peak(),
+            "mib_before": before,
+        }
 
 
 def memory(n: int, *, what: str, array: bool = False) -> dict[str, float]:
@@ -71,11 +89,17 @@ def memory(n: int, *, what: str, array: bool = False) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("b.json" if array else "b.jsonl")
         write(path, n, array=array, criteria=5)
-        rows = scan(path, embed=None).rows if what == "inspect" else sum(p.task is not None for p in iter_tasks(path))
+        rows = (
+            scan(path, embed=None).rows
+            if what == "inspect"
+            else sum(p.task is not None for p in iter_tasks(path))
+        )
         return {"rows": rows, "megabytes": path.stat().st_size / 1e6, "peak_mib": peak()}
 
 
 if __name__ == "__main__":
     numbers = [int(a) for a in sys.argv[1:] if a.isdigit()]
-    for key, value in measure(numbers[0] if numbers else 100_000, array="--json-array" in sys.argv).items():
+    for key, value in measure(
+        numbers[0] if numbers else 100_000, array="--json-array" in sys.argv
+    ).items():
         print(f"{key:<12}{value:,.1f}")

@@ -31,14 +31,27 @@ def verdicts(n_prompts: int, rows: int, seed: int = 0) -> tuple[np.ndarray, np.n
     rng = np.random.default_rng(seed)
     y = rng.random((n_prompts, rows)) < rng.beta(1.05, 0.45, n_prompts)[:, None]
     right = rng.random((n_prompts, rows)) < rng.beta(1.2, 0.3, n_prompts)[:, None]
-    return np.where(right, y, ~y).ravel().astype(int), y.ravel().astype(int), np.repeat(np.arange(n_prompts), rows)
+    return (
+        np.where(right, y, ~y).ravel().astype(int),
+        y.ravel().astype(int),
+        np.repeat(np.arange(n_prompts), rows),
+    )
 
 
 def row_bootstrap(a: np.ndarray, b: np.ndarray, draws: int = 1000) -> tuple[float, float]:
     """What most tools do: resample rows, ignore prompts, recompute kappa each time."""
     rng, stat = np.random.default_rng(0), table_stat("kappa", 2)
     cell = a * 2 + b
-    out = [float(stat(np.bincount(cell[rng.integers(0, len(cell), len(cell))], minlength=4)[None].astype(float))[0]) for _ in range(draws)]
+    out = [
+        float(
+            stat(
+                np.bincount(cell[rng.integers(0, len(cell), len(cell))], minlength=4)[None].astype(
+                    float
+                )
+            )[0]
+        )
+        for _ in range(draws)
+    ]
     return tuple(np.quantile(out, [0.025, 0.975]))
 
 
@@ -48,10 +61,21 @@ def speed() -> dict[str, float]:
     jack, _ = timed(lambda: stats.kappa(a, b, cluster=c))
     sums = cell_sums(a * 2 + b, 4, c)
     core, _ = timed(lambda: table_stat("kappa", 2)(sums.sum(0) - sums).std())
-    boot, _ = timed(lambda: np.quantile(table_stat("kappa", 2)(resample(len(sums), 1000, 0) @ sums), [0.025, 0.975]), 1)
+    boot, _ = timed(
+        lambda: np.quantile(
+            table_stat("kappa", 2)(resample(len(sums), 1000, 0) @ sums), [0.025, 0.975]
+        ),
+        1,
+    )
     rows, _ = timed(lambda: row_bootstrap(a, b), 1)
-    return {"kappa_interval_s": jack, "jackknife_core_s": core, "cluster_bootstrap_1000_s": boot, "row_bootstrap_1000_s": rows,
-            "row_bootstrap_over_jackknife": rows / jack, "cluster_bootstrap_over_jackknife_core": boot / core}
+    return {
+        "kappa_interval_s": jack,
+        "jackknife_core_s": core,
+        "cluster_bootstrap_1000_s": boot,
+        "row_bootstrap_1000_s": rows,
+        "row_bootstrap_over_jackknife": rows / jack,
+        "cluster_bootstrap_over_jackknife_core": boot / core,
+    }
 
 
 def coverage(draws: int = 300) -> dict[str, float]:
@@ -75,8 +99,14 @@ def ranks() -> dict[str, float]:
     x = rng.normal(size=100_000)
     y = x + rng.normal(size=100_000)
     ours = {f.__name__: timed(lambda f=f: f(x, y), 1)[0] for f in (stats.spearman, stats.kendall)}
-    theirs = {"spearman": timed(lambda: sps.spearmanr(x, y), 3)[0], "kendall": timed(lambda: sps.kendalltau(x, y), 3)[0]}
-    return {**{f"{k}_with_interval_s": v for k, v in ours.items()}, **{f"{k}_over_scipy_value_only": ours[k] / theirs[k] for k in ours}}
+    theirs = {
+        "spearman": timed(lambda: sps.spearmanr(x, y), 3)[0],
+        "kendall": timed(lambda: sps.kendalltau(x, y), 3)[0],
+    }
+    return {
+        **{f"{k}_with_interval_s": v for k, v in ours.items()},
+        **{f"{k}_over_scipy_value_only": ours[k] / theirs[k] for k in ours},
+    }
 
 
 def peers(draws: int = 300) -> dict[str, Any]:
@@ -91,22 +121,52 @@ def peers(draws: int = 300) -> dict[str, Any]:
         found: dict[str, list[tuple[bool, float]]] = {}
         for _ in range(draws):
             y = rng.random((150, 8)) < rng.beta(rate * 1.5, (1 - rate) * 1.5, 150)[:, None]
-            f = np.where(y, rng.random(y.shape) < q1, rng.random(y.shape) >= q0).ravel().astype(float)
-            c, h = np.repeat(np.arange(150), 8), np.where(np.arange(150)[:, None] < 30, y, np.nan).ravel()
-            results = {"post_stratified": stats.pass_rate(f, h, design="random", cluster=c), "ppi": stats.ppi(f, h, cluster=c),
-                       "post_stratified_ignoring_prompts": stats.pass_rate(f, h, design="random")}
+            f = (
+                np.where(y, rng.random(y.shape) < q1, rng.random(y.shape) >= q0)
+                .ravel()
+                .astype(float)
+            )
+            c, h = (
+                np.repeat(np.arange(150), 8),
+                np.where(np.arange(150)[:, None] < 30, y, np.nan).ravel(),
+            )
+            results = {
+                "post_stratified": stats.pass_rate(f, h, design="random", cluster=c),
+                "ppi": stats.ppi(f, h, cluster=c),
+                "post_stratified_ignoring_prompts": stats.pass_rate(f, h, design="random"),
+            }
             if ppi_estimate is not None:
-                results["truescore_ppi"] = ppi_estimate(f, y.ravel()[:240].astype(float), np.arange(240), clusters=c)
+                results["truescore_ppi"] = ppi_estimate(
+                    f, y.ravel()[:240].astype(float), np.arange(240), clusters=c
+                )
             for name, e in results.items():
-                found.setdefault(name, []).append((bool(e.low <= rate <= e.high), (e.high - e.low) / 2))
-        out[f"rate_{rate}"] = {k: {"coverage": float(np.mean([a for a, _ in v])), "half_width": float(np.mean([b for _, b in v]))}
-                               for k, v in found.items()}
+                found.setdefault(name, []).append(
+                    (bool(e.low <= rate <= e.high), (e.high - e.low) / 2)
+                )
+        out[f"rate_{rate}"] = {
+            k: {
+                "coverage": float(np.mean([a for a, _ in v])),
+                "half_width": float(np.mean([b for _, b in v])),
+            }
+            for k, v in found.items()
+        }
     return out if ppi_estimate is not None else {**out, "truescore": "not installed here"}
 
 
 def main() -> None:
     """Print one JSON object."""
-    sys.stdout.write(json.dumps({"speed": speed(), "coverage_nominal_95": coverage(), "ranks": ranks(), "peers": peers()}, indent=2) + "\n")
+    sys.stdout.write(
+        json.dumps(
+            {
+                "speed": speed(),
+                "coverage_nominal_95": coverage(),
+                "ranks": ranks(),
+                "peers": peers(),
+            },
+            indent=2,
+        )
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

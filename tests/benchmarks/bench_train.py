@@ -31,7 +31,9 @@ def tasks() -> list:
     from kit.sources import load_tasks
 
     rows = [t for t in load_tasks(paths.data("short_answers.json")).tasks if t.split == "train"]
-    return [dataclasses.replace(t, criteria=tuple(c for c in t.criteria if c.by_code)) for t in rows]
+    return [
+        dataclasses.replace(t, criteria=tuple(c for c in t.criteria if c.by_code)) for t in rows
+    ]
 
 
 def grade(task, text: str) -> float:
@@ -39,7 +41,10 @@ def grade(task, text: str) -> float:
     from kit.judge.checks import check
     from kit.records import Response
 
-    return sum(check(task, Response(task_id=task.id, id="r", text=text), c).status == "met" for c in task.criteria) / len(task.criteria)
+    return sum(
+        check(task, Response(task_id=task.id, id="r", text=text), c).status == "met"
+        for c in task.criteria
+    ) / len(task.criteria)
 
 
 def bare(engine: str, steps: int, model: str) -> dict:
@@ -47,7 +52,9 @@ def bare(engine: str, steps: int, model: str) -> dict:
     from kit.train import models
     from kit.train.config import GRPOSettings
 
-    settings = GRPOSettings(model=model, engine=engine, max_answer_tokens=TOKENS, max_prompt_tokens=128)
+    settings = GRPOSettings(
+        model=model, engine=engine, max_answer_tokens=TOKENS, max_prompt_tokens=128
+    )
     loaded = models.load(settings)
     import trl
     from datasets import Dataset
@@ -61,7 +68,10 @@ def bare(engine: str, steps: int, model: str) -> dict:
     seen: dict = {"rewards": [], "tokens": [], "times": []}
 
     def reward(completions, completion_ids, task_id, **_):
-        values = [grade(by_id[i], c[-1]["content"].strip()) for c, i in zip(completions, task_id, strict=True)]
+        values = [
+            grade(by_id[i], c[-1]["content"].strip())
+            for c, i in zip(completions, task_id, strict=True)
+        ]
         seen["rewards"] += values
         seen["tokens"] += [len(i) for i in completion_ids]
         return values
@@ -77,19 +87,47 @@ def bare(engine: str, steps: int, model: str) -> dict:
             self.began = time.perf_counter()
 
     with tempfile.TemporaryDirectory() as out:
-        args = trl.GRPOConfig(output_dir=out, max_steps=steps, per_device_train_batch_size=GROUP * PROMPTS, num_generations=GROUP,
-                              max_completion_length=TOKENS, learning_rate=1e-5, beta=0.0, temperature=1.0, top_k=0, use_cpu=loaded.device.kind == "cpu",
-                              bf16=loaded.device.dtype == "bfloat16" and loaded.device.kind == "cuda", report_to="none", save_strategy="no",
-                              gradient_checkpointing=False, shuffle_dataset=False, disable_tqdm=True, logging_steps=1, remove_unused_columns=False)
-        trainer = trl.GRPOTrainer(model=loaded.model, reward_funcs=reward, args=args, processing_class=loaded.tokenizer, callbacks=[Clock()],
-                                  train_dataset=Dataset.from_list([{"prompt": messages(t), "task_id": t.id} for t in todo]))
+        args = trl.GRPOConfig(
+            output_dir=out,
+            max_steps=steps,
+            per_device_train_batch_size=GROUP * PROMPTS,
+            num_generations=GROUP,
+            max_completion_length=TOKENS,
+            learning_rate=1e-5,
+            beta=0.0,
+            temperature=1.0,
+            top_k=0,
+            use_cpu=loaded.device.kind == "cpu",
+            bf16=loaded.device.dtype == "bfloat16" and loaded.device.kind == "cuda",
+            report_to="none",
+            save_strategy="no",
+            gradient_checkpointing=False,
+            shuffle_dataset=False,
+            disable_tqdm=True,
+            logging_steps=1,
+            remove_unused_columns=False,
+        )
+        trainer = trl.GRPOTrainer(
+            model=loaded.model,
+            reward_funcs=reward,
+            args=args,
+            processing_class=loaded.tokenizer,
+            callbacks=[Clock()],
+            train_dataset=Dataset.from_list(
+                [{"prompt": messages(t), "task_id": t.id} for t in todo]
+            ),
+        )
         trainer.train()
     return {"step_seconds": seen["times"], **_quality(seen)}
 
 
 def _quality(seen: dict) -> dict:
     n = len(seen["rewards"])
-    return {"reward": round(sum(seen["rewards"]) / n, 3), "tokens": round(sum(seen["tokens"]) / n, 2), "answers": n}
+    return {
+        "reward": round(sum(seen["rewards"]) / n, 3),
+        "tokens": round(sum(seen["tokens"]) / n, 2),
+        "answers": n,
+    }
 
 
 def kit(steps: int, model: str) -> dict:
@@ -98,13 +136,29 @@ def kit(steps: int, model: str) -> dict:
     from kit.train.config import GRPOSettings
 
     with tempfile.TemporaryDirectory() as out:
-        settings = GRPOSettings(model=model, engine="transformers", steps=steps, group_size=GROUP, prompts_per_step=PROMPTS, lr=1e-5,
-                                max_answer_tokens=TOKENS, save_every=0)
+        settings = GRPOSettings(
+            model=model,
+            engine="transformers",
+            steps=steps,
+            group_size=GROUP,
+            prompts_per_step=PROMPTS,
+            lr=1e-5,
+            max_answer_tokens=TOKENS,
+            save_every=0,
+        )
         result = grpo.train(settings, tasks(), out=out)
         rows, steps_ = result.rollouts(), result.steps()
-    split = {k: round(sum(s[f"seconds_{k}"] for s in steps_[1:]) / max(1, len(steps_) - 1), 3) for k in ("generation", "judge", "update", "kit")}
-    return {"overhead": overhead(steps_), "step_seconds": [round(s["seconds"], 3) for s in steps_], "split": split,
-            **_quality({"rewards": [r["reward"] for r in rows], "tokens": [r["tokens"] for r in rows]}), "kit_logprobs": equal(model)}
+    split = {
+        k: round(sum(s[f"seconds_{k}"] for s in steps_[1:]) / max(1, len(steps_) - 1), 3)
+        for k in ("generation", "judge", "update", "kit")
+    }
+    return {
+        "overhead": overhead(steps_),
+        "step_seconds": [round(s["seconds"], 3) for s in steps_],
+        "split": split,
+        **_quality({"rewards": [r["reward"] for r in rows], "tokens": [r["tokens"] for r in rows]}),
+        "kit_logprobs": equal(model),
+    }
 
 
 def overhead(steps: list) -> float:
@@ -118,11 +172,21 @@ def tiny_overhead(steps: int) -> dict:
     from kit.train.config import GRPOSettings
 
     with tempfile.TemporaryDirectory() as out:
-        settings = GRPOSettings(model="tiny-random", engine="transformers", steps=max(steps, 8), group_size=GROUP, prompts_per_step=PROMPTS,
-                                max_answer_tokens=TOKENS, save_every=0)
+        settings = GRPOSettings(
+            model="tiny-random",
+            engine="transformers",
+            steps=max(steps, 8),
+            group_size=GROUP,
+            prompts_per_step=PROMPTS,
+            max_answer_tokens=TOKENS,
+            save_every=0,
+        )
         rows = grpo.train(settings, tasks(), out=out).steps()
-    return {"step_seconds": [round(s["seconds"], 3) for s in rows], "overhead": overhead(rows),
-            "kit_ms": round(1000 * sum(s["seconds_kit"] for s in rows[1:]) / (len(rows) - 1), 2)}
+    return {
+        "step_seconds": [round(s["seconds"], 3) for s in rows],
+        "overhead": overhead(rows),
+        "kit_ms": round(1000 * sum(s["seconds_kit"] for s in rows[1:]) / (len(rows) - 1), 2),
+    }
 
 
 def equal(model: str) -> float:
@@ -138,11 +202,22 @@ def equal(model: str) -> float:
         if "lora_B" in name:
             torch.nn.init.normal_(p, std=0.01)
     prompts = [prompt_ids(loaded.tokenizer, t) for t in tasks()[:2] for _ in range(4)]
-    got = sampling.sample(sampling.Engine(loaded.model), prompts, max_new_tokens=TOKENS, eos_ids=models.eos_ids(loaded.model, loaded.tokenizer))
+    got = sampling.sample(
+        sampling.Engine(loaded.model),
+        prompts,
+        max_new_tokens=TOKENS,
+        eos_ids=models.eos_ids(loaded.model, loaded.tokenizer),
+    )
     p, c = max(map(len, prompts)), max(map(len, got.ids))
-    ids, mask = torch.zeros(len(prompts), p + c, dtype=torch.long), torch.zeros(len(prompts), p + c, dtype=torch.long)
+    ids, mask = (
+        torch.zeros(len(prompts), p + c, dtype=torch.long),
+        torch.zeros(len(prompts), p + c, dtype=torch.long),
+    )
     for r, (x, y) in enumerate(zip(prompts, got.ids, strict=True)):
-        ids[r, p - len(x):p + len(y)], mask[r, p - len(x):p + len(y)] = torch.tensor([*x, *y]), 1
+        ids[r, p - len(x) : p + len(y)], mask[r, p - len(x) : p + len(y)] = (
+            torch.tensor([*x, *y]),
+            1,
+        )
 
     def score(logits, labels):
         lp = logits.log_softmax(-1)
@@ -150,18 +225,22 @@ def equal(model: str) -> float:
 
     with torch.no_grad():
         packed, _ = packing.logps(loaded.model, ids, mask, c, score=score)
-        logits = loaded.model(input_ids=ids, attention_mask=mask, logits_to_keep=c + 1, use_cache=False).logits[:, :-1]
+        logits = loaded.model(
+            input_ids=ids, attention_mask=mask, logits_to_keep=c + 1, use_cache=False
+        ).logits[:, :-1]
         plain = score(logits, ids[:, -c:])[0]
     seen = mask[:, -c:].bool()
     sampled = torch.zeros_like(plain)
     for r, lps in enumerate(got.logprobs):
-        sampled[r, :len(lps)] = torch.tensor(lps)
+        sampled[r, : len(lps)] = torch.tensor(lps)
     return max(float((a - plain)[seen].abs().max()) for a in (packed, sampled))
 
 
 def main() -> int:
     """Run each contender in its own process and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--model", default="SmolLM2-135M-Instruct")
     parser.add_argument("--only", default="trl,unsloth,kit,overhead")
@@ -177,32 +256,61 @@ def main() -> int:
             got = kit(args.steps, args.model) if args.worker == "kit" else tiny_overhead(args.steps)
             print("RESULT " + json.dumps(got))
             return 0
-        got = bare("unsloth" if args.worker == "unsloth" else "transformers", args.steps, args.model)
+        got = bare(
+            "unsloth" if args.worker == "unsloth" else "transformers", args.steps, args.model
+        )
         print("RESULT " + json.dumps(got))
         return 0
     found: dict = {}
     for name in args.only.split(","):
         env = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "KIT_HEADLESS": "1"}
-        run = subprocess.run([sys.executable, __file__, "--worker", name, "--steps", str(args.steps), "--model", args.model], env=env,
-                             capture_output=True, text=True)
+        run = subprocess.run(
+            [
+                sys.executable,
+                __file__,
+                "--worker",
+                name,
+                "--steps",
+                str(args.steps),
+                "--model",
+                args.model,
+            ],
+            env=env,
+            capture_output=True,
+            text=True,
+        )
         line = next((x for x in run.stdout.splitlines() if x.startswith("RESULT ")), None)
-        found[name] = json.loads(line[7:]) if line else {"error": (run.stderr.strip().splitlines() or ["no output"])[-1]}
+        found[name] = (
+            json.loads(line[7:])
+            if line
+            else {"error": (run.stderr.strip().splitlines() or ["no output"])[-1]}
+        )
     if args.json:
         print(json.dumps(found))
         return 0
-    print(f"GRPO, {PROMPTS} prompts x {GROUP} answers of up to {TOKENS} tokens, {args.model}; seconds per step, first step left out")
+    print(
+        f"GRPO, {PROMPTS} prompts x {GROUP} answers of up to {TOKENS} tokens, {args.model}; seconds per step, first step left out"
+    )
     base = None
     for name, r in found.items():
         if "error" in r:
             print(f"  {name:8s} failed: {r['error']}")
             continue
         if name == "overhead":
-            print(f"  tiny     the kit's own code {r['kit_ms']:.1f} ms a step, {r['overhead']:.2%} of the tiny model's step")
+            print(
+                f"  tiny     the kit's own code {r['kit_ms']:.1f} ms a step, {r['overhead']:.2%} of the tiny model's step"
+            )
             continue
         mean = sum(r["step_seconds"][1:]) / max(1, len(r["step_seconds"]) - 1)
         base = base or mean
-        print(f"  {name:8s} {mean:7.2f} s  ({base / mean:4.2f} x the first)  reward {r['reward']:.3f}, {r['tokens']:.1f} tokens, n={r['answers']}"
-              + (f"  split {r['split']}  log-probs equal to {r['kit_logprobs']:.1e}, overhead {r['overhead']:.3%} of the step" if "split" in r else ""))
+        print(
+            f"  {name:8s} {mean:7.2f} s  ({base / mean:4.2f} x the first)  reward {r['reward']:.3f}, {r['tokens']:.1f} tokens, n={r['answers']}"
+            + (
+                f"  split {r['split']}  log-probs equal to {r['kit_logprobs']:.1e}, overhead {r['overhead']:.3%} of the step"
+                if "split" in r
+                else ""
+            )
+        )
     return 0
 
 

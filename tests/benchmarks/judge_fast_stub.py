@@ -38,18 +38,25 @@ class Connection(asyncio.Protocol):
                     return
                 head = self.data[:end].lower()
                 at = head.find(b"content-length:")
-                size = int(head[at + 15:].split(b"\r\n", 1)[0]) if at >= 0 else 0
+                size = int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
                 if b"expect: 100-continue" in head:
                     self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 self.start, self.need = end + 4, end + 4 + size
             if len(self.data) < self.need:
                 return
-            body, self.data, self.need = self.data[self.start:self.need], self.data[self.need:], -1
+            body, self.data, self.need = (
+                self.data[self.start : self.need],
+                self.data[self.need :],
+                -1,
+            )
             self.server.take(self, body)
 
     def reply(self, status: str, body: bytes, extra: str = "") -> None:
         if not self.transport.is_closing():
-            self.transport.write(f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{extra}\r\n".encode() + body)
+            self.transport.write(
+                f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{extra}\r\n".encode()
+                + body
+            )
 
 
 class Stub:
@@ -63,10 +70,19 @@ class Stub:
         x, loop = self.random.random(), asyncio.get_running_loop()
         if x < self.faults.get("429", 0):
             self.served["429"] += 1
-            to.reply("429 Too Many Requests", b'{"error": {"message": "slow down"}}', f"Retry-After: {self.retry_after}\r\n")
+            to.reply(
+                "429 Too Many Requests",
+                b'{"error": {"message": "slow down"}}',
+                f"Retry-After: {self.retry_after}\r\n",
+            )
         elif x < self.faults.get("429", 0) + self.faults.get("500", 0):
             self.served["500"] += 1
-            loop.call_later(self.latency, to.reply, "500 Internal Server Error", b'{"error": {"message": "oops"}}')
+            loop.call_later(
+                self.latency,
+                to.reply,
+                "500 Internal Server Error",
+                b'{"error": {"message": "oops"}}',
+            )
         else:  # the verdict is worked out now, in the time that the client spends on its next request
             loop.call_later(self.latency, to.reply, "200 OK", self.answer(body))
 
@@ -84,7 +100,12 @@ async def main() -> None:
     server = await loop.create_server(lambda: Connection(stub), "127.0.0.1", 0, backlog=2048)
     print(server.sockets[0].getsockname()[1], flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
-    print(json.dumps({"served": dict(stub.served), "paid_twice": sum(n > 1 for n in stub.paid.values())}), flush=True)
+    print(
+        json.dumps(
+            {"served": dict(stub.served), "paid_twice": sum(n > 1 for n in stub.paid.values())}
+        ),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ def test_widgets_answer(lab: Any, page: Any, book: str) -> None:
     lab.open(page, f"{book}.ipynb")
     lab.run_all(page, timeout=900)
     selects = page.page.query_selector_all(".widget-dropdown select")
-    sliders = page.page.query_selector_all(".widget-slider .noUi-handle, .jupyter-widgets .ui-slider-handle")
+    sliders = page.page.query_selector_all(
+        ".widget-slider .noUi-handle, .jupyter-widgets .ui-slider-handle"
+    )
     for s in selects:
         s.scroll_into_view_if_needed()
         options = s.query_selector_all("option")
@@ -58,7 +60,10 @@ def test_widgets_answer(lab: Any, page: Any, book: str) -> None:
         page.page.wait_for_timeout(800)
     if selects or sliders:
         page.shot(f"{book}-widgets")
-    wrong = page.page.eval_on_selector_all('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]', "es => es.map(e => e.textContent)")
+    wrong = page.page.eval_on_selector_all(
+        '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]',
+        "es => es.map(e => e.textContent)",
+    )
     assert not wrong, wrong[0][:2000]
     assert not page.errors, page.errors[:5]
 
@@ -72,9 +77,13 @@ def test_report_opens_without_a_network(page: Any, tmp_path: Path) -> None:
 
     from kit import headless, report
 
-    folder, run = headless.run_notebook(small(tmp_path / "99_try.ipynb"), profile="test", out=tmp_path / "runs")
+    folder, run = headless.run_notebook(
+        small(tmp_path / "99_try.ipynb"), profile="test", out=tmp_path / "runs"
+    )
     assert run.status == "done"
-    again, _ = headless.run_notebook(tmp_path / "99_try.ipynb", profile="test", seed=1, out=tmp_path / "runs")
+    again, _ = headless.run_notebook(
+        tmp_path / "99_try.ipynb", profile="test", seed=1, out=tmp_path / "runs"
+    )
     asked: list[str] = []
     page.page.on("request", lambda r: asked.append(r.url))
     page.page.goto(report.write(tmp_path / "runs").as_uri())

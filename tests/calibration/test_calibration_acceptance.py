@@ -13,21 +13,31 @@ from kit import calibration as c
 from kit.errors import DataError
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data/biorlhf"
-FILES = {"grpo_mve_eval_20260321_063358": (25, 0.078000, 0.078000), "grpo_full_v2_eval_20260324_130106": (107, 0.172430, 0.172430),
-         "grpo_phase4_eval_20260401_044833": (107, 0.285364, 0.285364), "grpo_phase4_ablation_legacy_eval_20260403": (107, 0.198569, 0.183472),
-         "grpo_phase4_ablation_matchv1_eval_20260403": (107, 0.245234, 0.242150)}
+FILES = {
+    "grpo_mve_eval_20260321_063358": (25, 0.078000, 0.078000),
+    "grpo_full_v2_eval_20260324_130106": (107, 0.172430, 0.172430),
+    "grpo_phase4_eval_20260401_044833": (107, 0.285364, 0.285364),
+    "grpo_phase4_ablation_legacy_eval_20260403": (107, 0.198569, 0.183472),
+    "grpo_phase4_ablation_matchv1_eval_20260403": (107, 0.245234, 0.242150),
+}
 
 
 def biorlhf(name: str) -> dict:
     path = DATA / f"{name}.json"
     if not path.exists():
-        pytest.skip("the BioRLHF evaluation files are not beside the repository (../shared/data/biorlhf)")
+        pytest.skip(
+            "the BioRLHF evaluation files are not beside the repository (../shared/data/biorlhf)"
+        )
     return json.loads(path.read_text())
 
 
 def rows(name: str) -> tuple[list[float], list[bool], dict]:
     d = biorlhf(name)
-    return [r["confidence"] for r in d["per_sample"]], [r["total_reward"] > 0.5 for r in d["per_sample"]], d
+    return (
+        [r["confidence"] for r in d["per_sample"]],
+        [r["total_reward"] > 0.5 for r in d["per_sample"]],
+        d,
+    )
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -37,13 +47,17 @@ def test_biorlhf(name: str) -> None:
     e = c.ece(p, y, bins=10, closed="left", n_boot=300)
     assert (e.n, round(e.value, 6)) == (n, exact) and 0 <= e.low <= e.debiased.value <= e.high <= 1
     floating = c.ece(p, y, edges=[i * 0.1 for i in range(11)], closed="left", n_boot=0)
-    assert round(floating.value, 6) == published and floating.value == pytest.approx(d["calibration"]["ece"], abs=1e-12)
+    assert round(floating.value, 6) == published and floating.value == pytest.approx(
+        d["calibration"]["ece"], abs=1e-12
+    )
     tenths = c.ece(p, y, edges=[i / 10 for i in range(11)], closed="left", n_boot=0)
     assert tenths.value == pytest.approx(e.value, abs=1e-12)
     assert c.brier(p, y).value.value == pytest.approx(d["calibration"]["brier_score"], abs=1e-12)
     over, under = c.overconfidence(p, y), c.underconfidence(p, y)
     for mine, theirs in ((over, "overconfidence_rate"), (under, "underconfidence_rate")):
-        assert (mine.n == 0 and d["calibration"][theirs] == 0) or mine.value == pytest.approx(d["calibration"][theirs])
+        assert (mine.n == 0 and d["calibration"][theirs] == 0) or mine.value == pytest.approx(
+            d["calibration"][theirs]
+        )
 
 
 def test_mve_rests_on_one_bin() -> None:
@@ -53,7 +67,11 @@ def test_mve_rests_on_one_bin() -> None:
     assert "All rows fall in one bin" in str(found) and "0.55" in str(found)
     with pytest.raises(DataError, match="V4"):
         c.ece(p, y, components={"V1": ["answer"], "V4": ["confidence", "truth"]})
-    without = c.score_without([r["verifier_scores"] for r in d["per_sample"]], weights={"V1": 0.35, "V2": 0.30, "V3": 0.15, "V4": 0.20}, drop=[])
+    without = c.score_without(
+        [r["verifier_scores"] for r in d["per_sample"]],
+        weights={"V1": 0.35, "V2": 0.30, "V3": 0.15, "V4": 0.20},
+        drop=[],
+    )
     assert np.allclose(without, [r["total_reward"] for r in d["per_sample"]])
 
 
@@ -77,7 +95,10 @@ def test_edges_of_the_unit_interval() -> None:
 def test_integer_percents_land_where_they_belong(k: int) -> None:
     p = np.arange(101) / 100
     for closed in ("left", "right"):
-        want = [min(i * k // 100, k - 1) if closed == "left" else max(-(-i * k // 100) - 1, 0) for i in range(101)]
+        want = [
+            min(i * k // 100, k - 1) if closed == "left" else max(-(-i * k // 100) - 1, 0)
+            for i in range(101)
+        ]
         for values in (p, np.arange(101) * 0.01, p.astype(np.float32)):
             sizes = c.reliability(values, np.zeros(101), bins=k, closed=closed, n_boot=2).bins
             assert sizes.n.tolist() == [n for n in np.bincount(want, minlength=k).tolist() if n]
@@ -85,9 +106,20 @@ def test_integer_percents_land_where_they_belong(k: int) -> None:
 
 def test_murphy_decomposition() -> None:
     b = c.brier([0.3] * 10 + [0.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3)
-    assert [round(v, 4) for v in (b.value.value, b.reliability, b.resolution, b.uncertainty)] == [0.195, 0.010, 0.0625, 0.2475]
-    assert [round(v, 6) for v in (b.reliability_corrected, b.resolution_corrected, b.uncertainty_corrected)] == [-0.010556, 0.054971, 0.260526]
-    assert b.reliability_corrected - b.resolution_corrected + b.uncertainty_corrected == pytest.approx(b.value.value)
+    assert [round(v, 4) for v in (b.value.value, b.reliability, b.resolution, b.uncertainty)] == [
+        0.195,
+        0.010,
+        0.0625,
+        0.2475,
+    ]
+    assert [
+        round(v, 6)
+        for v in (b.reliability_corrected, b.resolution_corrected, b.uncertainty_corrected)
+    ] == [-0.010556, 0.054971, 0.260526]
+    assert (
+        b.reliability_corrected - b.resolution_corrected + b.uncertainty_corrected
+        == pytest.approx(b.value.value)
+    )
     assert b.miscalibration - b.discrimination + b.uncertainty == pytest.approx(b.value.value)
 
 
@@ -119,7 +151,12 @@ def test_debiased_is_less_biased() -> None:
 
 def test_l2_is_unbiased() -> None:
     rng = np.random.default_rng(2)
-    values = [c.ece([0.3] * 20 + [0.7] * 20, rng.random(40) < np.repeat([0.4, 0.5], 20), n_boot=0).l2_squared for _ in range(600)]
+    values = [
+        c.ece(
+            [0.3] * 20 + [0.7] * 20, rng.random(40) < np.repeat([0.4, 0.5], 20), n_boot=0
+        ).l2_squared
+        for _ in range(600)
+    ]
     assert np.mean(values) == pytest.approx((0.1**2 + 0.2**2) / 2, abs=0.003)
 
 
@@ -128,11 +165,15 @@ def test_sizes_of_the_tests() -> None:
     p = rng.random((150, 200))
     y = rng.random((150, 200)) < p
     for test in (lambda a, b: c.resampling_test(a, b, n_boot=99), c.spiegelhalter, c.cox):
-        assert 0.01 <= np.mean([test(a, b).p_value < 0.05 for a, b in zip(p, y, strict=True)]) <= 0.11
+        assert (
+            0.01 <= np.mean([test(a, b).p_value < 0.05 for a, b in zip(p, y, strict=True)]) <= 0.11
+        )
     assert c.cox(p.ravel(), y.ravel()).slope.value == pytest.approx(1, abs=0.05)
 
 
 def test_log_loss_names_the_certain_and_wrong_row() -> None:
     loss = c.log_loss([0.5, 1.0, 0.0], [1, 0, 0])
     assert math.isinf(loss.value.value) and (loss.infinite, loss.first_infinite) == (1, 1)
-    assert c.log_loss([0.25, 0.5], [1, 0]).value.value == pytest.approx((math.log(4) + math.log(2)) / 2)
+    assert c.log_loss([0.25, 0.5], [1, 0]).value.value == pytest.approx(
+        (math.log(4) + math.log(2)) / 2
+    )

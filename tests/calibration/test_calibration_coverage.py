@@ -20,7 +20,16 @@ def truth(tilt: float, shape: tuple[float, float]) -> float:
     return float(np.abs(np.bincount(b, weights=w * tilt * p * (1 - p))).sum() / w.sum())
 
 
-def coverage(n: int, tilt: float, shape: tuple[float, float], runs: int, *, per: int = 1, rho: float = 0.0, seed: int = 0) -> float:
+def coverage(
+    n: int,
+    tilt: float,
+    shape: tuple[float, float],
+    runs: int,
+    *,
+    per: int = 1,
+    rho: float = 0.0,
+    seed: int = 0,
+) -> float:
     """Share of runs whose interval holds the truth; `per` rows a cluster share a latent with correlation rho."""
     from scipy import special
 
@@ -31,13 +40,28 @@ def coverage(n: int, tilt: float, shape: tuple[float, float], runs: int, *, per:
         if per > 1:
             z = np.sqrt(rho) * np.repeat(rng.standard_normal(n // per), per) + np.sqrt(1 - rho) * z
         y = special.ndtr(z) < p + tilt * p * (1 - p)
-        e = calibration.ece(p, y, bins=K, n_boot=300, seed=int(rng.integers(1 << 30)), cluster=np.repeat(np.arange(n // per), per) if per > 1 else None)
+        e = calibration.ece(
+            p,
+            y,
+            bins=K,
+            n_boot=300,
+            seed=int(rng.integers(1 << 30)),
+            cluster=np.repeat(np.arange(n // per), per) if per > 1 else None,
+        )
         hit += e.low <= goal <= e.high
     return hit / runs
 
 
-CASES = [(300, 0.0, (2, 2), 1, 0.0), (300, 0.4, (2, 2), 1, 0.0), (300, -0.8, (5, 2), 1, 0.0), (1000, -0.4, (2, 2), 1, 0.0), (1000, -0.2, (2, 2), 1, 0.0),
-         (2000, -0.8, (5, 2), 1, 0.0), (1200, -0.8, (2, 2), 8, 0.4), (1200, 0.0, (2, 2), 8, 0.4)]
+CASES = [
+    (300, 0.0, (2, 2), 1, 0.0),
+    (300, 0.4, (2, 2), 1, 0.0),
+    (300, -0.8, (5, 2), 1, 0.0),
+    (1000, -0.4, (2, 2), 1, 0.0),
+    (1000, -0.2, (2, 2), 1, 0.0),
+    (2000, -0.8, (5, 2), 1, 0.0),
+    (1200, -0.8, (2, 2), 8, 0.4),
+    (1200, 0.0, (2, 2), 8, 0.4),
+]
 
 
 def test_coverage_is_not_absurd() -> None:

@@ -10,16 +10,37 @@ import pytest
 from kit import calibration as c
 from kit.errors import DataError
 
-BAD = [([0.1, math.nan], [1, 0], "row 1 .*conf", "count"), ([0.1, None], [1, 0], "row 1 .*conf", "count"), ([0.5, 0.2, 1.2], [1, 0, 1], "1.2, outside(.|\n)*row 2", "count"),
-       ([80, 90, 0.0], [1, 0, 1], "80, outside(.|\n)*row 0(.|\n)*divide by 100", "100"), (["80%", "90%"], [1, 0], "row 0 .*conf", "extract"),
-       ([0.3, "x"], [1, 0], "row 1 .*conf", "extract"), ([], [], "no rows", "at least one"), ([0.1, 0.2], [1, 2], "correct is 2(.|\n)*row 1", "score > 0.5"),
-       ([0.1, 0.2], [1, 0.5], "correct is 0.5(.|\n)*row 1", "score > 0.5"), ([0.1, 0.2], ["yes", "no"], "row 0 .*correct", "True"), ([0.1, 0.2], [1], "2 rows, correct has 1", "one outcome"),
-       ([-0.1, 0.2], [1, 0], "-0.1, outside(.|\n)*row 0", "clipped"), ([True, False], [1, 0], "not a probability", "swapped"), ([[0.1, 0.9]], [1], "shape", "top_label"),
-       ([0.1, math.inf], [1, 0], "inf, outside(.|\n)*row 1", "count")]
+BAD = [
+    ([0.1, math.nan], [1, 0], "row 1 .*conf", "count"),
+    ([0.1, None], [1, 0], "row 1 .*conf", "count"),
+    ([0.5, 0.2, 1.2], [1, 0, 1], "1.2, outside(.|\n)*row 2", "count"),
+    ([80, 90, 0.0], [1, 0, 1], "80, outside(.|\n)*row 0(.|\n)*divide by 100", "100"),
+    (["80%", "90%"], [1, 0], "row 0 .*conf", "extract"),
+    ([0.3, "x"], [1, 0], "row 1 .*conf", "extract"),
+    ([], [], "no rows", "at least one"),
+    ([0.1, 0.2], [1, 2], "correct is 2(.|\n)*row 1", "score > 0.5"),
+    ([0.1, 0.2], [1, 0.5], "correct is 0.5(.|\n)*row 1", "score > 0.5"),
+    ([0.1, 0.2], ["yes", "no"], "row 0 .*correct", "True"),
+    ([0.1, 0.2], [1], "2 rows, correct has 1", "one outcome"),
+    ([-0.1, 0.2], [1, 0], "-0.1, outside(.|\n)*row 0", "clipped"),
+    ([True, False], [1, 0], "not a probability", "swapped"),
+    ([[0.1, 0.9]], [1], "shape", "top_label"),
+    ([0.1, math.inf], [1, 0], "inf, outside(.|\n)*row 1", "count"),
+]
 
 
 @pytest.mark.parametrize("conf,correct,what,fix", BAD)
-@pytest.mark.parametrize("call", [c.ece, c.smece, c.brier, c.risk_coverage, c.spiegelhalter, lambda p, y: c.Sketch().update(p, y) if len(p) else c.ece(p, y)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        c.ece,
+        c.smece,
+        c.brier,
+        c.risk_coverage,
+        c.spiegelhalter,
+        lambda p, y: c.Sketch().update(p, y) if len(p) else c.ece(p, y),
+    ],
+)
 def test_refused_with_row_and_remedy(call, conf, correct, what, fix) -> None:
     with pytest.raises(DataError, match=what) as e:
         call(conf, correct)
@@ -39,15 +60,31 @@ def test_counted_never_clipped() -> None:
 
 
 def test_one_class() -> None:
-    assert c.ece([0.5, 0.5], [1, 1], n_boot=50).value == 0.5 and c.smece([0.5, 0.6], [1, 1]).value > 0.3
+    assert (
+        c.ece([0.5, 0.5], [1, 1], n_boot=50).value == 0.5
+        and c.smece([0.5, 0.6], [1, 1]).value > 0.3
+    )
     for call in (c.cox, c.fit, c.recalibrate):
         with pytest.raises(DataError, match="right and wrong rows; all 3 are correct"):
             call([0.5, 0.6, 0.7], [1, 1, 1], **({"k": 2} if call is c.recalibrate else {}))
 
 
-@pytest.mark.parametrize("binning,what", [({"bins": 0}, "bins is 0"), ({"bins": "many"}, "bins is"), ({"closed": "both"}, "closed is"), ({"edges": [0, 0]}, "increasing"),
-                                          ({"edges": [0, 0.15]}, "row 1"), ({"edges": [0, 1], "bins": 3}, "both asked"), ({"cluster": ["a"]}, "cluster has 1"),
-                                          ({"cluster": ["a", None]}, "row 1"), ({"weights": [1, -1]}, "row 1"), ({"weights": [0, 0]}, "all weights"), ({"missing": "skip"}, "missing is")])
+@pytest.mark.parametrize(
+    "binning,what",
+    [
+        ({"bins": 0}, "bins is 0"),
+        ({"bins": "many"}, "bins is"),
+        ({"closed": "both"}, "closed is"),
+        ({"edges": [0, 0]}, "increasing"),
+        ({"edges": [0, 0.15]}, "row 1"),
+        ({"edges": [0, 1], "bins": 3}, "both asked"),
+        ({"cluster": ["a"]}, "cluster has 1"),
+        ({"cluster": ["a", None]}, "row 1"),
+        ({"weights": [1, -1]}, "row 1"),
+        ({"weights": [0, 0]}, "all weights"),
+        ({"missing": "skip"}, "missing is"),
+    ],
+)
 def test_arguments(binning, what) -> None:
     with pytest.raises(DataError, match=what):
         c.ece([0.1, 0.2], [0, 1], **binning)
@@ -65,8 +102,15 @@ def test_circular() -> None:
     parts = {"facts": rng.random(60), "V4": 1 - 2 * abs(conf - 0.5)}
     with pytest.raises(DataError, match="V4"):
         c.reliability(conf, rng.random(60) < 0.5, components=parts)
-    assert "V4" in c.reliability(conf, rng.random(60) < 0.5, components=parts, circular="flag", n_boot=20).circular
-    assert not c.check_circular(conf, components={"facts": parts["facts"], "V1": ["answer"], "uncertainty": False}).circular
+    assert (
+        "V4"
+        in c.reliability(
+            conf, rng.random(60) < 0.5, components=parts, circular="flag", n_boot=20
+        ).circular
+    )
+    assert not c.check_circular(
+        conf, components={"facts": parts["facts"], "V1": ["answer"], "uncertainty": False}
+    ).circular
     for guilty in ({"uncertainty": rng.random(60)}, {"V4": True}, {"V4": ["truth", "confidence"]}):
         assert c.check_circular(conf, components=guilty, on="flag").circular
 
@@ -95,12 +139,21 @@ def test_compare_claims_only_what_the_interval_supports() -> None:
     y = rng.random(800) < p
     same = c.compare((p, y), (p, y), paired=True, n_boot=200)
     worse = c.compare((p, y), (np.clip(p + 0.25, 0, 1), y), paired=True, n_boot=200)
-    assert same.verdict.startswith("no change") and same.brier.value == 0 and worse.verdict.startswith("worse") and worse.difference.low > 0
-    assert c.compare((p[:25], y[:25]), (p[25:50], y[25:50]), n_boot=200).verdict.startswith("no change")
+    assert (
+        same.verdict.startswith("no change")
+        and same.brier.value == 0
+        and worse.verdict.startswith("worse")
+        and worse.difference.low > 0
+    )
+    assert c.compare((p[:25], y[:25]), (p[25:50], y[25:50]), n_boot=200).verdict.startswith(
+        "no change"
+    )
 
 
 def test_top_label() -> None:
     out = c.top_label([[0.2, 0.8], [0.5, 0.5]], [1, 1])
-    assert out.conf.tolist() == [0.8, 0.5] and out.correct.tolist() == [True, False] and out.ties == 1
+    assert (
+        out.conf.tolist() == [0.8, 0.5] and out.correct.tolist() == [True, False] and out.ties == 1
+    )
     with pytest.raises(DataError, match="row 1"):
         c.top_label([[0.2, 0.8], [2.0, 1.0]], [1, 1])

@@ -29,15 +29,25 @@ def run(args: list[str]) -> int:
 def test_reliability_figure(kind) -> None:
     r = c.reliability(P, Y, n_boot=50)
     fig = json.loads(r.plot(kind).to_json())
-    assert "calibrated model would score" in fig["layout"]["title"]["text"] and f"n={r.n}" in fig["layout"]["title"]["text"]
+    assert (
+        "calibrated model would score" in fig["layout"]["title"]["text"]
+        and f"n={r.n}" in fig["layout"]["title"]["text"]
+    )
     if kind in ("all", "binned"):
         bins = next(t for t in fig["data"] if t["name"].startswith("bins"))
-        assert "n=%{customdata[2]" in bins["hovertemplate"] and "customdata[4]" in bins["hovertemplate"]
+        assert (
+            "n=%{customdata[2]" in bins["hovertemplate"]
+            and "customdata[4]" in bins["hovertemplate"]
+        )
         assert len(r.table()) == 5 and sum(row["n"] for row in r.table()) == 200
 
 
 def test_other_figures() -> None:
-    for result in (c.risk_coverage(P, Y, n_boot=20), c.sensitivity(P, Y, n_boot=20), c.compare((P, Y), (P, Y), n_boot=20)):
+    for result in (
+        c.risk_coverage(P, Y, n_boot=20),
+        c.sensitivity(P, Y, n_boot=20),
+        c.compare((P, Y), (P, Y), n_boot=20),
+    ):
         assert json.loads(result.plot().to_json())["data"] and result.table()
 
 
@@ -50,7 +60,13 @@ def test_html_is_escaped() -> None:
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("conf,right,q\n" + "".join(f"{p},{str(bool(y)).lower()},{i // 4}\n" for i, (p, y) in enumerate(zip(P, Y, strict=True))))
+    path.write_text(
+        "conf,right,q\n"
+        + "".join(
+            f"{p},{str(bool(y)).lower()},{i // 4}\n"
+            for i, (p, y) in enumerate(zip(P, Y, strict=True))
+        )
+    )
     return path
 
 
@@ -58,7 +74,12 @@ def test_command(table, tmp_path, capsys) -> None:
     base = [str(table), "--confidence", "conf", "--correct", "right"]
     assert run([*base, "--cluster", "q", "--json", "--html", str(tmp_path / "d.html")]) == 0
     out = json.loads(capsys.readouterr().out)
-    assert out["n"] == 200 and out["n_clusters"] == 50 and out["ece"] == pytest.approx(c.ece(P, Y, n_boot=0).value) and (tmp_path / "d.html").stat().st_size > 1e5
+    assert (
+        out["n"] == 200
+        and out["n_clusters"] == 50
+        and out["ece"] == pytest.approx(c.ece(P, Y, n_boot=0).value)
+        and (tmp_path / "d.html").stat().st_size > 1e5
+    )
     assert run([*base, "--bins", "10", "--closed", "left"]) == 0
     assert "10 equal-width left-closed bins" in capsys.readouterr().out
     assert run([*base, "--stream", "--json"]) == 0
@@ -76,13 +97,27 @@ def test_files_in_chunks(table, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--stream"]])
-@pytest.mark.parametrize("name, text, says, where", [
-    ("text.csv", "id,p,ok\n1,0.5,1\n\n3,x,0\n", "'x', not a number", "line 4, field p"),
-    ("percent.csv", "id,p,ok\n1,0.5,1\n2,1.5,0\n", "outside", "line 3, field p"),
-    ("graded.csv", 'id,p,ok\n"two\nlines",0.5,1\n2,0.5,3\n', "neither 0 nor 1", "line 4, field ok"),
-    ("words.jsonl", '{"p": 0.5, "ok": true}\n{"p": 0.4, "ok": "maybe"}\n', "'maybe'", "line 2, field ok"),
-    ("empty.csv", "id,p,ok\n1,,1\n", "NaN", "line 2, field p"),
-], ids=lambda x: x if isinstance(x, str) and x.endswith(("csv", "jsonl")) else "")
+@pytest.mark.parametrize(
+    "name, text, says, where",
+    [
+        ("text.csv", "id,p,ok\n1,0.5,1\n\n3,x,0\n", "'x', not a number", "line 4, field p"),
+        ("percent.csv", "id,p,ok\n1,0.5,1\n2,1.5,0\n", "outside", "line 3, field p"),
+        (
+            "graded.csv",
+            'id,p,ok\n"two\nlines",0.5,1\n2,0.5,3\n',
+            "neither 0 nor 1",
+            "line 4, field ok",
+        ),
+        (
+            "words.jsonl",
+            '{"p": 0.5, "ok": true}\n{"p": 0.4, "ok": "maybe"}\n',
+            "'maybe'",
+            "line 2, field ok",
+        ),
+        ("empty.csv", "id,p,ok\n1,,1\n", "NaN", "line 2, field p"),
+    ],
+    ids=lambda x: x if isinstance(x, str) and x.endswith(("csv", "jsonl")) else "",
+)
 def test_a_bad_row_is_named_by_its_line(tmp_path, name, text, says, where, more) -> None:
     """The command said "row 0 (the first row is 0)" of line 2 of a CSV file."""
     path = tmp_path / name
@@ -101,6 +136,13 @@ def test_a_row_without_a_cluster_is_named_by_its_line(tmp_path) -> None:
 
 
 def test_numbers_import_no_plots_and_no_torch() -> None:
-    code = ("import sys; from kit import calibration, confidence; calibration.reliability([.1,.9],[0,1],n_boot=10); "
-            "print([m for m in ('plotly','torch','sklearn','pandas','transformers','kit.judge') if m in sys.modules])")
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = (
+        "import sys; from kit import calibration, confidence; calibration.reliability([.1,.9],[0,1],n_boot=10); "
+        "print([m for m in ('plotly','torch','sklearn','pandas','transformers','kit.judge') if m in sys.modules])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )

@@ -15,9 +15,21 @@ from kit import confidence as k
 from kit import paths
 from kit.errors import DataError
 
-TABLE = [line.split("\t") for line in (Path(__file__).parent / "confidence_phrasings.tsv").read_text(encoding="utf-8").splitlines() if not line.startswith("# text")]
+TABLE = [
+    line.split("\t")
+    for line in (Path(__file__).parent / "confidence_phrasings.tsv")
+    .read_text(encoding="utf-8")
+    .splitlines()
+    if not line.startswith("# text")
+]
 
-NEGATIVES = [line for line in (Path(__file__).parent / "confidence_negatives.tsv").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+NEGATIVES = [
+    line
+    for line in (Path(__file__).parent / "confidence_negatives.tsv")
+    .read_text(encoding="utf-8")
+    .splitlines()
+    if not line.startswith("#")
+]
 
 
 def test_the_table_is_large_and_varied() -> None:
@@ -45,24 +57,44 @@ def test_no_statement(text) -> None:
 
 def test_every_answer_of_the_fact_set_is_read() -> None:
     """26 of these 177 answers were missed or misread while rewards and calibration had a reader each."""
-    rows = [json.loads(line) for line in paths.data("fact_answers.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in paths.data("fact_answers.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     wrong = []
     for row in rows:
         got, want = k.extract(row["response"]), row["stated_confidence"]
-        if got.level != want if isinstance(want, str) else got.value is None or abs(got.value - want) > 1e-9:
+        if (
+            got.level != want
+            if isinstance(want, str)
+            else got.value is None or abs(got.value - want) > 1e-9
+        ):
             wrong.append((want, got, row["response"][-80:]))
     assert len(rows) >= 177 and not wrong
 
 
 def test_statements_are_taken_out_and_facts_stay() -> None:
-    """"It is about 90%" was taken for a confidence and lost as a fact."""
-    assert "91%" in k.without("It is about 91% nitrogen. I am 60% sure.") and "60" not in k.without("It is about 91% nitrogen. I am 60% sure.")
-    assert "35" not in k.without("Perhaps axions. I would say 35%, no more.") and "axions" in k.without("Perhaps axions. I would say 35%, no more.")
-    assert [s.text for s in k.extract_each("I am 90% sure. On reflection, confidence: 40%")] == ["90%", "40%"]
+    """ "It is about 90%" was taken for a confidence and lost as a fact."""
+    assert "91%" in k.without("It is about 91% nitrogen. I am 60% sure.") and "60" not in k.without(
+        "It is about 91% nitrogen. I am 60% sure."
+    )
+    assert "35" not in k.without(
+        "Perhaps axions. I would say 35%, no more."
+    ) and "axions" in k.without("Perhaps axions. I would say 35%, no more.")
+    assert [s.text for s in k.extract_each("I am 90% sure. On reflection, confidence: 40%")] == [
+        "90%",
+        "40%",
+    ]
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.integers(0, 100), st.sampled_from(["Confidence: {}%", "I am {}% sure.", "**Confidence:** {} %", "my confidence is {}/100"]), st.text(max_size=40))
+@given(
+    st.integers(0, 100),
+    st.sampled_from(
+        ["Confidence: {}%", "I am {}% sure.", "**Confidence:** {} %", "my confidence is {}/100"]
+    ),
+    st.text(max_size=40),
+)
 def test_last_statement_wins_whatever_comes_before(n, form, noise) -> None:
     assert k.extract(noise + ".\n\n" + form.format(n)).value == pytest.approx(n / 100)
 
@@ -75,9 +107,18 @@ def test_any_text_gives_a_valid_answer(text) -> None:
 
 
 def test_scale() -> None:
-    for text, scale, want in (("Confidence: 7", 10, 0.7), ("Confidence: 1", 100, 0.01), ("Confidence: 1", 1, 1.0), ("Confidence: 0.95%", 1, 0.95), ("Confidence: 0.95%", 100, 0.0095)):
+    for text, scale, want in (
+        ("Confidence: 7", 10, 0.7),
+        ("Confidence: 1", 100, 0.01),
+        ("Confidence: 1", 1, 1.0),
+        ("Confidence: 0.95%", 1, 0.95),
+        ("Confidence: 0.95%", 100, 0.0095),
+    ):
         assert k.extract(text, scale=scale).value == pytest.approx(want)
-    assert k.extract("Confidence: 12", scale=10).status == "invalid" and "scale" in k.extract("Confidence: 7").note
+    assert (
+        k.extract("Confidence: 12", scale=10).status == "invalid"
+        and "scale" in k.extract("Confidence: 7").note
+    )
 
 
 def test_long_text_is_fast() -> None:
@@ -89,14 +130,24 @@ def test_long_text_is_fast() -> None:
 
 
 def test_parse_rate_has_no_defaults() -> None:
-    out = k.extract_all(["Confidence: 80%", "B", None, "Confidence: high", "Confidence: 7", "Confidence: 250%"])
+    out = k.extract_all(
+        ["Confidence: 80%", "B", None, "Confidence: high", "Confidence: 7", "Confidence: 250%"]
+    )
     assert out.counts == {"value": 1, "level": 1, "ambiguous": 1, "invalid": 1, "missing": 2}
-    assert np.isnan(out.values).sum() == 5 and out.parse_rate.value == pytest.approx(1 / 3) and out.parse_rate.n == 6
+    assert (
+        np.isnan(out.values).sum() == 5
+        and out.parse_rate.value == pytest.approx(1 / 3)
+        and out.parse_rate.n == 6
+    )
 
 
 def test_levels_are_fitted() -> None:
     fitted = k.fit_levels(["high"] * 10 + ["low"] * 4, [1] * 6 + [0] * 4 + [1] + [0] * 3)
-    assert fitted["high"].value == 0.6 and fitted["low"].value == 0.25 and math.isnan(fitted["medium"].value)
+    assert (
+        fitted["high"].value == 0.6
+        and fitted["low"].value == 0.25
+        and math.isnan(fitted["medium"].value)
+    )
 
 
 def test_token_probabilities() -> None:
@@ -105,16 +156,24 @@ def test_token_probabilities() -> None:
     assert out.value == pytest.approx(0.75 / 0.8) and out.mass == pytest.approx(0.8)
     with pytest.raises(DataError, match="logarithms"):
         k.p_true({"Yes": 0.5})
-    assert k.sequence([math.log(0.9), math.log(0.4)]) == pytest.approx(0.6) and math.isnan(k.sequence([]))
+    assert k.sequence([math.log(0.9), math.log(0.4)]) == pytest.approx(0.6) and math.isnan(
+        k.sequence([])
+    )
 
 
 def test_consistency_leaves_itself_out() -> None:
     assert k.consistency(["a", "A", "a", "b"]).tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 0])
-    assert np.isnan(k.consistency(["a"])).all() and np.isnan(k.consistency([None, "a", "a"])).tolist() == [True, False, False]
+    assert np.isnan(k.consistency(["a"])).all() and np.isnan(
+        k.consistency([None, "a", "a"])
+    ).tolist() == [True, False, False]
 
 
 def test_judge_score_reads_the_last_position() -> None:
     first, last = {"1": 0.0}, {"5": math.log(0.5), "4": math.log(0.25), "x": math.log(0.25)}
     out = k.judge_score([("1", first), ("of", {}), (" 5", last), (".", {})])
-    assert out.position == 2 and out.value == pytest.approx((0.5 * 5 + 0.25 * 4) / 0.75) and out.mass == pytest.approx(0.75)
+    assert (
+        out.position == 2
+        and out.value == pytest.approx((0.5 * 5 + 0.25 * 4) / 0.75)
+        and out.mass == pytest.approx(0.75)
+    )
     assert math.isnan(k.judge_score([("ok", {"ok": 0.0})]).value)

@@ -19,13 +19,19 @@ CARD = DATA / "README.md"
 FIELD = re.compile(r"rubric - (\d+)\. criterion")
 RATINGS = {"🟢 Yes", "🟡 Partially", "🔴 No"}
 SOURCES = {"good", "middling", "bad", "attack"}
-CHECKS = set("words sentences paragraphs lines chars contains regex starts ends no_char json bullets numbered title_case lowercase "
-             "uppercase language number cites exact repeats mentions_prompt unique_words".split())
+CHECKS = set(
+    "words sentences paragraphs lines chars contains regex starts ends no_char json bullets numbered title_case lowercase "
+    "uppercase language number cites exact repeats mentions_prompt unique_words".split()
+)
 
 
 @cache
 def jsonl(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [
+        json.loads(line)
+        for line in (DATA / name).read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    ]
 
 
 @cache
@@ -38,9 +44,24 @@ def rubrics() -> dict[str, dict[str, Any]]:
 @cache
 def task(task_id: str) -> Task:
     row = rubrics()[task_id]
-    criteria = [Criterion(id=f"c{n}", text=row[f"rubric - {n}. criterion"], weight=row.get(f"rubric - {n}. weight", 1.0),
-                          check=row.get(f"rubric - {n}. check"), required=row.get(f"rubric - {n}. required", False)) for n in numbers(row)]
-    return Task(id=task_id, prompt=row["prompt"], criteria=tuple(criteria), group=row["group"], split=row["split"], kind=row["kind"])
+    criteria = [
+        Criterion(
+            id=f"c{n}",
+            text=row[f"rubric - {n}. criterion"],
+            weight=row.get(f"rubric - {n}. weight", 1.0),
+            check=row.get(f"rubric - {n}. check"),
+            required=row.get(f"rubric - {n}. required", False),
+        )
+        for n in numbers(row)
+    ]
+    return Task(
+        id=task_id,
+        prompt=row["prompt"],
+        criteria=tuple(criteria),
+        group=row["group"],
+        split=row["split"],
+        kind=row["kind"],
+    )
 
 
 def numbers(row: dict[str, Any]) -> list[int]:
@@ -64,9 +85,16 @@ def test_rubric_rows() -> None:
     for row in rubrics().values():
         ns = numbers(row)
         assert ns == list(range(1, len(ns) + 1)) and 4 <= len(ns) <= 12, row["task_id"]
-        assert row["prompt"].strip() and row["kind"] and row["group"] and row["split"] in ("train", "heldout")
+        assert (
+            row["prompt"].strip()
+            and row["kind"]
+            and row["group"]
+            and row["split"] in ("train", "heldout")
+        )
         weights = [row.get(f"rubric - {n}. weight", 1.0) for n in ns]
-        assert any(w > 0 for w in weights) and any(w < 0 for w in weights), f"{row['task_id']}: one polarity only"
+        assert any(w > 0 for w in weights) and any(w < 0 for w in weights), (
+            f"{row['task_id']}: one polarity only"
+        )
         ok = re.compile(r"rubric - \d+\. (criterion|weight|check|required|ratingA|ratingB)")
         assert all(ok.fullmatch(k) for k in row if k.startswith("rubric")), row["task_id"]
 
@@ -124,9 +152,13 @@ def test_labels_agree_with_the_checks() -> None:
         t = task(a["task_id"])
         for c in t.criteria:
             if c.check is not None:
-                v = checks.check(t, Response(task_id=t.id, id=a["response_id"], text=a["response"]), c)
+                v = checks.check(
+                    t, Response(task_id=t.id, id=a["response_id"], text=a["response"]), c
+                )
                 if v.status != a["labels"][c.id]:
-                    wrong.append(f"{a['response_id']} {c.id}: label {a['labels'][c.id]}, code {v.status} ({v.reason})")
+                    wrong.append(
+                        f"{a['response_id']} {c.id}: label {a['labels'][c.id]}, code {v.status} ({v.reason})"
+                    )
     assert not wrong, "\n".join(wrong)
 
 
@@ -148,7 +180,9 @@ def test_citation_tasks() -> None:
     assert len({r["task_id"] for r in rows}) == len(rows) >= 40
     for r in rows:
         assert set(r) == {"task_id", "prompt", "sources", "positive_rubrics", "negative_rubrics"}
-        assert 4 <= len(r["sources"]) <= 8 and all(t.strip() for t in r["sources"].values()), r["task_id"]
+        assert 4 <= len(r["sources"]) <= 8 and all(t.strip() for t in r["sources"].values()), r[
+            "task_id"
+        ]
         for c in r["positive_rubrics"] + r["negative_rubrics"]:
             assert c["title"].strip() and c["description"].strip() and c.get("weight", 1.0) > 0
         assert r["positive_rubrics"] and r["negative_rubrics"]
@@ -162,10 +196,16 @@ def test_citation_answers() -> None:
     for a in answers:
         t = tasks[a["task_id"]]
         p, n = len(t["positive_rubrics"]), len(t["negative_rubrics"])
-        assert list(a["labels"]) == [f"p{i + 1}" for i in range(p)] + [f"n{i + 1}" for i in range(n)], a["response_id"]
+        assert list(a["labels"]) == [f"p{i + 1}" for i in range(p)] + [
+            f"n{i + 1}" for i in range(n)
+        ], a["response_id"]
         assert set(a["labels"].values()) <= {"met", "unmet"} and a["source"] in SOURCES
         for c in a["claims"]:
-            assert c["text"] in a["response"] and c["support"] in ("full", "partial", "none") and isinstance(c["relevant"], bool)
+            assert (
+                c["text"] in a["response"]
+                and c["support"] in ("full", "partial", "none")
+                and isinstance(c["relevant"], bool)
+            )
             strange = [i for i in c["ids"] if i not in t["sources"]]
             unknown_ids += len(strange)
             assert c["ids"] and (not strange or a["source"] == "attack"), a["response_id"]
@@ -174,7 +214,9 @@ def test_citation_answers() -> None:
         assert all(u["text"] in a["response"] for u in a["uncited"])
         if a["source"] == "good":
             assert all(c["support"] == "full" and c["relevant"] for c in a["claims"])
-            assert all(s == ("met" if k[0] == "p" else "unmet") for k, s in a["labels"].items()), a["response_id"]
+            assert all(s == ("met" if k[0] == "p" else "unmet") for k, s in a["labels"].items()), a[
+                "response_id"
+            ]
     assert unknown_ids, "no answer cites an id that does not exist"
 
 
@@ -199,11 +241,20 @@ def test_fact_questions() -> None:
         assert set(r["verifiers"]) <= {"factual", "direction", "consistency", "uncertainty"}
         assert truth["warranted"] in ("high", "medium", "low")
         assert truth["answerable"] is (kind != "uncertainty"), r["task_id"]
-        assert bool(truth["claims"]) == (kind == "direction") and (truth["facts"] or kind in ("direction", "uncertainty")), r["task_id"]
-        assert ("factual" in r["verifiers"]) == bool(truth["facts"]) and ("direction" in r["verifiers"]) == bool(truth["claims"])
+        assert bool(truth["claims"]) == (kind == "direction") and (
+            truth["facts"] or kind in ("direction", "uncertainty")
+        ), r["task_id"]
+        assert ("factual" in r["verifiers"]) == bool(truth["facts"]) and (
+            "direction" in r["verifiers"]
+        ) == bool(truth["claims"])
         assert ("comparison" in truth) == (kind == "comparison")
-        assert [f["id"] for f in truth["facts"]] == [f"f{i + 1}" for i in range(len(truth["facts"]))]
-        assert all(isinstance(f.get("number", 0), (int, float)) and f.get("tolerance", 0) >= 0 for f in truth["facts"])
+        assert [f["id"] for f in truth["facts"]] == [
+            f"f{i + 1}" for i in range(len(truth["facts"]))
+        ]
+        assert all(
+            isinstance(f.get("number", 0), (int, float)) and f.get("tolerance", 0) >= 0
+            for f in truth["facts"]
+        )
         directions.update(c["direction"] for c in truth["claims"])
         splits[r["split"]].add(r["group"])
         if kind == "uncertainty":
@@ -215,28 +266,45 @@ def test_fact_questions() -> None:
 
 def names_fact(fact: dict[str, Any], text: str) -> bool:
     flat = " " + re.sub(r"[^\w%/^+-]+", " ", text.lower()) + " "
-    if any(" " + re.sub(r"[^\w%/^+-]+", " ", n.lower()).strip() + " " in flat for n in (fact["text"], *fact["aliases"])):
+    if any(
+        " " + re.sub(r"[^\w%/^+-]+", " ", n.lower()).strip() + " " in flat
+        for n in (fact["text"], *fact["aliases"])
+    ):
         return True
-    found = [float(m.replace(",", "")) for m in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?", re.split(r"(?i)confiden", text)[0])]
-    return "number" in fact and any(abs(x - fact["number"]) <= fact["tolerance"] + 1e-9 for x in found)
+    found = [
+        float(m.replace(",", ""))
+        for m in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?", re.split(r"(?i)confiden", text)[0])
+    ]
+    return "number" in fact and any(
+        abs(x - fact["number"]) <= fact["tolerance"] + 1e-9 for x in found
+    )
 
 
 def test_fact_answers() -> None:
     tasks = {r["task_id"]: r for r in jsonl("facts.jsonl")}
     answers = jsonl("fact_answers.jsonl")
-    assert len({a["response_id"] for a in answers}) == len(answers) and len({a["task_id"] for a in answers}) >= 40
+    assert (
+        len({a["response_id"] for a in answers}) == len(answers)
+        and len({a["task_id"] for a in answers}) >= 40
+    )
     for a in answers:
         facts = tasks[a["task_id"]]["truth"]["facts"]
         share = sum(names_fact(f, a["response"]) for f in facts) / len(facts) if facts else None
         assert a["source"] in ("good", "middling", "bad") and isinstance(a["correct"], bool)
-        assert a["stated_confidence"] in ("high", "medium", "low") or 0 <= a["stated_confidence"] <= 1
+        assert (
+            a["stated_confidence"] in ("high", "medium", "low") or 0 <= a["stated_confidence"] <= 1
+        )
         against = tasks[a["task_id"]]["truth"].get("contradictions", [])
-        assert a["source"] == "bad" or not any(c.lower() in a["response"].lower() for c in against), a["response_id"]
+        assert a["source"] == "bad" or not any(
+            c.lower() in a["response"].lower() for c in against
+        ), a["response_id"]
         if a["source"] == "good":
             assert a["correct"] and share in (1.0, None), a["response_id"]
         if a["source"] == "bad":
             assert not a["correct"] and (share is None or share <= 0.5), a["response_id"]
-    styles = {re.sub(r"\d+(\.\d+)?", "9", re.split(r"(?<=[.?!])\s", a["response"])[-1]) for a in answers}
+    styles = {
+        re.sub(r"\d+(\.\d+)?", "9", re.split(r"(?<=[.?!])\s", a["response"])[-1]) for a in answers
+    }
     assert len(styles) >= 20, "confidence is always worded the same"
 
 
@@ -245,7 +313,11 @@ def section(title: str) -> dict[str, list[str]]:
     """Rows `| task id | ids | ...` of the card's table under a heading."""
     body = re.split(rf"(?m)^#+ {re.escape(title)}\s*$", CARD.read_text(encoding="utf-8"))[1]
     body = re.split(r"(?m)^#+ ", body)[0]
-    rows = [[x.strip() for x in line.strip("| ").split("|")] for line in body.splitlines() if line.startswith("| ")]
+    rows = [
+        [x.strip() for x in line.strip("| ").split("|")]
+        for line in body.splitlines()
+        if line.startswith("| ")
+    ]
     return {r[0]: [x.strip() for x in r[1].split(",")] for r in rows[1:] if not set(r[0]) <= {"-"}}
 
 
@@ -254,16 +326,24 @@ def counts() -> dict[str, int]:
     criteria = [c for t in tasks for c in t.criteria]
     cited, facts = jsonl("citation_answers.jsonl"), jsonl("facts.jsonl")
     return {
-        "rubric prompts": len(tasks), "rubric prompts, train": sum(t.split == "train" for t in tasks),
-        "rubric prompts, held out": sum(t.split == "heldout" for t in tasks), "criteria": len(criteria),
-        "criteria checked by code": sum(c.by_code for c in criteria), "criteria to be judged": sum(not c.by_code for c in criteria),
-        "negative criteria": sum(c.weight < 0 for c in criteria), "required criteria": sum(c.required for c in criteria),
+        "rubric prompts": len(tasks),
+        "rubric prompts, train": sum(t.split == "train" for t in tasks),
+        "rubric prompts, held out": sum(t.split == "heldout" for t in tasks),
+        "criteria": len(criteria),
+        "criteria checked by code": sum(c.by_code for c in criteria),
+        "criteria to be judged": sum(not c.by_code for c in criteria),
+        "negative criteria": sum(c.weight < 0 for c in criteria),
+        "required criteria": sum(c.required for c in criteria),
         "prompts with ratings of two responses": sum("responseA" in r for r in rubrics().values()),
-        "answers": len(jsonl("answers.jsonl")), "prompts with answers": len({a["task_id"] for a in jsonl("answers.jsonl")}),
+        "answers": len(jsonl("answers.jsonl")),
+        "prompts with answers": len({a["task_id"] for a in jsonl("answers.jsonl")}),
         "labels": sum(len(a["labels"]) for a in jsonl("answers.jsonl")),
-        "citation tasks": len(jsonl("citations.jsonl")), "snippets": sum(len(r["sources"]) for r in jsonl("citations.jsonl")),
-        "citation answers": len(cited), "labelled claims": sum(len(a["claims"]) for a in cited),
-        "science questions": len(facts), "science questions, held out": sum(r["split"] == "heldout" for r in facts),
+        "citation tasks": len(jsonl("citations.jsonl")),
+        "snippets": sum(len(r["sources"]) for r in jsonl("citations.jsonl")),
+        "citation answers": len(cited),
+        "labelled claims": sum(len(a["claims"]) for a in cited),
+        "science questions": len(facts),
+        "science questions, held out": sum(r["split"] == "heldout" for r in facts),
         "science answers": len(jsonl("fact_answers.jsonl")),
     }
 
@@ -286,7 +366,9 @@ def test_deliberate_faults_are_real_and_listed() -> None:
     assert empty == [("fault-07", "c2")], "an empty criterion that is not on purpose"
     twice = [i for i in rubrics() if max(Counter(c.text for c in task(i).criteria).values()) > 1]
     assert twice == ["fault-02"], "a duplicate that is not on purpose"
-    assert not any("Ã" in json.dumps(r, ensure_ascii=False) for i, r in rubrics().items() if i != "fault-08")
+    assert not any(
+        "Ã" in json.dumps(r, ensure_ascii=False) for i, r in rubrics().items() if i != "fault-08"
+    )
 
 
 def test_answers_avoid_the_faulty_rows() -> None:

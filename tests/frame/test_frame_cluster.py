@@ -17,7 +17,13 @@ from kit.errors import KitError, MissingError
 from kit.train import world
 
 ROOT = Path(__file__).resolve().parents[2]
-BIG = {"stage": "grpo", "preset": "rlvr", "tasks": "t.json", "judge": {"endpoint": "m", "base_url": "http://x/v1"}, "options": {"vllm_server_timeout": 60.0}}
+BIG = {
+    "stage": "grpo",
+    "preset": "rlvr",
+    "tasks": "t.json",
+    "judge": {"endpoint": "m", "base_url": "http://x/v1"},
+    "options": {"vllm_server_timeout": 60.0},
+}
 
 
 def config(folder: Path, **changes: object) -> Path:
@@ -26,7 +32,13 @@ def config(folder: Path, **changes: object) -> Path:
     return path
 
 
-CASES = [dict(), dict(vllm=False), dict(nodes=2), dict(nodes=4, judge_model="org/judge"), dict(judge_model="org/judge", vllm=False, gpus=4, partition="gpu", account="a b")]
+CASES = [
+    dict(),
+    dict(vllm=False),
+    dict(nodes=2),
+    dict(nodes=4, judge_model="org/judge"),
+    dict(judge_model="org/judge", vllm=False, gpus=4, partition="gpu", account="a b"),
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -35,42 +47,91 @@ def test_scripts_parse_and_ask_for_what_was_said(tmp_path: Path, case: dict) -> 
     written = cluster.write(config(tmp_path), tmp_path / "jobs", c)
     assert [p.name for p in written] == list(cluster.FILES)
     for name in ("job.slurm", "ray_entry.sh"):
-        done = subprocess.run(["bash", "-n", str(tmp_path / "jobs" / name)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["bash", "-n", str(tmp_path / "jobs" / name)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
     text = (tmp_path / "jobs" / "job.slurm").read_text()
-    assert f"#SBATCH --nodes={c.nodes + (c.vllm or bool(c.judge_model))}\n" in text and f"--gpus-per-node={c.gpus}" in text
-    assert ("trl vllm-serve" in text) == c.vllm and ("vllm serve" in text) == bool(c.judge_model) and "--resume" in text
+    assert (
+        f"#SBATCH --nodes={c.nodes + (c.vllm or bool(c.judge_model))}\n" in text
+        and f"--gpus-per-node={c.gpus}" in text
+    )
+    assert (
+        ("trl vllm-serve" in text) == c.vllm
+        and ("vllm serve" in text) == bool(c.judge_model)
+        and "--resume" in text
+    )
     job = yaml.safe_load((tmp_path / "jobs" / "ray_job.yaml").read_text())
-    assert job["entrypoint_num_gpus"] == c.gpus and "ray_entry.sh" in job["entrypoint"] and json.dumps(job)
+    assert (
+        job["entrypoint_num_gpus"] == c.gpus
+        and "ray_entry.sh" in job["entrypoint"]
+        and json.dumps(job)
+    )
 
 
 def test_the_shell_hands_kit_train_what_was_meant(tmp_path: Path) -> None:
     """The script is really run, with stand-ins for srun, scontrol, curl and accelerate that write down their words."""
-    cluster.write(config(tmp_path), tmp_path / "jobs", cluster.Cluster(nodes=2, judge_model="org/judge", setup="true"))
+    cluster.write(
+        config(tmp_path),
+        tmp_path / "jobs",
+        cluster.Cluster(nodes=2, judge_model="org/judge", setup="true"),
+    )
     tools = tmp_path / "tools"
     tools.mkdir()
-    stands_in = {"scontrol": "printf 'n1\\nn2\\nn3\\n'", "curl": "exit 0",
-                 "srun": 'while [[ "$1" == --* ]]; do echo "srun $1" >> "$SAID"; shift; done\nSLURM_PROCID=1 exec "$@"',
-                 "accelerate": 'printf "%s\\0" "$@" > "$SAID.train"', "trl": 'echo "trl $*" >> "$SAID"', "vllm": 'echo "vllm $*" >> "$SAID"'}
+    stands_in = {
+        "scontrol": "printf 'n1\\nn2\\nn3\\n'",
+        "curl": "exit 0",
+        "srun": 'while [[ "$1" == --* ]]; do echo "srun $1" >> "$SAID"; shift; done\nSLURM_PROCID=1 exec "$@"',
+        "accelerate": 'printf "%s\\0" "$@" > "$SAID.train"',
+        "trl": 'echo "trl $*" >> "$SAID"',
+        "vllm": 'echo "vllm $*" >> "$SAID"',
+    }
     for name, body in stands_in.items():
         (tools / name).write_text(f"#!/bin/bash\n{body}\n")
         (tools / name).chmod(0o755)
     said = tmp_path / "said"
-    env = {"PATH": f"{tools}:{os.environ['PATH']}", "SAID": str(said), "SLURM_JOB_NODELIST": "n[1-3]"}
-    done = subprocess.run(["bash", str(tmp_path / "jobs" / "job.slurm")], env=env, capture_output=True, text=True, timeout=60, check=False)
+    env = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "SAID": str(said),
+        "SLURM_JOB_NODELIST": "n[1-3]",
+    }
+    done = subprocess.run(
+        ["bash", str(tmp_path / "jobs" / "job.slurm")],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     words = Path(f"{said}.train").read_bytes().decode().split("\0")[:-1]
-    assert words[words.index("--machine_rank") + 1] == "1" and words[words.index("--main_process_ip") + 1] == "n1"
+    assert (
+        words[words.index("--machine_rank") + 1] == "1"
+        and words[words.index("--main_process_ip") + 1] == "n1"
+    )
     assert words[words.index("kit.train") + 1] == str((tmp_path / "my run.yaml").resolve())
-    sets = dict(w.split("=", 1) for w, before in zip(words[1:], words, strict=False) if before == "--set")
+    sets = dict(
+        w.split("=", 1) for w, before in zip(words[1:], words, strict=False) if before == "--set"
+    )
     from kit.train.config import check_options
 
     assert yaml.safe_load(sets["use_vllm"]) is True and sets["engine"] == "transformers"
     options, judge = yaml.safe_load(sets["options"]), yaml.safe_load(sets["judge"])
-    assert options == {"vllm_server_timeout": 60.0, "vllm_mode": "server", "vllm_server_base_url": "http://n3:8000"}
+    assert options == {
+        "vllm_server_timeout": 60.0,
+        "vllm_mode": "server",
+        "vllm_server_base_url": "http://n3:8000",
+    }
     assert judge == {"endpoint": "org/judge", "base_url": "http://n3:8001/v1"}
     log = said.read_text()
-    assert "srun --nodelist=n1,n2\n" in log and "srun --nodelist=n3\n" in log and "Qwen/Qwen3-4B-Instruct-2507" in log
+    assert (
+        "srun --nodelist=n1,n2\n" in log
+        and "srun --nodelist=n3\n" in log
+        and "Qwen/Qwen3-4B-Instruct-2507" in log
+    )
     assert callable(check_options)
 
 
@@ -78,10 +139,16 @@ def test_the_accelerate_configs_are_what_accelerate_reads(tmp_path: Path) -> Non
     config_args = pytest.importorskip("accelerate.commands.config.config_args")
     written = cluster.write(config(tmp_path), tmp_path / "jobs", cluster.Cluster(nodes=2, gpus=4))
     for path in (written[0], cluster.CONFIGS / "zero3.yaml", cluster.CONFIGS / "two_cpus.yaml"):
-        read = config_args.ClusterConfig.from_yaml_file(str(path))  # unknown keys are an error there
+        read = config_args.ClusterConfig.from_yaml_file(
+            str(path)
+        )  # unknown keys are an error there
         assert read.num_processes >= 2
     read = config_args.ClusterConfig.from_yaml_file(str(written[0]))
-    assert read.num_processes == 8 and read.num_machines == 2 and read.deepspeed_config["zero_stage"] == 3
+    assert (
+        read.num_processes == 8
+        and read.num_machines == 2
+        and read.deepspeed_config["zero_stage"] == 3
+    )
     fields = (ROOT / "kit/train/configs/zero3.yaml").read_text()
     source = Path(config_args.__file__).parents[1].joinpath("launch.py").read_text()
     for key in re.findall(r"^  (\w+):", fields, re.M):
@@ -92,8 +159,12 @@ def test_the_vllm_options_exist_in_the_installed_trainer() -> None:
     from importlib import metadata
 
     try:
-        text = Path(str(metadata.distribution("trl").locate_file("trl/trainer/grpo_config.py"))).read_text()
-        serve = Path(str(metadata.distribution("trl").locate_file("trl/scripts/vllm_serve.py"))).read_text()
+        text = Path(
+            str(metadata.distribution("trl").locate_file("trl/trainer/grpo_config.py"))
+        ).read_text()
+        serve = Path(
+            str(metadata.distribution("trl").locate_file("trl/scripts/vllm_serve.py"))
+        ).read_text()
     except metadata.PackageNotFoundError:
         pytest.skip("trl is not installed")
     for name in ("vllm_mode", "vllm_server_base_url", "vllm_server_timeout"):
@@ -102,19 +173,40 @@ def test_the_vllm_options_exist_in_the_installed_trainer() -> None:
         assert re.search(rf"^    {name}: ", serve, re.M)
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ({"quantize": "nf4"}, "4-bit"), ({"engine": "unsloth"}, "one GPU"), ({"stage": "sft", "preset": "test"}, "one GPU"), ({"group_size": 5, "prompts_per_step": 3, "micro_rows": 0}, "cannot be shared"),
-    ({"micro_rows": 3}, "cannot be split"), ({"lrr": 1.0}, "no setting 'lrr'")])
-def test_what_cannot_work_is_refused_before_the_queue(tmp_path: Path, change: dict, said: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"quantize": "nf4"}, "4-bit"),
+        ({"engine": "unsloth"}, "one GPU"),
+        ({"stage": "sft", "preset": "test"}, "one GPU"),
+        ({"group_size": 5, "prompts_per_step": 3, "micro_rows": 0}, "cannot be shared"),
+        ({"micro_rows": 3}, "cannot be split"),
+        ({"lrr": 1.0}, "no setting 'lrr'"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_queue(
+    tmp_path: Path, change: dict, said: str
+) -> None:
     with pytest.raises(KitError, match=said):
         cluster.write(config(tmp_path, **change), tmp_path / "jobs", cluster.Cluster())
     assert not (tmp_path / "jobs").exists()
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cluster.main([str(tmp_path / "absent.yaml"), "--out", str(tmp_path / "j")]) == MissingError.exit_code
-    assert cluster.main([str(config(tmp_path)), "--out", str(tmp_path / "j"), "--nodes", "2", "--no-vllm"]) == 0
-    assert "job.slurm" in capsys.readouterr().out and "#SBATCH --nodes=2\n" in (tmp_path / "j" / "job.slurm").read_text()
+    assert (
+        cluster.main([str(tmp_path / "absent.yaml"), "--out", str(tmp_path / "j")])
+        == MissingError.exit_code
+    )
+    assert (
+        cluster.main(
+            [str(config(tmp_path)), "--out", str(tmp_path / "j"), "--nodes", "2", "--no-vllm"]
+        )
+        == 0
+    )
+    assert (
+        "job.slurm" in capsys.readouterr().out
+        and "#SBATCH --nodes=2\n" in (tmp_path / "j" / "job.slurm").read_text()
+    )
 
 
 def test_answers_are_shared_out_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,18 +221,34 @@ def test_answers_are_shared_out_or_refused(monkeypatch: pytest.MonkeyPatch) -> N
     assert world.main() and world.gather([1]) == [1] and world.wait() is None
 
 
-LAUNCHERS = {"accelerate": ["accelerate.commands.launch", "--config_file", str(cluster.CONFIGS / "two_cpus.yaml"), "-m"],
-             "torchrun": ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]}
+LAUNCHERS = {
+    "accelerate": [
+        "accelerate.commands.launch",
+        "--config_file",
+        str(cluster.CONFIGS / "two_cpus.yaml"),
+        "-m",
+    ],
+    "torchrun": ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"],
+}
 
 
 @pytest.mark.slow
 def test_accelerate_starts_two_processes_that_talk(tmp_path: Path) -> None:
     """With distributed_type MULTI_CPU or --cpu it started one, silently: the dry run of a cluster was none."""
     pytest.importorskip("accelerate")
-    (tmp_path / "probe.py").write_text("import torch, accelerate\ns = accelerate.PartialState(cpu=True)\nx = torch.ones(1)\ntorch.distributed.all_reduce(x)\n"
-                                       "print(f'{s.num_processes} {s.backend} {x.item()}' if s.is_main_process else '')\n")
+    (tmp_path / "probe.py").write_text(
+        "import torch, accelerate\ns = accelerate.PartialState(cpu=True)\nx = torch.ones(1)\ntorch.distributed.all_reduce(x)\n"
+        "print(f'{s.num_processes} {s.backend} {x.item()}' if s.is_main_process else '')\n"
+    )
     line = [sys.executable, "-m", *LAUNCHERS["accelerate"][:-1], str(tmp_path / "probe.py")]
-    done = subprocess.run(line, env={**os.environ, "ACCELERATE_USE_CPU": "true"}, capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(
+        line,
+        env={**os.environ, "ACCELERATE_USE_CPU": "true"},
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
     assert "2 gloo 2.0" in done.stdout, done.stderr[-3000:]
 
 
@@ -150,20 +258,46 @@ def test_accelerate_starts_two_processes_that_talk(tmp_path: Path) -> None:
 def test_two_processes_train_one_policy(tmp_path: Path, launcher: str) -> None:
     """Two processes with gloo: answers are shared out, written once, evaluated once; a killed run's folder is resumed by two as well."""
     pytest.importorskip("trl")
-    rows = [{k: v for k, v in r.items() if not k.startswith("rubric - 6")} for r in json.loads(paths.data("short_answers.json").read_text())]
-    some = [r for r in rows if r["split"] == "train"][:6] + [r for r in rows if r["split"] != "train"][:2]
+    rows = [
+        {k: v for k, v in r.items() if not k.startswith("rubric - 6")}
+        for r in json.loads(paths.data("short_answers.json").read_text())
+    ]
+    some = [r for r in rows if r["split"] == "train"][:6] + [
+        r for r in rows if r["split"] != "train"
+    ][:2]
     (tmp_path / "tasks.json").write_text(json.dumps(some))
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"stage": "grpo", "preset": "test", "tasks": "tasks.json", "out": str(tmp_path / "run")}))
+    (tmp_path / "c.yaml").write_text(
+        yaml.safe_dump(
+            {"stage": "grpo", "preset": "test", "tasks": "tasks.json", "out": str(tmp_path / "run")}
+        )
+    )
     env = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
-    line = [sys.executable, "-m", *LAUNCHERS[launcher], "kit.train", str(tmp_path / "c.yaml"), "--json"]
-    done = subprocess.run(line, env=env, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
+    line = [
+        sys.executable,
+        "-m",
+        *LAUNCHERS[launcher],
+        "kit.train",
+        str(tmp_path / "c.yaml"),
+        "--json",
+    ]
+    done = subprocess.run(
+        line, env=env, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     assert json.loads(done.stdout)["processes"] == 2, "one process reports, once"
     logged = [json.loads(x) for x in (tmp_path / "run" / "rollouts.jsonl").read_text().splitlines()]
     steps = [json.loads(x) for x in (tmp_path / "run" / "steps.jsonl").read_text().splitlines()]
-    assert [s["step"] for s in steps] == [1, 2] and [s["answers"] for s in steps] == [8, 8] and len(logged) == 16
+    assert (
+        [s["step"] for s in steps] == [1, 2]
+        and [s["answers"] for s in steps] == [8, 8]
+        and len(logged) == 16
+    )
     for step in (1, 2):
         for task in {r["task_id"] for r in logged if r["step"] == step}:
             group = [r["advantage"] for r in logged if r["step"] == step and r["task_id"] == task]
-            assert len(group) == 4 and abs(sum(group)) < 1e-3, "a group's advantages are centred over both processes"
-    assert (tmp_path / "run" / "adapter" / "adapter_config.json").exists() and (tmp_path / "run" / "eval_after.json").exists()
+            assert len(group) == 4 and abs(sum(group)) < 1e-3, (
+                "a group's advantages are centred over both processes"
+            )
+    assert (tmp_path / "run" / "adapter" / "adapter_config.json").exists() and (
+        tmp_path / "run" / "eval_after.json"
+    ).exists()

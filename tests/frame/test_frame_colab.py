@@ -15,7 +15,11 @@ from kit import colab
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent / "colab"
-RUNTIME = dict(line.strip().split("==") for line in (HERE / "runtime_2026_08.txt").read_text().splitlines() if "==" in line and line[0] != "#")
+RUNTIME = dict(
+    line.strip().split("==")
+    for line in (HERE / "runtime_2026_08.txt").read_text().splitlines()
+    if "==" in line and line[0] != "#"
+)
 RUNTIME = {colab.plain(n): v for n, v in RUNTIME.items()}
 
 
@@ -26,17 +30,38 @@ def wanted(gpu: bool = True) -> list[str]:
 def test_only_what_is_missing_is_asked_for() -> None:
     names = {colab._requirement(r).name for r in wanted()}
     assert {"trl", "bitsandbytes", "papermill", "json-repair", "openai"} <= names
-    assert not names & {"torch", "transformers", "plotly", "ipywidgets", "numpy", "pandas", "scipy", "peft", "accelerate"}
+    assert not names & {
+        "torch",
+        "transformers",
+        "plotly",
+        "ipywidgets",
+        "numpy",
+        "pandas",
+        "scipy",
+        "peft",
+        "accelerate",
+    }
     assert "datasets" in names, "datasets 4.0 is excluded by unsloth"
-    assert colab.missing(["x>=1"], {"x": "2.0"}) == [] and colab.missing(["x[y]>=1"], {}) == ["x[y]>=1"]
+    assert colab.missing(["x>=1"], {"x": "2.0"}) == [] and colab.missing(["x[y]>=1"], {}) == [
+        "x[y]>=1"
+    ]
 
 
 def test_everything_else_stays_and_torch_keeps_its_build() -> None:
     text = colab.constraints(RUNTIME, free=wanted())
-    for line in ("torch==2.11.0+cu128", "plotly==5.24.1", "ipywidgets==7.7.1", f"numpy=={RUNTIME['numpy']}", "transformers==5.15.0"):
+    for line in (
+        "torch==2.11.0+cu128",
+        "plotly==5.24.1",
+        "ipywidgets==7.7.1",
+        f"numpy=={RUNTIME['numpy']}",
+        "transformers==5.15.0",
+    ):
         assert line + "\n" in text
     assert "datasets" not in text and "openai" not in text
-    assert colab.constraints({"python-apt": "2.4.0+ubuntu1", "gyp": "0.1-x.y", "a": "1"}) == "a==1\npython-apt==2.4.0+ubuntu1\n"
+    assert (
+        colab.constraints({"python-apt": "2.4.0+ubuntu1", "gyp": "0.1-x.y", "a": "1"})
+        == "a==1\npython-apt==2.4.0+ubuntu1\n"
+    )
     assert colab.constraints(RUNTIME, only=["torch", "numpy"], local=False).count("\n") == 2
 
 
@@ -45,7 +70,9 @@ def test_a_restart_only_when_something_loaded_moved() -> None:
     assert colab.moved(RUNTIME, {**RUNTIME, "numpy": "2.4.6"}) == ["numpy"]
 
 
-def test_install_does_the_steps_and_a_second_one_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_does_the_steps_and_a_second_one_does_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     have, calls = dict(RUNTIME), []
 
     def pip(*what: str, under: str = "") -> None:
@@ -53,20 +80,34 @@ def test_install_does_the_steps_and_a_second_one_does_nothing(monkeypatch: pytes
         for w in what:
             if w[0] != "-" and os.sep not in w:
                 r = colab._requirement(w)
-                have[colab.plain(r.name)] = {"trl": "1.14.2", "unsloth": "2026.10.9", "unsloth_zoo": "2026.10.9", "datasets": "4.8.5"}.get(r.name, "99")
+                have[colab.plain(r.name)] = {
+                    "trl": "1.14.2",
+                    "unsloth": "2026.10.9",
+                    "unsloth_zoo": "2026.10.9",
+                    "datasets": "4.8.5",
+                }.get(r.name, "99")
         if "-e" in what:
             have["rubric-kit"] = "0.1.0"
 
     monkeypatch.setattr(colab, "_pip", pip)
     monkeypatch.setattr(colab, "installed", lambda: dict(have))
-    monkeypatch.setattr(colab, "ADD", tuple(a for a in colab.ADD if not a.startswith("bitsandbytes")))
+    monkeypatch.setattr(
+        colab, "ADD", tuple(a for a in colab.ADD if not a.startswith("bitsandbytes"))
+    )
     assert colab.install(gpu=True) == []
-    assert len(calls) == 3 and "torch==2.11.0+cu128" in calls[0][1] and calls[1][0][0] == "--no-deps" and "-e" in calls[2][0]
+    assert (
+        len(calls) == 3
+        and "torch==2.11.0+cu128" in calls[0][1]
+        and calls[1][0][0] == "--no-deps"
+        and "-e" in calls[2][0]
+    )
     calls.clear()
     assert colab.install(gpu=True) == [] and calls == []
 
 
-def test_where_the_runtime_cannot_stay_the_loaded_packages_still_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_the_runtime_cannot_stay_the_loaded_packages_still_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     tried = []
 
     def pip(*what: str, under: str = "") -> None:
@@ -76,11 +117,18 @@ def test_where_the_runtime_cannot_stay_the_loaded_packages_still_do(monkeypatch:
 
     monkeypatch.setattr(colab, "_pip", pip)
     colab._add(["trl==1.14.2"], RUNTIME)
-    assert len(tried) == 2 and "torch==2.11.0+cu128" in tried[1] and "plotly==5.24.1" in tried[1] and "scikit-learn" not in tried[1]
+    assert (
+        len(tried) == 2
+        and "torch==2.11.0+cu128" in tried[1]
+        and "plotly==5.24.1" in tried[1]
+        and "scikit-learn" not in tried[1]
+    )
     assert "Cannot install trl" in capsys.readouterr().out
 
 
-def test_a_failed_install_is_said_where_a_notebook_shows_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_install_is_said_where_a_notebook_shows_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fails() -> list[str]:
         raise colab.InstallError("ERROR: no network")
 
@@ -93,8 +141,18 @@ def test_a_failed_install_is_said_where_a_notebook_shows_it(monkeypatch: pytest.
 
 
 def test_the_install_cell_does_nothing_elsewhere() -> None:
-    done = subprocess.run([sys.executable, "-c", colab.INSTALL_CELL + "\nprint(sorted(m for m in sys.modules if m in ('torch', 'kit', 'numpy')))"],
-                          capture_output=True, text=True, check=True, env={k: v for k, v in os.environ.items() if k != "COLAB_RELEASE_TAG"})
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            colab.INSTALL_CELL
+            + "\nprint(sorted(m for m in sys.modules if m in ('torch', 'kit', 'numpy')))",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={k: v for k, v in os.environ.items() if k != "COLAB_RELEASE_TAG"},
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -104,15 +162,52 @@ def test_the_install_cell_does_nothing_elsewhere() -> None:
 def test_the_install_resolves_beside_the_stored_runtime(tmp_path: Path, gpu: bool) -> None:
     """pip finds versions for everything that is missing, for Python 3.13, with the runtime's own packages fixed (torch among them)."""
     (tmp_path / "c.txt").write_text(colab.constraints(RUNTIME, free=wanted(gpu), local=False))
-    done = subprocess.run([sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--only-binary=:all:", "--python-version", "3.13",
-                           "--implementation", "cp", "--target", str(tmp_path / "t"), "--report", str(tmp_path / "r.json"), "-q", "-c", str(tmp_path / "c.txt"),
-                           *wanted(gpu)], capture_output=True, text=True, timeout=800, check=False, cwd=tmp_path)
-    if done.returncode and any(s in done.stderr for s in ("Connection", "Name or service", "No matching distribution found for pip")):
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--dry-run",
+            "--ignore-installed",
+            "--only-binary=:all:",
+            "--python-version",
+            "3.13",
+            "--implementation",
+            "cp",
+            "--target",
+            str(tmp_path / "t"),
+            "--report",
+            str(tmp_path / "r.json"),
+            "-q",
+            "-c",
+            str(tmp_path / "c.txt"),
+            *wanted(gpu),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=800,
+        check=False,
+        cwd=tmp_path,
+    )
+    if done.returncode and any(
+        s in done.stderr
+        for s in ("Connection", "Name or service", "No matching distribution found for pip")
+    ):
         pytest.skip("the package index cannot be reached")
     assert done.returncode == 0, done.stderr[-3000:]
-    chosen = {colab.plain(i["metadata"]["name"]): i["metadata"]["version"] for i in json.loads((tmp_path / "r.json").read_text())["install"]}
-    changed = {n: (RUNTIME[n], v) for n, v in chosen.items() if n in RUNTIME and RUNTIME[n].split("+")[0] != v.split("+")[0]}
-    assert set(changed) <= {"datasets", "openai"}, f"more than what is excluded or too old moved: {changed}"
+    chosen = {
+        colab.plain(i["metadata"]["name"]): i["metadata"]["version"]
+        for i in json.loads((tmp_path / "r.json").read_text())["install"]
+    }
+    changed = {
+        n: (RUNTIME[n], v)
+        for n, v in chosen.items()
+        if n in RUNTIME and RUNTIME[n].split("+")[0] != v.split("+")[0]
+    }
+    assert set(changed) <= {"datasets", "openai"}, (
+        f"more than what is excluded or too old moved: {changed}"
+    )
     assert chosen["torch"].split("+")[0] == "2.11.0" and chosen["trl"] == "1.14.2"
 
 
@@ -122,19 +217,50 @@ def old_python() -> str:
     venv = ROOT / "build" / "old-venv"
     python = venv / "bin" / "python"
     ok = "import plotly, ipywidgets; assert plotly.__version__ == '5.24.1' and ipywidgets.__version__ == '7.7.5'"
-    if not python.exists() or subprocess.run([str(python), "-c", ok], capture_output=True, check=False).returncode:
+    if (
+        not python.exists()
+        or subprocess.run([str(python), "-c", ok], capture_output=True, check=False).returncode
+    ):
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
-        site = subprocess.run([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True)
-        (Path(site.stdout.strip()) / "kit-parent.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n")
-        done = subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-deps", "plotly==5.24.1", "ipywidgets==7.7.5", "ipython_genutils==0.2.0"],
-                              capture_output=True, text=True, check=False)
+        site = subprocess.run(
+            [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        (Path(site.stdout.strip()) / "kit-parent.pth").write_text(
+            f"{sysconfig.get_path('purelib')}\n{ROOT}\n"
+        )
+        done = subprocess.run(
+            [
+                str(python),
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--no-deps",
+                "plotly==5.24.1",
+                "ipywidgets==7.7.5",
+                "ipython_genutils==0.2.0",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             pytest.skip(f"the package index cannot be reached: {done.stderr[-200:]}")
     return str(python)
 
 
 def views(python: str) -> dict:
-    done = subprocess.run([python, str(HERE / "every_view.py")], capture_output=True, text=True, timeout=280, check=False, cwd=ROOT)
+    done = subprocess.run(
+        [python, str(HERE / "every_view.py")],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        cwd=ROOT,
+    )
     assert done.stdout.strip(), done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert not found["left"], f"no longer built by any test: {found['left']}"

@@ -16,8 +16,25 @@ from kit.widgets import compare as widgets
 
 
 def write(folder: Path, name: str, seed: int, value: float, **params: object) -> Path:
-    run = Run(id=name, notebook="03_train_grpo", profile="test", seed=seed, params={"seed": seed, **params}, started=f"2026-01-0{seed + 1}T00:00:00",
-              metrics={"gain": {"value": value, "low": value - 0.05, "high": value + 0.05, "n": 40, "n_clusters": 20}, "steps": 30, "shown": True})
+    run = Run(
+        id=name,
+        notebook="03_train_grpo",
+        profile="test",
+        seed=seed,
+        params={"seed": seed, **params},
+        started=f"2026-01-0{seed + 1}T00:00:00",
+        metrics={
+            "gain": {
+                "value": value,
+                "low": value - 0.05,
+                "high": value + 0.05,
+                "n": 40,
+                "n_clusters": 20,
+            },
+            "steps": 30,
+            "shown": True,
+        },
+    )
     (folder / name).mkdir(parents=True)
     runs.write_json(folder / name / "metrics.json", to_json(run))
     return folder / name
@@ -33,30 +50,57 @@ def found(tmp_path: Path) -> list[tuple[Path, Run]]:
 
 def test_overview_names_what_differs(found: list[tuple[Path, Run]]) -> None:
     rows = {r["run"]: r["differs in"] for r in compare.overview(found)}
-    assert rows["run1"] == "lr=0.0001" and rows["other"] == "lr=0.0005"  # the seed has a column of its own
+    assert (
+        rows["run1"] == "lr=0.0001" and rows["other"] == "lr=0.0005"
+    )  # the seed has a column of its own
 
 
-def test_a_plot_names_runs_by_what_sets_them_apart(found: list[tuple[Path, Run]], tmp_path: Path) -> None:
+def test_a_plot_names_runs_by_what_sets_them_apart(
+    found: list[tuple[Path, Run]], tmp_path: Path
+) -> None:
     """Labels held the first parameters, cut at 48 letters: four runs of a sweep were "tasks_file=, steps=0, beta=0.0, learning_rate=0."."""
-    assert compare.labels(found) == {"run0": "lr=0.0001, seed=0", "run1": "lr=0.0001, seed=1", "run2": "lr=0.0001, seed=2", "other": "lr=0.0005, seed=0"}
+    assert compare.labels(found) == {
+        "run0": "lr=0.0001, seed=0",
+        "run1": "lr=0.0001, seed=1",
+        "run2": "lr=0.0001, seed=2",
+        "other": "lr=0.0005, seed=0",
+    }
     figure = plots.forest([r for r in compare.metrics(found) if r["metric"] == "gain"])
     assert {y for t in figure.data for y in t.y} == set(compare.labels(found).values())
     assert "0.3 [0.25, 0.35], n=40 in 20 clusters" in {a.text for a in figure.layout.annotations}
     again = write(tmp_path, "run9", 0, 0.3, lr=1e-4)
-    assert sorted(compare.labels(runs.find(tmp_path))[n] for n in ("run0", again.name)) == ["lr=0.0001, seed=0 (run0)", "lr=0.0001, seed=0 (run9)"]
+    assert sorted(compare.labels(runs.find(tmp_path))[n] for n in ("run0", again.name)) == [
+        "lr=0.0001, seed=0 (run0)",
+        "lr=0.0001, seed=0 (run9)",
+    ]
 
 
-def test_the_report_shows_settings_seeds_and_links(found: list[tuple[Path, Run]], tmp_path: Path) -> None:
+def test_the_report_shows_settings_seeds_and_links(
+    found: list[tuple[Path, Run]], tmp_path: Path
+) -> None:
     (tmp_path / "run1" / "03_train_grpo.html").write_text("page")
     page = report.build(tmp_path)
-    for part in ("<a href='#run1'>", "href='run1/03_train_grpo.html'", "lr=0.0005, seed=0", "Over seeds", "id='seeds'", "0.14", "3 seeds", "$0.0000 together"):
+    for part in (
+        "<a href='#run1'>",
+        "href='run1/03_train_grpo.html'",
+        "lr=0.0005, seed=0",
+        "Over seeds",
+        "id='seeds'",
+        "0.14",
+        "3 seeds",
+        "$0.0000 together",
+    ):
         assert part in page, part
 
 
 def test_seeds_are_the_sample_and_other_settings_stay_apart(found: list[tuple[Path, Run]]) -> None:
     seeds = {s.metric: s for s in compare.across_seeds(found)}
     gain = seeds["gain"]
-    assert gain.runs == 3 and gain.mean.value == pytest.approx(0.14) and gain.mean.low < 0 < gain.mean.high  # three seeds say little
+    assert (
+        gain.runs == 3
+        and gain.mean.value == pytest.approx(0.14)
+        and gain.mean.low < 0 < gain.mean.high
+    )  # three seeds say little
     assert gain.excluded_zero == 2
     assert "shown" not in seeds  # a yes / no is no number
 
@@ -64,19 +108,32 @@ def test_seeds_are_the_sample_and_other_settings_stay_apart(found: list[tuple[Pa
 def test_fifty_large_runs_make_less_than_ten_megabytes(tmp_path: Path) -> None:
     """Only figures were counted: the tables of later runs came on top. Templates stood in each of hundreds of figures."""
     big = plots.theme.figure(title="many points").add_scatter(y=[i / 7 for i in range(6000)])
-    figures = [{"name": f"f{i}", "caption": "", "figure": json.loads(big.to_json())} for i in range(4)]
-    tables = [{"name": "t", "caption": "", "rows": [{"answer": "x" * 300, "other": "y" * 300, "i": i} for i in range(60)]}]
+    figures = [
+        {"name": f"f{i}", "caption": "", "figure": json.loads(big.to_json())} for i in range(4)
+    ]
+    tables = [
+        {
+            "name": "t",
+            "caption": "",
+            "rows": [{"answer": "x" * 300, "other": "y" * 300, "i": i} for i in range(60)],
+        }
+    ]
     for seed in range(50):
         folder = write(tmp_path, f"run{seed:02d}", seed % 9, seed / 50, lr=seed)
         runs.write_json(folder / "figures.json", figures)
         runs.write_json(folder / "tables.json", tables)
     page = report.build(tmp_path)
-    assert len(page.encode()) < 10e6 and page.count("Plotly.newPlot(\"run") >= 20
+    assert len(page.encode()) < 10e6 and page.count('Plotly.newPlot("run') >= 20
     assert "figures are left out" in page and "more rows are in tables.json" in page
-    assert page.count("kitTemplates=[") == 1 and "kit-template" not in page.split("kitTemplates=[")[1].split("</script>")[0]
+    assert (
+        page.count("kitTemplates=[") == 1
+        and "kit-template" not in page.split("kitTemplates=[")[1].split("</script>")[0]
+    )
 
 
-def test_links_hold_where_the_report_lies_elsewhere(found: list[tuple[Path, Run]], tmp_path: Path) -> None:
+def test_links_hold_where_the_report_lies_elsewhere(
+    found: list[tuple[Path, Run]], tmp_path: Path
+) -> None:
     """A report written to another folder linked to pages beside itself that were not there."""
     (tmp_path / "run1" / "03_train_grpo.html").write_text("page")
     page = report.write(tmp_path, tmp_path / "sent round" / "r.html").read_text()
@@ -88,11 +145,18 @@ def test_equal_seeds_have_no_interval_and_are_no_shares(tmp_path: Path) -> None:
     for seed in (0, 1):
         write(tmp_path, f"run{seed}", seed, 0.0)
     gain = next(s for s in compare.across_seeds(runs.find(tmp_path)) if s.metric == "gain")
-    assert gain.mean.value == 0 and math.isnan(gain.mean.low) and math.isnan(gain.mean.high) and gain.seeds == (0, 1)
+    assert (
+        gain.mean.value == 0
+        and math.isnan(gain.mean.low)
+        and math.isnan(gain.mean.high)
+        and gain.seeds == (0, 1)
+    )
     assert "all seeds gave the same" in report.build(tmp_path)
     write(tmp_path, "run2", 2, 1.0)
     gain = next(s for s in compare.across_seeds(runs.find(tmp_path)) if s.metric == "gain")
-    assert gain.mean.low == pytest.approx(1 / 3 - 4.3027 / 3, abs=1e-3)  # t with 2 degrees of freedom, sd / sqrt(3) = 1/3
+    assert gain.mean.low == pytest.approx(
+        1 / 3 - 4.3027 / 3, abs=1e-3
+    )  # t with 2 degrees of freedom, sd / sqrt(3) = 1/3
 
 
 def test_filters(found: list[tuple[Path, Run]]) -> None:
@@ -101,7 +165,9 @@ def test_filters(found: list[tuple[Path, Run]]) -> None:
     assert len(compare.shared(found)) == 8
 
 
-def test_explorer_headless_is_its_figure(found: list[tuple[Path, Run]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explorer_headless_is_its_figure(
+    found: list[tuple[Path, Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A live Output widget made nbclient wait for ever for the end of its cell, once in a few runs."""
     monkeypatch.setenv("KIT_HEADLESS", "1")
     assert widgets.explorer(found).to_plotly_json()["data"]
@@ -109,7 +175,9 @@ def test_explorer_headless_is_its_figure(found: list[tuple[Path, Run]], monkeypa
     assert len(widgets.explorer(found).children) == 2
 
 
-def test_a_metrics_file_of_a_training_is_no_run(found: list[tuple[Path, Run]], tmp_path: Path) -> None:
+def test_a_metrics_file_of_a_training_is_no_run(
+    found: list[tuple[Path, Run]], tmp_path: Path
+) -> None:
     (tmp_path / "run0" / "training").mkdir()
     (tmp_path / "run0" / "training" / "metrics.json").write_text(json.dumps({"steps": 3}))
     assert [r.id for _, r in runs.find(tmp_path)] == [r.id for _, r in found]
@@ -123,12 +191,20 @@ def test_newest(found: list[tuple[Path, Run]], tmp_path: Path) -> None:
 
 def test_fulfilled_reads_signs_and_unknown() -> None:
     def grade(*statuses: str) -> Grade:
-        verdicts = tuple(unknown("t", "r", f"c{i}", "parse") if s == "unknown" else Verdict(task_id="t", response_id="r", criterion_id=f"c{i}", status=s)
-                         for i, s in enumerate(statuses))
-        return Grade(task_id="t", response_id="r", score=None, score_low=0, score_high=1, verdicts=verdicts)
+        verdicts = tuple(
+            unknown("t", "r", f"c{i}", "parse")
+            if s == "unknown"
+            else Verdict(task_id="t", response_id="r", criterion_id=f"c{i}", status=s)
+            for i, s in enumerate(statuses)
+        )
+        return Grade(
+            task_id="t", response_id="r", score=None, score_low=0, score_high=1, verdicts=verdicts
+        )
 
     assert policy.fulfilled(grade("met", "met"), {}) is True
     assert policy.fulfilled(grade("met", "met"), {"c1": -1.0}) is False
     assert policy.fulfilled(grade("met", "unmet"), {"c1": -1.0}) is True
     assert policy.fulfilled(grade("met", "unknown"), {}) is None
-    assert policy.fulfilled(grade("unmet", "unknown"), {}) is False  # settled whatever the unknown one is
+    assert (
+        policy.fulfilled(grade("unmet", "unknown"), {}) is False
+    )  # settled whatever the unknown one is

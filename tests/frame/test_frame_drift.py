@@ -21,7 +21,9 @@ EXCUSED = {"certifi": "2026.10.18 was the newest to be had"}
 
 
 def pins() -> dict[str, Requirement]:
-    lines = [line.split("#")[0].strip() for line in (ROOT / "constraints.txt").read_text().splitlines()]
+    lines = [
+        line.split("#")[0].strip() for line in (ROOT / "constraints.txt").read_text().splitlines()
+    ]
     return {plain(r.name): r for r in map(Requirement, filter(None, lines))}
 
 
@@ -49,26 +51,47 @@ def test_every_pin_is_what_is_installed() -> None:
     have = colab.installed()
     if have.get("trl") is None:
         pytest.skip("the pinned packages are not installed here")
-    wrong = {n: (version(p), have.get(n)) for n, p in pins().items()
-             if (p.marker is None or p.marker.evaluate()) and (have.get(n) or "").split("+")[0] != version(p)}
+    wrong = {
+        n: (version(p), have.get(n))
+        for n, p in pins().items()
+        if (p.marker is None or p.marker.evaluate())
+        and (have.get(n) or "").split("+")[0] != version(p)
+    }
     assert not wrong
 
 
 @pytest.mark.parametrize("package", ["unsloth", "unsloth_zoo"])
 def test_the_pins_agree_with_the_metadata_of_unsloth(package: str) -> None:
-    wrong = {r.name: str(r.specifier) for r in asked(package)
-             if plain(r.name) in pins() and not r.specifier.contains(version(pins()[plain(r.name)]), prereleases=True)}
+    wrong = {
+        r.name: str(r.specifier)
+        for r in asked(package)
+        if plain(r.name) in pins()
+        and not r.specifier.contains(version(pins()[plain(r.name)]), prereleases=True)
+    }
     assert set(wrong) <= set(EXCUSED), wrong
     bounded = {plain(r.name) for r in asked(package) if r.specifier}
-    assert {"trl", "transformers", "datasets", "peft", "torch"} <= bounded, "unsloth's metadata no longer states its bounds"
+    assert {"trl", "transformers", "datasets", "peft", "torch"} <= bounded, (
+        "unsloth's metadata no longer states its bounds"
+    )
 
 
-@pytest.mark.parametrize("package", ["trl", "transformers", "peft", "datasets", "accelerate", "papermill", "openai", "rubric-kit"])
+@pytest.mark.parametrize(
+    "package",
+    ["trl", "transformers", "peft", "datasets", "accelerate", "papermill", "openai", "rubric-kit"],
+)
 def test_the_pins_agree_with_the_metadata_of_the_others(package: str) -> None:
-    wrong = {r.name: str(r.specifier) for r in asked(package)
-             if plain(r.name) in pins() and not r.specifier.contains(version(pins()[plain(r.name)]), prereleases=True)}
+    wrong = {
+        r.name: str(r.specifier)
+        for r in asked(package)
+        if plain(r.name) in pins()
+        and not r.specifier.contains(version(pins()[plain(r.name)]), prereleases=True)
+    }
     assert not wrong
-    absent = [r.name for r in asked(package) if plain(r.name) not in pins() and plain(r.name) not in ("pip", "setuptools")]
+    absent = [
+        r.name
+        for r in asked(package)
+        if plain(r.name) not in pins() and plain(r.name) not in ("pip", "setuptools")
+    ]
     assert not absent, f"{package} needs packages without a pin"
 
 
@@ -78,9 +101,14 @@ def test_environment_and_makefile_install_the_pins() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     pip = next(d["pip"] for d in environment["dependencies"] if isinstance(d, dict))
     assert "-r constraints.txt" in pip and "--no-deps" in pip
-    assert f"python={'.'.join(map(str, sys.version_info[:2]))}" in environment["dependencies"] or sys.version_info[:2] != (3, 11)
+    assert f"python={'.'.join(map(str, sys.version_info[:2]))}" in environment[
+        "dependencies"
+    ] or sys.version_info[:2] != (3, 11)
     makefile = (ROOT / "Makefile").read_text()
-    assert re.search(r"pip install .*--no-deps -r constraints\.txt", makefile) and "constraints.txt" in makefile.split("$(READY):")[1].split("\n")[0]
+    assert (
+        re.search(r"pip install .*--no-deps -r constraints\.txt", makefile)
+        and "constraints.txt" in makefile.split("$(READY):")[1].split("\n")[0]
+    )
 
 
 def test_ray_is_an_extra_and_no_pin() -> None:
@@ -99,14 +127,28 @@ def fields(*modules: str) -> set[str]:
             pytest.skip(f"{package} is not installed")
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
-                out |= {s.target.id for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
+                out |= {
+                    s.target.id
+                    for s in node.body
+                    if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+                }
     return out
 
 
 def names_given(path: Path, function: str) -> set[str]:
     """Keyword names of every dict(...) and ...Config(...) call in one function of ours."""
-    body = next(n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and n.name == function)
-    calls = [n for n in ast.walk(body) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and (n.func.id == "dict" or n.func.id.endswith("Config"))]
+    body = next(
+        n
+        for n in ast.walk(ast.parse(path.read_text()))
+        if isinstance(n, ast.FunctionDef) and n.name == function
+    )
+    calls = [
+        n
+        for n in ast.walk(body)
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Name)
+        and (n.func.id == "dict" or n.func.id.endswith("Config"))
+    ]
     return {k.arg for c in calls for k in c.keywords if k.arg}
 
 
@@ -115,27 +157,55 @@ BASE = ("trl/trainer/base_config.py", "transformers/training_args.py")
 
 def test_the_fields_that_grpo_uses_exist_in_the_installed_trainer() -> None:
     used = names_given(ROOT / "kit/train/trainer.py", "arguments")
-    assert len(used) > 25 and used <= fields("trl/trainer/grpo_config.py", *BASE), used - fields("trl/trainer/grpo_config.py", *BASE)
+    assert len(used) > 25 and used <= fields("trl/trainer/grpo_config.py", *BASE), used - fields(
+        "trl/trainer/grpo_config.py", *BASE
+    )
 
 
 def test_the_methods_that_the_kit_overrides_exist_in_the_installed_trainer() -> None:
     path = Path(str(metadata.distribution("trl").locate_file("trl/trainer/grpo_trainer.py")))
-    theirs = {n.name: n for c in ast.parse(path.read_text()).body if isinstance(c, ast.ClassDef) and c.name == "GRPOTrainer"
-              for n in c.body if isinstance(n, ast.FunctionDef)}
-    ours = next(n for n in ast.walk(ast.parse((ROOT / "kit/train/trainer.py").read_text())) if isinstance(n, ast.ClassDef) and n.name == "KitGRPOTrainer")
-    overridden = {n.name for n in ours.body if isinstance(n, ast.FunctionDef) and not n.name.startswith(("kit_", "_kit_", "__"))}
+    theirs = {
+        n.name: n
+        for c in ast.parse(path.read_text()).body
+        if isinstance(c, ast.ClassDef) and c.name == "GRPOTrainer"
+        for n in c.body
+        if isinstance(n, ast.FunctionDef)
+    }
+    ours = next(
+        n
+        for n in ast.walk(ast.parse((ROOT / "kit/train/trainer.py").read_text()))
+        if isinstance(n, ast.ClassDef) and n.name == "KitGRPOTrainer"
+    )
+    overridden = {
+        n.name
+        for n in ours.body
+        if isinstance(n, ast.FunctionDef) and not n.name.startswith(("kit_", "_kit_", "__"))
+    }
     assert overridden and overridden <= set(theirs), overridden - set(theirs)
     assert theirs["_generate_single_turn"].args.args[1].arg == "prompt_ids"
     body = ast.unparse(theirs["_generate_and_score_completions"])
-    for key in ("advantages", "prompt_ids", "completion_ids", "completion_mask", "ref_per_token_logps"):
+    for key in (
+        "advantages",
+        "prompt_ids",
+        "completion_ids",
+        "completion_mask",
+        "ref_per_token_logps",
+    ):
         assert f"'{key}'" in body, f"the trainer's batch no longer has {key}"
 
 
 @pytest.mark.parametrize("package", ["unsloth", "unsloth_zoo"])
 def test_the_install_on_colab_covers_what_unsloth_asks_for(package: str) -> None:
     """Each requirement is in our lists with bounds no looser than unsloth's, in the runtime, or left out for a stated reason."""
-    ours = {plain(Requirement(a).name): Requirement(a) for a in (*colab.ADD, *colab.UNSLOTH, *colab.UNSLOTH_NEEDS)}
-    runtime = dict(line.strip().split("==") for line in (ROOT / "tests/frame/colab/runtime_2026_08.txt").read_text().splitlines() if "==" in line)
+    ours = {
+        plain(Requirement(a).name): Requirement(a)
+        for a in (*colab.ADD, *colab.UNSLOTH, *colab.UNSLOTH_NEEDS)
+    }
+    runtime = dict(
+        line.strip().split("==")
+        for line in (ROOT / "tests/frame/colab/runtime_2026_08.txt").read_text().splitlines()
+        if "==" in line
+    )
     for r in asked(package):
         name = plain(r.name)
         if name in ours:
@@ -143,15 +213,21 @@ def test_the_install_on_colab_covers_what_unsloth_asks_for(package: str) -> None
                 edge = s.version.replace(".*", ".0")
                 if s.operator in ("!=", "<="):
                     beyond = edge if s.operator == "!=" else edge + ".1"
-                    assert not ours[name].specifier.contains(beyond, prereleases=True), f"{package} excludes {name} {beyond}: {r}"
+                    assert not ours[name].specifier.contains(beyond, prereleases=True), (
+                        f"{package} excludes {name} {beyond}: {r}"
+                    )
         else:
             have = {plain(n): v for n, v in runtime.items()}.get(name)
-            assert name in colab.UNSLOTH_WITHOUT or (have and r.specifier.contains(have, prereleases=True)), f"nothing brings {r}"
+            assert name in colab.UNSLOTH_WITHOUT or (
+                have and r.specifier.contains(have, prereleases=True)
+            ), f"nothing brings {r}"
 
 
 @pytest.mark.slow
 def test_unsloth_comes_before_trl_transformers_and_peft() -> None:
-    pytest.importorskip("unsloth", reason="unsloth is not installed") if "unsloth" in sys.modules else None
+    pytest.importorskip(
+        "unsloth", reason="unsloth is not installed"
+    ) if "unsloth" in sys.modules else None
     code = """
 import sys, types
 order = []
@@ -168,7 +244,14 @@ import trl
 assert order[0] == "unsloth", order
 print("order", order)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280, check=False, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        cwd=ROOT,
+    )
     if "No module named 'unsloth'" in done.stderr:
         pytest.skip("unsloth is not installed")
     assert done.returncode == 0 and "order ['unsloth'" in done.stdout, done.stderr[-2000:]
@@ -177,5 +260,12 @@ print("order", order)
 @pytest.mark.slow
 def test_unsloth_after_trl_is_refused() -> None:
     code = "import trl\nfrom kit.train.unsloth_engine import import_unsloth\nimport_unsloth()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280, check=False, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        cwd=ROOT,
+    )
     assert done.returncode and "imported before unsloth" in done.stderr

@@ -27,10 +27,19 @@ def book(path: Path, body: str = "") -> Path:
     nb = nbformat.v4.new_notebook()
     cell = nbformat.v4.new_code_cell('profile = ""\nseed = 0\namount = 1\nfail = False\n')
     cell.metadata["tags"] = ["parameters"]
-    nb.cells = [nbformat.v4.new_markdown_cell("# Try"), cell, nbformat.v4.new_code_cell(WORK),
-                nbformat.v4.new_code_cell("run.figures and theme.figure(title='shown')"),
-                nbformat.v4.new_code_cell(body or "assert not fail, 'as asked'"), nbformat.v4.new_code_cell("run.finish()")]
-    nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nb.cells = [
+        nbformat.v4.new_markdown_cell("# Try"),
+        cell,
+        nbformat.v4.new_code_cell(WORK),
+        nbformat.v4.new_code_cell("run.figures and theme.figure(title='shown')"),
+        nbformat.v4.new_code_cell(body or "assert not fail, 'as asked'"),
+        nbformat.v4.new_code_cell("run.finish()"),
+    ]
+    nb.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
     nbformat.write(nb, path)
     return path
 
@@ -38,9 +47,15 @@ def book(path: Path, body: str = "") -> Path:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     base = tmp_path_factory.mktemp("frame")
-    path = book(base / "99_try.ipynb", "from IPython.display import display\ndisplay({'text/plain': '%s'}, raw=True); print(%r)" % (HOSTILE, HOSTILE))
+    path = book(
+        base / "99_try.ipynb",
+        "from IPython.display import display\ndisplay({'text/plain': '%s'}, raw=True); print(%r)"
+        % (HOSTILE, HOSTILE),
+    )
     said: list[str] = []
-    folder, run = headless.run_notebook(path, profile="test", seed=3, given={"amount": "2"}, out=base / "runs", say=said.append)
+    folder, run = headless.run_notebook(
+        path, profile="test", seed=3, given={"amount": "2"}, out=base / "runs", say=said.append
+    )
     assert run.status == "done", said
     assert any("cell 1/5" in s for s in said) and any("'2' (text) -> 2 (int)" in s for s in said)
     return base, folder
@@ -49,9 +64,22 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_a_run_leaves_everything(done: tuple[Path, Path]) -> None:
     _, folder = done
     names = {p.name for p in folder.iterdir()}
-    assert {"99_try.ipynb", "99_try.html", "metrics.json", "config.json", "figures.json", "tables.json", "run.log"} <= names
+    assert {
+        "99_try.ipynb",
+        "99_try.html",
+        "metrics.json",
+        "config.json",
+        "figures.json",
+        "tables.json",
+        "run.log",
+    } <= names
     run = runs.load(folder)
-    assert run.metrics["accuracy"]["value"] == 0.52 and run.seed == 3 and run.params["amount"] == 2 and run.versions["python"]
+    assert (
+        run.metrics["accuracy"]["value"] == 0.52
+        and run.seed == 3
+        and run.params["amount"] == 2
+        and run.versions["python"]
+    )
 
 
 def test_pages_need_no_network_and_run_no_hostile_text(done: tuple[Path, Path]) -> None:
@@ -61,12 +89,19 @@ def test_pages_need_no_network_and_run_no_hostile_text(done: tuple[Path, Path]) 
     assert not [s for s in page.split("<script")[1:] if s.split(">")[0].count("src=")]
     whole = report.build(base / "runs", title=HOSTILE)
     assert HOSTILE not in whole and "0.52" in whole and "[0.4, 0.7]" in whole
-    assert whole.count("Plotly.newPlot(\"") >= 1 and "<script src" not in whole and len(whole) < 10e6
+    assert whole.count('Plotly.newPlot("') >= 1 and "<script src" not in whole and len(whole) < 10e6
 
 
 def test_a_finished_run_is_reused_and_other_parameters_are_not(done: tuple[Path, Path]) -> None:
     base, folder = done
-    again, _ = headless.run_notebook(base / "99_try.ipynb", profile="test", seed=3, given={"amount": 2}, out=base / "runs", reuse=True)
+    again, _ = headless.run_notebook(
+        base / "99_try.ipynb",
+        profile="test",
+        seed=3,
+        given={"amount": 2},
+        out=base / "runs",
+        reuse=True,
+    )
     assert again == folder
     _, _, other = headless.plan(base / "99_try.ipynb", profile="test", seed=4, given={"amount": 2})
     assert not folder.name.endswith(other)
@@ -74,15 +109,23 @@ def test_a_finished_run_is_reused_and_other_parameters_are_not(done: tuple[Path,
 
 def test_a_typo_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(KitError, match="did you mean 'amount'"):
-        headless.run_notebook(book(tmp_path / "99_try.ipynb"), given={"amuont": 1}, out=tmp_path / "runs")
+        headless.run_notebook(
+            book(tmp_path / "99_try.ipynb"), given={"amuont": 1}, out=tmp_path / "runs"
+        )
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
 
 
 def test_a_failing_cell_leaves_what_it_had_and_resumes(tmp_path: Path) -> None:
     marker = tmp_path / "fixed"
-    path = book(tmp_path / "99_try.ipynb", f"import os\nassert os.path.exists({str(marker)!r}), 'not yet'")
+    path = book(
+        tmp_path / "99_try.ipynb", f"import os\nassert os.path.exists({str(marker)!r}), 'not yet'"
+    )
     folder, run = headless.run_notebook(path, profile="test", out=tmp_path / "runs")
-    assert run.status == "failed" and "not yet" in run.meta["error"] and (folder / "99_try.html").exists()
+    assert (
+        run.status == "failed"
+        and "not yet" in run.meta["error"]
+        and (folder / "99_try.html").exists()
+    )
     assert run.metrics == {}
     marker.touch()
     same, run = headless.resume(folder)
@@ -90,27 +133,41 @@ def test_a_failing_cell_leaves_what_it_had_and_resumes(tmp_path: Path) -> None:
 
 
 def test_a_dying_kernel_is_a_failed_run(tmp_path: Path) -> None:
-    folder, run = headless.run_notebook(book(tmp_path / "99_try.ipynb", "import os; os._exit(3)"), profile="test", out=tmp_path / "runs")
+    folder, run = headless.run_notebook(
+        book(tmp_path / "99_try.ipynb", "import os; os._exit(3)"),
+        profile="test",
+        out=tmp_path / "runs",
+    )
     assert run.status == "failed" and (folder / "99_try.ipynb").exists()
     assert "failed" in report.build(tmp_path / "runs")
 
 
 def test_output_to_an_fsspec_url(tmp_path: Path) -> None:
-    _, run = headless.run_notebook(book(tmp_path / "99_try.ipynb"), profile="test", out=f"file://{tmp_path}/bucket")
+    _, run = headless.run_notebook(
+        book(tmp_path / "99_try.ipynb"), profile="test", out=f"file://{tmp_path}/bucket"
+    )
     assert run.status == "done" and (tmp_path / "bucket" / run.id / "metrics.json").exists()
 
 
 def test_sweep_runs_skips_and_reports(tmp_path: Path) -> None:
     path = book(tmp_path / "99_try.ipynb")
     headless.run_notebook(path, profile="test", seed=0, given={"amount": 1}, out=tmp_path / "s")
-    both = sweep.sweep(path, sweep.grid({"amount": [1, 2], "seed": [0]}), profile="test", out=tmp_path / "s", jobs=2)
+    both = sweep.sweep(
+        path,
+        sweep.grid({"amount": [1, 2], "seed": [0]}),
+        profile="test",
+        out=tmp_path / "s",
+        jobs=2,
+    )
     assert both.counts == {"done": 2} and [c.reused for c in both.cells] == [True, False], both
     assert "Runs side by side" in report.build(tmp_path / "s")
 
 
 def test_sweep_stops_at_a_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next cell had already been taken by a free worker when the cap was noticed: two ran where one was allowed."""
-    monkeypatch.setattr(sweep, "execute", lambda command, threads, started: {"status": "done", "cost": 1.0})
+    monkeypatch.setattr(
+        sweep, "execute", lambda command, threads, started: {"status": "done", "cost": 1.0}
+    )
     cells = sweep.grid({"amount": [7, 8, 9]})
     path = book(tmp_path / "99_try.ipynb")
     timed = sweep.sweep(path, cells, out=tmp_path / "s", max_seconds=0)
@@ -124,12 +181,17 @@ def test_sweep_stops_at_a_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_sweep_refuses_a_typo_in_any_cell(tmp_path: Path) -> None:
     with pytest.raises(KitError, match="no parameter 'amout'"):
-        sweep.sweep(book(tmp_path / "99_try.ipynb"), [{"amount": 1}, {"amout": 2}], out=tmp_path / "s")
+        sweep.sweep(
+            book(tmp_path / "99_try.ipynb"), [{"amount": 1}, {"amout": 2}], out=tmp_path / "s"
+        )
 
 
 def test_sweep_files(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("amount: [1, 2]\nlr: 1e-5\n")
-    assert sweep.read_cells(tmp_path / "a.yaml") == [{"amount": 1, "lr": "1e-5"}, {"amount": 2, "lr": "1e-5"}]
+    assert sweep.read_cells(tmp_path / "a.yaml") == [
+        {"amount": 1, "lr": "1e-5"},
+        {"amount": 2, "lr": "1e-5"},
+    ]
     (tmp_path / "a.json").write_text('[{"amount": 1}]')
     assert sweep.read_cells(tmp_path / "a.json") == [{"amount": 1}]
     (tmp_path / "b.yaml").write_text("a: [1\n")
@@ -156,12 +218,24 @@ def test_script_json_cannot_leave_its_script() -> None:
 
 
 def cli(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "kit", *args], capture_output=True, text=True, env={**os.environ, **env}, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "kit", *args],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **env},
+        timeout=120,
+    )
 
 
 def test_command_line_errors_have_codes_and_no_traceback(tmp_path: Path) -> None:
-    cases = [(("run", "no_such_book"), 3), (("run", "no.ipynb", "--set", "x"), 2), (("run",), 2), (("report", str(tmp_path / "absent")), 3),
-             (("sweep", "x"), 2), (("nonsense",), 2)]
+    cases = [
+        (("run", "no_such_book"), 3),
+        (("run", "no.ipynb", "--set", "x"), 2),
+        (("run",), 2),
+        (("report", str(tmp_path / "absent")), 3),
+        (("sweep", "x"), 2),
+        (("nonsense",), 2),
+    ]
     for args, code in cases:
         done = cli(*args)
         assert done.returncode == code, (args, done)
@@ -171,11 +245,25 @@ def test_command_line_errors_have_codes_and_no_traceback(tmp_path: Path) -> None
 def test_help_of_every_command() -> None:
     top = cli("--help")
     assert top.returncode == 0
-    for name in ("check", "demo", "fetch", "inspect", "judge", "agree", "calibrate", "train", "run", "sweep", "report"):
+    for name in (
+        "check",
+        "demo",
+        "fetch",
+        "inspect",
+        "judge",
+        "agree",
+        "calibrate",
+        "train",
+        "run",
+        "sweep",
+        "report",
+    ):
         assert name in top.stdout
 
 
-def test_no_space_left_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_space_left_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import kit.__main__ as main
     from kit.cli import report as command
 
@@ -189,5 +277,13 @@ def test_no_space_left_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 def test_import_is_light() -> None:
     code = "import time; t = time.perf_counter(); import kit, sys; d = time.perf_counter() - t; print(d, [m for m in ('torch', 'pandas', 'plotly', 'scipy', 'openai') if m in sys.modules])"
-    best = min((subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(3)), key=lambda s: float(s.split()[0]))
+    best = min(
+        (
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+            for _ in range(3)
+        ),
+        key=lambda s: float(s.split()[0]),
+    )
     assert float(best.split()[0]) < 0.3 and best.strip().endswith("[]")

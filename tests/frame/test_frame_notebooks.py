@@ -12,7 +12,13 @@ import pytest
 from kit import colab, params, paths
 
 BOOKS = sorted(paths.notebooks().glob("*.ipynb"))
-NAMES = ["01_inspect_rubrics", "02_tune_judge", "03_train_grpo", "04_plot_calibration", "05_compare_runs"]
+NAMES = [
+    "01_inspect_rubrics",
+    "02_tune_judge",
+    "03_train_grpo",
+    "04_plot_calibration",
+    "05_compare_runs",
+]
 
 
 def cells(path: Path, kind: str = "code") -> list[dict]:
@@ -49,8 +55,16 @@ def test_papermill_sees_the_same_parameters(book: Path) -> None:
 def test_opening_cells(book: Path) -> None:
     first = json.loads(book.read_text())["cells"][0]
     text = params.source(first)
-    assert first["cell_type"] == "markdown" and text.startswith("# ") and colab.badge(book.stem) in text
-    assert re.search(r"CPU", text) and re.search(r"T4", text) and ("minute" in text or "seconds" in text)
+    assert (
+        first["cell_type"] == "markdown"
+        and text.startswith("# ")
+        and colab.badge(book.stem) in text
+    )
+    assert (
+        re.search(r"CPU", text)
+        and re.search(r"T4", text)
+        and ("minute" in text or "seconds" in text)
+    )
     install = cells(book)[0]
     assert params.source(install) == colab.INSTALL_CELL and "install" in install["metadata"]["tags"]
 
@@ -61,7 +75,17 @@ def test_cells_are_short_and_clean(book: Path) -> None:
         text = params.source(c)
         ast.parse(text)
         assert len(text.splitlines()) <= 25, text
-        for word in ("fig.show(", "FigureWidget", "input(", "os.getcwd", "chdir(", "/root/", "/work/", "pickle", "eval("):
+        for word in (
+            "fig.show(",
+            "FigureWidget",
+            "input(",
+            "os.getcwd",
+            "chdir(",
+            "/root/",
+            "/work/",
+            "pickle",
+            "eval(",
+        ):
             assert word not in text, (word, text)
 
 
@@ -74,4 +98,6 @@ def test_last_cell_records_the_metrics(book: Path) -> None:
 def test_prose_types_no_results(book: Path) -> None:
     """Numbers about results are computed and printed; Markdown holds none with three decimals or a percent sign."""
     for c in cells(book, "markdown")[1:]:
-        assert not re.findall(r"(?<![\d.])0?\.\d{3,}|\d+\.\d+ ?%", params.source(c)), params.source(c)
+        assert not re.findall(r"(?<![\d.])0?\.\d{3,}|\d+\.\d+ ?%", params.source(c)), params.source(
+            c
+        )

@@ -16,14 +16,37 @@ CELL = "learning_rate = 1.0e-4  # per step\nsteps = 10\nname = 'x'\nflag = True\
 
 
 def notebook(path: Path, cell: str = CELL, tags: tuple[str, ...] = ("parameters",)) -> Path:
-    path.write_text(json.dumps({"cells": [{"cell_type": "code", "metadata": {"tags": list(tags)}, "source": cell, "outputs": [], "execution_count": None}],
-                                "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(
+        json.dumps(
+            {
+                "cells": [
+                    {
+                        "cell_type": "code",
+                        "metadata": {"tags": list(tags)},
+                        "source": cell,
+                        "outputs": [],
+                        "execution_count": None,
+                    }
+                ],
+                "metadata": {},
+                "nbformat": 4,
+                "nbformat_minor": 5,
+            }
+        )
+    )
     return path
 
 
 def test_declared_types(tmp_path: Path) -> None:
     known = params.parameters(notebook(tmp_path / "n.ipynb"))
-    assert {n: p.type for n, p in known.items()} == {"learning_rate": "float", "steps": "int", "name": "str", "flag": "bool", "limit": "int", "sizes": "list"}
+    assert {n: p.type for n, p in known.items()} == {
+        "learning_rate": "float",
+        "steps": "int",
+        "name": "str",
+        "flag": "bool",
+        "limit": "int",
+        "sizes": "list",
+    }
     assert known["limit"].optional and known["learning_rate"].comment == "per step"
 
 
@@ -35,13 +58,29 @@ def test_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
 
 def test_yaml_text_number_becomes_a_number(tmp_path: Path) -> None:
     """YAML reads 1e-5 as text; the notebook then compared text with numbers."""
-    values, notes = params.check(notebook(tmp_path / "n.ipynb"), {"learning_rate": "1e-5", "steps": "3", "limit": "none"})
+    values, notes = params.check(
+        notebook(tmp_path / "n.ipynb"), {"learning_rate": "1e-5", "steps": "3", "limit": "none"}
+    )
     assert values == {"learning_rate": 1e-5, "steps": 3, "limit": None}
     assert any("'1e-5' (text) -> 1e-05 (float)" in n for n in notes)
 
 
-@pytest.mark.parametrize(("name", "value"), [("steps", "3.5"), ("steps", True), ("steps", "ten"), ("flag", "maybe"), ("flag", 2), ("name", 3),
-                                             ("sizes", "{}"), ("steps", None), ("learning_rate", "1e"), ("steps", "nan"), ("steps", "inf")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("steps", "3.5"),
+        ("steps", True),
+        ("steps", "ten"),
+        ("flag", "maybe"),
+        ("flag", 2),
+        ("name", 3),
+        ("sizes", "{}"),
+        ("steps", None),
+        ("learning_rate", "1e"),
+        ("steps", "nan"),
+        ("steps", "inf"),
+    ],
+)
 def test_another_type_is_refused(tmp_path: Path, name: str, value: object) -> None:
     with pytest.raises(KitError) as e:
         params.check(notebook(tmp_path / "n.ipynb"), {name: value})
@@ -65,7 +104,16 @@ def test_broken_files(tmp_path: Path) -> None:
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(st.one_of(st.integers(-10**9, 10**9), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8), st.booleans(), st.none(), st.lists(st.integers(), max_size=3)))
+@given(
+    st.one_of(
+        st.integers(-(10**9), 10**9),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=8),
+        st.booleans(),
+        st.none(),
+        st.lists(st.integers(), max_size=3),
+    )
+)
 def test_coercion_gives_the_type_or_an_error(value: object) -> None:
     for p in params.parse(CELL).values():
         try:

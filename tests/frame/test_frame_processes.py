@@ -20,8 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def kit(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "kit", *words], capture_output=True, text=True, timeout=250, check=False,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)}, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "kit", *words],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        **options,
+    )
 
 
 @pytest.fixture
@@ -29,26 +36,42 @@ def book(tmp_path: Path) -> Any:
     """`book` of test_frame_headless: writes a tiny notebook with parameters profile, seed, amount, fail."""
     import importlib.util
 
-    spec = importlib.util.spec_from_file_location("frame_book", Path(__file__).with_name("test_frame_headless.py"))
+    spec = importlib.util.spec_from_file_location(
+        "frame_book", Path(__file__).with_name("test_frame_headless.py")
+    )
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return lambda body="": module.book(tmp_path / "99_try.ipynb", body)
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("run", "3", "--set", "learning_rat=1e-5"), "did you mean 'learning_rate'"),
-    (("run", "3", "--set", "steps=abc"), "steps = 'abc' is not an int"),
-    (("run", "3", "--set", "learning_rate=nan"), "learning_rate = 'nan' is not a float"),  # ran 15 s and failed in the eighth cell
-    (("run", "3", "--profile", "tset"), "no profile 'tset'"),
-    (("run", "3", "--profile", "test", "--set", "profile=cpu"), "profile is given twice"),  # the second was dropped without a word
-    (("run", "3", "--seed", "1", "--set", "seed=2"), "seed is given twice"),
-    (("sweep", "3", "--grid", "learning_rat=1,2"), "did you mean 'learning_rate'"),
-    (("sweep", "3", "--profile", "tset", "--grid", "seed=0,1"), "no profile 'tset'"),  # each cell was started and failed
-    (("sweep", "3", "--grid", "seed=0,a"), "cell 2 of 2"),
-    (("sweep", "3", "--grid", "seed=0", "--jobs", "0"), "0 jobs"),
-])
-def test_bad_input_is_refused_within_a_second(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "3", "--set", "learning_rat=1e-5"), "did you mean 'learning_rate'"),
+        (("run", "3", "--set", "steps=abc"), "steps = 'abc' is not an int"),
+        (
+            ("run", "3", "--set", "learning_rate=nan"),
+            "learning_rate = 'nan' is not a float",
+        ),  # ran 15 s and failed in the eighth cell
+        (("run", "3", "--profile", "tset"), "no profile 'tset'"),
+        (
+            ("run", "3", "--profile", "test", "--set", "profile=cpu"),
+            "profile is given twice",
+        ),  # the second was dropped without a word
+        (("run", "3", "--seed", "1", "--set", "seed=2"), "seed is given twice"),
+        (("sweep", "3", "--grid", "learning_rat=1,2"), "did you mean 'learning_rate'"),
+        (
+            ("sweep", "3", "--profile", "tset", "--grid", "seed=0,1"),
+            "no profile 'tset'",
+        ),  # each cell was started and failed
+        (("sweep", "3", "--grid", "seed=0,a"), "cell 2 of 2"),
+        (("sweep", "3", "--grid", "seed=0", "--jobs", "0"), "0 jobs"),
+    ],
+)
+def test_bad_input_is_refused_within_a_second(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
     fastest = 99.0
     for _ in range(3):  # a busy machine may delay one start
         begin = time.monotonic()
@@ -75,7 +98,12 @@ def test_numbers_that_json_cannot_keep_are_refused() -> None:
 def test_a_cell_that_is_there_twice_runs_once_and_values_have_their_types(book: Any) -> None:
     """A seed of 1.0 (a CSV's, say) was passed on as text and its cell failed; equal cells ran at the same time into one folder."""
     said: list[str] = []
-    cells = sweep.check(book(), [{"seed": 1.0, "amount": "2"}, {"seed": 1, "amount": 2}, {"seed": 2}], "test", said.append)
+    cells = sweep.check(
+        book(),
+        [{"seed": 1.0, "amount": "2"}, {"seed": 1, "amount": 2}, {"seed": 2}],
+        "test",
+        said.append,
+    )
     assert cells == [{"seed": 1, "amount": 2}, {"seed": 2}] and any("runs once" in s for s in said)
 
 
@@ -83,8 +111,30 @@ def test_a_cell_that_is_there_twice_runs_once_and_values_have_their_types(book: 
 def test_two_sweeps_into_one_folder_run_each_cell_once(tmp_path: Path, book: Any) -> None:
     """Both took the same unfinished folder: two kernels wrote into it at the same time."""
     path = book(f"with open({str(tmp_path / 'log')!r}, 'a') as f: f.write(f'{{amount}} ')")
-    line = [sys.executable, "-m", "kit", "sweep", str(path), "--profile", "test", "--grid", "amount=1,2", "--out", str(tmp_path / "s"), "--json"]
-    two = [subprocess.Popen(line, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    line = [
+        sys.executable,
+        "-m",
+        "kit",
+        "sweep",
+        str(path),
+        "--profile",
+        "test",
+        "--grid",
+        "amount=1,2",
+        "--out",
+        str(tmp_path / "s"),
+        "--json",
+    ]
+    two = [
+        subprocess.Popen(
+            line,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
     results = [json.loads(p.communicate(timeout=200)[0]) for p in two]
     assert all(r["counts"] == {"done": 2} for r in results)
     assert sorted((tmp_path / "log").read_text().split()) == ["1", "2"]
@@ -100,17 +150,40 @@ def test_two_runs_in_one_second_have_two_folders(tmp_path: Path) -> None:
 def test_a_stopped_run_is_readable_and_goes_on(tmp_path: Path, book: Any, name: str) -> None:
     """SIGTERM, as a batch system sends it, left the status "running", no page, and the kernel's sockets."""
     go = tmp_path / "go"
-    path = book(f"import os, time\nopen({str(tmp_path / 'here')!r}, 'w').close()\nwhile not os.path.exists({str(go)!r}): time.sleep(0.1)")
-    process = subprocess.Popen([sys.executable, "-m", "kit", "run", str(path), "--profile", "test", "--out", str(tmp_path / "r")], text=True,
-                               env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    path = book(
+        f"import os, time\nopen({str(tmp_path / 'here')!r}, 'w').close()\nwhile not os.path.exists({str(go)!r}): time.sleep(0.1)"
+    )
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "kit",
+            "run",
+            str(path),
+            "--profile",
+            "test",
+            "--out",
+            str(tmp_path / "r"),
+        ],
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     end = time.monotonic() + 150
     while not (tmp_path / "here").exists() and time.monotonic() < end:
         time.sleep(0.1)
     process.send_signal(getattr(signal, name))
     _, err = process.communicate(timeout=120)
     (folder,) = (tmp_path / "r").glob("*-99_try-*")
-    assert process.returncode == 130 and "--resume" in err and "Traceback" not in err and "IPKernel" not in err, err
+    assert (
+        process.returncode == 130
+        and "--resume" in err
+        and "Traceback" not in err
+        and "IPKernel" not in err
+    ), err
     assert runs.status(folder) == "stopped" and "stopped by" in runs.load(folder).meta["error"]
     assert (folder / "99_try.html").exists() and not list(folder.glob("kernel-ipc-*"))
     go.touch()
@@ -120,11 +193,33 @@ def test_a_stopped_run_is_readable_and_goes_on(tmp_path: Path, book: Any, name: 
 
 def test_a_run_ends_with_its_sweep(tmp_path: Path, book: Any) -> None:
     """kill -9 of a sweep left `kit run` and its kernel at work; they end by themselves, within seconds."""
-    path = book(f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(200)")
-    process = subprocess.Popen([sys.executable, "-m", "kit", "sweep", str(path), "--profile", "test", "--grid", "seed=0", "--out", str(tmp_path / "s")],
-                               env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    path = book(
+        f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(200)"
+    )
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "kit",
+            "sweep",
+            str(path),
+            "--profile",
+            "test",
+            "--grid",
+            "seed=0",
+            "--out",
+            str(tmp_path / "s"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     end = time.monotonic() + 150
-    while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()) and time.monotonic() < end:
+    while (
+        not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        and time.monotonic() < end
+    ):
         time.sleep(0.1)
     kernel = int((tmp_path / "pid").read_text())
     process.kill()
@@ -158,15 +253,42 @@ def test_a_run_and_a_sweep_to_an_fsspec_url(tmp_path: Path, book: Any) -> None:
     folder, _ = headless.run_notebook(path, profile="test", out="memory://bucket/runs", reuse=True)
     headless.run_notebook(path, profile="test", out="memory://bucket/runs", reuse=True)
     names = fsspec.filesystem("memory").find("/bucket/runs")
-    assert f"/bucket/runs/{folder.name}/metrics.json" in names and not [n for n in names if n.count(folder.name) > 1]
-    done = kit("sweep", str(path), "--profile", "test", "--grid", "amount=1,2", "--out", f"file://{tmp_path}/there", cwd=tmp_path)
+    assert f"/bucket/runs/{folder.name}/metrics.json" in names and not [
+        n for n in names if n.count(folder.name) > 1
+    ]
+    done = kit(
+        "sweep",
+        str(path),
+        "--profile",
+        "test",
+        "--grid",
+        "amount=1,2",
+        "--out",
+        f"file://{tmp_path}/there",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "there" / "report.html").exists() and len(list((tmp_path / "there").glob("*/metrics.json"))) == 2 and not (tmp_path / "file:").exists()
+    assert (
+        (tmp_path / "there" / "report.html").exists()
+        and len(list((tmp_path / "there").glob("*/metrics.json"))) == 2
+        and not (tmp_path / "file:").exists()
+    )
 
 
 @pytest.mark.slow
 def test_one_cell_that_fails_leaves_the_others(tmp_path: Path, book: Any) -> None:
-    done = kit("sweep", str(book()), "--profile", "test", "--grid", "fail=true,false", "--jobs", "2", "--out", str(tmp_path / "s"))
+    done = kit(
+        "sweep",
+        str(book()),
+        "--profile",
+        "test",
+        "--grid",
+        "fail=true,false",
+        "--jobs",
+        "2",
+        "--out",
+        str(tmp_path / "s"),
+    )
     assert done.returncode == 1 and "1 failed" in done.stdout and "1 done" in done.stdout
     assert "FAILED fail=True" in done.stderr and "as asked" in done.stderr
     page = (tmp_path / "s" / "report.html").read_text()

@@ -16,14 +16,43 @@ EVIL = "<img src=x onerror=alert(1)>"
 
 
 def sample():
-    tasks = [Task(id=f"t{i}", prompt=f"Prompt {i} {EVIL if i == 0 else ''}", kind="ab"[i % 2], group=f"g{i // 2}", criteria=(
-        Criterion(id="c1", text=f"Names thing {i}. {EVIL}"), Criterion(id="c2", text="Invents a number.", weight=-2),
-        Criterion(id="c3", text="Is short.", check={"name": "words", "max": 9}))) for i in range(10)]
+    tasks = [
+        Task(
+            id=f"t{i}",
+            prompt=f"Prompt {i} {EVIL if i == 0 else ''}",
+            kind="ab"[i % 2],
+            group=f"g{i // 2}",
+            criteria=(
+                Criterion(id="c1", text=f"Names thing {i}. {EVIL}"),
+                Criterion(id="c2", text="Invents a number.", weight=-2),
+                Criterion(id="c3", text="Is short.", check={"name": "words", "max": 9}),
+            ),
+        )
+        for i in range(10)
+    ]
     responses = [Response(task_id="t0", id=r, text=f"{r} {EVIL}", source=EVIL) for r in ("x", "y")]
-    told = [("x", "c1", "met", "human:a"), ("x", "c1", "met", "human:b"), ("y", "c1", "unmet", "human:a"), ("y", "c1", "met", "human:b"),
-            ("x", "c2", "met", "gpt"), ("y", "c2", "unmet", "gpt")]
-    verdicts = [Verdict(task_id="t0", response_id=r, criterion_id=c, status=s, judge=j) for r, c, s, j in told]
-    verdicts.append(Verdict(task_id="t0", response_id="x", criterion_id="c3", status="unknown", failure="parse", judge="gpt"))
+    told = [
+        ("x", "c1", "met", "human:a"),
+        ("x", "c1", "met", "human:b"),
+        ("y", "c1", "unmet", "human:a"),
+        ("y", "c1", "met", "human:b"),
+        ("x", "c2", "met", "gpt"),
+        ("y", "c2", "unmet", "gpt"),
+    ]
+    verdicts = [
+        Verdict(task_id="t0", response_id=r, criterion_id=c, status=s, judge=j)
+        for r, c, s, j in told
+    ]
+    verdicts.append(
+        Verdict(
+            task_id="t0",
+            response_id="x",
+            criterion_id="c3",
+            status="unknown",
+            failure="parse",
+            judge="gpt",
+        )
+    )
     return TaskSet(tasks=tasks, responses=responses, verdicts=verdicts, rows=10)
 
 
@@ -35,30 +64,65 @@ def test_spread_matches_the_statistics_module():
         rng = random.Random(seed)
         values = [rng.randrange(6) for _ in range(rng.randrange(1, 12))]
         s = Spread.of(Counter(values))
-        assert (s.n, s.min, s.median, s.max) == (len(values), min(values), statistics.median(values), max(values))
+        assert (s.n, s.min, s.median, s.max) == (
+            len(values),
+            min(values),
+            statistics.median(values),
+            max(values),
+        )
         assert s.mean == pytest.approx(statistics.mean(values))
     assert Spread.of({}).median is None and str(Spread.of({})) == "none"
 
 
 def test_summary_counts_and_unknown_is_not_unmet():
     s = inspect.summarize(sample())
-    assert (s.tasks, s.criteria, s.negative, s.by_code, s.groups) == (10, 30, 10, 10, 5) and s.checkable == pytest.approx(1 / 3)
+    assert (s.tasks, s.criteria, s.negative, s.by_code, s.groups) == (
+        10,
+        30,
+        10,
+        10,
+        5,
+    ) and s.checkable == pytest.approx(1 / 3)
     assert s.labels == {"met": 3, "unmet": 1} and s.agreement == 0.5 and s.agreement_pairs == 2
-    assert s.share_met == {"human": 0.75, "gpt": 0.5} and s.recorded["unknown"] == 1 and s.coverage == pytest.approx(2 / 6)
-    assert len(s.examples) == 5 and inspect.summarize([]).checkable is None and "tasks" in str(inspect.summarize([]))
+    assert (
+        s.share_met == {"human": 0.75, "gpt": 0.5}
+        and s.recorded["unknown"] == 1
+        and s.coverage == pytest.approx(2 / 6)
+    )
+    assert (
+        len(s.examples) == 5
+        and inspect.summarize([]).checkable is None
+        and "tasks" in str(inspect.summarize([]))
+    )
     assert EVIL not in s._repr_html_()
 
 
 def test_splits_are_seeded_disjoint_and_provable():
     tasks = sample().tasks
-    for split in (splits.shuffle(tasks, seed=1, share=0.3), splits.by_group(tasks, seed=1, share=0.3), splits.stratified(tasks, seed=1, share=0.4)):
+    for split in (
+        splits.shuffle(tasks, seed=1, share=0.3),
+        splits.by_group(tasks, seed=1, share=0.3),
+        splits.stratified(tasks, seed=1, share=0.4),
+    ):
         train, held = split.of(tasks, "train"), split.of(tasks, "heldout")
-        assert sorted(t.id for t in (*train, *held)) == sorted(t.id for t in tasks) and train and held and {t.split for t in held} == {"heldout"}
+        assert (
+            sorted(t.id for t in (*train, *held)) == sorted(t.id for t in tasks)
+            and train
+            and held
+            and {t.split for t in held} == {"heldout"}
+        )
         assert splits.verify(json.loads(json.dumps(split.manifest)), [*train, *held]) == []
-    assert splits.shuffle(tasks, seed=1).parts == splits.shuffle(tasks, seed=1).parts != splits.shuffle(tasks, seed=2).parts
+    assert (
+        splits.shuffle(tasks, seed=1).parts
+        == splits.shuffle(tasks, seed=1).parts
+        != splits.shuffle(tasks, seed=2).parts
+    )
     by_kind = splits.stratified(tasks, share=0.4).of(tasks, "heldout")
     assert [sum(t.kind == k for t in by_kind) for k in "ab"] == [2, 2]
-    changed = [Task(id=t.id, prompt=t.prompt + ("!" if t.id == "t3" else "")) if t.id == "t3" else t for t in tasks]
+    changed = [
+        Task(id=t.id, prompt=t.prompt + ("!" if t.id == "t3" else "")) if t.id == "t3" else t
+        for t in tasks
+    ]
     assert ["t3" in x for x in splits.verify(splits.shuffle(tasks).manifest, changed)] == [True]
     with pytest.raises(DataError, match="no group"):
         splits.by_group(tasks, heldout=["nowhere"])
@@ -70,18 +134,37 @@ def test_table_filters():
     ts = sample()
     report = inspect.lint(ts, embed=None)
     ids = lambda **k: [r["task_id"] for r in explore.table(ts, **k)]  # noqa: E731
-    assert len(ids()) == 10 and ids(text="prompt 3") == ["t3"] and len(ids(kind="a")) == 5 and len(ids(polarity="negative")) == 10
-    assert ids(agreement=(0.4, 0.6)) == ["t0"] and ids(agreement=(0.9, 1.0)) == [] and len(ids(by_code=True)) == 10 and ids(by_code=False) == []
-    assert ids(tokens=(0, 1)) == [] and set(ids(code="subjective", lint=report)) <= {f"t{i}" for i in range(10)}
+    assert (
+        len(ids()) == 10
+        and ids(text="prompt 3") == ["t3"]
+        and len(ids(kind="a")) == 5
+        and len(ids(polarity="negative")) == 10
+    )
+    assert (
+        ids(agreement=(0.4, 0.6)) == ["t0"]
+        and ids(agreement=(0.9, 1.0)) == []
+        and len(ids(by_code=True)) == 10
+        and ids(by_code=False) == []
+    )
+    assert ids(tokens=(0, 1)) == [] and set(ids(code="subjective", lint=report)) <= {
+        f"t{i}" for i in range(10)
+    }
 
 
 def test_read_and_compare():
     ts = sample()
     task = explore.read(ts, "t0")
-    assert task["criteria"][0]["verdicts"] == {"x": {"human:a": "met", "human:b": "met"}, "y": {"human:a": "unmet", "human:b": "met"}}
+    assert task["criteria"][0]["verdicts"] == {
+        "x": {"human:a": "met", "human:b": "met"},
+        "y": {"human:a": "unmet", "human:b": "met"},
+    }
     assert task["criteria"][2]["verdicts"]["x"] == {"gpt": "unknown (parse)"}
     rows = explore.compare(ts, "t0", "x", "y")
-    assert [(r["first"], r["second"], r["better"]) for r in rows] == [(1.0, 0.5, "first"), (1.0, 0.0, "second"), (None, None, "unknown")]
+    assert [(r["first"], r["second"], r["better"]) for r in rows] == [
+        (1.0, 0.5, "first"),
+        (1.0, 0.0, "second"),
+        (None, None, "unknown"),
+    ]
     with pytest.raises(DataError, match="no answer 'z'"):
         explore.compare(ts, "t0", "x", "z")
     with pytest.raises(DataError, match="no task"):
@@ -91,14 +174,24 @@ def test_read_and_compare():
 def test_edit_keeps_versions_and_history_and_drops_stale_verdicts(tmp_path):
     ts, path = sample(), tmp_path / "set.jsonl"
     one = explore.edit(ts, "t0", "c1", {"text": "Names the thing exactly."}, path=path, why="vague")
-    assert one.by_id["t0"].criterion("c1").text == "Names the thing exactly." and len(ts.verdicts) - len(one.verdicts) == 4
+    assert (
+        one.by_id["t0"].criterion("c1").text == "Names the thing exactly."
+        and len(ts.verdicts) - len(one.verdicts) == 4
+    )
     two = explore.edit(one, "t0", "c2", {"weight": -3.0}, path=path)
     assert len(two.verdicts) == len(one.verdicts)
     three = explore.edit(two, "t0", "c3", {"remove": True}, path=path)
     log = explore.history(path)
-    assert [(h["version"], h["criterion_id"], h["verdicts_dropped"]) for h in log] == [(1, "c1", 4), (2, "c2", 0), (3, "c3", 1)]
+    assert [(h["version"], h["criterion_id"], h["verdicts_dropped"]) for h in log] == [
+        (1, "c1", 4),
+        (2, "c2", 0),
+        (3, "c3", 1),
+    ]
     assert log[0]["sha256_after"] == log[1]["sha256_before"] and log[2]["after"] is None
-    assert load_tasks(path).tasks == three.tasks and load_tasks(tmp_path / "set.v1.jsonl").tasks == one.tasks
+    assert (
+        load_tasks(path).tasks == three.tasks
+        and load_tasks(tmp_path / "set.v1.jsonl").tasks == one.tasks
+    )
     for bad in ({"id": "x"}, {"text": " "}, {"weight": -3.0}, {"weight": float("nan")}):
         with pytest.raises(DataError):
             explore.edit(three, "t0", "c2", bad, path=path)
@@ -149,6 +242,12 @@ def test_widgets_filter_compare_and_save(monkeypatch, tmp_path):
     editor = widgets.edit_criterion(ts, tmp_path / "e.jsonl")
     editor.children[2].value = f"New text {EVIL}"
     editor.children[4].click()
-    assert editor.tasks.by_id["t0"].criterion("c1").text == f"New text {EVIL}" and "<img" not in editor.children[5].value
+    assert (
+        editor.tasks.by_id["t0"].criterion("c1").text == f"New text {EVIL}"
+        and "<img" not in editor.children[5].value
+    )
     editor.children[4].click()
-    assert "leaves the criterion as it is" in editor.children[5].value and len(explore.history(tmp_path / "e.jsonl")) == 1
+    assert (
+        "leaves the criterion as it is" in editor.children[5].value
+        and len(explore.history(tmp_path / "e.jsonl")) == 1
+    )

@@ -18,7 +18,13 @@ import bench_sources
 
 def fresh(code: str) -> dict:
     """What the code prints as JSON, run in an interpreter of its own: peak memory is that of one thing only."""
-    done = subprocess.run([sys.executable, "-c", MEASURE + code], capture_output=True, text=True, timeout=1200, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE + code],
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
 
@@ -44,6 +50,9 @@ def test_hundred_thousand_rows_in_a_minute():
 @pytest.mark.parametrize("array", [False, True])
 def test_memory_does_not_grow_with_the_file(what, most, array):
     """90 MB against 6 MB: reading keeps 20 bytes a row (ids), a scan also hashes and tables that end at a fixed size (most of the 80 MiB)."""
-    small, large = (fresh(f"print(json.dumps(bench_sources.memory({n}, what={what!r}, array={array})))") for n in (6_000, 90_000))
+    small, large = (
+        fresh(f"print(json.dumps(bench_sources.memory({n}, what={what!r}, array={array})))")
+        for n in (6_000, 90_000)
+    )
     assert large["megabytes"] > 14 * small["megabytes"] > 80
     assert large["rows"] == 90_000 and large["peak_mib"] - small["peak_mib"] < most, (small, large)

@@ -11,91 +11,190 @@ from kit.inspect.words import words
 from kit.records import Criterion, Task
 from kit.sources import load_tasks
 
-SAMPLE = [line.split("\t") for line in (Path(__file__).parent / "annotator_notes.tsv").read_text(encoding="utf-8").splitlines()]
+SAMPLE = [
+    line.split("\t")
+    for line in (Path(__file__).parent / "annotator_notes.tsv")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
 
 
 def rules(*criteria, prompt="Describe how a steam engine drives a locomotive.", **more):
-    cs = tuple(c if isinstance(c, Criterion) else Criterion(id=f"c{i}", text=c) for i, c in enumerate(criteria, 1))
+    cs = tuple(
+        c if isinstance(c, Criterion) else Criterion(id=f"c{i}", text=c)
+        for i, c in enumerate(criteria, 1)
+    )
     return lint([Task(id="t", prompt=prompt, criteria=cs, **more)], embed=None).counts
 
 
 def measure(rows):
-    said = [(kind == "note", note_score(text, set(words(text))) >= THRESHOLD) for kind, text in rows]
+    said = [
+        (kind == "note", note_score(text, set(words(text))) >= THRESHOLD) for kind, text in rows
+    ]
     tp = sum(a and b for a, b in said)
     return tp / sum(b for _, b in said), tp / sum(a for a, _ in said)
 
 
 def test_annotator_notes_precision_and_recall_on_both_halves():
     assert len(SAMPLE) >= 150
-    for half in (0, 1):  # the even lines were looked at while the rule was written, the odd ones were not
+    for half in (
+        0,
+        1,
+    ):  # the even lines were looked at while the rule was written, the odd ones were not
         precision, recall = measure(SAMPLE[half::2])
         assert precision >= 0.95 and recall >= 0.85, (half, precision, recall)
 
 
 def test_the_word_filter_loses_no_note():
-    assert [t for _, t in SAMPLE if (note_score(t) >= THRESHOLD) != (note_score(t, set(words(t))) >= THRESHOLD)] == []
+    assert [
+        t
+        for _, t in SAMPLE
+        if (note_score(t) >= THRESHOLD) != (note_score(t, set(words(t))) >= THRESHOLD)
+    ] == []
 
 
-@pytest.mark.parametrize(("code", "criteria"), [
-    ("annotator-note", ["Gemini missed this."]),
-    ("empty-criterion", [" - "]),
-    ("duplicate-criterion", ["Names the boiler.", "names the BOILER"]),
-    ("near-duplicate", ["The answer names the boiler and its pressure valve.", "The answer names the boiler and its pressure valves."]),
-    ("contradiction", ["It has at least 100 words.", "It has at most 50 words."]),
-    ("contradiction", ["Uses bullet points.", "Does not use bullet points."]),
-    ("several-requirements", ["Names the boiler and explains the valve."]),
-    ("subjective", ["The explanation is engaging."]),
-    ("encoding", ["Names the cafÃ© car."]),
-    ("encoding", ["Names the\u200bboiler"]),
-    ("language", ["Называет котёл паровоза и клапан"]),
-    ("unrelated", ["Recommends sunscreen against ultraviolet radiation outdoors"]),
-    ("impossible-check", [Criterion(id="c", text="short boiler", check={"name": "words", "min": 5, "max": 2})]),
-    ("zero-weights", [Criterion(id="c", text="boiler", weight=0)]),
-    ("one-signed", [Criterion(id="c", text="boiler", weight=-1)]),
-])
+@pytest.mark.parametrize(
+    ("code", "criteria"),
+    [
+        ("annotator-note", ["Gemini missed this."]),
+        ("empty-criterion", [" - "]),
+        ("duplicate-criterion", ["Names the boiler.", "names the BOILER"]),
+        (
+            "near-duplicate",
+            [
+                "The answer names the boiler and its pressure valve.",
+                "The answer names the boiler and its pressure valves.",
+            ],
+        ),
+        ("contradiction", ["It has at least 100 words.", "It has at most 50 words."]),
+        ("contradiction", ["Uses bullet points.", "Does not use bullet points."]),
+        ("several-requirements", ["Names the boiler and explains the valve."]),
+        ("subjective", ["The explanation is engaging."]),
+        ("encoding", ["Names the cafÃ© car."]),
+        ("encoding", ["Names the\u200bboiler"]),
+        ("language", ["Называет котёл паровоза и клапан"]),
+        ("unrelated", ["Recommends sunscreen against ultraviolet radiation outdoors"]),
+        (
+            "impossible-check",
+            [Criterion(id="c", text="short boiler", check={"name": "words", "min": 5, "max": 2})],
+        ),
+        ("zero-weights", [Criterion(id="c", text="boiler", weight=0)]),
+        ("one-signed", [Criterion(id="c", text="boiler", weight=-1)]),
+    ],
+)
 def test_rules_fire(code, criteria):
     assert rules(*criteria).get(code) == 1
 
 
 def test_rules_stay_silent_on_a_clean_row():
-    clean = rules("Names the boiler.", "Names the piston.", "The answer has at least 100 words.", "Says that steam pushes the piston.",
-                  Criterion(id="n", text="Claims that a diesel engine is used.", weight=-1))
+    clean = rules(
+        "Names the boiler.",
+        "Names the piston.",
+        "The answer has at least 100 words.",
+        "Says that steam pushes the piston.",
+        Criterion(id="n", text="Claims that a diesel engine is used.", weight=-1),
+    )
     assert clean == {}
-    assert "near-duplicate" not in rules("The answer names cause 1 of the boiler failure.", "The answer names cause 2 of the boiler failure.")
-    assert "contradiction" not in rules("Uses bullet points.", Criterion(id="n", text="Does not use bullet points.", weight=-1))
+    assert "near-duplicate" not in rules(
+        "The answer names cause 1 of the boiler failure.",
+        "The answer names cause 2 of the boiler failure.",
+    )
+    assert "contradiction" not in rules(
+        "Uses bullet points.", Criterion(id="n", text="Does not use bullet points.", weight=-1)
+    )
     assert "contradiction" not in rules("It has at least 50 words.", "It has at most 100 words.")
 
 
 def test_answer_leak_needs_a_prompt_that_does_not_ask():
-    assert rules('States that the pressure is 1850 bar.', prompt="Write a note on steam for my class.").get("answer-leak") == 1
-    assert "answer-leak" not in rules('States that the pressure is 1850 bar.', prompt="What is the pressure of steam for my class?")
-    assert "answer-leak" not in rules('States this in 50 words.', prompt="Write a note on steam for my class.")
+    assert (
+        rules(
+            "States that the pressure is 1850 bar.", prompt="Write a note on steam for my class."
+        ).get("answer-leak")
+        == 1
+    )
+    assert "answer-leak" not in rules(
+        "States that the pressure is 1850 bar.",
+        prompt="What is the pressure of steam for my class?",
+    )
+    assert "answer-leak" not in rules(
+        "States this in 50 words.", prompt="Write a note on steam for my class."
+    )
 
 
 def test_rules_across_rows():
     def task(i, prompt, split, criterion="Names it."):
-        return Task(id=str(i), prompt=prompt, split=split, group="g" if i < 2 else f"g{i}", criteria=(Criterion(id="c", text=criterion),))
+        return Task(
+            id=str(i),
+            prompt=prompt,
+            split=split,
+            group="g" if i < 2 else f"g{i}",
+            criteria=(Criterion(id="c", text=criterion),),
+        )
 
     long = "Explain to a class of ten year olds how a steam engine turns heat into motion and why that mattered for the railways of the north"
-    report = lint([task(0, "Say A.", "train"), task(1, "say a", "heldout"), task(2, "Say B.", "train"), task(3, "Say B!", "train"),
-                   task(4, long, "train"), task(5, long + " today", "heldout")], embed=None)
+    report = lint(
+        [
+            task(0, "Say A.", "train"),
+            task(1, "say a", "heldout"),
+            task(2, "Say B.", "train"),
+            task(3, "Say B!", "train"),
+            task(4, long, "train"),
+            task(5, long + " today", "heldout"),
+        ],
+        embed=None,
+    )
     assert report.counts["split-leak"] == 2 and report.counts["duplicate-prompt"] == 1
-    assert report.counts["group-in-splits"] == 1 and report.counts["boilerplate"] == 1 and report.counts["one-signed-set"] == 1
+    assert (
+        report.counts["group-in-splits"] == 1
+        and report.counts["boilerplate"] == 1
+        and report.counts["one-signed-set"] == 1
+    )
     assert {f.row for f in report.of("split-leak")} == {2, 6}
 
 
 def test_labels_and_prompt_length_and_reader_findings():
-    t = load_tasks([{"task_id": "a", "prompt": "word " * 3000, "responseA": "x", "rubric - 1. criterion": "Names it.", "rubric - 1. ratingA": ["yes", "no"],
-                     "stray": 1}, {"task_id": "b", "rubric - 1. criterion": "Names it."}])
+    t = load_tasks(
+        [
+            {
+                "task_id": "a",
+                "prompt": "word " * 3000,
+                "responseA": "x",
+                "rubric - 1. criterion": "Names it.",
+                "rubric - 1. ratingA": ["yes", "no"],
+                "stray": 1,
+            },
+            {"task_id": "b", "rubric - 1. criterion": "Names it."},
+        ]
+    )
     counts = lint(t, embed=None).counts
-    assert counts["raters-disagree"] == 1 and counts["long-prompt"] == 1 and counts["unread-field"] == 1 and counts["missing-field"] == 2
+    assert (
+        counts["raters-disagree"] == 1
+        and counts["long-prompt"] == 1
+        and counts["unread-field"] == 1
+        and counts["missing-field"] == 2
+    )
     assert "long-prompt" not in lint(t, embed=None, profile="gpu").counts
 
 
 def test_embedding_finds_paraphrases_and_strangers():
-    tasks = [Task(id=str(i), prompt=f"topic{i}", criteria=(Criterion(id="a", text=f"topic{i} alpha beta gamma delta"), Criterion(id="b", text=f"topic{i} other words entirely unlike")))
-             for i in range(4)]
-    tasks.append(Task(id="z", prompt="topic9", criteria=(Criterion(id="a", text="topic0 stray thing quite wrong"),)))
+    tasks = [
+        Task(
+            id=str(i),
+            prompt=f"topic{i}",
+            criteria=(
+                Criterion(id="a", text=f"topic{i} alpha beta gamma delta"),
+                Criterion(id="b", text=f"topic{i} other words entirely unlike"),
+            ),
+        )
+        for i in range(4)
+    ]
+    tasks.append(
+        Task(
+            id="z",
+            prompt="topic9",
+            criteria=(Criterion(id="a", text="topic0 stray thing quite wrong"),),
+        )
+    )
 
     def fake(texts):
         out = np.zeros((len(texts), 16))
@@ -114,11 +213,24 @@ def test_kept_findings_are_capped_and_all_are_counted():
     for p in load_tasks([{"prompt": f"p{i}", "rubrics": [""]} for i in range(10)]).parsed():
         linter.add(p)
     report = linter.report()
-    assert report.counts["empty-criterion"] == 10 and len(report.of("empty-criterion")) == 3 and "10" in str(report)
+    assert (
+        report.counts["empty-criterion"] == 10
+        and len(report.of("empty-criterion")) == 3
+        and "10" in str(report)
+    )
 
 
 def test_report_escapes_html_and_names_rows():
-    report = lint([Task(id="t", prompt="p", criteria=(Criterion(id="c", text="<script>alert(1)</script> Gemini missed this."),))], embed=None)
+    report = lint(
+        [
+            Task(
+                id="t",
+                prompt="p",
+                criteria=(Criterion(id="c", text="<script>alert(1)</script> Gemini missed this."),),
+            )
+        ],
+        embed=None,
+    )
     assert "<script>" not in report._repr_html_() and "rows 1" in str(report)
 
 
@@ -128,13 +240,22 @@ def test_scan_and_the_subcommand(tmp_path, capsys):
     from kit.__main__ import main
 
     path = tmp_path / "t.jsonl"
-    path.write_text('{"task_id": "a", "prompt": "p", "rubrics": ["Gemini missed <b>x</b>.", "Names it."]}\n{broken\n')
+    path.write_text(
+        '{"task_id": "a", "prompt": "p", "rubrics": ["Gemini missed <b>x</b>.", "Names it."]}\n{broken\n'
+    )
     found = scan(path, embed=None)
-    assert (found.rows, found.skipped, found.format) == (2, 1, "checklist") and found.lint.note_share == 0.5
+    assert (found.rows, found.skipped, found.format) == (
+        2,
+        1,
+        "checklist",
+    ) and found.lint.note_share == 0.5
     assert main(["inspect", str(path), "--json", "--no-embedding"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["lint"]["counts"]["annotator-note"] == 1 and data["summary"]["per_task"]["max"] == 2
-    assert main(["inspect", str(path), "--lint", "--no-embedding", "--html", str(tmp_path / "o.html")]) == 1
+    assert (
+        main(["inspect", str(path), "--lint", "--no-embedding", "--html", str(tmp_path / "o.html")])
+        == 1
+    )
     out = capsys.readouterr().out
     assert "annotator-note" in out and "line 2" in out
     page = (tmp_path / "o.html").read_text()
@@ -142,40 +263,99 @@ def test_scan_and_the_subcommand(tmp_path, capsys):
 
 
 def only(code, *criteria, prompt):
-    return [f.criterion_id for f in lint([Task(id="t", prompt=prompt, criteria=tuple(c if isinstance(c, Criterion) else Criterion(id=f"c{i}", text=c)
-                                                                                        for i, c in enumerate(criteria, 1)))], embed=None).of(code)]
+    return [
+        f.criterion_id
+        for f in lint(
+            [
+                Task(
+                    id="t",
+                    prompt=prompt,
+                    criteria=tuple(
+                        c if isinstance(c, Criterion) else Criterion(id=f"c{i}", text=c)
+                        for i, c in enumerate(criteria, 1)
+                    ),
+                )
+            ],
+            embed=None,
+        ).of(code)
+    ]
 
 
 def test_the_same_demand_in_another_tense_is_a_near_duplicate():
     """fault-02 of data/rubrics.json: too few letters in common for n-grams, cosine .90 for the sentence model."""
     ferry = "Summarise in one sentence: the ferry was cancelled because of fog, and all passengers got a room."
-    assert only("near-duplicate", "Says that the ferry was cancelled.", "States that the ferry had been cancelled.", prompt=ferry) == ["c2"]
-    for other in ("States that the ferry had not been cancelled.", "States that the cancelled ferry returned.", "Asks whether the ferry was cancelled.",
-                  Criterion(id="c2", text="States that the ferry had been cancelled.", weight=-1)):
-        assert only("near-duplicate", "Says that the ferry was cancelled.", other, prompt=ferry) == []
-    assert only("near-duplicate", "Mentions the ferry.", "Includes a ferry.", prompt=ferry) == []  # one word is too little to tell
+    assert only(
+        "near-duplicate",
+        "Says that the ferry was cancelled.",
+        "States that the ferry had been cancelled.",
+        prompt=ferry,
+    ) == ["c2"]
+    for other in (
+        "States that the ferry had not been cancelled.",
+        "States that the cancelled ferry returned.",
+        "Asks whether the ferry was cancelled.",
+        Criterion(id="c2", text="States that the ferry had been cancelled.", weight=-1),
+    ):
+        assert (
+            only("near-duplicate", "Says that the ferry was cancelled.", other, prompt=ferry) == []
+        )
+    assert (
+        only("near-duplicate", "Mentions the ferry.", "Includes a ferry.", prompt=ferry) == []
+    )  # one word is too little to tell
 
 
 def test_clauses_with_subjects_of_their_own_are_several_requirements():
     """fault-04: "..., each rule is correct, no rule is repeated, and every bullet is ..." has no "and <verb>"."""
-    for text in ("Has three bullets, each rule is correct, no rule is repeated, and every bullet is at most 15 words long.",
-                 "Lists three cakes, and every cake has a price.", "Uses bullets; no bullet is longer than a line."):
-        assert only("several-requirements", text, prompt="List three rules of badminton as bullets.") == ["c1"], text
-    for text in ("Every bullet is at most 15 words long.", "If there are several cakes, each cake has a price.", "Says that, in winter, all bears are asleep.",
-                 "Has three bullets, each with a verb.", "Names salt, pepper and no other spice."):
-        assert only("several-requirements", text, prompt="List three rules of badminton as bullets.") == [], text
+    for text in (
+        "Has three bullets, each rule is correct, no rule is repeated, and every bullet is at most 15 words long.",
+        "Lists three cakes, and every cake has a price.",
+        "Uses bullets; no bullet is longer than a line.",
+    ):
+        assert only(
+            "several-requirements", text, prompt="List three rules of badminton as bullets."
+        ) == ["c1"], text
+    for text in (
+        "Every bullet is at most 15 words long.",
+        "If there are several cakes, each cake has a price.",
+        "Says that, in winter, all bears are asleep.",
+        "Has three bullets, each with a verb.",
+        "Names salt, pepper and no other spice.",
+    ):
+        assert (
+            only("several-requirements", text, prompt="List three rules of badminton as bullets.")
+            == []
+        ), text
 
 
 def test_a_certain_name_where_the_prompt_wants_an_invented_one_is_a_leak():
     """fault-06: "Suggest a name" holds the word name, so the prompt seemed to ask for an answer that is known."""
     bridge = "Suggest a name for the new footbridge over the river."
-    for text in ("Suggests the name Heron Bridge.", 'Calls it "Heron Bridge".', "The bridge is named Heron Bridge."):
+    for text in (
+        "Suggests the name Heron Bridge.",
+        'Calls it "Heron Bridge".',
+        "The bridge is named Heron Bridge.",
+    ):
         assert only("answer-leak", text, prompt=bridge) == ["c1"], text
-    for text in ("Suggests the name of a bird.", "Gives one name only.", "Suggests a name in English.", "Suggests a name such as Heron Bridge.",
-                 Criterion(id="c1", text="Suggests the name Heron Bridge.", weight=-1)):
+    for text in (
+        "Suggests the name of a bird.",
+        "Gives one name only.",
+        "Suggests a name in English.",
+        "Suggests a name such as Heron Bridge.",
+        Criterion(id="c1", text="Suggests the name Heron Bridge.", weight=-1),
+    ):
         assert only("answer-leak", text, prompt=bridge) == [], text
-    assert only("answer-leak", "Suggests the name Heron Bridge.", prompt=bridge + " It is near Heron Bridge Road.") == []
-    assert only("answer-leak", "Names Heron Bridge.", prompt="Give the name of the bridge at Vik.") == []  # a question with an answer
+    assert (
+        only(
+            "answer-leak",
+            "Suggests the name Heron Bridge.",
+            prompt=bridge + " It is near Heron Bridge Road.",
+        )
+        == []
+    )
+    assert (
+        only("answer-leak", "Names Heron Bridge.", prompt="Give the name of the bridge at Vik.")
+        == []
+    )  # a question with an answer
 
 
 def test_a_certain_thing_of_which_nothing_else_speaks_is_unrelated():
@@ -183,26 +363,64 @@ def test_a_certain_thing_of_which_nothing_else_speaks_is_unrelated():
     hail = 'Is this sentence about the past or the future? Answer with one word: "It will hail."'
     museum = "Mentions the opening hours of the museum."
     assert only("unrelated", "Explains the grammar.", museum, prompt=hail) == ["c2"]
-    assert only("unrelated", "Names a museum nearby.", museum, prompt=hail) == []  # another criterion speaks of it
-    assert only("unrelated", "Explains it.", museum, prompt="Write to a visitor who asks when the museum is open.") == []
-    assert only("unrelated", Criterion(id="c1", text=museum, weight=-1), prompt=hail) == []  # what must not happen may be foreign
-    embedded = lint([Task(id="t", prompt=hail, criteria=(Criterion(id="c1", text=museum),))], embed=lambda texts: np.ones((len(texts), 2)))
-    assert [f.criterion_id for f in embedded.of("unrelated")] == ["c1"]  # vectors replace the weaker rule only
+    assert (
+        only("unrelated", "Names a museum nearby.", museum, prompt=hail) == []
+    )  # another criterion speaks of it
+    assert (
+        only(
+            "unrelated",
+            "Explains it.",
+            museum,
+            prompt="Write to a visitor who asks when the museum is open.",
+        )
+        == []
+    )
+    assert (
+        only("unrelated", Criterion(id="c1", text=museum, weight=-1), prompt=hail) == []
+    )  # what must not happen may be foreign
+    embedded = lint(
+        [Task(id="t", prompt=hail, criteria=(Criterion(id="c1", text=museum),))],
+        embed=lambda texts: np.ones((len(texts), 2)),
+    )
+    assert [f.criterion_id for f in embedded.of("unrelated")] == [
+        "c1"
+    ]  # vectors replace the weaker rule only
 
 
 def test_a_label_that_is_the_right_answer_is_no_annotator_note():
     """classify-04: "The label is praise." was once taken for a remark on labelling."""
-    for text in ("The label is praise.", "The label is complaint.", "Gives only one label.", "The rating is three stars."):
-        assert only("annotator-note", text, prompt="Label the message as question, complaint or praise.") == [], text
+    for text in (
+        "The label is praise.",
+        "The label is complaint.",
+        "Gives only one label.",
+        "The rating is three stars.",
+    ):
+        assert (
+            only(
+                "annotator-note", text, prompt="Label the message as question, complaint or praise."
+            )
+            == []
+        ), text
 
 
 def test_the_faults_of_our_own_set_are_found():
     """data/README.md lists the faults put in on purpose; the lint finds every one of them, and no note that is none."""
     tasks = load_tasks(Path(__file__).resolve().parents[2] / "data" / "rubrics.json")
     found = {(f.code, f.task_id, f.criterion_id) for f in lint(tasks, embed=None).findings}
-    wanted = {("annotator-note", "fault-01", "c3"), ("duplicate-criterion", "fault-02", "c3"), ("near-duplicate", "fault-02", "c4"),
-              ("contradiction", "fault-03", "c2"), ("several-requirements", "fault-04", "c1"), ("subjective", "fault-05", "c2"),
-              ("answer-leak", "fault-06", "c1"), ("empty-criterion", "fault-07", "c2"), ("unrelated", "fault-08", "c2"), ("encoding", "fault-08", "c4"),
-              ("annotator-note", "fault-09", "c3")}
+    wanted = {
+        ("annotator-note", "fault-01", "c3"),
+        ("duplicate-criterion", "fault-02", "c3"),
+        ("near-duplicate", "fault-02", "c4"),
+        ("contradiction", "fault-03", "c2"),
+        ("several-requirements", "fault-04", "c1"),
+        ("subjective", "fault-05", "c2"),
+        ("answer-leak", "fault-06", "c1"),
+        ("empty-criterion", "fault-07", "c2"),
+        ("unrelated", "fault-08", "c2"),
+        ("encoding", "fault-08", "c4"),
+        ("annotator-note", "fault-09", "c3"),
+    }
     assert wanted <= found
-    assert {x for x in found if x[0] in ("annotator-note", "near-duplicate", "answer-leak")} <= wanted
+    assert {
+        x for x in found if x[0] in ("annotator-note", "near-duplicate", "answer-leak")
+    } <= wanted

@@ -17,7 +17,12 @@ from kit.records import Criterion, Task
 from kit.sources import load_tasks
 from kit.sources.seen import Seen
 
-NOTES = [line.split("\t")[1] for line in (Path(__file__).parent / "annotator_notes.tsv").read_text(encoding="utf-8").splitlines()]
+NOTES = [
+    line.split("\t")[1]
+    for line in (Path(__file__).parent / "annotator_notes.tsv")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
 
 
 @settings(max_examples=300, deadline=None)
@@ -25,21 +30,31 @@ NOTES = [line.split("\t")[1] for line in (Path(__file__).parent / "annotator_not
 def test_words_without_the_pattern_are_those_of_the_pattern(text):
     import unicodedata
 
-    assert words(text) == WORD.findall(unicodedata.normalize("NFKC", text).lower() if not text.isascii() else text.lower())
+    assert words(text) == WORD.findall(
+        unicodedata.normalize("NFKC", text).lower() if not text.isascii() else text.lower()
+    )
 
 
 def sketch(tokens):
     h = [zlib.crc32(w.encode()) for w in tokens]
     if len(h) < 3:
         return (zlib.crc32(" ".join(tokens).encode()),)
-    mixed = {(a * 0x9E3779B97F4A7C15 + b * 0xC2B2AE3D27D4EB4F + c * 0x165667B19E3779F9) >> 24 & 0xFFFFFFFF for a, b, c in zip(h, h[1:], h[2:], strict=False)}
+    mixed = {
+        (a * 0x9E3779B97F4A7C15 + b * 0xC2B2AE3D27D4EB4F + c * 0x165667B19E3779F9) >> 24
+        & 0xFFFFFFFF
+        for a, b, c in zip(h, h[1:], h[2:], strict=False)
+    }
     return tuple(sorted(mixed)[:SIZE])
 
 
 def test_sketches_in_batches_are_those_made_one_by_one(monkeypatch):
-    monkeypatch.setattr("kit.inspect.sketches.WAITING", 50)  # many batches, also between the prompts of few words
+    monkeypatch.setattr(
+        "kit.inspect.sketches.WAITING", 50
+    )  # many batches, also between the prompts of few words
     rng = random.Random(0)
-    texts = [[rng.choice("abcdefgh") for _ in range(rng.choice([1, 2, 3, 4, 30]))] for _ in range(200)]
+    texts = [
+        [rng.choice("abcdefgh") for _ in range(rng.choice([1, 2, 3, 4, 30]))] for _ in range(200)
+    ]
     many = Sketches()
     for tokens in texts:
         many.add(tokens)
@@ -61,7 +76,15 @@ def test_a_set_of_one_phrase_does_not_fill_the_memory_with_pairs(monkeypatch):
     """A million prompts, each like twenty others, have ten million pairs: the search ends at PAIRS of them and says so."""
     monkeypatch.setattr("kit.inspect.sketches.PAIRS", 80)
     long = "one two three four five six seven eight nine ten eleven twelve thirteen number"
-    tasks = [Task(id=str(i), prompt=f"{long} {'abcdefghijkl'[i]}", split="ab"[i % 2], criteria=(Criterion(id="c", text="x"),)) for i in range(12)]
+    tasks = [
+        Task(
+            id=str(i),
+            prompt=f"{long} {'abcdefghijkl'[i]}",
+            split="ab"[i % 2],
+            criteria=(Criterion(id="c", text="x"),),
+        )
+        for i in range(12)
+    ]
     counts = lint(tasks, embed=None).counts
     assert counts["rule-limited"] == 1 and counts["split-leak"] > 0
     monkeypatch.undo()
@@ -78,34 +101,96 @@ def test_seen_texts_are_numbered_as_a_dict_numbers_them():
 
 
 def test_ids_that_occur_again_get_names_of_their_own():
-    t = load_tasks([{"task_id": i, "prompt": "p", "rubrics": ["x"]} for i in ("a", "a#2", "a", "a", "b", "a#2")])
-    assert [x.id for x in t.tasks] == ["a", "a#2", "a#3", "a#4", "b", "a#2#2"] and len([f for f in t.findings if f.code == "duplicate-id"]) == 3
+    t = load_tasks(
+        [
+            {"task_id": i, "prompt": "p", "rubrics": ["x"]}
+            for i in ("a", "a#2", "a", "a", "b", "a#2")
+        ]
+    )
+    assert [x.id for x in t.tasks] == ["a", "a#2", "a#3", "a#4", "b", "a#2#2"] and len(
+        [f for f in t.findings if f.code == "duplicate-id"]
+    ) == 3
 
 
-WORDS = ["and", "but", "as well as", "while also", ";", "the", "response", "answer", "not", "also", "it", "is", "names", "explains", "river", ",", "and,", "x;",
-         "each", "no", "If", "both", "(1)", "(2)", "AND", "don't"]
+WORDS = [
+    "and",
+    "but",
+    "as well as",
+    "while also",
+    ";",
+    "the",
+    "response",
+    "answer",
+    "not",
+    "also",
+    "it",
+    "is",
+    "names",
+    "explains",
+    "river",
+    ",",
+    "and,",
+    "x;",
+    "each",
+    "no",
+    "If",
+    "both",
+    "(1)",
+    "(2)",
+    "AND",
+    "don't",
+]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join))
 def test_several_requirements_at_a_glance(text):
-    plain = bool(SEVERAL.search(text) or JOINED.search(text) or (n := len(CLAUSE.findall(text))) > 1 or n and not CONDITION.match(text))
+    plain = bool(
+        SEVERAL.search(text)
+        or JOINED.search(text)
+        or (n := len(CLAUSE.findall(text))) > 1
+        or n
+        and not CONDITION.match(text)
+    )
     assert several(text, words(text)) == plain
 
 
 def test_rlvr_rows_of_one_layout_are_read_each_by_itself():
     """The fields of a row are looked at once per set of names: values, doubles and gaps must stay those of the row."""
-    rows = [{"task_id": f"t{i}", "prompt": "p", "rubric - 2. criterion": f"two {i}", "rubric - 1. criterion": None if i == 1 else f"one {i}",
-             "rubric - 1. ratingA": [1, 5][i % 2], "rubric - 01. weight": i, "rubric - 1. weight": 9, "responseA": None if i == 2 else f"r{i}"} for i in range(3)]
+    rows = [
+        {
+            "task_id": f"t{i}",
+            "prompt": "p",
+            "rubric - 2. criterion": f"two {i}",
+            "rubric - 1. criterion": None if i == 1 else f"one {i}",
+            "rubric - 1. ratingA": [1, 5][i % 2],
+            "rubric - 01. weight": i,
+            "rubric - 1. weight": 9,
+            "responseA": None if i == 2 else f"r{i}",
+        }
+        for i in range(3)
+    ]
     t = load_tasks(rows)
     assert [[(c.id, c.text, c.weight) for c in x.criteria] for x in t.tasks] == [
-        [("c1", "one 0", 9.0), ("c2", "two 0", 1.0)], [("c2", "two 1", 1.0)], [("c1", "one 2", 9.0), ("c2", "two 2", 1.0)]]
-    assert [f.code for f in t.findings if f.row == 2 and f.field].count("duplicate-field") == 1 and [r.text for r in t.responses] == ["r0", "r1"]
+        [("c1", "one 0", 9.0), ("c2", "two 0", 1.0)],
+        [("c2", "two 1", 1.0)],
+        [("c1", "one 2", 9.0), ("c2", "two 2", 1.0)],
+    ]
+    assert [f.code for f in t.findings if f.row == 2 and f.field].count(
+        "duplicate-field"
+    ) == 1 and [r.text for r in t.responses] == ["r0", "r1"]
     assert [(v.task_id, v.status) for v in t.verdicts] == [("t0", "met")]
 
 
 @pytest.mark.parametrize("repeat", [1, 3])
 def test_a_text_in_many_rows_gets_its_findings_in_each(repeat):
-    tasks = [Task(id=f"{i}", prompt=f"Describe steam engine {i}.", criteria=(Criterion(id="c", text=t),)) for i, t in enumerate(NOTES[:20] * repeat)]
-    assert lint(tasks, embed=None).counts["annotator-note"] == repeat * lint(tasks[:20], embed=None).counts["annotator-note"] > 0
+    tasks = [
+        Task(id=f"{i}", prompt=f"Describe steam engine {i}.", criteria=(Criterion(id="c", text=t),))
+        for i, t in enumerate(NOTES[:20] * repeat)
+    ]
+    assert (
+        lint(tasks, embed=None).counts["annotator-note"]
+        == repeat * lint(tasks[:20], embed=None).counts["annotator-note"]
+        > 0
+    )
     assert re.fullmatch(r"[\d.]+", str(lint(tasks, embed=None).note_share))

@@ -16,7 +16,14 @@ from collections import Counter
 
 from aiohttp import web
 
-HOSTILE = {"429": 0.05, "500": 0.01, "hang": 0.01, "truncated": 0.01, "wrong_ids": 0.01, "reset": 0.01}
+HOSTILE = {
+    "429": 0.05,
+    "500": 0.01,
+    "hang": 0.01,
+    "truncated": 0.01,
+    "wrong_ids": 0.01,
+    "reset": 0.01,
+}
 _FENCED = re.compile(r"<<<ANSWER (\w+)\n(.*?)\nANSWER \1>>>", re.S)
 _CRITERION = re.compile(r'^\{"id": .*\}$', re.M)
 
@@ -34,22 +41,57 @@ def truth(answer, text):
 
 def content(answer, rows, schema):
     if schema:
-        return json.dumps({r["id"]: {"reason": "looked", "verdict": truth(answer, r["criterion"])} for r in rows})
-    return "\n".join(f"REASON {r['id']}: looked\nVERDICT {r['id']}: {truth(answer, r['criterion'])}" for r in rows)
+        return json.dumps(
+            {r["id"]: {"reason": "looked", "verdict": truth(answer, r["criterion"])} for r in rows}
+        )
+    return "\n".join(
+        f"REASON {r['id']}: looked\nVERDICT {r['id']}: {truth(answer, r['criterion'])}"
+        for r in rows
+    )
 
 
 def completion(text, finish="stop", tokens_in=100, tokens_out=20, **message):
-    return {"id": "x", "object": "chat.completion", "created": 1, "model": "stub",
-            "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text, **message}}],
-            "usage": {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}}
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "stub",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": finish,
+                "message": {"role": "assistant", "content": text, **message},
+            }
+        ],
+        "usage": {
+            "prompt_tokens": tokens_in,
+            "completion_tokens": tokens_out,
+            "total_tokens": tokens_in + tokens_out,
+        },
+    }
 
 
 class StubServer:
     """latency : seconds per call; faults : probabilities; handler(body, n) -> (status, dict | bytes, headers) overrides everything;
     rate : calls per second that are allowed; slots : calls at once (over: 429, or a queue when `queue`)."""
 
-    def __init__(self, latency=0.0, faults=None, handler=None, seed=1, retry_after="0.2", rate=None, slots=None, queue=False):
-        self.latency, self.faults, self.handler, self.retry_after = latency, dict(faults or {}), handler, retry_after
+    def __init__(
+        self,
+        latency=0.0,
+        faults=None,
+        handler=None,
+        seed=1,
+        retry_after="0.2",
+        rate=None,
+        slots=None,
+        queue=False,
+    ):
+        self.latency, self.faults, self.handler, self.retry_after = (
+            latency,
+            dict(faults or {}),
+            handler,
+            retry_after,
+        )
         self.rate, self.slots, self.queue = rate, slots, queue
         self.random, self.calls, self.most, self.now = random.Random(seed), 0, 0, 0
         self.paid, self.served, self.bodies, self.headers = Counter(), Counter(), [], []
@@ -118,14 +160,24 @@ class StubServer:
             if self.latency:
                 await asyncio.sleep(self.latency)
             body = data if isinstance(data, bytes) else json.dumps(data).encode()
-            return web.Response(status=status, body=body, headers=headers, content_type="application/json")
+            return web.Response(
+                status=status, body=body, headers=headers, content_type="application/json"
+            )
         if self._over():
             self.served["429"] += 1
-            return web.json_response({"error": {"message": "slow down"}}, status=429, headers={"Retry-After": self.retry_after})
+            return web.json_response(
+                {"error": {"message": "slow down"}},
+                status=429,
+                headers={"Retry-After": self.retry_after},
+            )
         fault = self._fault()
         if fault == "429":
             self.served["429"] += 1
-            return web.json_response({"error": {"message": "slow down"}}, status=429, headers={"Retry-After": self.retry_after})
+            return web.json_response(
+                {"error": {"message": "slow down"}},
+                status=429,
+                headers={"Retry-After": self.retry_after},
+            )
         if fault == "hang":
             self.served["hang"] += 1
         async with self.queued if self.queue else _Nothing():
@@ -182,7 +234,17 @@ class BatchStub(StubServer):
             form = await request.post()
             name = f"file-{len(self.files)}"
             self.files[name] = form["file"].file.read().decode()
-            return web.json_response({"id": name, "object": "file", "bytes": 1, "created_at": 1, "filename": "f", "purpose": "batch", "status": "processed"})
+            return web.json_response(
+                {
+                    "id": name,
+                    "object": "file",
+                    "bytes": 1,
+                    "created_at": 1,
+                    "filename": "f",
+                    "purpose": "batch",
+                    "status": "processed",
+                }
+            )
         if path == "batches":
             name = f"batch_{len(self.batches)}"
             self.batches[name] = (await request.json())["input_file_id"]
@@ -190,8 +252,17 @@ class BatchStub(StubServer):
         return await super().post(request)
 
     def _batch(self, name, status):
-        return {"id": name, "object": "batch", "endpoint": "/v1/chat/completions", "completion_window": "24h", "created_at": 1, "status": status,
-                "input_file_id": self.batches[name], "output_file_id": f"out-{name}" if status == "completed" else None, "error_file_id": None}
+        return {
+            "id": name,
+            "object": "batch",
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+            "created_at": 1,
+            "status": status,
+            "input_file_id": self.batches[name],
+            "output_file_id": f"out-{name}" if status == "completed" else None,
+            "error_file_id": None,
+        }
 
     async def get(self, request):
         path = request.match_info["path"]
@@ -199,17 +270,31 @@ class BatchStub(StubServer):
             self.asked += 1
             if self.asked <= self.absent:
                 return web.json_response({"error": {"message": "away"}}, status=503)
-            return web.json_response(self._batch(path[8:], self.status if self.asked > self.looks + self.absent else "in_progress"))
+            return web.json_response(
+                self._batch(
+                    path[8:],
+                    self.status if self.asked > self.looks + self.absent else "in_progress",
+                )
+            )
         if path.endswith("/content"):
             lines = self.files[self.batches[path.split("/")[1].removeprefix("out-")]].splitlines()
-            return web.Response(text="\n".join(self._line(json.loads(line)) for line in reversed(lines)))
+            return web.Response(
+                text="\n".join(self._line(json.loads(line)) for line in reversed(lines))
+            )
         return await super().get(request)
 
     def _line(self, row):
         answer, asked_for = asked(row["body"])
         self.paid.update((answer, r["id"]) for r in asked_for)
         reply = completion(content(answer, asked_for, "response_format" in row["body"]))
-        return json.dumps({"id": "x", "custom_id": row["custom_id"], "response": {"status_code": 200, "body": reply}, "error": None})
+        return json.dumps(
+            {
+                "id": "x",
+                "custom_id": row["custom_id"],
+                "response": {"status_code": 200, "body": reply},
+                "error": None,
+            }
+        )
 
 
 class _Nothing:
@@ -220,7 +305,9 @@ class _Nothing:
         return None
 
 
-if __name__ == "__main__":  # python judge_stub.py LATENCY FAULTS_JSON OPTIONS_JSON: prints its port, serves until killed
+if (
+    __name__ == "__main__"
+):  # python judge_stub.py LATENCY FAULTS_JSON OPTIONS_JSON: prints its port, serves until killed
     import sys
 
     async def main():

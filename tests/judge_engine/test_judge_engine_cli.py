@@ -17,17 +17,43 @@ from kit.__main__ import main
 
 @pytest.fixture
 def files(tmp_path):
-    rows = [{"id": f"t{i}", "prompt": f"p{i}", "criteria": [{"id": "c1", "text": "says w1"}, {"id": "c2", "text": "long", "check": {"name": "words", "min": 3}}]}
-            for i in range(3)]
+    rows = [
+        {
+            "id": f"t{i}",
+            "prompt": f"p{i}",
+            "criteria": [
+                {"id": "c1", "text": "says w1"},
+                {"id": "c2", "text": "long", "check": {"name": "words", "min": 3}},
+            ],
+        }
+        for i in range(3)
+    ]
     (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    answers = [{"task_id": f"t{i % 3}", "response": f"w{i % 2} answer {i}", "response_id": f"r{i}"} for i in range(9)]
+    answers = [
+        {"task_id": f"t{i % 3}", "response": f"w{i % 2} answer {i}", "response_id": f"r{i}"}
+        for i in range(9)
+    ]
     (tmp_path / "answers.jsonl").write_text("".join(json.dumps(r) + "\n" for r in answers))
     return tmp_path
 
 
 def command(files, stub, *more):
-    return ["judge", str(files / "tasks.jsonl"), str(files / "answers.jsonl"), "--judge", "endpoint", "--model", "m", "--base-url", stub.url if stub else "http://127.0.0.1:1/v1",
-            "--out", str(files / "grades.jsonl"), "--ledger", str(files / "l.sqlite"), *more]
+    return [
+        "judge",
+        str(files / "tasks.jsonl"),
+        str(files / "answers.jsonl"),
+        "--judge",
+        "endpoint",
+        "--model",
+        "m",
+        "--base-url",
+        stub.url if stub else "http://127.0.0.1:1/v1",
+        "--out",
+        str(files / "grades.jsonl"),
+        "--ledger",
+        str(files / "l.sqlite"),
+        *more,
+    ]
 
 
 def grades(files):
@@ -41,7 +67,16 @@ def test_grades_hold_what_was_promised(files, capsys):
     assert said["calls"] == 9 and said["verdicts"] == 18 and said["unknown"] == 0
     rows = grades(files)
     assert [g["response_id"] for g in rows] == [f"r{i}" for i in range(9)]
-    assert set(rows[0]) >= {"task_id", "response_id", "score", "score_low", "score_high", "verdicts", "usage", "cost"}
+    assert set(rows[0]) >= {
+        "task_id",
+        "response_id",
+        "score",
+        "score_low",
+        "score_high",
+        "verdicts",
+        "usage",
+        "cost",
+    }
     assert [g["score"] for g in rows] == [1.0 if i % 2 else 0.5 for i in range(9)]
     assert rows[0]["verdicts"][0]["criterion_id"] == "c1" and rows[0]["verdicts"][0]["judge"] == "m"
 
@@ -53,7 +88,10 @@ def test_a_budget_stops_with_exit_code_4_and_resume_does_the_rest(files, capsys)
         with open(files / "grades.jsonl", "a") as f:
             f.write('{"task_id": "t1", "resp')  # a crash in the middle of a line
         assert main(command(files, stub, "--resume")) == 0
-        assert sorted(g["response_id"] for g in grades(files)) == [f"r{i}" for i in range(9)] and stub.calls == 9
+        assert (
+            sorted(g["response_id"] for g in grades(files)) == [f"r{i}" for i in range(9)]
+            and stub.calls == 9
+        )
         assert main(command(files, stub)) == 0 and stub.calls == 9  # afresh, all from the ledger
     assert "raise the cap" in capsys.readouterr().err
 
@@ -65,7 +103,12 @@ def test_a_second_run_into_the_same_file_is_refused(files):
         first.start()
         time.sleep(0.5)
         code = "import sys; from kit.__main__ import main; sys.exit(main(sys.argv[1:]))"
-        second = subprocess.run([sys.executable, "-c", code, *command(files, stub)], capture_output=True, text=True, timeout=60)
+        second = subprocess.run(
+            [sys.executable, "-c", code, *command(files, stub)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         first.join()
     assert second.returncode == 2 and "another run is writing this file" in second.stderr
     assert len(grades(files)) == 9
@@ -77,7 +120,9 @@ def test_the_mean_has_an_interval_within_the_scores_range(files, capsys):
     with StubServer() as stub:
         assert main(command(files, stub, "--json")) == 0
     said = json.loads(capsys.readouterr().out)
-    assert 0 <= said["score_low"] < said["score_mean"] < said["score_high"] <= 1 and said["tasks"] == 3
+    assert (
+        0 <= said["score_low"] < said["score_mean"] < said["score_high"] <= 1 and said["tasks"] == 3
+    )
 
 
 def test_estimate_sends_nothing(files, capsys):
@@ -96,16 +141,31 @@ def test_explain_costs_and_export(files, capsys):
     assert "raw reply" in said and "says w1" in said and key in said
     assert main(["judge", "--costs", "--ledger", str(files / "l.sqlite")]) == 0
     assert "9 calls" in capsys.readouterr().out
-    assert main(["judge", "--export", str(files / "x.jsonl"), "--ledger", str(files / "l.sqlite")]) == 0
-    assert main(["judge", "--import", str(files / "x.jsonl"), "--ledger", str(files / "new.sqlite")]) == 0
+    assert (
+        main(["judge", "--export", str(files / "x.jsonl"), "--ledger", str(files / "l.sqlite")])
+        == 0
+    )
+    assert (
+        main(["judge", "--import", str(files / "x.jsonl"), "--ledger", str(files / "new.sqlite")])
+        == 0
+    )
     assert main(["judge", "--explain", "nothing", "--ledger", str(files / "l.sqlite")]) == 3
 
 
-@pytest.mark.parametrize("line, code, words", [
-    ("{nonsense", 2, "line 2"), ('{"task_id": "t0"}', 2, "line 2"), ('{"task_id": "nowhere", "response": "x"}', 2, "no task 'nowhere'"),
-    ('{"task_id": "t0", "response": 5}', 2, "line 2"), ('{"task_id": "t0", "response": "a", "response_id": "r0"}', 2, "twice")])
+@pytest.mark.parametrize(
+    "line, code, words",
+    [
+        ("{nonsense", 2, "line 2"),
+        ('{"task_id": "t0"}', 2, "line 2"),
+        ('{"task_id": "nowhere", "response": "x"}', 2, "no task 'nowhere'"),
+        ('{"task_id": "t0", "response": 5}', 2, "line 2"),
+        ('{"task_id": "t0", "response": "a", "response_id": "r0"}', 2, "twice"),
+    ],
+)
 def test_bad_answers_name_file_and_line(files, capsys, line, code, words):
-    (files / "answers.jsonl").write_text('{"task_id": "t0", "response": "a", "response_id": "r0"}\n' + line + "\n")
+    (files / "answers.jsonl").write_text(
+        '{"task_id": "t0", "response": "a", "response_id": "r0"}\n' + line + "\n"
+    )
     assert main(command(files, None)) == code
     assert words in capsys.readouterr().err
 
@@ -125,8 +185,22 @@ def test_a_down_server_is_exit_code_5(files, capsys):
 
 
 def test_code_only(files):
-    assert main(["judge", str(files / "tasks.jsonl"), str(files / "answers.jsonl"), "--judge", "code", "--out", str(files / "grades.jsonl"),
-                 "--ledger", str(files / "l.sqlite")]) == 0
+    assert (
+        main(
+            [
+                "judge",
+                str(files / "tasks.jsonl"),
+                str(files / "answers.jsonl"),
+                "--judge",
+                "code",
+                "--out",
+                str(files / "grades.jsonl"),
+                "--ledger",
+                str(files / "l.sqlite"),
+            ]
+        )
+        == 0
+    )
     assert [v["failure"] for v in grades(files)[0]["verdicts"]] == ["abstain", None]
 
 

@@ -16,12 +16,18 @@ from kit.judge import BatchJudge, Budget, DecisionJudge, EndpointJudge, Ledger, 
 from kit.judge.wire import key_for
 from kit.records import Criterion, Response, Task
 
-TASK = Task(id="t", prompt="Name colours.", criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(4)))
+TASK = Task(
+    id="t",
+    prompt="Name colours.",
+    criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(4)),
+)
 SECRET = "sk-test-0123456789abcdef"
 
 
 def answers(n, tag=""):
-    return [Response(task_id="t", id=f"r{i}", text=f"{tag} w{i % 4} number {i} end") for i in range(n)]
+    return [
+        Response(task_id="t", id=f"r{i}", text=f"{tag} w{i % 4} number {i} end") for i in range(n)
+    ]
 
 
 def right(v, text):
@@ -48,7 +54,12 @@ def test_all_in_one_call_some_or_one_each(how, calls):
 def test_plain_text_where_schemas_are_refused_once_and_openly(tmp_path, caplog):
     def handler(body, n):
         if "response_format" in body:
-            return 400, {"error": {"message": "response_format json_schema is not supported", "param": "response_format"}}
+            return 400, {
+                "error": {
+                    "message": "response_format json_schema is not supported",
+                    "param": "response_format",
+                }
+            }
         answer, rows = asked(body)
         return completion(content(answer, rows, False))
 
@@ -56,7 +67,10 @@ def test_plain_text_where_schemas_are_refused_once_and_openly(tmp_path, caplog):
         who = at(stub, concurrency=1)
         got = judge(TASK, answers(5), judge=who, ledger=tmp_path / "l.sqlite", progress=False)
         assert all_right(got, answers(5))
-        assert "response_format" in who.abilities["refused"] and "does not take response_format" in caplog.text
+        assert (
+            "response_format" in who.abilities["refused"]
+            and "does not take response_format" in caplog.text
+        )
         assert got[0].meta["without"] == ["response_format"] and got[-1].meta["mode"] == "text"
         before = stub.calls
         judge(TASK, answers(2, "new"), judge=at(stub), ledger=tmp_path / "l.sqlite", progress=False)
@@ -65,9 +79,12 @@ def test_plain_text_where_schemas_are_refused_once_and_openly(tmp_path, caplog):
 
 def test_temperature_is_sent_and_left_out_only_where_refused():
     """A judge promised temperature 0 and never sent it; another failed on reasoning models because it did."""
+
     def handler(body, n):
         if "temperature" in body and body["model"] == "picky":
-            return 400, {"error": {"message": "Unsupported value: 'temperature'", "param": "temperature"}}
+            return 400, {
+                "error": {"message": "Unsupported value: 'temperature'", "param": "temperature"}
+            }
         answer, rows = asked(body)
         return completion(content(answer, rows, True))
 
@@ -76,9 +93,16 @@ def test_temperature_is_sent_and_left_out_only_where_refused():
         judge(TASK, answers(1), judge=at(stub), progress=False)
         assert stub.bodies[0]["temperature"] == 0.0
         picky = EndpointJudge("picky", base_url=stub.url)
-        assert judge(TASK, answers(1), judge=picky, progress=False)[0].known and "temperature" in picky.abilities["refused"]
-        judge(TASK, answers(1), judge=EndpointJudge("gpt-6-luna", base_url=stub.url), progress=False)
-        assert "temperature" not in stub.bodies[-1] and stub.bodies[-1]["max_completion_tokens"] > 4000
+        assert (
+            judge(TASK, answers(1), judge=picky, progress=False)[0].known
+            and "temperature" in picky.abilities["refused"]
+        )
+        judge(
+            TASK, answers(1), judge=EndpointJudge("gpt-6-luna", base_url=stub.url), progress=False
+        )
+        assert (
+            "temperature" not in stub.bodies[-1] and stub.bodies[-1]["max_completion_tokens"] > 4000
+        )
 
 
 def test_old_servers_get_max_tokens():
@@ -95,7 +119,10 @@ def test_old_servers_get_max_tokens():
 
 
 def test_http_200_does_not_mean_that_the_schema_was_enforced(caplog):
-    with StubServer(handler=lambda body, n: completion(content(*asked(body), False))) as stub, caplog.at_level(logging.WARNING):
+    with (
+        StubServer(handler=lambda body, n: completion(content(*asked(body), False))) as stub,
+        caplog.at_level(logging.WARNING),
+    ):
         who = at(stub)
         assert all_right(judge(TASK, answers(3), judge=who, progress=False), answers(3))
         assert who.abilities["enforced"] is False and "does not enforce" in caplog.text
@@ -118,6 +145,7 @@ def test_wrong_ids_are_asked_again_alone():
 
 def test_an_empty_structured_reply_is_asked_again_as_plain_text():
     """Structured output came back empty on long inputs where plain text worked."""
+
     def handler(body, n):
         answer, rows = asked(body)
         return completion("" if "response_format" in body else content(answer, rows, False))
@@ -128,19 +156,35 @@ def test_an_empty_structured_reply_is_asked_again_as_plain_text():
 
 
 def test_a_refusal_is_a_refusal():
-    with StubServer(handler=lambda body, n: completion(None, refusal="I cannot help with that.")) as stub:
-        assert {v.failure for v in judge(TASK, answers(1), judge=at(stub), progress=False)} == {"refusal"}
+    with StubServer(
+        handler=lambda body, n: completion(None, refusal="I cannot help with that.")
+    ) as stub:
+        assert {v.failure for v in judge(TASK, answers(1), judge=at(stub), progress=False)} == {
+            "refusal"
+        }
 
 
-@pytest.mark.parametrize("reply", [{"choices": [None]}, {"choices": [{"message": None}]}, {"choices": [{}]}, {"choices": "x"},
-                                   {"choices": [{"message": {"content": {"a": 1}}}]}, {"choices": [{"message": {"content": ["x", None]}}]}])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"choices": [None]},
+        {"choices": [{"message": None}]},
+        {"choices": [{}]},
+        {"choices": "x"},
+        {"choices": [{"message": {"content": {"a": 1}}}]},
+        {"choices": [{"message": {"content": ["x", None]}}]},
+    ],
+)
 def test_odd_shapes_of_a_reply_are_failures_not_crashes(reply):
     with StubServer(handler=lambda body, n: reply) as stub:
-        assert all(v.failure for v in judge(TASK, answers(1), judge=at(stub, repair=0), progress=False))
+        assert all(
+            v.failure for v in judge(TASK, answers(1), judge=at(stub, repair=0), progress=False)
+        )
 
 
 def test_one_timeout_does_not_abort_the_run_or_lose_its_siblings():
     """One time-out aborted a whole run and threw finished criteria away."""
+
     def handler(body, n):
         answer, rows = asked(body)
         if rows[0]["id"] == "c2" and "number 1 " in answer:
@@ -150,20 +194,29 @@ def test_one_timeout_does_not_abort_the_run_or_lose_its_siblings():
 
     with StubServer(handler=handler) as stub:
         got = judge(TASK, answers(3), judge=at(stub, how="one", tries=2), progress=False)
-        assert [(v.response_id, v.criterion_id, v.failure) for v in got if not v.known] == [("r1", "c2", "transport")]
+        assert [(v.response_id, v.criterion_id, v.failure) for v in got if not v.known] == [
+            ("r1", "c2", "transport")
+        ]
         assert "2 attempts failed" in next(v.reason for v in got if not v.known)
 
 
 def test_retries_are_counted_once():
     """The client library retried inside the judge's own retry: 5 became 15."""
     with StubServer(handler=lambda body, n: (500, {"error": {"message": "no"}})) as stub:
-        got = judge(Task(id="t", prompt="p", criteria=TASK.criteria[:1]), answers(1), judge=at(stub, tries=3), progress=False)
+        got = judge(
+            Task(id="t", prompt="p", criteria=TASK.criteria[:1]),
+            answers(1),
+            judge=at(stub, tries=3),
+            progress=False,
+        )
         assert stub.calls == 3 and got[0].failure == "transport"
 
 
 def test_no_infinite_retry():
     """A judge retried for ever: with nobody answering, the run ends after `patience`."""
-    with StubServer(handler=lambda body, n: (429, {"error": {"message": "busy"}}, {"Retry-After": "0.05"})) as stub:
+    with StubServer(
+        handler=lambda body, n: (429, {"error": {"message": "busy"}}, {"Retry-After": "0.05"})
+    ) as stub:
         start = time.monotonic()
         with pytest.raises(JudgeDownError, match="no call has succeeded"):
             judge(TASK, answers(3), judge=at(stub, patience=0.6), progress=False)
@@ -171,9 +224,16 @@ def test_no_infinite_retry():
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_wrong_key_or_model_stops_at_once_and_never_shows_the_key(status, monkeypatch, tmp_path, caplog):
+def test_a_wrong_key_or_model_stops_at_once_and_never_shows_the_key(
+    status, monkeypatch, tmp_path, caplog
+):
     monkeypatch.setenv("KIT_JUDGE_KEY", SECRET)
-    with StubServer(handler=lambda body, n: (status, {"error": {"message": f"Incorrect API key provided: {SECRET}"}})) as stub:
+    with StubServer(
+        handler=lambda body, n: (
+            status,
+            {"error": {"message": f"Incorrect API key provided: {SECRET}"}},
+        )
+    ) as stub:
         with pytest.raises(JudgeDownError) as e:
             judge(TASK, answers(2), judge=at(stub), ledger=tmp_path / "l.sqlite", progress=False)
         assert SECRET not in str(e.value) + caplog.text and stub.calls <= 2
@@ -183,17 +243,28 @@ def test_keys_come_from_the_environment_and_go_to_their_own_server_only(monkeypa
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert key_for("https://api.openai.com/v1", None) == SECRET
-    assert key_for("http://127.0.0.1:9/v1", None) == key_for("https://elsewhere.example/v1", None) == "none"
+    assert (
+        key_for("http://127.0.0.1:9/v1", None)
+        == key_for("https://elsewhere.example/v1", None)
+        == "none"
+    )
     monkeypatch.setenv("OTHER_KEY", SECRET + "2")
     with StubServer() as stub:
         stub.keep = True
-        judge(TASK, answers(1), judge=at(stub, key_env="OTHER_KEY"), ledger=tmp_path / "l.sqlite", progress=False)
+        judge(
+            TASK,
+            answers(1),
+            judge=at(stub, key_env="OTHER_KEY"),
+            ledger=tmp_path / "l.sqlite",
+            progress=False,
+        )
         assert stub.headers[0]["Authorization"] == f"Bearer {SECRET}2"
     assert SECRET.encode() not in b"".join(p.read_bytes() for p in tmp_path.iterdir())
 
 
 def test_a_lone_429_delays_only_its_own_call():
     """Retry-After held everybody back: 5% random 429 made a run 16 to 65 times longer."""
+
     def handler(body, n):
         if n == 3:
             return 429, {"error": {"message": "wait"}}, {"Retry-After": "1.0"}
@@ -222,7 +293,13 @@ def test_budget_is_checked_before_the_call_and_not_broken_by_calls_in_flight():
             judge(TASK, answers(40), judge=at(stub), progress=False, budget=Budget(calls=7))
         assert stub.calls == 7
         with pytest.raises(BudgetError, match="price"):
-            judge(TASK, answers(1), judge=EndpointJudge("m", base_url="http://example.invalid/v1"), progress=False, budget=Budget(usd=1))
+            judge(
+                TASK,
+                answers(1),
+                judge=EndpointJudge("m", base_url="http://example.invalid/v1"),
+                progress=False,
+                budget=Budget(usd=1),
+            )
         priced = at(stub, price=(10.0, 10.0))
         with pytest.raises(BudgetError, match="dollars"):
             judge(TASK, answers(40, "x"), judge=priced, progress=False, budget=Budget(usd=0.02))
@@ -234,17 +311,38 @@ def test_the_key_holds_everything_that_shapes_a_verdict():
     base = {"base_url": "http://127.0.0.1:1/v1"}
     r, c = answers(1)[0], TASK.criteria[0]
     one = EndpointJudge("m", **base).key(TASK, r, c)
-    others = [EndpointJudge("n", **base), EndpointJudge("m", base_url="http://127.0.0.1:2/v1"), EndpointJudge("m", temperature=1.0, **base),
-              EndpointJudge("m", how="one", **base), EndpointJudge("m", how=2, **base), EndpointJudge("m", mode="text", **base),
-              EndpointJudge("m", seed=1, **base), EndpointJudge("m", probability="stated", **base), EndpointJudge("m", sample=1, **base),
-              EndpointJudge("m", max_tokens=5, **base), EndpointJudge("m", template="single", **base)]
+    others = [
+        EndpointJudge("n", **base),
+        EndpointJudge("m", base_url="http://127.0.0.1:2/v1"),
+        EndpointJudge("m", temperature=1.0, **base),
+        EndpointJudge("m", how="one", **base),
+        EndpointJudge("m", how=2, **base),
+        EndpointJudge("m", mode="text", **base),
+        EndpointJudge("m", seed=1, **base),
+        EndpointJudge("m", probability="stated", **base),
+        EndpointJudge("m", sample=1, **base),
+        EndpointJudge("m", max_tokens=5, **base),
+        EndpointJudge("m", template="single", **base),
+    ]
     keys = [j.key(TASK, r, c) for j in others]
     same = EndpointJudge("m", **base)
-    keys += [same.key(dataclasses.replace(TASK, prompt="other"), r, c), same.key(TASK, dataclasses.replace(r, text="other"), c),
-             same.key(dataclasses.replace(TASK, criteria=TASK.criteria[:3]), r, c), same.key(TASK, r, TASK.criteria[1]),
-             same.key(TASK, r, dataclasses.replace(c, text="other")), same.key(dataclasses.replace(TASK, sources={"a": "b"}), r, c)]
+    keys += [
+        same.key(dataclasses.replace(TASK, prompt="other"), r, c),
+        same.key(TASK, dataclasses.replace(r, text="other"), c),
+        same.key(dataclasses.replace(TASK, criteria=TASK.criteria[:3]), r, c),
+        same.key(TASK, r, TASK.criteria[1]),
+        same.key(TASK, r, dataclasses.replace(c, text="other")),
+        same.key(dataclasses.replace(TASK, sources={"a": "b"}), r, c),
+    ]
     assert one == same.key(TASK, r, c) and len({one, *keys}) == 1 + len(keys)
-    assert same.key(dataclasses.replace(TASK, id="u"), dataclasses.replace(r, id="q"), dataclasses.replace(c, weight=5.0)) == one
+    assert (
+        same.key(
+            dataclasses.replace(TASK, id="u"),
+            dataclasses.replace(r, id="q"),
+            dataclasses.replace(c, weight=5.0),
+        )
+        == one
+    )
 
 
 def test_the_request_puts_shared_parts_first():
@@ -253,7 +351,9 @@ def test_the_request_puts_shared_parts_first():
     common = next(i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     assert common > one.index("says w3")  # prompt and criteria are the common prefix of all answers
     single = EndpointJudge("m", base_url="http://127.0.0.1:1/v1", how="one")
-    one, two = (json.dumps(single.body(TASK, answers(1)[0], [c])["messages"]) for c in TASK.criteria[:2])
+    one, two = (
+        json.dumps(single.body(TASK, answers(1)[0], [c])["messages"]) for c in TASK.criteria[:2]
+    )
     common = next(i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     assert common > one.index("number 0 end")  # the answer is the common prefix of all criteria
 
@@ -261,9 +361,16 @@ def test_the_request_puts_shared_parts_first():
 def test_stated_confidence_and_logprobs_become_p():
     def handler(body, n):
         _, rows = asked(body)
-        assert "CONFIDENCE" in body["messages"][1]["content"] or '"confidence" third' in body["messages"][1]["content"]
-        return completion(json.dumps({r["id"]: {"reason": "r", "verdict": "unmet", "confidence": 90} for r in rows[:2]}
-                                     | {r["id"]: {"reason": "r", "verdict": "met"} for r in rows[2:]}))
+        assert (
+            "CONFIDENCE" in body["messages"][1]["content"]
+            or '"confidence" third' in body["messages"][1]["content"]
+        )
+        return completion(
+            json.dumps(
+                {r["id"]: {"reason": "r", "verdict": "unmet", "confidence": 90} for r in rows[:2]}
+                | {r["id"]: {"reason": "r", "verdict": "met"} for r in rows[2:]}
+            )
+        )
 
     with StubServer(handler=handler) as stub:
         got = judge(TASK, answers(1), judge=at(stub, probability="stated"), progress=False)
@@ -278,7 +385,10 @@ def test_replies_can_be_read_again(tmp_path):
         again = who.reread(TASK, answers(1)[0], TASK.criteria, call)
         assert [(v.key, v.status) for v in again] == [(v.key, v.status) for v in got]
         found = book.explain(got[0].key[:24])
-        assert found["call"]["request"]["messages"][0]["role"] == "system" and len(found["same_call"]) == 3
+        assert (
+            found["call"]["request"]["messages"][0]["role"] == "system"
+            and len(found["same_call"]) == 3
+        )
         assert book.costs()[0]["calls"] == 1
 
 
@@ -332,38 +442,82 @@ def test_hostile_server_ten_thousand_calls():
 
 
 # -- decisions and batches ------------------------------------------------------------------------------------------------
-GRADED = (Criterion(id="lev", text="how", scale="ordinal", levels=("bad", "ok", "good")), Criterion(id="pts", text="points", scale="points", points=4))
+GRADED = (
+    Criterion(id="lev", text="how", scale="ordinal", levels=("bad", "ok", "good")),
+    Criterion(id="pts", text="points", scale="points", points=4),
+)
 
 
 def test_decisions_are_matched_by_name():
     def handler(body, n):
-        rows = [{"type": "predicate", "name": q["name"], "probability": 0.9 if q["name"] == "c1" else 0.2}
-                for q in body["questions"] if q["type"] == "predicate"]
-        rows += [{"type": "score", "name": "lev", "score": 1.8, "confidence": 0.8,
-                  "probabilities": [{"value": i, "label": "x", "probability": p} for i, p in enumerate((0.0, 0.2, 0.8))]},
-                 {"type": "refusal", "name": "pts"}]
+        rows = [
+            {
+                "type": "predicate",
+                "name": q["name"],
+                "probability": 0.9 if q["name"] == "c1" else 0.2,
+            }
+            for q in body["questions"]
+            if q["type"] == "predicate"
+        ]
+        rows += [
+            {
+                "type": "score",
+                "name": "lev",
+                "score": 1.8,
+                "confidence": 0.8,
+                "probabilities": [
+                    {"value": i, "label": "x", "probability": p}
+                    for i, p in enumerate((0.0, 0.2, 0.8))
+                ],
+            },
+            {"type": "refusal", "name": "pts"},
+        ]
         rows = [r for r in rows if r["name"] != "c2"] + [r for r in rows if r["name"] == "c3"]
-        return {"answers": rows[::-1], "model": "m", "usage": {"input_tokens": 50, "output_tokens": 6}}
+        return {
+            "answers": rows[::-1],
+            "model": "m",
+            "usage": {"input_tokens": 50, "output_tokens": 6},
+        }
 
     task = dataclasses.replace(TASK, criteria=TASK.criteria + GRADED)
     with StubServer(handler=handler) as stub:
-        got = judge(task, answers(1), judge=DecisionJudge("m", base_url=stub.url, api="decisions"), progress=False)
-    assert [(v.status, v.p, v.failure) for v in got[:4]] == [("unmet", 0.2, None), ("met", 0.9, None), ("unknown", None, "missing"),
-                                                             ("unknown", None, "missing")]
+        got = judge(
+            task,
+            answers(1),
+            judge=DecisionJudge("m", base_url=stub.url, api="decisions"),
+            progress=False,
+        )
+    assert [(v.status, v.p, v.failure) for v in got[:4]] == [
+        ("unmet", 0.2, None),
+        ("met", 0.9, None),
+        ("unknown", None, "missing"),
+        ("unknown", None, "missing"),
+    ]
     assert got[4].value == 1.0 and got[4].meta["expected"] == 0.9 and got[5].failure == "refusal"
 
 
 def test_systemone_is_the_same_back_end():
     def handler(body, n):
         assert isinstance(body["state"], str) and body["questions"]["c0"]["type"] == "noul"
-        return {"model": "m", "usage": {"input_tokens": 5, "output_tokens": 1},
-                "answers": {"c0": {"type": "noul", "noul": 0.7}, "c1": {"type": "noul", "noul": "high"}, "c2": {"type": "noul", "noul": 1.2},
-                            "lev": {"type": "score", "probabilities": {"0": 0.7, "1": 0.2, "2": 0.1}}}}
+        return {
+            "model": "m",
+            "usage": {"input_tokens": 5, "output_tokens": 1},
+            "answers": {
+                "c0": {"type": "noul", "noul": 0.7},
+                "c1": {"type": "noul", "noul": "high"},
+                "c2": {"type": "noul", "noul": 1.2},
+                "lev": {"type": "score", "probabilities": {"0": 0.7, "1": 0.2, "2": 0.1}},
+            },
+        }
 
     task = dataclasses.replace(TASK, criteria=TASK.criteria + GRADED)
     with StubServer(handler=handler) as stub:
         got = judge(task, answers(1), judge=DecisionJudge("m", base_url=stub.url), progress=False)
-    assert [v.failure for v in got] == [None, "parse", "parse", "missing", None, "missing"] and got[0].p == 0.7 and got[4].value == 0.0
+    assert (
+        [v.failure for v in got] == [None, "parse", "parse", "missing", None, "missing"]
+        and got[0].p == 0.7
+        and got[4].value == 0.0
+    )
 
 
 class FakeBatches:
@@ -373,7 +527,9 @@ class FakeBatches:
         self.files, self.batches, self.made, self.looks, self.content_of = self, self, 0, 0, {}
         self.with_options = lambda **k: self
 
-    async def create(self, file=None, purpose=None, input_file_id=None, endpoint=None, completion_window=None):
+    async def create(
+        self, file=None, purpose=None, input_file_id=None, endpoint=None, completion_window=None
+    ):
         from types import SimpleNamespace as NS
 
         if file is not None:
@@ -386,7 +542,12 @@ class FakeBatches:
         from types import SimpleNamespace as NS
 
         self.looks += 1
-        return NS(status="completed" if self.looks > 2 else "in_progress", output_file_id="out", error_file_id=None, errors=None)
+        return NS(
+            status="completed" if self.looks > 2 else "in_progress",
+            output_file_id="out",
+            error_file_id=None,
+            errors=None,
+        )
 
     async def content(self, file_id):
         from types import SimpleNamespace as NS
@@ -395,7 +556,17 @@ class FakeBatches:
         for line in self.content_of["in"].splitlines():
             row = json.loads(line)
             answer, rows = asked(row["body"])
-            lines.append(json.dumps({"custom_id": row["custom_id"], "response": {"status_code": 200, "body": completion(content(answer, rows, True))}}))
+            lines.append(
+                json.dumps(
+                    {
+                        "custom_id": row["custom_id"],
+                        "response": {
+                            "status_code": 200,
+                            "body": completion(content(answer, rows, True)),
+                        },
+                    }
+                )
+            )
         return NS(text="\n".join([*lines[::-1], "half a li"]))
 
 
@@ -403,14 +574,18 @@ def test_batches_give_the_same_verdicts_and_are_found_again_after_a_crash(tmp_pa
     api = FakeBatches()
 
     def who():
-        batch = BatchJudge(EndpointJudge("m", base_url="http://127.0.0.1:1/v1"), poll=0.02, gather=0.05)
+        batch = BatchJudge(
+            EndpointJudge("m", base_url="http://127.0.0.1:1/v1"), poll=0.02, gather=0.05
+        )
         batch._client = api
         return batch
 
     async def crash():
         with pytest.raises(asyncio.TimeoutError):
-            api.looks = -10**6
-            await asyncio.wait_for(ajudge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite"), 0.5)
+            api.looks = -(10**6)
+            await asyncio.wait_for(
+                ajudge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite"), 0.5
+            )
 
     asyncio.run(crash())
     assert api.made == 1
@@ -434,13 +609,25 @@ def test_batches_over_http_bear_an_absent_server_and_forget_what_has_ended(tmp_p
             ask(stub)
         stub.status, stub.absent, stub.asked = "completed", 5, 0
         got = ask(stub)
-        assert all_right(got, answers(6)) and got.spent.calls == 6 and len(stub.batches) == 2 and set(stub.paid.values()) == {1}
+        assert (
+            all_right(got, answers(6))
+            and got.spent.calls == 6
+            and len(stub.batches) == 2
+            and set(stub.paid.values()) == {1}
+        )
         assert ask(stub).spent.cached == 24 and len(stub.batches) == 2
 
 
 def test_a_server_without_batches_is_named(tmp_path):
     with StubServer() as stub, pytest.raises(JudgeDownError, match="no batch API"):
-        judge(TASK, answers(1), judge=BatchJudge(EndpointJudge("m", base_url=stub.url.replace("v1", "v2")), gather=0.02), progress=False)
+        judge(
+            TASK,
+            answers(1),
+            judge=BatchJudge(
+                EndpointJudge("m", base_url=stub.url.replace("v1", "v2")), gather=0.02
+            ),
+            progress=False,
+        )
 
 
 def test_wrong_choices_are_named():

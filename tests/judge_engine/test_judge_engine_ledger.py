@@ -23,7 +23,9 @@ from kit.judge.base import Call
 from kit.records import Criterion, Response, Task, Verdict
 
 HERE = os.path.dirname(__file__)
-TASK = Task(id="t", prompt="p", criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(3)))
+TASK = Task(
+    id="t", prompt="p", criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(3))
+)
 
 
 def verdict(key, status="met", **more):
@@ -32,12 +34,25 @@ def verdict(key, status="met", **more):
 
 def test_verdicts_come_back_as_they_were(tmp_path):
     book = Ledger(tmp_path / "deep" / "l.sqlite")
-    rows = [verdict("a", p=0.3, reason="weil \u201ees\u201c \ud83d so ist", cost=0.5, tokens_in=3, meta={"x": [1, None]}), verdict("b", "unknown", failure="parse"),
-            verdict("c", "level", value=0.25)]
+    rows = [
+        verdict(
+            "a",
+            p=0.3,
+            reason="weil \u201ees\u201c \ud83d so ist",
+            cost=0.5,
+            tokens_in=3,
+            meta={"x": [1, None]},
+        ),
+        verdict("b", "unknown", failure="parse"),
+        verdict("c", "level", value=0.25),
+    ]
     book.put(rows)
     got = Ledger(book.path).get_many(["a", "b", "c", "d"])
     assert [got[k] for k in "abc"] == rows and "d" not in got
-    assert stat.S_IMODE(os.stat(tmp_path / "deep").st_mode) == 0o700 and stat.S_IMODE(os.stat(book.path).st_mode) == 0o600
+    assert (
+        stat.S_IMODE(os.stat(tmp_path / "deep").st_mode) == 0o700
+        and stat.S_IMODE(os.stat(book.path).st_mode) == 0o600
+    )
     assert list(book.verdicts()) == rows
 
 
@@ -54,9 +69,13 @@ def test_no_pickle_anywhere(tmp_path):
     """A cache library unpickles what it reads: whoever can write the file runs code."""
     book = Ledger(tmp_path / "l.sqlite")
     book.put([verdict("a")], call=Call(id="1", judge="j", model="m", endpoint="e", reply="raw"))
-    kinds = {type(x) for row in sqlite3.connect(book.path).execute("SELECT * FROM verdicts") for x in row}
+    kinds = {
+        type(x) for row in sqlite3.connect(book.path).execute("SELECT * FROM verdicts") for x in row
+    }
     assert kinds <= {int, str, float, type(None)}
-    source = "".join(p.read_text() for p in Path(HERE).parents[1].joinpath("kit/judge").glob("*.py"))
+    source = "".join(
+        p.read_text() for p in Path(HERE).parents[1].joinpath("kit/judge").glob("*.py")
+    )
     assert "import pickle" not in source and "pickle.load" not in source
 
 
@@ -77,11 +96,22 @@ def test_not_a_ledger_and_a_newer_ledger_are_named(tmp_path):
 
 def test_export_and_import_give_the_same(tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
-    book.put([verdict("a", reason="r"), verdict("b", "unmet")], call=Call(id="1", judge="j", model="m", endpoint="e", reply="raw", cost=0.2))
+    book.put(
+        [verdict("a", reason="r"), verdict("b", "unmet")],
+        call=Call(id="1", judge="j", model="m", endpoint="e", reply="raw", cost=0.2),
+    )
     assert book.export(tmp_path / "x.jsonl") == 3
     other = Ledger(tmp_path / "o.sqlite")
-    assert other.load(tmp_path / "x.jsonl") == 3 and other.load(tmp_path / "x.jsonl") == 3 and len(other) == 2
-    assert other.get("a") == book.get("a") and other.explain("a")["call"]["reply"] == "raw" and other.costs()[0]["cost"] == 0.2
+    assert (
+        other.load(tmp_path / "x.jsonl") == 3
+        and other.load(tmp_path / "x.jsonl") == 3
+        and len(other) == 2
+    )
+    assert (
+        other.get("a") == book.get("a")
+        and other.explain("a")["call"]["reply"] == "raw"
+        and other.costs()[0]["cost"] == 0.2
+    )
     (tmp_path / "y.jsonl").write_text('{"kind": "verdict", "key": "z"}\n')
     with pytest.raises(DataError, match="line 1"):
         other.load(tmp_path / "y.jsonl")
@@ -99,10 +129,17 @@ def test_explain_takes_the_beginning_of_a_key(tmp_path):
 
 def test_many_first_opens_at_once(tmp_path):
     """The switch to WAL ignores the busy time-out: 17 of 200 simultaneous first opens failed."""
-    code = ("import sys; from kit.judge.ledger import Ledger; from kit.records import Verdict\n"
-            "b = Ledger(sys.argv[1])\n"
-            "[b.put([Verdict(task_id='t', response_id='r', criterion_id='c', status='met', key=f'{sys.argv[2]}-{i}')]) for i in range(50)]")
-    ps = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "l.sqlite"), str(n)], stderr=subprocess.PIPE) for n in range(6)]
+    code = (
+        "import sys; from kit.judge.ledger import Ledger; from kit.records import Verdict\n"
+        "b = Ledger(sys.argv[1])\n"
+        "[b.put([Verdict(task_id='t', response_id='r', criterion_id='c', status='met', key=f'{sys.argv[2]}-{i}')]) for i in range(50)]"
+    )
+    ps = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path / "l.sqlite"), str(n)], stderr=subprocess.PIPE
+        )
+        for n in range(6)
+    ]
     assert [p.wait(60) for p in ps] == [0] * 6, [p.stderr.read()[-300:] for p in ps]
     assert len(Ledger(tmp_path / "l.sqlite")) == 300
 
@@ -134,15 +171,23 @@ def kills(tmp_path, times, n):
             p.send_signal(signal.SIGKILL)
             p.wait()
             kept = len(Ledger(ledger)) if os.path.exists(ledger) else 0
-            assert sqlite3.connect(ledger).execute("PRAGMA integrity_check").fetchone()[0] == "ok" if kept else True
+            assert (
+                sqlite3.connect(ledger).execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+                if kept
+                else True
+            )
         before = dict(stub.paid)
         stored = {(v.response_id, v.criterion_id) for v in Ledger(ledger).verdicts()}
-        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300).stdout.split()
+        out = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
+        ).stdout.split()
         assert int(out[1]) == 3 * n and int(out[2]) == len(stored)
         for (answer, c), count in stub.paid.items():
             r = "r" + answer.split("number ")[1].split()[0]
             if (r, c) in stored:
-                assert count == before[(answer, c)], "an answered and stored question was paid again"
+                assert count == before[(answer, c)], (
+                    "an answered and stored question was paid again"
+                )
         extra = sum(stub.paid.values()) - 3 * n
         assert extra <= times * 8 * 3  # at most the calls in flight at each kill
 
@@ -160,7 +205,10 @@ def test_two_processes_share_a_ledger(tmp_path):
     ledger = str(tmp_path / "l.sqlite")
     with StubServer(latency=0.01) as stub:
         code = WORK.format(here=HERE, n=60, url=stub.url, ledger=ledger)
-        ps = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        ps = [
+            subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+            for _ in range(2)
+        ]
         assert [p.communicate(timeout=120)[0].split()[1] for p in ps] == ["180", "180"]
         assert len(Ledger(ledger)) == 180
         # asking the same at the same instant, both used to pay for every question
@@ -170,13 +218,21 @@ def test_two_processes_share_a_ledger(tmp_path):
 
 def test_a_claim_dies_with_its_process_and_holds_while_it_lives(tmp_path):
     """kill -9 must not make the next run wait for an answer that will never come."""
-    code = ("import sys, time; from kit.judge import claims; from kit.judge.ledger import Ledger\n"
-            "print(sorted(claims.take(Ledger(sys.argv[1]), ['a', 'b'])), flush=True); time.sleep(60)")
+    code = (
+        "import sys, time; from kit.judge import claims; from kit.judge.ledger import Ledger\n"
+        "print(sorted(claims.take(Ledger(sys.argv[1]), ['a', 'b'])), flush=True); time.sleep(60)"
+    )
     book = Ledger(tmp_path / "l.sqlite")
-    p = subprocess.Popen([sys.executable, "-c", code, str(book.path)], stdout=subprocess.PIPE, text=True)
+    p = subprocess.Popen(
+        [sys.executable, "-c", code, str(book.path)], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert p.stdout.readline() == "['a', 'b']\n"
-        assert claims.take(book, ["a", "b", "c"]) == {"c"} and claims.take(book, ["a", "c"]) == {"c"} and not claims.take(book, ["a"])
+        assert (
+            claims.take(book, ["a", "b", "c"]) == {"c"}
+            and claims.take(book, ["a", "c"]) == {"c"}
+            and not claims.take(book, ["a"])
+        )
     finally:
         p.kill()
         p.wait()
@@ -185,7 +241,9 @@ def test_a_claim_dies_with_its_process_and_holds_while_it_lives(tmp_path):
     assert claims.take(book, ["a"]) == {"a"}
     # from another machine nobody can tell whether it lives: the lease decides
     far = "1 abcd elsewhere"
-    assert claims.alive(far, time.time() + 5, time.time()) and not claims.alive(far, time.time() - 5, time.time())
+    assert claims.alive(far, time.time() + 5, time.time()) and not claims.alive(
+        far, time.time() - 5, time.time()
+    )
 
 
 def test_a_cancelled_question_gives_its_claim_back(tmp_path):
@@ -194,7 +252,9 @@ def test_a_cancelled_question_gives_its_claim_back(tmp_path):
         book = Ledger(tmp_path / "l.sqlite")
 
         async def give_up():
-            work = asyncio.ensure_future(ajudge(TASK, [Response(task_id="t", id="r", text="w1")], judge=who, ledger=book))
+            work = asyncio.ensure_future(
+                ajudge(TASK, [Response(task_id="t", id="r", text="w1")], judge=who, ledger=book)
+            )
             await asyncio.sleep(0.5)
             held = book.connection().execute("SELECT count(*) FROM claims").fetchone()[0]
             work.cancel()
@@ -223,6 +283,7 @@ def test_what_was_absent_is_seen_when_somebody_writes_it(tmp_path):
 
 def test_nothing_is_handed_on_before_it_is_on_disk(tmp_path):
     """Replies of one turn of the loop are written together; a full disk is told to whoever asked, not swallowed."""
+
     class Full(Ledger):
         broken = False
 
@@ -239,7 +300,13 @@ def test_nothing_is_handed_on_before_it_is_on_disk(tmp_path):
         assert all(v.known for v in judge(TASK, rs, judge=who, ledger=book, progress=False))
         book.broken = True
         with pytest.raises(sqlite3.OperationalError, match="full"):
-            judge(TASK, [Response(task_id="t", id="x", text="new w1")], judge=who, ledger=book, progress=False)
+            judge(
+                TASK,
+                [Response(task_id="t", id="x", text="new w1")],
+                judge=who,
+                ledger=book,
+                progress=False,
+            )
         book.broken = False
         assert len(book) == 120
         assert judge(TASK, rs, judge=who, ledger=Ledger(book.path), progress=False).spent.calls == 0
@@ -259,7 +326,9 @@ def test_short_and_long_replies_are_stored_and_read_alike(tmp_path):
     book = Ledger(tmp_path / "l.sqlite")
     texts = ["", "{}", "x" * 5000, "x\x9c begins as compressed bytes do", "\ud83d lone"]
     for i, text in enumerate(texts):
-        book.put([], call=Call(id=str(i), judge="j", model="m", endpoint="e", request=text, reply=text))
+        book.put(
+            [], call=Call(id=str(i), judge="j", model="m", endpoint="e", request=text, reply=text)
+        )
     assert [(c.request, c.reply) for c in book.calls()] == [(t, t) for t in texts]
 
 
@@ -276,7 +345,9 @@ def test_a_ledger_is_fast_enough_to_sit_on_the_loop(tmp_path):
     start = time.process_time()
     got = judge(TASK, rs, judge=Never(), ledger=book, progress=False)
     assert len(got) == got.spent.cached == 1500
-    assert len(got) / (time.process_time() - start) > 2000  # the target is 20,000 on a quiet machine; see tests/benchmarks
+    assert (
+        len(got) / (time.process_time() - start) > 2000
+    )  # the target is 20,000 on a quiet machine; see tests/benchmarks
 
 
 # -- the limiter ------------------------------------------------------------------------------------------------------------
@@ -337,6 +408,14 @@ def test_a_limit_below_one_is_refused():
 def test_explain_through_the_endpoint(tmp_path):
     with StubServer() as stub:
         book = Ledger(tmp_path / "l.sqlite")
-        got = judge(TASK, [Response(task_id="t", id="r", text="w1 end")], judge=EndpointJudge("m", base_url=stub.url), ledger=book, progress=False)
+        got = judge(
+            TASK,
+            [Response(task_id="t", id="r", text="w1 end")],
+            judge=EndpointJudge("m", base_url=stub.url),
+            ledger=book,
+            progress=False,
+        )
     found = book.explain(got[0].key)
-    assert json.loads(found["call"]["reply"])["model"] == "stub" and found["verdict"]["judge"] == "m"
+    assert (
+        json.loads(found["call"]["reply"])["model"] == "stub" and found["verdict"]["judge"] == "m"
+    )

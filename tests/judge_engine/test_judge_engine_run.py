@@ -38,18 +38,46 @@ class FakeJudge:
             await asyncio.sleep(self.wait)
             ticket = await current().budget.take(Forecast(calls=1)) if current().budget else None
             self.asked += [(response.id, c.id) for c in criteria]
-            out = [Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, key=self.key(task, response, c), judge=self.name,
-                           status="met" if c.text in response.text else "unmet", tokens_in=3, cost=0.01) for c in criteria]
+            out = [
+                Verdict(
+                    task_id=task.id,
+                    response_id=response.id,
+                    criterion_id=c.id,
+                    key=self.key(task, response, c),
+                    judge=self.name,
+                    status="met" if c.text in response.text else "unmet",
+                    tokens_in=3,
+                    cost=0.01,
+                )
+                for c in criteria
+            ]
             if ticket:
                 current().budget.settle(ticket, ticket)
-            current().record(Call(id=f"call-{len(self.asked)}", judge="fake", model="m", endpoint="e", reply="raw", cost=0.01), out)
+            current().record(
+                Call(
+                    id=f"call-{len(self.asked)}",
+                    judge="fake",
+                    model="m",
+                    endpoint="e",
+                    reply="raw",
+                    cost=0.01,
+                ),
+                out,
+            )
             return out
         finally:
             self.running -= 1
 
 
-TASK = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="red"), Criterion(id="c2", text="blue"),
-                                         Criterion(id="c3", text="long", check={"name": "words", "min": 2})))
+TASK = Task(
+    id="t",
+    prompt="p",
+    criteria=(
+        Criterion(id="c1", text="red"),
+        Criterion(id="c2", text="blue"),
+        Criterion(id="c3", text="long", check={"name": "words", "min": 2}),
+    ),
+)
 
 
 def answers(n, task="t"):
@@ -58,7 +86,9 @@ def answers(n, task="t"):
 
 def test_order_is_responses_by_criteria_and_code_decides_its_own():
     got = judge(TASK, answers(5), judge=FakeJudge(), progress=False)
-    assert [(v.response_id, v.criterion_id) for v in got] == [(f"r{i}", c) for i in range(5) for c in ("c1", "c2", "c3")]
+    assert [(v.response_id, v.criterion_id) for v in got] == [
+        (f"r{i}", c) for i in range(5) for c in ("c1", "c2", "c3")
+    ]
     assert [v.status for v in got[:3]] == ["met", "unmet", "met"]
     assert got.spent.by_code == 5 and got.spent.calls == 5
 
@@ -93,7 +123,9 @@ def test_when_the_first_of_two_equal_questions_dies_the_second_asks_itself():
     async def both():
         twins = [Response(task_id="t", id=f"r{i}", text="red") for i in range(2)]
         who = Shaky()
-        return await asyncio.gather(*(ask(who, TASK, r, TASK.criteria[:2]) for r in twins), return_exceptions=True)
+        return await asyncio.gather(
+            *(ask(who, TASK, r, TASK.criteria[:2]) for r in twins), return_exceptions=True
+        )
 
     first, second = loop.run(both())
     assert isinstance(first, RuntimeError)
@@ -106,7 +138,10 @@ def test_a_judge_that_returns_too_little_or_shuffled_is_put_in_order_by_id():
             return (await super().verdicts(task, response, criteria))[:0:-1]
 
     got = judge(TASK, answers(1), judge=Sloppy(), progress=False)
-    assert [(v.criterion_id, v.status, v.failure) for v in got[:2]] == [("c1", "unknown", "missing"), ("c2", "unmet", None)]
+    assert [(v.criterion_id, v.status, v.failure) for v in got[:2]] == [
+        ("c1", "unknown", "missing"),
+        ("c2", "unmet", None),
+    ]
 
 
 def test_transport_failures_are_not_stored_but_parse_failures_are_until_retry(tmp_path):
@@ -114,7 +149,10 @@ def test_transport_failures_are_not_stored_but_parse_failures_are_until_retry(tm
         async def verdicts(self, task, response, criteria):
             self.asked += [c.id for c in criteria]
             kinds = {"c1": "transport", "c2": "parse"}
-            return [unknown(task.id, response.id, c.id, kinds[c.id], key=self.key(task, response, c)) for c in criteria]
+            return [
+                unknown(task.id, response.id, c.id, kinds[c.id], key=self.key(task, response, c))
+                for c in criteria
+            ]
 
     who, book = Ill(), tmp_path / "l.sqlite"
     for _ in range(2):
@@ -130,7 +168,14 @@ def test_budget_stops_before_the_call_and_keeps_what_was_paid():
         judge(TASK, answers(20), judge=who, progress=False, budget=Budget(calls=3))
     done = [v for v in e.value.verdicts if v.judge == "fake" and v.known]
     assert len(done) == 6 and len(e.value.verdicts) == 60
-    soft = judge(TASK, answers(20), judge=FakeJudge(), progress=False, budget=Budget(calls=3), on_budget="unknown")
+    soft = judge(
+        TASK,
+        answers(20),
+        judge=FakeJudge(),
+        progress=False,
+        budget=Budget(calls=3),
+        on_budget="unknown",
+    )
     assert sum(v.failure == "budget" for v in soft) == 34
 
 
@@ -145,7 +190,12 @@ def test_judge_down_carries_the_verdicts_that_were_given():
 
     with pytest.raises(JudgeDownError) as e:
         judge(TASK, answers(4), judge=Dies(), progress=False)
-    assert [v.known for v in e.value.verdicts if v.criterion_id == "c1"] == [True, True, False, False]
+    assert [v.known for v in e.value.verdicts if v.criterion_id == "c1"] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_programming_error_of_a_judge_is_not_hidden():
@@ -163,8 +213,17 @@ def test_an_answer_to_no_task_is_named():
 
 
 def test_parents_are_not_judged():
-    tree = Task(id="t", prompt="p", criteria=(Criterion(id="root", text="all"), Criterion(id="leaf", text="red", parent="root")))
-    assert [v.criterion_id for v in judge(tree, answers(1), judge=FakeJudge(), progress=False)] == ["leaf"]
+    tree = Task(
+        id="t",
+        prompt="p",
+        criteria=(
+            Criterion(id="root", text="all"),
+            Criterion(id="leaf", text="red", parent="root"),
+        ),
+    )
+    assert [v.criterion_id for v in judge(tree, answers(1), judge=FakeJudge(), progress=False)] == [
+        "leaf"
+    ]
 
 
 def test_estimate_leaves_out_what_is_in_the_ledger(tmp_path):
@@ -180,7 +239,9 @@ def test_estimate_leaves_out_what_is_in_the_ledger(tmp_path):
 
 def test_works_inside_a_running_loop_and_from_an_async_reward():
     async def cell():
-        return judge(TASK, answers(2), judge=FakeJudge(0.01), progress=False)  # what a notebook cell does
+        return judge(
+            TASK, answers(2), judge=FakeJudge(0.01), progress=False
+        )  # what a notebook cell does
 
     async def reward():
         return await ajudge(TASK, answers(2), judge=FakeJudge(0.01))
@@ -191,7 +252,12 @@ def test_works_inside_a_running_loop_and_from_an_async_reward():
 def test_one_judge_serves_several_loops_and_threads():
     """One client shared by two loops fails every call; ours hops to one loop."""
     who, out = FakeJudge(0.01), []
-    threads = [threading.Thread(target=lambda: out.append(asyncio.run(ajudge(TASK, answers(2), judge=who)))) for _ in range(3)]
+    threads = [
+        threading.Thread(
+            target=lambda: out.append(asyncio.run(ajudge(TASK, answers(2), judge=who)))
+        )
+        for _ in range(3)
+    ]
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert [len(o) for o in out] == [6, 6, 6]
@@ -213,7 +279,9 @@ def test_session_is_seen_by_judges_made_of_judges(tmp_path):
             self.members = members
 
         async def verdicts(self, task, response, criteria):
-            return (await asyncio.gather(*(ask(m, task, response, criteria) for m in self.members)))[0]
+            return (
+                await asyncio.gather(*(ask(m, task, response, criteria) for m in self.members))
+            )[0]
 
     member, book = FakeJudge(), Ledger(tmp_path / "l.sqlite")
     for _ in range(2):
@@ -232,7 +300,9 @@ def test_cancelling_the_caller_leaves_no_task():
     assert who.running == 0
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGINT") or sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.skipif(
+    not hasattr(signal, "SIGINT") or sys.platform == "win32", reason="needs POSIX signals"
+)
 def test_ctrl_c_leaves_no_task_behind(tmp_path):
     code = f"""
 import asyncio, sys, threading, time
@@ -251,8 +321,12 @@ except KeyboardInterrupt:
     left = [t for t in asyncio.all_tasks(loop.get()) if not t.done()]
     print("left", len(left), who.running, who.most, flush=True)
 """
-    p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
-                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))  # ignored where pytest runs in the background
+    p = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # ignored where pytest runs in the background
     assert p.stdout.readline() == "ready\n"
     p.send_signal(signal.SIGINT)
     assert p.communicate(timeout=100)[0] == "left 0 0 8\n"
@@ -281,7 +355,12 @@ try:
 except KeyboardInterrupt:
     print("stopped", who.running)
 """
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100).stdout == "stopped 0\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=100
+        ).stdout
+        == "stopped 0\n"
+    )
 
 
 def test_a_forked_child_gets_its_own_loop_and_connection(tmp_path):
@@ -291,7 +370,11 @@ def test_a_forked_child_gets_its_own_loop_and_connection(tmp_path):
     if pid == 0:
         ok = 1
         try:
-            ok = 0 if len(judge(TASK, answers(2), judge=FakeJudge(), ledger=book, progress=False)) == 6 else 1
+            ok = (
+                0
+                if len(judge(TASK, answers(2), judge=FakeJudge(), ledger=book, progress=False)) == 6
+                else 1
+            )
         finally:
             os._exit(ok)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
@@ -331,10 +414,15 @@ def test_the_same_two_lines_in_a_real_notebook_kernel():
     """A notebook runs a loop already; a cell, an async cell and their tables work all the same."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     v4 = nbformat.v4
-    cells = [f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom test_judge_engine_run import FakeJudge, TASK, answers\n"
-             "from kit.judge import ajudge, judge", "judge(TASK, answers(3), judge=FakeJudge(0.01))",
-             "print(len(await ajudge(TASK, answers(3), judge=FakeJudge(0.01))))"]
+    cells = [
+        f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom test_judge_engine_run import FakeJudge, TASK, answers\n"
+        "from kit.judge import ajudge, judge",
+        "judge(TASK, answers(3), judge=FakeJudge(0.01))",
+        "print(len(await ajudge(TASK, answers(3), judge=FakeJudge(0.01))))",
+    ]
     book = v4.new_notebook(cells=[v4.new_code_cell(c) for c in cells])
     nbclient.NotebookClient(book, kernel_name="python3", timeout=120).execute()
-    outputs = [o for c in book.cells for o in c.outputs if o.output_type != "stream" or o.name == "stdout"]
+    outputs = [
+        o for c in book.cells for o in c.outputs if o.output_type != "stream" or o.name == "stdout"
+    ]
     assert "<table>" in outputs[0].data["text/html"] and outputs[-1].text == "9\n"

@@ -13,12 +13,21 @@ from kit.judge.checks import check, register, validate
 from kit.judge.checks_language import language
 from kit.records import Criterion, Response, Task
 
-TASK = Task(id="task-7", prompt="Which river flows through Paris and where does it end?", sources={"S1": "a", "S22": "b"})
+TASK = Task(
+    id="task-7",
+    prompt="Which river flows through Paris and where does it end?",
+    sources={"S1": "a", "S22": "b"},
+)
 fast = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def run(answer, /, weight=1.0, allow_python=False, **spec):
-    return check(TASK, Response(task_id="task-7", id="r", text=answer), Criterion(id="c3", text="x", weight=weight, check=spec), allow_python=allow_python)
+    return check(
+        TASK,
+        Response(task_id="task-7", id="r", text=answer),
+        Criterion(id="c3", text="x", weight=weight, check=spec),
+        allow_python=allow_python,
+    )
 
 
 def met(answer, /, **spec):
@@ -27,22 +36,84 @@ def met(answer, /, **spec):
     return v.status == "met"
 
 
-@pytest.mark.parametrize(("text", "n"), [
-    ("", 0), ("one", 1), ("don't stop", 2), ("don’t stop", 2), ("state-of-the-art", 1), ("a — b", 2), ("a—b", 2), ("3.14 is 1,000", 3), ("24/7", 1),
-    ("2024-01-05", 1), ("e.g. this", 2), ("U.S. law", 2), ("**bold** _it_ `code`", 3), ("[text here](http://a.b/c_d) end", 3), ("see http://a.b/c-d?x=1", 2),
-    ("- item one\n- two", 3), ("1. first\n2. second", 2), ("# Title here", 2), ("| a | b |\n|---|---|\n| c | d |", 4), ("---", 0), ("日本語", 3), ("naïve café", 2),
-    ("cafe\u0301 ok", 2), ("ze\u200bro wi\u200bdth", 2), ("हिन्दी भाषा", 2), ("<snippet id=S1,S2>claim here</snippet> end", 3), ("<!-- no --> yes", 1),
-    ("C++ & C#", 2), ("😀 😀", 0), ("me@x.org", 1), ("well...then", 2), ("rock'n'roll", 1), ("```\na b\n```", 2), ("snake_case", 1), ("a < b and c > d", 5)])
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ("", 0),
+        ("one", 1),
+        ("don't stop", 2),
+        ("don’t stop", 2),
+        ("state-of-the-art", 1),
+        ("a — b", 2),
+        ("a—b", 2),
+        ("3.14 is 1,000", 3),
+        ("24/7", 1),
+        ("2024-01-05", 1),
+        ("e.g. this", 2),
+        ("U.S. law", 2),
+        ("**bold** _it_ `code`", 3),
+        ("[text here](http://a.b/c_d) end", 3),
+        ("see http://a.b/c-d?x=1", 2),
+        ("- item one\n- two", 3),
+        ("1. first\n2. second", 2),
+        ("# Title here", 2),
+        ("| a | b |\n|---|---|\n| c | d |", 4),
+        ("---", 0),
+        ("日本語", 3),
+        ("naïve café", 2),
+        ("cafe\u0301 ok", 2),
+        ("ze\u200bro wi\u200bdth", 2),
+        ("हिन्दी भाषा", 2),
+        ("<snippet id=S1,S2>claim here</snippet> end", 3),
+        ("<!-- no --> yes", 1),
+        ("C++ & C#", 2),
+        ("😀 😀", 0),
+        ("me@x.org", 1),
+        ("well...then", 2),
+        ("rock'n'roll", 1),
+        ("```\na b\n```", 2),
+        ("snake_case", 1),
+        ("a < b and c > d", 5),
+    ],
+)
 def test_words(text, n):
     assert len(checks_text.words(text)) == n, checks_text.words(text)
 
 
-@pytest.mark.parametrize(("text", "n"), [
-    ("", 0), ("Hello", 1), ("Hi. There.", 2), ("Dr. Who left. He ran.", 2), ("It costs $3.50. Cheap!", 2), ("Wait... what?", 1), ("Well... Then we go.", 2),
-    ("I use e.g. tea, i.e. a drink.", 1), ("J. R. Smith wrote it. It sold.", 2), ("He lives in the U.S. It is big.", 2), ("The U.S. Army came.", 1),
-    ("See Fig. 3. No. 5 is best.", 2), ("Is it? Yes!", 2), ("What?! No.", 2), ("“Stop.” He left.", 2), ("\"What?\" he asked.", 1), ("all lower. every one.", 2),
-    ("- a\n- b\n- c", 3), ("# Title\n\nOne.", 1), ("One.\n\nTwo", 2), ("它很好。我喜欢！", 2), ("At 5 p.m. we left. It rained.", 2), ("Version 2.0 is out. Get it.", 2),
-    ("```\nx. y. z.\n```\nDone.", 1), ("a line\nthat goes on. End.", 2), ("Plan B. Then go.", 2), ("etc. and so on.", 1), ("Cats, dogs, etc. The end.", 2), ("...", 0)])
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ("", 0),
+        ("Hello", 1),
+        ("Hi. There.", 2),
+        ("Dr. Who left. He ran.", 2),
+        ("It costs $3.50. Cheap!", 2),
+        ("Wait... what?", 1),
+        ("Well... Then we go.", 2),
+        ("I use e.g. tea, i.e. a drink.", 1),
+        ("J. R. Smith wrote it. It sold.", 2),
+        ("He lives in the U.S. It is big.", 2),
+        ("The U.S. Army came.", 1),
+        ("See Fig. 3. No. 5 is best.", 2),
+        ("Is it? Yes!", 2),
+        ("What?! No.", 2),
+        ("“Stop.” He left.", 2),
+        ('"What?" he asked.', 1),
+        ("all lower. every one.", 2),
+        ("- a\n- b\n- c", 3),
+        ("# Title\n\nOne.", 1),
+        ("One.\n\nTwo", 2),
+        ("它很好。我喜欢！", 2),
+        ("At 5 p.m. we left. It rained.", 2),
+        ("Version 2.0 is out. Get it.", 2),
+        ("```\nx. y. z.\n```\nDone.", 1),
+        ("a line\nthat goes on. End.", 2),
+        ("Plan B. Then go.", 2),
+        ("etc. and so on.", 1),
+        ("Cats, dogs, etc. The end.", 2),
+        ("...", 0),
+    ],
+)
 def test_sentences(text, n):
     assert len(checks_text.sentences(text)) == n, checks_text.sentences(text)
 
@@ -50,52 +121,81 @@ def test_sentences(text, n):
 def test_paragraphs_lines_items_numbers():
     text = "# T\n\nOne.\nStill one.\n\n\n- a\n- b\n\n---\n\n```\ncode\n\nmore\n```\n"
     assert checks_text.paragraphs(text) == 3 and checks_text.lines("a\n\n b \n") == 2
-    assert checks_text.items("- a\n  * b\n• c\n---\n**x**\n```\n- no\n```") == 3 and checks_text.items("1. a\n2) b\n(3) c\n4.5 d\na) e", numbered=True) == 4
-    assert checks_text.numbers("1,250 km, −2 and -3.5, 12%, 1.2e3, 3 x 10^2") == [1250, -2, -3.5, 12, 1200, 300]
+    assert (
+        checks_text.items("- a\n  * b\n• c\n---\n**x**\n```\n- no\n```") == 3
+        and checks_text.items("1. a\n2) b\n(3) c\n4.5 d\na) e", numbered=True) == 4
+    )
+    assert checks_text.numbers("1,250 km, −2 and -3.5, 12%, 1.2e3, 3 x 10^2") == [
+        1250,
+        -2,
+        -3.5,
+        12,
+        1200,
+        300,
+    ]
     assert checks_text.numbers("v1.2.3, a4 and x_5") == []
 
 
-@pytest.mark.parametrize(("spec", "yes", "no"), [
-    ({"name": "words", "max": 3}, "one two three", "one two three four"),
-    ({"name": "words", "min": 2, "max": 3}, "one two", "one"),
-    ({"name": "sentences", "min": 2, "max": 2}, "One. Two.", "One."),
-    ({"name": "paragraphs", "min": 2}, "a\n\nb", "a\nb"),
-    ({"name": "lines", "max": 2}, "a\nb", "a\nb\nc"),
-    ({"name": "chars", "max": 5}, " abcde ", "abcdef"),
-    ({"name": "contains", "any": ["Seine", "Rhine"]}, "the SEINE.", "the Thames"),
-    ({"name": "contains", "all": ["a b", "c"]}, "a  b and c", "a b"),
-    ({"name": "contains", "none": ["upr"]}, "it is upregulated", "the upr is"),
-    ({"name": "contains", "any": ["upr"], "whole": False}, "it is upregulated", "down"),
-    ({"name": "contains", "any": ["It's"], "case": True}, "It's", "it's"),
-    ({"name": "regex", "pattern": r"^\d{4}$"}, "x\n2024", "20245"),
-    ({"name": "regex", "pattern": "a", "max": 2}, "aa", "aaa"),
-    ({"name": "starts", "text": "Dear"}, "**Dear** Sir", "Oh Dear"),
-    ({"name": "ends", "text": ["regards.", "bye."]}, "x, Bye. ", "bye. x"),
-    ({"name": "no_char", "chars": ",;"}, "a b", "a, b"),
-    ({"name": "json"}, '```json\n{"a": 1}\n```', '{"a": NaN}'),
-    ({"name": "json", "schema": {"type": "object", "required": ["a"]}}, '{"a": 1}', '{"b": 1}'),
-    ({"name": "bullets", "min": 2, "max": 2}, "- a\n- b", "- a"),
-    ({"name": "numbered"}, "1. a", "- a"),
-    ({"name": "title_case"}, "The Rise of the Sun", "The rise of the Sun"),
-    ({"name": "lowercase"}, "all low é", "Not low"),
-    ({"name": "uppercase"}, "ALL UP 3", "Not UP"),
-    ({"name": "language", "code": "fr"}, "Le chat est sur la table et il dort.", "The cat is on the table and it sleeps."),
-    ({"name": "number", "value": 777, "tolerance": 2}, "It is 776 km long, I think 3.", "It is 770 km."),
-    ({"name": "number", "value": 5, "which": "last"}, "first 4 then 5", "first 5 then 4"),
-    ({"name": "cites"}, "<snippet id=\"S1\">x</snippet>", "<snippet id=S1,S9>x</snippet>"),
-    ({"name": "cites", "min": 2}, "a [S1] b [S22]", "a [S1] b [S1]"),
-    ({"name": "exact", "answers": ["Seine"]}, "**Seine**.", "The Seine river"),
-    ({"name": "repeats", "max_share": 0.2}, "a b c d e f", "a b c a b c a b c"),
-    ({"name": "mentions_prompt", "min_share": 0.5}, "The river flows through Paris.", "Cheese."),
-    ({"name": "unique_words", "min_share": 0.6}, "a b c", "a a a"),
-])
+@pytest.mark.parametrize(
+    ("spec", "yes", "no"),
+    [
+        ({"name": "words", "max": 3}, "one two three", "one two three four"),
+        ({"name": "words", "min": 2, "max": 3}, "one two", "one"),
+        ({"name": "sentences", "min": 2, "max": 2}, "One. Two.", "One."),
+        ({"name": "paragraphs", "min": 2}, "a\n\nb", "a\nb"),
+        ({"name": "lines", "max": 2}, "a\nb", "a\nb\nc"),
+        ({"name": "chars", "max": 5}, " abcde ", "abcdef"),
+        ({"name": "contains", "any": ["Seine", "Rhine"]}, "the SEINE.", "the Thames"),
+        ({"name": "contains", "all": ["a b", "c"]}, "a  b and c", "a b"),
+        ({"name": "contains", "none": ["upr"]}, "it is upregulated", "the upr is"),
+        ({"name": "contains", "any": ["upr"], "whole": False}, "it is upregulated", "down"),
+        ({"name": "contains", "any": ["It's"], "case": True}, "It's", "it's"),
+        ({"name": "regex", "pattern": r"^\d{4}$"}, "x\n2024", "20245"),
+        ({"name": "regex", "pattern": "a", "max": 2}, "aa", "aaa"),
+        ({"name": "starts", "text": "Dear"}, "**Dear** Sir", "Oh Dear"),
+        ({"name": "ends", "text": ["regards.", "bye."]}, "x, Bye. ", "bye. x"),
+        ({"name": "no_char", "chars": ",;"}, "a b", "a, b"),
+        ({"name": "json"}, '```json\n{"a": 1}\n```', '{"a": NaN}'),
+        ({"name": "json", "schema": {"type": "object", "required": ["a"]}}, '{"a": 1}', '{"b": 1}'),
+        ({"name": "bullets", "min": 2, "max": 2}, "- a\n- b", "- a"),
+        ({"name": "numbered"}, "1. a", "- a"),
+        ({"name": "title_case"}, "The Rise of the Sun", "The rise of the Sun"),
+        ({"name": "lowercase"}, "all low é", "Not low"),
+        ({"name": "uppercase"}, "ALL UP 3", "Not UP"),
+        (
+            {"name": "language", "code": "fr"},
+            "Le chat est sur la table et il dort.",
+            "The cat is on the table and it sleeps.",
+        ),
+        (
+            {"name": "number", "value": 777, "tolerance": 2},
+            "It is 776 km long, I think 3.",
+            "It is 770 km.",
+        ),
+        ({"name": "number", "value": 5, "which": "last"}, "first 4 then 5", "first 5 then 4"),
+        ({"name": "cites"}, '<snippet id="S1">x</snippet>', "<snippet id=S1,S9>x</snippet>"),
+        ({"name": "cites", "min": 2}, "a [S1] b [S22]", "a [S1] b [S1]"),
+        ({"name": "exact", "answers": ["Seine"]}, "**Seine**.", "The Seine river"),
+        ({"name": "repeats", "max_share": 0.2}, "a b c d e f", "a b c a b c a b c"),
+        (
+            {"name": "mentions_prompt", "min_share": 0.5},
+            "The river flows through Paris.",
+            "Cheese.",
+        ),
+        ({"name": "unique_words", "min_share": 0.6}, "a b c", "a a a"),
+    ],
+)
 def test_every_check_both_ways(spec, yes, no):
     assert met(yes, **spec) and not met(no, **spec)
     assert not met(yes, **spec, **{"not": True}) and met(no, **spec, **{"not": True})
 
 
 def test_every_built_in_check_is_tested():
-    tested = {p.values[0]["name"] if hasattr(p, "values") else p[0]["name"] for m in test_every_check_both_ways.pytestmark for p in m.args[1]}
+    tested = {
+        p.values[0]["name"] if hasattr(p, "values") else p[0]["name"]
+        for m in test_every_check_both_ways.pytestmark
+        for p in m.args[1]
+    }
     assert tested == set(checks.RULES)
 
 
@@ -111,23 +211,50 @@ def test_a_negative_criterion_is_met_when_the_bad_thing_is_there():
 
 
 def test_an_empty_answer_meets_no_positive_criterion():
-    for spec in ({"name": "words", "max": 50}, {"name": "no_char", "chars": ","}, {"name": "contains", "none": ["x"]}, {"name": "repeats", "max_share": .5},
-                 {"name": "words", "min": 5, "not": True}):
+    for spec in (
+        {"name": "words", "max": 50},
+        {"name": "no_char", "chars": ","},
+        {"name": "contains", "none": ["x"]},
+        {"name": "repeats", "max_share": 0.5},
+        {"name": "words", "min": 5, "not": True},
+    ):
         for text in ("", "  \n", "\u200b\u200b"):
             assert run(text, **spec).status == "unmet"
     assert run("", weight=-1, name="contains", any=["x"]).status == "unmet"
 
 
-@pytest.mark.parametrize(("spec", "field"), [
-    ({"name": "wrods"}, "name"), ({"name": "words"}, "min"), ({"name": "words", "max": "50"}, "max"), ({"name": "words", "max": 1.5}, "max"),
-    ({"name": "words", "max": True}, "max"), ({"name": "words", "min": 5, "max": 4}, "min"), ({"name": "words", "min": -1}, "min"),
-    ({"name": "words", "maximum": 4}, "maximum"), ({"name": "words", "max": math.nan}, "max"), ({"name": "contains"}, "any"),
-    ({"name": "contains", "any": []}, "any"), ({"name": "contains", "any": [""]}, "any"), ({"name": "contains", "any": ["a"], "case": "no"}, "case"),
-    ({"name": "regex", "pattern": "("}, "pattern"), ({"name": "regex"}, "pattern"), ({"name": "json", "schema": {"type": "objct"}}, "schema"),
-    ({"name": "json", "schema": []}, "schema"), ({"name": "language", "code": "klingon"}, "code"), ({"name": "number"}, "value"),
-    ({"name": "number", "value": 1, "which": "best"}, "which"), ({"name": "exact", "answers": []}, "answers"), ({"name": "repeats", "max_share": 3}, "max_share"),
-    ({"name": "repeats"}, "min_share"), ({"name": "no_char", "chars": ""}, "chars"), ({"name": "starts"}, "text"), ({"name": "words", "max": 3, "not": 1}, "not"),
-    ({"name": "python", "function": "os:getcwd"}, "name")])
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"name": "wrods"}, "name"),
+        ({"name": "words"}, "min"),
+        ({"name": "words", "max": "50"}, "max"),
+        ({"name": "words", "max": 1.5}, "max"),
+        ({"name": "words", "max": True}, "max"),
+        ({"name": "words", "min": 5, "max": 4}, "min"),
+        ({"name": "words", "min": -1}, "min"),
+        ({"name": "words", "maximum": 4}, "maximum"),
+        ({"name": "words", "max": math.nan}, "max"),
+        ({"name": "contains"}, "any"),
+        ({"name": "contains", "any": []}, "any"),
+        ({"name": "contains", "any": [""]}, "any"),
+        ({"name": "contains", "any": ["a"], "case": "no"}, "case"),
+        ({"name": "regex", "pattern": "("}, "pattern"),
+        ({"name": "regex"}, "pattern"),
+        ({"name": "json", "schema": {"type": "objct"}}, "schema"),
+        ({"name": "json", "schema": []}, "schema"),
+        ({"name": "language", "code": "klingon"}, "code"),
+        ({"name": "number"}, "value"),
+        ({"name": "number", "value": 1, "which": "best"}, "which"),
+        ({"name": "exact", "answers": []}, "answers"),
+        ({"name": "repeats", "max_share": 3}, "max_share"),
+        ({"name": "repeats"}, "min_share"),
+        ({"name": "no_char", "chars": ""}, "chars"),
+        ({"name": "starts"}, "text"),
+        ({"name": "words", "max": 3, "not": 1}, "not"),
+        ({"name": "python", "function": "os:getcwd"}, "name"),
+    ],
+)
 def test_malformed_arguments_name_task_criterion_and_field(spec, field):
     with pytest.raises(DataError) as e:
         run("some text", **spec)
@@ -140,7 +267,10 @@ def test_malformed_arguments_name_task_criterion_and_field(spec, field):
 def test_language_abstains_on_too_little():
     v = run("Paris", name="language", code="fr")
     assert v.status == "unknown" and v.failure == "abstain" and v.p is None
-    assert language("Das ist nicht der Weg, den wir gehen.")[0] == "de" and language("これは日本語です")[0] == "ja"
+    assert (
+        language("Das ist nicht der Weg, den wir gehen.")[0] == "de"
+        and language("これは日本語です")[0] == "ja"
+    )
 
 
 def test_own_functions(monkeypatch):
@@ -150,15 +280,23 @@ def test_own_functions(monkeypatch):
     register("odd")(lambda task, response, c: "yes")
     register("shy")(lambda task, response, c: None)
     v = run("x", name="half", more=3)
-    assert (v.status, v.p, v.reason) == ("unmet", .25, "a quarter") and run("x", **{"name": "half", "not": True}).p == .75
-    assert run("x", name="broken").failure == "error" and "ZeroDivisionError" in run("x", name="broken").reason
+    assert (v.status, v.p, v.reason) == ("unmet", 0.25, "a quarter") and run(
+        "x", **{"name": "half", "not": True}
+    ).p == 0.75
+    assert (
+        run("x", name="broken").failure == "error"
+        and "ZeroDivisionError" in run("x", name="broken").reason
+    )
     assert run("x", name="odd").failure == "error" and run("x", name="shy").failure == "abstain"
     assert "half" in checks.names()
     with pytest.raises(DataError):
         register("words")
     with pytest.raises(DataError, match="function"):
         run("x", allow_python=True, name="python", function="no.such:thing")
-    assert run("x", allow_python=True, name="python", function="kit.judge.checks_text:_RULE").failure == "error"
+    assert (
+        run("x", allow_python=True, name="python", function="kit.judge.checks_text:_RULE").failure
+        == "error"
+    )
 
 
 def test_a_pattern_that_never_ends_is_unknown(monkeypatch):
@@ -170,7 +308,11 @@ def test_a_pattern_that_never_ends_is_unknown(monkeypatch):
 
 def test_keys_change_with_what_matters():
     a = run("x y", name="words", max=3).key
-    assert a == run("x y", name="words", max=3).key and a != run("x y", name="words", max=4).key and a != run("x z", name="words", max=3).key
+    assert (
+        a == run("x y", name="words", max=3).key
+        and a != run("x y", name="words", max=4).key
+        and a != run("x z", name="words", max=3).key
+    )
 
 
 @fast
@@ -184,9 +326,22 @@ def test_plain_words_are_counted_exactly(tokens):
 @fast
 @given(st.text(max_size=300))
 def test_no_text_breaks_a_measure_and_bounds_agree(text):
-    for spec in ({"name": "words", "max": 10}, {"name": "sentences", "min": 1}, {"name": "paragraphs", "max": 3}, {"name": "bullets"}, {"name": "json"},
-                 {"name": "title_case"}, {"name": "language", "code": "en"}, {"name": "number", "value": 3}, {"name": "cites"}, {"name": "repeats", "max_share": .5},
-                 {"name": "exact", "answers": ["x"]}, {"name": "mentions_prompt", "min_share": .2}, {"name": "contains", "any": ["a"]}, {"name": "lowercase"}):
+    for spec in (
+        {"name": "words", "max": 10},
+        {"name": "sentences", "min": 1},
+        {"name": "paragraphs", "max": 3},
+        {"name": "bullets"},
+        {"name": "json"},
+        {"name": "title_case"},
+        {"name": "language", "code": "en"},
+        {"name": "number", "value": 3},
+        {"name": "cites"},
+        {"name": "repeats", "max_share": 0.5},
+        {"name": "exact", "answers": ["x"]},
+        {"name": "mentions_prompt", "min_share": 0.2},
+        {"name": "contains", "any": ["a"]},
+        {"name": "lowercase"},
+    ):
         v = run(text, **spec)
         assert v.known or v.failure == "abstain"
         turned = run(text, weight=-1, **spec, **{"not": True})
@@ -206,6 +361,13 @@ def test_numbers_round_trip(x):
 
 
 @fast
-@given(st.lists(st.sampled_from(["It rains.", "We go to Rome!", "Is it true?", "The price is $3.50."]), min_size=1, max_size=12), st.sampled_from([" ", "\n", "\n\n"]))
+@given(
+    st.lists(
+        st.sampled_from(["It rains.", "We go to Rome!", "Is it true?", "The price is $3.50."]),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from([" ", "\n", "\n\n"]),
+)
 def test_sentences_add_up(parts, glue):
     assert checks_text.sentences(glue.join(parts)) == parts

@@ -31,9 +31,19 @@ class FakeEmbedding(EmbeddingJudge):
 
 def test_only_relevance_is_judged():
     judge = FakeEmbedding()
-    out = judge.decide(TASK, answer("How do tides arise?"), [Criterion(id="a", text="Is true."), relevant(), relevant(text="qqq xx")])
-    assert [v.status for v in out] == ["unknown", "met", "unmet"] and out[0].failure == "abstain" and out[1].p > .9 > .1 > out[2].p
-    loose = FakeEmbedding(relevance_only=False).decide(TASK, answer("Is true."), [Criterion(id="a", text="Is true.")])
+    out = judge.decide(
+        TASK,
+        answer("How do tides arise?"),
+        [Criterion(id="a", text="Is true."), relevant(), relevant(text="qqq xx")],
+    )
+    assert (
+        [v.status for v in out] == ["unknown", "met", "unmet"]
+        and out[0].failure == "abstain"
+        and out[1].p > 0.9 > 0.1 > out[2].p
+    )
+    loose = FakeEmbedding(relevance_only=False).decide(
+        TASK, answer("Is true."), [Criterion(id="a", text="Is true.")]
+    )
     assert loose[0].status == "met"
     levels = Criterion(id="o", text="x", scale="ordinal", levels=("a", "b"), meta={"embedding": {}})
     assert judge.decide(TASK, answer("x"), [levels])[0].failure == "abstain"
@@ -41,10 +51,22 @@ def test_only_relevance_is_judged():
 
 def test_an_answer_without_words_is_off_topic():
     assert FakeEmbedding().decide(TASK, answer(" \n..."), [relevant()])[0].status == "unmet"
-    assert FakeEmbedding().decide(TASK, answer("tides"), [relevant(text="?!")])[0].failure == "error"
+    assert (
+        FakeEmbedding().decide(TASK, answer("tides"), [relevant(text="?!")])[0].failure == "error"
+    )
 
 
-@pytest.mark.parametrize("spec", [{"txt": "a"}, {"text": ""}, {"text": 3}, {"threshold": 2}, {"width": 0}, {"threshold": "high"}])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"txt": "a"},
+        {"text": ""},
+        {"text": 3},
+        {"threshold": 2},
+        {"width": 0},
+        {"threshold": "high"},
+    ],
+)
 def test_malformed_settings_are_named(spec):
     with pytest.raises(DataError, match="task 't', criterion 'c', field meta.embedding"):
         FakeEmbedding().decide(TASK, answer("a"), [relevant(**spec)])
@@ -52,8 +74,14 @@ def test_malformed_settings_are_named(spec):
 
 def test_keys():
     judge = FakeEmbedding()
-    keys = {judge.key(TASK, answer(a), relevant(**s)) for a in ("a", "b") for s in ({}, {"threshold": .2}, {"text": "criterion"})}
-    assert len(keys) == 6 and judge.key(TASK, answer("a"), relevant()) == judge.key(Task(id="u", prompt=TASK.prompt), answer("a"), relevant())
+    keys = {
+        judge.key(TASK, answer(a), relevant(**s))
+        for a in ("a", "b")
+        for s in ({}, {"threshold": 0.2}, {"text": "criterion"})
+    }
+    assert len(keys) == 6 and judge.key(TASK, answer("a"), relevant()) == judge.key(
+        Task(id="u", prompt=TASK.prompt), answer("a"), relevant()
+    )
 
 
 def test_the_map_is_monotone():
@@ -71,17 +99,27 @@ def real():
 
 @pytest.mark.slow
 def test_minilm_tells_topics_apart(real):
-    on, off = (real.decide(TASK, answer(t), [relevant()])[0] for t in (
-        "The moon's gravity pulls the sea into two bulges; as the earth turns, coasts pass through high and low water.", "Whisk the eggs, add flour and bake."))
-    assert on.status == "met" and off.status == "unmet" and on.p > .9 and off.p < .1
-    assert real.embed("x").shape == (1, 384) and float((real.embed("moon") ** 2).sum()) == pytest.approx(1, abs=1e-5)
+    on, off = (
+        real.decide(TASK, answer(t), [relevant()])[0]
+        for t in (
+            "The moon's gravity pulls the sea into two bulges; as the earth turns, coasts pass through high and low water.",
+            "Whisk the eggs, add flour and bake.",
+        )
+    )
+    assert on.status == "met" and off.status == "unmet" and on.p > 0.9 and off.p < 0.1
+    assert real.embed("x").shape == (1, 384) and float(
+        (real.embed("moon") ** 2).sum()
+    ) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.slow
 def test_minilm_does_not_see_negation(real):
     """The documented limit: relevance is all that it knows."""
-    true, false = (real.cosines(t, ["Does the moon cause the tides?"])[0] for t in ("The moon causes the tides.", "The moon does not cause the tides."))
-    assert abs(true - false) < .2 and false > .35
+    true, false = (
+        real.cosines(t, ["Does the moon cause the tides?"])[0]
+        for t in ("The moon causes the tides.", "The moon does not cause the tides.")
+    )
+    assert abs(true - false) < 0.2 and false > 0.35
 
 
 @pytest.mark.slow
@@ -98,10 +136,17 @@ def test_minilm_on_recorded_answers(real):
     from kit.sources import recorded
     from kit.stats import mean
 
-    if not (recorded.paths.home() / "recorded" / f"flakyjudge-{recorded.SHA256[:12]}" / "complete").is_file():
+    if not (
+        recorded.paths.home() / "recorded" / f"flakyjudge-{recorded.SHA256[:12]}" / "complete"
+    ).is_file():
         pytest.skip("the recordings are not in the cache")
     items = list(recorded.load().items.values())[::8]
     other = items[7:] + items[:7]
     on = mean([real.cosines(i["response"], [i["query"]])[0] >= real.threshold for i in items])
-    off = mean([real.cosines(i["response"], [o["query"]])[0] >= real.threshold for i, o in zip(items, other, strict=True)])
-    assert on.low > .85 and off.high < .12
+    off = mean(
+        [
+            real.cosines(i["response"], [o["query"]])[0] >= real.threshold
+            for i, o in zip(items, other, strict=True)
+        ]
+    )
+    assert on.low > 0.85 and off.high < 0.12

@@ -32,7 +32,11 @@ class FakeJudge:
 
 def v(p, name="j", cost=0.0, cid="c0"):
     row = dict(task_id="t", response_id="r", criterion_id=cid, judge=name, cost=cost)
-    return Verdict(**row, status="unknown", failure=p) if isinstance(p, str) else Verdict(**row, status="met" if p >= .5 else "unmet", p=p)
+    return (
+        Verdict(**row, status="unknown", failure=p)
+        if isinstance(p, str)
+        else Verdict(**row, status="met" if p >= 0.5 else "unmet", p=p)
+    )
 
 
 def plan(*ps):
@@ -40,33 +44,56 @@ def plan(*ps):
 
 
 def test_majority_mean_and_record():
-    panel = Panel([FakeJudge("a", plan(.9, .4, "parse"), .01), FakeJudge("b", plan(.8, .4, "parse"), .02), FakeJudge("c", plan(.1, .9, .9), .03)])
+    panel = Panel(
+        [
+            FakeJudge("a", plan(0.9, 0.4, "parse"), 0.01),
+            FakeJudge("b", plan(0.8, 0.4, "parse"), 0.02),
+            FakeJudge("c", plan(0.1, 0.9, 0.9), 0.03),
+        ]
+    )
     out = judge(TASK, [ANSWER], judge=panel, progress=False)
     assert [x.status for x in out] == ["met", "unmet", "unknown"] and out[2].failure == "parse"
-    assert out[0].p == pytest.approx(.6) and out[0].meta["disagreement"] == pytest.approx(1 / 3) and out[0].cost == pytest.approx(.06)
-    assert out[0].meta["votes"] == {"met": 2, "unmet": 1} and [m["judge"] for m in out[0].meta["members"]] == ["a", "b", "c"]
+    assert (
+        out[0].p == pytest.approx(0.6)
+        and out[0].meta["disagreement"] == pytest.approx(1 / 3)
+        and out[0].cost == pytest.approx(0.06)
+    )
+    assert out[0].meta["votes"] == {"met": 2, "unmet": 1} and [
+        m["judge"] for m in out[0].meta["members"]
+    ] == ["a", "b", "c"]
     mean = Panel(panel.judges, rule="mean")
-    assert [x.status for x in judge(TASK, [ANSWER], judge=mean, progress=False)] == ["met", "met", "unknown"]
+    assert [x.status for x in judge(TASK, [ANSWER], judge=mean, progress=False)] == [
+        "met",
+        "met",
+        "unknown",
+    ]
 
 
 def test_members_are_paid_once(tmp_path):
-    members = [FakeJudge("a", plan(.9, .4, .9)), FakeJudge("b", plan(.8, .4, .2))]
+    members = [FakeJudge("a", plan(0.9, 0.4, 0.9)), FakeJudge("b", plan(0.8, 0.4, 0.2))]
     for _ in range(2):
         with Ledger(tmp_path / "l.sqlite") as book:
             judge(TASK, [ANSWER], judge=Panel(members), ledger=book, progress=False)
-    with Ledger(tmp_path / "l.sqlite") as book:  # another panel of the same members: their answers are there
+    with Ledger(
+        tmp_path / "l.sqlite"
+    ) as book:  # another panel of the same members: their answers are there
         judge(TASK, [ANSWER], judge=Panel(members, rule="mean"), ledger=book, progress=False)
     assert [len(m.asked) for m in members] == [3, 3]
 
 
 def test_a_dead_tie_is_unknown_and_p_breaks_others():
-    assert combine([v(.9), v(.2)]).status == "met"
-    tie = combine([v(.75), v(.25)])
-    assert tie.failure == "contradiction" and tie.p == .5
+    assert combine([v(0.9), v(0.2)]).status == "met"
+    tie = combine([v(0.75), v(0.25)])
+    assert tie.failure == "contradiction" and tie.p == 0.5
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
-@given(st.lists(st.one_of(st.floats(0, 1), st.sampled_from(["parse", "transport"])), min_size=2, max_size=7), st.sampled_from(["majority", "mean"]))
+@given(
+    st.lists(
+        st.one_of(st.floats(0, 1), st.sampled_from(["parse", "transport"])), min_size=2, max_size=7
+    ),
+    st.sampled_from(["majority", "mean"]),
+)
 def test_combine_properties(ps, rule):
     votes = [v(p) for p in ps]
     out = combine(votes, rule=rule)
@@ -76,51 +103,82 @@ def test_combine_properties(ps, rule):
     if len(known) < len(ps) // 2 + 1:
         assert not out.known
     elif all(x.status == "met" for x in known):
-        assert out.status == "met" or (rule == "mean" and out.p == .5)
+        assert out.status == "met" or (rule == "mean" and out.p == 0.5)
     if out.known and rule == "majority" and sum(x.status == "met" for x in known) * 2 != len(known):
         assert (out.status == "met") == (sum(x.status == "met" for x in known) * 2 > len(known))
 
 
 def test_levels_are_averaged():
-    rows = [dataclasses.replace(v(.5), status="level", value=x, p=None) for x in (.25, .75, .75)]
+    rows = [
+        dataclasses.replace(v(0.5), status="level", value=x, p=None) for x in (0.25, 0.75, 0.75)
+    ]
     out = combine(rows)
     assert out.status == "level" and out.value == pytest.approx(7 / 12)
 
 
 def test_self_consistency_is_the_vote_share():
     made = []
+
     def make(i):
         made.append(i)
-        return FakeJudge(f"s{i}", plan(.6 if i < 3 else .4, .9, .1))
+        return FakeJudge(f"s{i}", plan(0.6 if i < 3 else 0.4, 0.9, 0.1))
+
     out = judge(TASK, [ANSWER], judge=self_consistency(make, 5), progress=False)
-    assert made == [0, 1, 2, 3, 4] and [x.p for x in out] == [.6, 1.0, 0.0]
+    assert made == [0, 1, 2, 3, 4] and [x.p for x in out] == [0.6, 1.0, 0.0]
 
 
 def test_escalation_asks_the_strong_judge_only_in_doubt():
-    cheap, strong = FakeJudge("cheap", plan(.95, .5, "parse"), .001), FakeJudge("strong", plan(.1, .1, .9), .1)
+    cheap, strong = (
+        FakeJudge("cheap", plan(0.95, 0.5, "parse"), 0.001),
+        FakeJudge("strong", plan(0.1, 0.1, 0.9), 0.1),
+    )
     out = judge(TASK, [ANSWER], judge=Escalate(cheap, strong), progress=False)
     assert strong.asked == ["c1", "c2"] and [x.status for x in out] == ["met", "unmet", "met"]
-    assert [x.judge for x in out] == ["cheap", "strong", "strong"] and [x.meta["escalated"] for x in out] == [False, True, True]
-    assert [x.cost for x in out] == pytest.approx([.001, .101, .101]) and out[1].meta["first"]["p"] == .5
+    assert [x.judge for x in out] == ["cheap", "strong", "strong"] and [
+        x.meta["escalated"] for x in out
+    ] == [False, True, True]
+    assert [x.cost for x in out] == pytest.approx([0.001, 0.101, 0.101]) and out[1].meta["first"][
+        "p"
+    ] == 0.5
 
 
 def test_a_failing_strong_judge_makes_unknown_unless_told():
-    cheap, strong = FakeJudge("cheap", plan(.6, .5, "parse")), FakeJudge("strong", plan("transport", .1, "refusal"))
-    assert [x.status for x in judge(TASK, [ANSWER], judge=Escalate(cheap, strong), progress=False)] == ["unknown", "unmet", "unknown"]
+    cheap, strong = (
+        FakeJudge("cheap", plan(0.6, 0.5, "parse")),
+        FakeJudge("strong", plan("transport", 0.1, "refusal")),
+    )
+    assert [
+        x.status for x in judge(TASK, [ANSWER], judge=Escalate(cheap, strong), progress=False)
+    ] == ["unknown", "unmet", "unknown"]
     kept = judge(TASK, [ANSWER], judge=Escalate(cheap, strong, fallback=True), progress=False)
     assert [x.status for x in kept] == ["met", "unmet", "unknown"] and kept[2].failure == "refusal"
 
 
 def test_a_verdict_without_p_is_doubtful():
-    assert doubtful(dataclasses.replace(v(.9), p=None)) and not doubtful(v(.9)) and doubtful(v("parse")) and not doubtful(v(.2))
+    assert (
+        doubtful(dataclasses.replace(v(0.9), p=None))
+        and not doubtful(v(0.9))
+        and doubtful(v("parse"))
+        and not doubtful(v(0.2))
+    )
 
 
 def test_saving_counts_both_bills():
-    cheap = [dataclasses.replace(v(p, cost=.01), task_id=f"t{i}") for i, p in enumerate([.9, .1, .5, .6] * 5)]
-    strong = [dataclasses.replace(v(p, cost=.10), task_id=f"t{i}") for i, p in enumerate([.9, .1, .1, .9] * 5)]
+    cheap = [
+        dataclasses.replace(v(p, cost=0.01), task_id=f"t{i}")
+        for i, p in enumerate([0.9, 0.1, 0.5, 0.6] * 5)
+    ]
+    strong = [
+        dataclasses.replace(v(p, cost=0.10), task_id=f"t{i}")
+        for i, p in enumerate([0.9, 0.1, 0.1, 0.9] * 5)
+    ]
     got = saving(cheap, strong, human=[True, False, False, True] * 5)
-    assert float(got.escalated) == .5 and float(got.saved) == pytest.approx(1 - (20 * .01 + 10 * .1) / 2.0) and got.saved.low < got.saved.value
-    assert float(got.same) == 1.0 and float(got.kappa_both) == 1.0 and float(got.kappa_cheap) == .5
+    assert (
+        float(got.escalated) == 0.5
+        and float(got.saved) == pytest.approx(1 - (20 * 0.01 + 10 * 0.1) / 2.0)
+        and got.saved.low < got.saved.value
+    )
+    assert float(got.same) == 1.0 and float(got.kappa_both) == 1.0 and float(got.kappa_cheap) == 0.5
     assert "&lt;" in got._repr_html_() and len(got.table()) == 6
     with pytest.raises(DataError, match="same rows"):
         saving(cheap, strong[::-1])
@@ -130,4 +188,4 @@ def test_bad_settings():
     with pytest.raises(KitError):
         Panel([FakeJudge("a", {})])
     with pytest.raises(KitError):
-        Escalate(FakeJudge("a", {}), FakeJudge("b", {}), low=.9, high=.1)
+        Escalate(FakeJudge("a", {}), FakeJudge("b", {}), low=0.9, high=0.1)

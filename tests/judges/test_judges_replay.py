@@ -22,9 +22,23 @@ def cached():
     return (folder / "complete").is_file()
 
 
-needs_data = pytest.mark.skipif(not cached(), reason="the recordings are not in the cache: python -m kit fetch recorded")
-KAPPA = {"gpt-4o": (.525, .504), "claude-sonnet": (.506, .545), "gpt-4o-mini": (.465, .491), "claude-haiku": (.412, .405), "llama-8b": (.027, .055)}
-FLIPS = {"gpt-4o": (16, 78), "gpt-4o-mini": (11, 78), "claude-sonnet": (17, 68), "claude-haiku": (16, 78), "llama-8b": (4, 78)}
+needs_data = pytest.mark.skipif(
+    not cached(), reason="the recordings are not in the cache: python -m kit fetch recorded"
+)
+KAPPA = {
+    "gpt-4o": (0.525, 0.504),
+    "claude-sonnet": (0.506, 0.545),
+    "gpt-4o-mini": (0.465, 0.491),
+    "claude-haiku": (0.412, 0.405),
+    "llama-8b": (0.027, 0.055),
+}
+FLIPS = {
+    "gpt-4o": (16, 78),
+    "gpt-4o-mini": (11, 78),
+    "claude-sonnet": (17, 68),
+    "claude-haiku": (16, 78),
+    "llama-8b": (4, 78),
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +56,7 @@ def replayed(data):
     def run(judge, prompt):
         replay = ReplayJudge.recorded(judge, prompt, data=data)
         return [replay.verdict(t, by_id[t.id], t.criteria[0]) for t in ts.tasks]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", None)
         yield run
@@ -56,7 +71,7 @@ def test_kappa_with_humans_is_the_published_one(data, replayed, judge, prompt):
     got = replayed(judge, prompt)
     human = [item["label"] >= 3 for item in data.items.values()]
     estimate = kappa([None if not v.known else v.status == "met" for v in got], human)
-    assert float(estimate) == pytest.approx(KAPPA[judge][recorded.PROMPTS.index(prompt)], abs=.001)
+    assert float(estimate) == pytest.approx(KAPPA[judge][recorded.PROMPTS.index(prompt)], abs=0.001)
     assert estimate.n + estimate.missing == 998
 
 
@@ -70,16 +85,31 @@ def test_replies_that_do_not_parse_are_unknown(replayed):
 @needs_data
 @pytest.mark.parametrize("judge", FLIPS)
 def test_paraphrase_flips_are_the_published_ones(data, judge):
-    kinds = ("original", "lexical", "syntactic", "register_formal", "register_casual", "form_question", "form_imperative")
+    kinds = (
+        "original",
+        "lexical",
+        "syntactic",
+        "register_formal",
+        "register_casual",
+        "form_question",
+        "form_imperative",
+    )
     replay = ReplayJudge.recorded(judge, threshold=2.5, data=data)
     by_item = {}
     for row in data.paraphrases:
         if row["judge"] == data.judge(judge) and row["variant_type"] in kinds:
             item = data.items[row["item_id"]]
-            task, answer = Task(id="t", prompt=item["query"]), Response(task_id="t", id="r", text=item["response"])
+            task, answer = (
+                Task(id="t", prompt=item["query"]),
+                Response(task_id="t", id="r", text=item["response"]),
+            )
             v = replay.verdict(task, answer, Criterion(id="c", text=row["unit_test"]))
             by_item.setdefault(row["item_id"], {})[row["variant_type"]] = v.status
-    full = [set(s.values()) for s in by_item.values() if len(s) == len(kinds) and "unknown" not in s.values()]
+    full = [
+        set(s.values())
+        for s in by_item.values()
+        if len(s) == len(kinds) and "unknown" not in s.values()
+    ]
     assert (sum(len(s) > 1 for s in full), len(full)) == FLIPS[judge]
 
 
@@ -94,11 +124,22 @@ def test_digits_of_other_numbers_are_no_scores(data):
 def test_p_is_the_mass_at_or_above_the_threshold(data, replayed):
     for v in replayed("gpt-4o", "bare")[:50]:
         if v.known:
-            assert v.p is not None and 1 <= v.meta["expected"] <= 5 and v.meta["paid"]["cost"] > 0 and v.cost == 0
+            assert (
+                v.p is not None
+                and 1 <= v.meta["expected"] <= 5
+                and v.meta["paid"]["cost"] > 0
+                and v.cost == 0
+            )
     assert all(v.p is None for v in replayed("claude-haiku", "bare"))
     ts = data.taskset()
-    level = ReplayJudge.recorded("gpt-4o", threshold=None, data=data).verdict(ts.tasks[0], ts.responses[0], ts.tasks[0].criteria[0])
-    assert level.status == "level" and level.value in (0, .25, .5, .75, 1) and level.p == pytest.approx((level.meta["expected"] - 1) / 4)
+    level = ReplayJudge.recorded("gpt-4o", threshold=None, data=data).verdict(
+        ts.tasks[0], ts.responses[0], ts.tasks[0].criteria[0]
+    )
+    assert (
+        level.status == "level"
+        and level.value in (0, 0.25, 0.5, 0.75, 1)
+        and level.p == pytest.approx((level.meta["expected"] - 1) / 4)
+    )
 
 
 @needs_data
@@ -108,8 +149,21 @@ def test_a_miss_names_the_key(data):
         judge.verdict(TASK, ANSWER, C)
 
 
-@pytest.mark.parametrize(("text", "score"), [("3", 3), (" 5 ", 5), ("**4**", 4), ("Score: 2", 2), ("4/5", 4), ("12", None), ("2.5", None), ("", None),
-                                             ("first 1, finally 4", 4), ("I need to evaluate whether 39...", None)])
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("3", 3),
+        (" 5 ", 5),
+        ("**4**", 4),
+        ("Score: 2", 2),
+        ("4/5", 4),
+        ("12", None),
+        ("2.5", None),
+        ("", None),
+        ("first 1, finally 4", 4),
+        ("I need to evaluate whether 39...", None),
+    ],
+)
 def test_parse_score(text, score):
     assert parse_score(text) == score
 
@@ -117,7 +171,7 @@ def test_parse_score(text, score):
 def test_mass_is_read_at_the_last_score():
     top = ({"1": -0.01}, {}, {"4": -0.1, "2": -3.0}, {}, {"5": -0.01})
     mass = score_mass(("1", " ...", "4", "/", "5"), top)
-    assert mass[4] > .9 and mass[5] == 0
+    assert mass[4] > 0.9 and mass[5] == 0
     assert score_mass(("x",), ({"y": -1.0},)) is None
 
 
@@ -132,7 +186,21 @@ class FakeJudge:
 
 
 def verdict(**more):
-    return Verdict(**{**dict(task_id="t", response_id="r", criterion_id="c", status="met", p=.8, judge="fake", key="p|a|x", cost=.01), **more})
+    return Verdict(
+        **{
+            **dict(
+                task_id="t",
+                response_id="r",
+                criterion_id="c",
+                status="met",
+                p=0.8,
+                judge="fake",
+                key="p|a|x",
+                cost=0.01,
+            ),
+            **more,
+        }
+    )
 
 
 def test_ledger_and_export_replay_by_key_and_by_ids(tmp_path):
@@ -143,20 +211,27 @@ def test_ledger_and_export_replay_by_key_and_by_ids(tmp_path):
     book.export(tmp_path / "l.jsonl")
     task = dataclasses.replace(TASK, criteria=(C,))
     for who in (FakeJudge(), "fake", None):
-        for replay in (ReplayJudge.from_ledger(tmp_path / "l.sqlite", judge=who), ReplayJudge.from_jsonl(tmp_path / "l.jsonl", judge=who)):
+        for replay in (
+            ReplayJudge.from_ledger(tmp_path / "l.sqlite", judge=who),
+            ReplayJudge.from_jsonl(tmp_path / "l.jsonl", judge=who),
+        ):
             out = judge(task, [ANSWER], judge=replay, progress=False)
-            assert (out[0].status, out[0].p, out[0].cost, out[0].cached) == ("met", .8, 0.0, True)
-    renamed = ReplayJudge.from_ledger(book, judge=FakeJudge()).verdict(Task(id="u", prompt="p"), Response(task_id="u", id="q", text="a"), C)
+            assert (out[0].status, out[0].p, out[0].cost, out[0].cached) == ("met", 0.8, 0.0, True)
+    renamed = ReplayJudge.from_ledger(book, judge=FakeJudge()).verdict(
+        Task(id="u", prompt="p"), Response(task_id="u", id="q", text="a"), C
+    )
     assert renamed.task_id == "u"
     with pytest.raises(MissingError, match=r"p\|other\|x"):
-        ReplayJudge.from_ledger(book, judge=FakeJudge()).verdict(TASK, dataclasses.replace(ANSWER, text="other"), C)
+        ReplayJudge.from_ledger(book, judge=FakeJudge()).verdict(
+            TASK, dataclasses.replace(ANSWER, text="other"), C
+        )
 
 
 def test_ambiguous_recordings_are_refused(tmp_path):
     with pytest.raises(DataError, match="several judges"):
         ReplayJudge.from_verdicts([verdict(), verdict(judge="other")])
     with pytest.raises(DataError, match="two different"):
-        ReplayJudge.from_verdicts([verdict(), verdict(status="unmet", p=.1)])
+        ReplayJudge.from_verdicts([verdict(), verdict(status="unmet", p=0.1)])
     with pytest.raises(MissingError, match="nobody"):
         ReplayJudge.from_verdicts([verdict()], judge="nobody")
     bad = tmp_path / "x.jsonl"
@@ -175,5 +250,5 @@ def test_a_recorded_judge_can_be_audited_on_what_was_recorded(data):
     assert len(tasks) == 150
     report = audit(ReplayJudge.recorded("gpt-4o", data=data), tasks, answers, progress=False)
     row, flip = report.row("paraphrase"), report.row("label flip")
-    assert row.rate.n > 500 and 0 < row.rate.value < .25 and row.rate.n_clusters <= 150
+    assert row.rate.n > 500 and 0 < row.rate.value < 0.25 and row.rate.n_clusters <= 150
     assert flip.rate.n > 100 and "not recorded" in report.row("padding").note

@@ -12,7 +12,9 @@ from kit.judge.server import LocalServer
 from kit.records import Criterion, Response, Task
 
 GGUF = paths.home() / "models" / "SmolLM2-135M-Instruct-GGUF" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-needs_model = pytest.mark.skipif(not GGUF.is_file(), reason="SmolLM2 is not in the cache: python -m kit fetch models")
+needs_model = pytest.mark.skipif(
+    not GGUF.is_file(), reason="SmolLM2 is not in the cache: python -m kit fetch models"
+)
 pytest.importorskip("xllamacpp")
 
 
@@ -53,9 +55,20 @@ def server():
 
 
 def ask(server, key, **body):
-    data = json.dumps({"model": server.model, "messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 4, "temperature": 0, **body})
-    request = urllib.request.Request(server.base_url + "/chat/completions", data.encode(),
-                                     {"Content-Type": "application/json", "Authorization": f"Bearer {key}"})
+    data = json.dumps(
+        {
+            "model": server.model,
+            "messages": [{"role": "user", "content": "Say yes."}],
+            "max_tokens": 4,
+            "temperature": 0,
+            **body,
+        }
+    )
+    request = urllib.request.Request(
+        server.base_url + "/chat/completions",
+        data.encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {key}"},
+    )
     with urllib.request.urlopen(request, timeout=60) as reply:
         return json.loads(reply.read()), dict(reply.headers)
 
@@ -64,7 +77,9 @@ def ask(server, key, **body):
 @needs_model
 def test_it_answers_with_the_key_only(server):
     body, headers = ask(server, server.key)
-    assert body["choices"][0]["message"]["content"] and server.base_url.startswith("http://127.0.0.1:")
+    assert body["choices"][0]["message"]["content"] and server.base_url.startswith(
+        "http://127.0.0.1:"
+    )
     assert headers.get("Access-Control-Allow-Origin") in (None, "", "null")
     with pytest.raises(urllib.error.HTTPError) as e:
         ask(server, "wrong")
@@ -74,8 +89,18 @@ def test_it_answers_with_the_key_only(server):
 @pytest.mark.slow
 @needs_model
 def test_logprobs_and_schema_work(server):
-    schema = {"type": "object", "properties": {"met": {"type": "boolean"}}, "required": ["met"], "additionalProperties": False}
-    body, _ = ask(server, server.key, max_tokens=30, response_format={"type": "json_schema", "json_schema": {"name": "v", "schema": schema}})
+    schema = {
+        "type": "object",
+        "properties": {"met": {"type": "boolean"}},
+        "required": ["met"],
+        "additionalProperties": False,
+    }
+    body, _ = ask(
+        server,
+        server.key,
+        max_tokens=30,
+        response_format={"type": "json_schema", "json_schema": {"name": "v", "schema": schema}},
+    )
     assert set(json.loads(body["choices"][0]["message"]["content"])) == {"met"}
     body, _ = ask(server, server.key, logprobs=True, top_logprobs=5)
     assert len(body["choices"][0]["logprobs"]["content"][0]["top_logprobs"]) == 5
@@ -86,10 +111,22 @@ def test_logprobs_and_schema_work(server):
 def test_an_endpoint_judge_runs_on_it(server):
     from kit.judge import judge
 
-    task = Task(id="t", prompt="Name a river.", criteria=(Criterion(id="c1", text="Names a river."), Criterion(id="c2", text="Is polite.")))
-    out = judge(task, [Response(task_id="t", id="r", text="The Seine.")], judge=server.judge(max_tokens=200), progress=False)
+    task = Task(
+        id="t",
+        prompt="Name a river.",
+        criteria=(Criterion(id="c1", text="Names a river."), Criterion(id="c2", text="Is polite.")),
+    )
+    out = judge(
+        task,
+        [Response(task_id="t", id="r", text="The Seine.")],
+        judge=server.judge(max_tokens=200),
+        progress=False,
+    )
     assert [v.criterion_id for v in out] == ["c1", "c2"]
-    assert all(v.known or v.failure in ("parse", "missing", "contradiction", "refusal", "abstain") for v in out)
+    assert all(
+        v.known or v.failure in ("parse", "missing", "contradiction", "refusal", "abstain")
+        for v in out
+    )
 
 
 @pytest.mark.slow

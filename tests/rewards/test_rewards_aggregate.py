@@ -17,7 +17,12 @@ SETTINGS = settings(max_examples=60, deadline=None, derandomize=True)
 
 def task(*weights, **more):
     return Task(
-        id="t", prompt="p", criteria=tuple(Criterion(id=f"c{i}", text=f"text {i}", weight=w) for i, w in enumerate(weights)), **more
+        id="t",
+        prompt="p",
+        criteria=tuple(
+            Criterion(id=f"c{i}", text=f"text {i}", weight=w) for i, w in enumerate(weights)
+        ),
+        **more,
     )
 
 
@@ -25,7 +30,9 @@ def verdict(cid, value):
     if value is None:
         return unknown("t", "r", cid, "transport")
     if value in (0.0, 1.0):
-        return Verdict(task_id="t", response_id="r", criterion_id=cid, status="met" if value else "unmet")
+        return Verdict(
+            task_id="t", response_id="r", criterion_id=cid, status="met" if value else "unmet"
+        )
     return Verdict(task_id="t", response_id="r", criterion_id=cid, status="level", value=value)
 
 
@@ -44,7 +51,9 @@ def verdicts(*values):
     ],
 )
 def test_formulas(how, expected):
-    assert grade(task(2, 1, -1), verdicts(1, 0, 0), how=how).score == pytest.approx(expected, abs=1e-15)
+    assert grade(task(2, 1, -1), verdicts(1, 0, 0), how=how).score == pytest.approx(
+        expected, abs=1e-15
+    )
 
 
 def test_mean_is_met_over_n_as_in_system_1():
@@ -90,36 +99,65 @@ def test_skipping_unknowns_would_pay_for_them():
 
     assert naive(known) == pytest.approx(0.1) and naive(lost) == 1.0  # the fault
     for how in HOWS:
-        a, b = grade(t, known, how=how, max_width=1).score, grade(t, lost, how=how, max_width=1).score
+        a, b = (
+            grade(t, known, how=how, max_width=1).score,
+            grade(t, lost, how=how, max_width=1).score,
+        )
         assert b is None or b <= a
 
 
 def test_unknown_as_false_would_pay_on_negative_criteria():
     """The naive default stores a parse failure as False, which pays where the criterion is a fault."""
     t = task(-1)
-    assert sum(-c.weight * (1 - (v.value or 0.0)) for c, v in zip(t.criteria, verdicts(None), strict=True)) == 1.0  # the fault
+    assert (
+        sum(
+            -c.weight * (1 - (v.value or 0.0))
+            for c, v in zip(t.criteria, verdicts(None), strict=True)
+        )
+        == 1.0
+    )  # the fault
     assert grade(t, verdicts(None), how="flip", max_width=1).score == 0.0
 
 
 def test_gates():
-    must = Task(id="t", prompt="p", criteria=(Criterion(id="c0", text="a", required=True), Criterion(id="c1", text="b", weight=3)))
+    must = Task(
+        id="t",
+        prompt="p",
+        criteria=(
+            Criterion(id="c0", text="a", required=True),
+            Criterion(id="c1", text="b", weight=3),
+        ),
+    )
     assert grade(must, verdicts(0, 1)).score == 0.0
     assert grade(must, verdicts(0, 1), gate_to=None).score == 0.5
     assert grade(must, verdicts(0, 1), gate_to=0.2).score == 0.2
     g = grade(must, verdicts(None, 1), max_width=1)
     assert (g.score, g.score_low, g.score_high) == (0.0, 0.0, 1.0)
     never = Task(
-        id="t", prompt="p", criteria=(Criterion(id="c0", text="a", weight=-1, required=True), Criterion(id="c1", text="b", weight=3))
+        id="t",
+        prompt="p",
+        criteria=(
+            Criterion(id="c0", text="a", weight=-1, required=True),
+            Criterion(id="c1", text="b", weight=3),
+        ),
     )
-    assert grade(never, verdicts(1, 1), how="flip").score == 0.0 and grade(never, verdicts(0, 1), how="flip").score == 1.0
-    assert grade(never, verdicts(1, 0), how="signed_unclipped").score == -0.25  # a gate limits, it never lifts
+    assert (
+        grade(never, verdicts(1, 1), how="flip").score == 0.0
+        and grade(never, verdicts(0, 1), how="flip").score == 1.0
+    )
+    assert (
+        grade(never, verdicts(1, 0), how="signed_unclipped").score == -0.25
+    )  # a gate limits, it never lifts
 
 
 def test_ordinal_levels():
     t = Task(
         id="t",
         prompt="p",
-        criteria=(Criterion(id="c0", text="a", scale="ordinal", levels=("poor", "fair", "good")), Criterion(id="c1", text="b")),
+        criteria=(
+            Criterion(id="c0", text="a", scale="ordinal", levels=("poor", "fair", "good")),
+            Criterion(id="c1", text="b"),
+        ),
     )
     assert grade(t, verdicts(0.5, 1.0)).score == 0.75
 
@@ -135,8 +173,13 @@ def test_trees():
     assert [x.id for x in leaves(c)] == ["c0", "c1", "c2"]
     assert grade(t, verdicts(1, 0, 0), how="flip").score == pytest.approx(2 * 0.75 / 3)
     assert grade(t, verdicts(1, 0, 0), how="mean").score == pytest.approx(0.25)
-    assert grade(t, verdicts(1, None, 0), how="flip", max_width=1).score_high == pytest.approx(2 / 3)
-    for bad in (Criterion(id="x", text="", parent="nowhere"), Criterion(id="x", text="", parent="x")):
+    assert grade(t, verdicts(1, None, 0), how="flip", max_width=1).score_high == pytest.approx(
+        2 / 3
+    )
+    for bad in (
+        Criterion(id="x", text="", parent="nowhere"),
+        Criterion(id="x", text="", parent="x"),
+    ):
         with pytest.raises(DataError):
             grade(Task(id="t", prompt="p", criteria=(*c, bad)), [])
 
@@ -173,18 +216,30 @@ rubrics = st.lists(
 def build(rows):
     criteria = []
     for i, (w, _, required, parent) in enumerate(rows):
-        criteria.append(Criterion(id=f"c{i}", text=str(i), weight=w, required=required, parent=parent if i > 1 else None))
+        criteria.append(
+            Criterion(
+                id=f"c{i}",
+                text=str(i),
+                weight=w,
+                required=required,
+                parent=parent if i > 1 else None,
+            )
+        )
     t = Task(id="t", prompt="p", criteria=tuple(criteria))
     ids = {c.id for c in leaves(t.criteria)}
     return t, [verdict(f"c{i}", v) for i, (_, v, _, _) in enumerate(rows) if f"c{i}" in ids]
 
 
 @SETTINGS
-@given(rubrics, st.sampled_from(HOWS), st.sampled_from([0.0, 0.3, None]), st.floats(0, 2), st.data())
+@given(
+    rubrics, st.sampled_from(HOWS), st.sampled_from([0.0, 0.3, None]), st.floats(0, 2), st.data()
+)
 def test_unknown_never_raises(rows, how, gate_to, max_width, data):
     t, vs = build(rows)
     lost = data.draw(st.sets(st.sampled_from(range(len(vs)))))
-    worse = [unknown("t", "r", v.criterion_id, "parse") if i in lost else v for i, v in enumerate(vs)]
+    worse = [
+        unknown("t", "r", v.criterion_id, "parse") if i in lost else v for i, v in enumerate(vs)
+    ]
     a = grade(t, vs, how=how, gate_to=gate_to, max_width=max_width)
     b = grade(t, worse, how=how, gate_to=gate_to, max_width=max_width)
     assert b.score_low <= a.score_low and b.score_high >= a.score_high
@@ -208,9 +263,23 @@ def test_order_and_names_change_nothing(rows, how, random):
     random.shuffle(cs), random.shuffle(shuffled)
     b = grade(dataclasses.replace(t, criteria=tuple(cs)), shuffled, how=how, max_width=9)
     name = {c.id: f"new-{hash(c.id) % 97}-{c.id}" for c in cs}
-    renamed = dataclasses.replace(t, criteria=tuple(dataclasses.replace(c, id=name[c.id], parent=name.get(c.parent)) for c in cs))
-    c = grade(renamed, [dataclasses.replace(v, criterion_id=name[v.criterion_id]) for v in shuffled], how=how, max_width=9)
-    assert (a.score, a.score_low, a.score_high) == (b.score, b.score_low, b.score_high) == (c.score, c.score_low, c.score_high)
+    renamed = dataclasses.replace(
+        t,
+        criteria=tuple(
+            dataclasses.replace(c, id=name[c.id], parent=name.get(c.parent)) for c in cs
+        ),
+    )
+    c = grade(
+        renamed,
+        [dataclasses.replace(v, criterion_id=name[v.criterion_id]) for v in shuffled],
+        how=how,
+        max_width=9,
+    )
+    assert (
+        (a.score, a.score_low, a.score_high)
+        == (b.score, b.score_low, b.score_high)
+        == (c.score, c.score_low, c.score_high)
+    )
     assert {name[k]: v for k, v in a.parts.items()} == c.parts
 
 
@@ -221,8 +290,16 @@ def test_scores_lie_in_the_stated_range(rows, how, gate_to):
     g = grade(t, vs, how=how, gate_to=gate_to, max_width=9)
     low, high = g.meta["range"]
     assert low <= g.score_low <= g.score_high <= high
-    limits = {"mean": (0, 1), "flip": (0, 1), "signed": (0, 1), "signed_unclipped": (-1, 1), "positive_normalised": (-math.inf, 3)}[how]
-    assert limits[0] - 1e-12 <= low and high <= limits[1] * max(1, 1) + (1e-12 if how != "positive_normalised" else math.inf)
+    limits = {
+        "mean": (0, 1),
+        "flip": (0, 1),
+        "signed": (0, 1),
+        "signed_unclipped": (-1, 1),
+        "positive_normalised": (-math.inf, 3),
+    }[how]
+    assert limits[0] - 1e-12 <= low and high <= limits[1] * max(1, 1) + (
+        1e-12 if how != "positive_normalised" else math.inf
+    )
 
 
 @SETTINGS
@@ -237,7 +314,12 @@ def test_contributions_sum_to_the_score(rows, how):
 @SETTINGS
 @given(
     st.lists(
-        st.tuples(st.floats(-3, 3), st.lists(st.sampled_from([0.0, 1.0, 0.5, math.nan]), min_size=4, max_size=4)), min_size=1, max_size=8
+        st.tuples(
+            st.floats(-3, 3),
+            st.lists(st.sampled_from([0.0, 1.0, 0.5, math.nan]), min_size=4, max_size=4),
+        ),
+        min_size=1,
+        max_size=8,
     ),
     st.sampled_from(HOWS),
 )
@@ -246,8 +328,13 @@ def test_matrix_form_agrees_with_grade(columns, how):
     values = np.array([v for _, v in columns]).T
     low, high = score_matrix(values, weights, how=how)
     for i, row in enumerate(values):
-        g = grade(task(*weights), verdicts(*[None if math.isnan(x) else float(x) for x in row]), how=how)
-        assert (g.score_low, g.score_high) == (pytest.approx(low[i], abs=1e-12), pytest.approx(high[i], abs=1e-12))
+        g = grade(
+            task(*weights), verdicts(*[None if math.isnan(x) else float(x) for x in row]), how=how
+        )
+        assert (g.score_low, g.score_high) == (
+            pytest.approx(low[i], abs=1e-12),
+            pytest.approx(high[i], abs=1e-12),
+        )
 
 
 def test_pay():

@@ -31,9 +31,15 @@ def test_composed_rewards(path, monkeypatch):
     monkeypatch.setattr(components, "score", given)
     for i, row in enumerate(rows):
         stored = {NAMES[k]: v for k, v in row["verifier_scores"].items()}
-        g = composer.score(Task(id="t", prompt=row["prompt"]), Response(task_id="t", id=str(i), text=row["response"]), [])
+        g = composer.score(
+            Task(id="t", prompt=row["prompt"]),
+            Response(task_id="t", id=str(i), text=row["response"]),
+            [],
+        )
         assert abs(g.score - row["total_reward"]) <= 1e-12
-        assert math.fsum(v for v in g.parts.values() if v is not None) == pytest.approx(g.score, abs=1e-12)
+        assert math.fsum(v for v in g.parts.values() if v is not None) == pytest.approx(
+            g.score, abs=1e-12
+        )
     mean = json.loads(path.read_text(encoding="utf-8"))["grpo"]["mean_reward"]
     assert mean == pytest.approx(sum(r["total_reward"] for r in rows) / len(rows), abs=1e-12)
 

@@ -19,11 +19,13 @@ CITED = Task(
     id="t",
     prompt="How far?",
     sources={"S1": "85 km.", "S2": "50 km."},
-    criteria=(Criterion(id="p1", text="a"), Criterion(id="p2", text="b", weight=2), Criterion(id="n1", text="c", weight=-1)),
+    criteria=(
+        Criterion(id="p1", text="a"),
+        Criterion(id="p2", text="b", weight=2),
+        Criterion(id="n1", text="c", weight=-1),
+    ),
 )
-ANSWER = (
-    "<answer><snippet id=S1>It goes 85 km</snippet>. <snippet id=S2>Loaded it goes 50 km</snippet>. Charging takes a few hours.</answer>"
-)
+ANSWER = "<answer><snippet id=S1>It goes 85 km</snippet>. <snippet id=S2>Loaded it goes 50 km</snippet>. Charging takes a few hours.</answer>"
 
 
 def response(text=ANSWER, **more):
@@ -33,7 +35,9 @@ def response(text=ANSWER, **more):
 def v(cid, value):
     if value is None:
         return unknown("t", "r", cid, "transport")
-    return Verdict(task_id="t", response_id="r", criterion_id=cid, status="level", value=float(value))
+    return Verdict(
+        task_id="t", response_id="r", criterion_id=cid, status="level", value=float(value)
+    )
 
 
 def all_verdicts(task=CITED, r=None, p1=1, p2=1, n1=0, cite=1, needs=0):
@@ -44,14 +48,20 @@ def all_verdicts(task=CITED, r=None, p1=1, p2=1, n1=0, cite=1, needs=0):
 
 
 def make(**config):
-    config.setdefault("components", [{"kind": "rubric", "how": "flip", "weight": 0.8}, {"kind": "citations", "weight": 0.2}])
+    config.setdefault(
+        "components",
+        [{"kind": "rubric", "how": "flip", "weight": 0.8}, {"kind": "citations", "weight": 0.2}],
+    )
     return Composer.from_config(config)
 
 
 def test_convex_and_additive_composition():
     vs = all_verdicts(p2=0)  # S = (1 + 0 + 1) / 4
     assert make().score(CITED, response(), vs).score == pytest.approx(0.8 * 0.5 + 0.2 * 1.0)
-    additive = make(combine="sum", components=[{"kind": "rubric", "how": "flip"}, {"kind": "citations", "weight": 0.2}])
+    additive = make(
+        combine="sum",
+        components=[{"kind": "rubric", "how": "flip"}, {"kind": "citations", "weight": 0.2}],
+    )
     assert additive.score(CITED, response(), vs).score == pytest.approx(0.5 + 0.2)
     assert make(scale=10.0).score(CITED, response(), vs).score == pytest.approx(6.0)
 
@@ -71,24 +81,36 @@ def test_format_gate_and_bonus_are_visible():
 
 
 def test_a_gate_never_lifts_a_negative_score():
-    c = make(components=[{"kind": "rubric", "how": "signed_unclipped"}], format={"mode": "gate", "answer_block": True})
+    c = make(
+        components=[{"kind": "rubric", "how": "signed_unclipped"}],
+        format={"mode": "gate", "answer_block": True},
+    )
     assert c.score(CITED, response("no block"), [v("p1", 0), v("p2", 0), v("n1", 1)]).score == -0.25
 
 
 def test_pattern_format_matches_over_lines_and_two_answers():
     c = make(format={"mode": "gate", "pattern": "<answer>.+</answer>"})
-    assert c.score(CITED, response("<answer>line one\nline two</answer>"), [v("p1", 1), v("p2", 1), v("n1", 0)]).score == pytest.approx(0.8)
+    assert c.score(
+        CITED, response("<answer>line one\nline two</answer>"), [v("p1", 1), v("p2", 1), v("n1", 0)]
+    ).score == pytest.approx(0.8)
     two = make(format={"mode": "gate", "answer_block": True}).score(
-        CITED, response("<answer>a b c</answer><answer>d</answer>"), [v("p1", 1), v("p2", 1), v("n1", 0)]
+        CITED,
+        response("<answer>a b c</answer><answer>d</answer>"),
+        [v("p1", 1), v("p2", 1), v("n1", 0)],
     )
     assert two.score == 0.0 and "2 <answer> tags" in two.meta["flags"]["format_problems"][0]
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("keep", 1.0), ("zero", 0.0), ("penalty", 0.5), ("exclude", None)])
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("keep", 1.0), ("zero", 0.0), ("penalty", 0.5), ("exclude", None)]
+)
 def test_truncation(mode, expected):
     c = make(truncation=mode)
     g = c.score(CITED, response(truncated=True), all_verdicts())
-    assert g.score == (None if expected is None else pytest.approx(expected)) and g.meta["flags"]["truncated"]
+    assert (
+        g.score == (None if expected is None else pytest.approx(expected))
+        and g.meta["flags"]["truncated"]
+    )
     assert c.score(CITED, response(), all_verdicts()).score == pytest.approx(1.0)
 
 
@@ -107,14 +129,21 @@ def test_component_gate_cap_and_floor():
     assert gated.score(CITED, response(), all_verdicts(cite=0)).score == 0.1
     assert gated.score(CITED, response(), all_verdicts()).score == pytest.approx(1.0)
     assert make(cap=0.6).score(CITED, response(), all_verdicts()).score == 0.6
-    assert make(floor=0.2).score(CITED, response(), all_verdicts(p1=0, p2=0, n1=1, cite=0)).score == 0.2
+    assert (
+        make(floor=0.2).score(CITED, response(), all_verdicts(p1=0, p2=0, n1=1, cite=0)).score
+        == 0.2
+    )
     capped = make(components=[{"kind": "rubric", "how": "flip", "cap": 0.4}])
     assert capped.score(CITED, response(), all_verdicts()).score == 0.4
 
 
 def test_inactive_and_absent_components():
     c = make(
-        components=[{"kind": "rubric", "how": "flip"}, {"kind": "citations", "active": False}, {"kind": "verifier", "verifier": "factual"}]
+        components=[
+            {"kind": "rubric", "how": "flip"},
+            {"kind": "citations", "active": False},
+            {"kind": "verifier", "verifier": "factual"},
+        ]
     )
     g = c.score(CITED, response(), all_verdicts())
     assert g.score == 1.0 and g.parts["factual"] is None and "citations" not in g.parts
@@ -126,7 +155,9 @@ def test_judge_down_pays_nothing():
         lost = [unknown("t", "r", x.id, "transport") for x in c.criteria(CITED, response())]
         g = c.score(CITED, response(), lost)
         assert g.score is None, preset
-    half = [v("p1", 1), v("p2", 1), v("n1", 0)] + [v(c.id, None) for c in claim_criteria(CITED, response())]
+    half = [v("p1", 1), v("p2", 1), v("n1", 0)] + [
+        v(c.id, None) for c in claim_criteria(CITED, response())
+    ]
     assert make().score(CITED, response(), half).score is None  # only the citations' judge is down
 
 
@@ -134,17 +165,30 @@ def test_static_rubrics_concatenated_or_not():
     with_static = make(components=[{"kind": "rubric", "static": "all"}])
     ids = [c.id for c in with_static.criteria(CITED, response())]
     assert ids[:3] == ["p1", "p2", "n1"] and any(i.startswith("static:off_query") for i in ids)
-    assert len(make(components=[{"kind": "rubric", "static": "all", "instance_rubrics_only": True}]).criteria(CITED, response())) == 3
+    assert (
+        len(
+            make(
+                components=[{"kind": "rubric", "static": "all", "instance_rubrics_only": True}]
+            ).criteria(CITED, response())
+        )
+        == 3
+    )
     with pytest.raises(KitError, match="no static rubric set"):
         make(components=[{"kind": "rubric", "static": ["nope"]}]).criteria(CITED, response())
 
 
 def test_one_function_each():
-    c = make(scale=10.0, format={"mode": "bonus", "answer_block": True, "bonus": 0.1}, length={"soft": 5, "hard": 6})
+    c = make(
+        scale=10.0,
+        format={"mode": "bonus", "answer_block": True, "bonus": 0.1},
+        length={"soft": 5, "hard": 6},
+    )
     functions = {f.name: f for f in c.functions()}
     assert list(functions) == ["rubric", "citations", "format", "length"]
     vs = all_verdicts(p2=0)
-    assert functions["rubric"].call(CITED, response(), vs) == 0.5 and functions["rubric"].weight == 8.0
+    assert (
+        functions["rubric"].call(CITED, response(), vs) == 0.5 and functions["rubric"].weight == 8.0
+    )
     assert functions["citations"].call(CITED, response(), vs) == pytest.approx(1.0)
     assert functions["citations"].call(CITED, response(), [v("p1", 1)]) is None
     assert functions["rubric"].call(Task(id="t", prompt="p"), response(), []) is None
@@ -161,7 +205,10 @@ def test_one_function_each():
         ({"components": [{"kind": "rubric", "hov": "mean"}]}, "no option 'hov'"),
         ({"components": [{"kind": "rubric"}], "scal": 2}, "unknown field 'scal'"),
         ({"components": [{"kind": "rubric"}, {"kind": "rubric"}]}, "share a name"),
-        ({"components": [{"kind": "rubric"}], "gates": [{"component": "x", "below": 1}]}, "names the component 'x'"),
+        (
+            {"components": [{"kind": "rubric"}], "gates": [{"component": "x", "below": 1}]},
+            "names the component 'x'",
+        ),
         ({"components": [{"kind": "rubric"}], "format": {"mode": "soft"}}, "format mode"),
         ({"components": [{"kind": "verifier", "verifier": "luck"}]}, "verifier is"),
         ({"components": [{"kind": "rubric"}], "combine": "max"}, "combine is"),
@@ -208,10 +255,22 @@ def test_unknown_never_raises_the_composed_reward(values, data):
         "cap": data.draw(st.sampled_from([None, 0.5])),
         "floor": data.draw(st.sampled_from([None, -0.1])),
         "gates": data.draw(
-            st.sampled_from([[], [{"component": "citations", "below": 0.5}], [{"component": "rubric", "below": 0.2, "to": -0.2}]])
+            st.sampled_from(
+                [
+                    [],
+                    [{"component": "citations", "below": 0.5}],
+                    [{"component": "rubric", "below": 0.2, "to": -0.2}],
+                ]
+            )
         ),
         "components": [
-            {"kind": "rubric", "how": data.draw(st.sampled_from(["flip", "signed_unclipped", "positive_normalised"])), "weight": 0.8},
+            {
+                "kind": "rubric",
+                "how": data.draw(
+                    st.sampled_from(["flip", "signed_unclipped", "positive_normalised"])
+                ),
+                "weight": 0.8,
+            },
             {
                 "kind": "citations",
                 "weight": data.draw(st.sampled_from([0.2, -0.2])),
@@ -225,10 +284,15 @@ def test_unknown_never_raises_the_composed_reward(values, data):
     assert b.score is None if a.score is None else b.score is None or b.score <= a.score + 1e-9
     for g in (a, b):
         if g.score is not None:
-            assert math.fsum(x for x in g.parts.values() if x is not None) == pytest.approx(g.score, abs=1e-9)
+            assert math.fsum(x for x in g.parts.values() if x is not None) == pytest.approx(
+                g.score, abs=1e-9
+            )
 
 
 def test_shuffled_verdicts_change_nothing():
     vs = all_verdicts(p1=0.5)
-    scores = {make().score(CITED, response(), list(order)).score for order in itertools.islice(itertools.permutations(vs), 0, 40320, 997)}
+    scores = {
+        make().score(CITED, response(), list(order)).score
+        for order in itertools.islice(itertools.permutations(vs), 0, 40320, 997)
+    }
     assert len(scores) == 1

@@ -13,22 +13,35 @@ from kit.rewards.report import MARGIN, report, trivial_responses
 
 SUPPORT = {"full": 1.0, "partial": 0.5, "none": 0.0}
 needs_data = pytest.mark.skipif(
-    not all(paths.data(f).is_file() for f in ("facts.jsonl", "fact_answers.jsonl", "citations.jsonl", "citation_answers.jsonl")),
+    not all(
+        paths.data(f).is_file()
+        for f in ("facts.jsonl", "fact_answers.jsonl", "citations.jsonl", "citation_answers.jsonl")
+    ),
     reason="the shipped data sets are not here",
 )
 
 
 def read(name):
-    return [json.loads(line) for line in paths.data(name).read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [
+        json.loads(line)
+        for line in paths.data(name).read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    ]
 
 
 def facts():
     tasks = [
-        Task(id=r["task_id"], prompt=r["prompt"], truth={**r["truth"], "verifiers": r["verifiers"]}, kind=r["question_type"])
+        Task(
+            id=r["task_id"],
+            prompt=r["prompt"],
+            truth={**r["truth"], "verifiers": r["verifiers"]},
+            kind=r["question_type"],
+        )
         for r in read("facts.jsonl")
     ]
     return tasks, [
-        Response(task_id=r["task_id"], id=r["response_id"], text=r["response"], source=r["source"]) for r in read("fact_answers.jsonl")
+        Response(task_id=r["task_id"], id=r["response_id"], text=r["response"], source=r["source"])
+        for r in read("fact_answers.jsonl")
     ]
 
 
@@ -36,16 +49,30 @@ def citations():
     tasks = []
     for r in read("citations.jsonl"):
         rubric = [
-            Criterion(id=f"{k}{i}", text=x["description"], title=x["title"], weight=s * abs(x.get("weight", 1.0)))
+            Criterion(
+                id=f"{k}{i}",
+                text=x["description"],
+                title=x["title"],
+                weight=s * abs(x.get("weight", 1.0)),
+            )
             for k, s, xs in (("p", 1, r["positive_rubrics"]), ("n", -1, r["negative_rubrics"]))
             for i, x in enumerate(xs, 1)
         ]
-        tasks.append(Task(id=r["task_id"], prompt=r["prompt"], sources=r["sources"], criteria=tuple(rubric)))
+        tasks.append(
+            Task(id=r["task_id"], prompt=r["prompt"], sources=r["sources"], criteria=tuple(rubric))
+        )
     return tasks, read("citation_answers.jsonl")
 
 
 def level(task, response, criterion, value):
-    return Verdict(task_id=task.id, response_id=response.id, criterion_id=criterion, status="level", value=float(value), judge="human")
+    return Verdict(
+        task_id=task.id,
+        response_id=response.id,
+        criterion_id=criterion,
+        status="level",
+        value=float(value),
+        judge="human",
+    )
 
 
 def words(text):
@@ -56,7 +83,12 @@ def human(task, response, row):
     """The human labels of an answer as verdicts, the generated claim criteria included."""
     out = [
         Verdict(
-            task_id=task.id, response_id=response.id, criterion_id=k, status=s, judge="human", failure="abstain" if s == "unknown" else None
+            task_id=task.id,
+            response_id=response.id,
+            criterion_id=k,
+            status=s,
+            judge="human",
+            failure="abstain" if s == "unknown" else None,
         )
         for k, s in row["labels"].items()
     ]
@@ -69,7 +101,14 @@ def human(task, response, row):
             out += [level(task, response, c.id, label["needs_citation"])] if label else []
         elif key in cited:
             out.append(
-                level(task, response, c.id, SUPPORT[cited[key]["support"]] if c.meta["kind"] == "support" else cited[key]["relevant"])
+                level(
+                    task,
+                    response,
+                    c.id,
+                    SUPPORT[cited[key]["support"]]
+                    if c.meta["kind"] == "support"
+                    else cited[key]["relevant"],
+                )
             )
     return out
 
@@ -77,7 +116,8 @@ def human(task, response, row):
 def lenient(task, response):
     """A lenient judge of trivial answers: nothing that was asked for is there, but no fault either, and every citation is relevant."""
     return [level(task, response, c.id, 0) for c in task.criteria] + [
-        level(task, response, c.id, c.meta["kind"] == "relevant") for c in claim_criteria(task, response)
+        level(task, response, c.id, c.meta["kind"] == "relevant")
+        for c in claim_criteria(task, response)
     ]
 
 
@@ -88,7 +128,10 @@ def margins(responses, grades, capsys, title):
     assert all(x is not None for k in ("good", "middling") for x in groups[k])
     means = {k: sum(x for x in xs if x is not None) / len(xs) for k, xs in groups.items()}
     with capsys.disabled():
-        print(f"\n{title}: " + ", ".join(f"{k.replace('trivial:', '')} {m:.3f}" for k, m in means.items()))
+        print(
+            f"\n{title}: "
+            + ", ".join(f"{k.replace('trivial:', '')} {m:.3f}" for k, m in means.items())
+        )
     for k, m in means.items():
         if k.startswith("trivial:"):
             assert m <= means["good"] - MARGIN and m <= means["middling"] - MARGIN, k
@@ -105,7 +148,9 @@ def test_facts(capsys):
     grades = [c.score(by_id[r.task_id], r, ()) for r in responses]
     margins(responses, grades, capsys, "facts, default reward")
     for kind in {t.kind for t in tasks}:
-        mine = [(r, g) for r, g in zip(responses, grades, strict=True) if by_id[r.task_id].kind == kind]
+        mine = [
+            (r, g) for r, g in zip(responses, grades, strict=True) if by_id[r.task_id].kind == kind
+        ]
         margins([r for r, _ in mine], [g for _, g in mine], capsys, f"  {kind}")
 
 
@@ -116,14 +161,29 @@ def test_citations(capsys):
     c = Composer.from_config("default")
     responses, grades = [], []
     for row in rows:
-        r = Response(task_id=row["task_id"], id=row["response_id"], text=row["response"], source=row["source"])
-        responses.append(r), grades.append(c.score(by_id[r.task_id], r, human(by_id[r.task_id], r, row)))
+        r = Response(
+            task_id=row["task_id"],
+            id=row["response_id"],
+            text=row["response"],
+            source=row["source"],
+        )
+        (
+            responses.append(r),
+            grades.append(c.score(by_id[r.task_id], r, human(by_id[r.task_id], r, row))),
+        )
     for r in trivial_responses(tasks):
-        responses.append(r), grades.append(c.score(by_id[r.task_id], r, lenient(by_id[r.task_id], r)))
+        (
+            responses.append(r),
+            grades.append(c.score(by_id[r.task_id], r, lenient(by_id[r.task_id], r))),
+        )
     means = margins(responses, grades, capsys, "citations, default reward")
     assert means["attack"] < means["good"] - MARGIN
-    real = [i for i, r in enumerate(responses) if r.source == "good" or r.source.startswith("trivial")]
-    assert not any(t.warning for t in report([responses[i] for i in real], [grades[i] for i in real]).trivial)
+    real = [
+        i for i, r in enumerate(responses) if r.source == "good" or r.source.startswith("trivial")
+    ]
+    assert not any(
+        t.warning for t in report([responses[i] for i in real], [grades[i] for i in real]).trivial
+    )
 
 
 @needs_data
@@ -155,9 +215,17 @@ def test_checks_on_the_rubric_set(capsys):
     c = Composer.from_config("default")
     responses, grades = [], []
     for a in read("answers.jsonl"):
-        r = Response(task_id=a["task_id"], id=a["response_id"], text=a["response"], source=a["source"])
+        r = Response(
+            task_id=a["task_id"], id=a["response_id"], text=a["response"], source=a["source"]
+        )
         vs = [
-            Verdict(task_id=r.task_id, response_id=r.id, criterion_id=k, status=s, failure="abstain" if s == "unknown" else None)
+            Verdict(
+                task_id=r.task_id,
+                response_id=r.id,
+                criterion_id=k,
+                status=s,
+                failure="abstain" if s == "unknown" else None,
+            )
             for k, s in a["labels"].items()
         ]
         responses.append(r), grades.append(c.score(tasks[r.task_id], r, vs))
@@ -171,5 +239,8 @@ def test_checks_on_the_rubric_set(capsys):
             groups[r.source].append(g.score)
     means = {k: sum(x) / len(x) for k, x in groups.items()}
     with capsys.disabled():
-        print("\nrubrics, default reward: " + ", ".join(f"{k.replace('trivial:', '')} {m:.3f}" for k, m in means.items()))
+        print(
+            "\nrubrics, default reward: "
+            + ", ".join(f"{k.replace('trivial:', '')} {m:.3f}" for k, m in means.items())
+        )
     assert all(m <= means["good"] - MARGIN for k, m in means.items() if k.startswith("trivial:"))

@@ -15,7 +15,9 @@ def rows():
 
 
 def said(row):
-    return classify(row["sentence"], row["subject"], others=[o for o in row["others"].split("|") if o])
+    return classify(
+        row["sentence"], row["subject"], others=[o for o in row["others"].split("|") if o]
+    )
 
 
 def test_table_of_sentences(capsys):
@@ -30,5 +32,12 @@ def test_table_of_sentences(capsys):
         for r in table:
             if said(r) != r["label"]:
                 print("  ", r["label"], "read as", said(r), ":", r["subject"], "|", r["sentence"])
-    assert len(table) >= 150 and {r["kind"] for r in table} >= {"negation", "comparison", "enrichment", "double", "hedge", "two"}
+    assert len(table) >= 150 and {r["kind"] for r in table} >= {
+        "negation",
+        "comparison",
+        "enrichment",
+        "double",
+        "hedge",
+        "two",
+    }
     assert right / len(table) >= 0.95

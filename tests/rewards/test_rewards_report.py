@@ -26,12 +26,20 @@ TASKS = [
     )
     for i in range(4)
 ]
-RESPONSES = [Response(task_id=t.id, id=f"{t.id}-{k}", text=f"Hello {k}", source="model") for t in TASKS for k in range(3)]
-TRIVIAL = [Response(task_id=t.id, id="trivial-empty", text="", source="trivial:empty") for t in TASKS]
+RESPONSES = [
+    Response(task_id=t.id, id=f"{t.id}-{k}", text=f"Hello {k}", source="model")
+    for t in TASKS
+    for k in range(3)
+]
+TRIVIAL = [
+    Response(task_id=t.id, id="trivial-empty", text="", source="trivial:empty") for t in TASKS
+]
 
 
 def met(r, cid, value):
-    return Verdict(task_id=r.task_id, response_id=r.id, criterion_id=cid, status="met" if value else "unmet")
+    return Verdict(
+        task_id=r.task_id, response_id=r.id, criterion_id=cid, status="met" if value else "unmet"
+    )
 
 
 def fixed(r):
@@ -65,7 +73,12 @@ def run(judge, responses=RESPONSES, config=None):
 
 def test_shuffled_replies_map_right():
     got = run(FakeJudge())
-    want = grades(TASKS, RESPONSES, VERDICTS, composer=Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]}))
+    want = grades(
+        TASKS,
+        RESPONSES,
+        VERDICTS,
+        composer=Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]}),
+    )
     assert [g.score for g in got] == [g.score for g in want] and len({g.score for g in got}) > 1
 
 
@@ -73,15 +86,26 @@ def test_short_and_doubled_replies_hurt_only_their_own_criteria():
     composer = Composer.from_config({"components": [{"kind": "rubric"}]})
     for judge in (FakeJudge(drop=("c2",)), FakeJudge(double=("c2",))):
         vs = asyncio.run(averdicts(TASKS[0], RESPONSES[0], judge=judge, composer=composer))
-        assert [(v.criterion_id, v.known) for v in vs] == [("c1", True), ("c2", False), ("c3", True)]
+        assert [(v.criterion_id, v.known) for v in vs] == [
+            ("c1", True),
+            ("c2", False),
+            ("c3", True),
+        ]
 
 
-@pytest.mark.parametrize("error", [JudgeDownError("down"), ConnectionError("refused"), TimeoutError(), BudgetError("spent")])
+@pytest.mark.parametrize(
+    "error",
+    [JudgeDownError("down"), ConnectionError("refused"), TimeoutError(), BudgetError("spent")],
+)
 def test_judge_down_no_reward_group_excluded_and_counted_run_alive(error):
     got = run(FakeJudge(error=error))
     assert [g.score for g in got] == [None] * len(RESPONSES)
     r = report(RESPONSES, got)
-    assert r.excluded == len(RESPONSES) and r.groups.excluded == len(TASKS) and math.isnan(r.groups.mixed)
+    assert (
+        r.excluded == len(RESPONSES)
+        and r.groups.excluded == len(TASKS)
+        and math.isnan(r.groups.mixed)
+    )
     assert {v.failure for g in got for v in g.verdicts} <= {"transport", "budget"}
 
 
@@ -92,18 +116,44 @@ def test_programming_errors_are_not_hidden():
 
 def test_checks_and_judge_mix():
     task = Task(
-        id="t0", prompt="p", criteria=(Criterion(id="c1", text="a"), Criterion(id="w", text="Short.", check={"name": "words", "max": 3}))
+        id="t0",
+        prompt="p",
+        criteria=(
+            Criterion(id="c1", text="a"),
+            Criterion(id="w", text="Short.", check={"name": "words", "max": 3}),
+        ),
     )
     g = asyncio.run(
-        agrades([task], [Response(task_id="t0", id="t0-1", text="Hello you")], judge=FakeJudge(), composer=Composer.from_config("rubric"))
+        agrades(
+            [task],
+            [Response(task_id="t0", id="t0-1", text="Hello you")],
+            judge=FakeJudge(),
+            composer=Composer.from_config("rubric"),
+        )
     )
     assert g[0].score == 1.0 and {v.judge for v in g[0].verdicts} == {"", "code"}
     with pytest.raises(KitError, match="not here"):
-        grades([task], [Response(task_id="zz", id="r", text="")], [], composer=Composer.from_config("rubric"))
+        grades(
+            [task],
+            [Response(task_id="zz", id="r", text="")],
+            [],
+            composer=Composer.from_config("rubric"),
+        )
 
 
 def test_group_shares():
-    s = group_shares([("a", 0.2), ("a", 0.9), ("b", 1.0), ("b", 1.0), ("c", 0.0), ("c", 0.0), ("d", None), ("d", 1.0)])
+    s = group_shares(
+        [
+            ("a", 0.2),
+            ("a", 0.9),
+            ("b", 1.0),
+            ("b", 1.0),
+            ("c", 0.0),
+            ("c", 0.0),
+            ("d", None),
+            ("d", 1.0),
+        ]
+    )
     assert (s.groups, s.excluded, s.mixed, s.all_good, s.all_bad) == (
         4,
         1,
@@ -116,18 +166,35 @@ def test_group_shares():
 
 def test_macro_and_micro_differ_and_are_named():
     a, b = RESPONSES[0], RESPONSES[1]
-    r = pass_rates([met(a, "x", 1), *[met(b, f"y{i}", 0) for i in range(9)], unknown(b.task_id, b.id, "z", "parse")])
+    r = pass_rates(
+        [
+            met(a, "x", 1),
+            *[met(b, f"y{i}", 0) for i in range(9)],
+            unknown(b.task_id, b.id, "z", "parse"),
+        ]
+    )
     assert (r.macro_over_responses, r.micro_over_criteria, r.unknown) == (0.5, 0.1, 1)
 
 
 def test_report_figures_and_warnings():
     every = RESPONSES + TRIVIAL
-    g = grades(TASKS, every, VERDICTS, composer=Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]}))
+    g = grades(
+        TASKS,
+        every,
+        VERDICTS,
+        composer=Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]}),
+    )
     r = report(every, g)
     rows = {c.criterion_id: c for c in r.criteria if c.task_id == "t0"}
-    assert rows["c1"].saturated and not rows["c2"].saturated and rows["c2"].variance == pytest.approx(2 / 9)
+    assert (
+        rows["c1"].saturated
+        and not rows["c2"].saturated
+        and rows["c2"].variance == pytest.approx(2 / 9)
+    )
     assert r.groups.mixed == 1.0 and r.trivial[0].policy == "empty" and r.trivial[0].trivial == 0.25
-    assert r.trivial[0].real == pytest.approx((0.5 + 1.0 + 0.25) / 3) and r.trivial[0].warning is None
+    assert (
+        r.trivial[0].real == pytest.approx((0.5 + 1.0 + 0.25) / 3) and r.trivial[0].warning is None
+    )
     paid = report(
         every,
         grades(
@@ -153,7 +220,10 @@ def test_rerank_without_a_judge():
     before = rerank(TASKS, RESPONSES, VERDICTS)
     assert before[0]["response_id"].endswith("1") and all(r["change"] == 0 for r in before)
     after = rerank(TASKS, RESPONSES, VERDICTS, {"tone": 0.0, "positive": 1.0})
-    assert next(r for r in after if r["response_id"] == "t0-2")["score"] > next(r for r in before if r["response_id"] == "t0-2")["score"]
+    assert (
+        next(r for r in after if r["response_id"] == "t0-2")["score"]
+        > next(r for r in before if r["response_id"] == "t0-2")["score"]
+    )
     assert weight_names(TASKS, composer=Composer.from_config("default"))[-1] == "tone"
     lost = rerank(TASKS, RESPONSES, VERDICTS[3:])
     assert lost[-1]["rank"] is None and lost[-1]["score"] is None
@@ -173,7 +243,10 @@ def ask_with(text):
 
 def test_evolving_rubrics_are_off_by_default():
     e = EvolvingRubrics(static=[Criterion(id="s", text="static", weight=-1)])
-    assert asyncio.run(e.propose(TASKS[0], RESPONSES[:3], ask=ask_with("{}"), step=1)) == [] and e.update(TASKS[0], VERDICTS, step=10) == []
+    assert (
+        asyncio.run(e.propose(TASKS[0], RESPONSES[:3], ask=ask_with("{}"), step=1)) == []
+        and e.update(TASKS[0], VERDICTS, step=10) == []
+    )
     assert [c.id for c in e.criteria(TASKS[0])] == ["c1", "c2", "c3", "s"] and e.log == []
 
 
@@ -182,32 +255,69 @@ def test_evolving_rubrics_propose_drop_and_re_enter():
     t = TASKS[0]
     reply = (
         '{"criteria": ['
-        + ",".join(f'{{"text": "trait {w}", "weight": {k}}}' for w, k in (("one", 1), ("two", -1), ("three", 1), ("one", 1), ("zero", 0)))
+        + ",".join(
+            f'{{"text": "trait {w}", "weight": {k}}}'
+            for w, k in (("one", 1), ("two", -1), ("three", 1), ("one", 1), ("zero", 0))
+        )
         + "]}"
     )
     new = asyncio.run(e.propose(t, RESPONSES[:3], ask=ask_with("Here: " + reply), step=1))
-    assert [c.weight for c in new] == [1, -1, 1] and [x.what for x in e.log] == ["added"] * 3 + ["refused"] * 2
+    assert [c.weight for c in new] == [1, -1, 1] and [x.what for x in e.log] == ["added"] * 3 + [
+        "refused"
+    ] * 2
 
     def values(cid, *xs):
-        return [Verdict(task_id=t.id, response_id=str(i), criterion_id=cid, status="level", value=x) for i, x in enumerate(xs)]
+        return [
+            Verdict(task_id=t.id, response_id=str(i), criterion_id=cid, status="level", value=x)
+            for i, x in enumerate(xs)
+        ]
 
     changes = e.update(
-        t, [*values("s", 1, 1, 1), *values(new[0].id, 0, 0.5, 1), *values(new[1].id, 0, 0, 0), *values(new[2].id, 0, 1, 1)], step=3
+        t,
+        [
+            *values("s", 1, 1, 1),
+            *values(new[0].id, 0, 0.5, 1),
+            *values(new[1].id, 0, 0, 0),
+            *values(new[2].id, 0, 1, 1),
+        ],
+        step=3,
     )
-    assert {(c.criterion_id, c.what) for c in changes} == {("s", "dropped"), (new[1].id, "dropped")} and "no spread" in changes[0].why
+    assert {(c.criterion_id, c.what) for c in changes} == {
+        ("s", "dropped"),
+        (new[1].id, "dropped"),
+    } and "no spread" in changes[0].why
     assert [c.id for c in e.criteria(t)] == ["c1", "c2", "c3", new[0].id, new[2].id]
-    more = asyncio.run(e.propose(t, RESPONSES[:3], ask=ask_with('{"criteria": [{"text": "trait four", "weight": 2}]}'), step=4))
-    changes = e.update(t, [*values(new[0].id, 0, 0.1), *values(new[2].id, 0, 1), *values(more[0].id, 0, 0.5)], step=10)
-    assert [(c.criterion_id, c.what) for c in changes] == [("s", "re-entered"), (new[0].id, "dropped")] and "top 2" in changes[1].why
+    more = asyncio.run(
+        e.propose(
+            t,
+            RESPONSES[:3],
+            ask=ask_with('{"criteria": [{"text": "trait four", "weight": 2}]}'),
+            step=4,
+        )
+    )
+    changes = e.update(
+        t,
+        [*values(new[0].id, 0, 0.1), *values(new[2].id, 0, 1), *values(more[0].id, 0, 0.5)],
+        step=10,
+    )
+    assert [(c.criterion_id, c.what) for c in changes] == [
+        ("s", "re-entered"),
+        (new[0].id, "dropped"),
+    ] and "top 2" in changes[1].why
     assert {r["buffer"] for r in e.table(t)} == {"persistent", "static", "active", "inactive"}
 
 
 def test_a_failing_proposer_adds_nothing():
     e = EvolvingRubrics(enabled=True)
-    assert asyncio.run(e.propose(TASKS[0], RESPONSES[:3], ask=ask_with(ConnectionError()), step=1)) == []
+    assert (
+        asyncio.run(e.propose(TASKS[0], RESPONSES[:3], ask=ask_with(ConnectionError()), step=1))
+        == []
+    )
     assert "ConnectionError" in e.log[0].why
     assert (
-        read("no json", 5)[0][0] is None and read('{"criteria": 3}', 5)[0][0] is None and len(read('{"criteria": [1,2,3,4,5,6]}', 5)) == 6
+        read("no json", 5)[0][0] is None
+        and read('{"criteria": 3}', 5)[0][0] is None
+        and len(read('{"criteria": [1,2,3,4,5,6]}', 5)) == 6
     )
 
 
@@ -231,16 +341,29 @@ def test_plots_and_sliders_show_results_and_escape_text(monkeypatch: pytest.Monk
     pytest.importorskip("ipywidgets")
     from kit.widgets.rewards import table_html, weight_explorer
 
-    assert "<table>" in weight_explorer(TASKS, RESPONSES, VERDICTS).data  # headless: the ranking as it is
+    assert (
+        "<table>" in weight_explorer(TASKS, RESPONSES, VERDICTS).data
+    )  # headless: the ranking as it is
     monkeypatch.setenv("KIT_HEADLESS", "0")
 
     box = weight_explorer(
-        TASKS, [*RESPONSES[:-1], Response(task_id="t3", id="t3-2", text="<script>alert(1)</script>", source="<b>")], VERDICTS
+        TASKS,
+        [
+            *RESPONSES[:-1],
+            Response(task_id="t3", id="t3-2", text="<script>alert(1)</script>", source="<b>"),
+        ],
+        VERDICTS,
     )
     html = box.children[0].children[1].value
     assert "<script>" not in html and "t0" in html
     sliders = box.children[0].children[0].children
-    assert [s.description for s in sliders[:-1]] == ["rubric", "positive", "negative", "judged", "tone"]
+    assert [s.description for s in sliders[:-1]] == [
+        "rubric",
+        "positive",
+        "negative",
+        "judged",
+        "tone",
+    ]
     sliders[2].value = 0.0
     assert box.children[0].children[1].value != html
     assert "unknown" in table_html(rerank(TASKS, RESPONSES, []))

@@ -33,7 +33,10 @@ DIRECTED = Task(
     prompt="What happens to TSH and to T4?",
     truth={
         "facts": [],
-        "claims": [{"subject": "TSH", "direction": "up", "aliases": []}, {"subject": "T4", "direction": "down", "aliases": []}],
+        "claims": [
+            {"subject": "TSH", "direction": "up", "aliases": []},
+            {"subject": "T4", "direction": "down", "aliases": []},
+        ],
         "answerable": True,
         "warranted": "high",
         "verifiers": ["direction", "consistency", "uncertainty"],
@@ -58,7 +61,11 @@ def said(task, verifier, text):
 
 
 def reward(task, text):
-    return Composer.from_config("default").score(task, Response(task_id=task.id, id="r", text=text), []).score
+    return (
+        Composer.from_config("default")
+        .score(task, Response(task_id=task.id, id="r", text=text), [])
+        .score
+    )
 
 
 # --- faults of system 3 ---------------------------------------------------------------------------------------------------------
@@ -74,7 +81,10 @@ def test_enrichment_is_not_up():
     assert classify("The UPR showed negative enrichment.", "UPR") == "down"
 
 
-@pytest.mark.parametrize(("name", "text"), [("UPR", "Everything was upregulated."), ("ROS", "This holds across all samples.")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("UPR", "Everything was upregulated."), ("ROS", "This holds across all samples.")],
+)
 def test_names_do_not_match_inside_words(name, text):
     assert name.lower() in text.lower()  # the fault: a substring search finds it
     assert not matched({"text": name}, [text])
@@ -88,8 +98,12 @@ def test_repeating_a_fact_does_not_pay():
     once = "It is the mitochondrion."
     assert naive(" ".join([once] * 20)) > naive(once)  # the fault
     for v in ("factual", "consistency", "uncertainty"):
-        assert said(FACTS, v, " ".join([once + " Confidence: 50%."] * 20)) == said(FACTS, v, once + " Confidence: 50%.")
-    assert said(DIRECTED, "direction", "TSH rises. " * 20) == said(DIRECTED, "direction", "TSH rises.")
+        assert said(FACTS, v, " ".join([once + " Confidence: 50%."] * 20)) == said(
+            FACTS, v, once + " Confidence: 50%."
+        )
+    assert said(DIRECTED, "direction", "TSH rises. " * 20) == said(
+        DIRECTED, "direction", "TSH rises."
+    )
 
 
 def test_confidence_level_in_bold_is_read():
@@ -115,7 +129,9 @@ def test_missing_confidence_has_no_default():
 
 
 def test_empty_answer_earns_nothing():
-    naive = (0.30 * 0.3 + 0.15 * 0.5 + 0.20 * 0.5) / 0.65  # .3 for silence on directions, .5 for no contradiction, .5 for no confidence
+    naive = (
+        0.30 * 0.3 + 0.15 * 0.5 + 0.20 * 0.5
+    ) / 0.65  # .3 for silence on directions, .5 for no contradiction, .5 for no confidence
     assert naive > 0.2  # the fault
     for task in (FACTS, DIRECTED, OPEN):
         assert reward(task, "") == 0.0
@@ -144,7 +160,9 @@ def test_parroting_the_prompt_earns_nothing():
             "verifiers": ["factual", "consistency"],
         },
     )
-    assert "paris japonica" in task.prompt.lower()  # the fault: a search for the fact succeeds on the question itself
+    assert (
+        "paris japonica" in task.prompt.lower()
+    )  # the fault: a search for the fact succeeds on the question itself
     assert reward(task, task.prompt) == 0.0
     assert reward(task, task.prompt.rstrip("?") + ".") == 0.0
     assert reward(task, "The genome of Paris japonica is larger.") == 1.0
@@ -154,7 +172,11 @@ def test_parroting_the_prompt_earns_nothing():
 def test_correctness_for_confidence_contains_no_confidence():
     """The outcome that a confidence is held against comes from facts alone: changing the confidence leaves it as it is."""
     outcomes = {
-        verify("uncertainty", FACTS, Response(task_id="f", id="r", text=f"The mitochondrion. Confidence: {c}%")).details["outcome"]
+        verify(
+            "uncertainty",
+            FACTS,
+            Response(task_id="f", id="r", text=f"The mitochondrion. Confidence: {c}%"),
+        ).details["outcome"]
         for c in (1, 50, 99)
     }
     assert outcomes == {0.5}
@@ -175,7 +197,9 @@ def test_factual_numbers_units_and_negation():
     assert not matched({"text": "mitochondrion"}, ["It is not the mitochondrion."])
     assert matched({"text": "mitochondrion"}, ["It is not only the mitochondrion."])
     assert matched({"text": "no antibiotic", "aliases": []}, ["No antibiotic does that."])
-    assert matched({"text": "W", "aliases": []}, ["Its symbol is W."]) and not matched({"text": "W"}, ["We want w."])
+    assert matched({"text": "W", "aliases": []}, ["Its symbol is W."]) and not matched(
+        {"text": "W"}, ["We want w."]
+    )
     assert not matched({"text": "AB positive", "aliases": ["AB+"]}, ["It is AB-."]) and matched(
         {"text": "AB positive", "aliases": ["AB+"]}, ["It is AB+."]
     )
@@ -185,16 +209,29 @@ def test_a_confidence_is_no_fact():
     task = Task(
         id="n",
         prompt="What share?",
-        truth={"facts": [{"id": "f1", "text": "about 90 percent", "number": 90, "tolerance": 2, "unit": "%"}], "verifiers": ["factual"]},
+        truth={
+            "facts": [
+                {"id": "f1", "text": "about 90 percent", "number": 90, "tolerance": 2, "unit": "%"}
+            ],
+            "verifiers": ["factual"],
+        },
     )
     assert said(task, "factual", "I do not recall. Confidence: 91%") == 0.0
     assert said(task, "factual", "About 91%. Confidence: 60%") == 1.0
 
 
 def test_direction_scores():
-    assert said(DIRECTED, "direction", "TSH rises and T4 falls.") == pytest.approx(0.8 + 0.2 * 2 / 3)
-    assert said(DIRECTED, "direction", "TSH rises and T4 rises.") == pytest.approx((0.4 + 0.2 / 2) / 2)
-    assert said(DIRECTED, "direction", "TSH falls.") == 0.0 == said(DIRECTED, "direction", "Hormones matter.")
+    assert said(DIRECTED, "direction", "TSH rises and T4 falls.") == pytest.approx(
+        0.8 + 0.2 * 2 / 3
+    )
+    assert said(DIRECTED, "direction", "TSH rises and T4 rises.") == pytest.approx(
+        (0.4 + 0.2 / 2) / 2
+    )
+    assert (
+        said(DIRECTED, "direction", "TSH falls.")
+        == 0.0
+        == said(DIRECTED, "direction", "Hormones matter.")
+    )
     assert said(DIRECTED, "direction", "TSH does not rise.") == 0.0
     assert 0 <= pathway_score(3, 0, 3) <= 1
 
@@ -216,25 +253,50 @@ def test_relations(text, expected):
 
 
 def test_consistency():
-    assert said(DIRECTED, "consistency", "TSH rises. TSH falls. T4 falls.") < said(DIRECTED, "consistency", "TSH rises. T4 falls.") == 1.0
+    assert (
+        said(DIRECTED, "consistency", "TSH rises. TSH falls. T4 falls.")
+        < said(DIRECTED, "consistency", "TSH rises. T4 falls.")
+        == 1.0
+    )
     assert said(FACTS, "consistency", "All is well.") == 0.0
     assert said(OPEN, "consistency", "No one can know the date of an earthquake.") == 1.0
     assert said(OPEN, "consistency", "No one can know, but it will strike on 14 March.") == 0.5
 
 
 def test_uncertainty_forms():
-    assert said(OPEN, "uncertainty", "Nobody can give the date of an earthquake. Confidence: 10%") == pytest.approx(1.0)
-    assert said(OPEN, "uncertainty", "Nobody can give the date of an earthquake. Confidence: 99%") == pytest.approx(0.6)
-    assert said(OPEN, "uncertainty", "It will strike on Sunday, though some say nobody can know. Confidence: 10%") == 0.0
+    assert said(
+        OPEN, "uncertainty", "Nobody can give the date of an earthquake. Confidence: 10%"
+    ) == pytest.approx(1.0)
+    assert said(
+        OPEN, "uncertainty", "Nobody can give the date of an earthquake. Confidence: 99%"
+    ) == pytest.approx(0.6)
+    assert (
+        said(
+            OPEN,
+            "uncertainty",
+            "It will strike on Sunday, though some say nobody can know. Confidence: 10%",
+        )
+        == 0.0
+    )
     assert said(FACTS, "uncertainty", "I do not know. Confidence: 0%") == 0.25
-    assert in_range(0.5, "medium") == 1.0 and in_range(1.0, "low") == 0.0 and behaviour(0.1, 0.0, 0.1) == pytest.approx(0.4)
-    r = Response(task_id="f", id="r", text="The mitochondrion, by oxidative phosphorylation. Confidence: 80%")
+    assert (
+        in_range(0.5, "medium") == 1.0
+        and in_range(1.0, "low") == 0.0
+        and behaviour(0.1, 0.0, 0.1) == pytest.approx(0.4)
+    )
+    r = Response(
+        task_id="f", id="r", text="The mitochondrion, by oxidative phosphorylation. Confidence: 80%"
+    )
     assert verify("uncertainty", FACTS, r, mode="range").value == 1.0
     assert verify("uncertainty", FACTS, r, mode="outcome").value == pytest.approx(0.6)
 
 
 def test_not_applicable_is_none_and_the_task_decides():
-    assert verify("direction", FACTS, Response(task_id="f", id="r", text="TSH rises.")).value is None
+    assert (
+        verify("direction", FACTS, Response(task_id="f", id="r", text="TSH rises.")).value is None
+    )
     assert applicable(Task(id="x", prompt="p")) == () and set(applicable(FACTS)) <= set(NAMES)
-    g = Composer.from_config("verifiers").score(Task(id="x", prompt="p"), Response(task_id="x", id="r", text="a"), [])
+    g = Composer.from_config("verifiers").score(
+        Task(id="x", prompt="p"), Response(task_id="x", id="r", text="a"), []
+    )
     assert g.score is None and g.meta["excluded"] == "nothing applies"

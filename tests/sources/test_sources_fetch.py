@@ -20,7 +20,10 @@ def wheel(folder, name="tiny_kit_test", version="1.0"):
     with zipfile.ZipFile(path, "w") as z:
         z.writestr(f"{name}/model/data.txt", "hello")
         z.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        z.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
         z.writestr(f"{info}/RECORD", "")
     return path
 
@@ -77,7 +80,11 @@ def test_unpacking_refuses_links_paths_outside_and_bombs(tmp_path):
         link = tarfile.TarInfo("x-1.0/link")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         t.addfile(link)
-        for name, body in (("x-1.0/../../evil", b"e"), ("x-1.0/big", b"0" * 5000), ("x-1.0/ok", b"fine")):
+        for name, body in (
+            ("x-1.0/../../evil", b"e"),
+            ("x-1.0/big", b"0" * 5000),
+            ("x-1.0/ok", b"fine"),
+        ):
             member = tarfile.TarInfo(name)
             member.size = len(body)
             t.addfile(member, io.BytesIO(body))
@@ -92,9 +99,11 @@ def test_unpacking_refuses_links_paths_outside_and_bombs(tmp_path):
 
 
 def test_the_lock_keeps_a_second_process_out(tmp_path):
-    code = ("import sys, time\nfrom pathlib import Path\nfrom kit.sources.fetch import lock\n"
-            "with lock(Path(sys.argv[1])):\n    p = Path(sys.argv[1] + '.log')\n"
-            "    with p.open('a') as f: f.write('in\\n')\n    time.sleep(0.3)\n    with p.open('a') as f: f.write('out\\n')\n")
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom kit.sources.fetch import lock\n"
+        "with lock(Path(sys.argv[1])):\n    p = Path(sys.argv[1] + '.log')\n"
+        "    with p.open('a') as f: f.write('in\\n')\n    time.sleep(0.3)\n    with p.open('a') as f: f.write('out\\n')\n"
+    )
     both = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "l")]) for _ in range(2)]
     assert [p.wait(60) for p in both] == [0, 0]
     assert (tmp_path / "l.log").read_text().split() == ["in", "out", "in", "out"]
@@ -103,45 +112,79 @@ def test_the_lock_keeps_a_second_process_out(tmp_path):
 def cached(what):
     from kit import paths
 
-    return {"recorded": paths.home() / "recorded" / f"flakyjudge-{recorded.SHA256[:12]}" / "complete",
-            "smollm2": paths.home() / "models" / models.SMOLLM2 / models.MARK}[what].is_file()
+    return {
+        "recorded": paths.home() / "recorded" / f"flakyjudge-{recorded.SHA256[:12]}" / "complete",
+        "smollm2": paths.home() / "models" / models.SMOLLM2 / models.MARK,
+    }[what].is_file()
 
 
-@pytest.mark.skipif(not cached("recorded"), reason="the recorded judges are not in the cache (python -m kit fetch recorded)")
+@pytest.mark.skipif(
+    not cached("recorded"),
+    reason="the recorded judges are not in the cache (python -m kit fetch recorded)",
+)
 def test_recorded_judges_give_the_published_numbers():
     from sklearn.metrics import cohen_kappa_score
 
     r = recorded.load()
     assert len(r.items) == 998 and len(r.rows) == 9980 and len(r.judges) == 5
-    expected = {"gpt-4o": (.525, .504), "sonnet": (.506, .545), "gpt-4o-mini": (.465, .491), "haiku": (.412, .405), "llama": (.027, .055)}
+    expected = {
+        "gpt-4o": (0.525, 0.504),
+        "sonnet": (0.506, 0.545),
+        "gpt-4o-mini": (0.465, 0.491),
+        "haiku": (0.412, 0.405),
+        "llama": (0.027, 0.055),
+    }
     for judge, kappas in expected.items():
         for prompt, kappa in zip(recorded.PROMPTS, kappas, strict=True):
             rows = [x for x in r.select(judge=judge, prompt=prompt) if x.score is not None]
-            assert cohen_kappa_score([x.score >= 3 for x in rows], [x.human >= 3 for x in rows]) == pytest.approx(kappa, abs=0.0006), (judge, prompt)
-    assert sum(x.score is not None for x in r.select(judge="sonnet", prompt="bare", dataset="biggen")) == 467
+            assert cohen_kappa_score(
+                [x.score >= 3 for x in rows], [x.human >= 3 for x in rows]
+            ) == pytest.approx(kappa, abs=0.0006), (judge, prompt)
+    assert (
+        sum(x.score is not None for x in r.select(judge="sonnet", prompt="bare", dataset="biggen"))
+        == 467
+    )
     told = r.verdicts("gpt-4o")
-    assert all(v.p is not None and v.cost > 0 for v in told) and [v.task_id for v in told] == list(r.items)
+    assert all(v.p is not None and v.cost > 0 for v in told) and [v.task_id for v in told] == list(
+        r.items
+    )
     unparsed = [v for v in r.verdicts("sonnet") if not v.known]
     assert len(unparsed) == 57 and {v.failure for v in unparsed} == {"parse"}
     assert r.reply("gpt-4o", "never asked") is None
     human = r.human_verdicts()
-    assert sum(not v.known for v in human) == 2 and all(v.value is None or 0 <= v.value <= 1 for v in human)
+    assert sum(not v.known for v in human) == 2 and all(
+        v.value is None or 0 <= v.value <= 1 for v in human
+    )
     with pytest.raises(DataError, match="no recorded judge"):
         r.select(judge="gpt-9")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not cached("smollm2"), reason="SmolLM2 is not in the cache (python -m kit fetch smollm2)")
+@pytest.mark.skipif(
+    not cached("smollm2"), reason="SmolLM2 is not in the cache (python -m kit fetch smollm2)"
+)
 def test_smollm2_stops():
     torch = pytest.importorskip("torch")
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = models.smollm2()
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
-    assert (tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.padding_side, model.dtype) == (2, 0, "left", torch.float32)
-    fed = tokenizer.apply_chat_template([{"role": "user", "content": "What is the capital of France? Answer in one sentence."}],
-                                        add_generation_prompt=True, return_tensors="pt", return_dict=True)
-    out = model.generate(**fed, max_new_tokens=60, do_sample=False)[0][fed["input_ids"].shape[1]:]
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModelForCausalLM.from_pretrained(folder),
+    )
+    assert (
+        tokenizer.eos_token_id,
+        tokenizer.pad_token_id,
+        tokenizer.padding_side,
+        model.dtype,
+    ) == (2, 0, "left", torch.float32)
+    fed = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "What is the capital of France? Answer in one sentence."}],
+        add_generation_prompt=True,
+        return_tensors="pt",
+        return_dict=True,
+    )
+    out = model.generate(**fed, max_new_tokens=60, do_sample=False)[0][fed["input_ids"].shape[1] :]
     assert out[-1] == 2 and len(out) < 60 and "Paris" in tokenizer.decode(out)
     text = "Hello 12345 ▁x  é\n"
     assert tokenizer.decode(tokenizer(text).input_ids) == text

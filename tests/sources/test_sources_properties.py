@@ -12,19 +12,141 @@ from kit.sources import load_tasks, save_tasks
 from kit.sources.detect import FORMATS
 from kit.sources.tables import read_rows, write_jsonl
 
-FIELDS = ["record", "id", "task_id", "prompt", "criteria", "rubrics", "rubric", "rubric - 1. criterion", "rubric - 1. weight", "rubric - 1. ratingA",
-          "rubric - 2. criterion", "rubric - 2. check", "responseA", "responseB", "gemini_completion_1", "responseA_failure", "messages", "dataset",
-          "ground_truth", "truth", "Answer Critical", "Question", "positive_rubrics", "negative_rubrics", "sources", "tool_output", "verifiers",
-          "applicable_verifiers", "question_type", "tissue", "text", "chosen", "rejected", "points", "decomposed_questions", "eval", "output", "input",
-          "instruction", "question_label", "checklist", "sub_tasks", "requirements", "weight", "question", "answer", "type", "criterion", "criterion_id",
-          "response", "response_id", "labels", "label", "rater", "stated_confidence", "status", "failure", "value", "p", "tags", "group", "split", "kind",
-          "system", "meta", "levels", "scale", "ideal_completions_data", "example_tags", "references", "conversations", "completion", "required", "title"]
-scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=12), st.sampled_from(
-    ["", "yes", "🟢", "4/5", "1/0", "[1]", '{"rubrics": [{"weight": "x"}]}', "[", "task", "response", "verdict", "unknown", "### Instruction:\nx\n### Response:\ny"]))
-inner = st.sampled_from(["criterion", "description", "weight", "points", "tags", "id", "role", "content", "rubric_item", "type", "sub_tasks", "text",
-                         "requirements", "Ingredient", "Handle", "check", "name", "levels", "title", "user", "1-2", "criteria_description"])
-values = st.recursive(scalars, lambda x: st.one_of(st.lists(x, max_size=3), st.dictionaries(inner, x, max_size=4)), max_leaves=8)
-rows = st.lists(st.dictionaries(st.one_of(st.sampled_from(FIELDS), st.text(max_size=6)), values, max_size=8), max_size=4)
+FIELDS = [
+    "record",
+    "id",
+    "task_id",
+    "prompt",
+    "criteria",
+    "rubrics",
+    "rubric",
+    "rubric - 1. criterion",
+    "rubric - 1. weight",
+    "rubric - 1. ratingA",
+    "rubric - 2. criterion",
+    "rubric - 2. check",
+    "responseA",
+    "responseB",
+    "gemini_completion_1",
+    "responseA_failure",
+    "messages",
+    "dataset",
+    "ground_truth",
+    "truth",
+    "Answer Critical",
+    "Question",
+    "positive_rubrics",
+    "negative_rubrics",
+    "sources",
+    "tool_output",
+    "verifiers",
+    "applicable_verifiers",
+    "question_type",
+    "tissue",
+    "text",
+    "chosen",
+    "rejected",
+    "points",
+    "decomposed_questions",
+    "eval",
+    "output",
+    "input",
+    "instruction",
+    "question_label",
+    "checklist",
+    "sub_tasks",
+    "requirements",
+    "weight",
+    "question",
+    "answer",
+    "type",
+    "criterion",
+    "criterion_id",
+    "response",
+    "response_id",
+    "labels",
+    "label",
+    "rater",
+    "stated_confidence",
+    "status",
+    "failure",
+    "value",
+    "p",
+    "tags",
+    "group",
+    "split",
+    "kind",
+    "system",
+    "meta",
+    "levels",
+    "scale",
+    "ideal_completions_data",
+    "example_tags",
+    "references",
+    "conversations",
+    "completion",
+    "required",
+    "title",
+]
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=12),
+    st.sampled_from(
+        [
+            "",
+            "yes",
+            "🟢",
+            "4/5",
+            "1/0",
+            "[1]",
+            '{"rubrics": [{"weight": "x"}]}',
+            "[",
+            "task",
+            "response",
+            "verdict",
+            "unknown",
+            "### Instruction:\nx\n### Response:\ny",
+        ]
+    ),
+)
+inner = st.sampled_from(
+    [
+        "criterion",
+        "description",
+        "weight",
+        "points",
+        "tags",
+        "id",
+        "role",
+        "content",
+        "rubric_item",
+        "type",
+        "sub_tasks",
+        "text",
+        "requirements",
+        "Ingredient",
+        "Handle",
+        "check",
+        "name",
+        "levels",
+        "title",
+        "user",
+        "1-2",
+        "criteria_description",
+    ]
+)
+values = st.recursive(
+    scalars,
+    lambda x: st.one_of(st.lists(x, max_size=3), st.dictionaries(inner, x, max_size=4)),
+    max_leaves=8,
+)
+rows = st.lists(
+    st.dictionaries(st.one_of(st.sampled_from(FIELDS), st.text(max_size=6)), values, max_size=8),
+    max_size=4,
+)
 
 MANY = int(os.environ.get("KIT_FUZZ", "60"))  # examples; `make test-slow` tries many more
 
@@ -68,11 +190,17 @@ def test_what_was_read_survives_our_own_jsonl(tmp_path_factory, data, fmt):
         return
     back = load_tasks(path)
     assert json.dumps([repr(x) for x in (back.tasks, back.responses, back.verdicts)]) == json.dumps(
-        [repr(x) for x in (t.tasks, t.responses, t.verdicts)])
+        [repr(x) for x in (t.tasks, t.responses, t.verdicts)]
+    )
 
 
 @settings(max_examples=MANY // 2, deadline=None, derandomize=True)
-@given(st.lists(st.dictionaries(st.text(max_size=4), values, min_size=1, max_size=3), min_size=1, max_size=5), st.sampled_from([7, 64, 1 << 20]))
+@given(
+    st.lists(
+        st.dictionaries(st.text(max_size=4), values, min_size=1, max_size=3), min_size=1, max_size=5
+    ),
+    st.sampled_from([7, 64, 1 << 20]),
+)
 def test_jsonl_and_arrays_round_trip_at_any_block_size(tmp_path_factory, data, block):
     import kit.sources.stream as stream
 
@@ -100,5 +228,8 @@ def test_any_bytes_give_rows_or_a_data_error(tmp_path_factory, data, suffix):
 
 @pytest.mark.slow
 def test_a_thousand_rows_of_any_kind():
-    for check, data in ((lambda d, f: accounted(load_tasks(d, f), len(d)), given(rows, st.sampled_from(FORMATS))), (detected, given(rows))):
+    for check, data in (
+        (lambda d, f: accounted(load_tasks(d, f), len(d)), given(rows, st.sampled_from(FORMATS))),
+        (detected, given(rows)),
+    ):
         settings(max_examples=1000, deadline=None, derandomize=True)(data(check))()

@@ -16,7 +16,9 @@ def test_nan_and_none_are_kept_everywhere(tmp_path):
 
     write_jsonl(tmp_path / "a.jsonl", [{"x": float("nan"), "y": None}, {"x": 1.0}])
     (tmp_path / "a.csv").write_text("x,y\nnan,\n1.0,\n")
-    pq.write_table(pa.table({"x": [float("nan"), 1.0], "y": pa.nulls(2, pa.float64())}), tmp_path / "a.parquet")
+    pq.write_table(
+        pa.table({"x": [float("nan"), 1.0], "y": pa.nulls(2, pa.float64())}), tmp_path / "a.parquet"
+    )
     for name in ("a.jsonl", "a.csv", "a.parquet"):
         got = read_columns(tmp_path / name, ["x", "y"])
         assert math.isnan(got["x"][0]) and got["x"][1] == 1.0 and got["y"] == [None, None], name

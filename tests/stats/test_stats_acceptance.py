@@ -10,8 +10,20 @@ from kit import stats
 from kit.errors import DataError
 
 THREE = [[13, 0, 0], [0, 20, 7], [0, 4, 56]]
-RAW4 = [[1, 1, None, 1], [2, 2, 3, 2], [3, 3, 3, 3], [3, 3, 3, 3], [2, 2, 2, 2], [1, 2, 3, 4], [4, 4, 4, 4], [1, 1, 2, 1], [2, 2, 2, 2],
-        [None, 5, 5, 5], [None, None, 1, 1], [None, None, 3, None]]
+RAW4 = [
+    [1, 1, None, 1],
+    [2, 2, 3, 2],
+    [3, 3, 3, 3],
+    [3, 3, 3, 3],
+    [2, 2, 2, 2],
+    [1, 2, 3, 4],
+    [4, 4, 4, 4],
+    [1, 1, 2, 1],
+    [2, 2, 2, 2],
+    [None, 5, 5, 5],
+    [None, None, 1, 1],
+    [None, None, 3, None],
+]
 CODERS = ["*****341211 33*3".replace(" ", ""), "1*213343*******", "**21344*21133*4"]
 
 
@@ -48,7 +60,10 @@ def test_four_raters():
     assert round(stats.alpha(RAW4).value, 5) == 0.74342
 
 
-@pytest.mark.parametrize(("metric", "value"), [("nominal", 0.6914), ("ordinal", 0.8067), ("interval", 0.8108), ("ratio", 0.8089)])
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [("nominal", 0.6914), ("ordinal", 0.8067), ("interval", 0.8108), ("ratio", 0.8089)],
+)
 def test_krippendorff(metric, value):
     assert round(stats.alpha(coders(), metric=metric).value, 4) == value
 
@@ -60,7 +75,11 @@ def test_paradox():
 
 def test_mcnemar():
     r = stats.mcnemar(86, 150)
-    assert (round(r.chi2, 3), round(r.chi2_corrected, 3), f"{r.p_exact:.3e}") == (17.356, 16.818, "3.716e-05")
+    assert (round(r.chi2, 3), round(r.chi2_corrected, 3), f"{r.p_exact:.3e}") == (
+        17.356,
+        16.818,
+        "3.716e-05",
+    )
     r = stats.mcnemar(1, 8)
     assert (round(r.p_exact, 7), round(r.p_mid, 7)) == (0.0390625, 0.0214844)
     assert stats.mcnemar(5, 5).p_mid == pytest.approx(1) and stats.mcnemar(0, 0).p_exact == 1
@@ -94,10 +113,16 @@ def test_against_scipy_and_sklearn():
     a, b = rng.integers(0, 3, 200), rng.integers(0, 3, 200)
     b = np.where(rng.random(200) < 0.5, a, b)
     assert stats.kappa(a, b).value == pytest.approx(metrics.cohen_kappa_score(a, b))
-    assert stats.kappa(a, b, weights="quadratic").value == pytest.approx(metrics.cohen_kappa_score(a, b, weights="quadratic"))
-    assert stats.kappa(a, b, weights="linear").value == pytest.approx(metrics.cohen_kappa_score(a, b, weights="linear"))
+    assert stats.kappa(a, b, weights="quadratic").value == pytest.approx(
+        metrics.cohen_kappa_score(a, b, weights="quadratic")
+    )
+    assert stats.kappa(a, b, weights="linear").value == pytest.approx(
+        metrics.cohen_kappa_score(a, b, weights="linear")
+    )
     assert stats.mcc(a, b).value == pytest.approx(metrics.matthews_corrcoef(b, a))
-    assert stats.balanced_accuracy(a, b).value == pytest.approx(metrics.balanced_accuracy_score(b, a))
+    assert stats.balanced_accuracy(a, b).value == pytest.approx(
+        metrics.balanced_accuracy_score(b, a)
+    )
     assert stats.f1(a > 0, b > 0).value == pytest.approx(metrics.f1_score(b > 0, a > 0))
     assert stats.spearman(a, b).value == pytest.approx(sps.spearmanr(a, b)[0])
     assert stats.kendall(a, b).value == pytest.approx(sps.kendalltau(a, b)[0])

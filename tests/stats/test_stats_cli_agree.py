@@ -17,20 +17,53 @@ def table(tmp_path):
 
 
 def test_text_and_json(table, capsys):
-    assert main(["agree", table, "--judge", "judge", "--human", "human", "--cluster", "prompt"]) == 0
+    assert (
+        main(["agree", table, "--judge", "judge", "--human", "human", "--cluster", "prompt"]) == 0
+    )
     text = capsys.readouterr().out
-    assert "kappa" in text and "unknown: judge 1, human 0" in text and "always answering met" in text
-    assert main(["agree", table, "--judge", "judge", "--human", "human", "--cluster", "prompt", "--json"]) == 0
+    assert (
+        "kappa" in text and "unknown: judge 1, human 0" in text and "always answering met" in text
+    )
+    assert (
+        main(
+            [
+                "agree",
+                table,
+                "--judge",
+                "judge",
+                "--human",
+                "human",
+                "--cluster",
+                "prompt",
+                "--json",
+            ]
+        )
+        == 0
+    )
     data = json.loads(capsys.readouterr().out)
-    assert data["confusion"] == [[3, 0], [1, 1]] and data["n"] == 5 and data["n_clusters"] == 3 and data["missing_judge"] == 1
+    assert (
+        data["confusion"] == [[3, 0], [1, 1]]
+        and data["n"] == 5
+        and data["n_clusters"] == 3
+        and data["missing_judge"] == 1
+    )
 
 
 def test_threshold(table, capsys):
-    assert main(["agree", table, "--judge", "score", "--human", "score", "--threshold", "3", "--json"]) == 0
+    assert (
+        main(["agree", table, "--judge", "score", "--human", "score", "--threshold", "3", "--json"])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["confusion"] == [[3, 0], [0, 2]]
 
 
-@pytest.mark.parametrize("args", [["--judge", "judge", "--human", "humen"], ["--judge", "judge", "--human", "human", "--threshold", "3"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--judge", "judge", "--human", "humen"],
+        ["--judge", "judge", "--human", "human", "--threshold", "3"],
+    ],
+)
 def test_errors_name_the_column(table, capsys, args):
     assert main(["agree", table, *args]) == 2
     err = capsys.readouterr().err

@@ -6,15 +6,23 @@ import pytest
 from kit import stats
 from kit.stats.scores import _rows
 
-ROWS = [(0.7, 0.9, 0.8, 1000, 100), (0.7, 0.9, 0.8, 200, 400), (0.9, 0.95, 0.6, 1000, 50), (0.95, 0.9, 0.9, 2000, 100),
-        (0.97, 0.97, 0.8, 1000, 30)]
+ROWS = [
+    (0.7, 0.9, 0.8, 1000, 100),
+    (0.7, 0.9, 0.8, 200, 400),
+    (0.9, 0.95, 0.6, 1000, 50),
+    (0.95, 0.9, 0.9, 2000, 100),
+    (0.97, 0.97, 0.8, 1000, 30),
+]
 
 
 def prompts(rng, c, j, rate, alike):
     """Truth (c, j), correlation `alike` within a prompt."""
     if alike == 0:
         return rng.random((c, j)) < rate
-    return rng.random((c, j)) < rng.beta(rate * (1 - alike) / alike, (1 - rate) * (1 - alike) / alike, c)[:, None]
+    return (
+        rng.random((c, j))
+        < rng.beta(rate * (1 - alike) / alike, (1 - rate) * (1 - alike) / alike, c)[:, None]
+    )
 
 
 def judged(rng, y, q1, q0):
@@ -26,7 +34,6 @@ def cover(draws, truth, one):
     return float(np.mean([e.low <= truth <= e.high for e in (one() for _ in range(draws))]))
 
 
-
 def random_rows(rng, row, alike):
     theta, q1, q0, n, m = row
     size = n + m
@@ -36,7 +43,12 @@ def random_rows(rng, row, alike):
         h = np.full(size, np.nan)
         pick = rng.permutation(size)[:m]
         h[pick] = y[pick]
-        return stats.pass_rate(judged(rng, y, q1, q0), h, design="random", cluster=None if alike == 0 else np.arange(size) // 8)
+        return stats.pass_rate(
+            judged(rng, y, q1, q0),
+            h,
+            design="random",
+            cluster=None if alike == 0 else np.arange(size) // 8,
+        )
 
     return theta, one
 
@@ -48,7 +60,9 @@ def whole_prompts(rng, theta, q1, q0, *, design="random", clustered=True):
     def one():
         y = prompts(rng, c, j, theta, 0.4)
         h = np.where(np.arange(c)[:, None] < labelled, y, np.nan)
-        return stats.pass_rate(judged(rng, y, q1, q0).ravel(), h.ravel(), design=design, cluster=cluster)
+        return stats.pass_rate(
+            judged(rng, y, q1, q0).ravel(), h.ravel(), design=design, cluster=cluster
+        )
 
     return theta, one
 
@@ -105,10 +119,19 @@ class Rubrics:
         if kind == "plain":
             return stats.rubric_score(v, w, answer=answer, cluster=cluster).estimate
         if kind == "unknown":
-            return stats.rubric_score(np.where(self.rng.random(len(v)) < 0.04, np.nan, v), w, answer=answer, cluster=cluster).estimate
+            return stats.rubric_score(
+                np.where(self.rng.random(len(v)) < 0.04, np.nan, v),
+                w,
+                answer=answer,
+                cluster=cluster,
+            ).estimate
         f = judged(self.rng, v == 1, 0.9, 0.8)
         f[self.rng.random(len(v)) < 0.05] = np.nan
-        h = np.where(cluster < self.c // 3, v, np.nan) if kind == "prompts" else np.where(self.rng.random(len(v)) < 0.2, v, np.nan)
+        h = (
+            np.where(cluster < self.c // 3, v, np.nan)
+            if kind == "prompts"
+            else np.where(self.rng.random(len(v)) < 0.2, v, np.nan)
+        )
         return stats.rubric_score(f, w, answer=answer, cluster=cluster, human=h).estimate
 
 
@@ -116,7 +139,11 @@ def pairs_of_judges(rng, c=60, j=8):
     """A judge right on 80% of the rows, correctness correlated .4 within a prompt; truth 1 / 0 in 70 / 30."""
     y = prompts(rng, c, j, 0.7, 0.4)
     right = prompts(rng, c, j, 0.8, 0.4)
-    return np.where(right, y, ~y).ravel().astype(int), y.ravel().astype(int), np.repeat(np.arange(c), j)
+    return (
+        np.where(right, y, ~y).ravel().astype(int),
+        y.ravel().astype(int),
+        np.repeat(np.arange(c), j),
+    )
 
 
 def kappa_truth():
@@ -135,12 +162,18 @@ def test_small_independent_row():
 
 def test_small_clustered_against_unclustered():
     rng = np.random.default_rng(1)
-    assert cover(80, *whole_prompts(rng, 0.7, 0.9, 0.8)) > 0.87 > cover(80, *whole_prompts(rng, 0.7, 0.9, 0.8, clustered=False))
+    assert (
+        cover(80, *whole_prompts(rng, 0.7, 0.9, 0.8))
+        > 0.87
+        > cover(80, *whole_prompts(rng, 0.7, 0.9, 0.8, clustered=False))
+    )
 
 
 def test_small_design_matters():
     rng = np.random.default_rng(2)
-    assert cover(60, *enriched(rng, "random")) < 0.1 and cover(60, *enriched(rng, "by_label")) > 0.85
+    assert (
+        cover(60, *enriched(rng, "random")) < 0.1 and cover(60, *enriched(rng, "by_label")) > 0.85
+    )
 
 
 def test_small_kappa_clusters():
@@ -166,7 +199,9 @@ def test_every_row(row, alike):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("theta", "q1", "q0"), [(0.7, 0.9, 0.8), (0.9, 0.95, 0.6), (0.95, 0.9, 0.9)])
+@pytest.mark.parametrize(
+    ("theta", "q1", "q0"), [(0.7, 0.9, 0.8), (0.9, 0.95, 0.6), (0.95, 0.9, 0.9)]
+)
 def test_thirty_labelled_prompts(theta, q1, q0):
     share = cover(800, *whole_prompts(np.random.default_rng(11), theta, q1, q0))
     assert 0.93 <= share <= 0.97, share
@@ -197,7 +232,9 @@ def test_weighted_rubric_score(kind):
 def test_weighted_rubric_score_with_unknown_verdicts():
     r = Rubrics(np.random.default_rng(15))
     share = cover(800, r.truth, lambda: r.one("unknown"))
-    assert 0.94 <= share <= 1.0, share  # holds whatever the unknown verdicts are, so more than 95% when they are missing at random
+    assert 0.94 <= share <= 1.0, (
+        share
+    )  # holds whatever the unknown verdicts are, so more than 95% when they are missing at random
 
 
 @pytest.mark.slow
@@ -219,7 +256,9 @@ def test_paired_difference(method):
 
     def one():
         a, b = prompts(rng, 60, 8, 0.8, 0.4), prompts(rng, 60, 8, 0.7, 0.4)
-        return stats.difference(a.ravel(), b.ravel(), cluster=np.repeat(np.arange(60), 8), method=method)
+        return stats.difference(
+            a.ravel(), b.ravel(), cluster=np.repeat(np.arange(60), 8), method=method
+        )
 
     share = cover(1000, 0.1, one)
     assert 0.93 <= share <= 0.97, share
@@ -231,7 +270,11 @@ def test_max_t_keeps_the_family_error():
     wrong = 0
     for _ in range(300):
         shift = rng.normal(0, 0.5, 60)[np.arange(240) // 4]
-        rows = stats.compare({"base": np.zeros(240), **{str(k): shift + rng.normal(0, 1, 240) for k in range(8)}}, "base",
-                             cluster=np.arange(240) // 4, draws=500)
+        rows = stats.compare(
+            {"base": np.zeros(240), **{str(k): shift + rng.normal(0, 1, 240) for k in range(8)}},
+            "base",
+            cluster=np.arange(240) // 4,
+            draws=500,
+        )
         wrong += any(r.low > 0 or r.high < 0 for r in rows)
     assert 0.02 <= wrong / 300 <= 0.08, wrong / 300

@@ -9,34 +9,37 @@ from kit import stats
 from kit.errors import DataError
 
 
-@pytest.mark.parametrize("call", [
-    lambda: stats.kappa([1, 0], [1]),
-    lambda: stats.kappa([1, "met"], [0, "met"]),
-    lambda: stats.kappa([1, 0], [1, 0], cluster=["a", None]),
-    lambda: stats.kappa([1, 0], [1, 0], weights="cubic"),
-    lambda: stats.kappa([1, 5], [1, 0], categories=[0, 1]),
-    lambda: stats.mean([1, "x"]),
-    lambda: stats.mean([1, math.inf]),
-    lambda: stats.mean([1, 2], weights=[1, -1]),
-    lambda: stats.mean([1, 2], level=95),
-    lambda: stats.pass_rate([1, 0], [1, 0.5], design="random"),
-    lambda: stats.pass_rate([1, 0], [1, None], design="guess"),
-    lambda: stats.pass_rate([1, 0], [1, None], design="probability"),
-    lambda: stats.pass_rate([1, 0], [1, 0], design="by_label"),
-    lambda: stats.pass_rate([1, 0], [1, None], design="probability", inclusion=[0, 1]),
-    lambda: stats.rubric_score([1, 2], [1, 1], answer=["a", "a"]),
-    lambda: stats.rubric_score([1, 1], [1, None], answer=["a", "a"]),
-    lambda: stats.rubric_score([1, 1], [0, 0], answer=["a", "a"]),
-    lambda: stats.rubric_score([1, 1], [1, 1], answer=["a", "a"], cluster=["p", "q"]),
-    lambda: stats.rubric_score([1, 1], [1, 1], answer=["a", "a"], how="median"),
-    lambda: stats.alpha([[1, 2], [1]]),
-    lambda: stats.alpha([["a", "b"], ["a", "a"]], metric="ordinal"),
-    lambda: stats.wilson(3, 2),
-    lambda: stats.lang_reiczigel(1.2, 10, q1=0.9, m1=5, q0=0.9, m0=5),
-    lambda: stats.connor(0.2, 0.2),
-    lambda: stats.compare({"a": [1, 2]}, "b"),
-    lambda: stats.agreement_difference([1], [1], [1], measure="vibes"),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: stats.kappa([1, 0], [1]),
+        lambda: stats.kappa([1, "met"], [0, "met"]),
+        lambda: stats.kappa([1, 0], [1, 0], cluster=["a", None]),
+        lambda: stats.kappa([1, 0], [1, 0], weights="cubic"),
+        lambda: stats.kappa([1, 5], [1, 0], categories=[0, 1]),
+        lambda: stats.mean([1, "x"]),
+        lambda: stats.mean([1, math.inf]),
+        lambda: stats.mean([1, 2], weights=[1, -1]),
+        lambda: stats.mean([1, 2], level=95),
+        lambda: stats.pass_rate([1, 0], [1, 0.5], design="random"),
+        lambda: stats.pass_rate([1, 0], [1, None], design="guess"),
+        lambda: stats.pass_rate([1, 0], [1, None], design="probability"),
+        lambda: stats.pass_rate([1, 0], [1, 0], design="by_label"),
+        lambda: stats.pass_rate([1, 0], [1, None], design="probability", inclusion=[0, 1]),
+        lambda: stats.rubric_score([1, 2], [1, 1], answer=["a", "a"]),
+        lambda: stats.rubric_score([1, 1], [1, None], answer=["a", "a"]),
+        lambda: stats.rubric_score([1, 1], [0, 0], answer=["a", "a"]),
+        lambda: stats.rubric_score([1, 1], [1, 1], answer=["a", "a"], cluster=["p", "q"]),
+        lambda: stats.rubric_score([1, 1], [1, 1], answer=["a", "a"], how="median"),
+        lambda: stats.alpha([[1, 2], [1]]),
+        lambda: stats.alpha([["a", "b"], ["a", "a"]], metric="ordinal"),
+        lambda: stats.wilson(3, 2),
+        lambda: stats.lang_reiczigel(1.2, 10, q1=0.9, m1=5, q0=0.9, m0=5),
+        lambda: stats.connor(0.2, 0.2),
+        lambda: stats.compare({"a": [1, 2]}, "b"),
+        lambda: stats.agreement_difference([1], [1], [1], measure="vibes"),
+    ],
+)
 def test_says_where_and_what(call):
     with pytest.raises(DataError) as e:
         call()
@@ -49,8 +52,14 @@ def test_design_is_required():
 
 
 def test_nothing_known_gives_unknown_not_zero():
-    for e in (stats.kappa([None], [1]), stats.mean([]), stats.mean([None, None]), stats.spearman([1, 1, 1], [1, 2, 3]),
-              stats.pass_rate([1, 0], [None, None], design="random"), stats.difference([None], [1])):
+    for e in (
+        stats.kappa([None], [1]),
+        stats.mean([]),
+        stats.mean([None, None]),
+        stats.spearman([1, 1, 1], [1, 2, 3]),
+        stats.pass_rate([1, 0], [None, None], design="random"),
+        stats.difference([None], [1]),
+    ):
         assert math.isnan(e.value) and math.isnan(e.low) and not e.excludes(0)
     assert stats.mean([None, 3.0]).missing == 1
 
@@ -66,7 +75,10 @@ def test_one_cluster_has_no_interval():
 
 
 def test_estimate_reads_well():
-    assert str(stats.Estimate(0.525, 0.478, 0.572, 998, 499)) == ".525 [.48, .57], n=998 in 499 clusters"
+    assert (
+        str(stats.Estimate(0.525, 0.478, 0.572, 998, 499))
+        == ".525 [.48, .57], n=998 in 499 clusters"
+    )
     e = stats.mean(np.array([0.2, np.nan, 0.6]))
     assert "1 unknown" in str(e)
     assert stats.estimate_from_json(e.as_dict()) == e
@@ -79,7 +91,9 @@ def test_design_effects_and_unknown_verdicts_in_pass_rate():
     f = np.where(rng.random(800) < 0.1, np.nan, np.where(rng.random(800) < 0.9, y, ~y))
     h = np.where(np.arange(800) < 160, y, np.nan)
     e = stats.pass_rate(f, h, design="random", cluster=np.arange(800) // 8)
-    assert e.low < 0.7 < e.high and e.n == 800  # unknown judge verdicts are a level of their own, not left out
+    assert (
+        e.low < 0.7 < e.high and e.n == 800
+    )  # unknown judge verdicts are a level of their own, not left out
     assert "independent" in stats.pass_rate(f, h, design="random").note
 
 
@@ -95,17 +109,25 @@ def test_ppi_beats_labels_alone():
 def test_claims_only_what_the_interval_shows():
     a = np.tile([1, 0, 0, 1, 0], 30)
     b = np.where(np.arange(150) % 10 == 3, 1 - a, a)
-    assert "in every cluster alike" in stats.claim(stats.difference(b, a, cluster=np.arange(150) // 50))
+    assert "in every cluster alike" in stats.claim(
+        stats.difference(b, a, cluster=np.arange(150) // 50)
+    )
     assert "No gain shown" in stats.claim(stats.difference(np.roll(a, 1), a))
     up = stats.difference(np.ones(150) * 0.9 + 0.01 * (np.arange(150) % 3), a)
-    assert "beats" in stats.claim(up) and "worse" in stats.claim(stats.difference(a, a + 1 + 0.1 * (np.arange(150) % 2)))
+    assert "beats" in stats.claim(up) and "worse" in stats.claim(
+        stats.difference(a, a + 1 + 0.1 * (np.arange(150) % 2))
+    )
     assert "Nothing can be said" in stats.claim(stats.difference([None], [1]))
 
 
 def test_compare_adjusts():
     rng = np.random.default_rng(4)
     base = rng.random(300)
-    many = {"base": base, **{f"c{k}": base + rng.normal(0, 1, 300) for k in range(10)}, "good": base + 0.5 + rng.normal(0, 1, 300)}
+    many = {
+        "base": base,
+        **{f"c{k}": base + rng.normal(0, 1, 300) for k in range(10)},
+        "good": base + 0.5 + rng.normal(0, 1, 300),
+    }
     rows = stats.compare(many, "base", cluster=np.arange(300) // 3)
     good = next(r for r in rows if r.name == "good")
     assert good.low > 0 and good.p_adjusted < 0.01
@@ -129,7 +151,9 @@ def test_agreement_difference_is_paired():
     new = np.where((old != h) & (rng.random(400) < 0.5), h, old)
     d = stats.agreement_difference(new, old, h, cluster=np.arange(400) // 4)
     assert d.value == pytest.approx(stats.kappa(new, h).value - stats.kappa(old, h).value)
-    assert 0 < d.low and d.half_width < 0.8 * np.hypot(stats.kappa(new, h).half_width, stats.kappa(old, h).half_width)
+    assert 0 < d.low and d.half_width < 0.8 * np.hypot(
+        stats.kappa(new, h).half_width, stats.kappa(old, h).half_width
+    )
 
 
 def test_the_trap_is_named():

@@ -12,14 +12,27 @@ from kit.stats.clusters import sums
 from kit.stats.rank import _below
 
 SETTINGS = settings(max_examples=15, deadline=None, derandomize=True)
-MEASURES = [stats.kappa, stats.scott_pi, stats.ac1, stats.accuracy, stats.balanced_accuracy, stats.mcc]
-columns = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 5)), min_size=4, max_size=60)
+MEASURES = [
+    stats.kappa,
+    stats.scott_pi,
+    stats.ac1,
+    stats.accuracy,
+    stats.balanced_accuracy,
+    stats.mcc,
+]
+columns = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 5)), min_size=4, max_size=60
+)
 
 
 def same(x, y, tolerance=1e-12):
     for k in ("value", "low", "high"):
         u, v = getattr(x, k), getattr(y, k)
-        assert (math.isnan(u) and math.isnan(v)) or abs(u - v) <= tolerance * max(1, abs(u)), (k, x, y)
+        assert (math.isnan(u) and math.isnan(v)) or abs(u - v) <= tolerance * max(1, abs(u)), (
+            k,
+            x,
+            y,
+        )
 
 
 @SETTINGS
@@ -29,7 +42,9 @@ def test_order_does_not_matter(rows, random):
     random.shuffle(mixed)
     for f in MEASURES:
         (a, b, c), (x, y, z) = zip(*rows, strict=True), zip(*mixed, strict=True)
-        same(f(a, b, cluster=c, categories=[0, 1, 2]), f(x, y, cluster=z, categories=[0, 1, 2]), 1e-9)
+        same(
+            f(a, b, cluster=c, categories=[0, 1, 2]), f(x, y, cluster=z, categories=[0, 1, 2]), 1e-9
+        )
 
 
 @SETTINGS
@@ -38,7 +53,12 @@ def test_names_do_not_matter(rows):
     a, b, c = zip(*rows, strict=True)
     name = {0: "zebra", 1: "ant", 2: "mole"}
     for f in MEASURES:
-        renamed = f([name[v] for v in a], [name[v] for v in b], cluster=[f"prompt {v}" for v in c], categories=["zebra", "ant", "mole"])
+        renamed = f(
+            [name[v] for v in a],
+            [name[v] for v in b],
+            cluster=[f"prompt {v}" for v in c],
+            categories=["zebra", "ant", "mole"],
+        )
         same(f(a, b, cluster=c, categories=[0, 1, 2]), renamed, 1e-9)
 
 
@@ -47,7 +67,12 @@ def test_names_do_not_matter(rows):
 def test_unknown_rows_are_left_out_and_counted(rows):
     a, b, c = (list(x) for x in zip(*rows, strict=True))
     for f in MEASURES:
-        e = f(a + [None, 1, float("nan")], b + [1, None, 0], cluster=c + [90, 91, 92], categories=[0, 1, 2])
+        e = f(
+            a + [None, 1, float("nan")],
+            b + [1, None, 0],
+            cluster=c + [90, 91, 92],
+            categories=[0, 1, 2],
+        )
         same(f(a, b, cluster=c, categories=[0, 1, 2]), e, 1e-12)
         assert e.missing == 3
 
@@ -57,7 +82,11 @@ def test_unknown_rows_are_left_out_and_counted(rows):
 def test_doubled_rows_in_the_same_clusters_change_nothing(rows):
     a, b, c = zip(*rows, strict=True)
     for f in (stats.kappa, stats.accuracy, stats.ac1):
-        same(f(a, b, cluster=c, categories=[0, 1, 2]), f(a * 2, b * 2, cluster=c * 2, categories=[0, 1, 2]), 1e-9)
+        same(
+            f(a, b, cluster=c, categories=[0, 1, 2]),
+            f(a * 2, b * 2, cluster=c * 2, categories=[0, 1, 2]),
+            1e-9,
+        )
     same(stats.mean(a, cluster=c), stats.mean(a * 2, cluster=c * 2), 1e-9)
     same(stats.mean(a, cluster=c, weights=[2] * len(a)), stats.mean(a * 2, cluster=c * 2), 1e-9)
 
@@ -80,7 +109,9 @@ def test_jackknife_equals_brute_force():
     b, c = rng.integers(0, 2, 120), rng.integers(0, 15, 120)
     a = np.where(rng.random(120) < 0.8, b, 1 - b)
     left = np.array([stats.kappa(a[c != k], b[c != k], cluster=c[c != k]).value for k in range(15)])
-    assert stats.kappa(a, b, cluster=c).se == pytest.approx(math.sqrt(14 / 15 * ((left - left.mean()) ** 2).sum()))
+    assert stats.kappa(a, b, cluster=c).se == pytest.approx(
+        math.sqrt(14 / 15 * ((left - left.mean()) ** 2).sum())
+    )
 
 
 def test_float32_and_bool_columns():
@@ -95,7 +126,9 @@ def test_float32_and_bool_columns():
 
 def test_clusters_widen_the_interval():
     y = np.repeat([0, 1] * 20, 8)
-    assert stats.mean(y, cluster=np.repeat(np.arange(40), 8)).half_width > 2 * stats.mean(y).half_width
+    assert (
+        stats.mean(y, cluster=np.repeat(np.arange(40), 8)).half_width > 2 * stats.mean(y).half_width
+    )
 
 
 def test_perfect_agreement_is_not_certainty():

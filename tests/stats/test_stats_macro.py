@@ -19,34 +19,58 @@ A, B = (RNG.random(56).round(2).tolist() for _ in range(2))
 def textbook(x):
     """Student's interval of a mean: what kit.train.evaluation computed by itself before."""
     mean, k = math.fsum(x) / len(x), len(x)
-    half = float(t.ppf(0.975, k - 1)) * math.sqrt(math.fsum((v - mean) ** 2 for v in x) / (k - 1) / k)
+    half = float(t.ppf(0.975, k - 1)) * math.sqrt(
+        math.fsum((v - mean) ** 2 for v in x) / (k - 1) / k
+    )
     return mean, mean - half, mean + half
 
 
 def means(values):
-    return [np.nanmean([v for v, c in zip(values, CLUSTER, strict=True) if c == name and v is not None]) for name in dict.fromkeys(CLUSTER)]
+    return [
+        np.nanmean([v for v, c in zip(values, CLUSTER, strict=True) if c == name and v is not None])
+        for name in dict.fromkeys(CLUSTER)
+    ]
 
 
 def test_the_intervals_are_students():
     a = [None if i % 9 == 0 else v for i, v in enumerate(A)]
     got = stats.macro_mean(a, cluster=CLUSTER)
-    assert (got.value, got.low, got.high) == pytest.approx(textbook(means(a)), abs=1e-12) and got.n == 49 and got.missing == 7
+    assert (
+        (got.value, got.low, got.high) == pytest.approx(textbook(means(a)), abs=1e-12)
+        and got.n == 49
+        and got.missing == 7
+    )
     diff = stats.macro_difference(B, a, new_cluster=CLUSTER, old_cluster=CLUSTER)
-    assert (diff.value, diff.low, diff.high) == pytest.approx(textbook([y - x for x, y in zip(means(a), means(B), strict=True)]), abs=1e-12)
+    assert (diff.value, diff.low, diff.high) == pytest.approx(
+        textbook([y - x for x, y in zip(means(a), means(B), strict=True)]), abs=1e-12
+    )
     assert diff.n_clusters == 14 and diff.n == 105
 
 
 def test_evaluation_reads_the_same_numbers():
-    mine, theirs = evaluation.paired(A, B, CLUSTER, CLUSTER), stats.macro_difference(B, A, new_cluster=CLUSTER, old_cluster=CLUSTER)
+    mine, theirs = (
+        evaluation.paired(A, B, CLUSTER, CLUSTER),
+        stats.macro_difference(B, A, new_cluster=CLUSTER, old_cluster=CLUSTER),
+    )
     assert (mine.value, mine.low, mine.high) == (theirs.value, theirs.low, theirs.high)
-    rows = stats.difference(B, A, cluster=CLUSTER)  # as many rows in every cluster: rows and clusters weigh alike
-    assert (mine.value, mine.low, mine.high) == pytest.approx((rows.value, rows.low, rows.high), abs=1e-12)
+    rows = stats.difference(
+        B, A, cluster=CLUSTER
+    )  # as many rows in every cluster: rows and clusters weigh alike
+    assert (mine.value, mine.low, mine.high) == pytest.approx(
+        (rows.value, rows.low, rows.high), abs=1e-12
+    )
 
 
 def test_clusters_of_one_side_only_and_unequal_sizes():
-    got = stats.macro_difference([1, 1, 1, 0], [0, 0, 1], new_cluster=["a", "a", "b", "z"], old_cluster=["a", "b", "b"])
+    got = stats.macro_difference(
+        [1, 1, 1, 0], [0, 0, 1], new_cluster=["a", "a", "b", "z"], old_cluster=["a", "b", "b"]
+    )
     assert got.value == pytest.approx(0.75) and got.n_clusters == 2
     one = stats.macro_mean([1, 0], cluster=["a", "a"])
     assert one.value == 0.5 and math.isnan(one.low) and "one cluster" in one.note
     nothing = stats.macro_mean([None], cluster=["a"])
-    assert math.isnan(nothing.value) and nothing.n == 0 and math.isnan(stats.macro_mean([], cluster=[]).value)
+    assert (
+        math.isnan(nothing.value)
+        and nothing.n == 0
+        and math.isnan(stats.macro_mean([], cluster=[]).value)
+    )

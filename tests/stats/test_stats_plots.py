@@ -11,13 +11,20 @@ from kit.plots import agreement as plots
 def results():
     rng = np.random.default_rng(0)
     h = rng.integers(0, 2, 300)
-    return {"<b>j</b>": stats.agree(np.where(rng.random(300) < 0.8, h, 1 - h), h, cluster=np.arange(300) // 3), "all": stats.agree([1] * 300, h)}
+    return {
+        "<b>j</b>": stats.agree(
+            np.where(rng.random(300) < 0.8, h, 1 - h), h, cluster=np.arange(300) // 3
+        ),
+        "all": stats.agree([1] * 300, h),
+    }
 
 
 def test_forest_and_rows():
     es = {"a": stats.mean([1, 0, 1, 1]), "<i>": stats.mean([]), "c": stats.mean([0.5, 0.7])}
     fig = plots.forest(es, reference=0)
-    assert list(fig.data[0].x) == [es["a"].value, None, es["c"].value] and "<i>" not in fig.to_json()
+    assert (
+        list(fig.data[0].x) == [es["a"].value, None, es["c"].value] and "<i>" not in fig.to_json()
+    )
     assert [r["name"] for r in plots.estimate_rows(es)] == list(es)
     json.loads(fig.to_json())
 
@@ -34,7 +41,12 @@ def test_confusion_and_trap():
 def test_curse_and_labels():
     rng = np.random.default_rng(1)
     h = rng.integers(0, 2, 400)
-    c = tuning.winners_curse([tuning.Candidate(str(k), np.where(rng.random(400) < 0.8, h, 1 - h)) for k in range(5)], h, sizes=[50, 100], draws=50)
+    c = tuning.winners_curse(
+        [tuning.Candidate(str(k), np.where(rng.random(400) < 0.8, h, 1 - h)) for k in range(5)],
+        h,
+        sizes=[50, 100],
+        draws=50,
+    )
     assert list(plots.curse(c).data[0].y) == [x["optimism"] for x in plots.curse_rows(c)]
     rows = plots.label_rows([141, 246], 0.8, q1=0.9, q0=0.8)
     assert round(rows[1]["human_only"], 3) == 0.05 and round(rows[0]["with_judge"], 3) == 0.05

@@ -17,7 +17,9 @@ def _frozen_libraries() -> Iterator[None]:
     import peft  # noqa: F401
     import trl
 
-    assert trl.GRPOTrainer and trl.SFTTrainer and trl.DPOTrainer  # lazy: looked up, so that they are loaded
+    assert (
+        trl.GRPOTrainer and trl.SFTTrainer and trl.DPOTrainer
+    )  # lazy: looked up, so that they are loaded
     gc.collect()
     gc.freeze()
     yield

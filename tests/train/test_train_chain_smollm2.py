@@ -42,10 +42,23 @@ def test_the_chain_on_the_fact_set(tmp_path):
     report = chain.run(chain.read(CONFIG, out=str(tmp_path / "run")))
     print(report.text())
     start, sft, dpo, grpo = report.table
-    assert [q.stage for q in report.table] == ["start", "sft", "dpo", "grpo"] and start.gain.value == 0
-    assert sft.stated.value > start.stated.value + 0.3 and sft.reward.n_clusters == 14 and sft.accuracy.n_clusters == 12
+    assert [q.stage for q in report.table] == [
+        "start",
+        "sft",
+        "dpo",
+        "grpo",
+    ] and start.gain.value == 0
+    assert (
+        sft.stated.value > start.stated.value + 0.3
+        and sft.reward.n_clusters == 14
+        and sft.accuracy.n_clusters == 12
+    )
     for q in (sft, dpo, grpo):
-        told = (q.accuracy, q.reward, q.gain) if math.isnan(q.ece.value) and q.ece.n < 10 else (q.accuracy, q.reward, q.gain, q.ece)
+        told = (
+            (q.accuracy, q.reward, q.gain)
+            if math.isnan(q.ece.value) and q.ece.n < 10
+            else (q.accuracy, q.reward, q.gain, q.ece)
+        )
         assert all(math.isfinite(x) for e in told for x in (e.value, e.low, e.high))
     losses = [s["loss"] for s in rollouts.read_steps(tmp_path / "run" / "1_sft")]
     assert losses[-1] < losses[0]

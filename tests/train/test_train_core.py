@@ -27,7 +27,9 @@ def tiny():
     from kit.train.models import adapt, tiny_model, tiny_tokenizer
 
     tokenizer = tiny_tokenizer()
-    model = adapt(tiny_model(len(tokenizer)), build(GRPOSettings, {"model": "tiny-random", "lora_rank": 4}))
+    model = adapt(
+        tiny_model(len(tokenizer)), build(GRPOSettings, {"model": "tiny-random", "lora_rank": 4})
+    )
     for name, p in model.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(p, std=0.2)
@@ -40,8 +42,8 @@ def _batch(prompts, answers):
     ids = torch.zeros(len(prompts), p + c, dtype=torch.long)
     mask = torch.zeros_like(ids)
     for r, (x, y) in enumerate(zip(prompts, answers, strict=True)):
-        ids[r, p - len(x):p], mask[r, p - len(x):p] = torch.tensor(x), 1
-        ids[r, p:p + len(y)], mask[r, p:p + len(y)] = torch.tensor(y), 1
+        ids[r, p - len(x) : p], mask[r, p - len(x) : p] = torch.tensor(x), 1
+        ids[r, p : p + len(y)], mask[r, p : p + len(y)] = torch.tensor(y), 1
     return ids, mask, c
 
 
@@ -53,7 +55,9 @@ def _score(logits, labels):
 def _plain(model, ids, mask, c):
     """One padded row per answer, as trl does it, positions counted from the first real token."""
     positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    logits = model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits[:, -c - 1:-1]
+    logits = model(
+        input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False
+    ).logits[:, -c - 1 : -1]
     return _score(logits, ids[:, -c:])
 
 
@@ -65,13 +69,17 @@ class TestSampling:
         assert sampling.fast_ok(model) is None
         prompts = [tokenizer("hello there")["input_ids"]] * 3 + [tokenizer("x")["input_ids"]] * 3
         torch.manual_seed(1)
-        got = sampling.sample(sampling.Engine(model), prompts, max_new_tokens=30, eos_ids=[2, 17, 40, 90])
-        assert len({len(i) for i in got.ids}) > 1  # some ended early, so that dropping rows is exercised
+        got = sampling.sample(
+            sampling.Engine(model), prompts, max_new_tokens=30, eos_ids=[2, 17, 40, 90]
+        )
+        assert (
+            len({len(i) for i in got.ids}) > 1
+        )  # some ended early, so that dropping rows is exercised
         ids, mask, c = _batch(prompts, got.ids)
         with torch.no_grad():
             want, _ = _plain(model, ids, mask, c)
         for row, lps in enumerate(got.logprobs):
-            assert torch.allclose(want[row, :len(lps)], torch.tensor(lps), atol=2e-5)
+            assert torch.allclose(want[row, : len(lps)], torch.tensor(lps), atol=2e-5)
             assert got.truncated[row] == (got.ids[row][-1] not in (2, 17, 40, 90))
 
     def test_greedy_equals_generate(self, tiny):
@@ -79,8 +87,12 @@ class TestSampling:
 
         torch, (model, tokenizer) = import_torch(), tiny
         prompt = tokenizer("what is it")["input_ids"]
-        got = sampling.sample(sampling.Engine(model), [prompt], max_new_tokens=12, eos_ids=[2], temperature=0)
-        want = model.generate(input_ids=torch.tensor([prompt]), max_new_tokens=12, do_sample=False)[0, len(prompt):].tolist()
+        got = sampling.sample(
+            sampling.Engine(model), [prompt], max_new_tokens=12, eos_ids=[2], temperature=0
+        )
+        want = model.generate(input_ids=torch.tensor([prompt]), max_new_tokens=12, do_sample=False)[
+            0, len(prompt) :
+        ].tolist()
         assert got.ids[0] == want
 
     @pytest.mark.parametrize("temperature, top_k, top_p", [(1.0, 0, 1.0), (0.7, 12, 0.9)])
@@ -91,17 +103,36 @@ class TestSampling:
         from kit.train.models import Loaded
 
         torch, (model, tokenizer) = import_torch(), tiny
-        loaded = Loaded(model=model, tokenizer=tokenizer, engine="transformers", why="", device=choose(), source="")
-        s = GRPOSettings(fast=False, max_answer_tokens=9, temperature=temperature, top_k=top_k, top_p=top_p)
-        prompts = [answers.prompt_ids(tokenizer, Task(id="t", prompt=p)) for p in ("a", "hello there", "x y")]
+        loaded = Loaded(
+            model=model,
+            tokenizer=tokenizer,
+            engine="transformers",
+            why="",
+            device=choose(),
+            source="",
+        )
+        s = GRPOSettings(
+            fast=False, max_answer_tokens=9, temperature=temperature, top_k=top_k, top_p=top_p
+        )
+        prompts = [
+            answers.prompt_ids(tokenizer, Task(id="t", prompt=p))
+            for p in ("a", "hello there", "x y")
+        ]
         ends = {2, *range(40, 90)}  # many ends, so that rows stop early and are padded
         rows = answers._generate(loaded, prompts, s, ends, 3)
         assert len({len(ids) for ids, *_ in rows}) > 1
         for prompt, (ids, cut, sure) in zip(prompts, rows, strict=True):
             with torch.no_grad():
-                logits = model(input_ids=torch.tensor([[*prompt, *ids]])).logits[0, len(prompt) - 1:-1] / temperature
+                logits = (
+                    model(input_ids=torch.tensor([[*prompt, *ids]])).logits[0, len(prompt) - 1 : -1]
+                    / temperature
+                )
             want = logits.log_softmax(-1).gather(-1, torch.tensor(ids)[:, None]).mean().exp().item()
-            assert sure == pytest.approx(want, abs=2e-5) and 0 < sure <= 1 and cut == (ids[-1] not in ends)
+            assert (
+                sure == pytest.approx(want, abs=2e-5)
+                and 0 < sure <= 1
+                and cut == (ids[-1] not in ends)
+            )
 
     def test_draw_has_the_softmax_distribution(self):
         from kit.train import sampling
@@ -110,7 +141,9 @@ class TestSampling:
         logits = torch.tensor([[2.0, 0.5, -1.0, 0.0, -30.0]])
         p = (logits / 0.7).softmax(-1)[0]
         n = 40_000
-        tokens, logp = sampling.draw(logits.expand(n, -1), temperature=0.7, generator=torch.Generator().manual_seed(0))
+        tokens, logp = sampling.draw(
+            logits.expand(n, -1), temperature=0.7, generator=torch.Generator().manual_seed(0)
+        )
         counts = torch.bincount(tokens, minlength=5).double()
         chi2 = ((counts - n * p)[:4] ** 2 / (n * p)[:4]).sum().item()
         assert chi2 < 16.3 and counts[4] == 0  # 0.999 quantile with 3 degrees of freedom
@@ -130,13 +163,17 @@ class TestSampling:
         torch, (model, tokenizer) = import_torch(), tiny
         prompt = [tokenizer("abc")["input_ids"]]
         engine = sampling.Engine(model)
-        before = sampling.sample(engine, prompt, max_new_tokens=3, eos_ids=[2], temperature=0).logprobs
+        before = sampling.sample(
+            engine, prompt, max_new_tokens=3, eos_ids=[2], temperature=0
+        ).logprobs
         weight = next(p for n, p in model.named_parameters() if "lora_B" in n)
         old = weight.detach().clone()
         with torch.no_grad():
             weight.add_(1.0)
         engine.refresh()
-        after = sampling.sample(engine, prompt, max_new_tokens=3, eos_ids=[2], temperature=0).logprobs
+        after = sampling.sample(
+            engine, prompt, max_new_tokens=3, eos_ids=[2], temperature=0
+        ).logprobs
         with torch.no_grad():
             weight.copy_(old)
         assert before != after
@@ -146,7 +183,9 @@ class TestSampling:
 
         from kit.train import sampling
 
-        assert "gpt2" in sampling.fast_ok(SimpleNamespace(config=SimpleNamespace(model_type="gpt2")))
+        assert "gpt2" in sampling.fast_ok(
+            SimpleNamespace(config=SimpleNamespace(model_type="gpt2"))
+        )
 
 
 class TestPacking:
@@ -158,7 +197,13 @@ class TestPacking:
         torch, (model, _) = import_torch(), tiny
         token = st.integers(3, 250)
         base = data.draw(st.lists(st.lists(token, min_size=1, max_size=9), min_size=1, max_size=3))
-        rows = data.draw(st.lists(st.tuples(st.integers(0, len(base) - 1), st.lists(token, min_size=1, max_size=7)), min_size=1, max_size=6))
+        rows = data.draw(
+            st.lists(
+                st.tuples(st.integers(0, len(base) - 1), st.lists(token, min_size=1, max_size=7)),
+                min_size=1,
+                max_size=6,
+            )
+        )
         ids, mask, c = _batch([base[i] for i, _ in rows], [a for _, a in rows])
         model.zero_grad()
         got, entropy = packing.logps(model, ids, mask, c, score=_score)
@@ -169,8 +214,12 @@ class TestPacking:
         want, want_entropy = _plain(model, ids, mask, c)
         (want * weight).sum().backward()
         seen = mask[:, -c:].bool()
-        assert torch.allclose(got[seen], want[seen], atol=3e-5) and torch.allclose(entropy[seen], want_entropy[seen], atol=3e-5)
-        for a, b in zip(grads, [p.grad for p in model.parameters() if p.grad is not None], strict=True):
+        assert torch.allclose(got[seen], want[seen], atol=3e-5) and torch.allclose(
+            entropy[seen], want_entropy[seen], atol=3e-5
+        )
+        for a, b in zip(
+            grads, [p.grad for p in model.parameters() if p.grad is not None], strict=True
+        ):
             assert torch.allclose(a, b, atol=2e-4)
 
     def test_masked_answers_are_left_out(self, tiny):
@@ -190,7 +239,9 @@ class TestKL:
         ref = torch.tensor([-1.0, -2.0, -3.0])
         assert kl.estimate(ref + d, ref, "k1").tolist() == pytest.approx([0, 1, -0.5])
         assert kl.estimate(ref + d, ref, "k2").tolist() == pytest.approx([0, 0.5, 0.125])
-        assert kl.estimate(ref + d, ref, "k3").tolist() == pytest.approx([0, math.exp(-1), math.exp(0.5) - 1.5])
+        assert kl.estimate(ref + d, ref, "k3").tolist() == pytest.approx(
+            [0, math.exp(-1), math.exp(0.5) - 1.5]
+        )
         assert kl.estimate(ref + 100, ref, "k1").tolist() == [40.0] * 3  # clamped
 
     def test_k1_and_k3_are_unbiased_and_k3_is_never_negative(self):
@@ -213,10 +264,22 @@ class TestSettings:
         s = cls(lora_targets=("q_proj", "v_proj"), options={"adam_beta2": 0.95})
         assert config.from_mapping(json.loads(json.dumps(config.to_mapping(s)))) == s
 
-    @pytest.mark.parametrize("values, hint", [
-        ({"group_sise": 4}, "group_size"), ({"lr": "1e-5"}, "1.0e-5"), ({"kl": "k7"}, "k3"), ({"group_size": 1}, "baseline"),
-        ({"steps": True}, "int"), ({"advantage": "centered"}, "centred"), ({"temperature": 0.0}, "1.0"), ({"micro_rows": 5}, "micro"),
-        ({"lora_targets": [1]}, "lora_targets"), ({"steps": 0}, "1 or more"), ({"lr": 0.0}, "above 0")])
+    @pytest.mark.parametrize(
+        "values, hint",
+        [
+            ({"group_sise": 4}, "group_size"),
+            ({"lr": "1e-5"}, "1.0e-5"),
+            ({"kl": "k7"}, "k3"),
+            ({"group_size": 1}, "baseline"),
+            ({"steps": True}, "int"),
+            ({"advantage": "centered"}, "centred"),
+            ({"temperature": 0.0}, "1.0"),
+            ({"micro_rows": 5}, "micro"),
+            ({"lora_targets": [1]}, "lora_targets"),
+            ({"steps": 0}, "1 or more"),
+            ({"lr": 0.0}, "above 0"),
+        ],
+    )
     def test_wrong_values_say_what_and_how(self, values, hint):
         with pytest.raises(KitError, match=hint):
             build(GRPOSettings, values)
@@ -236,11 +299,37 @@ class TestSettings:
 
     def test_three_systems_presets(self):
         r, f, b = (build(GRPOSettings, preset(n)) for n in ("rlvr", "refiner", "biorlhf"))
-        assert (r.group_size, r.prompts_per_step, r.lr, r.lora_rank, r.max_answer_tokens, r.advantage) == (8, 32, 4e-5, 32, 2048, "centred")
-        assert (f.prompts_per_step, f.group_size, f.kl, f.beta, f.lr, f.max_prompt_tokens, f.max_answer_tokens) == (32, 8, "k3", 0.001, 5e-6, 6144, 1024)
-        assert (b.group_size, b.beta, b.iterations, b.lora_rank, b.lora_alpha, b.quantize) == (16, 0.02, 2, 64, 128.0, "nf4")
+        assert (
+            r.group_size,
+            r.prompts_per_step,
+            r.lr,
+            r.lora_rank,
+            r.max_answer_tokens,
+            r.advantage,
+        ) == (8, 32, 4e-5, 32, 2048, "centred")
+        assert (
+            f.prompts_per_step,
+            f.group_size,
+            f.kl,
+            f.beta,
+            f.lr,
+            f.max_prompt_tokens,
+            f.max_answer_tokens,
+        ) == (32, 8, "k3", 0.001, 5e-6, 6144, 1024)
+        assert (b.group_size, b.beta, b.iterations, b.lora_rank, b.lora_alpha, b.quantize) == (
+            16,
+            0.02,
+            2,
+            64,
+            128.0,
+            "nf4",
+        )
         for name in PRESETS:
-            build(GRPOSettings, preset(name)), build(SFTSettings, preset(name, "sft")), build(DPOSettings, preset(name, "dpo"))
+            (
+                build(GRPOSettings, preset(name)),
+                build(SFTSettings, preset(name, "sft")),
+                build(DPOSettings, preset(name, "dpo")),
+            )
         with pytest.raises(KitError, match="refiner"):
             preset("refinor")
 
@@ -273,9 +362,24 @@ def _evaluation(name, table):
         for j, s in enumerate(scores):
             rid = f"{name}{task}{j}"
             status = "unknown" if s is None else ("met" if s > 0.5 else "unmet")
-            v = Verdict(task_id=task, response_id=rid, criterion_id="c", status=status, failure="parse" if s is None else None)
+            v = Verdict(
+                task_id=task,
+                response_id=rid,
+                criterion_id="c",
+                status=status,
+                failure="parse" if s is None else None,
+            )
             responses.append(Response(task_id=task, id=rid, text="a b"))
-            grades.append(Grade(task_id=task, response_id=rid, score=s, score_low=s or 0.0, score_high=1.0 if s is None else s, verdicts=(v,)))
+            grades.append(
+                Grade(
+                    task_id=task,
+                    response_id=rid,
+                    score=s,
+                    score_low=s or 0.0,
+                    score_high=1.0 if s is None else s,
+                    verdicts=(v,),
+                )
+            )
     return evaluation.Evaluation(name=name, responses=tuple(responses), grades=tuple(grades))
 
 
@@ -285,13 +389,20 @@ class TestEvaluation:
         after = _evaluation("a", {"p": [0.2, 0.4], "q": [0.8, 1.0], "r": [0.3, 0.5]})
         gain = evaluation.compare(before, after, trivial={"empty": 0.0, "parrot": 0.9})
         assert gain.reward.value == pytest.approx((0.2 + 0.3 + 0.2) / 3)
-        assert gain.shown and "rose" in gain.sentence and "does not beat the best trivial one (parrot" in gain.sentence
+        assert (
+            gain.shown
+            and "rose" in gain.sentence
+            and "does not beat the best trivial one (parrot" in gain.sentence
+        )
         from scipy.stats import ttest_1samp
+
         low, high = ttest_1samp([0.2, 0.3, 0.2], 0).confidence_interval(0.95)
         assert (gain.reward.low, gain.reward.high) == pytest.approx((low, high))
 
     def test_no_gain_is_said(self):
-        gain = evaluation.compare(_evaluation("b", {"p": [0.5], "q": [0.5]}), _evaluation("a", {"p": [0.9], "q": [0.3]}))
+        gain = evaluation.compare(
+            _evaluation("b", {"p": [0.5], "q": [0.5]}), _evaluation("a", {"p": [0.9], "q": [0.3]})
+        )
         assert not gain.shown and gain.sentence.startswith("No gain was shown")
 
     def test_unknown_is_left_out_not_zero(self, tmp_path):

@@ -13,7 +13,14 @@ from kit.train.device import choose
 from kit.train.models import Loaded
 from kit.train.presets import preset
 
-TASKS = [Task(id=f"t{i}", prompt=f"say {i}", criteria=(Criterion(id="c", text="x", check={"name": "contains", "any": list("aeiou")}),)) for i in range(4)]
+TASKS = [
+    Task(
+        id=f"t{i}",
+        prompt=f"say {i}",
+        criteria=(Criterion(id="c", text="x", check={"name": "contains", "any": list("aeiou")}),),
+    )
+    for i in range(4)
+]
 
 
 def test_report_to_reaches_the_trainer(monkeypatch, tmp_path):
@@ -31,7 +38,9 @@ def test_report_to_reaches_the_trainer(monkeypatch, tmp_path):
     assert integrations.integration_utils is integration_utils
     s = build(GRPOSettings, {**preset("test"), "report_to": ["fake_tracker"]})
     r = grpo.train(s, TASKS, out=tmp_path)
-    assert [(x["step"], pytest.approx(x["reward"], abs=1e-4)) for x in r.steps()] == [x for x in seen if x[1] is not None]
+    assert [(x["step"], pytest.approx(x["reward"], abs=1e-4)) for x in r.steps()] == [
+        x for x in seen if x[1] is not None
+    ]
 
 
 def test_a_dead_auditor_stops_no_training(tmp_path, monkeypatch, caplog):
@@ -41,16 +50,31 @@ def test_a_dead_auditor_stops_no_training(tmp_path, monkeypatch, caplog):
         name = "second"
 
         async def verdicts(self, task, response, criteria):
-            return [unknown(task.id, response.id, c.id, "transport", judge=self.name) for c in criteria]
+            return [
+                unknown(task.id, response.id, c.id, "transport", judge=self.name) for c in criteria
+            ]
 
     class FakeUp(FakeDown):
         name = "first"
 
         async def verdicts(self, task, response, criteria):
-            return [Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status="met", judge=self.name) for c in criteria]
+            return [
+                Verdict(
+                    task_id=task.id,
+                    response_id=response.id,
+                    criterion_id=c.id,
+                    status="met",
+                    judge=self.name,
+                )
+                for c in criteria
+            ]
 
-    judged = [dataclasses.replace(t, criteria=(Criterion(id="j", text="Is pleasant."),)) for t in TASKS]
-    s = build(GRPOSettings, {**preset("test"), "audit_every": 1, "audit_stop": True, "patience_s": 0.02})
+    judged = [
+        dataclasses.replace(t, criteria=(Criterion(id="j", text="Is pleasant."),)) for t in TASKS
+    ]
+    s = build(
+        GRPOSettings, {**preset("test"), "audit_every": 1, "audit_stop": True, "patience_s": 0.02}
+    )
     r = grpo.train(s, judged, judge=FakeUp(), audit=FakeDown(), out=tmp_path)
     rows = rollouts.read(tmp_path / "audits.jsonl")
     assert len(r.steps()) == 2 == len(rows) and r.metrics["audit_alarm"] is None
@@ -58,10 +82,14 @@ def test_a_dead_auditor_stops_no_training(tmp_path, monkeypatch, caplog):
     assert sum("has not answered" in m for m in caplog.messages) == 2
 
 
-@pytest.mark.parametrize("names, want", [((), []), (("none",), []), (("wandb", "trackio"), ["wandb", "trackio"])])
+@pytest.mark.parametrize(
+    "names, want", [((), []), (("none",), []), (("wandb", "trackio"), ["wandb", "trackio"])]
+)
 def test_report_to_is_passed_through(names, want):
     from kit.train.trainer import arguments
 
-    loaded = Loaded(model=None, tokenizer=None, engine="transformers", why="", device=choose(), source="")
+    loaded = Loaded(
+        model=None, tokenizer=None, engine="transformers", why="", device=choose(), source=""
+    )
     assert arguments(GRPOSettings(report_to=names), loaded, "x").report_to == want
     assert all(c(report_to=names).report_to == names for c in (SFTSettings, DPOSettings))

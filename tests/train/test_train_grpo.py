@@ -26,10 +26,16 @@ class FakeJudge:
     name = "fake"
 
     def __init__(self, *, down_calls=range(0), abstain_every=0):
-        self.calls, self.down_calls, self.abstain_every, self.seen = 0, down_calls, abstain_every, []
+        self.calls, self.down_calls, self.abstain_every, self.seen = (
+            0,
+            down_calls,
+            abstain_every,
+            [],
+        )
 
     def key(self, task, response, criterion):
         from kit.records import fingerprint
+
         return fingerprint(["fake", task.id, response.text, criterion.text])
 
     async def verdicts(self, task, response, criteria):
@@ -44,7 +50,15 @@ class FakeJudge:
             else:
                 self.seen.append(self.key(task, response, c))
                 met = sum(map(ord, response.text)) % 2 == 0
-                out.append(Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status="met" if met else "unmet", judge=self.name))
+                out.append(
+                    Verdict(
+                        task_id=task.id,
+                        response_id=response.id,
+                        criterion_id=c.id,
+                        status="met" if met else "unmet",
+                        judge=self.name,
+                    )
+                )
         return out
 
 
@@ -54,8 +68,15 @@ def settings(**changes):
 
 def test_a_run_leaves_everything_behind(tmp_path):
     rows = []
-    r = grpo.train(settings(steps=3), tasks(4), judge=FakeJudge(), composer="rubric", out=tmp_path / "run", heldout=tasks(3, prefix="h"),
-                   on_step=rows.append)
+    r = grpo.train(
+        settings(steps=3),
+        tasks(4),
+        judge=FakeJudge(),
+        composer="rubric",
+        out=tmp_path / "run",
+        heldout=tasks(3, prefix="h"),
+        on_step=rows.append,
+    )
     logged = r.rollouts()
     assert len(logged) == 3 * 8 and {x["step"] for x in logged} == {1, 2, 3}
     assert all({v["id"] for v in x["verdicts"]} == {"c1", "c2"} for x in logged)
@@ -64,12 +85,25 @@ def test_a_run_leaves_everything_behind(tmp_path):
             group = [x for x in logged if x["step"] == step and x["task_id"] == t]
             assert len(group) == 4 and abs(sum(x["advantage"] for x in group)) < 1e-3
             rewards = [x["reward"] for x in group]
-            assert all((x["advantage"] > 0) == (x["reward"] > sum(rewards) / 4 + 1e-9) or len(set(rewards)) == 1 for x in group)
+            assert all(
+                (x["advantage"] > 0) == (x["reward"] > sum(rewards) / 4 + 1e-9)
+                or len(set(rewards)) == 1
+                for x in group
+            )
     assert [x["step"] for x in rows] == [1, 2, 3] == [x["step"] for x in r.steps()]
-    assert all(x["groups"] == 2 == x["mixed"] + x["good"] + x["bad"] + x["flat"] + x["groups_unknown"] for x in rows)
+    assert all(
+        x["groups"] == 2 == x["mixed"] + x["good"] + x["bad"] + x["flat"] + x["groups_unknown"]
+        for x in rows
+    )
     metrics = json.loads((r.out / "metrics.json").read_text())
-    assert metrics["heldout"]["gain"]["n_clusters"] == 3 and metrics["steps"] == 3 and metrics["fast_path"] == "on"
-    assert all(0 < x.confidence <= 1 for x in r.after.responses) and metrics["judge"]["name"] == "fake"
+    assert (
+        metrics["heldout"]["gain"]["n_clusters"] == 3
+        and metrics["steps"] == 3
+        and metrics["fast_path"] == "on"
+    )
+    assert (
+        all(0 < x.confidence <= 1 for x in r.after.responses) and metrics["judge"]["name"] == "fake"
+    )
     assert len(r.before.responses) == 6 and "parrot" in r.trivial and r.gain.sentence
     assert (r.adapter / "adapter_config.json").is_file()
     with pytest.raises(KitError, match="already holds a run"):
@@ -78,27 +112,58 @@ def test_a_run_leaves_everything_behind(tmp_path):
 
 def test_the_same_seed_gives_the_same_run_and_the_gradient_moves_the_adapter(tmp_path):
     from safetensors.torch import load_file
-    a, b = (grpo.train(settings(steps=2, save_every=0), tasks(4), judge=FakeJudge(), out=tmp_path / n) for n in "ab")
-    assert [(x["text"], x["reward"], x["advantage"]) for x in a.rollouts()] == [(x["text"], x["reward"], x["advantage"]) for x in b.rollouts()]
+
+    a, b = (
+        grpo.train(settings(steps=2, save_every=0), tasks(4), judge=FakeJudge(), out=tmp_path / n)
+        for n in "ab"
+    )
+    assert [(x["text"], x["reward"], x["advantage"]) for x in a.rollouts()] == [
+        (x["text"], x["reward"], x["advantage"]) for x in b.rollouts()
+    ]
     weights = load_file(a.adapter / "adapter_model.safetensors")
     assert any(v.abs().sum() > 0 for k, v in weights.items() if "lora_B" in k)
 
 
-@pytest.mark.parametrize("changes", [dict(micro_rows=4), dict(substeps=2), dict(iterations=2), dict(beta=0.1, kl="k3"), dict(beta=0.1, kl="k2"),
-                                     dict(beta=0.1, kl="k1"), dict(advantage="centred", loss="dr_grpo"), dict(truncated="mask"),
-                                     dict(importance="sequence", zero_variance="keep"), dict(fast=False), dict(top_p=0.9, top_k=20)])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(micro_rows=4),
+        dict(substeps=2),
+        dict(iterations=2),
+        dict(beta=0.1, kl="k3"),
+        dict(beta=0.1, kl="k2"),
+        dict(beta=0.1, kl="k1"),
+        dict(advantage="centred", loss="dr_grpo"),
+        dict(truncated="mask"),
+        dict(importance="sequence", zero_variance="keep"),
+        dict(fast=False),
+        dict(top_p=0.9, top_k=20),
+    ],
+)
 def test_every_option_trains(tmp_path, changes):
     r = grpo.train(settings(save_every=0, **changes), tasks(4), judge=FakeJudge(), out=tmp_path)
-    assert len(r.rollouts()) == 2 * 8 or changes.get("substeps", 1) * changes.get("iterations", 1) > 1
+    assert (
+        len(r.rollouts()) == 2 * 8 or changes.get("substeps", 1) * changes.get("iterations", 1) > 1
+    )
     if "beta" in changes:
         assert all(s["kl"] is not None for s in r.steps())
 
 
 def test_micro_batches_do_not_change_the_update(tmp_path):
     from safetensors.torch import load_file
+
     found = []
-    for name, changes in (("whole", {}), ("parts", {"micro_rows": 4}), ("kept", {"zero_variance": "keep"})):
-        r = grpo.train(settings(steps=1, save_every=0, **changes), tasks(4), judge=FakeJudge(), out=tmp_path / name)
+    for name, changes in (
+        ("whole", {}),
+        ("parts", {"micro_rows": 4}),
+        ("kept", {"zero_variance": "keep"}),
+    ):
+        r = grpo.train(
+            settings(steps=1, save_every=0, **changes),
+            tasks(4),
+            judge=FakeJudge(),
+            out=tmp_path / name,
+        )
         found.append(load_file(r.adapter / "adapter_model.safetensors"))
     for other in found[1:]:
         for k, v in found[0].items():
@@ -106,7 +171,13 @@ def test_micro_batches_do_not_change_the_update(tmp_path):
 
 
 def test_unknown_rewards_have_no_advantage(tmp_path):
-    r = grpo.train(settings(save_every=0), tasks(4), judge=FakeJudge(abstain_every=3), composer={"components": [{"kind": "rubric"}], "max_width": 0.1}, out=tmp_path)
+    r = grpo.train(
+        settings(save_every=0),
+        tasks(4),
+        judge=FakeJudge(abstain_every=3),
+        composer={"components": [{"kind": "rubric"}], "max_width": 0.1},
+        out=tmp_path,
+    )
     unpaid = [x for x in r.rollouts() if x["reward"] is None]
     assert unpaid and all(x["advantage"] is None for x in unpaid)
     assert sum(s["unknown_rewards"] for s in r.steps()) == len(unpaid)
@@ -130,7 +201,9 @@ def test_a_judge_that_stays_down_stops_the_run_and_it_resumes(tmp_path, monkeypa
     r = grpo.train(s, tasks(4), judge=again, out=tmp_path, resume=True)
     whole = grpo.train(s, tasks(4), judge=FakeJudge(), out=tmp_path / "whole")
     assert [x["step"] for x in r.steps()] == [1, 2, 3, 4]
-    assert [(x["task_id"], x["text"]) for x in r.rollouts()] == [(x["task_id"], x["text"]) for x in whole.rollouts()]
+    assert [(x["task_id"], x["text"]) for x in r.rollouts()] == [
+        (x["task_id"], x["text"]) for x in whole.rollouts()
+    ]
     assert not set(first.seen) & set(again.seen)  # no verdict is paid twice
 
 
@@ -141,7 +214,10 @@ def test_resume_refuses_other_settings(tmp_path):
 
 
 def test_no_judge_is_fine_for_code_alone_and_an_error_otherwise(tmp_path):
-    assert grpo.train(settings(), tasks(4, criteria=(CODE,)), out=tmp_path / "a").metrics["verdicts"] == 16
+    assert (
+        grpo.train(settings(), tasks(4, criteria=(CODE,)), out=tmp_path / "a").metrics["verdicts"]
+        == 16
+    )
     with pytest.raises(KitError, match="need a judge"):
         grpo.train(settings(), tasks(4), out=tmp_path / "b")
 
@@ -153,5 +229,11 @@ def test_long_prompts_are_refused(tmp_path):
 
 def test_torn_log_is_readable_while_training(tmp_path):
     seen = []
-    grpo.train(settings(steps=2), tasks(4), judge=FakeJudge(), out=tmp_path, on_step=lambda row: seen.append(len(rollouts.read(tmp_path))))
+    grpo.train(
+        settings(steps=2),
+        tasks(4),
+        judge=FakeJudge(),
+        out=tmp_path,
+        on_step=lambda row: seen.append(len(rollouts.read(tmp_path))),
+    )
     assert seen == [8, 16]

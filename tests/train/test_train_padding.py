@@ -32,10 +32,18 @@ STEPS = 24
 def pool():
     out = []
     for file in ("answers.jsonl", "citation_answers.jsonl", "fact_answers.jsonl"):
-        tasks = {"answers.jsonl": "rubrics.json", "citation_answers.jsonl": "citations.jsonl", "fact_answers.jsonl": "facts.jsonl"}[file]
+        tasks = {
+            "answers.jsonl": "rubrics.json",
+            "citation_answers.jsonl": "citations.jsonl",
+            "fact_answers.jsonl": "facts.jsonl",
+        }[file]
         known = load_tasks(paths.data(tasks))
         assert known.tasks
-        out += [(r.task_id, r.text) for r in load_tasks(paths.data(file)).responses if r.source in ("good", "middling", "bad")]
+        out += [
+            (r.task_id, r.text)
+            for r in load_tasks(paths.data(file)).responses
+            if r.source in ("good", "middling", "bad")
+        ]
     return out
 
 
@@ -46,7 +54,13 @@ def pad(text, n, how, rng):
     said = [s for s in re.split(r"(?<=[.!?])\s+|\n+", text) if s.strip()]
     added, i = [], rng.randrange(100)
     while sum(len(a.split()) for a in added) < n:
-        added.append({"filler": FILLER[i % len(FILLER)], "fresh": FRESH[i % len(FRESH)], "repeats": "In other words, " + said[i % len(said)]}[how])
+        added.append(
+            {
+                "filler": FILLER[i % len(FILLER)],
+                "fresh": FRESH[i % len(FRESH)],
+                "repeats": "In other words, " + said[i % len(said)],
+            }[how]
+        )
         i += 1
     return " ".join([text, *added])
 
@@ -62,11 +76,32 @@ def run(seed, how, *, reward_rises=True):
             for _ in range(4):
                 if how == "honest":  # twice the content at the end
                     said = [s for s in re.split(r"(?<=[.!?])\s+", f"{text} {other}") if s]
-                    answer = " ".join(said[:max(1, round(len(said) * min(1.0, rng.gauss(0.5 + 0.5 * done, 0.1))))])
+                    answer = " ".join(
+                        said[
+                            : max(1, round(len(said) * min(1.0, rng.gauss(0.5 + 0.5 * done, 0.1))))
+                        ]
+                    )
                 else:
-                    answer = text if how == "flat" else pad(text, int(len(text.split()) * max(0.0, rng.gauss(1.2 * done, 0.2))), how, rng)
-                answers.append({"task_id": task, "text": answer, "reward": done if reward_rises else 1 - done})
-        rows.append({"words": sum(len(a["text"].split()) for a in answers) / len(answers), "reward": answers[0]["reward"], **padding.measure(answers)})
+                    answer = (
+                        text
+                        if how == "flat"
+                        else pad(
+                            text,
+                            int(len(text.split()) * max(0.0, rng.gauss(1.2 * done, 0.2))),
+                            how,
+                            rng,
+                        )
+                    )
+                answers.append(
+                    {"task_id": task, "text": answer, "reward": done if reward_rises else 1 - done}
+                )
+        rows.append(
+            {
+                "words": sum(len(a["text"].split()) for a in answers) / len(answers),
+                "reward": answers[0]["reward"],
+                **padding.measure(answers),
+            }
+        )
         watch.check(rows[-1])
     return watch.alarm, rows
 
@@ -90,12 +125,22 @@ def test_growth_that_is_not_paid_raises_no_alarm():
 
 
 def test_what_answers_to_other_prompts_say_too_is_empty():
-    own = [f"The {w} river rises in the {v} hills. Bright morning songs carry across frozen valleys tonight." for w, v in
-           (("Oder", "western"), ("Elbe", "southern"))]
+    own = [
+        f"The {w} river rises in the {v} hills. Bright morning songs carry across frozen valleys tonight."
+        for w, v in (("Oder", "western"), ("Elbe", "southern"))
+    ]
     rows = [{"task_id": str(i), "text": t, "reward": float(i)} for i, t in enumerate(own)]
-    assert padding.measure(rows)["empty_words"] == 8 and padding.measure(rows[:1])["empty_words"] == 0
-    assert padding.measure(rows)["length_reward"] is None and padding.measure([])["empty_words"] is None
-    paid = [{"task_id": "t", "text": "word " * n, "reward": r} for n, r in ((3, 0.1), (6, 0.4), (9, 0.7), (5, None))]
+    assert (
+        padding.measure(rows)["empty_words"] == 8 and padding.measure(rows[:1])["empty_words"] == 0
+    )
+    assert (
+        padding.measure(rows)["length_reward"] is None
+        and padding.measure([])["empty_words"] is None
+    )
+    paid = [
+        {"task_id": "t", "text": "word " * n, "reward": r}
+        for n, r in ((3, 0.1), (6, 0.4), (9, 0.7), (5, None))
+    ]
     assert padding.measure(paid)["length_reward"] == pytest.approx(1.0)
 
 
@@ -116,19 +161,47 @@ def test_while_training_it_stops_the_run_where_that_is_set(tmp_path, monkeypatch
 
     def grows(rows):
         n = next(turn) if rows else 0
-        return {**real(rows), "words": 20.0 + 10 * n, "empty_words": 10.0 * n + n % 2, "reward": 0.1 * n}
+        return {
+            **real(rows),
+            "words": 20.0 + 10 * n,
+            "empty_words": 10.0 * n + n % 2,
+            "reward": 0.1 * n,
+        }
 
     monkeypatch.setattr(monitor, "summary", grows)
     monkeypatch.setattr(padding, "SPAN", 2)
-    task = [Task(id=f"t{i}", prompt=f"say {i}", criteria=(Criterion(id="c", text="x", check={"name": "contains", "any": list("aeiou")}),)) for i in range(4)]
-    r = grpo.train(build(GRPOSettings, {**preset("test"), "steps": 6, "sentinel_alarm": 1.0, "sentinel_stop": True}), task, out=tmp_path)
+    task = [
+        Task(
+            id=f"t{i}",
+            prompt=f"say {i}",
+            criteria=(
+                Criterion(id="c", text="x", check={"name": "contains", "any": list("aeiou")}),
+            ),
+        )
+        for i in range(4)
+    ]
+    r = grpo.train(
+        build(
+            GRPOSettings,
+            {**preset("test"), "steps": 6, "sentinel_alarm": 1.0, "sentinel_stop": True},
+        ),
+        task,
+        out=tmp_path,
+    )
     steps = r.steps()
     first = next(i for i, s in enumerate(steps) if s["alarms"])
-    assert first >= 3 and steps[first]["alarms"][0].startswith("padding: answers grew") and len(steps) < 6
+    assert (
+        first >= 3
+        and steps[first]["alarms"][0].startswith("padding: answers grew")
+        and len(steps) < 6
+    )
     assert r.metrics["padding_alarm"] in steps[-1]["alarms"][0] and r.metrics["stopped"] is not None
     assert sum("padding: answers grew" in m for m in caplog.messages) == 1
     html = widgets.status_html(steps)
     assert "words that say nothing new" in html and "padding: answers grew" in html
     fig = plots.sentinels(steps)
-    assert any(t.name == "words that say nothing new" for t in fig.data) and len(fig.layout.shapes) == 1
+    assert (
+        any(t.name == "words that say nothing new" for t in fig.data)
+        and len(fig.layout.shapes) == 1
+    )
     assert plots.table(steps)[0]["empty_words"] is not None

@@ -14,7 +14,9 @@ from kit.train.presets import preset
 
 ROWS = [{"prompt": f"say {i}", "response": "aaaa eee"} for i in range(6)]
 PAIRS = [{"prompt": f"say {i}", "chosen": "aaaa", "rejected": "zzzz"} for i in range(4)]
-CODE = Criterion(id="c1", text="Contains an a.", check={"name": "contains", "any": list("aeiou12345")})
+CODE = Criterion(
+    id="c1", text="Contains an a.", check={"name": "contains", "any": list("aeiou12345")}
+)
 
 
 def tasks(n, prefix="t"):
@@ -25,20 +27,32 @@ def test_sft_learns_its_rows(tmp_path):
     s = build(SFTSettings, {**preset("test", "sft"), "steps": 25, "lr": 5e-3, "save_every": 0})
     r = stages.train(s, ROWS, out=tmp_path)
     steps = r.steps()
-    assert [x["step"] for x in steps] == list(range(1, 26)) and steps[-1]["loss"] < steps[0]["loss"] - 0.15
+    assert [x["step"] for x in steps] == list(range(1, 26)) and steps[-1]["loss"] < steps[0][
+        "loss"
+    ] - 0.15
     assert json.loads((tmp_path / "metrics.json").read_text())["stage"] == "sft"
     with pytest.raises(KitError, match="already holds"):
         stages.train(s, ROWS, out=tmp_path)
 
 
 def test_dpo_prefers_the_chosen(tmp_path):
-    r = stages.train(build(DPOSettings, {**preset("test", "dpo"), "steps": 8, "lr": 2e-2, "save_every": 0}), PAIRS, out=tmp_path)
+    r = stages.train(
+        build(DPOSettings, {**preset("test", "dpo"), "steps": 8, "lr": 2e-2, "save_every": 0}),
+        PAIRS,
+        out=tmp_path,
+    )
     assert r.steps()[-1]["margin"] > r.steps()[0]["margin"]
 
 
-@pytest.mark.parametrize("rows, cls, hint", [([{"a": 1}], SFTSettings, "prompt and response"), ([], SFTSettings, "no training rows"),
-                                             ([{"prompt": "p", "chosen": "x"}], DPOSettings, "rejected"),
-                                             ([{"prompt": "p", "chosen": "x", "rejected": "x"}], DPOSettings, "same text")])
+@pytest.mark.parametrize(
+    "rows, cls, hint",
+    [
+        ([{"a": 1}], SFTSettings, "prompt and response"),
+        ([], SFTSettings, "no training rows"),
+        ([{"prompt": "p", "chosen": "x"}], DPOSettings, "rejected"),
+        ([{"prompt": "p", "chosen": "x", "rejected": "x"}], DPOSettings, "same text"),
+    ],
+)
 def test_bad_rows(tmp_path, rows, cls, hint):
     with pytest.raises(DataError, match=hint):
         stages.train(build(cls, preset("test", cls.stage)), rows, out=tmp_path)
@@ -61,19 +75,34 @@ def test_supervised_stage_resumes(tmp_path):
 
 
 def test_the_chain_runs_all_three(tmp_path):
-    settings = [build(SFTSettings, preset("test", "sft")), build(DPOSettings, preset("test", "dpo")), build(GRPOSettings, preset("test"))]
-    r = stages.chain(settings, out=tmp_path, sft_rows=ROWS, pairs=PAIRS, tasks=tasks(4), heldout=tasks(3, "h"))
+    settings = [
+        build(SFTSettings, preset("test", "sft")),
+        build(DPOSettings, preset("test", "dpo")),
+        build(GRPOSettings, preset("test")),
+    ]
+    r = stages.chain(
+        settings, out=tmp_path, sft_rows=ROWS, pairs=PAIRS, tasks=tasks(4), heldout=tasks(3, "h")
+    )
     table = r.table()
     assert [x["stage"] for x in table] == ["start", "sft", "dpo", "grpo"] and table[0]["gain"] == 0
     assert (tmp_path / "3_grpo" / "merged" / "config.json").exists()
-    again = stages.chain(settings, out=tmp_path, sft_rows=ROWS, pairs=PAIRS, tasks=tasks(4), heldout=tasks(3, "h"))
-    assert again.stages == () and [x["reward"] for x in again.table()] == [x["reward"] for x in table]
+    again = stages.chain(
+        settings, out=tmp_path, sft_rows=ROWS, pairs=PAIRS, tasks=tasks(4), heldout=tasks(3, "h")
+    )
+    assert again.stages == () and [x["reward"] for x in again.table()] == [
+        x["reward"] for x in table
+    ]
 
 
 def test_pairs_from_grades_leave_unknown_out():
     rs = [Response(task_id="t0", id=str(i), text=f"x{i}") for i in range(3)]
-    gs = [Grade(task_id="t0", response_id=str(i), score=s, score_low=0, score_high=1) for i, s in enumerate((0.2, None, 0.9))]
-    assert stages.pairs_from(tasks(2), list(zip(rs, gs, strict=True))) == [{"prompt": "say 0", "chosen": "x2", "rejected": "x0"}]
+    gs = [
+        Grade(task_id="t0", response_id=str(i), score=s, score_low=0, score_high=1)
+        for i, s in enumerate((0.2, None, 0.9))
+    ]
+    assert stages.pairs_from(tasks(2), list(zip(rs, gs, strict=True))) == [
+        {"prompt": "say 0", "chosen": "x2", "rejected": "x0"}
+    ]
 
 
 def test_merged_model_answers_like_the_adapter_and_has_a_card(tmp_path):
@@ -81,13 +110,21 @@ def test_merged_model_answers_like_the_adapter_and_has_a_card(tmp_path):
     from kit.train.models import load
 
     torch = import_torch()
-    r = grpo.train(build(GRPOSettings, {**preset("test"), "lr": 1e-2}), tasks(4), out=tmp_path / "r", heldout=tasks(3, "h"))
+    r = grpo.train(
+        build(GRPOSettings, {**preset("test"), "lr": 1e-2}),
+        tasks(4),
+        out=tmp_path / "r",
+        heldout=tasks(3, "h"),
+    )
     merged = export.merge("tiny-random", r.adapter, tmp_path / "m")
     ids = torch.tensor([[5, 6, 7, 8]])
     a = load(build(GRPOSettings, {**preset("test"), "model": str(merged)})).model
     b = load(build(GRPOSettings, {**preset("test"), "adapter": str(r.adapter)})).model
     with torch.no_grad():
-        x, y, z = (m.eval()(input_ids=ids).logits for m in (a, b, load(build(GRPOSettings, preset("test"))).model))
+        x, y, z = (
+            m.eval()(input_ids=ids).logits
+            for m in (a, b, load(build(GRPOSettings, preset("test"))).model)
+        )
     assert torch.allclose(x, y, atol=1e-5) and not torch.allclose(x, z, atol=1e-5)
     text = export.write_card(r.out).read_text()
     assert r.gain.sentence in text and "| seed | 0 |" in text
@@ -103,7 +140,9 @@ class TestAudit:
         assert "rose" in audit.judge_rows(rows)
         assert audit.judge_rows([{**r, "audit": r["training"]} for r in rows]) is None
         assert audit.judge_rows(rows[:3]) is None
-        assert audit.judge_rows([{"training": 0.5, "audit": 0.9 - 0.1 * i} for i in range(6)]) is None
+        assert (
+            audit.judge_rows([{"training": 0.5, "audit": 0.9 - 0.1 * i} for i in range(6)]) is None
+        )
 
     def test_it_runs_while_training_and_can_stop(self, tmp_path, monkeypatch):
         monkeypatch.setattr(audit, "judge_rows", lambda rows: "wrong" if len(rows) == 2 else None)
@@ -114,22 +153,46 @@ class TestAudit:
             async def verdicts(self, task, response, criteria):
                 raise AssertionError("the criteria are checked by code")
 
-        s = build(GRPOSettings, {**preset("test"), "steps": 5, "audit_every": 1, "audit_share": 0.5, "audit_stop": True})
+        s = build(
+            GRPOSettings,
+            {
+                **preset("test"),
+                "steps": 5,
+                "audit_every": 1,
+                "audit_share": 0.5,
+                "audit_stop": True,
+            },
+        )
         r = grpo.train(s, tasks(4), out=tmp_path, audit=FakeJudge())
         assert len(r.steps()) == 2 and r.metrics["audit_alarm"] == "wrong"
         rows = [json.loads(x) for x in (tmp_path / "audits.jsonl").read_text().splitlines()]
-        assert [x["answers"] for x in rows] == [4, 4] and all(x["audit"] == x["training"] for x in rows)
+        assert [x["answers"] for x in rows] == [4, 4] and all(
+            x["audit"] == x["training"] for x in rows
+        )
         with pytest.raises(KitError, match="second judge"):
             grpo.train(s, tasks(4), out=tmp_path / "b")
 
 
 class TestJob:
     def _write(self, folder, **more):
-        rows = [{"task_id": f"{s}{i}", "prompt": f"say {i}", "split": s, "rubric - 1. criterion": "Has an a.",
-                 "rubric - 1. check": {"name": "contains", "any": ["a"]}} for s in ("train", "heldout") for i in range(3)]
+        rows = [
+            {
+                "task_id": f"{s}{i}",
+                "prompt": f"say {i}",
+                "split": s,
+                "rubric - 1. criterion": "Has an a.",
+                "rubric - 1. check": {"name": "contains", "any": ["a"]},
+            }
+            for s in ("train", "heldout")
+            for i in range(3)
+        ]
         (folder / "tasks.json").write_text(json.dumps(rows))
         path = folder / "c.json"
-        path.write_text(json.dumps({"preset": "test", "tasks": "tasks.json", "out": str(folder / "run"), **more}))
+        path.write_text(
+            json.dumps(
+                {"preset": "test", "tasks": "tasks.json", "out": str(folder / "run"), **more}
+            )
+        )
         return path
 
     def test_command_line(self, tmp_path, capsys):
@@ -141,8 +204,15 @@ class TestJob:
         assert main(["train", str(self._write(tmp_path)), "--set", "steps=1", "--resume"]) == 0
         assert "held-out prompts" in capsys.readouterr().out
 
-    @pytest.mark.parametrize("more, hint", [({"judge": "embeding"}, "embedding"), ({"tasks": "none.json"}, "not there"),
-                                            ({"group_sizes": 2}, "group_size"), ({"stage": "grppo"}, "grpo")])
+    @pytest.mark.parametrize(
+        "more, hint",
+        [
+            ({"judge": "embeding"}, "embedding"),
+            ({"tasks": "none.json"}, "not there"),
+            ({"group_sizes": 2}, "group_size"),
+            ({"stage": "grppo"}, "grpo"),
+        ],
+    )
     def test_errors(self, tmp_path, more, hint):
         with pytest.raises(KitError, match=hint):
             job.read(self._write(tmp_path, **more))
@@ -160,4 +230,6 @@ def test_the_projects_own_prompts_are_disjoint():
     rows = load_tasks(paths.data("short_answers.json")).tasks
     train, held = ([t for t in rows if t.split == s] for s in ("train", "heldout"))
     assert len(train) == len(held) == 40 and not {t.group for t in train} & {t.group for t in held}
-    assert all(len([c for c in t.criteria if c.by_code]) == 5 and len(t.criteria) == 6 for t in rows)
+    assert all(
+        len([c for c in t.criteria if c.by_code]) == 5 and len(t.criteria) == 6 for t in rows
+    )

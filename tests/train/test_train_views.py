@@ -11,47 +11,138 @@ from kit.records import Grade, Response, Verdict
 from kit.train import evaluation
 from kit.widgets import training as widgets
 
-STEPS = [{"step": i, "reward": None if i == 3 else 0.1 * i, "reward_low": None if i == 3 else 0.1 * i - 0.05,
-          "reward_high": None if i == 3 else 0.1 * i + 0.05, "groups": 4, "mixed": 2, "good": 1, "bad": 1, "flat": 0, "groups_unknown": 0, "words": 9.0 + i,
-          "tokens": 12.0, "truncated": 0.1, "entropy": 2.0, "kl": None, "seconds_generation": 1.0, "seconds_judge": 0.2, "seconds_update": 0.8,
-          "criteria": {"c1": 0.5, "c2": None if i == 2 else 0.1 * i}, "judge_cost": 0.0, "seconds_left": 60.0, "unknown_rewards": 0} for i in range(1, 7)]
+STEPS = [
+    {
+        "step": i,
+        "reward": None if i == 3 else 0.1 * i,
+        "reward_low": None if i == 3 else 0.1 * i - 0.05,
+        "reward_high": None if i == 3 else 0.1 * i + 0.05,
+        "groups": 4,
+        "mixed": 2,
+        "good": 1,
+        "bad": 1,
+        "flat": 0,
+        "groups_unknown": 0,
+        "words": 9.0 + i,
+        "tokens": 12.0,
+        "truncated": 0.1,
+        "entropy": 2.0,
+        "kl": None,
+        "seconds_generation": 1.0,
+        "seconds_judge": 0.2,
+        "seconds_update": 0.8,
+        "criteria": {"c1": 0.5, "c2": None if i == 2 else 0.1 * i},
+        "judge_cost": 0.0,
+        "seconds_left": 60.0,
+        "unknown_rewards": 0,
+    }
+    for i in range(1, 7)
+]
 EVIL = "<script>alert(1)</script>"
-ROLLOUTS = [{"step": 1, "task_id": EVIL, "text": EVIL, "reward": r, "advantage": a, "truncated": True,
-             "verdicts": [{"id": "c1", "status": s, "failure": EVIL if s == "unknown" else None}]}
-            for r, a, s in ((0.5, 0.1, "met"), (None, None, "unknown"), (0.9, 1.0, "unmet"))]
+ROLLOUTS = [
+    {
+        "step": 1,
+        "task_id": EVIL,
+        "text": EVIL,
+        "reward": r,
+        "advantage": a,
+        "truncated": True,
+        "verdicts": [{"id": "c1", "status": s, "failure": EVIL if s == "unknown" else None}],
+    }
+    for r, a, s in ((0.5, 0.1, "met"), (None, None, "unknown"), (0.9, 1.0, "unmet"))
+]
 
 
 def _gain():
     def make(name, shift):
         rs = [Response(task_id=f"t{i}", id=f"{name}{i}", text="a b c") for i in range(4)]
-        gs = [Grade(task_id=r.task_id, response_id=r.id, score=0.1 * i + shift, score_low=0, score_high=1, verdicts=(
-            Verdict(task_id=r.task_id, response_id=r.id, criterion_id="c1", status="met" if i % 2 else "unmet"),)) for i, r in enumerate(rs)]
+        gs = [
+            Grade(
+                task_id=r.task_id,
+                response_id=r.id,
+                score=0.1 * i + shift,
+                score_low=0,
+                score_high=1,
+                verdicts=(
+                    Verdict(
+                        task_id=r.task_id,
+                        response_id=r.id,
+                        criterion_id="c1",
+                        status="met" if i % 2 else "unmet",
+                    ),
+                ),
+            )
+            for i, r in enumerate(rs)
+        ]
         return evaluation.Evaluation(name=name, responses=tuple(rs), grades=tuple(gs))
-    return evaluation.compare(make("b", 0.0), make("a", 0.2), trivial={"empty": 0.0, "parrot": None})
+
+    return evaluation.compare(
+        make("b", 0.0), make("a", 0.2), trivial={"empty": 0.0, "parrot": None}
+    )
 
 
-@pytest.mark.parametrize("build", [
-    lambda: plots.reward(STEPS, evals=[{"step": 3, "reward": 0.3, "low": 0.2, "high": 0.4}]), lambda: plots.health(STEPS),
-    lambda: plots.criteria(STEPS, names={"c1": "x" * 80}), lambda: plots.lengths(STEPS), lambda: plots.entropy(STEPS), lambda: plots.divergence(STEPS),
-    lambda: plots.time_split(STEPS), lambda: plots.gain(_gain()), lambda: plots.policies(_gain()), lambda: plots.reward([]), lambda: plots.health([])])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: plots.reward(STEPS, evals=[{"step": 3, "reward": 0.3, "low": 0.2, "high": 0.4}]),
+        lambda: plots.health(STEPS),
+        lambda: plots.criteria(STEPS, names={"c1": "x" * 80}),
+        lambda: plots.lengths(STEPS),
+        lambda: plots.entropy(STEPS),
+        lambda: plots.divergence(STEPS),
+        lambda: plots.time_split(STEPS),
+        lambda: plots.gain(_gain()),
+        lambda: plots.policies(_gain()),
+        lambda: plots.reward([]),
+        lambda: plots.health([]),
+    ],
+)
 def test_figures_build_and_serialise(build):
     fig = build()
     assert json.loads(fig.to_json())["layout"]["title"]["text"]
 
 
 def test_sentinels_and_audits_show_counts_and_alarms():
-    rows = [{**s, "answers": 8, "flagged": i, "sentinels": {"parroting": i} if i else {}, "alarms": ["sentinels: " + EVIL] if i > 3 else []}
-            for i, s in enumerate(STEPS)]
+    rows = [
+        {
+            **s,
+            "answers": 8,
+            "flagged": i,
+            "sentinels": {"parroting": i} if i else {},
+            "alarms": ["sentinels: " + EVIL] if i > 3 else [],
+        }
+        for i, s in enumerate(STEPS)
+    ]
     fig = plots.sentinels(rows, limit=0.25)
-    assert [list(t.y) for t in fig.data] == [[i / 8 for i in range(6)]] * 2 and [t.name for t in fig.data] == ["any", "parroting"]
+    assert [list(t.y) for t in fig.data] == [[i / 8 for i in range(6)]] * 2 and [
+        t.name for t in fig.data
+    ] == ["any", "parroting"]
     shapes = json.loads(fig.to_json())["layout"]["shapes"]
-    assert {(s["x0"], s["y0"]) for s in shapes} == {(0, 0.25), (5, 0)}  # the limit, and the first alarm
+    assert {(s["x0"], s["y0"]) for s in shapes} == {
+        (0, 0.25),
+        (5, 0),
+    }  # the limit, and the first alarm
     table = plots.table(rows)
     assert table[5]["flagged"] == 5 == table[5]["sentinel parroting"] and EVIL in table[4]["alarms"]
     html = widgets.status_html(rows)
-    assert "parroting 5" in html and "<script>" not in html and "role='alert'" in html and "role='alert'" not in widgets.status_html(rows[:2])
+    assert (
+        "parroting 5" in html
+        and "<script>" not in html
+        and "role='alert'" in html
+        and "role='alert'" not in widgets.status_html(rows[:2])
+    )
     assert "not looked at" in widgets.status_html(STEPS)
-    fig = plots.audits([{"step": i, "training": 0.1 * i, "audit": None if i == 2 else 0.3, "alarm": "rose" if i > 3 else None} for i in range(1, 6)])
+    fig = plots.audits(
+        [
+            {
+                "step": i,
+                "training": 0.1 * i,
+                "audit": None if i == 2 else 0.3,
+                "alarm": "rose" if i > 3 else None,
+            }
+            for i in range(1, 6)
+        ]
+    )
     assert fig.data[1].y[1] is None and json.loads(fig.to_json())["layout"]["shapes"][0]["x0"] == 4
     assert plots.sentinels([]).data[0].y == () and not plots.audits([]).layout.shapes
 

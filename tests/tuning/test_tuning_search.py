@@ -25,7 +25,10 @@ class FakeJudge:
         ids = {"task_id": task.id, "response_id": response.id}
         if "odd" in response.text:
             return [unknown(**ids, criterion_id=c.id, failure="parse") for c in criteria]
-        return [Verdict(**ids, criterion_id=c.id, status="met" if met else "unmet", reason="because") for c in criteria]
+        return [
+            Verdict(**ids, criterion_id=c.id, status="met" if met else "unmet", reason="because")
+            for c in criteria
+        ]
 
 
 class FakeLM:
@@ -42,7 +45,11 @@ class FakeLM:
 def labelled(n=24):
     rows = []
     for i in range(n):
-        task = Task(id=f"t{i}", prompt=f"Question {i}", criteria=(Criterion(id="a", text="Is right."), Criterion(id="b", text="Is clear.")))
+        task = Task(
+            id=f"t{i}",
+            prompt=f"Question {i}",
+            criteria=(Criterion(id="a", text="Is right."), Criterion(id="b", text="Is clear.")),
+        )
         good = i % 3 == 0
         answer = Response(task_id=task.id, id="r", text="a good answer" if good else "a bad answer")
         rows += [search.Labelled(task, answer, c, float(good), f"t{i}") for c in task.criteria]
@@ -51,7 +58,9 @@ def labelled(n=24):
 
 def test_search_finds_the_better_instructions():
     lm, rows = FakeLM(), labelled()
-    found = search.search(rows, make_judge=FakeJudge, reflect=lm, seed_text="Be kind.", max_rows=120)
+    found = search.search(
+        rows, make_judge=FakeJudge, reflect=lm, seed_text="Be kind.", max_rows=120
+    )
     assert found.instructions["seed"] == "Be kind." and STRICT in found.instructions.values()
     best = max(found.train_scores, key=found.train_scores.get)
     assert found.instructions[best] == STRICT and found.judged_rows > 0
@@ -63,7 +72,9 @@ def test_every_proposal_becomes_a_candidate_and_dev_decides():
     cluster = [r.cluster for r in rows]
     part = tuning.split(cluster)
     train = [r for r, p in zip(rows, part, strict=True) if p == "train"]
-    found = search.search(train, make_judge=FakeJudge, reflect=FakeLM(), seed_text="Be kind.", max_rows=150)
+    found = search.search(
+        train, make_judge=FakeJudge, reflect=FakeLM(), seed_text="Be kind.", max_rows=150
+    )
     candidates = search.candidates(found, rows, make_judge=FakeJudge)
     study = tuning.Study(human=[r.human for r in rows], cluster=cluster, part=part)
     chosen = study.select(candidates, baseline="seed")
@@ -75,7 +86,9 @@ def test_the_criteria_of_one_answer_go_out_together():
     FakeJudge.calls = 0
     verdicts = search.ask(FakeJudge, STRICT, rows[::-1])
     assert FakeJudge.calls == 10 and [v.criterion_id for v in verdicts[:2]] == ["b", "a"]
-    assert [(v.task_id, v.response_id) for v in verdicts] == [(r.task.id, r.response.id) for r in rows[::-1]]
+    assert [(v.task_id, v.response_id) for v in verdicts] == [
+        (r.task.id, r.response.id) for r in rows[::-1]
+    ]
 
 
 def test_unknown_is_no_agreement_and_says_why():
@@ -85,7 +98,10 @@ def test_unknown_is_no_agreement_and_says_why():
     batch = adapter.evaluate([odd, row], {search.COMPONENT: STRICT}, capture_traces=True)
     assert batch.scores == [0.0, 2.0]
     lessons = adapter.make_reflective_dataset({}, batch, [search.COMPONENT])[search.COMPONENT]
-    assert "no usable verdict (parse)" in lessons[0]["Generated Outputs"]["Verdict"] and "Wrong" in lessons[0]["Feedback"]
+    assert (
+        "no usable verdict (parse)" in lessons[0]["Generated Outputs"]["Verdict"]
+        and "Wrong" in lessons[0]["Feedback"]
+    )
     (only,) = search.candidates(search.Searched({"p": STRICT}, {}, 0), [odd], make_judge=FakeJudge)
     assert np.isnan(only.verdicts).all()
 

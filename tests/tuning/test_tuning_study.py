@@ -22,7 +22,10 @@ def made(n=1200, k=8, seed=0, better=0.1):
     rng = np.random.default_rng(seed)
     h, cluster = rng.integers(0, 2, n), np.array([f"p{i // 4}" for i in range(n)])
     rate = {"base": 0.75, **{f"c{i}": 0.75 for i in range(k)}, "good": 0.75 + better}
-    out = [tuning.Candidate(name, np.where(rng.random(n) < r, h, 1 - h), np.full(n, 0.001)) for name, r in rate.items()]
+    out = [
+        tuning.Candidate(name, np.where(rng.random(n) < r, h, 1 - h), np.full(n, 0.001))
+        for name, r in rate.items()
+    ]
     return tuning.Study(human=h, cluster=cluster, part=tuning.split(cluster)), out
 
 
@@ -30,8 +33,14 @@ def test_split_keeps_clusters_whole_and_stays():
     names = [f"p{i}" for i in range(900)]
     part = tuning.split(names + names[::-1])
     assert (part[:900] == part[900:][::-1]).all()
-    assert {p: round((part == p).mean(), 1) for p in ("train", "dev", "test")} == {"train": 0.4, "dev": 0.3, "test": 0.3}
-    assert (tuning.split(names[:10]) == part[:10]).all() and (tuning.split(names, seed=1) != part[:900]).any()
+    assert {p: round((part == p).mean(), 1) for p in ("train", "dev", "test")} == {
+        "train": 0.4,
+        "dev": 0.3,
+        "test": 0.3,
+    }
+    assert (tuning.split(names[:10]) == part[:10]).all() and (
+        tuning.split(names, seed=1) != part[:900]
+    ).any()
 
 
 def test_a_real_gain_is_found_and_claimed(tmp_path):
@@ -46,7 +55,9 @@ def test_a_real_gain_is_found_and_claimed(tmp_path):
 
 def test_no_gain_is_not_claimed(tmp_path):
     study, candidates = made(n=400, better=0.0, seed=3)
-    read = study.test(study.select(candidates, baseline="base"), seals=tuning.Seals(tmp_path / "s.sqlite"))
+    read = study.test(
+        study.select(candidates, baseline="base"), seals=tuning.Seals(tmp_path / "s.sqlite")
+    )
     assert "beats" not in read.sentence
 
 
@@ -59,7 +70,12 @@ def test_the_test_is_read_once(tmp_path):
         study.test(chosen, seals=tuning.Seals(tmp_path / "s.sqlite"))
     assert isinstance(e.value, KitError) and e.value.fix and e.value.where
     again = study.test(chosen, seals=seals, replay=True)
-    assert again.replayed and again.gain == first.gain and again.sentence == first.sentence and len(seals.reads()) == 1
+    assert (
+        again.replayed
+        and again.gain == first.gain
+        and again.sentence == first.sentence
+        and len(seals.reads()) == 1
+    )
     second = study.test(chosen, seals=seals, unseal=True)
     assert second.reads == 2 and "read 2 times" in second.sentence and len(seals.reads()) == 2
 
@@ -71,11 +87,18 @@ def test_another_order_name_or_split_does_not_break_the_seal(tmp_path):
     order = np.random.default_rng(0).permutation(len(study.human))
     names = np.array([f"p{i // 4}" for i in range(len(study.human))])
     for seed, measure in ((0, "accuracy"), (5, "kappa")):
-        other = tuning.Study(human=study.human[order], cluster=names[order], part=tuning.split(names[order], seed=seed), measure=measure)
+        other = tuning.Study(
+            human=study.human[order],
+            cluster=names[order],
+            part=tuning.split(names[order], seed=seed),
+            measure=measure,
+        )
         mixed = [tuning.Candidate("new " + c.name, c.verdicts[order]) for c in candidates]
         with pytest.raises(tuning.SealedError):
             other.test(other.select(mixed, baseline="new base"), seals=seals)
-    free = tuning.Study(human=study.human, cluster=names, part=tuning.split(names), data="another data set")
+    free = tuning.Study(
+        human=study.human, cluster=names, part=tuning.split(names), data="another data set"
+    )
     assert free.test(free.select(candidates, baseline="base"), seals=seals).reads == 1
 
 
@@ -95,13 +118,19 @@ def test_test_rows_cannot_be_scored_by_the_side():
 
 def test_seal_survives_a_killed_writer(tmp_path):
     path = tmp_path / "s.sqlite"
-    tuning.Seals(path).record(["r1"], candidate="a", baseline="b", request="q", result={}, unseal=False)
-    code = (f"import sqlite3, os\ndb = sqlite3.connect({str(path)!r}, isolation_level=None)\ndb.execute('BEGIN IMMEDIATE')\n"
-            "db.execute(\"INSERT INTO reads (at, candidate, baseline, request, rows, result) VALUES ('', 'x', 'y', 'z', '[]', '{}')\")\nos._exit(9)")
+    tuning.Seals(path).record(
+        ["r1"], candidate="a", baseline="b", request="q", result={}, unseal=False
+    )
+    code = (
+        f"import sqlite3, os\ndb = sqlite3.connect({str(path)!r}, isolation_level=None)\ndb.execute('BEGIN IMMEDIATE')\n"
+        "db.execute(\"INSERT INTO reads (at, candidate, baseline, request, rows, result) VALUES ('', 'x', 'y', 'z', '[]', '{}')\")\nos._exit(9)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
     assert [r.candidate for r in tuning.Seals(path).reads()] == ["a"]
     with pytest.raises(tuning.SealedError):
-        tuning.Seals(path).record(["r1", "r2"], candidate="c", baseline="b", request="q2", result={}, unseal=False)
+        tuning.Seals(path).record(
+            ["r1", "r2"], candidate="c", baseline="b", request="q2", result={}, unseal=False
+        )
     with sqlite3.connect(path) as db:
         assert db.execute("SELECT COUNT(*) FROM reads").fetchone() == (1,)
     assert os.path.exists(path)
@@ -115,7 +144,9 @@ def test_train_fits_the_cut_and_dev_chooses_the_judge():
     study = tuning.Study(human=h, cluster=cluster, part=tuning.split(cluster))
     chosen = study.select(tuning.thresholds(scores, [1, 2, 3, 4]), baseline="noisy >= 1")
     assert chosen.winner.name == "sharp >= 3"
-    assert {s.name.split()[0] for s in chosen.dev} == {"noisy", "sharp"} and "noisy >= 1" in {s.name for s in chosen.dev}
+    assert {s.name.split()[0] for s in chosen.dev} == {"noisy", "sharp"} and "noisy >= 1" in {
+        s.name for s in chosen.dev
+    }
 
 
 def test_a_judge_that_skips_rows_is_not_chosen():
@@ -127,30 +158,56 @@ def test_a_judge_that_skips_rows_is_not_chosen():
 
 
 def test_escalation_and_panel():
-    cheap, strong = tuning.Candidate("a", [1, None, 0], np.full(3, 1.0)), tuning.Candidate("b", [0, 1, None], np.full(3, 10.0))
+    cheap, strong = (
+        tuning.Candidate("a", [1, None, 0], np.full(3, 1.0)),
+        tuning.Candidate("b", [0, 1, None], np.full(3, 10.0)),
+    )
     up = tuning.escalate(cheap, strong, when=[1, 0, 0])
-    assert up.verdicts.tolist() == [0, 1, 0] and up.cost.tolist() == [11, 11, 1] and up.meta["asked_strong"] == pytest.approx(2 / 3)
+    assert (
+        up.verdicts.tolist() == [0, 1, 0]
+        and up.cost.tolist() == [11, 11, 1]
+        and up.meta["asked_strong"] == pytest.approx(2 / 3)
+    )
     three = tuning.panel([cheap, strong, tuning.Candidate("c", [1, 1, None])])
     assert three.verdicts[:2].tolist() == [1, 1] and three.verdicts[2] == 0
 
 
 def test_verdict_records_become_candidates():
     rows = [("t", "r", "c"), ("t", "r", "d")]
-    found = tuning.from_verdicts([Verdict(task_id="t", response_id="r", criterion_id="d", status="level", value=0.5, judge="j"),
-                                  Verdict(task_id="t", response_id="r", criterion_id="c", status="unknown", failure="parse", judge="j"),
-                                  Verdict(task_id="x", response_id="r", criterion_id="c", status="met", judge="k")], rows)
-    assert list(found) == ["j"] and math.isnan(found["j"].verdicts[0]) and found["j"].verdicts[1] == 1
+    found = tuning.from_verdicts(
+        [
+            Verdict(
+                task_id="t", response_id="r", criterion_id="d", status="level", value=0.5, judge="j"
+            ),
+            Verdict(
+                task_id="t",
+                response_id="r",
+                criterion_id="c",
+                status="unknown",
+                failure="parse",
+                judge="j",
+            ),
+            Verdict(task_id="x", response_id="r", criterion_id="c", status="met", judge="k"),
+        ],
+        rows,
+    )
+    assert (
+        list(found) == ["j"] and math.isnan(found["j"].verdicts[0]) and found["j"].verdicts[1] == 1
+    )
 
 
-@pytest.mark.parametrize("call", [
-    lambda: tuning.Candidate("a", [0, 0.5]),
-    lambda: tuning.Study(human=[1, 0], cluster=["a", "a"], part=["train", "dev"]),
-    lambda: tuning.Study(human=[1, 0], cluster=["a", "b"], part=["train", "holdout"]),
-    lambda: tuning.split(["a"], fractions=(0.5, 0.5, 0.5)),
-    lambda: made()[0].select(made()[1], baseline="nobody"),
-    lambda: made()[0].select([*made()[1], made()[1][0]], baseline="base"),
-    lambda: tuning.winners_curse(made(n=40)[1], made(n=40)[0].human, sizes=[100]),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tuning.Candidate("a", [0, 0.5]),
+        lambda: tuning.Study(human=[1, 0], cluster=["a", "a"], part=["train", "dev"]),
+        lambda: tuning.Study(human=[1, 0], cluster=["a", "b"], part=["train", "holdout"]),
+        lambda: tuning.split(["a"], fractions=(0.5, 0.5, 0.5)),
+        lambda: made()[0].select(made()[1], baseline="nobody"),
+        lambda: made()[0].select([*made()[1], made()[1][0]], baseline="base"),
+        lambda: tuning.winners_curse(made(n=40)[1], made(n=40)[0].human, sizes=[100]),
+    ],
+)
 def test_errors(call):
     with pytest.raises(DataError):
         call()
@@ -159,9 +216,13 @@ def test_errors(call):
 def test_winners_curse_shrinks_with_labels_and_vanishes_for_one():
     study, candidates = made(n=2000, k=18, better=0.0)
     names = np.arange(2000) // 4
-    few, many = tuning.winners_curse(candidates, study.human, cluster=names, sizes=[50, 400], draws=400)
+    few, many = tuning.winners_curse(
+        candidates, study.human, cluster=names, sizes=[50, 400], draws=400
+    )
     assert few.optimism > 0.05 > many.optimism > 0 and few.n_candidates == 20
-    alone = tuning.winners_curse(candidates[:1], study.human, cluster=names, sizes=[50], draws=2000)[0]
+    alone = tuning.winners_curse(
+        candidates[:1], study.human, cluster=names, sizes=[50], draws=2000
+    )[0]
     assert abs(alone.optimism) < 0.005
 
 
@@ -177,9 +238,18 @@ def test_slices_and_disagreements():
 # -- the recorded judges (a download of 21.5 MB, once) --------------------------------------------------------------
 
 
-KAPPA = {("bare", "gpt-4o"): 0.525, ("bare", "claude-sonnet"): 0.506, ("bare", "gpt-4o-mini"): 0.465, ("bare", "claude-haiku"): 0.412,
-         ("bare", "llama-8b"): 0.027, ("parity", "gpt-4o"): 0.504, ("parity", "claude-sonnet"): 0.545, ("parity", "gpt-4o-mini"): 0.491,
-         ("parity", "claude-haiku"): 0.405, ("parity", "llama-8b"): 0.055}
+KAPPA = {
+    ("bare", "gpt-4o"): 0.525,
+    ("bare", "claude-sonnet"): 0.506,
+    ("bare", "gpt-4o-mini"): 0.465,
+    ("bare", "claude-haiku"): 0.412,
+    ("bare", "llama-8b"): 0.027,
+    ("parity", "gpt-4o"): 0.504,
+    ("parity", "claude-sonnet"): 0.545,
+    ("parity", "gpt-4o-mini"): 0.491,
+    ("parity", "claude-haiku"): 0.405,
+    ("parity", "llama-8b"): 0.055,
+}
 
 
 @pytest.fixture(scope="session")
@@ -199,18 +269,38 @@ def test_recorded_kappas_and_spearman(recorded):
         human = [float(r.human >= 3) for r in rows]
         judge = [None if r.score is None else float(r.score >= 3) for r in rows]
         assert round(stats.kappa(judge, human).value, 3) == value, (prompt, name)
-    flask = {n: recorded.select(judge=n, prompt="bare", dataset="flask") for n in ("claude-sonnet", "llama-8b")}
-    assert round(stats.spearman([r.score for r in flask["claude-sonnet"]], [r.human for r in flask["claude-sonnet"]]).value, 3) == 0.693
+    flask = {
+        n: recorded.select(judge=n, prompt="bare", dataset="flask")
+        for n in ("claude-sonnet", "llama-8b")
+    }
+    assert (
+        round(
+            stats.spearman(
+                [r.score for r in flask["claude-sonnet"]], [r.human for r in flask["claude-sonnet"]]
+            ).value,
+            3,
+        )
+        == 0.693
+    )
     llama = flask["llama-8b"]
-    assert round(stats.spearman([r.score for r in llama], [r.human for r in llama]).value, 3) == 0.133
-    assert round(stats.spearman([r.score_logprob for r in llama], [r.human for r in llama]).value, 3) == 0.423
+    assert (
+        round(stats.spearman([r.score for r in llama], [r.human for r in llama]).value, 3) == 0.133
+    )
+    assert (
+        round(stats.spearman([r.score_logprob for r in llama], [r.human for r in llama]).value, 3)
+        == 0.423
+    )
 
 
 @pytest.mark.slow
 def test_recorded_llama_is_the_trap(recorded):
     rows = recorded.select(judge="llama-8b", prompt="bare")
-    report = stats.agree([None if r.score is None else r.score >= 3 for r in rows], [r.human >= 3 for r in rows])
-    assert round(report.raw.value, 3) == 0.749 and "not shown to be better than always" in report.note
+    report = stats.agree(
+        [None if r.score is None else r.score >= 3 for r in rows], [r.human >= 3 for r in rows]
+    )
+    assert (
+        round(report.raw.value, 3) == 0.749 and "not shown to be better than always" in report.note
+    )
 
 
 @pytest.mark.slow
@@ -218,7 +308,9 @@ def test_recorded_study_end_to_end(recorded, tmp_path):
     table = tuning.align(recorded.rows)
     cluster = [recorded.items[i]["query"] for i in table.ids]
     human = np.where(table.human >= 3, 1.0, 0.0)
-    study = tuning.Study(human=human, cluster=cluster, part=tuning.split(cluster), ids=table.ids, data="flakyjudge")
+    study = tuning.Study(
+        human=human, cluster=cluster, part=tuning.split(cluster), ids=table.ids, data="flakyjudge"
+    )
     candidates = tuning.thresholds(table.scores, [2, 2.5, 3, 3.5, 4])
     chosen = study.select(candidates, baseline="llama-8b/bare >= 3")
     read = study.test(chosen, seals=tuning.Seals(tmp_path / "s.sqlite"))

@@ -26,7 +26,10 @@ from .cues import (
 )
 from .text import Match, find, norm, tokens
 
-_SIGNED = re.compile(r"(?:NES|enrichment scores?|log2? ?fold[- ]change|logFC|log2FC)\b[^.;\d+\-]{0,25}([+-]?)\s*(\d+(?:\.\d+)?)", re.I)
+_SIGNED = re.compile(
+    r"(?:NES|enrichment scores?|log2? ?fold[- ]change|logFC|log2FC)\b[^.;\d+\-]{0,25}([+-]?)\s*(\d+(?:\.\d+)?)",
+    re.I,
+)
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
 _LINKS = frozenset((",", "and", "or", "nor", "(", ")", "which", "–", "—"))
 
@@ -57,7 +60,9 @@ class Reader:
     """
 
     def __init__(self, subjects: Mapping[str, Sequence[str]]) -> None:
-        self.names = [(name, alias) for name, aliases in subjects.items() for alias in (name, *aliases)]
+        self.names = [
+            (name, alias) for name, aliases in subjects.items() for alias in (name, *aliases)
+        ]
         self.last: list[str] = []
 
     def sentence(self, text: str) -> list[Claim]:
@@ -69,7 +74,10 @@ class Reader:
             return [signed]
         cues = find_cues(words, subjects)
         if "respectively" in words and len(subjects) == len(cues) > 1:
-            return [Claim(m.of, direction_of(c, 0), False, text) for m, c in zip(subjects, cues, strict=True)]
+            return [
+                Claim(m.of, direction_of(c, 0), False, text)
+                for m, c in zip(subjects, cues, strict=True)
+            ]
         return _Sentence(text, words, subjects, cues, self).claims()
 
     def _signed(self, text: str, subjects: Sequence[Match]) -> Claim | None:
@@ -84,12 +92,20 @@ class Reader:
 class _Sentence:
     """One sentence cut into clauses; a clause may take its subject or its direction from the one before."""
 
-    def __init__(self, text: str, words: list[str], subjects: list[Match], cues: list[Cue], reader: Reader) -> None:
+    def __init__(
+        self, text: str, words: list[str], subjects: list[Match], cues: list[Cue], reader: Reader
+    ) -> None:
         self.text, self.words, self.subjects, self.reader = text, words, subjects, reader
         self.skip = max(0, after_phrase(words, _DENIALS))
         self.denied = int(self.skip > 0)  # "it is not true that ..." negates what follows
         self.cues = [c for c in cues if c.start >= self.skip]
-        self.mute = frozenset(i for m in subjects if excluded(words, m) for i in range(max(0, m.start - 3), m.start) if words[i] == "not")
+        self.mute = frozenset(
+            i
+            for m in subjects
+            if excluded(words, m)
+            for i in range(max(0, m.start - 3), m.start)
+            if words[i] == "not"
+        )
 
     def claims(self) -> list[Claim]:
         """The claims of the sentence, in order."""
@@ -111,16 +127,33 @@ class _Sentence:
                 previous = bound
         return out
 
-    def _clause(self, start: int, end: int, clause: Sequence[str], subjects: list[Match], previous: list[_Bound]) -> list[_Bound]:
+    def _clause(
+        self,
+        start: int,
+        end: int,
+        clause: Sequence[str],
+        subjects: list[Match],
+        previous: list[_Bound],
+    ) -> list[_Bound]:
         cues = within(self.cues, start, end)
         if not cues:
-            return self._elliptic(start, end, clause, subjects, previous[-1]) if previous and subjects else []
+            return (
+                self._elliptic(start, end, clause, subjects, previous[-1])
+                if previous and subjects
+                else []
+            )
         if subjects:
             return self._bind(start, subjects, cues)
         if previous:
-            who = [] if _own_subject(clause, cues[0].start - start) else [b.subject for b in previous]
+            who = (
+                [] if _own_subject(clause, cues[0].start - start) else [b.subject for b in previous]
+            )
         elif any(w in lx.PRONOUNS for w in clause[:4]):
-            who = self.reader.last if any(w in lx.PLURAL_PRONOUNS for w in clause[:4]) else self.reader.last[-1:]
+            who = (
+                self.reader.last
+                if any(w in lx.PLURAL_PRONOUNS for w in clause[:4])
+                else self.reader.last[-1:]
+            )
         else:
             who = []
         return [_Bound(name, self._direction(cues[-1], start)) for name in who]
@@ -128,13 +161,21 @@ class _Sentence:
     def _direction(self, cue: Cue, start: int) -> str:
         return direction_of(cue, count_negations(self.words, cue, start, self.mute) + self.denied)
 
-    def _elliptic(self, start: int, end: int, clause: Sequence[str], subjects: list[Match], last: _Bound) -> list[_Bound]:
+    def _elliptic(
+        self, start: int, end: int, clause: Sequence[str], subjects: list[Match], last: _Bound
+    ) -> list[_Bound]:
         """A clause without a word of direction: "T4 does not", "and so does T4", "... and T4" after "lowers TSH"."""
-        rest = " ".join(w for w in self.words[subjects[-1].end:end] if w not in (",", ".", "!", ";"))
+        rest = " ".join(
+            w for w in self.words[subjects[-1].end : end] if w not in (",", ".", "!", ";")
+        )
         if rest in lx.ELLIPSES and last.direction in ("up", "down"):
             return [_Bound(m.of, "not_" + last.direction) for m in subjects]
-        lead = [w for w in clause[:subjects[0].start - start] if w not in lx.DETERMINERS]
-        if after_phrase(clause, _LIKEWISE) >= 0 or last.behind and all(w in ("and", "or", ",", "both") for w in lead):
+        lead = [w for w in clause[: subjects[0].start - start] if w not in lx.DETERMINERS]
+        if (
+            after_phrase(clause, _LIKEWISE) >= 0
+            or last.behind
+            and all(w in ("and", "or", ",", "both") for w in lead)
+        ):
             return [_Bound(m.of, last.direction, last.behind) for m in subjects]
         return []
 
@@ -154,44 +195,65 @@ class _Sentence:
 
     def _may_join(self, left: tuple[int, int], right: tuple[int, int]) -> bool:
         """True in lists and asides: "X, Y and Z rise", "X, a hormone, rises", "not X but Y"."""
-        words, link = self.words[left[0]:left[1]], self.words[right[0]]
+        words, link = self.words[left[0] : left[1]], self.words[right[0]]
         named = bool(within(self.subjects, *left))
         if left[0] > 0 and after_phrase(words, _LIKEWISE) >= 0:
             return False
         if link in _LINKS:
             return named or left[0] == 0
-        if link == "but" and self.words[right[0] + 1:right[0] + 2] == ["not"]:
+        if link == "but" and self.words[right[0] + 1 : right[0] + 2] == ["not"]:
             return named
         return link == "but" and "not" in words and named and not within(self.subjects, *right)
 
     def _bind(self, start: int, subjects: list[Match], cues: Sequence[Cue]) -> list[_Bound]:
         """Each word of direction with the subjects that it speaks of; several on one subject are settled."""
         found: dict[str, _Bound] = {}
-        process, noun = "", ""  # the subject and the word of "inhibition of X", for "inhibition of X was reduced"
+        process, noun = (
+            "",
+            "",
+        )  # the subject and the word of "inhibition of X", for "inhibition of X was reduced"
         for c in cues:
             direction = self._direction(c, start)
             target, behind = self._target(c, subjects)
             for m in target:
                 old = found.get(m.of)
                 if old is not None and process == m.of and not behind:
-                    settled = change_of_change(old.direction, direction) if noun in lx.PROCESS else old.direction
+                    settled = (
+                        change_of_change(old.direction, direction)
+                        if noun in lx.PROCESS
+                        else old.direction
+                    )
                 else:
                     settled = direction if old is None else settle_two(old.direction, direction)
                 found[m.of] = _Bound(m.of, settled, behind)
             noun = self.words[c.end - 1]
             process = target[0].of if behind and len(target) == 1 and noun in lx.NOUNS else ""
-        return [_Bound(b.subject, "unstated", b.behind) if b.direction == CLASH else b for b in found.values()]
+        return [
+            _Bound(b.subject, "unstated", b.behind) if b.direction == CLASH else b
+            for b in found.values()
+        ]
 
     def _target(self, c: Cue, subjects: Sequence[Match]) -> tuple[list[Match], bool]:
         """The subjects of a word of direction, and whether they stand behind it ("raises X", "a rise in X", "higher X")."""
         words = self.words
-        before, behind = [m for m in subjects if m.end <= c.start], [m for m in subjects if m.start >= c.end]
+        before, behind = (
+            [m for m in subjects if m.end <= c.start],
+            [m for m in subjects if m.start >= c.end],
+        )
         if behind:
-            gap = [w for w in words[c.end:behind[0].start] if w not in lx.DETERMINERS and not w.endswith("ly")]
-            noun_of = words[c.end - 1] in lx.NOUNS and c.end < len(words) and words[c.end] in ("in", "of", "for", "on", "to")
+            gap = [
+                w
+                for w in words[c.end : behind[0].start]
+                if w not in lx.DETERMINERS and not w.endswith("ly")
+            ]
+            noun_of = (
+                words[c.end - 1] in lx.NOUNS
+                and c.end < len(words)
+                and words[c.end] in ("in", "of", "for", "on", "to")
+            )
             if noun_of and len(gap) <= 3 and not any(w in lx.SIGNED for w in gap):
                 return listed(words, behind), True
-            passive = any(w in lx.BE for w in words[max(0, c.start - 4):c.start])
+            passive = any(w in lx.BE for w in words[max(0, c.start - 4) : c.start])
             attributive = words[c.start] in lx.ATTRIBUTIVE and behind[0].start == c.end
             takes = attributive or words[c.start] in lx.TRANSITIVE and not passive or not before
             if takes and all(w in lx.BETWEEN for w in gap) or not before and len(gap) <= 4:
@@ -205,8 +267,12 @@ class _Sentence:
 
 def _condition(clause: Sequence[str]) -> bool:
     """True for a clause that supposes: "if", "when", "unless"."""
-    first = [w for w in clause[:3] if w not in (",", "and", "but", "so", "even", "only", "or", ";", ":")]
-    return bool(first) and first[0] in lx.CONDITIONS and "anything" not in clause[:3]  # "if anything" supposes nothing
+    first = [
+        w for w in clause[:3] if w not in (",", "and", "but", "so", "even", "only", "or", ";", ":")
+    ]
+    return (
+        bool(first) and first[0] in lx.CONDITIONS and "anything" not in clause[:3]
+    )  # "if anything" supposes nothing
 
 
 def _own_subject(clause: Sequence[str], cue: int) -> bool:

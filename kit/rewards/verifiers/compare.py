@@ -30,7 +30,9 @@ def comparative(word: str) -> int:
     """
     if word in _LESS:
         return -1
-    if word in _MORE or (re.fullmatch(r"[a-z]{2,}(er|est)", word) and word not in _NOT_COMPARATIVE and len(word) > 4):
+    if word in _MORE or (
+        re.fullmatch(r"[a-z]{2,}(er|est)", word) and word not in _NOT_COMPARATIVE and len(word) > 4
+    ):
         return 1
     return 0
 
@@ -45,7 +47,9 @@ def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:
     return out
 
 
-def relation(sentences: Sequence[str], comparison: Mapping[str, Any], facts: Sequence[Mapping[str, Any]] = ()) -> str | None:
+def relation(
+    sentences: Sequence[str], comparison: Mapping[str, Any], facts: Sequence[Mapping[str, Any]] = ()
+) -> str | None:
     """ "right", "wrong", or None where the answer does not compare; the last comparison counts.
 
     comparison : {"quantity", "more", "less"}. Without any comparative word, a single thing named first is taken as the choice.
@@ -53,7 +57,9 @@ def relation(sentences: Sequence[str], comparison: Mapping[str, Any], facts: Seq
     >>> relation(["S waves are slower than P waves."], {"more": "P waves", "less": "S waves"})
     'right'
     """
-    names = [("more", n) for n in _names(comparison["more"], facts)] + [("less", n) for n in _names(comparison["less"], facts)]
+    names = [("more", n) for n in _names(comparison["more"], facts)] + [
+        ("less", n) for n in _names(comparison["less"], facts)
+    ]
     result: str | None = None
     picked: str | None = None
     for s in sentences:
@@ -69,7 +75,15 @@ def relation(sentences: Sequence[str], comparison: Mapping[str, Any], facts: Seq
             before = [m for m in entities if m.end <= i]
             after = [m for m in entities if m.start > i and "than" not in raw[i : m.start]]
             than = [m for m in entities if m.start > i and "than" in raw[i : m.start]]
-            who = before[-1].of if before else after[0].of if after else {"more": "less", "less": "more"}[than[0].of] if than else None
+            who = (
+                before[-1].of
+                if before
+                else after[0].of
+                if after
+                else {"more": "less", "less": "more"}[than[0].of]
+                if than
+                else None
+            )
             if who is None:
                 continue
             denied = any(x in lx.NEGATORS or x.endswith("n't") for x in raw[max(0, i - 4) : i])

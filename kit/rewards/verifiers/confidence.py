@@ -11,9 +11,25 @@ from functools import lru_cache
 from ... import confidence as reader
 
 LEVELS = {"low": 0.2, "medium": 0.55, "high": 0.85}
-WORDS = {"very low": 0.1, "extremely low": 0.05, "not at all": 0.05, "close to zero": 0.05, "near zero": 0.05, "fairly": 0.7, "reasonably": 0.7,
-         "very high": 0.95, "extremely high": 0.97, "highly": 0.9, "very": 0.9, "strongly": 0.9, "extremely": 0.97,
-         "absolutely": 0.99, "completely": 0.99, "totally": 0.99, "entirely": 0.99}  # the words that say more than their level
+WORDS = {
+    "very low": 0.1,
+    "extremely low": 0.05,
+    "not at all": 0.05,
+    "close to zero": 0.05,
+    "near zero": 0.05,
+    "fairly": 0.7,
+    "reasonably": 0.7,
+    "very high": 0.95,
+    "extremely high": 0.97,
+    "highly": 0.9,
+    "very": 0.9,
+    "strongly": 0.9,
+    "extremely": 0.97,
+    "absolutely": 0.99,
+    "completely": 0.99,
+    "totally": 0.99,
+    "entirely": 0.99,
+}  # the words that say more than their level
 
 
 @dataclass(frozen=True)
@@ -52,10 +68,16 @@ def number(said: reader.Stated) -> Stated:
     0.95
     """
     if said.status == "level" and said.level is not None:
-        return Stated(WORDS.get(" ".join(said.text.lower().split()), LEVELS[said.level]), None, said.text)
+        return Stated(
+            WORDS.get(" ".join(said.text.lower().split()), LEVELS[said.level]), None, said.text
+        )
     if said.status == "value":
         return Stated(said.value, None, said.text)
-    problem = {"missing": "nothing stated", "invalid": f"{said.text} is out of range", "ambiguous": f"{said.text} is ambiguous: {said.note}"}
+    problem = {
+        "missing": "nothing stated",
+        "invalid": f"{said.text} is out of range",
+        "ambiguous": f"{said.text} is ambiguous: {said.note}",
+    }
     return Stated(None, problem[said.status], said.text)
 
 

@@ -126,8 +126,18 @@ def contradictions(task: Task, text: str) -> list[str]:
     seen: dict[str, set[str]] = {}
     for c in claims(text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt):
         seen.setdefault(c.subject, set()).add(c.direction)
-    clash = ({"up", "down"}, {"up", "none"}, {"down", "none"}, {"up", "not_up"}, {"down", "not_down"})
-    out += [f"{s} goes both ways: {sorted(d)}" for s, d in seen.items() if any(pair <= d for pair in clash)]
+    clash = (
+        {"up", "down"},
+        {"up", "none"},
+        {"down", "none"},
+        {"up", "not_up"},
+        {"down", "not_down"},
+    )
+    out += [
+        f"{s} goes both ways: {sorted(d)}"
+        for s, d in seen.items()
+        if any(pair <= d for pair in clash)
+    ]
     comparison = task.truth.get("comparison")
     if comparison and relation(said, comparison, task.truth.get("facts", ())) == "wrong":
         out.append("turns the comparison round")
@@ -139,23 +149,37 @@ def contradictions(task: Task, text: str) -> list[str]:
 
 def coverage(task: Task, text: str) -> float:
     """Share of the task's facts, subjects and comparison that the text speaks of, in [0, 1]."""
-    facts, wanted, comparison = task.truth.get("facts", ()), task.truth.get("claims", ()), task.truth.get("comparison")
+    facts, wanted, comparison = (
+        task.truth.get("facts", ()),
+        task.truth.get("claims", ()),
+        task.truth.get("comparison"),
+    )
     total = len(facts) + len(wanted) + bool(comparison)
     if not total:
         return 0.0
     said = statements(text, task.prompt)
     stated_subjects = {
         c.subject
-        for c in claims(text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt)
+        for c in claims(
+            text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt
+        )
         if c.direction != "unstated"
     }
-    addressed = len(found(task, text)) + len(stated_subjects) + bool(comparison and relation(said, comparison, facts))
+    addressed = (
+        len(found(task, text))
+        + len(stated_subjects)
+        + bool(comparison and relation(said, comparison, facts))
+    )
     return min(1.0, addressed / total)
 
 
 def score(task: Task, response: Response, *, name: str = "consistency") -> Part:
     """.5 coverage + .5 [no contradiction] in [0, 1]; 0 when the answer addresses nothing."""
     against = contradictions(task, response.text)
-    covered = acknowledges(task, response.text) if task.truth.get("answerable") is False else coverage(task, response.text)
+    covered = (
+        acknowledges(task, response.text)
+        if task.truth.get("answerable") is False
+        else coverage(task, response.text)
+    )
     details: dict[str, Any] = {"coverage": covered, "contradictions": against}
     return Part.known(name, 0.5 * covered + 0.5 * (not against) if covered > 0 else 0.0, **details)

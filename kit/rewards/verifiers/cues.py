@@ -16,7 +16,11 @@ OPPOSITE = {"up": "down", "down": "up"}
 
 def phrases(texts: Sequence[str]) -> re.Pattern[str]:
     """A pattern for whole phrases in words that are joined by spaces."""
-    return re.compile("(?<= )(?:" + "|".join(re.escape(t) for t in sorted(texts, key=len, reverse=True)) + ")(?= )")
+    return re.compile(
+        "(?<= )(?:"
+        + "|".join(re.escape(t) for t in sorted(texts, key=len, reverse=True))
+        + ")(?= )"
+    )
 
 
 _NOT_NEGATIONS = phrases(lx.NOT_NEGATIONS)
@@ -53,7 +57,11 @@ def after_phrase(words: Sequence[str], wanted: re.Pattern[str]) -> int:
 def find_cues(words: Sequence[str], subjects: Sequence[Match]) -> list[Cue]:
     """Words of direction outside the subjects' names, with compounds merged ("reduced inhibition" is one, upward)."""
     taken = {i for m in subjects for i in range(m.start, m.end)}
-    cues = [Cue(i, i + 1, kind) for i in range(len(words)) if i not in taken and (kind := _kind(words, i, taken))]
+    cues = [
+        Cue(i, i + 1, kind)
+        for i in range(len(words))
+        if i not in taken and (kind := _kind(words, i, taken))
+    ]
     return _compounds(words, cues)
 
 
@@ -62,18 +70,43 @@ def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
     w = words[i]
     before = words[i - 1] if i else ""
     after = words[i + 1] if i + 1 < len(words) else ""
-    if w in ("positive", "positively", "negative", "negatively") and any(x.startswith("enrich") for x in words[i + 1:i + 3]):
+    if w in ("positive", "positively", "negative", "negatively") and any(
+        x.startswith("enrich") for x in words[i + 1 : i + 3]
+    ):
         return "up" if w.startswith("pos") else "down"
-    kind = "up" if w in lx.UP else "down" if w in lx.DOWN else "change" if w in lx.CHANGE else "none" if w in lx.NONE else ""
-    negated = any(x in lx.NEGATORS or x == "little" for x in words[max(0, i - 4):i])
+    kind = (
+        "up"
+        if w in lx.UP
+        else "down"
+        if w in lx.DOWN
+        else "change"
+        if w in lx.CHANGE
+        else "none"
+        if w in lx.NONE
+        else ""
+    )
+    negated = any(x in lx.NEGATORS or x == "little" for x in words[max(0, i - 4) : i])
     idle = (
-        w in ("more", "less") and (after in ("than", "or", "likely", "and", "importantly") or before == "or" or _adverbial(words, i, taken))
-        or w in ("up", "down") and (after in ("to", "with") or before in lx.IDIOM_VERBS)
-        or w == "same" and before == "the" and i > 1 and words[i - 2] in lx.AS_THE_SAME
-        or w == "equal" and after == "to"
-        or w in ("effect", "effects", "difference", "influence") and not negated
-        or w in ("faster", "slower", "longer") and before == "no"
-        or tuple(words[max(0, i - 2):i]) in (("rather", "than"), ("instead", "of")))
+        w in ("more", "less")
+        and (
+            after in ("than", "or", "likely", "and", "importantly")
+            or before == "or"
+            or _adverbial(words, i, taken)
+        )
+        or w in ("up", "down")
+        and (after in ("to", "with") or before in lx.IDIOM_VERBS)
+        or w == "same"
+        and before == "the"
+        and i > 1
+        and words[i - 2] in lx.AS_THE_SAME
+        or w == "equal"
+        and after == "to"
+        or w in ("effect", "effects", "difference", "influence")
+        and not negated
+        or w in ("faster", "slower", "longer")
+        and before == "no"
+        or tuple(words[max(0, i - 2) : i]) in (("rather", "than"), ("instead", "of"))
+    )
     return "" if idle else kind
 
 
@@ -81,9 +114,20 @@ def _adverbial(words: Sequence[str], i: int, taken: set[int]) -> bool:
     """True in "more upregulated" and "rose less": the word grades another one and has no direction of its own."""
     after = words[i + 1] if i + 1 < len(words) else ""
     before, earlier = (words[i - 1] if i else ""), (words[i - 2] if i > 1 else "")
-    if after in lx.EVERY or after.endswith("ly") or before in lx.MOVES or before in ("much", "even", "far") and earlier in lx.MOVES:
+    if (
+        after in lx.EVERY
+        or after.endswith("ly")
+        or before in lx.MOVES
+        or before in ("much", "even", "far")
+        and earlier in lx.MOVES
+    ):
         return True
-    return i + 1 not in taken and after not in lx.DETERMINERS and after not in lx.GRADED and after not in ("", ",", ".")
+    return (
+        i + 1 not in taken
+        and after not in lx.DETERMINERS
+        and after not in lx.GRADED
+        and after not in ("", ",", ".")
+    )
 
 
 def _compounds(words: Sequence[str], cues: Sequence[Cue]) -> list[Cue]:
@@ -99,8 +143,12 @@ def _compounds(words: Sequence[str], cues: Sequence[Cue]) -> list[Cue]:
 
 def _merged(words: Sequence[str], first: Cue, second: Cue) -> Cue | None:
     """Two neighbouring cues as one, or None: "reduced inhibition" (up), "a greater decrease" (down), "goes up"."""
-    gap, word = words[first.end:second.start], words[second.start]
-    if word in lx.NOUNS and len(gap) <= 2 and all(w == "any" or w in lx.DETERMINERS or w.endswith("ly") for w in gap):
+    gap, word = words[first.end : second.start], words[second.start]
+    if (
+        word in lx.NOUNS
+        and len(gap) <= 2
+        and all(w == "any" or w in lx.DETERMINERS or w.endswith("ly") for w in gap)
+    ):
         if second.kind == "change":
             kind = first.kind
         elif words[first.start] in lx.SIZES or word not in lx.PROCESS or first.kind == "up":
@@ -115,25 +163,38 @@ def _merged(words: Sequence[str], first: Cue, second: Cue) -> Cue | None:
     return None
 
 
-def count_negations(words: Sequence[str], cue: Cue, start: int, mute: frozenset[int] = frozenset()) -> int:
+def count_negations(
+    words: Sequence[str], cue: Cue, start: int, mute: frozenset[int] = frozenset()
+) -> int:
     """How often the cue is negated by the six words before it in its clause; `mute` indexes do not count."""
     first = max(start, cue.start - 6)
     window = ["_" if i in mute else words[i] for i in range(first, cue.start)]
     if m := _NOT_NEGATIONS.search(text := f" {' '.join(window)} "):
         end = text.count(" ", 0, m.end())
         count = m.group(0).count(" ") + 1
-        window[end - count:end] = ["_"] * count
+        window[end - count : end] = ["_"] * count
     n = sum(_negates(words, window, i, cue, start, first) for i in range(len(window)))
     following = words[cue.end] if cue.end < len(words) else ""
     return n + (cue.kind == "change" and following in ("little", "nothing", "not"))
 
 
-def _negates(words: Sequence[str], window: Sequence[str], i: int, cue: Cue, start: int, first: int) -> bool:
+def _negates(
+    words: Sequence[str], window: Sequence[str], i: int, cue: Cue, start: int, first: int
+) -> bool:
     w, following = window[i], window[i + 1] if i + 1 < len(window) else ""
-    if w == "nor" and "neither" in words[start:first + i]:
+    if w == "nor" and "neither" in words[start : first + i]:
         return False  # "neither X nor Y" is one negation
-    return (w in lx.NEGATORS or w in lx.FAILURES or w.endswith("n't") or w in lx.PREVENTERS and words[cue.start] in lx.NOUNS and not any(x in lx.PREVENTERS for x in window[i + 1:])
-            or (w, following) in (("far", "from"), ("anything", "but")) or w in ("little", "scant") and (cue.kind == "change" or following == "to"))
+    return (
+        w in lx.NEGATORS
+        or w in lx.FAILURES
+        or w.endswith("n't")
+        or w in lx.PREVENTERS
+        and words[cue.start] in lx.NOUNS
+        and not any(x in lx.PREVENTERS for x in window[i + 1 :])
+        or (w, following) in (("far", "from"), ("anything", "but"))
+        or w in ("little", "scant")
+        and (cue.kind == "change" or following == "to")
+    )
 
 
 def direction_of(cue: Cue, negations: int) -> str:
@@ -149,9 +210,13 @@ def direction_of(cue: Cue, negations: int) -> str:
 def excluded(words: Sequence[str], m: Match) -> bool:
     """True for a subject that is only compared with, excepted, or the agent."""
     i = m.start
-    while i > 0 and words[i - 1] in lx.DETERMINERS and words[i - 1] not in ("in", "on", "for", "to", "of", "both", "all"):
+    while (
+        i > 0
+        and words[i - 1] in lx.DETERMINERS
+        and words[i - 1] not in ("in", "on", "for", "to", "of", "both", "all")
+    ):
         i -= 1
-    return any(i >= len(p) and tuple(words[i - len(p):i]) == p for p in lx.EXCLUDERS)
+    return any(i >= len(p) and tuple(words[i - len(p) : i]) == p for p in lx.EXCLUDERS)
 
 
 def usable(words: Sequence[str], subjects: Sequence[Match]) -> list[Match]:
@@ -161,7 +226,10 @@ def usable(words: Sequence[str], subjects: Sequence[Match]) -> list[Match]:
 
 def in_one_list(words: Sequence[str], group: Sequence[Match]) -> bool:
     """True when only commas, conjunctions and the like stand between the subjects."""
-    return all(all(w in lx.LIST_WORDS for w in words[a.end:b.start]) for a, b in zip(group, group[1:], strict=False))
+    return all(
+        all(w in lx.LIST_WORDS for w in words[a.end : b.start])
+        for a, b in zip(group, group[1:], strict=False)
+    )
 
 
 def listed(words: Sequence[str], following: Sequence[Match]) -> list[Match]:
@@ -176,7 +244,10 @@ def listed(words: Sequence[str], following: Sequence[Match]) -> list[Match]:
 
 def of_chain(words: Sequence[str], group: Sequence[Match]) -> bool:
     """True in "the level of A in B rises": the first is the head."""
-    return len(group) >= 2 and any(w in ("in", "of", "inside", "within", "from") for w in words[group[-2].end:group[-1].start])
+    return len(group) >= 2 and any(
+        w in ("in", "of", "inside", "within", "from")
+        for w in words[group[-2].end : group[-1].start]
+    )
 
 
 def settle_two(a: str, b: str) -> str:

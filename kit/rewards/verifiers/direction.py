@@ -46,17 +46,23 @@ def settle(found: Sequence[Claim]) -> dict[str, str]:
     for c in found:
         if c.direction == "unstated":
             continue
-        out[c.subject] = c.direction if c.subject not in out else settle_two(out[c.subject], c.direction)
+        out[c.subject] = (
+            c.direction if c.subject not in out else settle_two(out[c.subject], c.direction)
+        )
     return {k: "unstated" if v == CLASH else v for k, v in out.items()}
 
 
-def classify(sentence: str, subject: str, aliases: Sequence[str] = (), others: Sequence[str] = ()) -> str:
+def classify(
+    sentence: str, subject: str, aliases: Sequence[str] = (), others: Sequence[str] = ()
+) -> str:
     """What one sentence says of one subject: one of DIRECTIONS.
 
     >>> classify("It is not true that TSH did not rise.", "TSH")
     'up'
     """
-    return settle(claims(sentence, {subject: aliases, **{o: () for o in others}})).get(subject, "unstated")
+    return settle(claims(sentence, {subject: aliases, **{o: () for o in others}})).get(
+        subject, "unstated"
+    )
 
 
 def score(task: Task, response: Response, *, name: str = "direction") -> Part:
@@ -66,10 +72,16 @@ def score(task: Task, response: Response, *, name: str = "direction") -> Part:
     all match: .8 + .2 n/(n+1), times the share of subjects covered; mixed: .4 + .2 m/(m+c), likewise; only contradicting, or nothing: 0.
     (BioRLHF gives .3 to silence and does not ask for coverage, which is why empty answers and single guesses earned there.)
     """
-    wanted = [c for c in task.truth.get("claims", ()) if c.get("direction") in ("up", "down", "none")]
+    wanted = [
+        c for c in task.truth.get("claims", ()) if c.get("direction") in ("up", "down", "none")
+    ]
     if not wanted:
         return Part.known(name, 0.0, note="the task names no directed claims")
-    said = settle(claims(response.text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt))
+    said = settle(
+        claims(
+            response.text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt
+        )
+    )
     match, contra, silent = [], [], []
     for c in wanted:
         got, want = said.get(c["subject"], "unstated"), c["direction"]
@@ -80,7 +92,12 @@ def score(task: Task, response: Response, *, name: str = "direction") -> Part:
         else:
             contra.append(c["subject"])
     return Part.known(
-        name, pathway_score(len(match), len(contra), len(wanted)), said=said, matching=match, contradicting=contra, silent=silent
+        name,
+        pathway_score(len(match), len(contra), len(wanted)),
+        said=said,
+        matching=match,
+        contradicting=contra,
+        silent=silent,
     )
 
 
@@ -92,6 +109,9 @@ def pathway_score(matching: int, contradicting: int, wanted: int) -> float:
     """
     if matching == 0:
         return 0.0
-    base = 0.8 + 0.2 * matching / (matching + 1) if contradicting == 0 else 0.4 + 0.2 * matching / (matching + contradicting)
+    base = (
+        0.8 + 0.2 * matching / (matching + 1)
+        if contradicting == 0
+        else 0.4 + 0.2 * matching / (matching + contradicting)
+    )
     return base * matching / wanted
-

@@ -60,7 +60,11 @@ def _denied(words: Sequence[str], start: int) -> bool:
     left = text.split()
     if "without" in left and left[-1] != "without" and left[-1] not in lx.DETERMINERS:
         left.remove("without")  # "without it collagen weakens" denies "it", not collagen
-    return any(w in _DENIED or w.endswith("n't") for w in left) or "rather than" in text or "instead of" in text
+    return (
+        any(w in _DENIED or w.endswith("n't") for w in left)
+        or "rather than" in text
+        or "instead of" in text
+    )
 
 
 def _has_number(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, Any]) -> bool:
@@ -73,7 +77,11 @@ def _has_number(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, An
             i += 1
             continue
         value, after = got
-        if abs(value - wanted) <= tolerance + 1e-9 * max(1.0, abs(wanted)) and _unit_fits(normed, after, unit) and not _denied(normed, i):
+        if (
+            abs(value - wanted) <= tolerance + 1e-9 * max(1.0, abs(wanted))
+            and _unit_fits(normed, after, unit)
+            and not _denied(normed, i)
+        ):
             return True
         i = after
     return False
@@ -82,7 +90,12 @@ def _has_number(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, An
 def _unit_fits(words: Sequence[str], after: int, unit: tuple[str, ...]) -> bool:
     following = words[after] if after < len(words) else ""
     if unit and unit[0] in _UNITS:
-        return following in _UNITS[unit[0]] or following == "to" or following not in _OTHER_UNITS and "%" in words[after : after + 4]
+        return (
+            following in _UNITS[unit[0]]
+            or following == "to"
+            or following not in _OTHER_UNITS
+            and "%" in words[after : after + 4]
+        )
     return following not in _OTHER_UNITS
 
 

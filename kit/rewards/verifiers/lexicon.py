@@ -32,14 +32,20 @@ CHANGE = _words("""change changes changed changing alter alters altered alterati
     reacts""")
 NONE = _words("""unchanged unaffected unaltered constant stable steady flat same unmoved static identical equal untouched invariant
     undisturbed baseline""")
-STAY = _words("remain remains remained remaining stay stays stayed staying keep keeps kept be is are was were hold holds held holding")
+STAY = _words(
+    "remain remains remained remaining stay stays stayed staying keep keeps kept be is are was were hold holds held holding"
+)
 
 # noun forms: a preceding verb acts on the change itself ("reduced inhibition", "prevents the rise")
 NOUNS = _words("""increase rise decrease fall drop decline reduction growth upregulation downregulation activation induction elevation enhancement
     suppression inhibition repression attenuation depletion loss stimulation expansion gain boost surge jump dip change effect difference
     alteration shift acceleration uptick upturn downturn slump spike amplification overexpression increases decreases changes""")
-PROCESS = _words("suppression inhibition repression activation induction stimulation loss depletion attenuation")  # change of a change
-SIZES = _words("higher lower greater larger bigger smaller less more fewer stronger weaker faster slower longer shorter")
+PROCESS = _words(
+    "suppression inhibition repression activation induction stimulation loss depletion attenuation"
+)  # change of a change
+SIZES = _words(
+    "higher lower greater larger bigger smaller less more fewer stronger weaker faster slower longer shorter"
+)
 TRANSITIVE = _words("""raise raises raised raising reduce reduces reducing lower lowers lowering suppress suppresses suppressing inhibit inhibits inhibiting
     repress represses activate activates activating induce induces inducing enhance enhances enhancing boost boosts boosting stimulate stimulates
     stimulating promote promotes elevate elevates elevating increase increases increasing decrease decreases decreasing attenuate attenuates
@@ -54,7 +60,9 @@ ATTRIBUTIVE = _words("""increased decreased reduced lowered elevated raised high
 
 NEGATORS = _words("""not no never neither nor cannot without hardly barely scarcely n't isn't aren't wasn't weren't doesn't don't didn't won't can't
     couldn't wouldn't hasn't haven't hadn't shouldn't nothing nobody none unlikely""")
-FAILURES = _words("fail fails failed failing failure lack lacks lacked absence unable refuse refuses refused")
+FAILURES = _words(
+    "fail fails failed failing failure lack lacks lacked absence unable refuse refuses refused"
+)
 PREVENTERS = _words("""prevent prevents prevented preventing block blocks blocked blocking abolish abolishes abolished stop stops stopped halts
     counteract counteracts counteracted avoid avoids avoided precludes prohibits cancels""")
 NOT_NEGATIONS = (
@@ -163,7 +171,9 @@ NO_CLAIM = (
     "wonder if",
     "no idea if",
 )
-CONDITIONS = _words("if unless when whenever until once before after had should suppose supposing provided assuming")
+CONDITIONS = _words(
+    "if unless when whenever until once before after had should suppose supposing provided assuming"
+)
 # the token before a subject that takes it out of the claim
 EXCLUDERS = (
     ("than",),
@@ -257,18 +267,49 @@ HEDGES = _words("may might could perhaps possibly probably likely maybe seems ap
 PRONOUNS = _words("it they both this these")
 PLURAL_PRONOUNS = _words("they both these")
 PARTICLES = _words("up down upward upwards downward downwards")
-IDIOM_VERBS = _words("make makes made set sets take taken taking break breaks broken turn turns looking look shut end follow")  # "take up", "break down"
+IDIOM_VERBS = _words(
+    "make makes made set sets take taken taking break breaks broken turn turns looking look shut end follow"
+)  # "take up", "break down"
 AS_THE_SAME = _words("at in on of by does do did from to")  # "at the same time", "does the same"
-GRADED = _words("active abundant expressed frequent common")  # "less active" is a direction, "less likely" is none
-BETWEEN = _words("level levels activity expression amount concentration rate production number both resting blood serum plasma human mouse free of in")
+GRADED = _words(
+    "active abundant expressed frequent common"
+)  # "less active" is a direction, "less likely" is none
+BETWEEN = _words(
+    "level levels activity expression amount concentration rate production number both resting blood serum plasma human mouse free of in"
+)
 LIST_WORDS = (DETERMINERS - {"in", "of", "on", "for"}) | _words(
-    ", and or nor as well with along together but not also then activity levels level pathway pathways expression signaling signalling neither just only")
-ELLIPSES = ("does not", "do not", "did not", "doesn't", "don't", "didn't", "is not", "are not", "was not", "were not", "has not", "have not", "isn't",
-            "aren't", "wasn't", "weren't")
-LEAD_WORDS = DETERMINERS | HARD | NEGATORS | STAY | FAILURES | _words(
-    """it they this these does do did has have had will would may might could can then even only also just rather slightly still later again first finally
+    ", and or nor as well with along together but not also then activity levels level pathway pathways expression signaling signalling neither just only"
+)
+ELLIPSES = (
+    "does not",
+    "do not",
+    "did not",
+    "doesn't",
+    "don't",
+    "didn't",
+    "is not",
+    "are not",
+    "was not",
+    "were not",
+    "has not",
+    "have not",
+    "isn't",
+    "aren't",
+    "wasn't",
+    "weren't",
+)
+LEAD_WORDS = (
+    DETERMINERS
+    | HARD
+    | NEGATORS
+    | STAY
+    | FAILURES
+    | _words(
+        """it they this these does do did has have had will would may might could can then even only also just rather slightly still later again first finally
     now been being further back eventually soon clearly far from either at least if anything goes go went going gone an increase decrease there who which
-    that show shows showed as expected much very fact indeed probably possibly perhaps truth reality to longer""")
+    that show shows showed as expected much very fact indeed probably possibly perhaps truth reality to longer"""
+    )
+)
 EVERY = UP | DOWN | CHANGE | NONE
 MOVES = UP | DOWN | CHANGE
 SIGNED = UP | DOWN | NONE

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*\d*[+\-−](?!\w)|[^\W_]+(?:['’][^\W\d_]+)*|[%°]|[,;:?!.()\[\]–—/]")
+_TOKEN = re.compile(
+    r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*\d*[+\-−](?!\w)|[^\W_]+(?:['’][^\W\d_]+)*|[%°]|[,;:?!.()\[\]–—/]"
+)
 _TAGS = re.compile(r"</?(?:answer|snippet|cite|think)\b[^<>]*>", re.I)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|No|al)\.")
@@ -20,8 +22,18 @@ _UNITS = {
         "seventeen eighteen nineteen".split()
     )
 }
-_TENS = {w: 10 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
-_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15}
+_TENS = {
+    w: 10 * i
+    for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
+}
+_SCALES = {
+    "hundred": 1e2,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "trillion": 1e12,
+    "quadrillion": 1e15,
+}
 
 
 @lru_cache(maxsize=4_096)  # several verifiers read the same sentences
@@ -31,7 +43,13 @@ def clean(text: str) -> str:
     >>> clean("It is **high**.")
     'It is high.'
     """
-    text = unicodedata.normalize("NFKC", _TAGS.sub(" ", text)).replace("’", "'").replace("−", "-").replace("‐", "-").replace("‑", "-")
+    text = (
+        unicodedata.normalize("NFKC", _TAGS.sub(" ", text))
+        .replace("’", "'")
+        .replace("−", "-")
+        .replace("‐", "-")
+        .replace("‑", "-")
+    )
     return _MARKUP.sub("", text)
 
 
@@ -162,7 +180,15 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
         return False
     known = set(prompt)
     if any(
-        w not in known and (len(w) > 3 and w not in _LIGHT or w[0].isdigit() or len(w) == 1 and w.isupper() and w not in "IA")
+        w not in known
+        and (
+            len(w) > 3
+            and w not in _LIGHT
+            or w[0].isdigit()
+            or len(w) == 1
+            and w.isupper()
+            and w not in "IA"
+        )
         for w in sentence
     ):
         return False

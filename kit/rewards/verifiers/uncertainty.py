@@ -65,9 +65,17 @@ def outcome(task: Task, response: Response) -> float:
 def score(task: Task, response: Response, *, name: str = "uncertainty", mode: str = "auto") -> Part:
     """The confidence score in [0, 1]; "auto" takes behaviour for a question without an answer, else outcome."""
     if mode not in MODES:
-        raise KitError(f"mode is {mode!r}", where="verifier uncertainty, option mode", fix=f"use one of {', '.join(MODES)}")
+        raise KitError(
+            f"mode is {mode!r}",
+            where="verifier uncertainty, option mode",
+            fix=f"use one of {', '.join(MODES)}",
+        )
     said = stated(response.text)
-    c = response.confidence if said.value is None and response.confidence is not None else said.value
+    c = (
+        response.confidence
+        if said.value is None and response.confidence is not None
+        else said.value
+    )
     warranted = task.truth.get("warranted") if task.truth.get("warranted") in RANGES else "high"
     unanswerable = task.truth.get("answerable") is False
     if c is None:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import DataError
-from ...records import Response, Task, Verdict, response_from_json, task_from_json, to_json, verdict_from_json
+from ...records import (
+    Response,
+    Task,
+    Verdict,
+    response_from_json,
+    task_from_json,
+    to_json,
+    verdict_from_json,
+)
 from ..rows import Row, number
 from ..taskset import Parsed
 
@@ -27,37 +35,80 @@ def kit(row: Row) -> Parsed:
         if kind == "task":
             task = task_from_json(data, where=row.where)
             if not row.context.ids.add(task.id)[1]:
-                row.find("duplicate-id", f"the task id {task.id!r} occurs again", severity="error", task_id=task.id)
+                row.find(
+                    "duplicate-id",
+                    f"the task id {task.id!r} occurs again",
+                    severity="error",
+                    task_id=task.id,
+                )
             return row.done(task)
         if kind == "response":
             row.responses.append(response_from_json(data, where=row.where))
         elif kind == "verdict":
             row.verdicts.append(verdict_from_json(data, where=row.where))
         else:
-            raise DataError(f"the record kind is {str(kind)[:40]!r}", where=row.where, fix="use task, response or verdict")
+            raise DataError(
+                f"the record kind is {str(kind)[:40]!r}",
+                where=row.where,
+                fix="use task, response or verdict",
+            )
     except DataError as e:
-        row.find("unreadable-row", e.what, severity="error", suggestion=e.fix or (e.where if e.where != row.where else None))
+        row.find(
+            "unreadable-row",
+            e.what,
+            severity="error",
+            suggestion=e.fix or (e.where if e.where != row.where else None),
+        )
     return row.done(None)
 
 
 TYPES: dict[str, tuple[type, ...]] = {
-    "criteria": (list,), "truth": (dict,), "sources": (dict,), "meta": (dict,), "tags": (list,), "levels": (list,), "check": (dict, type(None)),
-    "system": (str, type(None)), "group": (str, type(None)), "split": (str, type(None)), "kind": (str, type(None)),
-    "title": (str, type(None)), "parent": (str, type(None)), "required": (bool,), "truncated": (bool,), "cached": (bool,),
-    "source": (str, type(None)), "scale": (str,), "status": (str,), "reason": (str, type(None)), "failure": (str, type(None)),
-    "judge": (str,), "key": (str, type(None))}
+    "criteria": (list,),
+    "truth": (dict,),
+    "sources": (dict,),
+    "meta": (dict,),
+    "tags": (list,),
+    "levels": (list,),
+    "check": (dict, type(None)),
+    "system": (str, type(None)),
+    "group": (str, type(None)),
+    "split": (str, type(None)),
+    "kind": (str, type(None)),
+    "title": (str, type(None)),
+    "parent": (str, type(None)),
+    "required": (bool,),
+    "truncated": (bool,),
+    "cached": (bool,),
+    "source": (str, type(None)),
+    "scale": (str,),
+    "status": (str,),
+    "reason": (str, type(None)),
+    "failure": (str, type(None)),
+    "judge": (str,),
+    "key": (str, type(None)),
+}
 
 
 def _check(data: Mapping[str, Any], where: str) -> None:
     """Types of the fields that the records themselves do not check."""
     for name, value in data.items():
         if name in TYPES and not isinstance(value, TYPES[name]):
-            raise DataError(f"the field {name!r} is {type(value).__name__}", where=where, fix=f"expected {TYPES[name][0].__name__}")
+            raise DataError(
+                f"the field {name!r} is {type(value).__name__}",
+                where=where,
+                fix=f"expected {TYPES[name][0].__name__}",
+            )
         if name in ("tags", "levels") and not all(isinstance(x, str) for x in value):
             raise DataError(f"the field {name!r} must hold texts", where=where)
-        if name in ("confidence", "p", "value", "points") and value is not None and (isinstance(value, str) or number(value) is None):
+        if (
+            name in ("confidence", "p", "value", "points")
+            and value is not None
+            and (isinstance(value, str) or number(value) is None)
+        ):
             raise DataError(f"the field {name!r} is not a finite number", where=where)
-        if name in ("tokens_in", "tokens_out", "cost") and (isinstance(value, (str, bool)) or number(value) is None):
+        if name in ("tokens_in", "tokens_out", "cost") and (
+            isinstance(value, (str, bool)) or number(value) is None
+        ):
             raise DataError(f"the field {name!r} is not a number", where=where)
     for i, c in enumerate(data.get("criteria") or [], 1):
         if not isinstance(c, Mapping):

@@ -32,11 +32,19 @@ class _Layout:
                 self.twice.append((k, n, name))
             per[n][name] = k
         self.rubrics = sorted(per.items())  # (N, {name: field})
-        self.rated = [k for names in per.values() for name, k in names.items() if name.startswith("rating")]
-        self.answers: list[tuple[str, str, str, tuple[str, ...]]] = []  # field, "letter" or "model", its name, the fields on its failures
+        self.rated = [
+            k for names in per.values() for name, k in names.items() if name.startswith("rating")
+        ]
+        self.answers: list[
+            tuple[str, str, str, tuple[str, ...]]
+        ] = []  # field, "letter" or "model", its name, the fields on its failures
         for k in keys:
             if m := RESPONSE_KEY.match(k):
-                failures = tuple(f for f in keys if f.endswith("_failure") and f.startswith((f"response{m[1]}_", f"{m[1]}_")))
+                failures = tuple(
+                    f
+                    for f in keys
+                    if f.endswith("_failure") and f.startswith((f"response{m[1]}_", f"{m[1]}_"))
+                )
                 self.answers.append((k, "letter", m[1], failures))
             elif m := COMPLETION_KEY.match(k):
                 self.answers.append((k, "model", m[1], ()))
@@ -51,16 +59,30 @@ def rlvr(row: Row) -> Parsed:
     data, layout = row.data, _layout(tuple(row.data))
     row.used |= layout.used
     for key, n, name in layout.twice:
-        row.find("duplicate-field", f"rubric {n} has the field {name!r} twice; the last is used", field=key)
+        row.find(
+            "duplicate-field",
+            f"rubric {n} has the field {name!r} twice; the last is used",
+            field=key,
+        )
     answers = _answers(row, task_id, layout) if layout.answers else {}
     criteria, lost = [], {}
-    scale = number_scale([x for k in layout.rated for x in (data[k] if isinstance(data[k], list) else [data[k]])]) if layout.rated else None
+    scale = (
+        number_scale(
+            [x for k in layout.rated for x in (data[k] if isinstance(data[k], list) else [data[k]])]
+        )
+        if layout.rated
+        else None
+    )
     for n, names in layout.rubrics:
         fields = {name: data[k] for name, k in names.items()}
         if fields.get("criterion") is None:
             if any(v is not None for v in fields.values()):
-                row.find("missing-field", f"rubric {n} has {', '.join(sorted(fields))} but no criterion", criterion_id=f"c{n}",
-                         field=f"rubric - {n}. criterion")
+                row.find(
+                    "missing-field",
+                    f"rubric {n} has {', '.join(sorted(fields))} but no criterion",
+                    criterion_id=f"c{n}",
+                    field=f"rubric - {n}. criterion",
+                )
                 lost[f"rubric - {n}"] = fields
             continue
         criteria.append(_numbered(row, n, fields))
@@ -71,8 +93,15 @@ def rlvr(row: Row) -> Parsed:
                     row.label(task_id, answers[letter], f"c{n}", value, scale=scale)
     if not criteria:
         row.find("no-criteria", "the row has no criterion", severity="error", task_id=task_id)
-    return row.task(task_id, prompt, criteria, meta=lost, tags=tags_of(row.take("tags")), truth=_object(row, "truth"),
-                    sources=snippets(row, row.take("sources")))
+    return row.task(
+        task_id,
+        prompt,
+        criteria,
+        meta=lost,
+        tags=tags_of(row.take("tags")),
+        truth=_object(row, "truth"),
+        sources=snippets(row, row.take("sources")),
+    )
 
 
 def _numbered(row: Row, n: int, fields: Mapping[str, Any]) -> Criterion:
@@ -85,13 +114,31 @@ def _numbered(row: Row, n: int, fields: Mapping[str, Any]) -> Criterion:
     check = parsed_json(fields.get("check"))
     usable = isinstance(check, Mapping) and isinstance(check.get("name"), str)
     if fields.get("check") is not None and not usable:
-        row.find("bad-check", "the check is not an object with a name; the criterion is left to a judge", severity="error", criterion_id=f"c{n}")
+        row.find(
+            "bad-check",
+            "the check is not an object with a name; the criterion is left to a judge",
+            severity="error",
+            criterion_id=f"c{n}",
+        )
     required = fields.get("required")
-    meta = {k: v for k, v in fields.items() if k not in READ_OF_RUBRIC or (k == "check" and not usable)}
-    meta |= {k: v for k, v in fields.items() if k in ("ratingA", "ratingB") and v is not None and isinstance(v, (list, dict))}
-    return Criterion(id=f"c{n}", text=as_text(text), weight=weight, check=dict(check) if usable else None,
-                     required=required is True or (isinstance(required, str) and required.casefold() == "true"),
-                     title=None if fields.get("title") is None else as_text(fields["title"]), tags=tags_of(fields.get("tags")), meta=meta)
+    meta = {
+        k: v for k, v in fields.items() if k not in READ_OF_RUBRIC or (k == "check" and not usable)
+    }
+    meta |= {
+        k: v
+        for k, v in fields.items()
+        if k in ("ratingA", "ratingB") and v is not None and isinstance(v, (list, dict))
+    }
+    return Criterion(
+        id=f"c{n}",
+        text=as_text(text),
+        weight=weight,
+        check=dict(check) if usable else None,
+        required=required is True or (isinstance(required, str) and required.casefold() == "true"),
+        title=None if fields.get("title") is None else as_text(fields["title"]),
+        tags=tags_of(fields.get("tags")),
+        meta=meta,
+    )
 
 
 def _answers(row: Row, task_id: str, layout: _Layout) -> dict[str, str]:
@@ -128,8 +175,14 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
         for i, item in enumerate(value, 1):
             if isinstance(item, Mapping):
                 own = item.get("id", item.get("snippet_id"))
-                text = next((item[k] for k in ("text", "content", "snippet") if item.get(k) is not None), None)
-                out.setdefault(as_text(own) if own is not None else f"S{i}", as_text(item if text is None else text))
+                text = next(
+                    (item[k] for k in ("text", "content", "snippet") if item.get(k) is not None),
+                    None,
+                )
+                out.setdefault(
+                    as_text(own) if own is not None else f"S{i}",
+                    as_text(item if text is None else text),
+                )
             else:
                 out.setdefault(f"S{i}", as_text(item))
         if len(out) != len(value):
@@ -142,8 +195,12 @@ def refiner(row: Row) -> Parsed:
     """Positive / negative rubrics with snippets; negative ones get a negative weight."""
     task_id = row.task_id("task_id", "id")
     system, prompt, turns = _prompt(row)
-    positive = criteria_from(row, row.take("positive_rubrics"), prefix="p", field_name="positive_rubrics")
-    negative = criteria_from(row, row.take("negative_rubrics"), prefix="n", negative=True, field_name="negative_rubrics")
+    positive = criteria_from(
+        row, row.take("positive_rubrics"), prefix="p", field_name="positive_rubrics"
+    )
+    negative = criteria_from(
+        row, row.take("negative_rubrics"), prefix="n", negative=True, field_name="negative_rubrics"
+    )
     if not positive and not negative:
         row.find("no-criteria", "the row has no rubric", severity="error", task_id=task_id)
     raw = row.take("sources", "snippets", "tool_output", "documents")
@@ -151,7 +208,15 @@ def refiner(row: Row) -> Parsed:
     meta = {"messages": turns} if len(turns) > 1 else {}
     if isinstance(raw, str):
         meta["tool_output"] = raw
-    return row.task(task_id, prompt, [*positive, *negative], sources=snippets(row, raw), meta=meta, truth=_object(row, "truth"), **more)
+    return row.task(
+        task_id,
+        prompt,
+        [*positive, *negative],
+        sources=snippets(row, raw),
+        meta=meta,
+        truth=_object(row, "truth"),
+        **more,
+    )
 
 
 def _prompt(row: Row) -> tuple[str | None, str | None, list[Any]]:
@@ -159,7 +224,9 @@ def _prompt(row: Row) -> tuple[str | None, str | None, list[Any]]:
         system, prompt, turns = messages(row, row.take("messages"))
         if prompt is None:
             row.context.missing["messages"] += 1
-            row.find("missing-field", "the chat has no user message", severity="error", field="messages")
+            row.find(
+                "missing-field", "the chat has no user message", severity="error", field="messages"
+            )
         return system, prompt, turns
     if isinstance(parsed_json(row.data.get("prompt")), list):
         return messages(row, row.take("prompt"))
@@ -169,8 +236,14 @@ def _prompt(row: Row) -> tuple[str | None, str | None, list[Any]]:
 def open_instruct(row: Row) -> Parsed:
     """open-instruct: messages, verifier key `dataset`, ground_truth JSON with rubrics; both legacy forms, nested or at the top."""
     task_id = row.task_id("id", "task_id")
-    system, prompt, turns = _prompt(row) if any(row.data.get(k) is not None for k in ("messages", "prompt", "query", "question", "Question")) \
+    system, prompt, turns = (
+        _prompt(row)
+        if any(
+            row.data.get(k) is not None
+            for k in ("messages", "prompt", "query", "question", "Question")
+        )
         else (None, None, [])
+    )
     truth = parsed_json(row.take("ground_truth"))
     if isinstance(truth, list) and len(truth) == 1:
         truth = parsed_json(truth[0])
@@ -178,18 +251,44 @@ def open_instruct(row: Row) -> Parsed:
     criteria, used = _open_rubrics(row, source)
     if source is row.data:
         row.used |= used
-    rest = {str(k): v for k, v in source.items() if k not in used} if source is not row.data else ({"ground_truth": truth} if truth is not None else {})
+    rest = (
+        {str(k): v for k, v in source.items() if k not in used}
+        if source is not row.data
+        else ({"ground_truth": truth} if truth is not None else {})
+    )
     if prompt is None:
-        asked = next((source[k] for k in ("query", "Question", "question", "prompt") if isinstance(source.get(k), str)), None)
+        asked = next(
+            (
+                source[k]
+                for k in ("query", "Question", "question", "prompt")
+                if isinstance(source.get(k), str)
+            ),
+            None,
+        )
         if asked is None:
             row.context.missing["messages"] += 1
-            row.find("missing-field", "there is no user message and no query", severity="error", field="messages")
+            row.find(
+                "missing-field",
+                "there is no user message and no query",
+                severity="error",
+                field="messages",
+            )
         prompt = asked
     verifier = row.optional("dataset")
     if not criteria and not (verifier and truth is not None):
         row.find("no-criteria", "the row has no rubric", severity="error", task_id=task_id)
-    meta = {**({"messages": turns} if len(turns) > 1 else {}), **({"verifier": verifier} if verifier else {})}
-    return row.task(task_id, prompt, criteria, truth=rest, meta=meta, **({"system": system} if system is not None else {}))
+    meta = {
+        **({"messages": turns} if len(turns) > 1 else {}),
+        **({"verifier": verifier} if verifier else {}),
+    }
+    return row.task(
+        task_id,
+        prompt,
+        criteria,
+        truth=rest,
+        meta=meta,
+        **({"system": system} if system is not None else {}),
+    )
 
 
 def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion], set[str]]:
@@ -202,13 +301,22 @@ def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion],
         if isinstance(types, list) and len(types) == len(criteria):
             from dataclasses import replace
 
-            criteria = [replace(c, tags=(*c.tags, *tags_of(t))) for c, t in zip(criteria, types, strict=True)]
+            criteria = [
+                replace(c, tags=(*c.tags, *tags_of(t)))
+                for c, t in zip(criteria, types, strict=True)
+            ]
             used.add("rubrics_types")
         elif types is not None and not isinstance(types, str):
-            row.find("field-mismatch", "rubrics_types has another length than rubrics; it is kept as it is", field="rubrics_types")
+            row.find(
+                "field-mismatch",
+                "rubrics_types has another length than rubrics; it is kept as it is",
+                field="rubrics_types",
+            )
     for name, negative in (("positive_rubrics", False), ("negative_rubrics", True)):
         if source.get(name) is not None:
-            criteria += criteria_from(row, source[name], prefix=name[0], negative=negative, field_name=name)
+            criteria += criteria_from(
+                row, source[name], prefix=name[0], negative=negative, field_name=name
+            )
             used.add(name)
     for section in ("Answer Critical", "Valuable", "Context"):
         if isinstance(source.get(section), list):
@@ -216,7 +324,9 @@ def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion],
                 criteria.append(_ingredient(row, item, section, f"c{len(criteria) + 1}"))
             used.add(section)
     if isinstance(source.get("rubric"), list):
-        criteria += criteria_from(row, [_typed(x) for x in source["rubric"]], prefix="r" if criteria else "c")
+        criteria += criteria_from(
+            row, [_typed(x) for x in source["rubric"]], prefix="r" if criteria else "c"
+        )
         used.add("rubric")
     return criteria, used
 
@@ -224,10 +334,26 @@ def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion],
 def _ingredient(row: Row, item: Any, section: str, name: str) -> Criterion:
     if isinstance(item, Mapping) and isinstance(item.get("Ingredient"), str):
         handle = item.get("Handle")
-        return Criterion(id=name, text=item["Ingredient"], title=None if handle is None else as_text(handle), tags=(section,),
-                         meta={str(k): v for k, v in item.items() if k not in ("Ingredient", "Handle")})
-    row.find("missing-field", f"an entry of {section!r} has no Ingredient", severity="error", criterion_id=name, field="Ingredient")
-    return Criterion(id=name, text=as_text(item) if isinstance(item, str) else "", tags=(section,), meta={"entry": item})
+        return Criterion(
+            id=name,
+            text=item["Ingredient"],
+            title=None if handle is None else as_text(handle),
+            tags=(section,),
+            meta={str(k): v for k, v in item.items() if k not in ("Ingredient", "Handle")},
+        )
+    row.find(
+        "missing-field",
+        f"an entry of {section!r} has no Ingredient",
+        severity="error",
+        criterion_id=name,
+        field="Ingredient",
+    )
+    return Criterion(
+        id=name,
+        text=as_text(item) if isinstance(item, str) else "",
+        tags=(section,),
+        meta={"entry": item},
+    )
 
 
 def _typed(item: Any) -> Any:

@@ -10,7 +10,10 @@ from ...records import fingerprint
 from ..rows import Row, as_text, messages, number, parsed_json, tags_of
 from ..taskset import Parsed
 
-LAYOUT = re.compile(r"^\s*###\s*Instruction:[ \t]*\n?(.*?)\n*^\s*###\s*(?:Response|Answer):[ \t]*\n?(.*)\Z", re.S | re.M)
+LAYOUT = re.compile(
+    r"^\s*###\s*Instruction:[ \t]*\n?(.*?)\n*^\s*###\s*(?:Response|Answer):[ \t]*\n?(.*)\Z",
+    re.S | re.M,
+)
 INPUT = re.compile(r"\n+^\s*###\s*Input:[ \t]*\n?", re.M)
 
 
@@ -34,11 +37,19 @@ def sft(row: Row) -> Parsed:
             prompt, answer = parts
             meta["text"] = text
         else:
-            row.find("unreadable-layout", "the text has no '### Instruction:' / '### Response:' parts; it is kept as the answer", field="text")
+            row.find(
+                "unreadable-layout",
+                "the text has no '### Instruction:' / '### Response:' parts; it is kept as the answer",
+                field="text",
+            )
             prompt, answer = "", text
     elif row.data.get("messages") is not None or row.data.get("conversations") is not None:
         system, prompt, turns = messages(row, row.take("messages", "conversations"))
-        said = [t for t in turns if isinstance(t, Mapping) and t.get("role", t.get("from")) in ("assistant", "gpt")]
+        said = [
+            t
+            for t in turns
+            if isinstance(t, Mapping) and t.get("role", t.get("from")) in ("assistant", "gpt")
+        ]
         answer = said[-1].get("content", said[-1].get("value")) if said else None
         meta["messages"] = turns
         more = {"system": system} if system is not None else {}
@@ -47,9 +58,16 @@ def sft(row: Row) -> Parsed:
         extra = row.text("input")
         prompt = f"{prompt}\n\n{extra}" if prompt and extra and extra.strip() else prompt
         answer = row.take("completion", "response", "output", "answer")
-    if not row.respond(task_id, "demonstration", answer, source="data", meta={"role": "demonstration"}):
+    if not row.respond(
+        task_id, "demonstration", answer, source="data", meta={"role": "demonstration"}
+    ):
         row.context.missing["response"] += 1
-        row.find("missing-field", "the row has no answer to learn from", severity="error", field="response")
+        row.find(
+            "missing-field",
+            "the row has no answer to learn from",
+            severity="error",
+            field="response",
+        )
     if prompt is None:
         row.find("missing-field", "the row has no prompt", severity="error", field="prompt")
     more.setdefault("kind", row.optional("kind", "category", "type") or "sft")
@@ -69,21 +87,37 @@ def dpo(row: Row) -> Parsed:
         prompt = None if raw is None else as_text(raw)
     if prompt is None:
         row.context.missing["prompt"] += 1
-        row.find("missing-field", "the field 'prompt' is missing or null", severity="error", field="prompt")
+        row.find(
+            "missing-field",
+            "the field 'prompt' is missing or null",
+            severity="error",
+            field="prompt",
+        )
     elif "### Response:" in prompt and (parts := split_layout(prompt + "\n")):
         meta["layout"] = prompt
         prompt = parts[0]
     for role, value in chats.items():
         if isinstance(value, list):
-            said = [t for t in value if isinstance(t, Mapping) and t.get("role", t.get("from")) in ("assistant", "gpt")]
+            said = [
+                t
+                for t in value
+                if isinstance(t, Mapping) and t.get("role", t.get("from")) in ("assistant", "gpt")
+            ]
             meta[role] = value
             value = said[-1].get("content", said[-1].get("value")) if said else None
         if not row.respond(task_id, role, value, source=role, meta={"role": role}):
             row.context.missing[role] += 1
-            row.find("missing-field", f"the field {role!r} is missing or null", severity="error", field=role)
+            row.find(
+                "missing-field",
+                f"the field {role!r} is missing or null",
+                severity="error",
+                field=role,
+            )
     texts = [r.text for r in row.responses]
     if len(texts) == 2 and texts[0] == texts[1]:
-        row.find("same-pair", "chosen and rejected are the same text", severity="error", task_id=task_id)
+        row.find(
+            "same-pair", "chosen and rejected are the same text", severity="error", task_id=task_id
+        )
     more.setdefault("kind", row.optional("kind", "category", "type") or "dpo")
     return row.task(task_id, prompt, meta=meta, **more)
 
@@ -94,13 +128,27 @@ def verifier(row: Row) -> Parsed:
     raw = parsed_json(row.take("truth", "ground_truth"))
     if raw is None:
         row.context.missing["ground_truth"] += 1
-        row.find("missing-field", "the row has no ground truth", severity="error", field="ground_truth")
-    truth = {str(k): v for k, v in raw.items()} if isinstance(raw, Mapping) else {} if raw is None else {"value": raw}
+        row.find(
+            "missing-field", "the row has no ground truth", severity="error", field="ground_truth"
+        )
+    truth = (
+        {str(k): v for k, v in raw.items()}
+        if isinstance(raw, Mapping)
+        else {}
+        if raw is None
+        else {"value": raw}
+    )
     asked = parsed_json(row.take("verifiers", "applicable_verifiers"))
-    names = [n.strip() for n in asked.split(",") if n.strip()] if isinstance(asked, str) else list(tags_of(asked))
+    names = (
+        [n.strip() for n in asked.split(",") if n.strip()]
+        if isinstance(asked, str)
+        else list(tags_of(asked))
+    )
     meta: dict[str, Any] = {"verifiers": names} if asked is not None else {}
     if asked is not None and not names:
-        row.find("no-verifier", "no verifier applies to this row; its reward is unknown", task_id=task_id)
+        row.find(
+            "no-verifier", "no verifier applies to this row; its reward is unknown", task_id=task_id
+        )
     group = row.optional("group", "tissue", "hold_out_group")
     for field in ("tissue", "source", "difficulty"):
         if row.data.get(field) is not None:
@@ -108,12 +156,22 @@ def verifier(row: Row) -> Parsed:
     for field in ("answer", "response", "chosen"):
         if row.data.get(field) is not None:
             row.respond(task_id, field, row.take(field), source="data")
-    return row.task(task_id, prompt, truth=truth, group=group, kind=row.optional("question_type", "kind", "type"), meta=meta)
+    return row.task(
+        task_id,
+        prompt,
+        truth=truth,
+        group=group,
+        kind=row.optional("question_type", "kind", "type"),
+        meta=meta,
+    )
 
 
 def qa(row: Row) -> Parsed:
     """Question / answer tests: the answer goes to `truth["answer"]`; names that another reader would expect are reported."""
-    task_id, prompt = row.task_id("id", "task_id"), row.text("question", "prompt", "query", need=True)
+    task_id, prompt = (
+        row.task_id("id", "task_id"),
+        row.text("question", "prompt", "query", need=True),
+    )
     renamed = row.context.extra.setdefault("renamed", {})
     truth = {}
     for wanted, here in (("expected_answer", "answer"), ("category", "type")):
@@ -125,14 +183,21 @@ def qa(row: Row) -> Parsed:
         row.find("missing-field", "the question has no answer", severity="error", field="answer")
     else:
         truth["answer"] = answer
-    return row.task(task_id, prompt, truth=truth, kind=row.optional("category", "type", "question_type"))
+    return row.task(
+        task_id, prompt, truth=truth, kind=row.optional("category", "type", "question_type")
+    )
 
 
 def answers(row: Row) -> Parsed:
     """Our answers: `{task_id, response_id, response, source, labels: {criterion: label}}`; no task."""
     task_id = row.optional("task_id")
     if task_id is None:
-        row.find("missing-field", "the field 'task_id' is missing or null", severity="error", field="task_id")
+        row.find(
+            "missing-field",
+            "the field 'task_id' is missing or null",
+            severity="error",
+            field="task_id",
+        )
         return row.done(None)
     value = row.take("response", "text")
     own = row.take("response_id", "id")
@@ -142,19 +207,36 @@ def answers(row: Row) -> Parsed:
     stated = row.take("stated_confidence", "confidence")
     sure = number(stated)
     if sure is not None and not 0 <= sure <= 1:
-        row.find("bad-confidence", f"the confidence {as_text(stated)[:40]!r} is not in [0, 1]; it is left out", field="confidence")
+        row.find(
+            "bad-confidence",
+            f"the confidence {as_text(stated)[:40]!r} is not in [0, 1]; it is left out",
+            field="confidence",
+        )
         sure = None
     source = row.optional("source")
     if isinstance(given, Mapping):
         for criterion, label in given.items():
             row.label(task_id, name, str(criterion), label)
     elif given is not None:
-        row.find("field-type", "labels should be an object: criterion id -> label", severity="error", field="labels")
-    meta = row.leftover() | ({"labels": raw} if given is not None and not isinstance(given, Mapping) else {})
+        row.find(
+            "field-type",
+            "labels should be an object: criterion id -> label",
+            severity="error",
+            field="labels",
+        )
+    meta = row.leftover() | (
+        {"labels": raw} if given is not None and not isinstance(given, Mapping) else {}
+    )
     if stated is not None and sure is None:
         meta["stated_confidence"] = stated  # a word ("high"), or out of range
     if not row.respond(task_id, name, value, source=source, confidence=sure, meta=meta):
-        row.find("missing-field", "the field 'response' is missing or null", severity="error", field="response", task_id=task_id)
+        row.find(
+            "missing-field",
+            "the field 'response' is missing or null",
+            severity="error",
+            field="response",
+            task_id=task_id,
+        )
     return row.done(None)
 
 
@@ -171,7 +253,12 @@ def prompts(row: Row) -> Parsed:
         text = None if prompt is None else as_text(prompt)
     if text is None:
         row.context.missing["prompt"] += 1
-        row.find("missing-field", "the field 'prompt' is missing or null", severity="error", field="prompt")
+        row.find(
+            "missing-field",
+            "the field 'prompt' is missing or null",
+            severity="error",
+            field="prompt",
+        )
     if row.data.get("response") is not None:
         row.respond(task_id, "response", row.take("response"), source="data")
     return row.task(task_id, text, **more, **({"system": system} if system is not None else {}))

@@ -19,7 +19,21 @@ from typing import Any
 os.environ["KIT_HEADLESS"] = "1"  # as in the rooms' tests; the live controls are built below
 ROOT = Path(__file__).resolve().parents[3]
 # Helpers that return no figure and no control: texts, numbers, rows.
-PLAIN = {"estimate_rows", "trap_rows", "curse_rows", "label_rows", "rgba", "safe", "binned", "groups_of", "label", "subtitle", "table", "running", "number"}
+PLAIN = {
+    "estimate_rows",
+    "trap_rows",
+    "curse_rows",
+    "label_rows",
+    "rgba",
+    "safe",
+    "binned",
+    "groups_of",
+    "label",
+    "subtitle",
+    "table",
+    "running",
+    "number",
+}
 
 
 class Seen:
@@ -34,7 +48,12 @@ class Seen:
         for info in pkgutil.iter_modules(home.__path__):
             module = importlib.import_module(f"{package}.{info.name}")
             for name, f in list(vars(module).items()):
-                if inspect.isfunction(f) and f.__module__ == module.__name__ and not name.startswith("_") and name not in PLAIN:
+                if (
+                    inspect.isfunction(f)
+                    and f.__module__ == module.__name__
+                    and not name.startswith("_")
+                    and name not in PLAIN
+                ):
                     self.wanted.add(f"{module.__name__}.{name}")
                     setattr(module, name, self.wrap(f"{module.__name__}.{name}", f))
 
@@ -68,18 +87,56 @@ def main() -> int:
     seen.watch("kit.plots")
     seen.watch("kit.widgets")
     # the rooms' own tests of figures and controls, in this process, so that the wrappers count them
-    tests = [ROOT / "tests" / t for t in ("inspect/test_inspect_explore.py", "rewards/test_rewards_report.py", "stats/test_stats_plots.py",
-                                          "train/test_train_views.py", "judges/test_judges_audit.py", "judges/test_judges_panel.py")]
+    tests = [
+        ROOT / "tests" / t
+        for t in (
+            "inspect/test_inspect_explore.py",
+            "rewards/test_rewards_report.py",
+            "stats/test_stats_plots.py",
+            "train/test_train_views.py",
+            "judges/test_judges_audit.py",
+            "judges/test_judges_panel.py",
+        )
+    ]
     with tempfile.TemporaryDirectory() as folder:
-        code = pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), "--basetemp", folder,
-                            "-o", "addopts=", "-m", "not slow and not gpu and not network", *map(str, tests), "-k", SELECT])
+        code = pytest.main(
+            [
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                "--rootdir",
+                str(ROOT),
+                "-c",
+                str(ROOT / "pyproject.toml"),
+                "--basetemp",
+                folder,
+                "-o",
+                "addopts=",
+                "-m",
+                "not slow and not gpu and not network",
+                *map(str, tests),
+                "-k",
+                SELECT,
+            ]
+        )
     os.environ["KIT_HEADLESS"] = "0"
     calibration_views()
     other_views()
     left = sorted(seen.wanted - set(seen.called))
     figures = sum(hasattr(v, "to_json") for v in seen.called.values())
-    print(json.dumps({"plotly": plotly.__version__, "ipywidgets": ipywidgets.__version__, "called": len(seen.called), "figures": figures,
-                      "controls": sum(isinstance(v, ipywidgets.Widget) for v in seen.called.values()), "left": left, "tests": int(code)}))
+    print(
+        json.dumps(
+            {
+                "plotly": plotly.__version__,
+                "ipywidgets": ipywidgets.__version__,
+                "called": len(seen.called),
+                "figures": figures,
+                "controls": sum(isinstance(v, ipywidgets.Widget) for v in seen.called.values()),
+                "left": left,
+                "tests": int(code),
+            }
+        )
+    )
     return 1 if left or code else 0
 
 
@@ -114,8 +171,23 @@ def other_views() -> None:
     from kit.records import Run
     from kit.widgets import agreement, compare
 
-    found = [(Path(f"r{i}"), Run(id=f"r{i}", notebook="03_x", profile="test", seed=i, params={"lr": 0.1 * i}, status="done", seconds=3.0, cost=0.1,
-                                 metrics={"gain": {"value": 0.1, "low": 0.0, "high": 0.2, "n": 5}})) for i in range(2)]
+    found = [
+        (
+            Path(f"r{i}"),
+            Run(
+                id=f"r{i}",
+                notebook="03_x",
+                profile="test",
+                seed=i,
+                params={"lr": 0.1 * i},
+                status="done",
+                seconds=3.0,
+                cost=0.1,
+                metrics={"gain": {"value": 0.1, "low": 0.0, "high": 0.2, "n": 5}},
+            ),
+        )
+        for i in range(2)
+    ]
     from kit import compare as numbers
 
     rows = numbers.metrics(found, notebook="03_x")
@@ -141,7 +213,10 @@ class FakeAudit:
     judge, n_responses, n_tasks = "<b>j", 4, 2
 
     def table(self) -> list[dict[str, Any]]:
-        return [{"name": k, "kind": k, "what": "w", "rate": 0.2, "low": 0.1, "high": None, "n": 4} for k in ("attack", "bias")]
+        return [
+            {"name": k, "kind": k, "what": "w", "rate": 0.2, "low": 0.1, "high": None, "n": 4}
+            for k in ("attack", "bias")
+        ]
 
 
 def live_controls() -> None:
@@ -150,11 +225,29 @@ def live_controls() -> None:
     from kit.sources.taskset import TaskSet
     from kit.widgets import data, rewards
 
-    tasks = [Task(id=f"t{i}", prompt="p", criteria=(Criterion(id="c1", text="a"), Criterion(id="c2", text="b"))) for i in range(3)]
+    tasks = [
+        Task(
+            id=f"t{i}",
+            prompt="p",
+            criteria=(Criterion(id="c1", text="a"), Criterion(id="c2", text="b")),
+        )
+        for i in range(3)
+    ]
     answers = [Response(task_id=t.id, id=f"{t.id}{k}", text="x y") for t in tasks for k in "ab"]
-    verdicts = [Verdict(task_id=r.task_id, response_id=r.id, criterion_id=c, status="met" if r.id.endswith("a") else "unmet") for r in answers for c in ("c1", "c2")]
+    verdicts = [
+        Verdict(
+            task_id=r.task_id,
+            response_id=r.id,
+            criterion_id=c,
+            status="met" if r.id.endswith("a") else "unmet",
+        )
+        for r in answers
+        for c in ("c1", "c2")
+    ]
     rewards.weight_explorer(tasks, answers, verdicts)
-    every = TaskSet(tasks=tasks, responses=answers, verdicts=verdicts, findings=[], format="own", path="x")
+    every = TaskSet(
+        tasks=tasks, responses=answers, verdicts=verdicts, findings=[], format="own", path="x"
+    )
     data.browse(every)
     data.compare_answers(every)
 
