@@ -5,6 +5,7 @@ Nothing heavy is imported here; `import kit` stays under 0.3 s.
 
 __version__ = "0.1.0"
 
+from . import moved
 from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
 from .records import Criterion, Grade, Response, Run, Task, Verdict
 
@@ -22,3 +23,5 @@ __all__ = [
     "JudgeDownError",
     "__version__",
 ]
+
+moved.install()

@@ -7,8 +7,9 @@ import importlib
 import os
 import sys
 
-from . import __version__, progress
+from . import __version__
 from .errors import KitError
+from .system import progress
 
 COMMANDS = (
     "check",

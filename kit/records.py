@@ -59,7 +59,7 @@ class Criterion:
     weight : signed importance; a negative weight marks something that the answer must not do.
         Any finite number; 0 means "recorded, not scored".
     scale : "binary" (met / unmet), "ordinal" (one of `levels`, worst first), "points" (0..`points`).
-    check : a check by code, `{"name": ..., **arguments}` (see kit.judge.checks); None = judged by a model.
+    check : a check by code, `{"name": ..., **arguments}` (see kit.checks); None = judged by a model.
     required : a must-have; the composer may gate on it.
     parent : id of the parent criterion in a tree; leaves are graded, roots computed.
 

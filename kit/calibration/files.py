@@ -68,7 +68,7 @@ def correct_cell(value: Any, where: str) -> float | None:
 def _pairs(
     path: Path, confidence: str, correct: str, weight: str | None
 ) -> Iterator[tuple[str, Any, Any, Any]]:
-    from ..sources.tables import read_rows
+    from ..data.tables import read_rows
 
     for where, row in read_rows(path):
         for name in (confidence, correct, *([weight] if weight else [])):
@@ -139,7 +139,7 @@ def read_cells(
 
     Errors name file, line (the header counted) and field.
     """
-    from ..sources.tables import place, read_columns
+    from ..data.tables import place, read_columns
 
     columns = read_columns(path, [confidence, correct, *([cluster] if cluster else [])])
 

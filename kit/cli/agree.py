@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the agreement report."""
-    from ..sources.tables import read_columns
+    from ..data.tables import read_columns
     from ..stats import agree
 
     names = [args.judge, args.human, *([args.cluster] if args.cluster else [])]
@@ -98,7 +98,7 @@ def _column(
         elif isinstance(v, (int, float)):
             out.append(int(v >= cut))
         else:
-            from ..sources.tables import place
+            from ..data.tables import place
 
             raise DataError(
                 f"{v!r} is not a number, so --threshold cannot cut it",

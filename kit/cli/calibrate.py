@@ -89,7 +89,7 @@ def _report(args: Any) -> Any:
     try:
         return calibration.reliability(p, y, cluster=cluster, missing=args.missing, **binning)
     except DataError as e:
-        from ..sources.tables import place
+        from ..data.tables import place
 
         columns = {
             "conf": args.confidence,

@@ -26,7 +26,7 @@ def item(name: str, status: str, says: str, remedy: str = "") -> dict[str, str]:
 
 def pins() -> dict[str, str]:
     """name -> version of constraints.txt, {} outside a checkout."""
-    from .. import paths
+    from ..system import paths
 
     path = paths.ROOT / "constraints.txt"
     if not path.exists():
@@ -91,7 +91,7 @@ def device() -> list[dict[str, str]]:
 
 def places() -> list[dict[str, str]]:
     """Cache, downloads, free space, kernel."""
-    from .. import paths
+    from ..system import paths
 
     out = []
     free = shutil.disk_usage(paths.home()).free / 2**30

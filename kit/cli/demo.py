@@ -27,7 +27,9 @@ def run(args: argparse.Namespace) -> int:
     """Run; finished notebooks of the same code, data and parameters are kept, so a second demo pays nothing again."""
     from pathlib import Path
 
-    from .. import headless, params, paths, report
+    from ..runs import headless, report
+    from ..settings import params
+    from ..system import paths
 
     base = Path(args.out).expanduser().resolve() if args.out else paths.runs() / "demo"
     books = [

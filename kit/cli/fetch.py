@@ -21,8 +21,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fetch each part; exit code 3 when one could not be had."""
-    from ..headless import to_stderr
-    from ..sources import models, recorded
+    from ..data import models, recorded
+    from ..runs.headless import to_stderr
 
     wrong = [p for p in args.parts if p not in PARTS]
     if wrong:

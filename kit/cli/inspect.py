@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the scan; with --lint the exit code is 1 when there is an error."""
-    from ..inspect.scan import scan
+    from ..rubrics.scan import scan
 
     found = scan(
         args.file,

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import paths
 from ..errors import DataError, KitError, MissingError
 from ..records import FAILURES, Response, Task, Verdict, response_from_json
+from ..system import paths
 from . import judging
 from .common import json_flag
 
@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tasks(path: str, skip_bad: bool = False) -> list[Task]:
-    from ..sources import load_tasks
+    from ..data import load_tasks
 
     tasks = load_tasks(path).sound(skip_bad=skip_bad).tasks
     if not tasks:
@@ -229,7 +229,7 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
 
     Ids that are numbers are read as text, as they are in tasks.
     """
-    from ..sources.tables import nearest, read_rows
+    from ..data.tables import nearest, read_rows
 
     seen: set[tuple[str, str]] = set()
     for where, row in read_rows(path):
@@ -279,8 +279,8 @@ def make(args: argparse.Namespace) -> Any:
     if kind == "replay":
         return _replay(args)
     if kind == "local":
+        from ..data.models import smollm2
         from ..judge.local import LocalJudge
-        from ..sources.models import smollm2
 
         if args.model and not Path(args.model).is_dir():
             raise MissingError(
@@ -326,8 +326,8 @@ def make(args: argparse.Namespace) -> Any:
 
 def _server(args: argparse.Namespace) -> Any:
     """A judge on a GGUF file that is served on this machine until this process ends."""
+    from ..data.models import smollm2_gguf
     from ..judge.server import LocalServer
-    from ..sources.models import smollm2_gguf
 
     slots = args.concurrency or 1
     server = LocalServer(args.model or smollm2_gguf(), slots=slots, context=8192).start()

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import paths, processes
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Grade, Response, Task, Verdict, fingerprint, to_json
 from ..runs import plain
+from ..system import paths, processes
 from .common import emit
 
 CHUNK = 200  # answers between two writes of the output
@@ -50,7 +50,7 @@ def _judge(
 ) -> int:
     from ..judge import run as engine
     from ..judge.ledger import Ledger
-    from ..progress import bar
+    from ..system.progress import bar
 
     done = _done(out) if args.resume else set()
     left = [r for r in answers if (r.task_id, r.id) not in done]

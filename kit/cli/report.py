@@ -20,8 +20,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the report and print its path (or, with --json, the runs with their metrics)."""
-    from .. import paths, report, runs
+    from .. import runs
     from ..records import to_json
+    from ..runs import report
+    from ..system import paths
 
     folder = Path(args.runs_dir) if args.runs_dir else paths.runs()
     path = report.write(folder, args.out, title=args.title)

@@ -59,7 +59,9 @@ def given(pairs: list[str]) -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> int:
     """Execute; exit code 0 when the notebook finished, 1 when a cell failed."""
-    from .. import headless, params, processes
+    from ..runs import headless
+    from ..settings import params
+    from ..system import processes
 
     processes.end_with_parent()
     if args.resume:

@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     """Sweep; exit code 0 when every cell finished, 1 when one failed, 4 when a cap stopped it."""
     from pathlib import Path
 
-    from .. import headless, paths, report, sweep
+    from ..runs import headless, report, sweep
+    from ..system import paths
 
     if bool(args.grid) == bool(args.file):
         raise KitError(

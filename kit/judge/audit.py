@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import progress as bars
 from .. import stats
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
+from ..system import progress as bars
 from .attacks import ATTACKS, BIASES, Attack, Bias
 from .base import keys_of
 from .run import _judged as leaves

@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import progress as bars
 from ..errors import JudgeDownError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..system import progress as bars
 from . import loop
 from .base import Call, Forecast, session
 from .caller import Raw, encode, said, usage

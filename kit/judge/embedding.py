@@ -220,7 +220,7 @@ class EmbeddingJudge:
         from transformers import AutoModel, AutoTokenizer
 
         if self._model is None:
-            from ..sources import models
+            from ..data import models
 
             folder = str(self.path or models.minilm())
             self._tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -19,7 +19,7 @@ from .base import readdress
 from .ledger import Ledger
 
 if TYPE_CHECKING:
-    from ..sources.recorded import RecordedJudges, Reply
+    from ..data.recorded import RecordedJudges, Reply
 
 VERSION = 1
 Look = Callable[[Task, Response, Criterion], "Verdict | None"]
@@ -123,7 +123,7 @@ class ReplayJudge:
         strict : read replies strictly (see `parse_score`); 4 of the 9,980 published scores are then unknown, as they are digits of other
         numbers ("I need to verify if 137"), and kappa of sonnet / bare moves from .506 to .505. Off by default: the published reading.
         """
-        from ..sources import recorded
+        from ..data import recorded
 
         data = data or recorded.load()
         judge = data.judge(judge)
@@ -259,7 +259,7 @@ def recorded_tasks(
     paraphrased : only the 150 items whose criterion was also asked in other words, those and the negated criterion in criterion.meta
     ("paraphrases", "negation"), so that `audit` has what it needs for the rows "paraphrase" and "label flip".
     """
-    from ..sources import recorded
+    from ..data import recorded
 
     data = data or recorded.load()
     other: dict[str, dict[str, str]] = {}

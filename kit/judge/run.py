@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import progress as bars
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, unknown
+from ..system import progress as bars
 from . import loop
 from .base import Forecast, Session, ask, keys_of, readdress, using
 from .budget import Budget
@@ -329,7 +329,7 @@ class _Job:
 
 def _code(task: Task, response: Response, c: Criterion) -> Verdict:
     """A check by code; a fault of the check is an unknown verdict, never an exception."""
-    from .checks import check
+    from ..checks import check
 
     try:
         return check(task, response, c)

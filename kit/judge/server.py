@@ -75,7 +75,7 @@ class LocalServer:
             raise MissingError(
                 "there is no such model file",
                 where=str(self.gguf),
-                fix="give a .gguf file, e.g. kit.sources.models.smollm2_gguf()",
+                fix="give a .gguf file, e.g. kit.data.models.smollm2_gguf()",
             )
         import importlib.util
 

@@ -20,7 +20,7 @@ def groups(
 
 
 def label(row: Mapping[str, Any]) -> str:
-    """A short name of a run: what sets it apart (kit.compare.labels), else its parameters, else its id."""
+    """A short name of a run: what sets it apart (kit.runs.compare.labels), else its parameters, else its id."""
     if row.get("label"):
         return str(row["label"])
     params = {k: v for k, v in row.get("params", {}).items() if k not in ("profile",)}
@@ -131,7 +131,7 @@ def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
 
 
 def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
-    """Settings over seeds: `rows` are kit.compare.Seeds of one metric; a small ring is a seed, the point their mean with its t interval."""
+    """Settings over seeds: `rows` are kit.runs.compare.Seeds of one metric; a small ring is a seed, the point their mean with its t interval."""
     import plotly.graph_objects as go
 
     fig = theme.figure(

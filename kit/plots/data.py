@@ -1,4 +1,4 @@
-"""Overviews of a rubric data set. Numbers come from `kit.inspect`; each figure's numbers are also a table there."""
+"""Overviews of a rubric data set. Numbers come from `kit.rubrics`; each figure's numbers are also a table there."""
 
 from __future__ import annotations
 

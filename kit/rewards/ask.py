@@ -48,7 +48,7 @@ async def averdicts(
 
 
 def _check(task: Task, response: Response, criterion: Criterion) -> Verdict:
-    from ..judge.checks import check
+    from ..checks import check
 
     return check(task, response, criterion)
 

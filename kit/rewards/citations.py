@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..parts import Part
 from ..records import Criterion, Response, Task, Verdict, by_criterion
-from .parts import Part
 
 PREFIX = "cite:"
 SUPPORT_LEVELS = ("not supported", "partly supported", "fully supported")

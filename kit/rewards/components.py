@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
+from ..parts import Part
 from ..records import Criterion, Response, Task, Verdict
 from .aggregate import HOWS, grade, leaves
-from .parts import Part
 
 OPTIONS = {
     "rubric": ("how", "use", "gate_to", "static", "instance_rubrics_only", "tags"),
@@ -38,7 +38,7 @@ def check_options(kind: Any, options: Mapping[str, Any], where: str) -> None:
             fix=f"use one of {', '.join(HOWS)}",
         )
     if kind == "verifier":
-        from .verifiers import NAMES
+        from ..claims import NAMES
 
         if options.get("verifier") not in NAMES:
             raise KitError(
@@ -78,7 +78,7 @@ def score(
         from .citations import citation_part
 
         return citation_part(task, response, verdicts, name=name, **options)
-    from .verifiers import verify
+    from ..claims import verify
 
     return verify(
         options["verifier"],

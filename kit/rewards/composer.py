@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
+from ..parts import Part
 from ..records import Criterion, Grade, Response, Task, Verdict
 from . import components, formatting
 from .aggregate import BOUNDS, MAX_WIDTH, pay, usage
@@ -22,7 +23,6 @@ from .config import component as _component
 from .config import number as _number
 from .config import preset as _preset
 from .config import read as _read
-from .parts import Part
 from .presets import PRESETS
 from .steps import Steps
 

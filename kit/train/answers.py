@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .. import progress
 from ..records import Response, Task, fingerprint
+from ..system import progress
 from .config import GRPOSettings
 from .device import import_torch
 from .evaluation import Evaluation

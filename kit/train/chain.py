@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import paths
 from ..errors import DataError, KitError
 from ..records import Response, Task
 from ..runs import plain
 from ..stats.estimate import Estimate
+from ..system import paths
 from . import evaluation, job
 from .config import STAGES, Settings, from_mapping, load_values, nearest
 
@@ -204,8 +204,8 @@ def restate(text: str, confidence: float) -> str:
     >>> restate("It is W. I am about 70% sure.", 0.7)
     'It is W. Confidence: 70%'
     """
+    from ..claims.text import sentences
     from ..confidence import extract
-    from ..rewards.verifiers.text import sentences
 
     last = extract(
         text
@@ -224,8 +224,8 @@ def correct(task: Task, response: Response) -> float | None:
 
     What the answer says about its confidence is removed before facts are read, so it cannot change the outcome.
     """
-    from ..rewards.verifiers import applicable
-    from ..rewards.verifiers.uncertainty import outcome
+    from ..claims import applicable
+    from ..claims.uncertainty import outcome
 
     asked = [
         n

@@ -18,9 +18,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from .. import paths
 from ..errors import KitError, MissingError
 from ..records import Task
+from ..system import paths
 from .config import GRPOSettings, Settings, from_mapping, load_values, nearest
 
 KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "out", "ledger")
@@ -120,8 +120,8 @@ def judge_of(value: Any, where: str) -> Any:
 
         return EmbeddingJudge()
     if value == "local":
+        from ..data import models
         from ..judge import LocalJudge
-        from ..sources import models
 
         return LocalJudge.from_pretrained(models.smollm2())
     if isinstance(value, Mapping) and "endpoint" in value:
@@ -162,7 +162,7 @@ def _find(value: Any, beside: Path | None, where: str) -> Path:
 
 
 def _tasks(value: Any, beside: Path | None, where: str) -> tuple[Task, ...]:
-    from ..sources import load_tasks
+    from ..data import load_tasks
 
     return tuple(load_tasks(_find(value, beside, where)).sound().tasks)
 
@@ -170,6 +170,6 @@ def _tasks(value: Any, beside: Path | None, where: str) -> tuple[Task, ...]:
 def _rows(value: Any, beside: Path | None, where: str) -> tuple[Mapping[str, Any], ...]:
     if not value:
         return ()
-    from ..sources.tables import read_rows
+    from ..data.tables import read_rows
 
     return tuple(row for _, row in read_rows(_find(value, beside, where)))

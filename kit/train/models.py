@@ -37,7 +37,7 @@ class Loaded:
 def resolve(name: str) -> str:
     """The folder or hub name behind a model's name; SmolLM2 comes converted from its pinned wheel."""
     if name in SMOL:
-        from ..sources.models import smollm2
+        from ..data.models import smollm2
 
         return str(smollm2())
     if name != TINY and (name.startswith((".", "/", "~")) or Path(name).expanduser().is_dir()):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
 
-from .. import progress
+from ..system import progress
 from . import padding, rollouts, sentinels, world
 
 if TYPE_CHECKING:

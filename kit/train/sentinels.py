@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ..judge.checks_text import cited, invisible, words
+from ..checks.text import cited, invisible, words
 from ..judge.templates import neutral
 from ..records import Response, Task
 

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import Any
 
-from .. import paths
 from ..errors import KitError
+from ..system import paths
 from .config import Settings
 from .device import choose, import_torch
 from .models import TINY, Loaded, resolve

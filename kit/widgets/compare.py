@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import compare
 from ..plots import compare as plots
 from ..records import Run
+from ..runs import compare
 
 
 def show(found: Sequence[tuple[Path, Run]], notebook: str, contains: str = "") -> Any:

@@ -1,6 +1,6 @@
 """Explorers of a rubric data set: browse and filter, read one task, compare two answers, edit a criterion.
 
-Each wraps a plain function of `kit.inspect.explore`; the `*_html` functions are the static twins. All text is escaped.
+Each wraps a plain function of `kit.rubrics.explore`; the `*_html` functions are the static twins. All text is escaped.
 ipywidgets 7.7 and 8: only widgets and arguments that both have; results go into HTML widgets, not Output widgets.
 """
 
@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..data.taskset import TaskSet
 from ..errors import KitError
-from ..inspect import explore
-from ..inspect.lint import LintReport
 from ..records import Verdict
-from ..sources.taskset import TaskSet
+from ..rubrics import explore
+from ..rubrics.lint import LintReport
 from . import live
 
 CELL = "style='text-align:left;vertical-align:top;padding:2px 8px;white-space:pre-wrap'"

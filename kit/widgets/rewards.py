@@ -112,7 +112,7 @@ def weight_explorer(
 
 def _applies(tasks: Sequence[Task], composer: Composer) -> set[str]:
     """The components that apply to some task."""
-    from ..rewards.verifiers import applicable
+    from ..claims import applicable
 
     out = set()
     for c in composer.components:

@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--model", default=None)
     args = parser.parse_args()
     if args.model is None:
-        from kit.sources import models
+        from kit.data import models
 
         args.model = models.smollm2()
     fast = LocalJudge.from_pretrained(args.model, device=args.device, least_mass=0.0)

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kit.claims.direction import claims
 from kit.records import Criterion, Response, Task, Verdict
 from kit.rewards.aggregate import grade, score_matrix
 from kit.rewards.composer import Composer
-from kit.rewards.verifiers.direction import claims
 
 
 def naive(weights: dict[str, float], rows: list[dict[str, float]]) -> list[float]:

@@ -60,7 +60,7 @@ def children() -> float:
 
 def measure(n: int, *, array: bool = False, criteria: int = 8) -> dict[str, float]:
     """Rows, megabytes, seconds and peak memory in MiB of one scan without an embedding."""
-    from kit.inspect import scan
+    from kit.rubrics import scan
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("b.json" if array else "b.jsonl")
@@ -83,8 +83,8 @@ def measure(n: int, *, array: bool = False, criteria: int = 8) -> dict[str, floa
 
 def memory(n: int, *, what: str, array: bool = False) -> dict[str, float]:
     """Rows, megabytes and peak memory in MiB of reading a file (what="read") or of a scan without an embedding ("inspect")."""
-    from kit.inspect import scan
-    from kit.sources import iter_tasks
+    from kit.data import iter_tasks
+    from kit.rubrics import scan
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("b.json" if array else "b.jsonl")

@@ -27,8 +27,8 @@ def tasks() -> list:
     """The training prompts of the project, with the criteria that code checks."""
     import dataclasses
 
-    from kit import paths
-    from kit.sources import load_tasks
+    from kit.data import load_tasks
+    from kit.system import paths
 
     rows = [t for t in load_tasks(paths.data("short_answers.json")).tasks if t.split == "train"]
     return [
@@ -38,7 +38,7 @@ def tasks() -> list:
 
 def grade(task, text: str) -> float:
     """Share of criteria met."""
-    from kit.judge.checks import check
+    from kit.checks import check
     from kit.records import Response
 
     return sum(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit import paths
+from kit.system import paths
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 BOOKS = sorted(b.stem for b in paths.notebooks().glob("*.ipynb"))
@@ -75,7 +75,7 @@ def test_report_opens_without_a_network(page: Any, tmp_path: Path) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "frame"))
     from test_frame_headless import book as small
 
-    from kit import headless, report
+    from kit.runs import headless, report
 
     folder, run = headless.run_notebook(
         small(tmp_path / "99_try.ipynb"), profile="test", out=tmp_path / "runs"

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit import confidence as k
-from kit import paths
 from kit.errors import DataError
+from kit.system import paths
 
 TABLE = [
     line.split("\t")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kit.judge import checks
+from kit import checks
 from kit.records import Criterion, Response, Task
 
 DATA = Path(__file__).resolve().parents[2] / "data"

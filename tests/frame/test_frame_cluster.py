@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kit import cluster, paths
 from kit.errors import KitError, MissingError
-from kit.train import world
+from kit.system import paths
+from kit.train import cluster, world
 
 ROOT = Path(__file__).resolve().parents[2]
 BIG = {

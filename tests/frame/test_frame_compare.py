@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kit import compare, report, runs
+from kit import runs
 from kit.plots import compare as plots
 from kit.records import Grade, Run, Verdict, to_json, unknown
+from kit.runs import compare, report
 from kit.train import policy
 from kit.widgets import compare as widgets
 

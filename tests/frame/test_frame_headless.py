@@ -11,8 +11,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from kit import headless, html, report, runs, sweep
+from kit import html, runs
 from kit.errors import BudgetError, DataError, KitError, MissingError
+from kit.runs import headless, report, sweep
 
 WORK = """from kit import runs
 import kit.plots.theme as theme

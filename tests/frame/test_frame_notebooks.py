@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kit import colab, params, paths
+from kit import colab
+from kit.settings import params
+from kit.system import paths
 
 BOOKS = sorted(paths.notebooks().glob("*.ipynb"))
 NAMES = [

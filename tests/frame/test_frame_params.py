@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit import params
 from kit.errors import KitError, MissingError
+from kit.settings import params
 
 CELL = "learning_rate = 1.0e-4  # per step\nsteps = 10\nname = 'x'\nflag = True\nlimit: Optional[int] = None  # rows = all\nsizes = [1, 2]"
 

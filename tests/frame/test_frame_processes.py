@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
-from kit import headless, params, processes, runs, sweep
+from kit import runs
 from kit.errors import KitError
+from kit.runs import headless, sweep
+from kit.settings import params
+from kit.system import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 

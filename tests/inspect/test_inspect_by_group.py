@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kit.inspect import splits
 from kit.records import Task
+from kit.rubrics import splits
 
 TASKS = [Task(id=f"t{i}", prompt=f"p{i}", group=f"g{i % 5}") for i in range(20)]
 

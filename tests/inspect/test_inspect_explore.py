@@ -5,12 +5,12 @@ import random
 
 import pytest
 
-from kit import inspect
+from kit import rubrics as inspect
+from kit.data import TaskSet, load_tasks
 from kit.errors import DataError
-from kit.inspect import explore, splits
-from kit.inspect.summary import Spread
 from kit.records import Criterion, Response, Task, Verdict
-from kit.sources import TaskSet, load_tasks
+from kit.rubrics import explore, splits
+from kit.rubrics.summary import Spread
 
 EVIL = "<img src=x onerror=alert(1)>"
 

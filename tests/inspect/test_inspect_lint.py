@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kit.inspect import Linter, lint, scan
-from kit.inspect.notes import THRESHOLD, note_score
-from kit.inspect.words import words
+from kit.data import load_tasks
 from kit.records import Criterion, Task
-from kit.sources import load_tasks
+from kit.rubrics import Linter, lint, scan
+from kit.rubrics.notes import THRESHOLD, note_score
+from kit.rubrics.words import words
 
 SAMPLE = [
     line.split("\t")

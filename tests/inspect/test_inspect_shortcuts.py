@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.inspect import lint
-from kit.inspect.sketches import SIZE, Sketches
-from kit.inspect.wording import CLAUSE, CONDITION, JOINED, SEVERAL, several
-from kit.inspect.words import WORD, words
+from kit.data import load_tasks
+from kit.data.seen import Seen
 from kit.records import Criterion, Task
-from kit.sources import load_tasks
-from kit.sources.seen import Seen
+from kit.rubrics import lint
+from kit.rubrics.sketches import SIZE, Sketches
+from kit.rubrics.wording import CLAUSE, CONDITION, JOINED, SEVERAL, several
+from kit.rubrics.words import WORD, words
 
 NOTES = [
     line.split("\t")[1]
@@ -49,7 +49,7 @@ def sketch(tokens):
 
 def test_sketches_in_batches_are_those_made_one_by_one(monkeypatch):
     monkeypatch.setattr(
-        "kit.inspect.sketches.WAITING", 50
+        "kit.rubrics.sketches.WAITING", 50
     )  # many batches, also between the prompts of few words
     rng = random.Random(0)
     texts = [
@@ -74,7 +74,7 @@ def test_sketches_in_batches_are_those_made_one_by_one(monkeypatch):
 
 def test_a_set_of_one_phrase_does_not_fill_the_memory_with_pairs(monkeypatch):
     """A million prompts, each like twenty others, have ten million pairs: the search ends at PAIRS of them and says so."""
-    monkeypatch.setattr("kit.inspect.sketches.PAIRS", 80)
+    monkeypatch.setattr("kit.rubrics.sketches.PAIRS", 80)
     long = "one two three four five six seven eight nine ten eleven twelve thirteen number"
     tasks = [
         Task(

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
+from kit.checks import check
 from kit.errors import DataError
 from kit.judge.attacks import ATTACKS, BIASES
 from kit.judge.audit import audit
-from kit.judge.checks import check
 from kit.judge.ledger import Ledger
 from kit.judge.replay import ReplayJudge
 from kit.records import Criterion, Response, Task, Verdict, unknown

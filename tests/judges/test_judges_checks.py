@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kit import checks
+from kit.checks import check, register, validate
+from kit.checks import text as checks_text
+from kit.checks.language import language
 from kit.errors import DataError
-from kit.judge import checks, checks_text
-from kit.judge.checks import check, register, validate
-from kit.judge.checks_language import language
 from kit.records import Criterion, Response, Task
 
 TASK = Task(
@@ -294,14 +295,14 @@ def test_own_functions(monkeypatch):
     with pytest.raises(DataError, match="function"):
         run("x", allow_python=True, name="python", function="no.such:thing")
     assert (
-        run("x", allow_python=True, name="python", function="kit.judge.checks_text:_RULE").failure
+        run("x", allow_python=True, name="python", function="kit.checks.text:_RULE").failure
         == "error"
     )
 
 
 def test_a_pattern_that_never_ends_is_unknown(monkeypatch):
     pytest.importorskip("regex")
-    monkeypatch.setattr("kit.judge.checks_rules.REGEX_SECONDS", 0.05)
+    monkeypatch.setattr("kit.checks.rules.REGEX_SECONDS", 0.05)
     v = run("a" * 60 + "!", name="regex", pattern=r"(a|aa)+$")
     assert v.status == "unknown" and v.failure == "error"
 

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
+from kit.data import models
 from kit.errors import DataError
 from kit.judge.embedding import EmbeddingJudge, on_topic
 from kit.records import Criterion, Response, Task
-from kit.sources import models
 
 np = pytest.importorskip("numpy")
 TASK = Task(id="t", prompt="How do tides arise?")
@@ -133,7 +133,7 @@ def test_batching_and_windows_change_nothing(real):
 
 @pytest.mark.slow
 def test_minilm_on_recorded_answers(real):
-    from kit.sources import recorded
+    from kit.data import recorded
     from kit.stats import mean
 
     if not (

@@ -230,7 +230,7 @@ def test_keys_depend_on_weights_answer_and_criterion_but_not_on_ids(tokenizer):
 
 @pytest.mark.slow
 def test_smollm2_shares_prefixes_exactly():
-    from kit import paths
+    from kit.system import paths
 
     folder = paths.home() / "models" / "SmolLM2-135M-Instruct"
     if not (folder / "config.json").is_file():

@@ -6,11 +6,11 @@ import socket
 
 import pytest
 
+from kit.data import recorded
 from kit.errors import DataError, MissingError
 from kit.judge.ledger import Ledger
 from kit.judge.replay import ReplayJudge, parse_score, score_mass
 from kit.records import Criterion, Response, Task, Verdict
-from kit.sources import recorded
 
 TASK = Task(id="t", prompt="p")
 ANSWER = Response(task_id="t", id="r", text="a")

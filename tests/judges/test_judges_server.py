@@ -6,10 +6,10 @@ import urllib.request
 
 import pytest
 
-from kit import paths
 from kit.errors import JudgeDownError, MissingError
 from kit.judge.server import LocalServer
 from kit.records import Criterion, Response, Task
+from kit.system import paths
 
 GGUF = paths.home() / "models" / "SmolLM2-135M-Instruct-GGUF" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 needs_model = pytest.mark.skipif(

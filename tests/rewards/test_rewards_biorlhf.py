@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.parts import Part
 from kit.records import Response, Task
 from kit.rewards import components
 from kit.rewards.composer import Composer
-from kit.rewards.parts import Part
 
 FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "biorlhf"
 FILES = sorted(FOLDER.glob("grpo_*eval*.json"))

@@ -5,11 +5,11 @@ from collections import defaultdict
 
 import pytest
 
-from kit import paths
 from kit.records import Criterion, Response, Task, Verdict
 from kit.rewards.citations import claim_criteria
 from kit.rewards.composer import Composer
 from kit.rewards.report import MARGIN, report, trivial_responses
+from kit.system import paths
 
 SUPPORT = {"full": 1.0, "partial": 0.5, "none": 0.0}
 needs_data = pytest.mark.skipif(
@@ -191,8 +191,8 @@ def test_checks_on_the_rubric_set(capsys):
     """Criteria checked by code on the shipped rubric set: the trivial answers do not reach the good ones."""
     if not paths.data("rubrics.json").is_file():
         pytest.skip("rubrics.json is not here")
-    from kit.judge.checks import check
-    from kit.sources.tables import read_rows
+    from kit.checks import check
+    from kit.data.tables import read_rows
 
     rows = {r["task_id"]: r for _, r in read_rows(paths.data("rubrics.json"))}
     tasks = {}

@@ -4,7 +4,7 @@ import csv
 from collections import Counter
 from pathlib import Path
 
-from kit.rewards.verifiers.direction import DIRECTIONS, classify
+from kit.claims.direction import DIRECTIONS, classify
 
 TABLE = Path(__file__).with_name("direction_sentences.tsv")
 

@@ -4,15 +4,15 @@ import re
 
 import pytest
 
+from kit.claims import NAMES, applicable, verify
+from kit.claims.compare import relation
+from kit.claims.confidence import stated
+from kit.claims.direction import classify, pathway_score
+from kit.claims.factual import matched
+from kit.claims.uncertainty import against_outcome, behaviour, in_range
 from kit.records import Response, Task
 from kit.rewards.composer import Composer
 from kit.rewards.trivial import policies
-from kit.rewards.verifiers import NAMES, applicable, verify
-from kit.rewards.verifiers.compare import relation
-from kit.rewards.verifiers.confidence import stated
-from kit.rewards.verifiers.direction import classify, pathway_score
-from kit.rewards.verifiers.factual import matched
-from kit.rewards.verifiers.uncertainty import against_outcome, behaviour, in_range
 
 FACTS = Task(
     id="f",

@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
+from kit.data import fetch, models, recorded
 from kit.errors import DataError, MissingError
-from kit.sources import fetch, models, recorded
 
 
 def wheel(folder, name="tiny_kit_test", version="1.0"):
@@ -100,7 +100,7 @@ def test_unpacking_refuses_links_paths_outside_and_bombs(tmp_path):
 
 def test_the_lock_keeps_a_second_process_out(tmp_path):
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom kit.sources.fetch import lock\n"
+        "import sys, time\nfrom pathlib import Path\nfrom kit.data.fetch import lock\n"
         "with lock(Path(sys.argv[1])):\n    p = Path(sys.argv[1] + '.log')\n"
         "    with p.open('a') as f: f.write('in\\n')\n    time.sleep(0.3)\n    with p.open('a') as f: f.write('out\\n')\n"
     )
@@ -110,7 +110,7 @@ def test_the_lock_keeps_a_second_process_out(tmp_path):
 
 
 def cached(what):
-    from kit import paths
+    from kit.system import paths
 
     return {
         "recorded": paths.home() / "recorded" / f"flakyjudge-{recorded.SHA256[:12]}" / "complete",

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.data import load_tasks, save_tasks, write_tasks
+from kit.data.trees import node_scores
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, Verdict
-from kit.sources import load_tasks, save_tasks, write_tasks
-from kit.sources.trees import node_scores
 
 REAL = Path(__file__).resolve().parents[2] / "../shared/data"
 real = pytest.mark.skipif(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kit.data import load_tasks, save_tasks
+from kit.data.detect import FORMATS
+from kit.data.tables import read_rows, write_jsonl
 from kit.errors import DataError
-from kit.sources import load_tasks, save_tasks
-from kit.sources.detect import FORMATS
-from kit.sources.tables import read_rows, write_jsonl
 
 FIELDS = [
     "record",
@@ -202,7 +202,7 @@ def test_what_was_read_survives_our_own_jsonl(tmp_path_factory, data, fmt):
     st.sampled_from([7, 64, 1 << 20]),
 )
 def test_jsonl_and_arrays_round_trip_at_any_block_size(tmp_path_factory, data, block):
-    import kit.sources.stream as stream
+    import kit.data.stream as stream
 
     folder, old = tmp_path_factory.mktemp("x"), stream.BLOCK
     stream.BLOCK = block

@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-import kit.sources.stream as stream
+import kit.data.stream as stream
+from kit.data.tables import nearest, read_columns, read_rows, write_jsonl
 from kit.errors import DataError, MissingError
-from kit.sources.tables import nearest, read_columns, read_rows, write_jsonl
 
 
 def test_nan_and_none_are_kept_everywhere(tmp_path):

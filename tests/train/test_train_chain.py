@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kit import paths
+from kit.data.tables import read_rows
 from kit.errors import KitError
 from kit.records import Grade, Response, Task
-from kit.sources.tables import read_rows
+from kit.system import paths
 from kit.train import chain, evaluation
 from kit.train.config import GRPOSettings
 

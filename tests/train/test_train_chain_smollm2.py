@@ -27,7 +27,7 @@ import math
 
 import pytest
 
-from kit import paths
+from kit.system import paths
 from kit.train import chain, rollouts
 
 pytestmark = pytest.mark.slow

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from kit import paths
+from kit.data import load_tasks
 from kit.judge.attacks import FILLER
 from kit.plots import training as plots
 from kit.records import Criterion, Task
-from kit.sources import load_tasks
+from kit.system import paths
 from kit.train import grpo, monitor, padding
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset

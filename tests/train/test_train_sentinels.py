@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit import paths
+from kit.data import load_tasks
 from kit.errors import KitError
 from kit.judge.attacks import ATTACKS
 from kit.records import Criterion, Response, Task
 from kit.rewards import trivial
-from kit.sources import load_tasks
+from kit.system import paths
 from kit.train import grpo, rollouts, sentinels
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset

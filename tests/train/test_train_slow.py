@@ -91,7 +91,7 @@ def test_killed_five_times_the_run_goes_on_and_pays_no_verdict_twice(tmp_path):
 
 
 def test_nf4_trains_on_a_cpu(tmp_path):
-    from kit import paths
+    from kit.system import paths
 
     folder = paths.home() / "models" / "SmolLM2-135M-Instruct"
     if not (folder / "config.json").exists():
@@ -117,7 +117,7 @@ def test_unsloth_trains_on_a_cpu_in_a_process_of_its_own(tmp_path):
     pytest.importorskip("importlib.util").find_spec("unsloth") or pytest.skip(
         "unsloth is not installed"
     )
-    from kit import paths
+    from kit.system import paths
 
     if not (paths.home() / "models" / "SmolLM2-135M-Instruct" / "config.json").exists():
         pytest.skip("SmolLM2-135M is not in the cache")
@@ -189,8 +189,8 @@ def test_the_cpu_preset_learns(tmp_path):
 def _code_tasks():
     import dataclasses
 
-    from kit import paths
-    from kit.sources import load_tasks
+    from kit.data import load_tasks
+    from kit.system import paths
 
     rows = load_tasks(paths.data("short_answers.json")).tasks
     return [

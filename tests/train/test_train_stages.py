@@ -224,8 +224,8 @@ class TestJob:
 
 
 def test_the_projects_own_prompts_are_disjoint():
-    from kit import paths
-    from kit.sources import load_tasks
+    from kit.data import load_tasks
+    from kit.system import paths
 
     rows = load_tasks(paths.data("short_answers.json")).tasks
     train, held = ([t for t in rows if t.split == s] for s in ("train", "heldout"))

@@ -254,7 +254,7 @@ KAPPA = {
 
 @pytest.fixture(scope="session")
 def recorded():
-    from kit.sources import recorded as source
+    from kit.data import recorded as source
 
     try:
         return source.load()

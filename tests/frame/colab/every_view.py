@@ -188,7 +188,7 @@ def other_views() -> None:
         )
         for i in range(2)
     ]
-    from kit import compare as numbers
+    from kit.runs import compare as numbers
 
     rows = numbers.metrics(found, notebook="03_x")
     comparing.forest(rows)
@@ -221,8 +221,8 @@ class FakeAudit:
 
 def live_controls() -> None:
     """The controls that a person moves, as a live kernel shows them."""
+    from kit.data.taskset import TaskSet
     from kit.records import Criterion, Response, Task, Verdict
-    from kit.sources.taskset import TaskSet
     from kit.widgets import data, rewards
 
     tasks = [

@@ -1,0 +1,180 @@
+"""Criteria checked by code: declared in the data, decided without a model, written as the same verdict record.
+
+A check is an object, `{"name": "words", "max": 50}`. `"not": true` turns any of them round.
+A negative criterion states the bad thing, and its check is met when the bad thing is present. An empty answer meets no
+positive criterion, whatever its check says: nothing is not "at most fifty words".
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import DataError
+from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from . import text as text_of
+from .rules import CHECKS as RULES
+from .rules import Arguments, Finding
+
+VERSION = 1  # part of every key: raise it when a measure changes
+
+Function = Callable[[Task, Response, Criterion], Any]
+_FUNCTIONS: dict[str, Function] = {}
+
+
+def register(name: str) -> Callable[[Function], Function]:
+    """Decorator: make `f(task, response, criterion)` a check of this name.
+
+    f returns True / False, a number in [0, 1] (met from .5 on; P is the number), (result, reason), or None for "cannot tell".
+
+    >>> @register("no_shouting")
+    ... def no_shouting(task, response, criterion):
+    ...     return "!!!" not in response.text
+    >>> check(Task(id="t", prompt="p"), Response(task_id="t", id="r", text="Hi!!!"),
+    ...       Criterion(id="c", text="Calm.", check={"name": "no_shouting"})).status
+    'unmet'
+    """
+    if name in RULES or name == "python":
+        raise DataError(
+            f"{name!r} is a built-in check", where="register(name)", fix="choose another name"
+        )
+
+    def keep(function: Function) -> Function:
+        _FUNCTIONS[name] = function
+        return function
+
+    return keep
+
+
+def names() -> tuple[str, ...]:
+    """All check names, built in and registered."""
+    return tuple(sorted({*RULES, *_FUNCTIONS}))
+
+
+def check(
+    task: Task, response: Response, criterion: Criterion, *, allow_python: bool = False
+) -> Verdict:
+    """One verdict by code: judge "code", p 1.0 or 0.0, a reason that states what was measured.
+
+    allow_python : permit `{"name": "python", "function": "pkg.mod:func"}`, which imports and runs the named function;
+        off by default, because data files come from others. The function's own arguments stay readable in `criterion.check`.
+    Unknown (abstain) where a check cannot tell, unknown (error) where a user's function or a slow pattern failed.
+    DataError names task, criterion and field when the arguments are malformed.
+
+    >>> v = check(Task(id="t", prompt="p"), Response(task_id="t", id="r", text="one two three"),
+    ...           Criterion(id="c", text="At most two words.", check={"name": "words", "max": 2}))
+    >>> v.status, v.p, v.reason
+    ('unmet', 0.0, '3 words; at most 2')
+    """
+    args = _arguments(task, criterion, allow_python)
+    ids = (task.id, response.id, criterion.id)
+    name, failed = args["name"], None
+    try:
+        if name in RULES:
+            found, p = RULES[name][1](task, response, args), None
+        else:
+            found, p = _user(task, response, criterion, args)
+    except DataError:
+        raise
+    except Exception as e:  # a user's function or a pattern that takes too long: the verdict is unknown, the run goes on
+        failed = f"check {name!r} failed: {type(e).__name__}: {e}"
+    made = dict(judge="code", key=key(task, response, criterion))
+    if failed is not None:
+        return unknown(*ids, "error", reason=failed, **made)
+    if found.met is None:
+        return unknown(*ids, "abstain", reason=found.reason, **made)
+    met, reason = found.met, found.reason
+    if args.get("not", False):
+        met, p, reason = not met, None if p is None else 1 - p, f"{reason}; wanted the contrary"
+    if criterion.weight >= 0 and not text_of.visible(response.text).strip():
+        met, p, reason = False, None, f"the answer is empty ({reason})"
+    p = (1.0 if met else 0.0) if p is None else p
+    return Verdict(
+        task_id=task.id,
+        response_id=response.id,
+        criterion_id=criterion.id,
+        status="met" if met else "unmet",
+        p=p,
+        reason=reason,
+        **made,
+    )
+
+
+def key(task: Task, response: Response, criterion: Criterion) -> str:
+    """Fingerprint of everything that a check can see."""
+    spec = dict(criterion.check or {})
+    seen = (
+        [task.prompt, sorted(task.sources)]
+        if spec.get("name") in RULES
+        else [task.id, task.prompt, dict(task.truth), dict(task.sources), response.id]
+    )
+    return fingerprint(
+        ["check", VERSION, *seen, response.text, criterion.id, criterion.weight < 0, spec]
+    )
+
+
+def validate(task: Task, criterion: Criterion, *, allow_python: bool = True) -> None:
+    """Raise DataError when the criterion's check is malformed; nothing is run. For linting a data set."""
+    args = _arguments(task, criterion, allow_python)
+    if args["name"] in RULES:
+        RULES[args["name"]][1](task, Response(task_id=task.id, id="", text="x"), args)
+
+
+def _arguments(task: Task, criterion: Criterion, allow_python: bool) -> Arguments:
+    where = f"task {task.id!r}, criterion {criterion.id!r}"
+    raw = criterion.check
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("name"), str):
+        raise DataError(
+            "a check needs a name",
+            where=f"{where}, field check",
+            fix=f'write {{"name": one of {", ".join(names())}, ...}}',
+        )
+    args = Arguments(raw)
+    args.where = where
+    name = raw["name"]
+    if name == "python":
+        if not allow_python:
+            raise args.wrong(
+                "name",
+                "running a named Python function is not allowed here",
+                "pass allow_python=True if you trust this data, or register(name) it",
+            )
+        args.strings("function", needed=True)
+    elif name not in RULES and name not in _FUNCTIONS:
+        raise args.wrong("name", "there is no such check", f"use one of {', '.join(names())}")
+    elif name in RULES:
+        extra = sorted(set(raw) - {"name", "not", *RULES[name][0]})
+        if extra:
+            raise args.wrong(
+                extra[0],
+                f"unknown argument {extra[0]!r}",
+                f"it takes {', '.join(RULES[name][0]) or 'no arguments'}",
+            )
+    args.flag("not", False)
+    return args
+
+
+def _user(
+    task: Task, response: Response, criterion: Criterion, args: Arguments
+) -> tuple[Finding, float | None]:
+    function = _FUNCTIONS.get(args["name"])
+    if function is None:
+        module, _, attribute = str(args["function"]).partition(":")
+        try:
+            function = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError, ValueError) as e:
+            raise args.wrong(
+                "function",
+                f"{args['function']!r} cannot be imported ({e})",
+                'write "package.module:function"',
+            ) from None
+    result = function(task, response, criterion)
+    reason = f"by {args.get('function', args['name'])}"
+    if isinstance(result, tuple) and len(result) == 2:
+        result, reason = result[0], str(result[1])
+    if result is None:
+        return Finding(None, reason), None
+    if not isinstance(result, (bool, int, float)) or not 0 <= result <= 1:
+        raise TypeError(f"it returned {result!r}, not True, False, None or a number in [0, 1]")
+    return Finding(result >= 0.5, reason), float(result)

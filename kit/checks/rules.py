@@ -1,0 +1,425 @@
+"""The built-in checks: a table of name -> (arguments, rule). Run by `kit.checks`."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import DataError
+from ..records import Response, Task
+from . import text as text_of
+from .language import CODES, language
+
+REGEX_SECONDS = 2.0
+_STOPWORDS = frozenset(
+    "a an the of and or to in on at is are was were be been it its this that these those for with as by from what which who "
+    "how why when where do does did can could would should will please your you i me my we our give write name list "
+    "explain describe about into than then there not no if but so one".split()
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check measured: met, or None when it cannot tell, and the figure in words."""
+
+    met: bool | None
+    reason: str
+
+
+class Arguments(dict):
+    """A check's arguments; readers that raise a DataError naming task, criterion and field."""
+
+    where: str = ""
+
+    def wrong(self, field: str, what: str, fix: str | None = None) -> DataError:
+        return DataError(
+            f"check {self['name']!r}: {what}", where=f"{self.where}, field check.{field}", fix=fix
+        )
+
+    def number(self, field: str, *, low: float = -math.inf, whole: bool = False) -> float | None:
+        value = self.get(field)
+        if value is None:
+            return None
+        good = (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and math.isfinite(value)
+            and value >= low
+        )
+        if not good or (whole and value != int(value)):
+            raise self.wrong(
+                field,
+                f"{field} is {value!r}",
+                f"write {'a whole' if whole else 'a'} number{f' >= {low:g}' if low > -math.inf else ''}",
+            )
+        return int(value) if whole else float(value)
+
+    def bounds(
+        self, *, whole: bool = True, top: float = math.inf, default_min: float | None = None
+    ) -> tuple[float | None, float | None]:
+        names_ = ("min", "max") if whole else ("min_share", "max_share")
+        low, high = (self.number(n, low=0, whole=whole) for n in names_)
+        if low is None and high is None:
+            low = default_min
+            if low is None:
+                raise self.wrong(
+                    names_[0],
+                    f"neither {names_[0]} nor {names_[1]} is given",
+                    f'write e.g. "{names_[1]}": {50 if whole else 0.3}',
+                )
+        if low is not None and high is not None and low > high:
+            raise self.wrong(names_[0], f"{names_[0]} {low:g} is above {names_[1]} {high:g}")
+        if max(low or 0, high or 0) > top:
+            raise self.wrong(names_[1], f"a share cannot be above {top:g}")
+        return low, high
+
+    def strings(self, field: str, *, needed: bool = False) -> tuple[str, ...]:
+        value = self.get(field)
+        if value is None and not needed:
+            return ()
+        value = [value] if isinstance(value, str) else value
+        if (
+            not isinstance(value, (list, tuple))
+            or not value
+            or not all(isinstance(v, str) and v.strip() for v in value)
+        ):
+            raise self.wrong(
+                field,
+                f"{field} is {self.get(field)!r}",
+                "write a text or a list of texts, none of them empty",
+            )
+        return tuple(value)
+
+    def flag(self, field: str, default: bool) -> bool:
+        value = self.get(field, default)
+        if not isinstance(value, bool):
+            raise self.wrong(field, f"{field} is {value!r}", "write true or false")
+        return value
+
+
+Rule = Callable[[Task, Response, Arguments], Finding]
+
+
+def _span(
+    low: float | None, high: float | None, show: Callable[[float], str] = lambda v: f"{v:g}"
+) -> str:
+    if low is not None and high is not None:
+        return f"exactly {show(low)}" if low == high else f"{show(low)} to {show(high)}"
+    return f"at least {show(low)}" if low is not None else f"at most {show(high)}"  # type: ignore[arg-type]
+
+
+def _ranged(
+    value: float, bounds: tuple[float | None, float | None], noun: str, *, share: bool = False
+) -> Finding:
+    low, high = bounds
+    met = (low is None or value >= low) and (high is None or value <= high)
+    if share:
+        return Finding(met, f"{value:.1%} {noun}; {_span(low, high, lambda v: f'{v:.1%}')}")
+    return Finding(
+        met,
+        f"{value:g} {noun if value != 1 else noun.removesuffix('es' if noun == 'matches' else 's')}; {_span(low, high)}",
+    )
+
+
+def _counted(noun: str, measure: Callable[[str], int]) -> Rule:
+    return lambda task, response, args: _ranged(
+        measure(response.text), args.bounds(default_min=1 if "item" in noun else None), noun
+    )
+
+
+def _shared(noun: str, measure: Callable[[Task, str], float | None]) -> Rule:
+    def run(task: Task, response: Response, args: Arguments) -> Finding:
+        bounds = args.bounds(whole=False, top=1.0)
+        value = measure(task, response.text)
+        return (
+            Finding(None, f"nothing to measure: {noun}")
+            if value is None
+            else _ranged(value, bounds, noun, share=True)
+        )
+
+    return run
+
+
+def _contains(task: Task, response: Response, args: Arguments) -> Finding:
+    groups = {g: args.strings(g) for g in ("any", "all", "none")}
+    if not any(groups.values()):
+        raise args.wrong("any", "none of any, all, none is given", 'write e.g. "any": ["river"]')
+    case, whole = args.flag("case", False), args.flag("whole", True)
+    fold = text_of.fold if not case else lambda t: re.sub(r"\s+", " ", text_of.visible(t))
+    haystacks = (fold(response.text), fold(text_of.plain(response.text)))
+
+    def found(term: str) -> bool:
+        needle = re.escape(fold(term).strip())
+        if whole:
+            needle = (
+                (r"(?<!\w)" if term.strip()[0].isalnum() else "")
+                + needle
+                + (r"(?!\w)" if term.strip()[-1].isalnum() else "")
+            )
+        return any(re.search(needle, h) for h in haystacks)
+
+    hit = {g: [t for t in terms if found(t)] for g, terms in groups.items()}
+    notes = []
+    if groups["any"]:
+        notes.append(
+            f"has {', '.join(map(repr, hit['any'])) or 'none'} of {len(groups['any'])} terms; any one needed"
+        )
+    if groups["all"]:
+        gone = [t for t in groups["all"] if t not in hit["all"]]
+        notes.append(
+            f"has {len(hit['all'])} of {len(groups['all'])} needed terms"
+            + (f", not {', '.join(map(repr, gone[:5]))}" if gone else "")
+        )
+    if groups["none"]:
+        notes.append(
+            f"has {', '.join(map(repr, hit['none'][:5])) or 'none'} of {len(groups['none'])} unwanted terms"
+        )
+    met = (
+        (not groups["any"] or bool(hit["any"]))
+        and len(hit["all"]) == len(groups["all"])
+        and not hit["none"]
+    )
+    return Finding(met, "; ".join(notes))
+
+
+def _regex(task: Task, response: Response, args: Arguments) -> Finding:
+    bounds = args.bounds(default_min=1)
+    pattern = args.strings("pattern", needed=True)[0]
+    flags = (
+        re.MULTILINE
+        | (0 if args.flag("case", True) else re.IGNORECASE)
+        | (re.DOTALL if args.flag("dotall", False) else 0)
+    )
+    try:
+        re.compile(pattern, flags)
+    except re.error as e:
+        raise args.wrong("pattern", f"not a regular expression: {e}") from None
+    return _ranged(_matches(pattern, flags, text_of.visible(response.text)), bounds, "matches")
+
+
+def _matches(pattern: str, flags: int, text: str) -> int:
+    """Matches of a pattern; TimeoutError after REGEX_SECONDS where the `regex` package is installed."""
+    try:
+        import regex
+    except ImportError:
+        return sum(1 for _ in re.finditer(pattern, text, flags))
+    both = (
+        (regex.MULTILINE if flags & re.MULTILINE else 0)
+        | (regex.IGNORECASE if flags & re.IGNORECASE else 0)
+        | (regex.DOTALL if flags & re.DOTALL else 0)
+    )
+    return sum(1 for _ in regex.finditer(pattern, text, both, timeout=REGEX_SECONDS))
+
+
+def _edge(at_start: bool) -> Rule:
+    def run(task: Task, response: Response, args: Arguments) -> Finding:
+        terms = args.strings("text", needed=True)
+        fold = (lambda t: text_of.visible(t).strip()) if args.flag("case", False) else text_of.fold
+        sides = [fold(response.text), fold(text_of.plain(response.text))]
+        met = any((s.startswith if at_start else s.endswith)(fold(t)) for s in sides for t in terms)
+        shown = sides[0][:40] if at_start else sides[0][-40:]
+        return Finding(
+            met,
+            f"{'starts' if at_start else 'ends'} with {shown!r}; wanted {' or '.join(map(repr, terms[:3]))}",
+        )
+
+    return run
+
+
+def _no_char(task: Task, response: Response, args: Arguments) -> Finding:
+    raw = args.get("chars")
+    if not (isinstance(raw, str) and raw) and not (
+        isinstance(raw, (list, tuple)) and raw and all(isinstance(c, str) and c for c in raw)
+    ):
+        raise args.wrong("chars", f"chars is {raw!r}", "write the characters as one text or a list")
+    case = args.flag("case", False)
+    text = text_of.visible(response.text) if case else text_of.visible(response.text).casefold()
+    count = {c: text.count(c if case else c.casefold()) for c in dict.fromkeys(raw)}
+    hits = {c: n for c, n in count.items() if n}
+    return Finding(
+        not hits,
+        "has "
+        + (", ".join(f"{c!r} {n} times" for c, n in hits.items()) or "none of the characters")
+        + f"; unwanted {''.join(raw)!r}",
+    )
+
+
+def _json(task: Task, response: Response, args: Arguments) -> Finding:
+    schema = args.get("schema")
+    if schema is not None and not isinstance(schema, (dict, bool)):
+        raise args.wrong(
+            "schema", f"schema is {type(schema).__name__}", "write a JSON schema object"
+        )
+    text = text_of.visible(response.text).strip()
+    fence = re.fullmatch(r"(?:```|~~~)[\w-]*\n(.*?)\n?[ \t]*(?:```|~~~)", text, re.S)
+    if schema is not None:
+        import jsonschema
+
+        try:
+            jsonschema.validators.validator_for(schema).check_schema(schema)
+        except jsonschema.SchemaError as e:
+            raise args.wrong("schema", f"not a JSON schema: {e.message[:200]}") from None
+    try:
+        value = json.loads(fence[1] if fence else text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as e:
+        return Finding(False, f"not valid JSON: {str(e)[:120]}")
+    if schema is None:
+        return Finding(True, f"valid JSON ({type(value).__name__})")
+    fault = jsonschema.exceptions.best_match(
+        jsonschema.validators.validator_for(schema)(schema).iter_errors(value)
+    )
+    return Finding(
+        fault is None,
+        "valid JSON that fits the schema"
+        if fault is None
+        else f"valid JSON; at {fault.json_path}: {fault.message[:120]}",
+    )
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _letters(kind: str) -> Rule:
+    def run(task: Task, response: Response, args: Arguments) -> Finding:
+        letters = [c for c in text_of.visible(response.text) if c.isupper() or c.islower()]
+        wrong = sum(c.isupper() if kind == "lower" else c.islower() for c in letters)
+        return Finding(
+            bool(letters) and not wrong,
+            f"{wrong} of {len(letters)} letters are not {kind} case; none may be",
+        )
+
+    return run
+
+
+_MINOR = frozenset(
+    "a an the and but or nor for so yet as at by in of off on per to up via vs if with from into onto over".split()
+)
+
+
+def _title_case(task: Task, response: Response, args: Arguments) -> Finding:
+    """Every word begins with a capital; small words may be lower case except first and last."""
+    bad, n = [], 0
+    for line in text_of.plain(response.text).split("\n"):
+        w = [x for x in text_of.words(line) if x[0].isalpha()]
+        n += len(w)
+        bad += [
+            x
+            for i, x in enumerate(w)
+            if x[0].islower() and not (x in _MINOR and 0 < i < len(w) - 1)
+        ]
+    return Finding(
+        n > 0 and not bad,
+        f"{len(bad)} of {n} words break title case" + (f": {', '.join(bad[:5])}" if bad else ""),
+    )
+
+
+def _language(task: Task, response: Response, args: Arguments) -> Finding:
+    code = args.strings("code", needed=True)[0].lower().split("-")[0]
+    if code not in CODES:
+        raise args.wrong(
+            "code", f"language {code!r} is not known", f"use one of {', '.join(CODES)}"
+        )
+    found, why = language(response.text)
+    return Finding(None if found is None else found == code, f"{why}; wanted {code!r}")
+
+
+def _number(task: Task, response: Response, args: Arguments) -> Finding:
+    value, tolerance = args.number("value"), args.number("tolerance", low=0) or 0.0
+    if value is None:
+        raise args.wrong("value", "value is missing", "write the number that the answer must give")
+    which = args.get("which", "any")
+    if which not in ("any", "first", "last"):
+        raise args.wrong("which", f"which is {which!r}", "write any, first or last")
+    found = text_of.numbers(response.text)
+    tried = {"any": found, "first": found[:1], "last": found[-1:]}[which]
+    slack = tolerance + 1e-9 * max(1.0, abs(value))
+    nearest = min(tried, key=lambda x: abs(x - value), default=None)
+    met = nearest is not None and abs(nearest - value) <= slack
+    shown = (
+        "no number"
+        if nearest is None
+        else f"{'nearest' if which == 'any' else which} number is {nearest:.10g}"
+    )
+    return Finding(
+        met,
+        f"{shown} ({len(found)} in the answer); wanted {value:g}"
+        + (f" +- {tolerance:g}" if tolerance else ""),
+    )
+
+
+def _cites(task: Task, response: Response, args: Arguments) -> Finding:
+    least, only = args.number("min", low=0, whole=True), args.flag("only_known", True)
+    least = 1 if least is None else least
+    ids = list(dict.fromkeys(text_of.cited(response.text, tuple(task.sources))))
+    known = [i for i in ids if i in task.sources]
+    strange = [i for i in ids if i not in task.sources]
+    met = len(known if only else ids) >= least and not (only and strange)
+    return Finding(
+        met,
+        f"cites {len(known)} known ids; at least {least:g}"
+        + (f"; unknown ids {', '.join(map(repr, strange[:5]))}" if strange else ""),
+    )
+
+
+def _exact(task: Task, response: Response, args: Arguments) -> Finding:
+    case = args.flag("case", False)
+
+    def norm(text: str) -> str:
+        flat = re.sub(r"\s+", " ", text_of.visible(text)).strip() if case else text_of.fold(text)
+        return flat.strip(" .!?\"'*`")
+
+    answers = {norm(a) for a in args.strings("answers", needed=True)}
+    inner = re.findall(r"<answer>(.*?)</answer>", response.text, re.S | re.I)
+    given = norm(text_of.plain(inner[-1] if inner else response.text))
+    return Finding(given in answers, f"answer is {given[:60]!r}; {len(answers)} accepted")
+
+
+def _mentions(task: Task, text: str) -> float | None:
+    """Share of the prompt's content words that occur in the answer; None where the prompt has none."""
+    content = {w.casefold() for w in text_of.words(task.prompt)} - _STOPWORDS
+    return (
+        len(content & {w.casefold() for w in text_of.words(text)}) / len(content)
+        if content
+        else None
+    )
+
+
+def _unique(task: Task, text: str) -> float | None:
+    w = [x.casefold() for x in text_of.words(text)]
+    return len(set(w)) / len(w) if w else 0.0
+
+
+_RANGE, _SHARE = ("min", "max"), ("min_share", "max_share")
+CHECKS: dict[str, tuple[tuple[str, ...], Rule]] = {
+    "words": (_RANGE, _counted("words", lambda t: len(text_of.words(t)))),
+    "sentences": (_RANGE, _counted("sentences", lambda t: len(text_of.sentences(t)))),
+    "paragraphs": (_RANGE, _counted("paragraphs", text_of.paragraphs)),
+    "lines": (_RANGE, _counted("lines", text_of.lines)),
+    "chars": (_RANGE, _counted("characters", lambda t: len(text_of.visible(t).strip()))),
+    "bullets": (_RANGE, _counted("bullet items", text_of.items)),
+    "numbered": (_RANGE, _counted("numbered items", lambda t: text_of.items(t, numbered=True))),
+    "contains": (("any", "all", "none", "case", "whole"), _contains),
+    "regex": (("pattern", "min", "max", "case", "dotall"), _regex),
+    "starts": (("text", "case"), _edge(True)),
+    "ends": (("text", "case"), _edge(False)),
+    "no_char": (("chars", "case"), _no_char),
+    "json": (("schema",), _json),
+    "title_case": ((), _title_case),
+    "lowercase": ((), _letters("lower")),
+    "uppercase": ((), _letters("upper")),
+    "language": (("code",), _language),
+    "number": (("value", "tolerance", "which"), _number),
+    "cites": (("only_known", "min"), _cites),
+    "exact": (("answers", "case"), _exact),
+    "repeats": (
+        _SHARE,
+        _shared("of word triples are repeats", lambda task, t: text_of.repeated_share(t)),
+    ),
+    "mentions_prompt": (_SHARE, _shared("of the prompt's content words occur", _mentions)),
+    "unique_words": (_SHARE, _shared("of the words are distinct", _unique)),
+}

@@ -1,0 +1,117 @@
+"""Directed claims: which named things does a text say go up, down, or stay; and how well that fits the truth.
+
+A sentence is split into clauses; in each, words of direction are bound to the subjects that they speak of, negation and comparison
+are applied, and what is only asked, supposed or reported is left out. Everything is matched by whole words, so "enrichment" has no
+direction and "UPR" is not in "upregulated". Scores follow BioRLHF's pathway verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..parts import Part
+from ..records import Response, Task
+from .clauses import Claim, Reader
+from .confidence import without_confidence
+from .cues import CLASH, settle_two
+from .text import asserted
+
+DIRECTIONS = ("up", "down", "none", "not_up", "not_down", "unstated")
+
+
+def claims(text: str, subjects: Mapping[str, Sequence[str]], *, prompt: str = "") -> list[Claim]:
+    """The directed claims that a text makes about the given subjects (name -> aliases).
+
+    Questions, echoes of `prompt`, repeated sentences and statements of confidence are left out.
+
+    >>> [(c.subject, c.direction) for c in claims("TSH rises, whereas T4 does not.", {"TSH": [], "T4": []})]
+    [('TSH', 'up'), ('T4', 'not_up')]
+    >>> [(c.subject, c.direction) for c in claims("Gene set enrichment of UPR was computed.", {"UPR": []})]
+    []
+    """
+    reader = Reader(subjects)
+    out: list[Claim] = []
+    for s in asserted(without_confidence(text), prompt):
+        out += reader.sentence(s)
+    return out
+
+
+def settle(found: Sequence[Claim]) -> dict[str, str]:
+    """One direction per subject: what its claims agree on, "unstated" where they clash.
+
+    >>> settle([Claim("TSH", "up"), Claim("TSH", "down"), Claim("TSH", "up")])
+    {'TSH': 'unstated'}
+    """
+    out: dict[str, str] = {}
+    for c in found:
+        if c.direction == "unstated":
+            continue
+        out[c.subject] = (
+            c.direction if c.subject not in out else settle_two(out[c.subject], c.direction)
+        )
+    return {k: "unstated" if v == CLASH else v for k, v in out.items()}
+
+
+def classify(
+    sentence: str, subject: str, aliases: Sequence[str] = (), others: Sequence[str] = ()
+) -> str:
+    """What one sentence says of one subject: one of DIRECTIONS.
+
+    >>> classify("It is not true that TSH did not rise.", "TSH")
+    'up'
+    """
+    return settle(claims(sentence, {subject: aliases, **{o: () for o in others}})).get(
+        subject, "unstated"
+    )
+
+
+def score(task: Task, response: Response, *, name: str = "direction") -> Part:
+    """How well the answer's directed claims fit truth["claims"] = [{subject, direction, aliases}].
+
+    n matching, m of m + c matching, or only contradicting, over the subjects of the truth:
+    all match: .8 + .2 n/(n+1), times the share of subjects covered; mixed: .4 + .2 m/(m+c), likewise; only contradicting, or nothing: 0.
+    (BioRLHF gives .3 to silence and does not ask for coverage, which is why empty answers and single guesses earned there.)
+    """
+    wanted = [
+        c for c in task.truth.get("claims", ()) if c.get("direction") in ("up", "down", "none")
+    ]
+    if not wanted:
+        return Part.known(name, 0.0, note="the task names no directed claims")
+    said = settle(
+        claims(
+            response.text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt
+        )
+    )
+    match, contra, silent = [], [], []
+    for c in wanted:
+        got, want = said.get(c["subject"], "unstated"), c["direction"]
+        if got == want:
+            match.append(c["subject"])
+        elif got == "unstated" or got.startswith("not_") and got != "not_" + want:
+            silent.append(c["subject"])
+        else:
+            contra.append(c["subject"])
+    return Part.known(
+        name,
+        pathway_score(len(match), len(contra), len(wanted)),
+        said=said,
+        matching=match,
+        contradicting=contra,
+        silent=silent,
+    )
+
+
+def pathway_score(matching: int, contradicting: int, wanted: int) -> float:
+    """The direction score in [0, 1] from counts.
+
+    >>> pathway_score(0, 0, 2), round(pathway_score(2, 0, 2), 4), round(pathway_score(1, 1, 2), 4)
+    (0.0, 0.9333, 0.25)
+    """
+    if matching == 0:
+        return 0.0
+    base = (
+        0.8 + 0.2 * matching / (matching + 1)
+        if contradicting == 0
+        else 0.4 + 0.2 * matching / (matching + contradicting)
+    )
+    return base * matching / wanted

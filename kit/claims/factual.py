@@ -1,0 +1,129 @@
+"""Facts by whole words and numbers: the share of the expected facts that an answer asserts.
+
+A fact counts once, however often it is repeated; denied, asked or merely echoed it does not count. Score: matched facts / facts (BioRLHF).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..parts import Part
+from ..records import Response, Task
+from . import lexicon as lx
+from .compare import relation
+from .confidence import without_confidence
+from .text import asserted, find, norm, number_at, phrase, phrase_words, tokens
+
+_DENIED = lx.NEGATORS | {"than", "unlike", "except"}
+_SELF_NEGATING = _DENIED | {"false", "wrong", "myth"}
+_UNITS = {"%": ("%", "percent", "per"), "percent": ("%", "percent", "per")}
+_OTHER_UNITS = frozenset(("%", "percent"))
+
+
+def statements(text: str, prompt: str = "") -> list[str]:
+    """Asserted sentences without statements of confidence."""
+    return asserted(without_confidence(text), prompt)
+
+
+def matched(fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
+    """True when some sentence asserts this fact, by name, by alias, or by its number within tolerance and with its unit.
+
+    >>> matched({"text": "reactive oxygen species", "aliases": ["ROS"]}, ["It spread across the tissue."])
+    False
+    >>> matched({"text": "46 chromosomes", "number": 46, "tolerance": 0}, ["A body cell holds 46."])
+    True
+    """
+    names = [(fact["text"], t) for t in (fact["text"], *fact.get("aliases", ()))]
+    for s in sentences:
+        raw = tokens(s)
+        normed = [norm(t) for t in raw]
+        for m in find(normed, names):
+            own = any(w in _SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
+            if own or not _denied(normed, m.start):
+                return True
+        if fact.get("number") is not None and _has_number(raw, normed, fact):
+            return True
+    return False
+
+
+def _denied(words: Sequence[str], start: int) -> bool:
+    """A negation within the four words before, in the same clause."""
+    window = list(words[max(0, start - 4) : start])
+    for i in range(len(window) - 1, -1, -1):
+        if window[i] in (",", ";", ":", "but", "."):
+            window = window[i + 1 :]
+            break
+    text = " ".join(window)
+    for p in lx.NOT_NEGATIONS:
+        text = text.replace(p, "")
+    left = text.split()
+    if "without" in left and left[-1] != "without" and left[-1] not in lx.DETERMINERS:
+        left.remove("without")  # "without it collagen weakens" denies "it", not collagen
+    return (
+        any(w in _DENIED or w.endswith("n't") for w in left)
+        or "rather than" in text
+        or "instead of" in text
+    )
+
+
+def _has_number(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, Any]) -> bool:
+    wanted, tolerance = float(fact["number"]), float(fact.get("tolerance") or 0.0)
+    unit = phrase(str(fact.get("unit") or ""))
+    i = 0
+    while i < len(raw):
+        got = number_at(raw, i) if raw[i][0].isdigit() else None
+        if got is None:
+            i += 1
+            continue
+        value, after = got
+        if (
+            abs(value - wanted) <= tolerance + 1e-9 * max(1.0, abs(wanted))
+            and _unit_fits(normed, after, unit)
+            and not _denied(normed, i)
+        ):
+            return True
+        i = after
+    return False
+
+
+def _unit_fits(words: Sequence[str], after: int, unit: tuple[str, ...]) -> bool:
+    following = words[after] if after < len(words) else ""
+    if unit and unit[0] in _UNITS:
+        return (
+            following in _UNITS[unit[0]]
+            or following == "to"
+            or following not in _OTHER_UNITS
+            and "%" in words[after : after + 4]
+        )
+    return following not in _OTHER_UNITS
+
+
+def found(task: Task, text: str) -> list[str]:
+    """Ids of the facts of truth["facts"] that a text asserts.
+
+    In a comparison, a thing that the question itself names counts only when the answer relates it rightly.
+    """
+    facts = task.truth.get("facts", ())
+    sentences = statements(text, task.prompt)
+    asked = phrase_words(task.prompt)
+    comparison = task.truth.get("comparison")
+    related = relation(sentences, comparison, facts) if comparison else None
+    out = []
+    for i, fact in enumerate(facts):
+        if not matched(fact, sentences):
+            continue
+        given = fact.get("number") is None and bool(find(asked, [("", fact["text"])]))
+        if comparison and given and related != "right":
+            continue
+        out.append(str(fact.get("id", f"f{i + 1}")))
+    return out
+
+
+def score(task: Task, response: Response, *, name: str = "factual") -> Part:
+    """Matched facts / facts, in [0, 1]."""
+    facts = task.truth.get("facts", ())
+    if not facts:
+        return Part.known(name, 0.0, note="the task names no facts")
+    ids = found(task, response.text)
+    return Part.known(name, len(ids) / len(facts), matched=ids, of=len(facts))

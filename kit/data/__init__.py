@@ -1,0 +1,27 @@
+"""Readers and writers per format, and pinned fetches of data and models with checksums.
+
+>>> from kit import data as sources
+>>> sources.load_tasks([{"prompt": "Say hi.", "rubrics": ["It greets."]}]).tasks[0].criteria[0].text
+'It greets.'
+"""
+
+from __future__ import annotations
+
+from .findings import Finding
+from .load import iter_tasks, load_tasks, save_tasks
+from .tables import read_columns, read_rows, write_jsonl
+from .taskset import Parsed, TaskSet
+from .write import write_tasks
+
+__all__ = [
+    "Finding",
+    "Parsed",
+    "TaskSet",
+    "iter_tasks",
+    "load_tasks",
+    "save_tasks",
+    "write_tasks",
+    "read_rows",
+    "read_columns",
+    "write_jsonl",
+]

@@ -1,0 +1,1 @@
+"""One reader per format: `read(row) -> Parsed`. Which one fits is decided in `kit.data.detect`."""

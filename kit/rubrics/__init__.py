@@ -1,0 +1,32 @@
+"""What a rubric data set contains and what is wrong with it: lint, summary, splits, tables for exploring.
+
+>>> from kit import rubrics as inspect, data as sources
+>>> report = inspect.lint(sources.load_tasks([{"prompt": "Name a river.", "rubrics": ["Gemini missed this."]}]), embed=None)
+>>> report.counts["annotator-note"]
+1
+"""
+
+from __future__ import annotations
+
+from . import splits
+from .explore import compare, edit, history, read, table
+from .lint import Linter, LintReport, lint
+from .scan import Scan, scan
+from .summary import Spread, Summary, summarize
+
+__all__ = [
+    "lint",
+    "Linter",
+    "LintReport",
+    "summarize",
+    "Summary",
+    "Spread",
+    "splits",
+    "scan",
+    "Scan",
+    "table",
+    "read",
+    "compare",
+    "edit",
+    "history",
+]

@@ -1,0 +1,165 @@
+"""The lint's rules across rows: repeated prompts, leaks between splits, boilerplate criteria. Memory: about 100 bytes a row."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from heapq import nlargest
+
+from ..data.findings import Finding
+from ..data.seen import Seen
+from ..data.taskset import Parsed
+from .sketches import Sketches
+from .words import words
+
+LEAK = 0.8  # overlap of word triples from which two prompts are the same
+BOILERPLATE = 0.05  # share of tasks from which a repeated criterion is reported
+KEEP = 200_000  # criterion texts, and groups, that are counted
+
+
+@dataclass
+class Corpus:
+    """Gathers, row by row, what rules across rows need; `findings()` at the end."""
+
+    prompts: Seen = field(default_factory=Seen)  # numbers the distinct prompts
+    rows: array[int] = field(
+        default_factory=lambda: array("Q")
+    )  # of each distinct prompt its row, and the number of its split
+    sides: array[int] = field(default_factory=lambda: array("I"))
+    splits: dict[str | None, int] = field(default_factory=dict)  # split -> its number, in order
+    names: list[str | None] = field(default_factory=list)
+    sketches: Sketches = field(default_factory=Sketches)
+    sketched: array[int] = field(
+        default_factory=lambda: array("I")
+    )  # numbers of the prompts with a sketch: those in a split
+    criteria: dict[bytes, int] = field(default_factory=dict)
+    texts: dict[bytes, str] = field(default_factory=dict)
+    groups: dict[str, int] = field(
+        default_factory=dict
+    )  # group -> the number of its split, -1 for several
+    tasks: int = 0
+    negative: int = 0
+    scored: int = 0
+    dropped: int = 0
+    lost: int = 0
+
+    def add(self, p: Parsed) -> Iterator[Finding]:
+        """Take in one row; yields findings on repeated prompts."""
+        task = p.task
+        if task is None:
+            return
+        self.tasks += 1
+        side = self.splits.setdefault(task.split, len(self.splits))
+        if side == len(self.names):
+            self.names.append(task.split)
+        tokens = words(task.prompt)
+        if tokens:
+            known, new = self.prompts.add(" ".join(tokens))
+            if not new:
+                row, split = self.rows[known], self.names[self.sides[known]]
+                across = split != task.split and None not in (split, task.split)
+                yield Finding(
+                    code="split-leak" if across else "duplicate-prompt",
+                    severity="error" if across else "warning",
+                    row=p.row,
+                    where=p.where,
+                    task_id=task.id,
+                    message=f"the same prompt as in row {row}"
+                    + (f", of split {split!r}; this is {task.split!r}" if across else ""),
+                    suggestion="keep it in one split only"
+                    if across
+                    else "merge the rows or remove one",
+                )
+            else:
+                self.rows.append(p.row)
+                self.sides.append(side)
+                if task.split is not None:
+                    self.sketched.append(known)
+                    self.sketches.add(tokens[:400])
+        if task.group is not None and task.split is not None:
+            if task.group in self.groups or len(self.groups) < KEEP:
+                if self.groups.setdefault(task.group, side) != side:
+                    self.groups[task.group] = -1
+            else:
+                self.lost += 1
+        counts = self.criteria
+        for c in task.criteria:
+            weight = c.weight
+            if weight:
+                self.scored += 1
+                self.negative += weight < 0
+            digest = blake2b(
+                c.text.strip().lower().encode("utf-8", "surrogatepass"), digest_size=8
+            ).digest()
+            seen = counts.get(digest, 0)
+            if not seen and len(counts) >= KEEP:
+                self.dropped += 1
+                continue
+            counts[digest] = seen + 1
+            if seen == 1:
+                self.texts[digest] = c.text[:200]
+
+    def findings(self) -> Iterator[Finding]:
+        """Findings on the whole set."""
+        yield from self._near_leaks()
+        shared = sorted(g for g, s in self.groups.items() if s < 0)
+        if shared and len(self.groups) > 1:
+            yield Finding(
+                code="group-in-splits",
+                severity="info",
+                message=f"{len(shared)} of {len(self.groups)} groups occur in several splits "
+                f"({', '.join(shared[:5])})",
+                suggestion="for a hold-out by group, split with splits.by_group",
+            )
+        for digest, n in nlargest(20, self.criteria.items(), key=lambda x: x[1]):
+            if n >= 5 and n > BOILERPLATE * self.tasks and digest in self.texts:
+                yield Finding(
+                    code="boilerplate",
+                    severity="info",
+                    message=f"this criterion occurs {n} times in {self.tasks} tasks",
+                    text=self.texts[digest],
+                    suggestion="fine for a house rule; otherwise make it specific",
+                )
+        if self.scored and not self.negative:
+            yield Finding(
+                code="one-signed-set",
+                severity="info",
+                message="no criterion of the set has a negative weight",
+                suggestion="add what an answer must not do: padding and guessing cost nothing here",
+            )
+        if self.dropped:
+            yield Finding(
+                code="rule-limited",
+                severity="info",
+                message=f"repeated criteria were counted among the first {KEEP} different texts only",
+            )
+        if self.lost:
+            yield Finding(
+                code="rule-limited",
+                severity="info",
+                message=f"groups in several splits were looked for among the first {KEEP} groups only",
+            )
+
+    def _near_leaks(self) -> Iterator[Finding]:
+        sides = array("I", [self.sides[k] for k in self.sketched])
+        if len(set(sides)) < 2:
+            return
+        for j, i, s in self.sketches.alike(sides, least=LEAK):
+            yield Finding(
+                code="split-leak",
+                severity="warning",
+                row=self.rows[self.sketched[i]],
+                confidence=round(s, 2),
+                message=f"nearly the prompt of row {self.rows[self.sketched[j]]}: split {self.names[sides[i]]!r} here, {self.names[sides[j]]!r} there "
+                f"(overlap {s:.2f})",
+                suggestion="keep both in one split",
+            )
+        if self.sketches.limited:
+            yield Finding(
+                code="rule-limited",
+                severity="info",
+                message="the prompts of different splits have too many phrases in common: "
+                "near-equal ones were looked for in the first rows only",
+            )

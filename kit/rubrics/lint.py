@@ -1,0 +1,302 @@
+"""Lint: what is wrong with a rubric data set, rule by rule, each finding with row, criterion, reason, severity, suggestion.
+
+Rules are code. Near-duplicates and relatedness use sentence vectors where the model is in the cache and the set is small
+enough, character n-grams otherwise; the report says which. A stream of any length is read once, in bounded memory.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..data.findings import SEVERITIES, Finding
+from ..data.taskset import Parsed, TaskSet
+from ..errors import DataError
+from ..records import Task
+from .corpus import Corpus
+from .rules import WEAK, check_row, specific
+from .similar import Embed, embedder
+from .words import words
+
+KEEP = 500  # findings kept per rule; all are counted
+EMBED_LIMIT = 3_000  # criteria up to which vectors are made
+COSINE = 0.93  # near-duplicates within a row
+FAR = 0.05  # a criterion below this cosine to its prompt, and nearer to others, is unrelated
+PROMPT_TOKENS = {"test": 512, "cpu": 1024, "t4": 2048, "gpu": 6144, "cluster": 6144}
+Stream = TaskSet | Iterable[Parsed] | Iterable[Task]
+
+
+def prompt_tokens(profile: str) -> int:
+    """The longest prompt that a profile takes, in tokens; DataError for a profile that does not exist.
+
+    >>> prompt_tokens("t4")
+    2048
+    """
+    if profile not in PROMPT_TOKENS:
+        raise DataError(
+            f"there is no profile {profile!r}",
+            where="profile",
+            fix=f"use one of {', '.join(PROMPT_TOKENS)}",
+        )
+    return PROMPT_TOKENS[profile]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LintReport:
+    """What the lint found. counts : findings per rule, all of them; findings : at most KEEP per rule, worst first.
+
+    similarity : "embedding" or "n-grams".
+    """
+
+    findings: tuple[Finding, ...]
+    counts: dict[str, int]
+    severities: dict[str, int]
+    tasks: int
+    criteria: int
+    similarity: str
+    by_severity: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def of(self, code: str) -> list[Finding]:
+        """The kept findings of one rule."""
+        return [f for f in self.findings if f.code == code]
+
+    @property
+    def note_share(self) -> float | None:
+        """Share of criteria that look like annotator notes; None without criteria."""
+        return self.counts.get("annotator-note", 0) / self.criteria if self.criteria else None
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per rule: code, severity, how many, the first rows, an example, what to do."""
+        out = []
+        for severity in SEVERITIES:
+            for code, n in sorted(
+                self.by_severity.get(severity, {}).items(), key=lambda x: (-x[1], x[0])
+            ):
+                hits = [f for f in self.findings if f.code == code and f.severity == severity]
+                first = hits[0] if hits else None
+                out.append(
+                    {
+                        "severity": severity,
+                        "rule": code,
+                        "findings": n,
+                        "rows": [f.row for f in hits[:8] if f.row],
+                        "example": (first.text or first.message) if first else "",
+                        "message": first.message if first else "",
+                        "suggestion": first.suggestion if first else "",
+                    }
+                )
+        return out
+
+    def __str__(self) -> str:
+        head = ", ".join(
+            f"{self.severities.get(s, 0)} {s}{'s' if s != 'info' else ''}" for s in SEVERITIES
+        )
+        lines = [
+            f"lint: {head} in {self.tasks} tasks, {self.criteria} criteria (similarity by {self.similarity})"
+        ]
+        for row in self.table():
+            rows = (
+                ", ".join(map(str, row["rows"]))
+                + (", ..." if row["findings"] > len(row["rows"]) else "")
+                if row["rows"]
+                else "the file"
+            )
+            lines.append(
+                f"  {row['severity']:<8}{row['rule']:<22}{row['findings']:>7}  rows {rows}"
+                if row["rows"]
+                else f"  {row['severity']:<8}{row['rule']:<22}{row['findings']:>7}  the file as a whole"
+            )
+            lines.append(
+                f"          {row['message'][:110]}"
+                + (f" | {row['example'][:80]!r}" if row["example"] != row["message"] else "")
+            )
+            if row["suggestion"]:
+                lines.append(f"          -> {row['suggestion'][:110]}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{html.escape(str(x))}</td>"
+                for x in (
+                    r["severity"],
+                    r["rule"],
+                    r["findings"],
+                    ", ".join(map(str, r["rows"])),
+                    r["message"],
+                    r["example"][:160],
+                    r["suggestion"],
+                )
+            )
+            + "</tr>"
+            for r in self.table()
+        )
+        return (
+            f"<p>{html.escape(str(self).splitlines()[0])}</p><table><tr><th>severity</th><th>rule</th><th>findings</th><th>first rows</th>"
+            f"<th>message</th><th>example</th><th>what to do</th></tr>{cells}</table>"
+        )
+
+
+class Linter:
+    """Takes rows in one by one; `report()` at the end. For streams; `lint` is the short way."""
+
+    def __init__(self, *, prompt_tokens: int = 2048, embed: Embed | None = None, keep: int = KEEP):
+        self.prompt_tokens, self.embed, self.keep = prompt_tokens, embed, keep
+        self.corpus, self.kept = Corpus(), []
+        self.counts: Counter[str] = Counter()
+        self.by_severity: dict[str, Counter[str]] = {}
+        self.criteria = 0
+        self.held: list[tuple[int, str, Task]] = []  # for the embedding, while the set is small
+        self.waiting: list[Finding] = []
+        self.over = False
+
+    def _take(self, findings: Iterable[Finding]) -> None:
+        for f in findings:
+            counter = self.by_severity.setdefault(f.severity, Counter())
+            counter[f.code] += 1
+            self.counts[f.code] += 1
+            if counter[f.code] <= self.keep:
+                self.kept.append(f)
+
+    def add(self, p: Parsed) -> None:
+        """Lint one row."""
+        self._take(p.findings)
+        self.criteria += len(p.task.criteria) if p.task else 0
+        if self.embed and p.task and not self.over:
+            self.held.append((p.row, p.where, p.task))
+            if self.criteria > EMBED_LIMIT:
+                self.over, self.held = True, []
+        found = check_row(p, prompt_tokens=self.prompt_tokens)
+        if (
+            self.embed and not self.over
+        ):  # the vectors decide on relatedness; word overlap only if there come too many rows
+            self.waiting += [f for f in found if f.code == "unrelated" and f.confidence <= WEAK]
+            found = [f for f in found if f.code != "unrelated" or f.confidence > WEAK]
+        self._take(found)
+        self._take(self.corpus.add(p))
+
+    def report(self) -> LintReport:
+        """The report on everything taken in."""
+        self._take(self.corpus.findings())
+        by_vector = bool(self.embed and not self.over and self.criteria)
+        if not by_vector:
+            self._take(self.waiting)
+        if by_vector:
+            known = {
+                (f.task_id, f.criterion_id)
+                for f in self.kept
+                if f.code
+                in ("near-duplicate", "duplicate-criterion", "contradiction", "annotator-note")
+            }
+            self._take(
+                f
+                for f in by_embedding(self.held, self.embed)
+                if (f.task_id, f.criterion_id) not in known
+            )  # type: ignore[arg-type]
+        order = {s: i for i, s in enumerate(SEVERITIES)}
+        kept = sorted(
+            self.kept, key=lambda f: (order[f.severity], -self.counts[f.code], f.code, f.row or 0)
+        )
+        return LintReport(
+            findings=tuple(kept),
+            counts=dict(self.counts),
+            tasks=self.corpus.tasks,
+            criteria=self.criteria,
+            severities={s: sum(c.values()) for s, c in self.by_severity.items()},
+            similarity="embedding" if by_vector else "n-grams",
+            by_severity={s: dict(c) for s, c in self.by_severity.items()},
+        )
+
+
+def by_embedding(held: list[tuple[int, str, Task]], embed: Embed) -> Iterator[Finding]:
+    """Near-duplicates within rows, and criteria far from their prompt, by sentence vectors."""
+    import numpy as np
+
+    pairs = [(row, where, t, c) for row, where, t in held for c in t.criteria if c.text.strip()]
+    if not pairs:
+        return
+    vectors = embed([c.text for *_, c in pairs])
+    prompts = embed([t.prompt[:1000] for _, _, t in held])
+    index = {t.id: i for i, (_, _, t) in enumerate(held)}
+    of: dict[str, list[int]] = {}
+    for i, (row, where, t, c) in enumerate(pairs):
+        where_at: dict[str, Any] = {
+            "row": row,
+            "where": where,
+            "task_id": t.id,
+            "criterion_id": c.id,
+            "text": c.text[:200],
+        }
+        for j in of.get(t.id, ()):
+            s = float(vectors[i] @ vectors[j])
+            other = pairs[j][3]
+            digits = [
+                [w for w in x.text.split() if any(ch.isdigit() for ch in w)] for x in (c, other)
+            ]
+            if s >= COSINE and digits[0] == digits[1] and (c.weight < 0) == (other.weight < 0):
+                yield Finding(
+                    code="near-duplicate",
+                    severity="warning",
+                    message=f"means nearly the same as {other.id!r} (cosine {s:.2f})",
+                    confidence=round(s, 2),
+                    suggestion="merge them: they count twice",
+                    **where_at,
+                )
+        of.setdefault(t.id, []).append(i)
+        near = float(vectors[i] @ prompts[index[t.id]])
+        tokens = words(c.text)
+        if (
+            near < FAR
+            and c.check is None
+            and len(held) > 3
+            and not t.sources
+            and specific(tokens, frozenset(tokens))
+            and float(np.max(prompts @ vectors[i])) > near + 0.35
+        ):
+            best = int(np.argmax(prompts @ vectors[i]))
+            yield Finding(
+                code="unrelated",
+                severity="warning",
+                message=f"far from its prompt (cosine {near:.2f}), near that of row {held[best][0]}",
+                confidence=0.7,
+                suggestion="check that it belongs to this prompt",
+                **where_at,
+            )
+
+
+def stream_of(source: Stream) -> Iterator[Parsed]:
+    """A task set, parsed rows or tasks, as parsed rows."""
+    if isinstance(source, TaskSet):
+        yield from source.parsed()
+        return
+    for i, item in enumerate(source, 1):
+        yield item if isinstance(item, Parsed) else Parsed(row=i, where=f"task {i}", task=item)
+
+
+def lint(
+    source: Stream,
+    *,
+    profile: str = "t4",
+    embed: Embed | str | None = "auto",
+    keep: int = KEEP,
+    progress: bool = False,
+) -> LintReport:
+    """Lint a task set, a list of tasks, or a stream of parsed rows (`sources.iter_tasks`).
+
+    profile : its prompt length decides what is too long. embed : "auto" (vectors when the model is cached and the set has at
+    most EMBED_LIMIT criteria), None (n-grams), or a function texts -> unit vectors. keep : findings kept per rule.
+    """
+    from ..system.progress import bar
+
+    linter = Linter(
+        prompt_tokens=prompt_tokens(profile),
+        embed=embedder() if embed == "auto" else embed,
+        keep=keep,
+    )  # type: ignore[arg-type]
+    for p in bar(stream_of(source), desc="lint", unit="row", disable=not progress):
+        linter.add(p)
+    return linter.report()

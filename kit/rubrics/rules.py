@@ -1,0 +1,413 @@
+"""The lint's rules on one row: criteria alone, criteria among each other, the task, its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from ..data.findings import Finding
+from ..data.taskset import Parsed
+from ..records import Criterion, Task
+from .notes import THRESHOLD, note_score
+from .wording import (
+    CERTAIN,
+    INVENTED_WORDS,
+    Stand,
+    check_fault,
+    contradict,
+    demanded,
+    encoding,
+    invents,
+    leak,
+    script,
+    several,
+    stand,
+    subjective,
+)
+from .words import GENERIC, STOP, content, grams_of, jaccard, tokens_of, words
+
+NEAR = 0.8  # overlap of character 4-grams from which two criteria of a row are near-duplicates
+WEAK = 0.4  # confidence of a finding by shared words alone; sentence vectors, where there are some, decide in its place
+REPORTING = frozenset(
+    "a an the this that is are was were be been being has have had do does did it its response responses answer answers text output reply "
+    "says say states state mentions mention notes note tells tell reports report includes include contains contain".split()
+)
+Found = Callable[..., None]  # (code, severity, message, **more): note a finding on the row
+
+
+class Read:
+    """The text of a criterion with what several rules need of it. core : its words without the common ones, or all where nothing else is left."""
+
+    __slots__ = ("core", "folded", "set", "stand", "tokens")
+
+    def __init__(self, text: str):
+        self.tokens = words(text)
+        self.folded = " ".join(self.tokens)
+        self.set = frozenset(self.tokens)
+        self.core = self.set - STOP or self.set
+        self.stand: Stand | None = stand(
+            text, self.set
+        )  # None for most: it sets no limit and forbids nothing
+
+
+read = lru_cache(maxsize=4096)(Read)  # texts that many rows repeat
+
+
+class Prompt:
+    """A prompt with what the rules on its criteria need of it."""
+
+    __slots__ = ("ascii", "invents", "plain", "_content")
+
+    def __init__(self, task: Task):
+        text = task.prompt
+        self.ascii = text.isascii()
+        shown = (
+            text[:20_000]
+            if not task.sources
+            else " ".join([text[:20_000], *(s[:2_000] for s in task.sources.values())])
+        )
+        self.plain = {w for w in set(words(shown)) - STOP if len(w) > 2}
+        self.invents = not INVENTED_WORDS.isdisjoint(self.plain) and invents(text)
+        self._content: set[str] | None = None
+
+    @property
+    def content(self) -> set[str]:
+        """Stems of its words that carry content."""
+        if self._content is None:
+            self._content = content(self.plain)
+        return self._content
+
+
+def check_row(p: Parsed, *, prompt_tokens: int, near: bool = True) -> list[Finding]:
+    """All findings on one parsed row. near : look for near-duplicates by n-grams (off when an embedding does it)."""
+    task, out = p.task, []
+    if task is None:
+        return out
+
+    def found(
+        code: str, severity: str, message: str, c: Criterion | None = None, **more: object
+    ) -> None:
+        if c is not None:
+            more |= {"criterion_id": c.id, "text": c.text[:200]}
+        out.append(
+            Finding(
+                code=code,
+                severity=severity,
+                message=message,
+                row=p.row,
+                where=p.where,
+                task_id=task.id,
+                **more,
+            )
+        )  # type: ignore[arg-type]
+
+    _prompt(task, found, prompt_tokens)
+    prompt = Prompt(task)
+    pairs = [(c, read(c.text)) for c in task.criteria]
+    for c, r in pairs:
+        _one(c, r, task, prompt, found)
+    _strangers(pairs, prompt, found)
+    if len(pairs) > 1:
+        _pairs([x for x in pairs if x[1].tokens], found, near)
+    _weights(task, found)
+    if p.verdicts:
+        _labels(p, task, found)
+    return out
+
+
+def _prompt(task: Task, found: Found, prompt_tokens: int) -> None:
+    if not task.prompt.strip():
+        found(
+            "empty-prompt", "error", "the prompt is empty", suggestion="write it or remove the row"
+        )
+    elif (n := tokens_of(task.prompt)) > prompt_tokens:
+        found(
+            "long-prompt",
+            "warning",
+            f"the prompt has about {n} tokens; the profile takes {prompt_tokens}",
+            suggestion="shorten it, or raise the profile's prompt length",
+        )
+    if fault := encoding(task.prompt):
+        found(
+            "encoding",
+            "warning",
+            f"the prompt holds {fault}",
+            field="prompt",
+            suggestion="repair the text at its source",
+        )
+
+
+def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> None:
+    text = c.text
+    if not r.tokens:
+        found(
+            "empty-criterion",
+            "error",
+            "the criterion has no words",
+            c,
+            suggestion="write it or remove it",
+        )
+        return
+    score = note_score(text, r.set)
+    if score >= THRESHOLD:
+        found(
+            "annotator-note",
+            "error" if score >= 0.75 else "warning",
+            "this looks like an annotator's note, not like a demand on the answer",
+            c,
+            confidence=score,
+            suggestion="remove it from the criteria, or say what the answer must do",
+        )
+        return
+    if c.check is not None:
+        if fault := check_fault(c.check):
+            found(
+                "impossible-check",
+                "error",
+                f"the check can never be met: {fault}",
+                c,
+                suggestion="correct its limits",
+            )
+    else:
+        if vague := subjective(r.set, text):
+            found(
+                "subjective",
+                "info",
+                f"nothing to measure {', '.join(map(repr, vague[:3]))} by",
+                c,
+                suggestion="say what an outsider would look for, with a number or an example",
+            )
+        if several(text, r.tokens):
+            found(
+                "several-requirements",
+                "info",
+                "the criterion asks for several things: half of it can be met",
+                c,
+                suggestion="split it into one criterion each",
+            )
+    if said := leak(text, task.prompt, r.set) or (
+        prompt.invents and c.weight > 0 and demanded(text, task.prompt)
+    ):
+        found(
+            "answer-leak",
+            "info",
+            f"the criterion states {said!r}, which the prompt neither holds nor asks for",
+            c,
+            suggestion="ask for it in the prompt, or drop the criterion",
+        )
+    if fault := encoding(text):
+        found(
+            "encoding",
+            "warning",
+            f"the criterion holds {fault}",
+            c,
+            suggestion="repair the text at its source",
+        )
+    if (
+        not (prompt.ascii and text.isascii())
+        and (a := script(text))
+        and (b := script(task.prompt))
+        and a != b
+    ):
+        found(
+            "language",
+            "info",
+            f"the criterion is in {a} script, the prompt in {b}",
+            c,
+            suggestion="check that both are meant",
+        )
+    if (
+        c.check is None
+        and prompt.plain.isdisjoint(r.set)
+        and len(prompt.content) >= 4
+        and _foreign(r.set, prompt.content)
+    ):
+        found(
+            "unrelated",
+            "info",
+            "the criterion shares no content word with the prompt",
+            c,
+            confidence=WEAK,
+            suggestion="check that it belongs to this prompt",
+        )
+
+
+def _strangers(pairs: list[tuple[Criterion, Read]], prompt: Prompt, found: Found) -> None:
+    """Short criteria on a certain thing that nothing else in the row speaks of; those with more words are `_foreign`."""
+    for c, r in pairs:
+        if (
+            c.check is None
+            and c.weight > 0
+            and prompt.plain.isdisjoint(r.set)
+            and CERTAIN.match(c.text)
+            and len(prompt.content) >= 4
+            and r.set.isdisjoint(GENERIC)
+        ):
+            own = content(r.core)
+            if (
+                len(own) in (2, 3)
+                and own.isdisjoint(prompt.content)
+                and all(own.isdisjoint(content(o.core)) for _, o in pairs if o is not r)
+            ):
+                found(
+                    "unrelated",
+                    "info",
+                    "it asks for a certain thing of which neither the prompt nor another criterion speaks",
+                    c,
+                    confidence=0.6,
+                    suggestion="check that it belongs to this prompt",
+                )
+
+
+def _foreign(tokens: frozenset[str], prompt_content: set[str]) -> bool:
+    """True for a specific criterion without a content word of the prompt."""
+    if not tokens.isdisjoint(GENERIC):
+        return False
+    own = content(tokens)
+    return len(own) >= 4 and own.isdisjoint(prompt_content)
+
+
+def specific(tokens: list[str], token_set: frozenset[str]) -> bool:
+    """True when a criterion has enough content of its own to be related to a prompt, or not ("Is polite." has not)."""
+    return not token_set & GENERIC and len(content(tokens)) >= 4
+
+
+def _pairs(pairs: list[tuple[Criterion, Read]], found: Found, near: bool) -> None:
+    seen: dict[str, str] = {}
+    for c, r in pairs:
+        if r.folded in seen:
+            found(
+                "duplicate-criterion",
+                "warning",
+                f"the same criterion as {seen[r.folded]!r}",
+                c,
+                suggestion="remove one: it counts twice",
+            )
+        else:
+            seen[r.folded] = c.id
+    if any(r.stand for _, r in pairs):
+        _contradictions(pairs, found)
+    if near:
+        _near_duplicates(pairs, found)
+
+
+def _contradictions(pairs: list[tuple[Criterion, Read]], found: Found) -> None:
+    for i, (c, r) in enumerate(pairs):
+        for other, o in pairs[:i]:
+            if (
+                (r.stand or o.stand)
+                and (c.weight < 0) == (other.weight < 0)
+                and r.folded != o.folded
+                and (why := _clash(r, o))
+            ):
+                found(
+                    "contradiction",
+                    "error",
+                    f"contradicts {other.id!r}: {why}",
+                    c,
+                    suggestion="keep one of the two",
+                )
+
+
+def _clash(a: Read, b: Read) -> str | None:
+    """Why two criteria cannot both hold, or None."""
+    if a.stand is None and b.stand is None:
+        return None
+    return contradict(a.stand or Stand((), False, a.set), b.stand or Stand((), False, b.set))
+
+
+def _near_duplicates(pairs: list[tuple[Criterion, Read]], found: Found) -> None:
+    shapes: dict[int, frozenset[str]] = {}
+    cores = [r.core for _, r in pairs]
+    sizes = [len(x) for x in cores]
+    for i, mine in enumerate(cores):
+        size = sizes[i]
+        for j in range(i):
+            n = sizes[j]
+            if 1.7 * len(mine & cores[j]) < (size if size > n else n):
+                continue
+            a, b = pairs[i][1], pairs[j][1]
+            if a.folded == b.folded or _numbers_differ(a, b):
+                continue
+            for k, r in ((i, a), (j, b)):
+                if k not in shapes:
+                    shapes[k] = grams_of(r.folded)
+            s = jaccard(shapes[i], shapes[j])
+            if (
+                s < NEAR
+                and (pairs[i][0].weight < 0) == (pairs[j][0].weight < 0)
+                and len(said := _said(a)) >= 2
+                and said == _said(b)
+            ):
+                found(
+                    "near-duplicate",
+                    "warning",
+                    f"the same words in the same order as {pairs[j][0].id!r}, but for common ones",
+                    pairs[i][0],
+                    confidence=0.8,
+                    suggestion="merge them: they count twice",
+                )
+            elif s >= NEAR and not _clash(a, b):
+                found(
+                    "near-duplicate",
+                    "warning",
+                    f"nearly the same as {pairs[j][0].id!r} (overlap {s:.2f})",
+                    pairs[i][0],
+                    confidence=round(s, 2),
+                    suggestion="merge them: they count twice",
+                )
+
+
+def _said(r: Read) -> list[str]:
+    """What a criterion is on, in order: its words without articles, auxiliaries and the verbs that only report."""
+    return [w for w in r.tokens if w not in REPORTING]
+
+
+def _numbers_differ(a: Read, b: Read) -> bool:
+    """ "Names cause 1" and "names cause 2" are two criteria."""
+    return [w for w in a.tokens if w.isdigit()] != [w for w in b.tokens if w.isdigit()]
+
+
+def _weights(task: Task, found: Found) -> None:
+    weights = [c.weight for c in task.criteria]
+    if not weights:
+        return
+    if not any(weights):
+        found(
+            "zero-weights",
+            "error",
+            "every weight is 0: nothing is scored",
+            suggestion="give the criteria weights",
+        )
+    elif max(weights) <= 0:
+        found(
+            "one-signed",
+            "warning",
+            "every weight is negative: the best answer is the one that does nothing",
+            suggestion="add what the answer must do",
+        )
+
+
+def _labels(p: Parsed, task: Task, found: Found) -> None:
+    told: dict[tuple[str, str], list[float]] = {}
+    known = {c.id for c in task.criteria}
+    for v in p.verdicts:
+        if v.judge.startswith("human") and v.value is not None:
+            told.setdefault((v.response_id, v.criterion_id), []).append(v.value)
+        if v.criterion_id not in known:
+            found(
+                "unknown-criterion",
+                "error",
+                f"a label names the criterion {v.criterion_id!r}, which the task does not have",
+                criterion_id=v.criterion_id,
+                suggestion="correct the id",
+            )
+    for (response, criterion), values in told.items():
+        if len(values) > 1 and max(values) - min(values) >= 0.75:
+            found(
+                "raters-disagree",
+                "info",
+                f"the raters disagree on response {response!r} ({len(values)} labels)",
+                criterion_id=criterion,
+                suggestion="make the criterion more exact, or leave it out of the agreement",
+            )

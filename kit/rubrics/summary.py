@@ -1,0 +1,327 @@
+"""Summary of a rubric data set: rows, criteria, weights, types, lengths, labels, agreement, examples. One pass, bounded memory."""
+
+from __future__ import annotations
+
+import html
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..data.taskset import Parsed
+from .lint import Stream, stream_of
+from .words import tokens_of
+
+SAMPLE = 5  # examples kept
+MANY = 500  # kinds, tags, groups kept by name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """min, median, mean, max of a count; exact, from a histogram. n : values; None where there is none."""
+
+    n: int
+    min: float | None = None
+    median: float | None = None
+    mean: float | None = None
+    max: float | None = None
+
+    @staticmethod
+    def of(values: Mapping[float, int]) -> Spread:
+        """From a histogram value -> how often; the median of an even number is the mean of the two middle ones.
+
+        >>> Spread.of({1: 1, 4: 2, 15: 1}).median
+        4.0
+        """
+        n = sum(values.values())
+        if not n:
+            return Spread(n=0)
+        ordered = sorted(values.items())
+        middle: list[float] = []
+        seen = 0
+        for value, count in ordered:
+            middle += [value for k in ((n - 1) // 2, n // 2) if seen <= k < seen + count]
+            seen += count
+        return Spread(
+            n=n,
+            min=ordered[0][0],
+            median=sum(middle) / 2,
+            mean=sum(v * c for v, c in ordered) / n,
+            max=ordered[-1][0],
+        )
+
+    def __str__(self) -> str:
+        if not self.n:
+            return "none"
+        return f"{self.min:g} / {self.median:g} / {self.max:g} (mean {self.mean:.2f}, n={self.n})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a set contains. Spreads are min / median / max; shares are None where nothing could be counted.
+
+    labels : human verdicts by status; recorded : verdicts of judges by status; share_met : met of the known ones.
+    agreement : share of label pairs (two raters, same criterion and answer) that agree, with its n; None without pairs.
+    """
+
+    tasks: int
+    criteria: int
+    responses: int
+    per_task: Spread
+    prompt_tokens: Spread
+    criterion_tokens: Spread
+    response_tokens: Spread
+    weights: Mapping[str, int]
+    negative: int
+    zero: int
+    required: int
+    by_code: int
+    checks: Mapping[str, int]
+    scales: Mapping[str, int]
+    kinds: Mapping[str, int]
+    tags: Mapping[str, int]
+    groups: int
+    splits: Mapping[str, int]
+    with_sources: int
+    with_truth: int
+    labels: Mapping[str, int]
+    labelled: int
+    recorded: Mapping[str, int]
+    share_met: Mapping[str, float | None]
+    agreement: float | None
+    agreement_pairs: int
+    examples: tuple[Mapping[str, Any], ...] = ()
+    histograms: Mapping[str, Mapping[float, int]] = field(default_factory=dict)
+
+    @property
+    def checkable(self) -> float | None:
+        """Share of criteria that code decides."""
+        return self.by_code / self.criteria if self.criteria else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of (answer, criterion) cells that have a known human label; None without answers or criteria."""
+        return (
+            self.labelled / self.histograms["cells"][0]
+            if self.histograms.get("cells", {}).get(0)
+            else None
+        )
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The summary as (what, value) rows."""
+
+        def top(counts: Mapping[Any, int], n: int = 6) -> str:
+            best = sorted(counts.items(), key=lambda x: -x[1])
+            return (
+                ", ".join(f"{k} {v}" for k, v in best[:n])
+                + (f", and {len(best) - n} more" if len(best) > n else "")
+                if best
+                else "none"
+            )
+
+        def share(x: float | None) -> str:
+            return "unknown" if x is None else f"{x:.1%}"
+
+        out = [
+            ("tasks", str(self.tasks)),
+            ("criteria", str(self.criteria)),
+            ("criteria per task (min / median / max)", str(self.per_task)),
+            ("answers", str(self.responses)),
+            ("decided by code", f"{share(self.checkable)} ({self.by_code} of {self.criteria})"),
+            (
+                "negative / zero weight / required",
+                f"{self.negative} / {self.zero} / {self.required}",
+            ),
+            ("weights", top(self.weights)),
+            ("scales", top(self.scales)),
+            ("checks", top(self.checks)),
+            ("kinds", top(self.kinds)),
+            ("tags", top(self.tags)),
+            ("groups", str(self.groups)),
+            ("splits", top(self.splits)),
+            ("tokens per prompt, about", str(self.prompt_tokens)),
+            ("tokens per criterion, about", str(self.criterion_tokens)),
+            ("tokens per answer, about", str(self.response_tokens)),
+            ("tasks with snippets / ground truth", f"{self.with_sources} / {self.with_truth}"),
+            ("human labels", top(self.labels)),
+            ("human label coverage", share(self.coverage)),
+            (
+                "raters agree",
+                "no pair of labels"
+                if self.agreement is None
+                else f"{share(self.agreement)} of {self.agreement_pairs} pairs",
+            ),
+            ("recorded verdicts", top(self.recorded)),
+        ]
+        out += [
+            (f"share met, {who}", "unknown" if x is None else f"{x:.3f}")
+            for who, x in self.share_met.items()
+        ]
+        return out
+
+    def __str__(self) -> str:
+        return "\n".join(f"{k:<42}{v}" for k, v in self.rows())
+
+    def _repr_html_(self) -> str:
+        return (
+            "<table>"
+            + "".join(
+                f"<tr><th style='text-align:left'>{html.escape(k)}</th><td style='text-align:left'>{html.escape(v)}</td></tr>"
+                for k, v in self.rows()
+            )
+            + "</table>"
+        )
+
+
+class Counting:
+    """Takes rows in one by one; `summary()` at the end."""
+
+    def __init__(self, *, seed: int = 0):
+        self.n: Counter[str] = Counter()
+        self.hist: dict[str, Counter[float]] = {
+            k: Counter() for k in ("per_task", "prompt", "criterion", "response", "weight")
+        }
+        self.named: dict[str, Counter[str]] = {
+            k: Counter()
+            for k in (
+                "weights",
+                "checks",
+                "scales",
+                "kinds",
+                "tags",
+                "splits",
+                "labels",
+                "recorded",
+            )
+        }
+        self.groups: set[str] = set()
+        self.met: dict[str, list[int]] = {}
+        self.random, self.examples = random.Random(seed), []
+
+    def _name(self, what: str, key: Any) -> None:
+        names = self.named[what]
+        key = str(key)[:80]
+        if key in names:
+            names[key] += 1
+        else:
+            names[key if len(names) < MANY else "(other)"] += 1
+
+    def add(self, p: Parsed) -> None:
+        """Count one row."""
+        for r in p.responses:
+            self.n["responses"] += 1
+            self.hist["response"][tokens_of(r.text)] += 1
+        self._verdicts(p)
+        t = p.task
+        if t is None:
+            return
+        self.n["tasks"] += 1
+        self.n["criteria"] += len(t.criteria)
+        self.n["cells"] += len(t.criteria) * len(p.responses)
+        self.n["sources"] += bool(t.sources)
+        self.n["truth"] += bool(t.truth)
+        self.hist["per_task"][len(t.criteria)] += 1
+        self.hist["prompt"][tokens_of(t.prompt)] += 1
+        if t.kind is not None:
+            self._name("kinds", t.kind)
+        if t.split is not None:
+            self._name("splits", t.split)
+        if t.group is not None and len(self.groups) < 200_000:
+            self.groups.add(t.group)
+        for tag in t.tags:
+            self._name("tags", tag)
+        for c in t.criteria:
+            self._criterion(c)
+        k = self.n["tasks"]  # reservoir of examples
+        slot = len(self.examples) if len(self.examples) < SAMPLE else self.random.randrange(k)
+        if slot < SAMPLE:
+            example = {
+                "row": p.row,
+                "task_id": t.id,
+                "prompt": t.prompt[:300],
+                "criteria": [c.text[:200] for c in t.criteria[:5]],
+            }
+            self.examples[slot : slot + 1] = [example]
+
+    def _criterion(self, c: Any) -> None:
+        n, weights = self.n, self.hist["weight"]
+        self.hist["criterion"][tokens_of(c.text)] += 1
+        weights[c.weight] += 1
+        if len(weights) > 10_000:
+            self.hist["weight"] = Counter({round(w, 2): n for w, n in weights.items()})
+        self._name("weights", "1" if c.weight == 1 else f"{c.weight:g}")
+        self._name("scales", c.scale)
+        for tag in c.tags:
+            self._name("tags", tag)
+        if c.weight <= 0:
+            n["negative"] += c.weight < 0
+            n["zero"] += c.weight == 0
+        if c.required:
+            n["required"] += 1
+        if c.check is not None:
+            n["by_code"] += 1
+            self._name("checks", c.check.get("name", "?"))
+
+    def _verdicts(self, p: Parsed) -> None:
+        cells: dict[tuple[str, str], list[float]] = {}
+        for v in p.verdicts:
+            human = v.judge.startswith("human")
+            self._name("labels" if human else "recorded", v.status)
+            if v.value is None:
+                continue
+            who = "human" if human else v.judge or "recorded"
+            if len(self.met) < MANY or who in self.met:
+                met = self.met.setdefault(who, [0, 0])
+                met[0] += v.value > 0.5
+                met[1] += 1
+            if human:
+                cells.setdefault((v.response_id, v.criterion_id), []).append(v.value)
+        self.n["labelled"] += len(cells)
+        for values in cells.values():
+            for i, a in enumerate(values):
+                for b in values[:i]:
+                    self.n["pairs"] += 1
+                    self.n["agree"] += (a > 0.5) == (b > 0.5)
+
+    def summary(self) -> Summary:
+        """The summary of everything taken in."""
+        n, h, named = self.n, self.hist, {k: dict(v.most_common()) for k, v in self.named.items()}
+        return Summary(
+            tasks=n["tasks"],
+            criteria=n["criteria"],
+            responses=n["responses"],
+            per_task=Spread.of(h["per_task"]),
+            prompt_tokens=Spread.of(h["prompt"]),
+            criterion_tokens=Spread.of(h["criterion"]),
+            response_tokens=Spread.of(h["response"]),
+            weights=named["weights"],
+            negative=n["negative"],
+            zero=n["zero"],
+            required=n["required"],
+            by_code=n["by_code"],
+            checks=named["checks"],
+            scales=named["scales"],
+            kinds=named["kinds"],
+            tags=named["tags"],
+            groups=len(self.groups),
+            splits=named["splits"],
+            with_sources=n["sources"],
+            with_truth=n["truth"],
+            labels=named["labels"],
+            labelled=n["labelled"],
+            recorded=named["recorded"],
+            share_met={k: a / b if b else None for k, (a, b) in sorted(self.met.items())},
+            agreement=n["agree"] / n["pairs"] if n["pairs"] else None,
+            agreement_pairs=n["pairs"],
+            examples=tuple(self.examples),
+            histograms={**{k: dict(v) for k, v in h.items()}, "cells": {0: n["cells"]}},
+        )
+
+
+def summarize(source: Stream, *, seed: int = 0) -> Summary:
+    """Summarize a task set, a list of tasks, or a stream of parsed rows; `seed` picks the examples."""
+    counting = Counting(seed=seed)
+    for p in stream_of(source):
+        counting.add(p)
+    return counting.summary()

@@ -1,0 +1,359 @@
+"""Runs: where a notebook writes, what it records, and how runs are found again.
+
+A notebook says `run = runs.start("03_train_grpo", profile=profile, seed=seed)`, then `run.record(...)`,
+`run.figure(...)`, and last `run.finish()`. Under `kit run` the folder comes from KIT_RUN_DIR; in Jupyter
+it is `runs/interactive-<notebook>`. metrics.json is what reports, tests and comparisons read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+import math
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..system import paths, progress
+from ..settings import profiles
+from ..errors import DataError, MissingError
+from ..records import Run, fingerprint, run_from_json, to_json
+
+PACKAGES = (
+    "torch",
+    "transformers",
+    "trl",
+    "peft",
+    "accelerate",
+    "bitsandbytes",
+    "unsloth",
+    "openai",
+    "plotly",
+    "ipywidgets",
+    "papermill",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "jupyterlab",
+)
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that shape a result; importing none of them."""
+    import platform
+    from importlib import metadata
+
+    out = {"python": platform.python_version(), "rubric-kit": __version__}
+    for name in PACKAGES:
+        try:
+            out[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            out[name] = "not installed"
+    return out
+
+
+def peak_memory() -> float | None:
+    """Most memory that this process held so far, GiB; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    import sys
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 2)
+
+
+def commit() -> str | None:
+    """The git commit of the kit's checkout, with "+changes" when the tree differs; None outside one."""
+    try:
+
+        def git(*a: str) -> str:
+            return subprocess.run(
+                ["git", "-C", str(paths.ROOT), *a],
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
+            ).stdout.strip()
+
+        return git("rev-parse", "--short=12", "HEAD") + (
+            "+changes" if git("status", "--porcelain", "-uno") else ""
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def code_fingerprint() -> str:
+    """One fingerprint of the kit's code and shipped data: a finished run is reused only while both are the same."""
+    files = (
+        sorted(paths.PACKAGE.rglob("*.py"))
+        + sorted(paths.PACKAGE.rglob("*.json"))
+        + sorted(p for p in paths.data().iterdir() if p.is_file())
+    )
+    import hashlib
+
+    h = hashlib.sha256()
+    for f in files:
+        h.update(f.name.encode())
+        h.update(f.read_bytes())
+    return h.hexdigest()[:16]
+
+
+def plain(value: Any) -> Any:
+    """Metrics as JSON: estimates become {value, low, high, n, ...}; NaN becomes None; numpy becomes Python.
+
+    >>> plain({"a": float("nan"), "b": (1, 2.5)})
+    {'a': None, 'b': [1, 2.5]}
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            k: plain(v)
+            for k, v in ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
+            if v is not None and v != ""
+        }
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON whole or not at all (a temporary file, then a rename)."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(
+        json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8"
+    )
+    os.replace(temporary, path)
+
+
+class Session:
+    """What a notebook holds while it runs; shows its configuration when displayed."""
+
+    def __init__(
+        self,
+        notebook: str,
+        *,
+        out: Path,
+        profile: profiles.Profile,
+        seed: int,
+        params: Mapping[str, Any],
+    ):
+        self.notebook, self.out, self.profile, self.seed, self.params = (
+            notebook,
+            out,
+            profile,
+            seed,
+            dict(params),
+        )
+        self.metrics: dict[str, Any] = {}
+        self.figures: list[dict[str, Any]] = []
+        self.tables: list[dict[str, Any]] = []
+        self.cost = 0.0
+        self._started, self._clock = datetime.now(UTC), time.monotonic()
+
+    def path(self, *parts: str) -> Path:
+        """A path inside the run's folder; parent folders are made."""
+        p = self.out.joinpath(*parts)
+        p.parent.mkdir(parents=True, exist_ok=True)
+        return p
+
+    def record(self, name: str, value: Any, *, note: str = "") -> Any:
+        """Keep one metric (a number, an estimate with interval, or a small dict) and return it."""
+        kept = plain(value)
+        self.metrics[name] = (
+            {**kept, "note": note}
+            if note and isinstance(kept, dict)
+            else ({"value": kept, "note": note} if note else kept)
+        )
+        return value
+
+    def figure(self, name: str, fig: Any, *, caption: str = "") -> Any:
+        """Keep a plotly figure for the report and return it, so that it can end a cell."""
+        self.figures = [f for f in self.figures if f["name"] != name]
+        self.figures.append({"name": name, "caption": caption, "figure": json.loads(fig.to_json())})
+        return fig
+
+    def table(self, name: str, rows: Any, *, caption: str = "") -> Any:
+        """Keep a table (a DataFrame or a list of dicts) for the report and return it."""
+        data = rows.to_dict("records") if hasattr(rows, "to_dict") else list(rows)
+        self.tables = [t for t in self.tables if t["name"] != name]
+        self.tables.append({"name": name, "caption": caption, "rows": plain(data)})
+        return rows
+
+    def finish(self, *, cost: float | None = None) -> Run:
+        """Write metrics.json, figures.json and tables.json and return the run's record."""
+        self.cost = self.cost if cost is None else cost
+        run = Run(
+            id=self.out.name,
+            notebook=self.notebook,
+            profile=self.profile.name,
+            seed=self.seed,
+            params=self.params,
+            metrics=self.metrics,
+            versions=versions(),
+            status="done",
+            started=self._started.isoformat(timespec="seconds"),
+            seconds=round(time.monotonic() - self._clock, 3),
+            commit=commit(),
+            cost=self.cost,
+            meta={"peak_memory_gib": peak_memory()},
+        )
+        write_json(self.out / "figures.json", self.figures)
+        write_json(self.out / "tables.json", self.tables)
+        write_json(self.out / "metrics.json", to_json(run))
+        return run
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "run": self.out.name,
+            "profile": f"{self.profile.name} ({self.profile.why})",
+            "seed": self.seed,
+            **self.params,
+            "versions": ", ".join(
+                f"{k} {v}"
+                for k, v in versions().items()
+                if k in ("python", "torch", "trl", "transformers", "rubric-kit")
+            ),
+        }
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(str(k))}</th><td style='text-align:left'>{html.escape(str(v))}</td></tr>"
+            for k, v in rows.items()
+        )
+        return f"<table>{cells}</table>"
+
+    def __repr__(self) -> str:
+        return f"run {self.out.name}: profile {self.profile.name} ({self.profile.why}), seed {self.seed}"
+
+
+def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params: Any) -> Session:
+    """Begin a notebook's run: resolves the profile, makes the folder, sets the plot renderer when headless."""
+    progress.quiet()
+    given = os.environ.get("KIT_RUN_DIR")
+    out = Path(given) if given else paths.runs() / f"interactive-{notebook}"
+    out.mkdir(parents=True, exist_ok=True)
+    if given:
+        _headless_renderer()
+    return Session(
+        notebook, out=out, profile=profiles.resolve(profile or None), seed=seed, params=params
+    )
+
+
+def _headless_renderer() -> None:
+    import plotly.io
+
+    plotly.io.renderers.default = (
+        "plotly_mimetype"  # kept as JSON in the notebook; kit.html embeds plotly.js once
+    )
+
+
+def run_hash(notebook: str, source: str, profile: str, seed: int, params: Mapping[str, Any]) -> str:
+    """Eight hex digits that are equal for runs that would do the same thing."""
+    return fingerprint([notebook, fingerprint(source), profile, seed, plain(dict(params))])[:8]
+
+
+def load(folder: Path) -> Run:
+    """A run from its folder: metrics.json when it finished, else what config.json says of it."""
+    for name in ("metrics.json", "config.json"):
+        path = Path(folder) / name
+        if path.exists():
+            try:
+                row = json.loads(path.read_text(encoding="utf-8"))
+            except json.JSONDecodeError as e:
+                raise DataError(
+                    f"broken JSON: {e.msg}",
+                    where=f"{path}, line {e.lineno}",
+                    fix="run it again, or remove the folder",
+                ) from None
+            run = run_from_json(row, where=str(path))
+            config = _config(Path(folder))
+            return dataclasses.replace(
+                run,
+                id=Path(folder).name,
+                status=config.get("status") or run.status,
+                seconds=config.get("seconds") or run.seconds,
+            )  # the whole run, kernel start included
+    raise MissingError(
+        "no run is in this folder", where=str(folder), fix="a run has metrics.json or config.json"
+    )
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def status(folder: Path) -> str | None:
+    """ "running", "done", "failed" or "stopped" as the runner last wrote it; None for an interactive run."""
+    return _config(folder).get("status")
+
+
+def find(folder: Path) -> list[tuple[Path, Run]]:
+    """All runs below a folder (itself, its children, their children), oldest first; one that cannot be read is there with status "broken"."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise MissingError(
+            "there is no such folder of runs",
+            where=str(folder),
+            fix="run a notebook first: python -m kit run NOTEBOOK",
+        )
+    found = {
+        p.parent
+        for pattern in ("*.json", "*/*.json", "*/*/*.json")
+        for p in folder.glob(pattern)
+        if p.name in ("metrics.json", "config.json")
+    }
+    return [(f, _load_or_broken(f)) for f in sorted(found, key=lambda p: p.name) if _is_run(f)]
+
+
+def _load_or_broken(folder: Path) -> Run:
+    try:
+        return load(folder)
+    except DataError as e:  # one unreadable run must not hide the others
+        return Run(
+            id=folder.name,
+            notebook="unreadable",
+            profile="",
+            seed=0,
+            status="broken",
+            meta={"error": str(e)},
+        )
+
+
+def _is_run(folder: Path) -> bool:
+    """False for what other tools call metrics.json or config.json (a training inside a run, a model): no notebook is named there."""
+    for name in ("metrics.json", "config.json"):
+        try:
+            row = json.loads((folder / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except ValueError:
+            return True  # broken: load() says where
+        return isinstance(row, dict) and "notebook" in row
+    return False
+
+
+def newest(notebook: str, folder: str | Path | None = None) -> Path | None:
+    """The folder of the newest finished run of a notebook (also an interactive one), or None."""
+    try:
+        found = [
+            (p, r)
+            for p, r in find(Path(folder) if folder else paths.runs())
+            if r.notebook == notebook and r.status == "done"
+        ]
+    except MissingError:
+        return None
+    return max(found, key=lambda pr: pr[1].started or "")[0] if found else None

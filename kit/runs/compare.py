@@ -1,0 +1,199 @@
+"""Runs side by side: what they share, how they differ, and what several seeds allow one to say. Numbers only."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..records import Run
+from ..stats.estimate import Estimate
+
+Found = Iterable[tuple[Path, Run]]
+
+
+def differing(found: Found) -> dict[str, tuple[str, ...]]:
+    """Per notebook, the parameters (seed and profile apart) that are not the same in all its runs."""
+    out: dict[str, tuple[str, ...]] = {}
+    pairs = list(found)
+    for book in dict.fromkeys(r.notebook for _, r in pairs):
+        own = [r.params for _, r in pairs if r.notebook == book]
+        names = dict.fromkeys(k for p in own for k in p if k not in ("seed", "profile"))
+        out[book] = tuple(
+            k
+            for k in names
+            if len({json.dumps(p.get(k), sort_keys=True, default=str) for p in own}) > 1
+        )
+    return out
+
+
+def setting(params: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Those parameters as text.
+
+    >>> setting({"lr": 1e-5, "steps": 3}, ("lr",))
+    'lr=1e-05'
+    """
+    return ", ".join(f"{k}={params[k]}" for k in names if k in params)
+
+
+def labels(found: Found) -> dict[str, str]:
+    """A short name per run id: what differs between the runs of its notebook, seed included; where that is not enough, the start too."""
+    pairs = list(found)
+    names = differing(pairs)
+    out = {}
+    for _, r in pairs:
+        own = [x for _, x in pairs if x.notebook == r.notebook]
+        parts = (
+            [setting(r.params, names[r.notebook])]
+            + [f"seed={r.seed}"] * (len({x.seed for x in own}) > 1)
+            + [r.profile] * (len({x.profile for x in own}) > 1)
+        )
+        out[r.id] = ", ".join(p for p in parts if p)
+    count: dict[tuple[str, str], int] = {}
+    for _, r in pairs:
+        count[r.notebook, out[r.id]] = count.get((r.notebook, out[r.id]), 0) + 1
+    return {
+        r.id: out[r.id]
+        if count[r.notebook, out[r.id]] == 1 and out[r.id]
+        else f"{out[r.id]} ({r.id[:15]})".strip()
+        for _, r in pairs
+    }
+
+
+def overview(found: Found) -> list[dict[str, Any]]:
+    """One row a run: notebook, profile, seed, status, seconds, cost, and the parameters that differ between runs of its notebook."""
+    pairs = list(found)
+    names = differing(pairs)
+    return [
+        {
+            "notebook": r.notebook,
+            "run": r.id,
+            "profile": r.profile,
+            "seed": r.seed,
+            "status": r.status,
+            "seconds": r.seconds,
+            "GiB": r.meta.get("peak_memory_gib"),
+            "cost $": r.cost,
+            "differs in": setting(r.params, names[r.notebook]),
+        }
+        for _, r in pairs
+    ]
+
+
+def metrics(
+    found: Found, *, notebook: str | None = None, contains: str = ""
+) -> list[dict[str, Any]]:
+    """One row per run and numeric metric: value, low, high, n (None where the run recorded none), and a label of the run.
+
+    notebook : only this one; contains : only metrics whose name holds this text (case-insensitive).
+    """
+    out = []
+    pairs = list(found)
+    named = labels(pairs)
+    for _, run in pairs:
+        for name, v in run.metrics.items():
+            value = v if isinstance(v, Mapping) and "value" in v else {"value": v}
+            if (
+                (notebook and run.notebook != notebook)
+                or contains.lower() not in name.lower()
+                or isinstance(value["value"], bool)
+            ):
+                continue
+            if isinstance(value["value"], (int, float)):
+                out.append(
+                    {
+                        "notebook": run.notebook,
+                        "metric": name,
+                        "run": run.id,
+                        "label": named[run.id],
+                        "value": value["value"],
+                        "low": value.get("low"),
+                        "high": value.get("high"),
+                        "n": value.get("n"),
+                        "n_clusters": value.get("n_clusters"),
+                        "seed": run.seed,
+                        "params": dict(run.params),
+                    }
+                )
+    return out
+
+
+def shared(found: Found) -> list[dict[str, Any]]:
+    """The rows of `metrics` whose metric at least two runs of one notebook recorded."""
+    rows = metrics(found)
+    count: dict[tuple[str, str], int] = {}
+    for r in rows:
+        count[r["notebook"], r["metric"]] = count.get((r["notebook"], r["metric"]), 0) + 1
+    return [r for r in rows if count[r["notebook"], r["metric"]] > 1]
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """One metric over the seeds of one setting: the mean over seeds with its t interval, and how many runs excluded 0 by themselves.
+
+    setting : the parameters that differ between runs of the notebook, as text ("" when none does); values : one a run, `seeds` beside them.
+    """
+
+    notebook: str
+    metric: str
+    setting: str
+    mean: Estimate
+    excluded_zero: int
+    runs: int
+    values: tuple[float, ...] = ()
+    seeds: tuple[int, ...] = ()
+
+
+def across_seeds(found: Found) -> list[Seeds]:
+    """Metrics that several seeds of the same setting recorded; the interval is over seeds (n = seeds), so it holds for a new seed."""
+    pairs = list(found)
+    names = differing(pairs)
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for r in metrics(pairs):
+        same = json.dumps(
+            {k: v for k, v in r["params"].items() if k not in ("seed", "profile")},
+            sort_keys=True,
+            default=str,
+        )
+        groups.setdefault((r["notebook"], r["metric"], same), []).append(r)
+    out = []
+    for (notebook, metric, _), rows in groups.items():
+        if len({r["seed"] for r in rows}) < 2:
+            continue
+        clear = sum(r["low"] is not None and (r["low"] > 0 or r["high"] < 0) for r in rows)
+        values = tuple(float(r["value"]) for r in rows)
+        out.append(
+            Seeds(
+                notebook,
+                metric,
+                setting(rows[0]["params"], names[notebook]),
+                _mean(values),
+                clear,
+                len(rows),
+                values,
+                tuple(r["seed"] for r in rows),
+            )
+        )
+    return out
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    """Mean over seeds with a t interval; without one where all seeds gave the same, since their spread is then unknown, not 0."""
+    import numpy as np
+
+    from ..stats.clusters import t_quantile
+
+    n, value, se = (
+        len(values),
+        float(np.mean(values)),
+        float(np.std(values, ddof=1)) / math.sqrt(len(values)),
+    )
+    if se == 0:
+        return Estimate(
+            value, math.nan, math.nan, n, method="mean over seeds", note="all seeds gave the same"
+        )
+    half = t_quantile(0.95, n - 1) * se
+    return Estimate(value, value - half, value + half, n, method="t over seeds", se=se)

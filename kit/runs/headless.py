@@ -1,0 +1,392 @@
+"""Run a notebook headless through papermill: checked parameters, a folder of its own, readable whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from .. import html, runs
+from ..settings import params, profiles
+from ..system import paths, processes
+from ..errors import KitError, MissingError
+from ..records import Run, to_json
+
+Say = Callable[[str], None]
+
+
+def find_notebook(name: str) -> Path:
+    """A notebook by path, file name, stem or number ("3" or "03")."""
+    path = Path(name).expanduser()
+    if path.suffix == ".ipynb" and path.exists():
+        return path.resolve()
+    books = sorted(paths.notebooks().glob("*.ipynb"))
+    hits = [
+        b
+        for b in books
+        if name in (b.name, b.stem)
+        or (
+            name.isdigit()
+            and re.match(r"0*(\d+)_", b.name)
+            and int(b.name.split("_")[0]) == int(name)
+        )
+    ]
+    if len(hits) == 1:
+        return hits[0]
+    raise MissingError(
+        f"there is no notebook {name!r}",
+        where=str(paths.notebooks()),
+        fix="one of: " + ", ".join(b.stem for b in books),
+    )
+
+
+def plan(
+    notebook: Path, *, profile: str | None, seed: int | None, given: dict[str, Any]
+) -> tuple[dict[str, Any], list[str], str]:
+    """Checked parameters (profile and seed among them), notes of what was coerced, and the run's hash."""
+    values, notes = params.check(notebook, given)
+    known = params.parameters(notebook)
+    for name, said in (("profile", profile), ("seed", seed)):
+        if said not in (None, "") and values.get(name, said) != said:
+            raise KitError(
+                f"{name} is given twice: {said!r} and {values[name]!r}",
+                where=f"--{name} and --set {name}=",
+                fix="give it once",
+            )
+    chosen = profiles.resolve(profile or values.get("profile") or None).name
+    if "profile" in known:
+        values["profile"] = chosen
+    if "seed" in known and seed is not None:
+        values["seed"] = seed
+    full = {n: values.get(n, p.default) for n, p in known.items()}
+    text = "\n".join(params.source(c) for c in params.load(notebook)["cells"])
+    return (
+        values,
+        notes,
+        runs.run_hash(
+            notebook.stem, text + runs.code_fingerprint(), chosen, int(full.get("seed") or 0), full
+        ),
+    )
+
+
+def run_notebook(
+    notebook: str | Path,
+    *,
+    profile: str | None = None,
+    seed: int | None = None,
+    given: dict[str, Any] | None = None,
+    out: str | Path | None = None,
+    reuse: bool = False,
+    say: Say | None = None,
+) -> tuple[Path, Run]:
+    """Execute a notebook into a run folder and return (folder, record).
+
+    profile, seed, given : parameters; refused before anything starts when unknown or of another type.
+    out : where run folders go (a path, or an fsspec URL such as s3://bucket/runs); default: kit.system.paths.runs().
+    reuse : return a finished run of the same notebook, code, data and parameters instead.
+    A failing cell leaves the executed notebook, its HTML and config.json (status "failed") and is returned, not raised.
+    """
+    say = say or (lambda text: None)
+    book = find_notebook(str(notebook))
+    values, notes, digest = plan(book, profile=profile, seed=seed, given=given or {})
+    for note in notes:
+        say(f"  {note}")
+    remote = str(out) if is_url(out) else None
+    if remote:
+        probe(remote)
+    base = paths.runs() if remote or not out else Path(out).expanduser().resolve()
+    base.mkdir(parents=True, exist_ok=True)
+    key = f"{book.stem}-{digest}"
+    if not reuse:
+        folder, run = _execute_alone(book, _new_folder(base, key), values, say)
+    else:
+        with processes.alone(base, key, say):  # two sweeps into one folder run each cell once
+            if old := finished(base, book.stem, digest):
+                say(f"  finished before: {old}")
+                folder, run = old, runs.load(old)
+            else:
+                unfinished = sorted(
+                    p for p in base.glob(f"*-{key}") if runs.status(p) not in (None, "done")
+                )
+                folder, run = _execute_alone(
+                    book, unfinished[-1] if unfinished else _new_folder(base, key), values, say
+                )
+    if remote:
+        upload(folder, remote, say)
+    return folder, run
+
+
+def _new_folder(base: Path, name: str) -> Path:
+    """A folder that is nobody else's: runs started in the same second get the following ones."""
+    now = datetime.now(UTC)
+    while True:
+        folder = base / f"{now:%Y%m%dT%H%M%S}-{name}"
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            now += timedelta(seconds=1)
+
+
+def resume(folder: str | Path, *, say: Say | None = None) -> tuple[Path, Run]:
+    """Run a failed or killed run again in its own folder: ledgers and checkpoints there are used."""
+    folder = Path(folder).expanduser().resolve()
+    config = runs.load(folder)
+    book = find_notebook(str(config.meta.get("path") or config.notebook))
+    return _execute_alone(book, folder, dict(config.params), say or (lambda text: None))
+
+
+def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -> tuple[Path, Run]:
+    """Execute unless another process, whose end was waited for, finished the same folder meanwhile."""
+    with processes.alone(folder.parent, folder.name, say):
+        return folder, runs.load(folder) if runs.status(folder) == "done" else _execute(
+            book, folder, values, say
+        )
+
+
+def finished(base: Path, stem: str, digest: str) -> Path | None:
+    """The folder of a finished run with this hash, or None."""
+    done = [
+        p
+        for p in base.glob(f"*-{stem}-{digest}")
+        if (p / "metrics.json").exists() and runs.status(p) == "done"
+    ]
+    return done[-1] if done else None
+
+
+def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
+    import papermill
+
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / book.name
+    known = params.parameters(book)
+    config = Run(
+        id=folder.name,
+        notebook=book.stem,
+        profile=str(values.get("profile", "")),
+        seed=int(values.get("seed") or 0),
+        params=values,
+        versions=runs.versions(),
+        status="running",
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=runs.commit(),
+        meta={"path": str(book), "defaults": {n: p.default for n, p in known.items()}},
+    )
+    (folder / "metrics.json").unlink(missing_ok=True)
+    _remove_sockets(folder)
+    runs.write_json(folder / "config.json", to_json(config))
+    begin, error, stopped = time.monotonic(), "", None
+    with (
+        processes.stoppable(),
+        _environment(
+            KIT_RUN_DIR=str(folder),
+            KIT_HEADLESS="1",
+            KIT_PROFILE=str(values.get("profile") or ""),
+            PYTHONUNBUFFERED="1",
+        ),
+        (folder / "run.log").open("a", encoding="utf-8") as log,
+    ):
+        try:
+            papermill.execute_notebook(
+                str(book),
+                str(target),
+                parameters=values,
+                engine_name=_engine(say, log),
+                progress_bar=False,
+                kernel_name="python3",
+                language="python",
+                cwd=str(folder),
+                stdout_file=log,
+                stderr_file=_Tee(log, say),
+                autosave_cell_every=10,
+            )
+        except papermill.PapermillExecutionError as e:
+            error = f"cell {e.exec_count}: {e.ename}: {e.evalue}"
+            log.write("\n".join(e.traceback) if isinstance(e.traceback, list) else str(e.traceback))
+        except KeyboardInterrupt as e:
+            stopped, error = e, f"stopped by {e or 'Ctrl-C'}"
+            log.write(error)
+        except Exception as e:  # a dead kernel, say: what it had is saved and readable
+            error = f"{type(e).__name__}: {e}"
+            log.write(error)
+    _remove_sockets(folder)
+    status = "stopped" if stopped else "failed" if error else "done"
+    if target.exists():
+        with contextlib.suppress(Exception):
+            html.write_notebook_html(target)
+    metrics = (
+        json.loads((folder / "metrics.json").read_text())
+        if (folder / "metrics.json").exists()
+        else {}
+    )
+    row = {
+        **to_json(config),
+        "status": status,
+        "seconds": round(time.monotonic() - begin, 2),
+        "metrics": {},
+        "meta": {**config.meta, "error": error},
+    }
+    runs.write_json(folder / "config.json", row)
+    if not error and not metrics:
+        say("  note: the notebook recorded no metrics (run.finish() in its last cell)")
+    if error:
+        say(
+            f"  {'' if stopped else 'FAILED at '}{error[:400]}\n  what it had: {target}\n  to continue: python -m kit run --resume {folder}"
+        )
+    if stopped:
+        raise stopped
+    return runs.load(folder)
+
+
+def _remove_sockets(folder: Path) -> None:
+    """A killed kernel leaves its sockets behind."""
+    for p in folder.glob("kernel-ipc-*"):
+        p.unlink(missing_ok=True)
+
+
+def _engine(say: Say, log: Any) -> str:
+    """Register a papermill engine that reports each cell as it starts; returns its name."""
+    from papermill.engines import NBClientEngine, papermill_engines
+
+    class Engine(NBClientEngine):
+        @classmethod
+        def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **kwargs: Any) -> Any:
+            code = [
+                i
+                for i, c in enumerate(nb_man.nb.cells)
+                if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])
+            ]
+            begin, start = time.monotonic(), nb_man.cell_start
+
+            def cell_start(cell: Any, cell_index: int | None = None, **more: Any) -> Any:
+                if cell.cell_type == "code" and cell_index in code:
+                    say(
+                        f"  [{time.monotonic() - begin:5.0f} s] cell {code.index(cell_index) + 1}/{len(code)}: {_title(nb_man.nb.cells, cell_index)}"
+                    )
+                return start(cell, cell_index, **more)
+
+            nb_man.cell_start = cell_start
+            return super().execute_managed_notebook(
+                nb_man, kernel_name, kernel_manager_class=_kernel_manager(log), **kwargs
+            )
+
+    papermill_engines.register("kit", Engine)
+    return "kit"
+
+
+def _kernel_manager(log: Any) -> Any:
+    """A kernel manager that talks through files of this user where it can, not through TCP ports that others could read.
+
+    What the kernel itself complains of (its parent is gone, a cell was interrupted) goes to `log`, not to the terminal.
+    """
+    from jupyter_client.manager import AsyncKernelManager
+
+    class LocalKernelManager(AsyncKernelManager):
+        def __init__(self, **kwargs: Any):
+            super().__init__(**({"transport": "ipc"} if os.name == "posix" else {}), **kwargs)
+
+        async def _async_launch_kernel(self, kernel_cmd: list[str], **kw: Any) -> None:
+            await super()._async_launch_kernel(
+                kernel_cmd, **{"stdout": log.fileno(), "stderr": log.fileno(), **kw}
+            )
+
+    return LocalKernelManager
+
+
+def _title(cells: list[Any], index: int) -> str:
+    for c in reversed(cells[: index + 1]):
+        if c.cell_type == "markdown" and (m := re.search(r"^#+\s*(.+)$", c.source, re.M)):
+            return m.group(1).strip()
+    return "start"
+
+
+class _Tee:
+    """The kernel's stderr into the log; its progress lines (from tqdm) also to the person who waits."""
+
+    def __init__(self, log: Any, say: Say):
+        self.log, self.say = log, say
+
+    def write(self, text: str) -> None:
+        self.log.write(text)
+        for line in re.split(r"[\r\n]+", text):
+            if re.search(r"\d+%\|| it/s|s/it|\d+it ", line):
+                self.say("      " + line.strip()[:110])
+
+    def flush(self) -> None:
+        self.log.flush()
+
+
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    old = {k: os.environ.get(k) for k in values}
+    os.environ.update({k: v for k, v in values.items() if v})
+    try:
+        yield
+    finally:
+        for k, v in old.items():
+            os.environ.pop(k, None) if v is None else os.environ.__setitem__(k, v)
+
+
+def is_url(out: Any) -> bool:
+    """True for an fsspec URL such as s3://bucket/runs, False for a path."""
+    return bool(out) and "://" in str(out)
+
+
+def probe(url: str) -> None:
+    """KitError, before hours were spent, when nothing can be written to an fsspec URL (package, credentials, address)."""
+    try:
+        import fsspec
+
+        fs, root = fsspec.core.url_to_fs(url)
+        fs.makedirs(root, exist_ok=True)
+        name = f"{root.rstrip('/')}/.kit-{os.getpid()}"
+        fs.pipe_file(name, b"kit")
+        fs.rm_file(name)
+    except Exception as e:  # each file system has errors of its own
+        text = str(e).splitlines()[0] if str(e) else type(e).__name__
+        raise KitError(
+            f"nothing can be written there: {text}",
+            where=url,
+            fix="install its package (pip install s3fs, gcsfs or adlfs) and give its credentials, or give a folder",
+        ) from None
+
+
+def upload(path: Path, url: str, say: Say) -> None:
+    """Copy a file, or a folder with all that is in it, below an fsspec URL; what is there is written over."""
+    target = f"{url.rstrip('/')}/{path.name}"
+    try:
+        import fsspec
+
+        fs, root = fsspec.core.url_to_fs(target)
+        for p in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
+            there = root if p == path else f"{root}/{p.relative_to(path).as_posix()}"
+            fs.makedirs(there.rsplit("/", 1)[0], exist_ok=True)
+            fs.put_file(str(p), there)
+    except Exception as e:  # each file system has errors of its own
+        raise KitError(
+            f"it is done but could not be copied: {e}",
+            where=url,
+            fix=f"copy it by hand from {path}",
+        ) from None
+    say(f"  copied to {target}")
+
+
+def remove(folder: Path) -> None:
+    """Delete a run's folder; refuses anything that is no run."""
+    runs.load(folder)
+    shutil.rmtree(folder)
+
+
+def to_stderr(text: str) -> None:
+    """Print a progress line; never fails when nobody listens."""
+    with contextlib.suppress(BrokenPipeError, ValueError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()

@@ -1,0 +1,380 @@
+"""Many runs of one notebook: a grid or a list of parameters, in local processes or on Ray, finished ones skipped.
+
+Every cell of the grid is `python -m kit run ... --reuse` in a process of its own, so one that dies harms no other
+and a sweep that was killed goes on where it was. The processes end with the sweep, however it ends.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import itertools
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import headless
+from ..settings import params, profiles
+from ..system import paths, processes
+from .. import runs
+from ..errors import BudgetError, DataError, KitError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell of the grid: its parameters and, once done, its folder, status and cost."""
+
+    params: Mapping[str, Any]
+    folder: str = ""
+    status: str = "waiting"
+    seconds: float = 0.0
+    cost: float = 0.0
+    reused: bool = False
+    tail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResult:
+    """All cells of a sweep in the order of the grid; `stopped` says why it ended early ("" when it did not)."""
+
+    cells: tuple[Cell, ...]
+    stopped: str = ""
+    seconds: float = 0.0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """All combinations, the last axis fastest.
+
+    >>> grid({"lr": [1, 2], "seed": [0]})
+    [{'lr': 1, 'seed': 0}, {'lr': 2, 'seed': 0}]
+    """
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def read_cells(path: str | Path) -> list[dict[str, Any]]:
+    """Cells from a file: JSONL or CSV rows, or YAML / JSON that is a list of rows or a dict of axes (a grid)."""
+    path = Path(path).expanduser()
+    if path.suffix in (".yaml", ".yml"):
+        import yaml
+
+        try:
+            value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except yaml.YAMLError as e:
+            raise DataError(f"broken YAML: {e}", where=str(path)) from None
+        if isinstance(value, Mapping):
+            return grid({k: v if isinstance(v, list) else [v] for k, v in value.items()})
+    elif path.suffix == ".json" and isinstance(
+        value := json.loads(path.read_text(encoding="utf-8")), Mapping
+    ):
+        return grid({k: v if isinstance(v, list) else [v] for k, v in value.items()})
+    else:
+        from ..data.tables import read_rows
+
+        value = [row for _, row in read_rows(path)]
+    if not isinstance(value, list) or not all(isinstance(r, Mapping) for r in value):
+        raise DataError(
+            "a sweep file is a list of parameter rows, or a dict of lists", where=str(path)
+        )
+    return [dict(r) for r in value]
+
+
+def sweep(
+    notebook: str | Path,
+    cells: Sequence[Mapping[str, Any]],
+    *,
+    profile: str | None = None,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    address: str | None = None,
+    gpus: float = 0.0,
+    retries: int = 1,
+    max_cost: float | None = None,
+    max_seconds: float | None = None,
+    say: Callable[[str], None] | None = None,
+) -> SweepResult:
+    """Run every cell; all parameters and profiles are checked before the first one starts, and a cell that is there twice runs once.
+
+    jobs : cells at once; default: 1 locally (the machine's threads are shared out between jobs), all that fit on Ray.
+    address : a Ray cluster ("auto", "local", HOST:PORT or ray://HOST:PORT); Ray then places, retries and logs.
+    max_cost (US dollars), max_seconds : no further cell starts beyond them; `stopped` of the result says so.
+    """
+    say = say or (lambda text: None)
+    book = headless.find_notebook(str(notebook))
+    if jobs is not None and jobs < 1:
+        raise KitError(f"{jobs} jobs at once cannot run", where="jobs", fix="give 1 or more")
+    checked = check(book, cells, profile, say)
+    base = Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
+    base.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    runner = _on_ray(address, gpus, retries, jobs, say) if address else _locally(jobs or 1)
+    done: dict[int, Cell] = {}
+    stopped = ""
+    stop = threading.Event()
+
+    def started(index: int) -> None:
+        say(f"[{index + 1}/{len(checked)}] starts: {_text(checked[index])}")
+
+    try:
+        with processes.stoppable():
+            for index, cell in runner(
+                [_command(book, c, profile, base) for c in checked], stop, started
+            ):
+                done[index] = Cell(params=checked[index], **cell)
+                say(
+                    f"[{index + 1}/{len(checked)}] {done[index].status}{' (finished before)' if done[index].reused else ''} in {done[index].seconds:.0f} s: "
+                    f"{_text(checked[index])}  ({len(done)} of {len(checked)} done)"
+                )
+                stopped = _stop_reason(done.values(), begin, max_cost, max_seconds)
+                if stopped:
+                    stop.set()
+    finally:
+        stop.set()
+        every = tuple(done.get(i, Cell(params=c)) for i, c in enumerate(checked))
+        runs.write_json(base / "sweep.json", [runs.plain(c) for c in every])
+    counts = {s: sum(c.status == s for c in every) for s in dict.fromkeys(c.status for c in every)}
+    return SweepResult(
+        cells=every,
+        stopped=stopped if len(done) < len(checked) else "",
+        seconds=time.monotonic() - begin,
+        counts=counts,
+    )
+
+
+def check(
+    book: Path,
+    cells: Sequence[Mapping[str, Any]],
+    profile: str | None,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[dict[str, Any]]:
+    """The cells with their values in the declared types, each once; KitError for the first that cannot run."""
+    if not cells:
+        raise DataError("the sweep has no cells", fix="give --grid NAME=A,B or a file of rows")
+    out: list[dict[str, Any]] = []
+    said: set[str] = set()
+    for i, cell in enumerate(cells, 1):
+        try:
+            values, notes = params.check(book, dict(cell))
+            if profile and values.get("profile", profile) != profile:
+                raise KitError(
+                    f"profile is {profile!r} for the sweep and {values['profile']!r} here",
+                    fix="give it once",
+                )
+            profiles.resolve(values.get("profile") or profile or None)
+        except KitError as e:
+            raise type(e)(
+                e.what, where=f"cell {i} of {len(cells)}, {e.where or 'profile'}", fix=e.fix
+            ) from None
+        for note in notes:
+            if note not in said:
+                say(f"  {note}")
+            said.add(note)
+        if values in out:
+            say(f"  cell {i} is there before and runs once: {_text(values)}")
+        else:
+            out.append(values)
+    return out
+
+
+def _text(cell: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k}={v}" for k, v in cell.items())
+
+
+def _stop_reason(done: Any, begin: float, max_cost: float | None, max_seconds: float | None) -> str:
+    cost = sum(c.cost for c in done if not c.reused)
+    if max_cost is not None and cost >= max_cost:
+        return f"the cost cap of ${max_cost:g} was reached (${cost:.4f} spent)"
+    if max_seconds is not None and time.monotonic() - begin >= max_seconds:
+        return f"the time cap of {max_seconds:g} s was reached"
+    return ""
+
+
+def _command(book: Path, cell: Mapping[str, Any], profile: str | None, base: Path) -> list[str]:
+    """The words after `python`: the machine that runs them has a Python of its own."""
+    line = ["-m", "kit", "run", str(book), "--out", str(base), "--reuse", "--json"]
+    line += ["--profile", profile] if profile and "profile" not in cell else []
+    for k, v in cell.items():
+        line += ["--set", f"{k}={v if isinstance(v, str) else json.dumps(v)}"]
+    return line
+
+
+def execute(
+    command: Sequence[str], threads: int, started: Callable[[Any], None] = lambda process: None
+) -> dict[str, Any]:
+    """One cell in a process of its own; returns Cell fields. What it printed last is kept when it fails."""
+    env = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(threads),
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+    }
+    begin = time.time()
+    out, err = processes.run([sys.executable, *command], env, started)
+    try:
+        row = json.loads(out)
+    except ValueError:
+        return {"status": "failed", "seconds": time.time() - begin, "tail": (err or out)[-1500:]}
+    run = runs.load(Path(row["folder"]))
+    return {
+        "status": row["status"],
+        "folder": row["folder"],
+        "seconds": time.time() - begin,
+        "cost": run.cost,
+        "reused": "finished before" in err,
+        "tail": "" if row["status"] == "done" else err[-1500:],
+    }
+
+
+Runner = Callable[
+    [Sequence[Sequence[str]], threading.Event, Callable[[int], None]],
+    Iterator[tuple[int, dict[str, Any]]],
+]
+
+
+def _locally(jobs: int) -> Runner:
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+
+    def runner(
+        commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        waiting = list(enumerate(commands))
+        running: dict[concurrent.futures.Future[dict[str, Any]], int] = {}
+        children: list[subprocess.Popen[str]] = []
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            try:
+                while waiting or running:
+                    while (
+                        waiting and len(running) < jobs and not stop.is_set()
+                    ):  # looked at after every finished cell
+                        index, command = waiting.pop(0)
+                        started(index)
+                        running[pool.submit(execute, command, threads, children.append)] = index
+                    if not running:
+                        return
+                    ready, _ = concurrent.futures.wait(
+                        running, return_when=concurrent.futures.FIRST_COMPLETED
+                    )
+                    for future in ready:
+                        yield running.pop(future), future.result()
+            finally:
+                processes.stop(children)
+
+    return runner
+
+
+def _on_ray(
+    address: str, gpus: float, retries: int, jobs: int | None, say: Callable[[str], None]
+) -> Runner:
+    try:
+        import ray
+    except ImportError:
+        raise KitError(
+            "ray is not installed", where="--address", fix="pip install 'rubric-kit[sweep]'"
+        ) from None
+
+    root = str(paths.ROOT)
+
+    def cell(
+        command: Sequence[str],
+    ) -> dict[
+        str, Any
+    ]:  # a closure: Ray sends its code, so a server that has no kit can pass it on
+        import sys
+
+        sys.path[:0] = [root] if root not in sys.path else []
+        from kit.runs.sweep import execute
+
+        return execute(command, 1)
+
+    def runner(
+        commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        mine = not ray.is_initialized()
+        if mine:
+            _connect(ray, address)
+        if ray.cluster_resources().get("GPU", 0.0) < gpus:
+            say(
+                f"  the cluster has {ray.cluster_resources().get('GPU', 0.0):g} GPUs and a cell needs {gpus:g}: it waits until one joins (Ctrl-C stops)"
+            )
+        try:
+            remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(cell)
+            waiting = list(enumerate(commands))
+            running: dict[Any, int] = {}
+            while waiting or running:
+                while (
+                    waiting
+                    and len(running) < (jobs or _places(ray.cluster_resources(), gpus))
+                    and not stop.is_set()
+                ):
+                    index, command = waiting.pop(0)
+                    started(index)
+                    running[remote.remote(command)] = index
+                if not running:
+                    return
+                ready, _ = ray.wait(list(running), num_returns=1)
+                index = running.pop(ready[0])
+                try:
+                    yield index, ray.get(ready[0])
+                except (
+                    ray.exceptions.RayError
+                ) as e:  # its worker died more often than it may be tried again
+                    yield index, {"status": "failed", "tail": f"{type(e).__name__}: {e}"[-1500:]}
+        finally:
+            if mine:
+                ray.shutdown()
+
+    return runner
+
+
+def _connect(ray: Any, address: str) -> None:
+    wrong = (
+        "start one with `ray start --head`, or give --address local; where the cluster asks for a token, set RAY_AUTH_MODE=token and "
+        "RAY_AUTH_TOKEN here as there"
+    )
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():  # Ray itself waits for minutes
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except OSError as e:
+            raise KitError(
+                f"nothing answers: {e}", where=f"--address {address}", fix=wrong
+            ) from None
+    options = (
+        {"include_dashboard": False, "log_to_driver": False}
+        if address == "local"
+        else {"log_to_driver": False}
+    )
+    try:
+        ray.init(address=address, **options)
+    except (ConnectionError, RuntimeError, ValueError, ImportError) as e:
+        lines = [x for x in str(e).splitlines() if x.strip()] or [type(e).__name__]
+        raise KitError(
+            f"no Ray answers: {' ... '.join(dict.fromkeys((lines[0], lines[-1])))}",
+            where=f"--address {address}",
+            fix=wrong,
+        ) from None
+
+
+def _places(resources: Mapping[str, float], gpus: float) -> int:
+    """Cells that a cluster can run at once; at least 1, so that Ray itself says what is missing.
+
+    >>> _places({"CPU": 16.0, "GPU": 4.0}, 1.0), _places({"CPU": 16.0}, 0.0), _places({}, 0.0)
+    (4, 16, 1)
+    """
+    fit = [resources.get("CPU", 0.0)] + ([resources.get("GPU", 0.0) / gpus] if gpus else [])
+    return max(1, int(min(fit)))
+
+
+def raise_if_stopped(result: SweepResult) -> None:
+    """BudgetError when a cap ended the sweep early; what was done is saved and skipped next time."""
+    if result.stopped:
+        raise BudgetError(
+            result.stopped, fix="raise the cap and run the same command: finished cells are skipped"
+        )

@@ -1,0 +1,1 @@
+"""Settings: parameters of a notebook, profiles."""

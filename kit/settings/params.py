@@ -1,0 +1,221 @@
+"""Parameters of a notebook: read from its tagged cell, checked and coerced strictly before anything starts.
+
+papermill only warns about unknown names and takes YAML's `1e-5` for text; here both are settled beforehand.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import io
+import json
+import math
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError, MissingError
+
+TYPES = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One line of a parameters cell: name, default, type name, whether None is allowed, its comment."""
+
+    name: str
+    default: Any
+    type: str
+    optional: bool = False
+    comment: str = ""
+
+
+def load(path: Path) -> dict[str, Any]:
+    """A notebook's JSON; MissingError or KitError names the file and, for broken JSON, the line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MissingError(
+            "there is no such notebook",
+            where=str(path),
+            fix="give a path, or a number or name from notebooks/",
+        ) from None
+    try:
+        book = json.loads(text)
+    except json.JSONDecodeError as e:
+        raise KitError(
+            f"not a notebook: {e.msg}",
+            where=f"{path}, line {e.lineno}",
+            fix="open and save it in Jupyter",
+        ) from None
+    if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
+        raise KitError("not a notebook: it has no cells", where=str(path))
+    return book
+
+
+def source(cell: dict[str, Any]) -> str:
+    """A cell's source as one text."""
+    s = cell.get("source", "")
+    return s if isinstance(s, str) else "".join(s)
+
+
+def parameters(path: Path) -> dict[str, Parameter]:
+    """The parameters that a notebook declares, by name, in order."""
+    cells = [
+        c for c in load(path)["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])
+    ]
+    if len(cells) != 1:
+        raise KitError(
+            f"a notebook needs one cell tagged 'parameters', found {len(cells)}",
+            where=str(path),
+            fix="tag the cell that holds the defaults (property inspector, Cell Tags)",
+        )
+    return parse(source(cells[0]), where=str(path))
+
+
+def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
+    """Parameters of a cell's text: literals only, one a line, `Optional[int]` for None.
+
+    >>> parse("steps = 10  # count")["steps"].comment
+    'count'
+    >>> parse("x: Optional[int] = None")["x"].type
+    'int'
+    """
+    comments = {
+        t.start[0]: t.string.lstrip("# ").strip()
+        for t in tokenize.generate_tokens(io.StringIO(text).readline)
+        if t.type == tokenize.COMMENT
+    }
+    out: dict[str, Parameter] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
+            continue
+        target = (
+            node.targets[0]
+            if isinstance(node, ast.Assign) and len(node.targets) == 1
+            else getattr(node, "target", None)
+        )
+        if (
+            isinstance(node, ast.AugAssign)
+            or not isinstance(target, ast.Name)
+            or getattr(node, "value", None) is None
+        ):
+            raise KitError(
+                "only `name = literal` lines are parameters", where=f"{where}, line {node.lineno}"
+            )
+        try:
+            default = ast.literal_eval(node.value)
+        except ValueError:
+            raise KitError(
+                f"the default of {target.id!r} is not a literal",
+                where=f"{where}, line {node.lineno}",
+                fix="compute derived values in a later cell",
+            ) from None
+        kind, optional = _type(node, default, where)
+        out[target.id] = Parameter(
+            name=target.id,
+            default=default,
+            type=kind,
+            optional=optional,
+            comment=comments.get(node.end_lineno or node.lineno, ""),
+        )
+    return out
+
+
+def _type(node: ast.stmt, default: Any, where: str) -> tuple[str, bool]:
+    note = (
+        ast.unparse(node.annotation).replace("typing.", "").strip("'\"")
+        if isinstance(node, ast.AnnAssign)
+        else ""
+    )
+    if note.startswith("Optional[") and note.endswith("]"):
+        return (note[9:-1].split("[")[0].lower(), True)
+    if note.split("[")[0].lower() in TYPES:
+        return note.split("[")[0].lower(), False
+    if default is None:
+        raise KitError(
+            "a default of None needs its type",
+            where=f"{where}, line {node.lineno}",
+            fix="write `name: Optional[int] = None`",
+        )
+    return type(default).__name__ if type(default).__name__ in TYPES else "list", False
+
+
+def check(path: Path, given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Given values, coerced to the declared types, and one note for each that changed its type.
+
+    KitError for an unknown name (with the nearest one) and for a value of another type.
+    """
+    known = parameters(path)
+    values, notes = {}, []
+    for name, value in given.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            raise KitError(
+                f"{Path(path).stem} has no parameter {name!r}"
+                + (f"; did you mean {near[0]!r}?" if near else ""),
+                where=str(path),
+                fix=f"its parameters: {', '.join(known)}",
+            )
+        values[name], note = coerce(known[name], value)
+        if note:
+            notes.append(note)
+    return values, notes
+
+
+def coerce(p: Parameter, value: Any) -> tuple[Any, str]:
+    """A value as the parameter's type, and how it was changed ("" when it was not).
+
+    >>> coerce(parse("lr = 1.0e-4")["lr"], "1e-5")
+    (1e-05, "lr: '1e-5' (text) -> 1e-05 (float)")
+    """
+    new = _convert(p, value)
+    if type(new) is type(value) and new == value:
+        return new, ""
+    kind = "text" if isinstance(value, str) else type(value).__name__
+    return new, f"{p.name}: {value!r} ({kind}) -> {new!r} ({type(new).__name__})"
+
+
+def _convert(p: Parameter, value: Any) -> Any:
+    wrong = KitError(
+        f"{p.name} = {value!r} is not {'an' if p.type == 'int' else 'a'} {p.type}",
+        where=f"parameter {p.name}",
+        fix=f"its default is {p.default!r}" + (f" ({p.comment})" if p.comment else ""),
+    )
+    if value is None or (
+        isinstance(value, str) and p.type != "str" and value.lower() in ("none", "null")
+    ):
+        if p.optional:
+            return None
+        raise wrong
+    try:
+        if p.type == "str":
+            if isinstance(value, str):
+                return value
+        elif p.type == "bool":
+            if isinstance(value, bool):
+                return value
+            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[
+                str(value).lower()
+            ]
+        elif p.type in ("int", "float"):
+            if not isinstance(value, bool):
+                number = float(value)
+                if not math.isfinite(number):  # JSON has no nan: the run's record would lose it
+                    raise wrong
+                if p.type == "float" or number == int(number):
+                    return (
+                        TYPES[p.type](number)
+                        if p.type == "float" or not isinstance(value, str)
+                        else int(str(value).strip())
+                    )
+        else:
+            value = json.loads(value) if isinstance(value, str) else value
+            if isinstance(value, (list, tuple) if p.type == "list" else dict):
+                return list(value) if p.type == "list" else value
+    except (ValueError, KeyError, TypeError, OverflowError):
+        pass
+    raise wrong

@@ -1,0 +1,76 @@
+"""Profiles: one name sets every size. Explicit name > KIT_PROFILE > detected hardware > cpu."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+
+from ..errors import KitError
+
+NAMES = ("test", "cpu", "t4", "gpu", "cluster")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """A resolved profile: its name, why it was chosen, and the engine it defaults to.
+
+    name : one of NAMES; why : one sentence for the notebook's first output.
+    engine : "transformers" or "unsloth"; model : default policy model.
+    """
+
+    name: str
+    why: str
+    engine: str
+    model: str
+
+    @property
+    def small(self) -> bool:
+        """True for the profile of the tests: everything tiny, seconds."""
+        return self.name == "test"
+
+
+def resolve(name: str | None = None) -> Profile:
+    """The profile to use; importing no torch unless neither a name nor KIT_PROFILE is given.
+
+    >>> resolve("test").small
+    True
+    """
+    if name:
+        why = f"profile {name!r} was asked for"
+    elif os.environ.get("KIT_PROFILE"):
+        name, why = os.environ["KIT_PROFILE"], "KIT_PROFILE is set"
+    else:
+        name, why = _detect()
+    if name not in NAMES:
+        raise KitError(
+            f"there is no profile {name!r}",
+            where="parameter `profile` or KIT_PROFILE",
+            fix=f"use one of {', '.join(NAMES)}",
+        )
+    engine = "unsloth" if name in ("t4", "gpu") else "transformers"
+    model = {
+        "test": "tiny-random",
+        "cpu": "SmolLM2-135M-Instruct",
+        "t4": "Qwen/Qwen3-1.7B",
+        "gpu": "Qwen/Qwen3-4B-Instruct-2507",
+        "cluster": "Qwen/Qwen3-8B",
+    }[name]
+    return Profile(name=name, why=why, engine=engine, model=model)
+
+
+def _detect() -> tuple[str, str]:
+    if (
+        not os.path.exists("/dev/nvidiactl") and shutil.which("nvidia-smi") is None
+    ):  # saves importing torch (seconds)
+        return "cpu", "no NVIDIA device was found"
+    try:
+        import torch
+
+        if torch.cuda.is_available():
+            memory = torch.cuda.get_device_properties(0).total_memory / 2**30
+            device = torch.cuda.get_device_name(0)
+            return ("gpu" if memory >= 22 else "t4"), f"found {device} with {memory:.0f} GiB"
+    except ImportError:
+        pass
+    return "cpu", "no CUDA device was found"

@@ -1,0 +1,1 @@
+"""The machine: where files lie, processes, progress bars."""

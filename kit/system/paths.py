@@ -1,0 +1,58 @@
+"""Where things lie: the cache, the project's own data, notebooks and runs. Never the working directory.
+
+`KIT_HOME` moves the cache (downloads, models, ledgers), `KIT_DATA` the data folder, `KIT_RUNS` the runs.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..errors import MissingError
+
+PACKAGE = Path(__file__).resolve().parents[1]
+ROOT = PACKAGE.parent
+
+
+def home() -> Path:
+    """The user's cache folder of the kit, made with mode 0700 (default: ~/.cache/rubric-kit)."""
+    base = (
+        os.environ.get("KIT_HOME")
+        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rubric-kit"
+    )
+    path = Path(base).expanduser()
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return path
+
+
+def _shipped(name: str, env: str | None = None) -> Path:
+    if env and os.environ.get(env):
+        return Path(os.environ[env]).expanduser()
+    for path in (ROOT / name, PACKAGE / f"_{name}"):  # a checkout, then an installed wheel
+        if path.is_dir():
+            return path
+    raise MissingError(
+        f"the kit's {name}/ folder is not here",
+        where=str(ROOT / name),
+        fix=f"install from a checkout, or set {env}" if env else "install from a checkout",
+    )
+
+
+def data(*parts: str) -> Path:
+    """A path inside the project's data/ folder."""
+    return _shipped("data", "KIT_DATA").joinpath(*parts)
+
+
+def notebooks(*parts: str) -> Path:
+    """A path inside the project's notebooks/ folder."""
+    return _shipped("notebooks").joinpath(*parts)
+
+
+def runs() -> Path:
+    """Where runs are written: KIT_RUNS, else runs/ of a checkout, else runs/ in the cache."""
+    if os.environ.get("KIT_RUNS"):
+        path = Path(os.environ["KIT_RUNS"]).expanduser()
+    else:
+        path = ROOT / "runs" if (ROOT / "notebooks").is_dir() else home() / "runs"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
