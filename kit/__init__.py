@@ -10,17 +10,17 @@ from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingErr
 from .records import Criterion, Grade, Response, Run, Task, Verdict
 
 __all__ = [
-    "Criterion",
-    "Task",
-    "Response",
-    "Verdict",
-    "Grade",
-    "Run",
-    "KitError",
-    "DataError",
-    "MissingError",
     "BudgetError",
+    "Criterion",
+    "DataError",
+    "Grade",
     "JudgeDownError",
+    "KitError",
+    "MissingError",
+    "Response",
+    "Run",
+    "Task",
+    "Verdict",
     "__version__",
 ]
 

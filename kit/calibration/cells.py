@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -173,7 +174,7 @@ def explicit(edges: Sequence[float], closed: str, conf: np.ndarray) -> Locator:
     parts = max(1, FINE // (len(e) - 1))
     fine = np.r_[
         np.concatenate(
-            [np.linspace(a, b, parts, endpoint=False) for a, b in zip(e[:-1], e[1:], strict=True)]
+            [np.linspace(a, b, parts, endpoint=False) for a, b in itertools.pairwise(e)]
         ),
         e[-1],
     ]

@@ -422,7 +422,7 @@ def _null_exact(cells: Cells) -> float:
     total = 0.0
     for b in np.unique(cells.bin):
         here = cells.bin == b
-        size, mean = int(round(n[here].sum())), float((n[here] * p[here]).sum())
+        size, mean = round(n[here].sum()), float((n[here] * p[here]).sum())
         if size > 20_000:
             total += math.sqrt(2 / math.pi * float((n[here] * p[here] * (1 - p[here])).sum()))
             continue

@@ -171,10 +171,8 @@ class _Sentence:
         if rest in lx.ELLIPSES and last.direction in ("up", "down"):
             return [_Bound(m.of, "not_" + last.direction) for m in subjects]
         lead = [w for w in clause[: subjects[0].start - start] if w not in lx.DETERMINERS]
-        if (
-            after_phrase(clause, _LIKEWISE) >= 0
-            or last.behind
-            and all(w in ("and", "or", ",", "both") for w in lead)
+        if after_phrase(clause, _LIKEWISE) >= 0 or (
+            last.behind and all(w in ("and", "or", ",", "both") for w in lead)
         ):
             return [_Bound(m.of, last.direction, last.behind) for m in subjects]
         return []
@@ -255,8 +253,8 @@ class _Sentence:
                 return listed(words, behind), True
             passive = any(w in lx.BE for w in words[max(0, c.start - 4) : c.start])
             attributive = words[c.start] in lx.ATTRIBUTIVE and behind[0].start == c.end
-            takes = attributive or words[c.start] in lx.TRANSITIVE and not passive or not before
-            if takes and all(w in lx.BETWEEN for w in gap) or not before and len(gap) <= 4:
+            takes = attributive or (words[c.start] in lx.TRANSITIVE and not passive) or not before
+            if (takes and all(w in lx.BETWEEN for w in gap)) or (not before and len(gap) <= 4):
                 return listed(words, behind), True
         if not before:
             return [], False

@@ -98,7 +98,7 @@ def acknowledges(task: Task, text: str) -> float:
     on_topic = bool(_topic(phrase_words(task.prompt)) & _topic(words))
     said = bool(find(words, [("x", p) for p in _STRONG]))
     hedged = bool(find(words, [("x", p) for p in _WEAK]))
-    return 1.0 if said and on_topic else 0.5 if said or hedged and on_topic else 0.0
+    return 1.0 if said and on_topic else 0.5 if said or (hedged and on_topic) else 0.0
 
 
 def _topic(words: list[str]) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,24 +88,19 @@ def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
     )
     negated = any(x in lx.NEGATORS or x == "little" for x in words[max(0, i - 4) : i])
     idle = (
-        w in ("more", "less")
-        and (
-            after in ("than", "or", "likely", "and", "importantly")
-            or before == "or"
-            or _adverbial(words, i, taken)
+        (
+            w in ("more", "less")
+            and (
+                after in ("than", "or", "likely", "and", "importantly")
+                or before == "or"
+                or _adverbial(words, i, taken)
+            )
         )
-        or w in ("up", "down")
-        and (after in ("to", "with") or before in lx.IDIOM_VERBS)
-        or w == "same"
-        and before == "the"
-        and i > 1
-        and words[i - 2] in lx.AS_THE_SAME
-        or w == "equal"
-        and after == "to"
-        or w in ("effect", "effects", "difference", "influence")
-        and not negated
-        or w in ("faster", "slower", "longer")
-        and before == "no"
+        or (w in ("up", "down") and (after in ("to", "with") or before in lx.IDIOM_VERBS))
+        or (w == "same" and before == "the" and i > 1 and words[i - 2] in lx.AS_THE_SAME)
+        or (w == "equal" and after == "to")
+        or (w in ("effect", "effects", "difference", "influence") and not negated)
+        or (w in ("faster", "slower", "longer") and before == "no")
         or tuple(words[max(0, i - 2) : i]) in (("rather", "than"), ("instead", "of"))
     )
     return "" if idle else kind
@@ -118,8 +114,7 @@ def _adverbial(words: Sequence[str], i: int, taken: set[int]) -> bool:
         after in lx.EVERY
         or after.endswith("ly")
         or before in lx.MOVES
-        or before in ("much", "even", "far")
-        and earlier in lx.MOVES
+        or (before in ("much", "even", "far") and earlier in lx.MOVES)
     ):
         return True
     return (
@@ -188,12 +183,13 @@ def _negates(
         w in lx.NEGATORS
         or w in lx.FAILURES
         or w.endswith("n't")
-        or w in lx.PREVENTERS
-        and words[cue.start] in lx.NOUNS
-        and not any(x in lx.PREVENTERS for x in window[i + 1 :])
+        or (
+            w in lx.PREVENTERS
+            and words[cue.start] in lx.NOUNS
+            and not any(x in lx.PREVENTERS for x in window[i + 1 :])
+        )
         or (w, following) in (("far", "from"), ("anything", "but"))
-        or w in ("little", "scant")
-        and (cue.kind == "change" or following == "to")
+        or (w in ("little", "scant") and (cue.kind == "change" or following == "to"))
     )
 
 
@@ -228,7 +224,7 @@ def in_one_list(words: Sequence[str], group: Sequence[Match]) -> bool:
     """True when only commas, conjunctions and the like stand between the subjects."""
     return all(
         all(w in lx.LIST_WORDS for w in words[a.end : b.start])
-        for a, b in zip(group, group[1:], strict=False)
+        for a, b in itertools.pairwise(group)
     )
 
 
@@ -256,7 +252,7 @@ def settle_two(a: str, b: str) -> str:
     >>> settle_two("not_up", "down"), settle_two("up", "down"), settle_two("not_up", "not_down")
     ('down', 'clash', 'none')
     """
-    if a == b or a == CLASH:
+    if a in (b, CLASH):
         return a
     exact = {x for x in (a, b) if x in ("up", "down", "none")}
     if len(exact) == 1:

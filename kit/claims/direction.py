@@ -60,7 +60,7 @@ def classify(
     >>> classify("It is not true that TSH did not rise.", "TSH")
     'up'
     """
-    return settle(claims(sentence, {subject: aliases, **{o: () for o in others}})).get(
+    return settle(claims(sentence, {subject: aliases, **dict.fromkeys(others, ())})).get(
         subject, "unstated"
     )
 
@@ -87,7 +87,7 @@ def score(task: Task, response: Response, *, name: str = "direction") -> Part:
         got, want = said.get(c["subject"], "unstated"), c["direction"]
         if got == want:
             match.append(c["subject"])
-        elif got == "unstated" or got.startswith("not_") and got != "not_" + want:
+        elif got == "unstated" or (got.startswith("not_") and got != "not_" + want):
             silent.append(c["subject"])
         else:
             contra.append(c["subject"])

@@ -93,8 +93,7 @@ def _unit_fits(words: Sequence[str], after: int, unit: tuple[str, ...]) -> bool:
         return (
             following in _UNITS[unit[0]]
             or following == "to"
-            or following not in _OTHER_UNITS
-            and "%" in words[after : after + 4]
+            or (following not in _OTHER_UNITS and "%" in words[after : after + 4])
         )
     return following not in _OTHER_UNITS
 

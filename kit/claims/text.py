@@ -182,12 +182,9 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
     if any(
         w not in known
         and (
-            len(w) > 3
-            and w not in _LIGHT
+            (len(w) > 3 and w not in _LIGHT)
             or w[0].isdigit()
-            or len(w) == 1
-            and w.isupper()
-            and w not in "IA"
+            or (len(w) == 1 and w.isupper() and w not in "IA")
         )
         for w in sentence
     ):

@@ -80,7 +80,7 @@ def score(task: Task, response: Response, *, name: str = "uncertainty", mode: st
     unanswerable = task.truth.get("answerable") is False
     if c is None:
         return Part.known(name, 0.0, confidence=None, note=said.problem)
-    if mode == "behaviour" or mode == "auto" and unanswerable:
+    if mode == "behaviour" or (mode == "auto" and unanswerable):
         behaved = (
             (acknowledges(task, response.text) if not contradictions(task, response.text) else 0.0)
             if unanswerable

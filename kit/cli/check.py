@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import sys
 from typing import Any
 
 from .common import emit, json_flag
@@ -61,8 +60,6 @@ def packages() -> list[dict[str, str]]:
             )
         else:
             out.append(item(name, "ok", have))
-    if sys.version_info < (3, 11):
-        out.append(item("python", "fail", "older than 3.11", "install Python 3.11 or newer"))
     return out
 
 

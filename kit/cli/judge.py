@@ -195,15 +195,14 @@ def _sane(args: argparse.Namespace, ledger: Path) -> None:
         and not args.estimate
         and "api.openai.com"
         in (args.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
+    ) and not any(
+        os.environ.get(k) for k in (args.key_env, "KIT_JUDGE_KEY", "OPENAI_API_KEY") if k
     ):
-        if not any(
-            os.environ.get(k) for k in (args.key_env, "KIT_JUDGE_KEY", "OPENAI_API_KEY") if k
-        ):
-            raise KitError(
-                "OPENAI_API_KEY is not set, and this judge needs it",
-                where="environment",
-                fix="export OPENAI_API_KEY=..., or give another server with --base-url",
-            )
+        raise KitError(
+            "OPENAI_API_KEY is not set, and this judge needs it",
+            where="environment",
+            fix="export OPENAI_API_KEY=..., or give another server with --base-url",
+        )
 
 
 def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response]) -> None:

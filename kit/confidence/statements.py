@@ -164,7 +164,9 @@ def _before(tokens: list[Token], i: int) -> Statement | None:
                 if tokens[j].string[t.end() : tokens[j].start()].count(".") == 0
             )
             return (
-                None if denied or kind == "number" and i - j > 1 else _statement(tokens, j, i, kind)
+                None
+                if denied or (kind == "number" and i - j > 1)
+                else _statement(tokens, j, i, kind)
             )
         if kind in SAID_LEVELS:
             denied = j > 0 and tokens[j - 1].lastgroup == "not"
@@ -191,7 +193,7 @@ def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
     for j in range(i + 1, min(i + 22, len(tokens))):
         kind, word = str(tokens[j].lastgroup), tokens[j][0].lower()
         if phrase:  # inside "in any exact figure"; it ends at a copula or colon
-            if word in _POINTS or inside and word in _COPULA:
+            if word in _POINTS or (inside and word in _COPULA):
                 phrase, ends = False, True
             elif (
                 kind not in ("word", "filler", "number", "punct")
@@ -202,7 +204,7 @@ def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
         elif kind == "scale":
             top = said_top(tokens[j])
         elif kind in VALUES:
-            if anchor == "loose" and kind == "number" or not _counts(tokens, j, kind, ends):
+            if (anchor == "loose" and kind == "number") or not _counts(tokens, j, kind, ends):
                 break
             return _statement(tokens, i, j, kind, top)
         elif kind in SAID_LEVELS and level is None and anchor != "loose":
@@ -251,11 +253,8 @@ def _counts(tokens: list[Token], j: int, kind: str, ends: bool) -> bool:
         return True
     if tokens[j + 1][0].lower() == "of" and j + 2 < len(tokens):
         return tokens[j + 2].lastgroup != "word" and tokens[j + 2][0].lower() != "the"
-    counting = (
-        kind == "number"
-        or kind == "ratio"
-        and re.search(r"\bof\b", tokens[j][0])
-        and "out" not in tokens[j][0]
+    counting = kind == "number" or (
+        kind == "ratio" and re.search(r"\bof\b", tokens[j][0]) and "out" not in tokens[j][0]
     )
     return _ends(tokens, j) if counting or ends else True
 
@@ -317,7 +316,7 @@ def _closing(plain: str) -> Statement | None:
     words = found["v"]
     token = TOKENS.fullmatch(words)
     kind = str(token.lastgroup) if token else ""
-    if kind not in VALUES or kind == "number" or kind == "percent" and _QUANTITY.search(rest):
+    if kind not in VALUES or kind == "number" or (kind == "percent" and _QUANTITY.search(rest)):
         return None
     at = start + found.start("v")
     return Statement(

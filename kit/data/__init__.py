@@ -19,9 +19,9 @@ __all__ = [
     "TaskSet",
     "iter_tasks",
     "load_tasks",
-    "save_tasks",
-    "write_tasks",
-    "read_rows",
     "read_columns",
+    "read_rows",
+    "save_tasks",
     "write_jsonl",
+    "write_tasks",
 ]

@@ -254,7 +254,7 @@ class _Archive:
             )
         return hits[0]
 
-    def open(self, name: str):  # noqa: ANN201 - a binary file
+    def open(self, name: str):
         """The bytes of a plain file."""
         if self.zip:
             return self.zip.open(name)

@@ -293,15 +293,14 @@ def criteria_from(
         value = (
             [line.strip() for line in value.splitlines() if line.strip()] if value.strip() else []
         )
-    if not isinstance(value, list):
-        if value is not None:
-            row.find(
-                "field-type",
-                f"the field {field_name!r} should be a list of criteria",
-                severity="error",
-                field=field_name,
-            )
-            value = [value]
+    if not isinstance(value, list) and value is not None:
+        row.find(
+            "field-type",
+            f"the field {field_name!r} should be a list of criteria",
+            severity="error",
+            field=field_name,
+        )
+        value = [value]
     return [
         _criterion(row, item, f"{prefix}{i}", negative, names)
         for i, item in enumerate(value or [], 1)

@@ -145,6 +145,7 @@ class Session:
         if self._written is None:
             self._written = loop.create_future()
             loop.call_soon(self._turn)
+        return None
 
     def _turn(self) -> None:
         done, self._written = self._written, None
@@ -291,10 +292,9 @@ async def ask(
     """Verdicts of `judge`, one per criterion in order: ledger first, questions in flight shared, the rest asked and stored."""
     run, keys = session(), keys_of(judge, task, response, criteria)
     if keys is None:
-        got = checked(
+        return checked(
             await judge.verdicts(task, response, criteria), judge, task, response, criteria, None
         )
-        return got
     out: dict[int, Verdict] = {}
     found = run.lookup(keys)
     for i, k in enumerate(keys):
@@ -408,11 +408,11 @@ class Forecast:
 
 
 __all__ = [
+    "PASSING",
     "BudgetError",
     "Call",
     "Forecast",
     "Judge",
-    "PASSING",
     "Session",
     "ask",
     "checked",

@@ -182,7 +182,7 @@ class Ledger:
                 self._migrate(db)
                 return
             except sqlite3.OperationalError as e:
-                if "locked" not in str(e) and "busy" not in str(e) or attempt == 199:
+                if ("locked" not in str(e) and "busy" not in str(e)) or attempt == 199:
                     raise
                 time.sleep(random.uniform(0.005, 0.05))
 
@@ -459,7 +459,7 @@ class Ledger:
         n = 0
         with open(path, encoding="utf-8", errors="surrogatepass") as f, self.transaction() as db:
             self._absent.clear()
-            for n, line in enumerate(f, 1):  # noqa: B007 (n is the result)
+            for n, line in enumerate(f, 1):
                 _load_line(db, line, f"{path}, line {n}")
         return n
 

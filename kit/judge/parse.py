@@ -214,7 +214,7 @@ def _repaired(text: str, ids: Sequence[str], criteria: Sequence[Criterion]) -> l
 
 def _closed(r: Reading, text: str, name: str) -> Reading:
     """Keep a repaired reading only if its own object stands complete in the text."""
-    whole = [value for value in _objects_of(text, name)]
+    whole = list(_objects_of(text, name))
     return (
         r if whole or r.failure else Reading(failure="parse", how="json repaired", reason=r.reason)
     )

@@ -267,7 +267,7 @@ class Plan:
         key = ("range", how, gate_to)
         if key not in self.cache:
             self.cache[key] = self.evaluate(
-                {i: (0.0, 1.0) for i in self.leaf_ids}, how=how, gate_to=gate_to
+                dict.fromkeys(self.leaf_ids, (0.0, 1.0)), how=how, gate_to=gate_to
             )[:2]
         return self.cache[key]
 

@@ -15,18 +15,18 @@ from .scan import Scan, scan
 from .summary import Spread, Summary, summarize
 
 __all__ = [
-    "lint",
-    "Linter",
     "LintReport",
-    "summarize",
-    "Summary",
-    "Spread",
-    "splits",
-    "scan",
+    "Linter",
     "Scan",
-    "table",
-    "read",
+    "Spread",
+    "Summary",
     "compare",
     "edit",
     "history",
+    "lint",
+    "read",
+    "scan",
+    "splits",
+    "summarize",
+    "table",
 ]

@@ -262,10 +262,8 @@ def note_score(text: str, tokens: Set[str] | None = None) -> float:
             opened -= {"a"}  # the article, not an answer called A
         gpt = (not text.isascii() or "gpt" in text.lower()) and any(t[:3] == "gpt" for t in tokens)
         if not gpt and (
-            not opened
-            and not _free(text, tokens)
-            or tokens.isdisjoint(TRIGGER)
-            and not _MARKS.search(text)
+            (not opened and not _free(text, tokens))
+            or (tokens.isdisjoint(TRIGGER) and not _MARKS.search(text))
         ):
             return 0.0
         tried = sorted(FREE.union(OPENED["gpt"] if gpt else (), *(OPENED[w] for w in opened)))

@@ -56,7 +56,7 @@ read = lru_cache(maxsize=4096)(Read)  # texts that many rows repeat
 class Prompt:
     """A prompt with what the rules on its criteria need of it."""
 
-    __slots__ = ("ascii", "invents", "plain", "_content")
+    __slots__ = ("_content", "ascii", "invents", "plain")
 
     def __init__(self, task: Task):
         text = task.prompt

@@ -131,7 +131,7 @@ def several(text: str, tokens: Sequence[str]) -> bool:
 
 def _clauses(text: str) -> bool:
     n = len(CLAUSE.findall(text))
-    return n > 1 or n == 1 and not CONDITION.match(text)
+    return n > 1 or (n == 1 and not CONDITION.match(text))
 
 
 def leak(text: str, prompt: str, tokens: Set[str] | None = None) -> str | None:

@@ -146,11 +146,14 @@ def servers(settings: Any, cluster: Cluster) -> list[str]:
     """Shell lines that start the servers on the machine they run on."""
     half = max(1, cluster.gpus // 2)
     both = cluster.vllm and bool(cluster.judge_model)
-    part = lambda first: (
-        f"CUDA_VISIBLE_DEVICES={','.join(map(str, range(half) if first else range(half, cluster.gpus)))} "
-        if both
-        else ""
-    )  # noqa: E731
+
+    def part(first):
+        return (
+            f"CUDA_VISIBLE_DEVICES={','.join(map(str, range(half) if first else range(half, cluster.gpus)))} "
+            if both
+            else ""
+        )
+
     lines = []
     if cluster.vllm:
         lines.append(

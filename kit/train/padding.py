@@ -104,14 +104,11 @@ def empty_words(
             s
             for x in w
             if (s := stem(x)) not in known
-            and (x[0].isdigit() or len(x) > 2 and s not in _LIGHT_STEMS)
+            and (x[0].isdigit() or (len(x) > 2 and s not in _LIGHT_STEMS))
         }
         known |= new
-        if (
-            len(new) < NEW * len(w)
-            or elsewhere
-            and len(w) > 5
-            and len((r := runs(w)) & elsewhere) >= 0.6 * len(r)
+        if len(new) < NEW * len(w) or (
+            elsewhere and len(w) > 5 and len((r := runs(w)) & elsewhere) >= 0.6 * len(r)
         ):
             empty += len(w)
     return empty

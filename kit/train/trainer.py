@@ -282,7 +282,12 @@ def _split(batch: dict[str, Any], parts: int) -> list[dict[str, Any]]:
         return [batch]
     rows = batch["advantages"].shape[0]
     size = rows // parts
-    cut = lambda v, i: (
-        v[i * size : (i + 1) * size] if torch.is_tensor(v) and v.dim() and v.shape[0] == rows else v
-    )  # noqa: E731
+
+    def cut(v, i):
+        return (
+            v[i * size : (i + 1) * size]
+            if torch.is_tensor(v) and v.dim() and v.shape[0] == rows
+            else v
+        )
+
     return [{k: cut(v, i) for k, v in batch.items()} for i in range(parts)]

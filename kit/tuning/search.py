@@ -149,7 +149,7 @@ class JudgeAdapter:
     ) -> dict[str, list[dict[str, Any]]]:
         """One record per row: what was judged, the verdict and its reason, and what people said."""
         rows = [_lesson(r, v) for r, v in eval_batch.trajectories or []]
-        return {name: rows for name in components_to_update}
+        return dict.fromkeys(components_to_update, rows)
 
 
 def _lesson(row: Labelled, v: Verdict) -> dict[str, Any]:

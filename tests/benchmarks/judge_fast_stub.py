@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judge_engine"))
-from judge_stub import asked, completion, content  # noqa: E402
+from judge_stub import asked, completion, content
 
 
 class Connection(asyncio.Protocol):

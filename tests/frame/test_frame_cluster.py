@@ -33,7 +33,7 @@ def config(folder: Path, **changes: object) -> Path:
 
 
 CASES = [
-    dict(),
+    {},
     dict(vllm=False),
     dict(nodes=2),
     dict(nodes=4, judge_model="org/judge"),

@@ -50,8 +50,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     base = tmp_path_factory.mktemp("frame")
     path = book(
         base / "99_try.ipynb",
-        "from IPython.display import display\ndisplay({'text/plain': '%s'}, raw=True); print(%r)"
-        % (HOSTILE, HOSTILE),
+        f"from IPython.display import display\ndisplay({{'text/plain': '{HOSTILE}'}}, raw=True); print({HOSTILE!r})",
     )
     said: list[str] = []
     folder, run = headless.run_notebook(

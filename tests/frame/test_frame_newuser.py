@@ -151,7 +151,7 @@ def test_a_line_of_grades_has_the_promised_fields(tmp_path, tasks, capsys):
         "usage",
         "cost",
     ]
-    assert list(row["verdicts"][0])[0] == "criterion_id" and {
+    assert next(iter(row["verdicts"][0])) == "criterion_id" and {
         "status",
         "p",
         "reason",

@@ -149,8 +149,7 @@ def test_several_requirements_at_a_glance(text):
         SEVERAL.search(text)
         or JOINED.search(text)
         or (n := len(CLAUSE.findall(text))) > 1
-        or n
-        and not CONDITION.match(text)
+        or (n and not CONDITION.match(text))
     )
     assert several(text, words(text)) == plain
 

@@ -222,7 +222,7 @@ def test_verifier_rows():
             {"prompt": "q", "question_type": "x", "applicable_verifiers": "[]"},
         ]
     )
-    a, b = t.tasks
+    a, _b = t.tasks
     assert (a.truth, a.kind, a.group, a.meta["verifiers"]) == (
         {"facts": [1]},
         "factual",

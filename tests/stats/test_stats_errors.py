@@ -151,7 +151,7 @@ def test_agreement_difference_is_paired():
     new = np.where((old != h) & (rng.random(400) < 0.5), h, old)
     d = stats.agreement_difference(new, old, h, cluster=np.arange(400) // 4)
     assert d.value == pytest.approx(stats.kappa(new, h).value - stats.kappa(old, h).value)
-    assert 0 < d.low and d.half_width < 0.8 * np.hypot(
+    assert d.low > 0 and d.half_width < 0.8 * np.hypot(
         stats.kappa(new, h).half_width, stats.kappa(old, h).half_width
     )
 

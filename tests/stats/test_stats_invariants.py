@@ -68,9 +68,9 @@ def test_unknown_rows_are_left_out_and_counted(rows):
     a, b, c = (list(x) for x in zip(*rows, strict=True))
     for f in MEASURES:
         e = f(
-            a + [None, 1, float("nan")],
-            b + [1, None, 0],
-            cluster=c + [90, 91, 92],
+            [*a, None, 1, float("nan")],
+            [*b, 1, None, 0],
+            cluster=[*c, 90, 91, 92],
             categories=[0, 1, 2],
         )
         same(f(a, b, cluster=c, categories=[0, 1, 2]), e, 1e-12)
