@@ -206,7 +206,8 @@ def _add(wanted: list[str], have: Mapping[str, str]) -> None:
         return
     try:
         _pip(*wanted, under=constraints(have, free=wanted))
-    except InstallError:
+    except InstallError as first:
+        print(f"The runtime's versions cannot all stay: {_reason(first)}", flush=True)
         _pip(
             *wanted,
             under=constraints(
@@ -272,9 +273,19 @@ def _packaging(part: str) -> Any:
 def main() -> int:
     """Install, and say in one line what to do next; exit code 1 when it failed."""
     try:
-        install()
-    except InstallError:
+        changed = install()
+    except InstallError as e:
+        print(
+            f"The install failed:\n{e}\nRun this cell again; if it fails again, use a fresh runtime (Runtime > Disconnect and delete runtime)."
+        )
         return 1
+    print(
+        "Restart the runtime (Runtime > Restart session), then run from the top: "
+        + ", ".join(changed)
+        + " changed."
+        if changed
+        else "Ready, no restart needed."
+    )
     return 0
 
 
