@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from ..errors import DataError
 from .ece import ECE, ece
 from .inputs import Inputs, check
-from .scores import grouped, isotonic
+from .scores import grouped, isotonic, rising
 from .significance import both_classes, logit_fit
 
 METHODS = ("platt", "temperature", "isotonic", "beta", "venn_abers")
@@ -112,6 +112,8 @@ def _temperature(
         eta = z * np.exp(-log_t)
         return float(size @ np.logaddexp(0, eta) - hits @ eta)
 
+    from scipy import optimize
+
     t = float(np.exp(optimize.minimize_scalar(loss, bounds=(-5, 5), method="bounded").x))
     return {"temperature": t}, lambda q: special.expit(_logit(q, edge) / t)
 
@@ -172,7 +174,7 @@ def _venn_abers(
                 s[k] += 1
             else:
                 h, s = np.insert(hits, k, y), np.insert(size, k, 1.0)
-            out[i] = optimize.isotonic_regression(h / s, weights=s).x[k]
+            out[i] = rising(h / s, s)[k]
 
     def apply(q: np.ndarray) -> np.ndarray:
         left, right = (

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from ..stats.estimate import number
 from . import resample
 from .cells import Cells
 from .ece import ECE, MCE, cells_of, ece_of, mce_of
 from .inputs import Inputs, check
-from .scores import wilson
+from .scores import rising, wilson
 from .sketch import Sketch
 from .smooth import Curve, SmECE, smece, smooth_curve
 
@@ -178,19 +177,15 @@ def _corp(
     """Isotonic accuracy over at most 200 pooled confidences; bands from the first 200 resamples."""
     pooled, fold = _pool(cells)
     n, x = pooled.n.sum(1), pooled.s.sum(1) / pooled.n.sum(1)
-    fit = optimize.isotonic_regression(pooled.n[:, 1] / n, weights=n).x
+    fit = rising(pooled.n[:, 1] / n, n)
     weights, hits = boot[:n_iso].sum(-1) @ fold.T, boot[:n_iso, :, 1] @ fold.T
     again = np.full((len(weights), len(n)), np.nan)
     for b, (w, h) in enumerate(zip(weights, hits, strict=True)):
         here = w > 0
-        again[b] = np.interp(
-            x, x[here], optimize.isotonic_regression(h[here] / w[here], weights=w[here]).x
-        )
+        again[b] = np.interp(x, x[here], rising(h[here] / w[here], w[here]))
     drawn = x + (null[:n_iso] @ fold.T) / n
     calm = (
-        np.array([optimize.isotonic_regression(row, weights=n).x for row in drawn])
-        if len(drawn)
-        else np.full((1, len(n)), np.nan)
+        np.array([rising(row, n) for row in drawn]) if len(drawn) else np.full((1, len(n)), np.nan)
     )
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(again, tails, axis=0) if len(again) else (fit * np.nan, fit * np.nan)

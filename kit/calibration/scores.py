@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import special
 
 from ..errors import DataError
 from ..stats import rates
 from ..stats.estimate import Estimate, number, unknown
+from ..stats.tails import t_quantile
 from .cells import locator, tally
 from .ece import noise
 from .inputs import Inputs, check
@@ -47,7 +48,7 @@ def mean_estimate(values: np.ndarray, x: Inputs, *, method: str, level: float = 
             level,
         )
     se = math.sqrt(square * units / (units - 1)) / size
-    half = float(stats.t.ppf((1 + level) / 2, units - 1)) * se
+    half = t_quantile(level, units - 1) * se
     return Estimate(
         mean, mean - half, mean + half, x.n, x.n_clusters, method, "", x.missing, level, se
     )
@@ -146,7 +147,14 @@ class Brier:
 
 def isotonic(conf: np.ndarray, hits: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Isotonic accuracy at sorted distinct confidences (m,) from outcome sums and weights."""
-    return optimize.isotonic_regression(hits / weight, weights=weight).x
+    return rising(hits / weight, weight)
+
+
+def rising(rate: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The nearest rates (m,) that never fall, by weighted least squares."""
+    from scipy import optimize
+
+    return optimize.isotonic_regression(rate, weights=weight).x
 
 
 def grouped(x: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

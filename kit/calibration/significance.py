@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from ..errors import DataError
 from ..stats.estimate import Estimate, number
+from ..stats.tails import chi2_above
 from .ece import cells_of, ece_of
 from .inputs import Inputs, check
 
@@ -214,4 +215,4 @@ def cox(
         note = (
             note + "; " if note else ""
         ) + "right and wrong rows are separated: the slope has no finite estimate"
-    return Cox(one, two, float(stats.chi2.sf(wald, 2)), x.n, note)
+    return Cox(one, two, chi2_above(wald, 2), x.n, note)

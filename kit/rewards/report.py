@@ -280,7 +280,7 @@ def _task_means(pairs: Iterable[tuple[str, float | None]]) -> dict[str, float]:
 
 
 def _mean_t(values: Sequence[float], *, n: int, method: str) -> Estimate:
-    from scipy.stats import t
+    from ..stats.tails import t_quantile
 
     k = len(values)
     if not k:
@@ -288,7 +288,7 @@ def _mean_t(values: Sequence[float], *, n: int, method: str) -> Estimate:
     mean = math.fsum(values) / k
     if k < 2:
         return Estimate(mean, math.nan, math.nan, n, k, method, note="one task gives no interval")
-    half = float(t.ppf(0.975, k - 1)) * float(np.std(values, ddof=1)) / math.sqrt(k)
+    half = t_quantile(0.95, k - 1) * float(np.std(values, ddof=1)) / math.sqrt(k)
     return Estimate(mean, mean - half, mean + half, n, k, method)
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import cell_sums, codes, estimate, is_unknown, same_length, t_quantile
+from .clusters import cell_sums, codes, estimate, is_unknown, same_length
 from .estimate import Estimate
+from .tails import t_quantile
 
 Weights = str | np.ndarray | None
 

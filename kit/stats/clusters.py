@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats as sps
 
 from ..errors import DataError
 from .estimate import Estimate
+from .tails import t_quantile
 
 Stat = Callable[[np.ndarray], np.ndarray]  # sums (..., K) -> values (...)
 
@@ -116,18 +116,6 @@ def cell_sums(
     used, inverse = np.unique(cluster, return_inverse=True)
     flat = np.bincount(inverse * n_cells + cell, weight, len(used) * n_cells)
     return flat.reshape(len(used), n_cells).astype(float)
-
-
-def t_quantile(level: float, df: float) -> float:
-    """Two-sided Student quantile; infinite df gives the normal one.
-
-    >>> round(t_quantile(0.95, math.inf), 4)
-    1.96
-    """
-    if not 0 < level < 1:
-        raise DataError(f"level is {level!r}, not in (0, 1)", where="level", fix="0.95 is usual")
-    q = (1 + level) / 2
-    return float(sps.norm.ppf(q)) if math.isinf(df) else float(sps.t.ppf(q, max(df, 1e-9)))
 
 
 def gradient(stat: Stat, total: np.ndarray) -> np.ndarray:

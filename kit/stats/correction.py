@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, floats, same_length, t_quantile
+from .clusters import codes, floats, same_length
 from .estimate import Estimate, unknown
+from .tails import t_quantile
 
 
 def _check(**rates: float) -> None:

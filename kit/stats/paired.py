@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats as sps
 
 from ..errors import DataError
 from .agreement import Pairs, pairs
-from .clusters import bootstrap, codes, estimate, floats, jackknife, same_length, sums, t_quantile
+from .clusters import bootstrap, codes, estimate, floats, jackknife, same_length, sums
 from .estimate import Estimate, number
+from .tails import binomial_below, chi2_above, t_quantile, t_two_sided
 
 
 def difference(
@@ -81,15 +81,16 @@ def mcnemar(b: int, c: int) -> McNemar:
     if n == 0:
         return McNemar(0, 0, math.nan, 1.0, math.nan, 1.0, 1.0, 1.0)
     chi2, corrected = (b - c) ** 2 / n, max(abs(b - c) - 1, 0) ** 2 / n
-    exact = min(1.0, 2 * float(sps.binom.cdf(less, n, 0.5)))
-    mid = 2 * float(sps.binom.cdf(less, n, 0.5)) - float(sps.binom.pmf(less, n, 0.5))
+    below, at = binomial_below(less, n)
+    exact = min(1.0, 2 * below)
+    mid = 2 * below - at
     return McNemar(
         int(b),
         int(c),
         chi2,
-        float(sps.chi2.sf(chi2, 1)),
+        chi2_above(chi2, 1),
         corrected,
-        float(sps.chi2.sf(corrected, 1)),
+        chi2_above(corrected, 1),
         exact,
         mid,
     )
@@ -193,7 +194,7 @@ def _adjust(
             out.append(Comparison(name, baseline, e, e.low, e.high, p, p))
             continue
         t = abs(e.value) / s
-        p = 2 * float(sps.t.sf(t, max(c - 1, 1)))
+        p = t_two_sided(t, max(c - 1, 1))
         adjusted = max((1 + float((top >= t / inflate).sum())) / (draws + 1), p)
         out.append(Comparison(name, baseline, e, e.value - q * s, e.value + q * s, p, adjusted))
     return out

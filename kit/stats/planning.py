@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy import optimize
-from scipy import stats as sps
-
 from ..errors import DataError
-from .clusters import t_quantile
 from .estimate import Estimate
+from .tails import normal_quantile, t_quantile
 
 
 def design_effect(rows_per_cluster: float, correlation: float) -> float:
@@ -45,7 +42,7 @@ def connor(
             where="connor",
             fix="two different shares with a sum of at most 1",
         )
-    za, zb = float(sps.norm.isf(alpha / 2)), float(sps.norm.ppf(power))
+    za, zb = -normal_quantile(alpha / 2), normal_quantile(power)
     return math.ceil(effect * (za * math.sqrt(s) + zb * math.sqrt(s - d * d)) ** 2 / d**2 - 1e-9)
 
 
@@ -59,7 +56,7 @@ def detectable(
     >>> round(detectable(155, 0.45), 3)
     0.15
     """
-    za, zb, size = float(sps.norm.isf(alpha / 2)), float(sps.norm.ppf(power)), n / effect
+    za, zb, size = -normal_quantile(alpha / 2), normal_quantile(power), n / effect
 
     def short(d: float) -> float:
         return (
@@ -74,6 +71,8 @@ def detectable(
             where="detectable",
             fix="n > 0 and discordance in (0, 1]",
         )
+    from scipy import optimize
+
     return math.nan if short(discordance) > 0 else float(optimize.brentq(short, 1e-12, discordance))
 
 

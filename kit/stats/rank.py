@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats as sps
 
-from .clusters import codes, floats, same_length, t_quantile
+from .clusters import codes, floats, same_length
 from .estimate import Estimate
+from .tails import ranks, t_quantile
 
 
 def _known(
@@ -80,7 +80,7 @@ def spearman(
     n = len(x)
     if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return _finish(math.nan, np.zeros(n), group, "Spearman's rho", missing, level)
-    u, v = (sps.rankdata(x) - 0.5) / n - 0.5, (sps.rankdata(y) - 0.5) / n - 0.5
+    u, v = (ranks(x) - 0.5) / n - 0.5, (ranks(y) - 0.5) / n - 0.5
     suu, svv, suv = float((u * u).mean()), float((v * v).mean()), float((u * v).mean())
     rho = suv / math.sqrt(suu * svv)
     one = np.ones(n)
@@ -103,7 +103,7 @@ def _below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     order = np.lexsort(
         (-y, x)
     )  # inside equal x the larger y come first, so they never count as below
-    rank = sps.rankdata(y, "dense").astype(np.int64)[order]
+    rank = np.unique(y, return_inverse=True)[1][order] + 1
     out, place, width = np.zeros(n, np.int64), np.arange(n), 1
     while width < n:
         block = place // width

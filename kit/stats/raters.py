@@ -10,8 +10,9 @@ import numpy as np
 
 from ..errors import DataError
 from .agreement import Weights, _categories, _read, weight_matrix
-from .clusters import codes, estimate, same_length, sums, t_quantile
+from .clusters import codes, estimate, same_length, sums
 from .estimate import Estimate
+from .tails import t_quantile
 
 
 def counts(

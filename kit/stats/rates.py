@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, estimate, floats, same_length, sums, t_quantile
+from .clusters import codes, estimate, floats, same_length, sums
 from .correction import Counts, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
+from .tails import t_quantile
 
 DESIGNS = ("random", "by_label", "shifted", "probability")
 

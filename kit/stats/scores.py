@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import optimize
-from scipy import stats as sps
 
 from ..errors import DataError
-from .clusters import codes, estimate, floats, same_length, sums, t_quantile
+from .clusters import codes, estimate, floats, same_length, sums
 from .estimate import Estimate
+from .tails import t_below, t_quantile
 
 HOW = ("signed", "positive_normalised", "flip")
 
@@ -142,8 +141,10 @@ def _cover_both(worst: Estimate, best: Estimate, level: float) -> tuple[float, f
     )
     if not (wide > 0):
         return worst.low, best.high
+    from scipy import optimize
+
     c = optimize.brentq(
-        lambda x: sps.t.cdf(x + gap / wide, df) - sps.t.cdf(-x, df) - level,
+        lambda x: t_below(x + gap / wide, df) - t_below(-x, df) - level,
         0.0,
         t_quantile(level, df) + 1e-9,
     )

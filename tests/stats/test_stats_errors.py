@@ -1,6 +1,8 @@
 """Hostile input: an error that says where and what to do; unknown never a number."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -160,3 +162,15 @@ def test_the_trap_is_named():
     judge, human = [1] * 100, [1] * 75 + [0] * 25
     assert "not shown to be better" in stats.agree(judge, human).note
     assert stats.agree([1, 1, 0, None] * 9, [1, 0, 0, 1] * 9).missing_judge == 9
+
+
+def test_statistics_start_without_the_slow_half_of_scipy():
+    """`kit judge` waited 1.8 s for scipy.stats at every start."""
+    code = (
+        "import sys, kit.stats\n"
+        "slow = [m for m in ('scipy.stats', 'scipy.optimize') if m in sys.modules]\n"
+        "assert not slow, slow\n"
+        "kit.stats.mean([1, 0, 1], cluster=['a', 'b', 'c'])\n"
+        "assert 'scipy.stats' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
