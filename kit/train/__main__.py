@@ -12,7 +12,7 @@ def main() -> int:
     from . import world
 
     if not world.main():
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  the first process reports for all
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
 
     return kit_main(["train", *sys.argv[1:]])
 
