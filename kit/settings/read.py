@@ -1,0 +1,125 @@
+"""Settings: a mapping, a YAML or a JSON file becomes a frozen dataclass, every name and type checked.
+
+One reader for all configs. An error says which key, where it stands, and what was probably meant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..errors import KitError, MissingError
+
+T = TypeVar("T")
+TEXT_NUMBER = "YAML reads 1e-5 as text: write 1.0e-5"
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
+    """A hint that names the nearest known name, or all of them.
+
+    >>> nearest("group_sise", ["group_size", "steps"])
+    "did you mean 'group_size'?"
+    >>> nearest("zzz", ["b", "a"])
+    'known: a, b'
+    """
+    names = [str(k) for k in known]
+    close = difflib.get_close_matches(str(name), names, n=1, cutoff=cutoff)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(names))}"
+
+
+def known_names(
+    given: Iterable[str], known: Iterable[str], *, where: str, what: str = "setting"
+) -> None:
+    """KitError at the first given name that is not known, with the nearest one."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise KitError(f"there is no {what} {name!r}", where=where, fix=nearest(name, names))
+
+
+def load(path: str | Path, *, what: str = "config") -> dict[str, Any]:
+    """The keys and values of a YAML or JSON file; MissingError, or KitError that names the line."""
+    path = Path(path)
+    if not path.is_file():
+        raise MissingError(f"the {what} is not there", where=str(path))
+    text = path.read_text("utf-8")
+    values = _json(text, path, what) if path.suffix == ".json" else _yaml(text, path, what)
+    if not isinstance(values, Mapping):
+        raise KitError(f"the {what} is not a mapping of names to values", where=str(path))
+    return dict(values)
+
+
+def _json(text: str, path: Path, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as e:
+        raise _broken(what, e.msg, f"{path}, line {e.lineno}") from None
+
+
+def _yaml(text: str, path: Path, what: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        place = f"{path}, line {mark.line + 1}" if mark else str(path)
+        raise _broken(what, str(e).splitlines()[0], place) from None
+
+
+def _broken(what: str, why: str, place: str) -> KitError:
+    return KitError(f"the {what} cannot be read: {why}", where=place, fix="correct the file there")
+
+
+def make(cls: type[T], values: Mapping[str, Any], *, where: str = "settings") -> T:
+    """An object of the dataclass `cls` from a mapping: strict, nothing is guessed.
+
+    Lists become tuples where the field is one, whole floats become integers and integers floats;
+    text is never read as a number.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Speed:
+    ...     steps: int = 1
+    ...     rate: float = 0.1
+    >>> make(Speed, {"steps": 3.0}).steps
+    3
+    >>> make(Speed, {"rate": "1e-5"})
+    Traceback (most recent call last):
+    ...
+    kit.errors.KitError: '1e-5' is not a number
+      where: settings, setting rate
+      to do: YAML reads 1e-5 as text: write 1.0e-5
+    """
+    import msgspec
+
+    known_names(values, [f.name for f in dataclasses.fields(cls)], where=where)
+    try:
+        return msgspec.convert({k: _whole(v) for k, v in values.items()}, cls, strict=True)
+    except msgspec.ValidationError as e:
+        raise _wrong(values, str(e), where) from None
+
+
+def _whole(value: Any) -> Any:
+    """A whole float as an integer: YAML's 1.0e+3 steps; a float field takes it back."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _wrong(values: Mapping[str, Any], said: str, where: str) -> KitError:
+    """msgspec's "Expected `int`, got `str` - at `$.steps`" as one of our errors."""
+    what, _, path = said.partition(" - at `$.")
+    name = path.rstrip("`")
+    value = values.get(name.split("[")[0].split(".")[0])
+    place = f"{where}, setting {name}" if name else where
+    if isinstance(value, str) and "`float`" in what:
+        return KitError(f"{value!r} is not a number", where=place, fix=TEXT_NUMBER)
+    shown = f"{value!r}: " if name else ""
+    return KitError(f"{shown}{what[:1].lower()}{what[1:]}", where=place)
+
+
+def read(cls: type[T], path: str | Path, **changes: Any) -> T:
+    """`make` from a file; `changes` replace values of it."""
+    return make(cls, {**load(path), **changes}, where=str(path))
