@@ -1,4 +1,4 @@
-"""Settings: a mapping, a YAML or a JSON file becomes a frozen dataclass, every name and type checked.
+"""Settings: a mapping, YAML or JSON becomes a frozen dataclass, every name and type checked.
 
 One reader for all configs. An error says which key, where it stands, and what was probably meant.
 """
