@@ -117,9 +117,14 @@ class Criterion:
 class Task:
     """A prompt with its rubric, and what the rewards may need beside it.
 
+    prompt : the last thing that was asked; an answer answers it.
+    history : the turns before the prompt, oldest first, each {"role", "content"}; () for one turn.
     truth : facts, numbers, directed claims, expected answer ... for verifiers.
     sources : snippets of tool output that an answer may cite, snippet id -> text.
     group : hold-out and clustering group (a tissue, a topic); None = the task itself.
+
+    >>> Task(id="t", prompt="And in winter?", history=({"role": "user", "content": "Hot?"},)).asked
+    '[user]\\nHot?\\n\\n[user]\\nAnd in winter?'
     """
 
     id: str
@@ -133,8 +138,17 @@ class Task:
     kind: str | None = None
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+    history: tuple[Mapping[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        for turn in self.history:
+            if not isinstance(turn, Mapping) or not all(
+                isinstance(turn.get(k), str) for k in ("role", "content")
+            ):
+                raise DataError(
+                    "a turn needs role and content as text",
+                    where=f"task {self.id!r}, field history",
+                )
         ids = [c.id for c in self.criteria]
         if len(set(ids)) != len(ids):
             twice = sorted({i for i in ids if ids.count(i) > 1})
@@ -143,6 +157,14 @@ class Task:
                 where=f"task {self.id!r}, field criteria",
                 fix="give every criterion of a task its own id",
             )
+
+    @property
+    def asked(self) -> str:
+        """What an answer answers, as one text: the prompt, after its earlier turns where it has some."""
+        if not self.history:
+            return self.prompt
+        turns = (*self.history, {"role": "user", "content": self.prompt})
+        return "\n\n".join(f"[{t['role']}]\n{t['content']}" for t in turns)
 
     def criterion(self, criterion_id: str) -> Criterion:
         """The criterion with this id; KeyError when absent."""

@@ -107,7 +107,7 @@ def key(task: Task, response: Response, criterion: Criterion) -> str:
     seen = (
         [task.prompt, sorted(task.sources)]
         if spec.get("name") in RULES
-        else [task.id, task.prompt, dict(task.truth), dict(task.sources), response.id]
+        else [task.id, task.asked, dict(task.truth), dict(task.sources), response.id]
     )
     return fingerprint(
         ["check", VERSION, *seen, response.text, criterion.id, criterion.weight < 0, spec]

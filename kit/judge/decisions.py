@@ -98,7 +98,7 @@ class DecisionJudge:
 
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
         """The keys of several criteria."""
-        head = fingerprint([self._own, task.prompt, task.system, dict(task.sources), response.text])
+        head = fingerprint([self._own, task.asked, task.system, dict(task.sources), response.text])
         return [
             hashlib.sha256(
                 (head + fingerprint([c.id, c.scale, templates.spec(c)])).encode()

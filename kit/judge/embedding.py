@@ -133,7 +133,7 @@ class EmbeddingJudge:
                     fix="write a cosine between -1 and 1 (width above 0)",
                 )
         return (
-            {"prompt": task.prompt, "criterion": c.text}.get(text, text),
+            {"prompt": task.asked, "criterion": c.text}.get(text, text),
             float(numbers["threshold"]),
             float(numbers["width"]),
         )

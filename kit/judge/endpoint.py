@@ -285,7 +285,7 @@ class EndpointJudge:
         if self.probability == "logprobs":
             body.update(logprobs=True, top_logprobs=5)
         if self._openai:
-            body["prompt_cache_key"] = fingerprint([self._own, task.prompt])[:24]
+            body["prompt_cache_key"] = fingerprint([self._own, task.asked])[:24]
         return body
 
     def _room(self, criteria: Sequence[Criterion]) -> int:

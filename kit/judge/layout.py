@@ -21,7 +21,7 @@ class Layout:
         parents = {c.parent for c in task.criteria}
         asked = [c for c in task.criteria if not c.by_code and c.id not in parents]
         size = len(asked) or 1 if how == "all" else 1 if how == "one" else int(how)
-        self.base = fingerprint([own, size == 1, task.prompt, task.system, dict(task.sources)])
+        self.base = fingerprint([own, size == 1, task.asked, task.system, dict(task.sources)])
         self._group: dict[str, int] = {}
         self._mark: dict[str, str] = {}
         self._texts: dict[Any, tuple[list[Criterion], str, Raw]] = {}

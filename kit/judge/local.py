@@ -127,7 +127,7 @@ class LocalJudge:
                 self.least_mass,
                 SYSTEM,
                 task.system,
-                task.prompt,
+                task.asked,
                 response.text,
             ]
         )
@@ -342,8 +342,8 @@ def _question(c: Criterion) -> str:
 
 def _material(task: Task, response: Response, clean: Any) -> str:
     """Task and answer between markers that an answer cannot guess and that are taken out of both texts."""
-    mark = f"[{fingerprint(['mark', VERSION, task.prompt, response.text])[:12]}]"
-    body = [clean(t).replace(mark, "") for t in (task.prompt, response.text)]
+    mark = f"[{fingerprint(['mark', VERSION, task.asked, response.text])[:12]}]"
+    body = [clean(t).replace(mark, "") for t in (task.asked, response.text)]
     return f"Task {mark}\n{body[0]}\n{mark}\n\nAnswer {mark}\n{body[1]}\n{mark}"
 
 

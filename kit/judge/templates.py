@@ -216,7 +216,7 @@ def listed(criteria: Sequence[Criterion]) -> str:
 
 def head(task: Task) -> tuple[str, str]:
     """The fenced prompt (with the task's system text) and the fenced sources ("" where there are none)."""
-    prompt = task.prompt if not task.system else f"{task.system}\n\n{task.prompt}"
+    prompt = f"{task.system}\n\n{task.asked}" if task.system else task.asked
     sources = ""
     if task.sources:
         listed = "\n\n".join(f"[{k}]\n{v}" for k, v in task.sources.items())

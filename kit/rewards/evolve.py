@@ -196,7 +196,7 @@ def request(
 ) -> str:
     """The prompt for proposals; answers are quoted as JSON data."""
     data = {
-        "question": task.prompt,
+        "question": task.asked,
         "answers": [r.text for r in responses],
         "criteria_in_use": [{"text": c.text, "weight": c.weight} for c in criteria],
     }

@@ -34,7 +34,10 @@ class Split:
 
 def hash_of(task: Task) -> str:
     """Fingerprint of everything in a task but its split."""
-    return fingerprint(_tidy({k: v for k, v in to_json(task).items() if k != "split"}))
+    held = {k: v for k, v in to_json(task).items() if k != "split"}
+    if not task.history:  # splits were recorded before tasks had turns
+        del held["history"]
+    return fingerprint(_tidy(held))
 
 
 def _tidy(value: Any) -> Any:

@@ -115,9 +115,9 @@ def prompt_ids(tokenizer: Any, task: Task) -> list[int]:
 
 
 def messages(task: Task) -> list[dict[str, str]]:
-    """A task as chat messages."""
+    """A task as chat messages: system text, the turns so far, the prompt."""
     system = [{"role": "system", "content": task.system}] if task.system else []
-    return [*system, {"role": "user", "content": task.prompt}]
+    return [*system, *map(dict, task.history), {"role": "user", "content": task.prompt}]
 
 
 def answer(

@@ -1,0 +1,154 @@
+"""Chats: what is asked last, the turns before it, what follows; and the prompt of a row, text or chat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .rows import Row, as_text, parsed_json
+
+ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
+PROMPTS = ("prompt", "question", "query", "instruction", "messages", "input")
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A chat taken apart: system text, turns so far, the last user turn, the turns after it.
+
+    meta : {"messages": the turns as they stood} where the parts do not hold everything.
+    """
+
+    system: str | None = None
+    prompt: str | None = None
+    history: tuple[Mapping[str, str], ...] = ()
+    after: tuple[Mapping[str, str], ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def answer(self) -> str | None:
+        """The last turn of an assistant after the prompt, for rows that are there to be imitated."""
+        return next((t["content"] for t in reversed(self.after) if t["role"] == "assistant"), None)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The task's fields that a chat fills, but prompt and meta."""
+        return {"history": self.history} | ({} if self.system is None else {"system": self.system})
+
+
+def chat_of(row: Row, value: Any, *, answered: bool = False) -> Chat:
+    """A chat out of a list of turns ({role, content} or {from, value}); text is a single user turn.
+
+    answered : the turns after the prompt are an answer to learn from, not turns that nobody reads.
+    """
+    value = parsed_json(value)
+    if isinstance(value, str):
+        return Chat(prompt=value)
+    raw = value if isinstance(value, list) else [value]
+    turns = [_turn(t) for t in raw if isinstance(t, Mapping)]
+    if len(turns) != len(raw):
+        row.find("field-type", "a turn of the chat is not an object", field="messages")
+    meta = {} if [plain for plain, _ in turns] == raw else {"messages": list(raw)}
+    if any(not readable for _, readable in turns):
+        row.find(
+            "field-type",
+            "a turn of the chat holds more than text; that part is shown as JSON",
+            field="messages",
+        )
+    said = [turn for turn, _ in turns if turn["content"] is not None]
+    first = next((i for i, t in enumerate(said) if t["role"] == "system"), None)
+    system = None if first is None else said.pop(first)["content"]
+    last = max((i for i, t in enumerate(said) if t["role"] == "user"), default=None)
+    if last is None:
+        return Chat(system=system, meta={"messages": list(raw)})
+    after = tuple(said[last + 1 :])
+    if after and not answered:
+        row.find(
+            "unread-turns",
+            f"{len(after)} turns follow the last user turn: neither judge nor policy sees them",
+            field="messages",
+            suggestion="cut the chat after the user's turn; they are kept in meta",
+        )
+    if first not in (None, 0) or (after and not (answered and len(after) == 1)):
+        meta = {"messages": list(raw)}
+    return Chat(system, said[last]["content"], tuple(said[:last]), after, meta)
+
+
+def _turn(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """({role, content}, could all of it be shown as text?); content None where the turn has none."""
+    role = as_text(turn.get("role", turn.get("from", "")))
+    content = turn.get("content", turn.get("value"))
+    readable = True
+    if isinstance(content, list):
+        parts = [p if isinstance(p, str) else _part(p) for p in content]
+        readable = None not in parts
+        content = "\n".join(
+            as_text(c) if p is None else p for p, c in zip(parts, content, strict=True)
+        )
+    elif content is not None and not isinstance(content, str):
+        readable, content = False, as_text(content)
+    return {"role": ROLES.get(role, role), "content": content}, readable
+
+
+def _part(part: Any) -> str | None:
+    """The text of a content part; None for an image, a sound, a call."""
+    return part["text"] if isinstance(part, Mapping) and isinstance(part.get("text"), str) else None
+
+
+def is_chat(value: Any) -> bool:
+    """True for a list of turns, or one turn."""
+    turns = value if isinstance(value, list) else [value]
+    return bool(turns) and all(
+        isinstance(t, Mapping)
+        and ({"role", "content"} <= t.keys() or {"from", "value"} <= t.keys())
+        for t in turns
+    )
+
+
+def ask(row: Row, *names: str, answered: bool = False) -> Chat:
+    """The prompt of a row, out of the first of these fields that is filled: text or a chat.
+
+    Text in `input` beside an instruction belongs to the prompt and is set below it. No prompt is an error.
+    """
+    names = names or PROMPTS
+    raw = row.take(*names)
+    value = parsed_json(raw)
+    if is_chat(value) or (
+        value is not None and "messages" in names and row.data.get("messages") is raw
+    ):
+        chat = chat_of(row, value, answered=answered)
+    else:
+        chat = Chat(prompt=None if raw is None else _below(row, _text(row, names[0], raw)))
+    if chat.prompt is None:
+        row.context.missing[names[0]] += 1
+        row.find(
+            "missing-field",
+            f"the field {names[0]!r} is missing or null"
+            if raw is None
+            else "the chat has no user message",
+            severity="error",
+            field=names[0],
+            suggestion=f"fields of this row: {', '.join(map(str, list(row.data)[:12]))}",
+        )
+    return chat
+
+
+def _text(row: Row, name: str, raw: Any) -> str:
+    if isinstance(raw, (dict, list)):
+        row.find(
+            "field-type",
+            f"the field {name!r} should be text",
+            field=name,
+            suggestion="it was read as JSON text",
+        )
+    return as_text(raw)
+
+
+def _below(row: Row, prompt: str) -> str:
+    """The prompt with the row's `input` below it, unless `input` is the prompt."""
+    given = row.data.get("input")
+    if "input" in row.used or not isinstance(given, str):
+        return prompt
+    row.used.add("input")
+    row.rivals.pop("input", None)
+    return f"{prompt}\n\n{given}" if given.strip() else prompt
