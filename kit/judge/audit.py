@@ -19,7 +19,7 @@ from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from ..system import progress as bars
 from .attacks import ATTACKS, BIASES, Attack, Bias
-from .base import keys_of
+from .records import keys_of
 from .run import _judged as leaves
 from .run import judge as run_judge
 

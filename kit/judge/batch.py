@@ -14,18 +14,20 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import JudgeDownError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..records import Criterion, Response, Task, Verdict, fingerprint
 from ..system import progress as bars
 from . import loop
-from .base import Call, Forecast, session
+from .base import ask
 from .caller import Raw, encode, said, usage
 from .endpoint import EndpointJudge
 from .prices import models
+from .records import Call, Forecast, Question
+from .session import session
 from .wire import key_for
 
 log = logging.getLogger(__name__)
@@ -82,36 +84,32 @@ class BatchJudge:
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Verdict]:
         """One verdict per criterion, in order, when the batch is done."""
-        if not loop.inside():
-            return await loop.hop(self.verdicts(task, response, criteria))
-        groups = self.inner._layout(task).split(criteria)
-        parts = await asyncio.gather(*(self._group(task, response, g) for g in groups))
-        by_id = {v.criterion_id: v for part in parts for v in part}
-        return [by_id[c.id] for c in criteria]
+        return await loop.hop(ask(self, task, response, criteria))
 
-    async def _group(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[Verdict]:
-        keys = self.inner.keys(task, response, criteria)
+    def parts(self, q: Question) -> list[Question]:
+        """The question as it is spread over calls."""
+        return self.inner.parts(q)
+
+    async def replies(self, q: Question) -> AsyncIterator[tuple[list[Verdict], Call | None]]:
+        """What the batch's reply to this request gave: (verdicts, call)."""
+        yield await self._reply(q)
+
+    async def _reply(self, q: Question) -> tuple[list[Verdict], Call | None]:
+        task, response, criteria = q.task, q.response, q.criteria
         mode = self.inner.mode
         body = {
             k: v
             for k, v in self.inner.body(task, response, criteria, mode).items()
             if k not in self.inner.caller.abilities.refused
         }
-        custom_id, text = fingerprint(keys), encode(body)
+        custom_id, text = fingerprint(list(q.keys)), encode(body)
         run = session()
         ticket = await run.budget.take(self.inner._forecast(body, criteria)) if run.budget else None
         spent = Forecast()
         try:
             got = await self._send(custom_id, text)
             if isinstance(got, str):
-                return [
-                    unknown(
-                        task.id, response.id, c.id, "transport", judge=self.name, key=k, reason=got
-                    )
-                    for c, k in zip(criteria, keys, strict=True)
-                ]
+                return q.unknowns("transport", judge=self.name, reason=got), None
             tin, tout, cached = usage(got)
             cost = (
                 self.inner.caller.price.cost(tin, tout, cached) * self._rate
@@ -137,9 +135,7 @@ class BatchJudge:
             meta={"batch": custom_id},
         )
         readings, probs = self.inner._read(got, criteria, mode)
-        out = self.inner._verdicts(task, response, criteria, keys, readings, probs, call, mode)
-        run.record(call, out)
-        return out
+        return self.inner._verdicts(q, readings, probs, call, mode), call
 
     async def _send(self, custom_id: str, text: str) -> Mapping[str, Any] | str:
         line = encode(

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from ..errors import BudgetError, KitError
-from .base import Forecast
+from .records import Forecast
 
 
 @dataclass

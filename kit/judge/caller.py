@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import JudgeDownError
-from .base import Call, Forecast, session
 from .limiter import Limiter
 from .prices import FREE, Price, is_reasoning, price
+from .records import Call, Forecast
+from .session import session
 from .wire import Wire, WireError, is_local
 
 log = logging.getLogger(__name__)

@@ -1,80 +1,157 @@
-"""Who is asking what at this moment: two processes on one ledger share the work instead of paying for a question twice.
+"""Who is asking what now: two processes on one ledger share the work and pay for nothing twice.
 
-Before a question is sent its key is claimed in the ledger, and given back in the transaction that stores the answer. Whoever
-finds a claim waits for the answer. A claim whose process has died is void at once (on another machine after LEASE seconds), so
-that a kill -9 delays nobody.
+Before a question is sent each of its keys is claimed in the ledger, and given back when the answer
+is stored. Whoever finds a claim waits for the answer. A claim holds while its process lives: a
+kill -9 delays nobody, and no clock can end it (a laptop that wakes, a clock that is set). Only
+where that cannot be seen - another machine or container - or where a living process has left its
+claim behind, the heartbeat decides: the owner renews its claims every BEAT seconds, and a claim
+that an observer, by the observer's own steady clock, has not seen renewed for LEASE seconds is
+void.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import secrets
 import socket
 import sqlite3
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from .ledger import Ledger
+BEAT = 20.0  # seconds between two renewals
+LEASE = 300.0  # seconds without a renewal after which a claim is void
+GAP = 2.0  # seconds; a longer time between two looks is the observer's own sleep, not the owner's
 
-LEASE = 900.0  # seconds after which a claim from another machine is void
+
+@functools.cache
+def _machine() -> str:
+    """Where process numbers mean the same: the host and its namespace of processes."""
+    try:
+        space = str(os.stat("/proc/self/ns/pid").st_ino)
+    except OSError:
+        space = "0"
+    return f"{socket.gethostname()}/{space}"
+
+
+def _process(pid: int) -> tuple[str, str] | None:
+    """(state, start time) of a process; None when there is none; "" where it cannot be told."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        if os.path.exists("/proc/self/stat"):
+            return None
+        return _signalled(pid)
+    except OSError:
+        return _signalled(pid)
+    fields = text.rpartition(")")[2].split()  # the name in brackets may hold anything
+    return fields[0], fields[19]
+
+
+def _signalled(pid: int) -> tuple[str, str] | None:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return None
+    except OSError:  # somebody else's process, alive
+        return "", ""
+    return "", ""
 
 
 @functools.lru_cache(maxsize=4)
 def _owner(pid: int) -> str:
-    return f"{pid} {secrets.token_hex(4)} {socket.gethostname()}"
+    state = _process(pid)
+    return f"{pid} {state[1] if state else ''} {_machine()}"
 
 
 def me() -> str:
-    """This process, as it signs its claims: process number, a random word, machine."""
+    """This process, as it signs its claims: process number, start time, machine."""
     return _owner(os.getpid())
 
 
-def alive(owner: str, until: float, now: float) -> bool:
-    """Whether a claim still holds.
+def life(owner: str) -> str:
+    """ "dead", "alive", "stopped" (by a signal), or "unknown" (on another machine).
 
-    >>> alive(me(), 10.0, 0.0), alive(me(), 10.0, 11.0), alive("nonsense", 10.0, 0.0)
-    (True, False, False)
+    >>> life(me()), life("1 0 elsewhere/0"), life("nonsense")
+    ('alive', 'unknown', 'dead')
     """
-    if until < now:
-        return False
-    if owner == me():
-        return True
-    try:
-        pid, _, host = owner.split(" ", 2)
-        if host != socket.gethostname():
-            return True
-        if int(pid) == os.getpid():  # a forked parent's number, used again
+    pid, _, rest = owner.partition(" ")
+    start, _, machine = rest.partition(" ")
+    if not pid.isdecimal() or not machine:
+        return "dead"
+    if machine != _machine():
+        return "unknown"
+    found = _process(int(pid))
+    if found is None or found[0] in ("Z", "X") or (start and found[1] and found[1] != start):
+        return "dead"
+    return "stopped" if found[0] in ("T", "t") else "alive"
+
+
+class Claims:
+    """The claims in one ledger as this process sees them; used inside the ledger's lock."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[str, int, float, float]] = {}  # owner, beat, quiet, looked
+
+    def watched(self, keys: Sequence[str]) -> bool:
+        """Whether one of these was found in other hands before."""
+        return bool(self._seen) and any(k in self._seen for k in keys)
+
+    def others(self, db: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
+        """Those of the keys that somebody else holds."""
+        ours, out = me(), set()
+        states: dict[str, str] = {}
+        rows = _rows(db, keys)
+        if self._seen:
+            for key in set(keys).difference(row[0] for row in rows):
+                self._seen.pop(key, None)
+        for key, owner, beat in rows:
+            if owner == ours:
+                continue
+            if owner not in states:
+                states[owner] = life(owner)
+            if self._holds(key, owner, beat, states[owner]):
+                out.add(key)
+        return out
+
+    def _holds(self, key: str, owner: str, beat: int, state: str) -> bool:
+        if state == "dead":
             return False
-        os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # somebody else's process, alive
-        return True
-    return True
+        now = time.monotonic()
+        old = self._seen.get(key)
+        quiet = 0.0
+        if old is not None and old[:2] == (owner, beat):
+            quiet = old[2] + min(now - old[3], GAP)
+        self._seen[key] = (owner, beat, quiet, now)
+        return state == "stopped" or quiet < LEASE
+
+    def take(self, db: sqlite3.Connection, keys: Collection[str]) -> None:
+        """Claim these keys."""
+        ours = me()
+        for key in keys if self._seen else ():
+            self._seen.pop(key, None)
+        db.executemany("INSERT OR REPLACE INTO claims VALUES(?,?,0)", [(k, ours) for k in keys])
 
 
-def take(ledger: Ledger, keys: Sequence[str]) -> set[str]:
-    """Claim these keys; those that are ours now (the others are being asked elsewhere)."""
-    now, ours = time.time(), me()
-    with ledger.lock:
-        if len(_held(ledger.connection(), keys, ours, now)) == len(
-            keys
-        ):  # looked at without the write lock: whoever waits does so often
-            return set()
-    with ledger.transaction() as db:
-        mine = set(keys) - _held(db, keys, ours, now)
-        db.executemany(
-            "INSERT OR REPLACE INTO claims VALUES(?,?,?)", [(k, ours, now + LEASE) for k in mine]
-        )
-    return mine
+def renew(db: sqlite3.Connection, keys: Collection[str]) -> None:
+    """Say that these are still being asked."""
+    ours = me()
+    rows = [(k, ours) for k in keys]
+    db.executemany("UPDATE claims SET beat=beat+1 WHERE key=? AND owner=?", rows)
 
 
-def _held(db: sqlite3.Connection, keys: Sequence[str], ours: str, now: float) -> set[str]:
-    """Those of the keys that somebody else holds."""
-    rows = db.execute(
-        f"SELECT key, owner, until FROM claims WHERE key IN ({','.join('?' * len(keys))})", keys
-    )
-    return {key for key, owner, until in rows if owner != ours and alive(owner, until, now)}
+def give_back(db: sqlite3.Connection, keys: Collection[str]) -> None:
+    """These are answered, or given up."""
+    ours = me()
+    db.executemany("DELETE FROM claims WHERE key=? AND owner=?", [(k, ours) for k in keys])
+
+
+def _rows(db: sqlite3.Connection, keys: Sequence[str]) -> list[tuple[str, str, int]]:
+    if db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is None:
+        return []
+    out: list[tuple[str, str, int]] = []
+    for start in range(0, len(keys), 500):
+        part = keys[start : start + 500]
+        marks = ",".join("?" * len(part))
+        out += db.execute(f"SELECT key, owner, beat FROM claims WHERE key IN ({marks})", part)
+    return out

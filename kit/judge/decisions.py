@@ -9,15 +9,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from . import loop, templates
-from .base import Call, Forecast, session
+from .base import ask
 from .caller import Caller
 from .prices import Price, default_model
+from .records import Call, Forecast, Question
 from .wire import OPENAI, Wire
 
 VERSION = 1
@@ -110,39 +111,28 @@ class DecisionJudge:
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Verdict]:
         """One verdict per criterion, in order."""
-        if not loop.inside():
-            return await loop.hop(self.verdicts(task, response, criteria))
-        out: list[Verdict] = []
-        for start in range(0, len(criteria), self.per_call):
-            out += await self._part(task, response, criteria[start : start + self.per_call])
-        return out
+        return await loop.hop(ask(self, task, response, criteria))
 
-    async def _part(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[Verdict]:
-        ids, keys = templates.names(criteria), self.keys(task, response, criteria)
-        body = self.body(task, response, criteria)
-        outcome = await self.caller.call("/" + self.api, body, self._priced(body, len(criteria)))
+    async def replies(self, q: Question) -> AsyncIterator[tuple[list[Verdict], Call | None]]:
+        """What each reply gave: (verdicts, call)."""
+        for start in range(0, len(q.criteria), self.per_call):
+            end = min(start + self.per_call, len(q.criteria))
+            yield await self._part(q.only(range(start, end)))
+
+    async def _part(self, q: Question) -> tuple[list[Verdict], Call | None]:
+        n = len(q.criteria)
+        body = self.body(q.task, q.response, q.criteria)
+        outcome = await self.caller.call("/" + self.api, body, self._priced(body, n))
         if outcome.call is None:
-            return [
-                unknown(
-                    task.id,
-                    response.id,
-                    c.id,
-                    outcome.failure or "transport",
-                    judge=self.name,
-                    key=k,
-                    reason=outcome.reason,
-                )
-                for c, k in zip(criteria, keys, strict=True)
-            ]
+            failure = outcome.failure or "transport"
+            return q.unknowns(failure, judge=self.name, reason=outcome.reason), None
+        ids = templates.names(q.criteria)
         answers = self._answers(outcome.data or {}, ids)
         got = [
-            self._verdict(task, response, c, k, answers[n], outcome.call, len(criteria))
-            for c, n, k in zip(criteria, ids, keys, strict=True)
+            self._verdict(q.task, q.response, c, q.key(i), answers[ids[i]], outcome.call, n)
+            for i, c in enumerate(q.criteria)
         ]
-        session().record(outcome.call, got)
-        return got
+        return got, outcome.call
 
     def body(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> dict[str, Any]:
         """The request body."""
@@ -180,7 +170,14 @@ class DecisionJudge:
         return out
 
     def _verdict(
-        self, task: Task, response: Response, c: Criterion, key: str, a: Any, call: Call, n: int
+        self,
+        task: Task,
+        response: Response,
+        c: Criterion,
+        key: str | None,
+        a: Any,
+        call: Call,
+        n: int,
     ) -> Verdict:
         base: dict[str, Any] = {
             "judge": self.name,

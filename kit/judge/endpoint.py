@@ -6,22 +6,23 @@ EndpointJudge("my-model", base_url="http://127.0.0.1:8000/v1", how="one", probab
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import loop, parse, templates
-from .base import Call, Forecast, session
+from .base import ask
 from .caller import Caller, Outcome
 from .layout import Layout, digest
 from .parse import Reading
 from .prices import Price, default_model, is_reasoning, warning
+from .records import Call, Forecast, Question, question
+from .session import session
 from .wire import OPENAI, Wire
 
 log = logging.getLogger(__name__)
@@ -164,20 +165,12 @@ class EndpointJudge:
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
         """The keys of several criteria of one response."""
         layout, text = self._layout(task), digest(response.text)
-        kept = layout.kept(text, criteria)
-        if kept is not None:
-            return kept
-        head = hashlib.sha256(f"{layout.base}{text}".encode()).hexdigest()[
-            :14
-        ]  # the keys of one answer are neighbours in the ledger
-        return layout.keep(
-            text,
-            criteria,
-            [
-                head + hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:18]
-                for c in criteria
-            ],
-        )
+        # the keys of one answer are neighbours in the ledger
+        head = hashlib.sha256(f"{layout.base}{text}".encode()).hexdigest()[:14]
+        return [
+            head + hashlib.sha256(f"{layout.of(c)}{text}".encode()).hexdigest()[:18]
+            for c in criteria
+        ]
 
     def _layout(self, task: Task) -> Layout:
         """How this task's criteria are spread over calls, kept for the tasks used last."""
@@ -195,76 +188,52 @@ class EndpointJudge:
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Verdict]:
         """One verdict per criterion, in order; faults are unknown verdicts with their kind."""
-        if not loop.inside():
-            return await loop.hop(self.verdicts(task, response, criteria))
-        groups = self._layout(task).split(criteria)
-        if len(groups) == 1:
-            parts = [await self._group(task, response, groups[0], self.repair)]
-        else:
-            tasks = [
-                asyncio.ensure_future(self._group(task, response, g, self.repair)) for g in groups
-            ]
-            try:
-                parts = await asyncio.gather(*tasks)
-            except BaseException:
-                for t in tasks:
-                    t.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-                raise
-        by_id = {v.criterion_id: v for part in parts for v in part}
-        return [by_id[c.id] for c in criteria]
+        return await loop.hop(ask(self, task, response, criteria))
 
-    async def _group(
-        self,
-        task: Task,
-        response: Response,
-        criteria: Sequence[Criterion],
-        repair: int,
-        mode: str | None = None,
-    ) -> list[Verdict]:
-        """One call for these criteria; those whose verdict could not be read once more, alone."""
+    def parts(self, q: Question) -> list[Question]:
+        """The question as it is spread over calls."""
+        groups = self._layout(q.task).split(q.criteria)
+        return [q] if len(groups) == 1 else [q.of(group) for group in groups]
+
+    async def replies(self, q: Question) -> AsyncIterator[tuple[list[Verdict], Call | None]]:
+        """What each reply gave: (verdicts, call).
+
+        Criteria whose verdict could not be read are asked again, alone, up to `repair` times.
+        """
+        before: list[Verdict] = []
+        mode: str | None = None
+        for repair in range(self.repair, -1, -1):
+            got, call, mode = await self._once(q, mode)
+            if before:
+                got = [_second(a, b) for a, b in zip(before, got, strict=True)]
+            lost = [i for i, v in enumerate(got) if v.failure in AGAIN] if repair > 0 else []
+            yield [v for i, v in enumerate(got) if i not in lost], call
+            if not lost:
+                return
+            before, q = [got[i] for i in lost], q.only(lost)
+
+    async def _once(self, q: Question, mode: str | None) -> tuple[list[Verdict], Call | None, str]:
+        """One call: its verdicts, the call, and the mode in which to ask again."""
         self.caller.recall()
         mode = mode or (
             "text"
             if self.mode == "text" or "response_format" in self.caller.abilities.refused
             else "schema"
         )
-        outcome = await self._ask(task, response, criteria, mode)
+        outcome = await self._ask(q, mode)
         if outcome.failure == "refit":  # the endpoint has just refused schemas: ask in plain text
-            outcome = await self._ask(task, response, criteria, mode := "text")
-        keys = self.keys(task, response, criteria)
+            outcome = await self._ask(q, mode := "text")
         if outcome.call is None:
-            return [
-                unknown(
-                    task.id,
-                    response.id,
-                    c.id,
-                    outcome.failure or "transport",
-                    judge=self.name,
-                    key=k,
-                    reason=outcome.reason,
-                )
-                for c, k in zip(criteria, keys, strict=True)
-            ]
-        readings, probs = self._read(outcome.data or {}, criteria, mode)
-        got = self._verdicts(task, response, criteria, keys, readings, probs, outcome.call, mode)
-        lost = [i for i, v in enumerate(got) if v.failure in AGAIN] if repair > 0 else []
-        session().record(outcome.call, [v for i, v in enumerate(got) if i not in lost])
-        if lost:
-            again = "text" if mode == "schema" and all(r.how == "none" for r in readings) else mode
-            part = [criteria[i] for i in lost]
-            for i, v in zip(
-                lost, await self._group(task, response, part, repair - 1, again), strict=True
-            ):
-                got[i] = _second(got[i], v)
-            session().record(None, [got[i] for i in lost])
-        return got
+            failure = outcome.failure or "transport"
+            return q.unknowns(failure, judge=self.name, reason=outcome.reason), None, mode
+        readings, probs = self._read(outcome.data or {}, q.criteria, mode)
+        got = self._verdicts(q, readings, probs, outcome.call, mode)
+        again = "text" if mode == "schema" and all(r.how == "none" for r in readings) else mode
+        return got, outcome.call, again
 
-    async def _ask(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str
-    ) -> Outcome:
-        body = self.body(task, response, criteria, mode)
-        return await self.caller.call("/chat/completions", body, self._forecast(body, criteria))
+    async def _ask(self, q: Question, mode: str) -> Outcome:
+        body = self.body(q.task, q.response, q.criteria, mode)
+        return await self.caller.call("/chat/completions", body, self._forecast(body, q.criteria))
 
     def body(
         self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema"
@@ -321,15 +290,13 @@ class EndpointJudge:
 
     def _verdicts(
         self,
-        task: Task,
-        response: Response,
-        criteria: Sequence[Criterion],
-        keys: Sequence[str],
+        q: Question,
         readings: Sequence[Reading],
         probs: Sequence[Any],
         call: Call,
         mode: str,
     ) -> list[Verdict]:
+        criteria = q.criteria
         tin, tout = _share(call.tokens_in, len(criteria)), _share(call.tokens_out, len(criteria))
         out = []
         for i, (c, r) in enumerate(zip(criteria, readings, strict=True)):
@@ -344,8 +311,8 @@ class EndpointJudge:
                 meta["without"] = call.meta["without"]
             out.append(
                 Verdict(
-                    task_id=task.id,
-                    response_id=response.id,
+                    task_id=q.task.id,
+                    response_id=q.response.id,
                     criterion_id=c.id,
                     status=r.status,
                     value=r.value,
@@ -353,7 +320,7 @@ class EndpointJudge:
                     reason=r.reason,
                     failure=r.failure if r.status == "unknown" else None,
                     judge=self.name,
-                    key=keys[i],
+                    key=q.key(i),
                     tokens_in=tin[i],
                     tokens_out=tout[i],
                     cost=call.cost / len(criteria),
@@ -373,16 +340,8 @@ class EndpointJudge:
             else "text"
         )
         readings, probs = self._read(data, criteria, mode)
-        return self._verdicts(
-            task,
-            response,
-            criteria,
-            self.keys(task, response, criteria),
-            readings,
-            probs,
-            call,
-            mode,
-        )
+        q = question(self, task, response, criteria)
+        return self._verdicts(q, readings, probs, call, mode)
 
     # -- what it will cost ------------------------------------------------------------------------------------------------
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:

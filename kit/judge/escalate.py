@@ -11,8 +11,9 @@ from typing import Any
 
 from ..errors import DataError, KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
-from .base import Forecast, ask, keys_of
+from .base import ask
 from .panel import paid
+from .records import Forecast, keys_of
 
 VERSION = 1
 

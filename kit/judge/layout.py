@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +25,6 @@ class Layout:
         self._mark: dict[str, str] = {}
         self._texts: dict[Any, tuple[list[Criterion], str, Raw]] = {}
         self._known: dict[str, Criterion] = {c.id: c for c in asked}
-        self._kept: dict[str, tuple[list[Criterion], list[str]]] = {}
         for start in range(0, len(asked), size):
             part = asked[start : start + size]
             context = fingerprint(
@@ -46,24 +44,6 @@ class Layout:
         return fingerprint(
             [self.base, [[templates.names([c])[0], c.scale, templates.spec(c)]], c.id]
         )
-
-    def kept(self, text: str, criteria: Sequence[Criterion]) -> list[str] | None:
-        """The keys that were made for these very criteria of this answer a moment ago (a question needs them three times)."""
-        found = self._kept.get(text)
-        if (
-            found is None
-            or len(found[0]) != len(criteria)
-            or not all(map(operator.is_, found[0], criteria))
-        ):
-            return None
-        return found[1].copy()
-
-    def keep(self, text: str, criteria: Sequence[Criterion], keys: list[str]) -> list[str]:
-        """Remember keys for `kept`."""
-        if len(self._kept) >= 512:
-            self._kept.clear()
-        self._kept[text] = list(criteria), keys
-        return keys.copy()
 
     def _same(self, c: Criterion) -> bool:
         """Whether the task has this criterion, as far as a judge can see (a weight is not seen)."""

@@ -14,14 +14,14 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, MissingError
 from ..records import Verdict
 from . import claims
-from .base import Call, rebuilt
+from .records import Call, rebuilt
 
 FIELDS = (
     "task_id",
@@ -47,7 +47,12 @@ MIGRATIONS = (
          request BLOB, reply BLOB, meta TEXT);
        CREATE UNIQUE INDEX calls_call ON calls(call);
        CREATE TABLE notes(name TEXT PRIMARY KEY, value TEXT NOT NULL, created REAL NOT NULL);""",
-    "CREATE TABLE claims(key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;",
+    """CREATE TABLE claims(key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL)
+       WITHOUT ROWID;""",
+    """DROP TABLE claims;
+       CREATE TABLE claims(key TEXT PRIMARY KEY, owner TEXT NOT NULL, beat INTEGER NOT NULL)
+         WITHOUT ROWID;
+       CREATE INDEX verdicts_call ON verdicts(call) WHERE call IS NOT NULL;""",
 )
 NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
 
@@ -55,7 +60,6 @@ NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "c
 SHORT = (
     1024  # bytes; shorter texts are stored as they are: compressing them costs more than it saves
 )
-ABSENT = 1_000_000  # keys known to be absent that are remembered
 
 
 def _pack(text: str) -> bytes:
@@ -129,8 +133,7 @@ class Ledger:
     def __init__(self, path: str | Path, *, readonly: bool = False):
         self.path, self.readonly = Path(path).expanduser().absolute(), readonly
         self.lock, self._db, self._pid = threading.RLock(), None, -1
-        self._absent: set[str] = set()  # not in the file when it had this version
-        self._version = -1
+        self._claims = claims.Claims()
         if readonly and not self.path.exists():
             raise MissingError(
                 "there is no such ledger",
@@ -238,30 +241,39 @@ class Ledger:
         return self.get_many([key]).get(key)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Verdict]:
-        """Stored verdicts by key; those that are not there are left out.
-
-        What was absent is remembered until anybody writes it, so that asking again just before a call costs next to nothing.
-        """
-        out: dict[str, Verdict] = {}
+        """Stored verdicts by key; those that are not there are left out."""
         with self.lock:
-            db = self.connection()
-            version = db.execute("PRAGMA data_version").fetchone()[
-                0
-            ]  # moves when another connection has written
-            if version != self._version or len(self._absent) > ABSENT:
-                self._absent.clear()
-                self._version = version
-            elif self._absent.issuperset(keys):
-                return out
-            for start in range(0, len(keys), 500):
-                part = keys[start : start + 500]
-                marks = ",".join("?" * len(part))
-                for key, row in db.execute(
-                    f"SELECT key, row FROM verdicts WHERE key IN ({marks})", part
-                ):
-                    out[key] = _verdict(row)
-            self._absent.update(k for k in keys if k not in out)
-        return out
+            return _found(self.connection(), keys)
+
+    def claim(
+        self, keys: Sequence[str], *, again: Collection[str] = ()
+    ) -> tuple[set[str], dict[str, Verdict]]:
+        """Claim these keys: (those that are ours to ask now, verdicts that are there meanwhile).
+
+        What is in neither is being asked by another process. again : failure kinds that do not
+        count as an answer.
+        """
+        with self.lock:
+            if self._claims.watched(keys):  # who waits looks often: without the write lock then
+                free, there = self._free(self.connection(), keys, again)
+                if not free:
+                    return free, there
+        with self.transaction() as db:
+            free, there = self._free(db, keys, again)
+            self._claims.take(db, free)
+        return free, there
+
+    def _free(
+        self, db: sqlite3.Connection, keys: Sequence[str], again: Collection[str]
+    ) -> tuple[set[str], dict[str, Verdict]]:
+        others = self._claims.others(db, keys)
+        there = {k: v for k, v in _found(db, keys).items() if v.failure not in again}
+        return set(keys) - others - there.keys(), there
+
+    def renew(self, keys: Collection[str]) -> None:
+        """Say that these claims of this process still hold."""
+        with self.transaction() as db:
+            claims.renew(db, keys)
 
     def put(
         self, verdicts: Iterable[Verdict] = (), *, call: Call | None = None, replace: bool = False
@@ -289,14 +301,11 @@ class Ledger:
         ]
         calls = [_call_row(call, now) for _, call in batch if call is not None]
         with self.transaction() as db:
-            self._absent.difference_update(r[0] for r in rows)
             db.executemany(_INSERT_CALL, calls)
             db.executemany(
                 f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows
             )
-            db.executemany(
-                "DELETE FROM claims WHERE key=? AND owner=?", [(k, claims.me()) for k in done]
-            )
+            claims.give_back(db, done)
 
     def delete(self, keys: Sequence[str]) -> int:
         """Forget these verdicts (their calls stay in the cost book); how many there were."""
@@ -458,7 +467,6 @@ class Ledger:
             raise MissingError("there is no such file", where=str(path))
         n = 0
         with open(path, encoding="utf-8", errors="surrogatepass") as f, self.transaction() as db:
-            self._absent.clear()
             for n, line in enumerate(f, 1):
                 _load_line(db, line, f"{path}, line {n}")
         return n
@@ -467,6 +475,17 @@ class Ledger:
 _decode = json.JSONDecoder().raw_decode
 _CALL_COLUMNS = "call,judge,model,endpoint,status,tokens_in,tokens_out,tokens_cached,cost,seconds,created,request,reply,meta"
 _INSERT_CALL = f"INSERT OR IGNORE INTO calls({_CALL_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+
+def _found(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Verdict]:
+    """Stored verdicts by key."""
+    out: dict[str, Verdict] = {}
+    for start in range(0, len(keys), 500):
+        part = keys[start : start + 500]
+        marks = ",".join("?" * len(part))
+        rows = db.execute(f"SELECT key, row FROM verdicts WHERE key IN ({marks})", part)
+        out.update((key, _verdict(row)) for key, row in rows)
+    return out
 
 
 def _json(text: str) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
-from .base import Forecast, ask, keys_of
+from .base import ask
+from .records import Forecast, keys_of
 
 VERSION = 1
 RULES = ("majority", "mean")

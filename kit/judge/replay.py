@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown, verdict_from_json
-from .base import readdress
 from .ledger import Ledger
+from .records import readdress
 
 if TYPE_CHECKING:
     from ..data.recorded import RecordedJudges, Reply

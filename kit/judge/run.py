@@ -19,9 +19,11 @@ from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, unknown
 from ..system import progress as bars
 from . import loop
-from .base import Forecast, Session, ask, keys_of, readdress, using
+from .base import answer
 from .budget import Budget
 from .ledger import Ledger
+from .records import Forecast, Question, question
+from .session import Session, using
 
 TOGETHER = 64  # responses looked up at once
 WORKERS = 32  # questions at once for a judge that does not say (`judge.workers`)
@@ -131,9 +133,9 @@ def estimate(
     book, total = _open(ledger), Forecast()
     for task, response in _pairs(tasks, responses):
         criteria = [c for c in _judged(task) if not c.by_code]
-        keys = keys_of(judge, task, response, criteria) if book else None
-        found = book.get_many(keys) if book and keys else {}
-        left = [c for i, c in enumerate(criteria) if keys is None or keys[i] not in found]
+        keys = question(judge, task, response, criteria).keys if book else ()
+        found = book.get_many(keys) if book else {}
+        left = [c for i, c in enumerate(criteria) if not keys or keys[i] not in found]
         if left and hasattr(judge, "forecast"):
             total = total + judge.forecast(task, response, left)
         elif left:
@@ -189,12 +191,12 @@ async def _all(
     book = _open(ledger)
     run = Session(ledger=book, budget=budget, retry=frozenset(retry))
     try:
-        with using(run), loop.fewer_collections():
+        with using(run), loop.fewer_collections(), run.beating():
             job = _Job(pairs, who, run, progress)
             await job.run()
     finally:
         try:
-            run.flush()
+            run.close()
         finally:
             if book is not None and book is not ledger:
                 book.close()
@@ -226,47 +228,45 @@ class _Job:
     async def run(self) -> None:
         try:
             left = await self._known()
-            queue = iter(
-                sorted(left, key=lambda i: self.pairs[i][0].id)
-            )  # answers to one task together: prefix caches hit
+            # answers to one task together: prefix caches hit
+            queue = iter(sorted(left, key=lambda row: row[1].task.id))
             n = min(len(left), int(getattr(self.who, "workers", None) or WORKERS))
             await self._workers(queue, n)
         finally:
             self.bar.close()
 
-    async def _known(self) -> list[int]:
-        """Code and ledger; which responses have open questions."""
+    async def _known(self) -> list[tuple[int, Question, list[int]]]:
+        """Code and ledger; what is left: (answer, question, places of its criteria)."""
         left = []
         for start in range(0, len(self.pairs), TOGETHER):
             part = range(start, min(start + TOGETHER, len(self.pairs)))
-            keys = {i: self._open(i) for i in part}
-            hits = self.run_.lookup([k for pairs in keys.values() for _, k in pairs])
+            open_ = {i: self._open(i) for i in part}
+            hits = self.run_.lookup([k for q, _ in open_.values() for k in q.keys])
             for i in part:
-                (task, response), out = self.pairs[i], self.found[i]
-                for j, key in keys[i]:
-                    if key in hits:
-                        out[j] = readdress(hits[key], task, response, self.criteria[i][j])
-                if len(out) < len(self.criteria[i]):
-                    left.append(i)
+                q, places = open_[i]
+                out = self.found[i]
+                for n, k in enumerate(q.keys):
+                    if k in hits:
+                        out[places[n]] = q.again(n, hits[k])
+                asked = [n for n, j in enumerate(places) if j not in out]
+                if asked:
+                    left.append((i, q.only(asked), [places[n] for n in asked]))
                 self.bar.update(len(out))
             await asyncio.sleep(0)
         return left
 
-    def _open(self, i: int) -> list[tuple[int, str]]:
-        """Check by code what can be; (position, key) of the others, where there is a ledger to look into."""
-        (task, response), out, open_ = self.pairs[i], self.found[i], []
+    def _open(self, i: int) -> tuple[Question, list[int]]:
+        """Check by code what can be; the question for the rest, and the places of its criteria."""
+        (task, response), out, places = self.pairs[i], self.found[i], []
         for j, c in enumerate(self.criteria[i]):
             if c.check is not None:
                 out[j] = _code(task, response, c)
             else:
-                open_.append(j)
-        asked = open_ and self.run_.ledger is not None
-        keys = (
-            keys_of(self.who, task, response, [self.criteria[i][j] for j in open_])
-            if asked
-            else None
-        )
-        return list(zip(open_, keys, strict=True)) if keys else []
+                places.append(j)
+        asked = [self.criteria[i][j] for j in places]
+        if not asked:
+            return Question(task, response, []), places
+        return question(self.who, task, response, asked), places
 
     async def _workers(self, queue: Any, n: int) -> None:
         workers: list[asyncio.Task[None]] = []
@@ -286,17 +286,15 @@ class _Job:
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def _worker(self, queue: Any) -> None:
-        for i in queue:
+        for i, q, places in queue:
             if isinstance(self.stop, BudgetError):
                 return
-            (task, response), out = self.pairs[i], self.found[i]
-            open_ = [j for j in range(len(self.criteria[i])) if j not in out]
             try:
-                got = await ask(self.who, task, response, [self.criteria[i][j] for j in open_])
+                got = await answer(self.who, q)
             except BudgetError as e:  # the calls in flight are paid: let them finish
                 self.stop = self.stop or e
                 return
-            out.update(zip(open_, got, strict=True))
+            self.found[i].update(zip(places, got, strict=True))
             self.bar.update(len(got))
             self.bar.set_postfix_str(f"${self.run_.cost:.4f}", refresh=False)
 

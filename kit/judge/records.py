@@ -1,0 +1,188 @@
+"""What a judge is, what it is asked and what it gives: Judge, Question, Call, Forecast."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ..records import Criterion, Response, Task, Verdict, unknown
+
+# Failures that say nothing of the answer and cost nothing: never stored as an answer, asked again
+# by the next run.
+PASSING = frozenset({"transport", "budget", "error"})
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything that gives verdicts.
+
+    `verdicts` returns exactly one Verdict per criterion, in that order; a fault of the judge is an
+    unknown verdict with its failure kind, never an exception (exceptions: programming errors,
+    BudgetError, JudgeDownError).
+    Optional: `key(task, response, criterion) -> str`, the fingerprint of everything that shapes a
+    verdict except the ids of task and response (a judge without it is never cached), or
+    `keys(task, response, criteria) -> list[str]`, which is faster; `workers: int` (questions at
+    once); `forecast(task, response, criteria) -> Forecast` (for estimates); `async close()`.
+    A judge that pays for calls has `replies(question)`, an asynchronous iterator of
+    (verdicts, Call): what one reply gave, ready to be recorded; and `parts(question)` where it
+    asks one question in several calls at once.
+    """
+
+    name: str
+
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
+        """One verdict per criterion, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one answer: the criteria, in order, with their ledger keys.
+
+    keys : as long as `criteria`; () for a judge that cannot be cached.
+    """
+
+    task: Task
+    response: Response
+    criteria: Sequence[Criterion]
+    keys: Sequence[str] = ()
+
+    def only(self, positions: Sequence[int]) -> Question:
+        """The same for some of its criteria, by position."""
+        if len(positions) == len(self.criteria):
+            return self
+        keys = [self.keys[i] for i in positions] if self.keys else ()
+        return Question(self.task, self.response, [self.criteria[i] for i in positions], keys)
+
+    def of(self, criteria: Sequence[Criterion]) -> Question:
+        """The same for some of its criteria."""
+        at = {c.id: i for i, c in enumerate(self.criteria)}
+        return self.only([at[c.id] for c in criteria])
+
+    def key(self, i: int) -> str | None:
+        """The key of the criterion at position i; None where there is none."""
+        return self.keys[i] if self.keys else None
+
+    def unknown(self, i: int, failure: str, **more: Any) -> Verdict:
+        """An unknown verdict on the criterion at position i."""
+        c = self.criteria[i]
+        return unknown(self.task.id, self.response.id, c.id, failure, key=self.key(i), **more)
+
+    def unknowns(self, failure: str, **more: Any) -> list[Verdict]:
+        """Unknown verdicts on all of its criteria."""
+        return [self.unknown(i, failure, **more) for i in range(len(self.criteria))]
+
+    def again(self, i: int, v: Verdict) -> Verdict:
+        """A stored or shared verdict as this question's own.
+
+        New ids, `cached`, nothing paid now (`meta["paid"]` has the price).
+        """
+        return readdress(v, self.task, self.response, self.criteria[i])
+
+
+def question(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]) -> Question:
+    """The question to this judge, with its keys, made once and handed down."""
+    keys = keys_of(judge, task, response, criteria)
+    return Question(task, response, criteria, keys or ())
+
+
+def keys_of(
+    judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
+) -> list[str] | None:
+    """The ledger keys of these questions, or None for a judge that cannot be cached."""
+    if hasattr(judge, "keys"):
+        return judge.keys(task, response, criteria)
+    if hasattr(judge, "key"):
+        return [judge.key(task, response, c) for c in criteria]
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One paid request and its raw reply, kept so that the verdicts can be parsed again.
+
+    request : what was asked, as JSON text (no key, no header); reply : the raw text of the reply;
+    seconds : wall time of the last attempt.
+    """
+
+    id: str
+    judge: str
+    model: str
+    endpoint: str
+    request: str = "{}"
+    reply: str = ""
+    status: str = "ok"
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    created: float = 0.0
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What a question is expected to cost: requests, tokens, US dollars (None: price unknown)."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = 0.0
+
+    def __add__(self, other: Forecast) -> Forecast:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Forecast(
+            calls=self.calls + other.calls,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            cost=cost,
+        )
+
+
+def readdress(v: Verdict, task: Task, response: Response, criterion: Criterion) -> Verdict:
+    """A verdict with new ids, `cached`, nothing paid now (`meta["paid"]` has the price)."""
+    fields = v.__dict__.copy()
+    fields["task_id"], fields["response_id"], fields["criterion_id"], fields["cached"] = (
+        task.id,
+        response.id,
+        criterion.id,
+        True,
+    )
+    if v.tokens_in or v.tokens_out or v.cost:
+        paid = {"tokens_in": v.tokens_in, "tokens_out": v.tokens_out, "cost": v.cost}
+        fields["meta"] = {**v.meta, "paid": paid}
+        fields["tokens_in"] = fields["tokens_out"] = 0
+        fields["cost"] = 0.0
+    return rebuilt(fields)
+
+
+def rebuilt(fields: dict[str, Any]) -> Verdict:
+    """A Verdict from all its fields, checked before: five times faster than checking again."""
+    v = object.__new__(Verdict)
+    object.__setattr__(v, "__dict__", fields)
+    return v
+
+
+def checked(got: Sequence[Verdict], judge: Any, q: Question) -> list[Verdict]:
+    """One verdict per criterion in order, whatever a judge returned: by id; else "missing"."""
+    by_id: dict[str, Verdict] = {}
+    twice: set[str] = set()
+    for v in got:
+        if v.criterion_id in by_id:
+            twice.add(v.criterion_id)
+        by_id[v.criterion_id] = v
+    out = []
+    for i, c in enumerate(q.criteria):
+        v = by_id.get(c.id)
+        if v is None or c.id in twice:
+            failure = "missing" if v is None else "contradiction"
+            v = q.unknown(i, failure, judge=getattr(judge, "name", ""))
+        if q.keys and v.key != q.keys[i]:
+            v = dataclasses.replace(v, key=q.keys[i])
+        out.append(v)
+    return out

@@ -1,0 +1,203 @@
+"""One run over responses: its ledger, its caps, what it spent, and what it is asking just now.
+
+The run travels in a context variable, so that a judge made of judges (panel, escalation) may ask
+its members and everything is cached and counted all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..records import Criterion, Response, Task, Verdict
+from . import claims
+from .records import PASSING, Call
+
+if TYPE_CHECKING:
+    from .budget import Budget
+    from .ledger import Ledger
+
+Answer = tuple[set[str], dict[str, Verdict]]  # keys that are ours to ask, verdicts that are there
+
+
+@dataclass
+class Session:
+    """One run over responses: the ledger, the caps, and what was spent so far.
+
+    retry : failure kinds whose stored verdicts are asked again ("parse", "missing", "refusal",
+        "abstain", "contradiction").
+    """
+
+    ledger: Ledger | None = None
+    budget: Budget | None = None
+    retry: Collection[str] = ()
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    started: float = field(default_factory=time.monotonic)
+    fresh: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)  # keys that this run has claimed
+    _unwritten: list[tuple[list[Verdict], Call | None]] = field(default_factory=list)
+    _wanted: list[tuple[Sequence[str], asyncio.Future[Answer]]] = field(default_factory=list)
+    _done: list[str] = field(default_factory=list)
+    _written: asyncio.Future[None] | None = None
+
+    def partial(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> dict[int, Verdict]:
+        """What was answered in this run of a response that was not finished, by position."""
+        found = {i: self.fresh.get((task.id, response.id, c.id)) for i, c in enumerate(criteria)}
+        return {i: v for i, v in found.items() if v is not None}
+
+    def lookup(self, keys: Sequence[str]) -> dict[str, Verdict]:
+        """Stored verdicts by key, those to be asked again left out."""
+        if self.ledger is None or not keys:
+            return {}
+        return self._wished(self.ledger.get_many(keys))
+
+    def _wished(self, found: dict[str, Verdict]) -> dict[str, Verdict]:
+        if not self.retry:
+            return found
+        return {k: v for k, v in found.items() if v.failure not in self.retry}
+
+    def record(self, call: Call | None, verdicts: Sequence[Verdict] = ()) -> None:
+        """Store a call with its verdicts in one transaction; add what it cost.
+
+        On disk after `await settled()` or `flush()`. What arrives in one turn of the event loop is
+        written together: one commit for many replies, none handed on before it is on disk.
+        """
+        if call is not None:
+            self.calls += 1
+            self.tokens_in += call.tokens_in
+            self.tokens_out += call.tokens_out
+            self.cost += call.cost
+        new = [v for v in verdicts if not v.cached and v.failure not in PASSING]
+        for v in new:
+            self.fresh[v.task_id, v.response_id, v.criterion_id] = v
+        keep = [v for v in new if v.key]
+        if self.ledger is not None and (keep or call is not None):
+            self._unwritten.append((keep, call))
+            self._soon()
+
+    def _soon(self) -> None:
+        """Write at the end of this turn of the loop; at once where no loop runs."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self.flush()
+        if self._written is None:
+            self._written = loop.create_future()
+            loop.call_soon(self._turn)
+        return None
+
+    def _turn(self) -> None:
+        done, self._written = self._written, None
+        wanted, self._wanted = self._wanted, []
+        fault: Exception | None = None
+        ours: set[str] = set()
+        there: dict[str, Verdict] = {}
+        try:
+            self.flush()
+            ours, there = self._claimed([k for keys, f in wanted if not f.done() for k in keys])
+        except Exception as e:  # a full disk: whoever waits for it is told
+            fault = e
+        _settle(done, None, fault)
+        for keys, f in wanted:
+            mine = {k for k in keys if k in ours}
+            _settle(f, (mine, {k: there[k] for k in keys if k in there}), fault)
+
+    def _claimed(self, keys: Sequence[str]) -> Answer:
+        if not keys or self.ledger is None:
+            return set(), {}
+        ours, there = self.ledger.claim(keys, again=self.retry)
+        self.held |= ours
+        return ours, there
+
+    def flush(self) -> None:
+        """Write what is not on disk yet, now."""
+        batch, self._unwritten = self._unwritten, []
+        done, self._done = self._done, []
+        if (batch or done) and self.ledger is not None:
+            self.ledger.put_many(batch, replace=bool(self.retry), done=done)
+
+    def close(self) -> None:
+        """Write what is not on disk yet and give back every claim: the run is over."""
+        self._done += self.held
+        self.held.clear()
+        self.flush()
+
+    async def claim(self, keys: Sequence[str]) -> Answer:
+        """Say that these are being asked here: (those that are ours, verdicts that are there).
+
+        What is in neither is being asked by another process at this moment.
+        """
+        if self.ledger is None or self.ledger.readonly or not keys:
+            return set(keys), {}
+        answer = asyncio.get_running_loop().create_future()
+        self._wanted.append((keys, answer))
+        self._soon()
+        return await answer
+
+    def unclaim(self, keys: Collection[str]) -> None:
+        """These are answered, or given up."""
+        if self.ledger is not None and not self.ledger.readonly:
+            self.held.difference_update(keys)
+            self._done += keys
+            self._soon()
+
+    async def settled(self) -> None:
+        """Wait until everything recorded so far is on disk."""
+        if self._written is not None:
+            await asyncio.shield(self._written)
+
+    @contextlib.contextmanager
+    def beating(self) -> Iterator[None]:
+        """Renew this run's claims meanwhile: a queue may be longer than a lease."""
+        loop = asyncio.get_running_loop()
+
+        def beat() -> None:
+            nonlocal timer
+            timer = loop.call_later(claims.BEAT, beat)
+            if self.held and self.ledger is not None:
+                with contextlib.suppress(Exception):  # a full disk is told where it loses something
+                    self.ledger.renew(self.held)
+
+        timer = loop.call_later(claims.BEAT, beat)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def _settle(future: asyncio.Future[Any] | None, value: Any, fault: Exception | None) -> None:
+    if future is None or future.done():
+        return
+    if fault is None:
+        future.set_result(value)
+    else:
+        future.set_exception(fault)
+        future.exception()  # where nobody waits any more, that is no fault of its own
+
+
+_SESSION: ContextVar[Session | None] = ContextVar("kit_judge_session", default=None)
+
+
+def session() -> Session:
+    """The run that the calling judge works for; an empty one outside of `judge()`."""
+    return _SESSION.get() or Session()
+
+
+@contextlib.contextmanager
+def using(run: Session) -> Iterator[Session]:
+    """Make `run` the session of everything inside."""
+    token = _SESSION.set(run)
+    try:
+        yield run
+    finally:
+        _SESSION.reset(token)
