@@ -1,14 +1,56 @@
-"""kit: experiment with rubric rewards, from the rubric to the gradient.
+"""kit: experiment with rubric rewards, from the rubric to the gradient. `kit.guide()` lists the
+names.
 
-Nothing heavy is imported here; `import kit` stays under 0.3 s.
+tasks = kit.load("rubrics.json")
+verdicts = kit.judge(tasks, judge="endpoint:my-model", ledger="ledger.sqlite")
+grades = kit.grade(tasks, verdicts)
+kit.plot(kit.agree(...))
+
+A name loads its module when it is first used, so `import kit` costs nothing.
 """
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from . import moved
 from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
+from .front import DOORS
 from .records import Criterion, Grade, Response, Run, Task, Verdict
 
+if TYPE_CHECKING:
+    from . import runs
+    from .calibration.ece import ece
+    from .calibration.recalibrate import recalibrate
+    from .calibration.reliability import reliability, sensitivity
+    from .calibration.selective import risk_coverage
+    from .checks import check
+    from .confidence.reader import extract_all as stated
+    from .data.load import load_tasks as load
+    from .data.load import save_tasks as save
+    from .front import guide
+    from .judge.audit import audit
+    from .judge.budget import Budget
+    from .judge.factory import judge_of
+    from .judge.ledger import Ledger
+    from .judge.run import ajudge, estimate, judge
+    from .plots import plot
+    from .rewards.composer import Composer
+    from .rubrics.lint import lint
+    from .rubrics.summary import summarize
+    from .runs import start
+    from .stats.agreement import kappa
+    from .stats.estimate import Estimate
+    from .stats.rates import mean
+    from .stats.report import agree
+    from .tables import table
+    from .tuning.study import Study
+    from .verbs import grade, split, train, trivial
+
+__version__ = "0.1.0"
+
+_WHERE = {door.name: door for door in DOORS}
 __all__ = [
     "BudgetError",
     "Criterion",
@@ -22,6 +64,22 @@ __all__ = [
     "Task",
     "Verdict",
     "__version__",
+    *_WHERE,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'kit' has no attribute {name!r}; kit.guide() lists its names")
+    module, inner = _WHERE[name].target
+    found = importlib.import_module(module, __name__)
+    value = getattr(found, inner) if inner else found
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 moved.install()

@@ -73,12 +73,6 @@ class Comparison:
         ]
         return rows
 
-    def plot(self) -> Any:
-        """Plotly figure of both errors with intervals and null values."""
-        from ..plots import calibration as plots
-
-        return plots.comparison(self)
-
     def __str__(self) -> str:
         return f"{self.verdict} | before: {self.before}; after: {self.after}"
 

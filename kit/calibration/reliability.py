@@ -74,12 +74,6 @@ class Reliability:
         """The binned curve, one dict per bin."""
         return self.bins.table()
 
-    def plot(self, kind: str = "all") -> Any:
-        """Reliability diagram (plotly figure); kind "binned", "smooth", "corp" or "all"."""
-        from ..plots import calibration as plots
-
-        return plots.reliability(self, kind=kind)
-
     def as_dict(self) -> dict[str, Any]:
         """Plain dict, for JSON."""
         return {
@@ -219,7 +213,8 @@ def reliability(
     components: Mapping[str, Any] | None = None,
     circular: str = "raise",
 ) -> Reliability:
-    """Reliability curves and calibration errors with intervals. Numbers only; `.plot()` draws them, `.table()` lists them.
+    """Reliability curves and calibration errors with intervals. Numbers only: `.table()` lists
+    them, `kit.plot(result)` draws them.
 
     Arguments as in `ece`. components : what `correct` was computed from; circular : "raise" refuses correctness that
     contains the confidence, "flag" keeps the finding in `.circular`. n_boot : resamples, at least 2.
@@ -388,12 +383,6 @@ class Sensitivity:
             }
             for name, e in self.rows
         ]
-
-    def plot(self) -> Any:
-        """Plotly figure of all binnings with intervals and null values."""
-        from ..plots import calibration as plots
-
-        return plots.sensitivity(self)
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -44,12 +44,6 @@ class RiskCoverage:
             for row in zip(*(getattr(self, n) for n in names), strict=True)
         ]
 
-    def plot(self) -> Any:
-        """Plotly figure of risk against coverage."""
-        from ..plots import calibration as plots
-
-        return plots.risk_coverage(self)
-
 
 def areas(size: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """AURC and AUGRC (...,) from block weights and errors (..., m), most confident first.

@@ -109,7 +109,9 @@ def run(args: Any) -> int:
     result = _report(args)
     text = str(result)
     if args.html:
-        args.html.write_text(result.plot().to_html(include_plotlyjs=True), encoding="utf-8")
+        from ..plots import plot
+
+        args.html.write_text(plot(result).to_html(include_plotlyjs=True), encoding="utf-8")
         text += f"\ndiagram: {args.html}"
     emit(args, result.as_dict(), text)
     return 0

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, KitError, MissingError
-from ..records import FAILURES, Response, Task, Verdict, response_from_json
+from ..records import FAILURES, Response, Task, response_from_json
 from ..system import paths
 from . import judging
 from .common import json_flag
@@ -273,8 +273,10 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
 def make(args: argparse.Namespace) -> Any:
     """The judge that the arguments name."""
     kind = args.judge
-    if kind == "code":
-        return _CodeOnly()
+    if kind in ("code", "embedding"):
+        from ..judge.factory import judge_of
+
+        return judge_of(kind)
     if kind == "replay":
         return _replay(args)
     if kind == "local":
@@ -288,10 +290,6 @@ def make(args: argparse.Namespace) -> Any:
                 fix="give a folder with a model; without --model SmolLM2 judges",
             )
         return LocalJudge.from_pretrained(args.model or smollm2())
-    if kind == "embedding":
-        from ..judge.embedding import EmbeddingJudge
-
-        return EmbeddingJudge()
     if kind == "server":
         return _server(args)
     common = {
@@ -372,22 +370,3 @@ def _price(text: str | None) -> tuple[float, float] | None:
             where="--price",
             fix="write IN,OUT in dollars per million tokens, e.g. --price 0.1,0.5",
         ) from None
-
-
-class _CodeOnly:
-    """No judge at all: criteria that code cannot decide stay unknown."""
-
-    name = "code"
-
-    async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Any]
-    ) -> list[Verdict]:
-        """Unknown, all of them."""
-        from ..records import unknown
-
-        return [
-            unknown(
-                task.id, response.id, c.id, "abstain", judge="code", reason="no judge was asked"
-            )
-            for c in criteria
-        ]

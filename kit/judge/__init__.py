@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ..verb import verb
+
 _WHERE = {
     "judge": "run",
     "ajudge": "run",
@@ -37,7 +39,8 @@ _WHERE = {
     "ReplayJudge": "replay",
     "Panel": "panel",
     "Escalate": "escalate",
-    "check": "checks",
+    "judge_of": "factory",
+    "check": ".checks",
     "LocalServer": "server",
     "self_consistency": "panel",
 }
@@ -52,3 +55,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+verb(__name__, ".run", "judge")

@@ -21,6 +21,7 @@ from ..system import progress as bars
 from . import loop
 from .base import answer
 from .budget import Budget
+from .factory import judge_of
 from .ledger import Ledger
 from .records import Forecast, Question, question
 from .session import Session, using
@@ -60,26 +61,34 @@ class Verdicts(list[Verdict]):
         """The verdicts on one response."""
         return [v for v in self if v.response_id == response_id and task_id in (None, v.task_id)]
 
+    def table(self, *, human: Any = None, tasks: Any = None) -> Any:
+        """A tidy DataFrame, one row per verdict, beside labels of people; see kit.tables.table."""
+        from ..tables import table
+
+        return table(self, human=human, tasks=tasks)
+
     def _repr_html_(self) -> str:
-        e = html.escape
-        rows = "".join(
-            f"<tr><td>{e(v.task_id)}</td><td>{e(v.response_id)}</td><td>{e(v.criterion_id)}</td><td>{e(v.status)}"
-            f"{e(f' ({v.failure})' if v.failure else '')}</td><td>{'' if v.p is None else f'{v.p:.2f}'}</td>"
-            f"<td style='text-align:left'>{e((v.reason or '')[:160])}</td></tr>"
-            for v in self[:20]
-        )
+        from ..tables import rows_html
+
+        head = ("task", "response", "criterion", "status", "P(met)", "reason")
+        rows = [(v.task_id, v.response_id, v.criterion_id, _state(v), v.p, v.reason) for v in self]
         more = f"<p>... and {len(self) - 20} more</p>" if len(self) > 20 else ""
-        return (
-            f"<table><tr><th>task</th><th>response</th><th>criterion</th><th>status</th><th>P(met)</th><th>reason</th></tr>{rows}"
-            f"</table>{more}<details><summary>cost</summary>{e(str(self.spent))}</details>"
-        )
+        cost = f"<details><summary>cost</summary>{html.escape(str(self.spent))}</details>"
+        return rows_html(head, rows[:20]) + more + cost
+
+    def __repr__(self) -> str:
+        return f"{len(self)} verdicts: {self.spent}"
+
+
+def _state(v: Verdict) -> str:
+    return f"{v.status} ({v.failure})" if v.failure else v.status
 
 
 def judge(
     tasks: Any,
-    responses: Iterable[Response],
+    responses: Iterable[Response] | None = None,
     *,
-    judge: Any,
+    judge: Any = "code",
     ledger: Ledger | str | Path | None = None,
     progress: bool = True,
     budget: Budget | None = None,
@@ -88,7 +97,10 @@ def judge(
 ) -> Verdicts:
     """Verdicts of `judge` (and of code) on every response, in the order responses x criteria.
 
-    tasks : a Task, a list of them, or a TaskSet; responses : the answers, each naming its task.
+    tasks : a Task, a list of them, or a TaskSet; responses : the answers, each naming its task
+        (default: those of the TaskSet).
+    judge : an object with `verdicts`, or a name: "endpoint:my-model", "replay:gpt-4o/bare", "local",
+        "embedding", "code" (criteria without a check stay unknown); see kit.judge.factory.
     ledger : a Ledger or its path; what is in it is not asked again. retry : failure kinds that are asked again all the same.
     budget : caps, checked before each call. on_budget : "raise" a BudgetError (its `.verdicts` hold what was done, the rest
         unknown "budget"), or "unknown": return them.
@@ -103,8 +115,18 @@ def judge(
     >>> judge(task, [Response(task_id="t", id="r", text="a")], judge=Fair(), progress=False)[0].status
     'met'
     """
-    work = _all(tasks, responses, judge, ledger, progress, budget, retry, on_budget)
+    answers = _answers(tasks, responses)
+    work = _all(tasks, answers, judge_of(judge), ledger, progress, budget, retry, on_budget)
     return loop.run(work)
+
+
+def _answers(tasks: Any, responses: Iterable[Response] | None) -> Iterable[Response]:
+    """The answers that were given, else those of the task set; KitError where there are none."""
+    answers = getattr(tasks, "responses", None) if responses is None else responses
+    if answers is None or (responses is None and not answers):
+        fix = "give responses=, or join a file of answers: tasks.joined(kit.load(FILE))"
+        raise KitError("there are no answers to judge", where="judge(responses=...)", fix=fix)
+    return answers
 
 
 async def ajudge(

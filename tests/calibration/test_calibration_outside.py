@@ -13,6 +13,7 @@ import pytest
 from kit import calibration as c
 from kit.cli import calibrate
 from kit.errors import DataError
+from kit.plots import plot
 
 RNG = np.random.default_rng(0)
 P = RNG.choice([0.1, 0.4, 0.6, 0.8, 0.95], 200)
@@ -28,7 +29,7 @@ def run(args: list[str]) -> int:
 @pytest.mark.parametrize("kind", ["all", "binned", "smooth", "corp"])
 def test_reliability_figure(kind) -> None:
     r = c.reliability(P, Y, n_boot=50)
-    fig = json.loads(r.plot(kind).to_json())
+    fig = json.loads(plot(r, kind=kind).to_json())
     assert (
         "calibrated model would score" in fig["layout"]["title"]["text"]
         and f"n={r.n}" in fig["layout"]["title"]["text"]
@@ -48,12 +49,12 @@ def test_other_figures() -> None:
         c.sensitivity(P, Y, n_boot=20),
         c.compare((P, Y), (P, Y), n_boot=20),
     ):
-        assert json.loads(result.plot().to_json())["data"] and result.table()
+        assert json.loads(plot(result).to_json())["data"] and result.table()
 
 
 def test_html_is_escaped() -> None:
     r = c.reliability(P, Y, n_boot=10, components={"<b>V4</b>": True}, circular="flag")
-    for text in (r._repr_html_(), r.plot().layout.title.text):
+    for text in (r._repr_html_(), plot(r).layout.title.text):
         assert "<b>V4" not in text and "&lt;b&gt;V4" in text
 
 

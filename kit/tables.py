@@ -1,0 +1,200 @@
+"""Records as tables: one tidy row per verdict or grade, joined with human labels; one HTML table.
+
+The way between records and statistics: `verdicts.table(human=tasks)`, then any function that takes
+columns takes the table and the names of its columns.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .errors import KitError
+from .records import Grade, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VERDICT = ("task", "response", "criterion", "judge", "status", "value", "p", "failure", "reason")
+SPENT = ("tokens_in", "tokens_out", "cost", "cached")
+STYLE = "style='text-align:left;vertical-align:top;padding:2px 8px;white-space:pre-wrap'"
+
+
+def table(records: Iterable[Any], *, human: Any = None, tasks: Any = None) -> pd.DataFrame:
+    """A DataFrame of verdicts or grades, one row each, in their order; unknown is NaN, never 0.
+
+    human : labels to put beside verdicts: a TaskSet or a list of verdicts by people.
+    tasks : where a task's group and kind, a criterion's text, an answer's source are taken from
+        (default: `human`, where it is a TaskSet).
+
+    Verdict columns: task, response, criterion, judge, status, value, p, failure, reason, tokens_in,
+    tokens_out, cost, cached; with labels also human (in [0, 1]) and correct (1.0 where judge and
+    human
+    stand on the same side of one half, NaN where either is unknown).
+
+    >>> one = Verdict(task_id="t", response_id="r", criterion_id="c", status="met", p=0.9)
+    >>> table([one])[["task", "status", "p"]].values.tolist()
+    [['t', 'met', 0.9]]
+    """
+    rows = list(records)
+    if rows and isinstance(rows[0], Grade):
+        frame = _grades(rows)
+    elif all(isinstance(v, Verdict) for v in rows):
+        frame = _verdicts(rows)
+    else:
+        what = f"a table is made of verdicts or grades, not of {type(rows[0]).__name__}"
+        raise KitError(what, where="table(records)", fix="pass what kit.judge or kit.grade gave")
+    if human is not None:
+        frame = _with_labels(frame, human)
+    tasks = human if tasks is None and hasattr(human, "tasks") else tasks
+    return frame if tasks is None else _with_tasks(frame, tasks)
+
+
+def _verdicts(rows: Sequence[Verdict]) -> pd.DataFrame:
+    import pandas as pd
+
+    names = {"task": "task_id", "response": "response_id", "criterion": "criterion_id"}
+    columns = {c: [getattr(v, names.get(c, c)) for v in rows] for c in (*VERDICT, *SPENT)}
+    return pd.DataFrame(columns).astype({"value": float, "p": float, "cost": float})
+
+
+def _grades(rows: Sequence[Grade]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns: dict[str, list[Any]] = {
+        "task": [g.task_id for g in rows],
+        "response": [g.response_id for g in rows],
+        "score": [g.score for g in rows],
+        "low": [g.score_low for g in rows],
+        "high": [g.score_high for g in rows],
+        "unknown": [sum(not v.known for v in g.verdicts) for g in rows],
+        "cost": [g.cost for g in rows],
+    }
+    parts = dict.fromkeys(name for g in rows for name in g.parts)
+    for name in parts:
+        columns[f"part {name}"] = [g.parts.get(name) for g in rows]
+    return pd.DataFrame(columns).astype({"score": float, "low": float, "high": float})
+
+
+def labels_of(human: Any) -> dict[tuple[str, str, str], float]:
+    """(task, response, criterion) -> label in [0, 1]: the mean over raters who gave one.
+
+    human : a TaskSet (its verdicts by judges named "human..."), or an iterable of verdicts.
+    """
+    found = getattr(human, "verdicts", human)
+    by_people = [v for v in found if v.judge.startswith("human")]
+    given: dict[tuple[str, str, str], list[float]] = {}
+    for v in by_people or found:
+        if v.value is not None:
+            given.setdefault((v.task_id, v.response_id, v.criterion_id), []).append(v.value)
+    return {key: sum(values) / len(values) for key, values in given.items()}
+
+
+def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
+    labels = labels_of(human)
+    keys = zip(frame["task"], frame["response"], frame["criterion"], strict=True)
+    frame["human"] = [labels.get(key, math.nan) for key in keys]
+    same = (frame["value"] >= 0.5) == (frame["human"] >= 0.5)
+    known = frame["value"].notna() & frame["human"].notna()
+    frame["correct"] = same.astype(float).where(known)
+    return frame
+
+
+def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
+    """What tasks and answers say of each row: the task's group and kind, who wrote the answer, the
+    criterion.
+    """
+    rows = {t.id: t for t in getattr(tasks, "tasks", tasks)}
+    answers = {(r.task_id, r.id): r for r in getattr(tasks, "responses", ())}
+    mine = [rows.get(i) for i in frame["task"]]
+    frame["group"] = [
+        getattr(t, "group", None) or i for t, i in zip(mine, frame["task"], strict=True)
+    ]
+    frame["kind"] = [getattr(t, "kind", None) for t in mine]
+    keys = list(zip(frame["task"], frame["response"], strict=True))
+    frame["source"] = [getattr(answers.get(key), "source", None) for key in keys]
+    frame["answer"] = [getattr(answers.get(key), "text", None) for key in keys]
+    if "criterion" in frame:
+        texts = {(t.id, c.id): c for t in rows.values() for c in t.criteria}
+        named = [texts.get(key) for key in zip(frame["task"], frame["criterion"], strict=True)]
+        frame["weight"] = [math.nan if c is None else c.weight for c in named]
+        frame["text"] = [None if c is None else c.text for c in named]
+    return frame
+
+
+def cell(value: Any) -> str:
+    """A value as the text of a cell: unknown as an empty cell, numbers short, lists with commas.
+
+    >>> cell(None), cell(0.12345), cell((1, 2)), cell(float("nan"))
+    ('', '0.123', '1, 2', '')
+    """
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1 else f"{value:,.4g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(cell, value))
+    return str(value)
+
+
+def rows_html(
+    head: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    caption: str = "",
+    raw: Collection[int] = (),
+) -> str:
+    """One HTML table. Every cell is escaped, but for the columns in `raw`, which hold our own HTML.
+
+    >>> rows_html(["a"], [["<b>"]]).count("&lt;b&gt;")
+    1
+    """
+    title = f"<caption {STYLE}>{html.escape(caption)}</caption>" if caption else ""
+    heads = "".join(f"<th {STYLE}>{html.escape(str(h))}</th>" for h in head)
+    body = "".join(f"<tr>{_cells(row, raw)}</tr>" for row in rows)
+    return f"<table>{title}<tr>{heads}</tr>{body}</table>"
+
+
+def _cells(row: Sequence[Any], raw: Collection[int]) -> str:
+    shown = (x if i in raw else html.escape(cell(x)) for i, x in enumerate(row))
+    return "".join(f"<td {STYLE}>{x}</td>" for x in shown)
+
+
+def pairs_html(rows: Mapping[str, Any] | Iterable[tuple[str, Any]], *, caption: str = "") -> str:
+    """Two columns, name and value: settings, summaries. Every cell is escaped."""
+    items = rows.items() if isinstance(rows, Mapping) else rows
+    title = f"<caption {STYLE}>{html.escape(caption)}</caption>" if caption else ""
+    body = "".join(
+        f"<tr><th {STYLE}>{html.escape(str(k))}</th><td {STYLE}>{html.escape(cell(v))}</td></tr>"
+        for k, v in items
+    )
+    return f"<table>{title}{body}</table>"
+
+
+def dicts_html(
+    rows: Sequence[Mapping[str, Any]], *, caption: str = "", most: int | None = None
+) -> str:
+    """Rows that are dicts, one column a key; beyond `most` rows it says how many there are."""
+    head = list(dict.fromkeys(key for row in rows for key in row))
+    shown = rows[:most]
+    more = f"<p>{len(shown)} of {len(rows)} rows</p>" if len(shown) < len(rows) else ""
+    return rows_html(head, [[r.get(k) for k in head] for r in shown], caption=caption) + more
+
+
+class Shown(list[dict[str, Any]]):
+    """Rows that show themselves as a table in a notebook, and as lines of text elsewhere."""
+
+    caption = ""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = (), *, caption: str = ""):
+        super().__init__(dict(r) for r in rows)
+        self.caption = caption
+
+    def _repr_html_(self) -> str:
+        return dicts_html(self, caption=self.caption, most=60)
+
+    def __repr__(self) -> str:
+        lines = ["  ".join(f"{k}: {cell(v)}" for k, v in row.items()) for row in self]
+        return "\n".join([self.caption, *lines] if self.caption else lines) or "no rows"

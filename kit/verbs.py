@@ -1,0 +1,185 @@
+"""Verbs that join rooms: verdicts become grades, tasks become a training, a reward is tried on
+empty words.
+
+What needs one room only is that room's own function; see `kit.guide()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import KitError
+from .records import Grade, Response, Task, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .rewards.composer import Composer
+    from .rubrics.splits import Split
+
+CONFIGS = (".yaml", ".yml")
+
+
+class Grades(list[Grade]):
+    """A list of grades that shows itself as a table; `.table()` is one tidy row per grade."""
+
+    def table(self, *, tasks: Any = None) -> pd.DataFrame:
+        """A tidy DataFrame: task, response, score, low, high, unknown, cost, parts."""
+        from .tables import table
+
+        return table(self, tasks=tasks)
+
+    def _repr_html_(self) -> str:
+        from .tables import rows_html
+
+        head = ("task", "response", "score", "lowest", "highest")
+        rows = [(g.task_id, g.response_id, g.score, g.score_low, g.score_high) for g in self[:20]]
+        return rows_html(head, rows) + f"<p>{len(rows)} of {len(self)} grades</p>"
+
+    def __repr__(self) -> str:
+        unknown = sum(g.score is None for g in self)
+        return f"{len(self)} grades, {unknown} without a score (too much is unknown)"
+
+
+def composer_of(reward: Any) -> Composer:
+    """A reward from its name ("default", "rubric"), a config (mapping or file), or itself."""
+    from .rewards.composer import Composer
+
+    return reward if isinstance(reward, Composer) else Composer.from_config(reward)
+
+
+def grade(
+    tasks: Any,
+    verdicts: Iterable[Verdict],
+    *,
+    reward: Any = "rubric",
+    responses: Sequence[Response] | None = None,
+) -> Grades:
+    """One grade per answer from its verdicts; no judge is called.
+
+    tasks : a TaskSet or a list of tasks; verdicts : what `kit.judge` gave, or labels by people.
+    reward : a Composer, "rubric", "default", a mapping or a file; see kit.rewards.
+    responses : the answers (default: those of the task set that have a verdict).
+    A grade is an interval where verdicts are unknown; its score is None where that is too wide.
+
+    >>> task = {"prompt": "Say hi.", "rubrics": ["It greets."]}
+    >>> import kit
+    >>> tasks = kit.load([task])
+    >>> one = Verdict(task_id=tasks.tasks[0].id, response_id="r", status="met",
+    ...               criterion_id=tasks.tasks[0].criteria[0].id)
+    >>> answer = Response(task_id=one.task_id, id="r", text="Hi!")
+    >>> grade(tasks, [one], responses=[answer])[0].score
+    1.0
+    """
+    from .rewards import grades
+
+    verdicts = list(verdicts)
+    if responses is None:
+        judged = {(v.task_id, v.response_id) for v in verdicts}
+        known = getattr(tasks, "responses", None)
+        if known is None:
+            fix = "give responses=, or a TaskSet that holds them"
+            raise KitError("the answers are not here", where="kit.grade", fix=fix)
+        responses = [r for r in known if (r.task_id, r.id) in judged]
+    rows = getattr(tasks, "tasks", tasks)
+    return Grades(grades(rows, responses, verdicts, composer=composer_of(reward)))
+
+
+def trivial(
+    tasks: Any, *, judge: Any = "code", reward: Any = "rubric", ledger: Any = None
+) -> pd.DataFrame:
+    """What a reward pays to answers without skill (empty, constant, parroting, hedging ...), best
+    paid first.
+
+    Columns: policy, task, score (NaN where unknown). A policy near the real answers will be found
+    by training.
+    """
+    from .judge.run import judge as ask
+    from .rewards.trivial import TRIVIAL, policies
+
+    rows = list(getattr(tasks, "tasks", tasks))
+    answers = [r for t in rows for r in policies(t)]
+    got = ask(rows, answers, judge=judge, ledger=ledger, progress=False)
+    frame = grade(rows, got, reward=reward, responses=answers).table()
+    frame["policy"] = [r.source.removeprefix(TRIVIAL) for r in answers]
+    order = frame.groupby("policy")["score"].mean().sort_values(ascending=False).index
+    rank = {name: i for i, name in enumerate(order)}
+    by_rank = frame.sort_values("policy", key=lambda names: names.map(rank), kind="stable")
+    return by_rank[["policy", "task", "score"]].reset_index(drop=True)
+
+
+def split(tasks: Any, *, share: float = 0.25, seed: int = 0) -> Split:
+    """Train and held-out tasks with a manifest of hashes; whole groups where tasks name them.
+
+    share : of the tasks held out, in (0, 1).
+    """
+    from .rubrics import splits
+
+    rows = getattr(tasks, "tasks", tasks)
+    make = splits.by_group if len({t.group for t in rows}) > 1 else splits.shuffle
+    return make(rows, seed=seed, share=share)
+
+
+def train(
+    tasks: Any,
+    settings: Any = None,
+    *,
+    judge: Any = None,
+    reward: Any = "rubric",
+    heldout: Sequence[Task] | None = None,
+    out: str | Path | None = None,
+    ledger: Any = None,
+    resume: bool | None = None,
+    on_step: Callable[[dict[str, Any]], None] | None = None,
+    **changes: Any,
+) -> Any:
+    """Train a small model on rubric rewards with GRPO, and compare it with itself on held-out
+    prompts.
+
+    tasks : a TaskSet or a list of tasks; or a training config (YAML), which says everything else.
+    settings : a preset's name ("cpu", "t4", "gpu"), a mapping, or settings from kit.train.config;
+        default: the profile's preset. changes : single settings, `steps=10`.
+    judge : as in kit.judge (None: code decides every criterion); reward : as in kit.grade.
+    heldout : default: the tasks whose split is "heldout". out : folder, default in the runs folder.
+    resume : go on from the last checkpoint; default: when `out` holds one.
+    The result has .gain, .steps(), .rollouts(), .adapter.
+    """
+    from .system import paths
+    from .train import grpo, job
+
+    if isinstance(tasks, (str, Path)) and Path(tasks).suffix in CONFIGS:
+        return job.run(job.read(tasks, **changes), resume=bool(resume), on_step=on_step)
+    from .judge.factory import judge_of
+
+    rows = list(getattr(tasks, "tasks", tasks))
+    held = [t for t in rows if t.split == "heldout"] if heldout is None else list(heldout)
+    out = paths.runs() / "training" if out is None else Path(out)
+    return grpo.train(
+        settings_of(settings, changes),
+        [t for t in rows if t.split != "heldout"],
+        judge=None if judge is None else judge_of(judge),
+        composer=composer_of(reward),
+        out=out,
+        heldout=held,
+        ledger=ledger,
+        resume=(out / "settings.json").exists() if resume is None else resume,
+        on_step=on_step,
+    )
+
+
+def settings_of(settings: Any, changes: Mapping[str, Any]) -> Any:
+    """Training settings from a preset's name, a mapping or settings, with changes on top."""
+    from dataclasses import replace
+
+    from .settings import profiles
+    from .train import config
+
+    if isinstance(settings, config.Settings):
+        return replace(settings, **changes) if changes else settings
+    if settings is None:
+        name = profiles.resolve().name
+        settings = "gpu" if name == "cluster" else name
+    values = {"preset": settings} if isinstance(settings, str) else dict(settings)
+    return config.from_mapping({**values, **changes})
