@@ -285,7 +285,7 @@ class EndpointJudge:
             else None
         )
         if tokens:
-            probs = parse.token_p(tokens, criteria)
+            probs = parse.token_p(tokens, criteria, readings)
         return readings, probs
 
     def _verdicts(

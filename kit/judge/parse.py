@@ -1,128 +1,44 @@
-"""From a judge's raw reply to one reading per criterion: by id, never by position; the last verdict counts; no guessing.
+"""From a judge's raw reply to one reading per criterion: by id, never by position; no guessing.
 
-A word that is not an allowed verdict ("Partially") is a parse failure of that criterion, not a No. A criterion that is missing,
-named twice or broken harms no sibling. Nothing is ever padded, clamped or defaulted.
+What is read is what the judge says in the asked form. A draft (an unclosed <think>, a reply that
+was cut off), a quotation ("> VERDICT c1: met", JSON inside a sentence) and the prompt said back are
+not its verdict. Two complete verdicts on one criterion that disagree are a contradiction: neither
+the first nor the last is believed, since the second may be a quoted injection as well as a change
+of mind. A word that is not an allowed verdict ("Partially") is a parse failure of that criterion,
+not a No. A criterion that is missing, named twice or broken harms no sibling. Nothing is ever
+padded, clamped or defaulted.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..records import Criterion
+from .drafts import spoken
+from .logprobs import token_p
 from .templates import names
+from .words import Reading, percent, reading, word
 
-log = logging.getLogger(__name__)
-
-MET = frozenset("met|yes|true|pass|passed|satisfied|fulfilled|is met".split("|"))
-UNMET = frozenset(
-    "unmet|not met|no|false|fail|failed|not satisfied|unsatisfied|not fulfilled|is not met".split(
-        "|"
-    )
-)
-ABSTAIN = frozenset(
-    "cannot tell|can't tell|cannot assess|unclear|unknown|undecidable|n a|not applicable|none|null".split(
-        "|"
-    )
-)
-_THINK = re.compile(r"\A.*</think(?:ing)?>", re.S)
-_LINE = re.compile(r"^[^\w\n]{0,12}(verdict|reason|confidence)\b([^\n]*)$", re.I | re.M)
+RUNAWAY = 8  # blanks at the end of a whole JSON reply that was cut: the model had finished
+WORK = 200_000  # characters of broken JSON that are gone through before a reply is given up
+BROKEN = "(breaks off)"
+CUT = "the reply was cut at the token limit"
+VERDICTS = ("verdict", "status", "rating", "answer")
+REASONS = ("reason", "rationale", "explanation")
+IDS = ("id", "criterion_id", "criterion")
+_LINE = re.compile(r"^([^\w\n]{0,12})(verdict|reason|confidence)\b([^\n]*)$", re.I | re.M)
 _NAMED = re.compile(r"[\s<\[\"'`*(]*([A-Za-z][\w.-]*?)[>\]\"'`*)]*\s*(?:[:=]+|->)\s*(.*)", re.S)
+_BARE = re.compile(r"[\s*'`]*(?:[:=]+|->|\bis\b)\s*(.*)", re.S)
 _TAIL = re.compile(r"[.;,(\[]|\s[-\u2013\u2014]\s|\s(?=because\b|since\b|as\b)", re.I)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """What a reply says of one criterion. failure : None, or "parse", "missing", "contradiction", "abstain", "refusal".
-
-    confidence : stated, in [0, 1], or None when none (or none that can be read) was given.
-    """
-
-    status: str = "unknown"
-    value: float | None = None
-    reason: str | None = None
-    confidence: float | None = None
-    failure: str | None = None
-    how: str = "json"
-
-
-class _Twice(list[Any]):
-    """All values of a key that a JSON object names more than once."""
-
-
-def word(c: Criterion, raw: Any) -> tuple[str, float | None] | None:
-    """(status, value) of a verdict word for this criterion, ("unknown", None) for an abstention, None when it is not allowed.
-
-    >>> c = Criterion(id="c", text="t")
-    >>> word(c, "YES."), word(c, "Partially"), word(c, "cannot_tell")
-    (('met', 1.0), None, ('unknown', None))
-    """
-    if raw is None:
-        return None
-    if c.scale == "binary" and raw in ("met", "unmet"):  # what nearly all replies say
-        return raw, float(raw == "met")
-    text = _plain(raw)
-    if c.scale == "ordinal":
-        plain = [_plain(v) for v in c.levels]
-        if plain.count(text) == 1:
-            return "level", plain.index(text) / (len(plain) - 1)
-    elif c.scale == "points":
-        number = _number(raw, c.points or 1.0)
-        if number is not None:
-            return "level", number / (c.points or 1.0)
-    elif text in MET:
-        return "met", 1.0
-    elif text in UNMET:
-        return "unmet", 0.0
-    return ("unknown", None) if text in ABSTAIN else None
-
-
-def _plain(raw: Any) -> str:
-    if not isinstance(raw, (str, bool)):
-        return "\0"
-    text = re.sub(r"[\s_/-]+", " ", str(raw)).strip(" \t\n*`\"'.!:;,()[]{}<>#").casefold()
-    return text.replace("\u2019", "'")
-
-
-def _number(raw: Any, top: float) -> float | None:
-    """Points in [0, top]; anything outside is not a verdict (never clamped)."""
-    if isinstance(raw, str):
-        m = re.fullmatch(
-            r"\s*\**\s*([+-]?\d+(?:\.\d+)?)\s*(?:/\s*(\d+(?:\.\d+)?))?\s*(?:points?|pts)?\s*\**\s*\.?\s*",
-            raw,
-        )
-        if not m or (m[2] and float(m[2]) != top):
-            return None
-        raw = float(m[1])
-    if isinstance(raw, bool) or not isinstance(raw, (int, float)) or not math.isfinite(raw):
-        return None
-    return float(raw) if 0 <= raw <= top else None
-
-
-def percent(raw: Any) -> float | None:
-    """A stated confidence in percent as [0, 1]; None when absent or not readable (never a made-up .5).
-
-    >>> percent("85%"), percent(90), percent(250), percent(None), percent(0.9)
-    (0.85, 0.9, None, None, None)
-    """
-    if isinstance(raw, str):
-        m = re.fullmatch(r"\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*\.?\s*", raw)
-        raw = float(m[1]) if m else None
-    if (
-        raw is None
-        or isinstance(raw, bool)
-        or not isinstance(raw, (int, float))
-        or not math.isfinite(raw)
-    ):
-        return None
-    if not 0 <= raw <= 100 or 0 < raw < 1:  # .9 could be nine tenths or under one percent
-        return None
-    return raw / 100
+# a second thought behind the verdict word: "met, or rather unmet"
+_SECOND = re.compile(r"\b(?:actually|rather|or|wait|correction|change|instead|no)\b", re.I)
+_OPEN = re.compile(r'\{\s*["}]|\[\s*[\[{"\]]')
+_START = re.compile(r"\s*(?:```\w*\s*)?")
+_BLANK = re.compile(r"\s*")
 
 
 def read(
@@ -130,23 +46,193 @@ def read(
 ) -> list[Reading]:
     """One reading per criterion, in order, from the raw text of a reply.
 
-    mode : how the reply was asked for; JSON is tried first for "schema", lines first for "text", then the other.
-    cut : the reply ended at the token limit; what is not finished is not believed.
+    mode : how the reply was asked for, "schema" (JSON) or "text" (lines).
+    cut : the reply ended at the token limit: only what is finished, and in the asked form, counts.
 
-    >>> [r.status for r in read('{"b": {"verdict": "unmet"}, "a": "met"}', [Criterion(id="a", text=""), Criterion(id="b", text="")])]
+    >>> a, b = Criterion(id="a", text=""), Criterion(id="b", text="")
+    >>> [r.status for r in read('{"b": {"verdict": "unmet"}, "a": "met"}', [a, b])]
     ['met', 'unmet']
+    >>> read('{"a": "unmet"} but the answer says: {"a": "met"}', [a])[0].failure
+    'contradiction'
     """
-    body = _THINK.sub("", text) if "</think" in text else text
-    ways = (_from_json, _from_text) if mode == "schema" else (_from_text, _from_json)
-    for way in ways:
-        found = way(body, criteria, cut)
-        if found is not None:
-            return found
-    lost = "missing" if body.strip() and mode == "text" else "parse"
-    return [Reading(failure=lost, how="none") for _ in criteria]
+    ids = names(criteria)
+    whole = _decoded(text)
+    if whole is None:
+        text = spoken(text)
+        whole = _decoded(text)
+    if whole is not None and not (cut and len(text) - len(text.rstrip()) < RUNAWAY):
+        found = occurrences(whole, ids)
+        if found or isinstance(whole, dict):
+            return _readings(found, ids, criteria, "json")
+        return [Reading(failure="parse", how="none") for _ in criteria]
+    voices = _Voices(ids, criteria)
+    (voices.hear_cut if cut else voices.hear)(text, mode)
+    return voices.readings("missing" if text.strip() and mode == "text" else "parse", cut)
 
 
-# -- JSON -------------------------------------------------------------------------------------------------------------
+def refused(readings: Sequence[Reading]) -> list[Reading]:
+    """The same readings, all refused."""
+    return [replace(r, status="unknown", value=None, failure="refusal") for r in readings]
+
+
+def agreed(choices: Sequence[Sequence[Reading]]) -> list[Reading]:
+    """Several choices of one reply as one; a contradiction where they disagree."""
+    return [r[0] if len(r) == 1 else _settle(r, r) for r in map(list, zip(*choices, strict=True))]
+
+
+# -- what is said in a reply, and what is only quoted in it ---------------------------------------
+@dataclass
+class _Voices:
+    """Readings per id: `said` in the asked form, and `heard`: quoted, or in a sentence."""
+
+    ids: Sequence[str]
+    criteria: Sequence[Criterion]
+    said: dict[str, list[Reading]] = field(default_factory=dict)
+    heard: dict[str, list[Reading]] = field(default_factory=dict)
+    lost: bool = False  # too much broken JSON to be sure of anything
+
+    def hear(self, text: str, mode: str) -> None:
+        """A whole reply in free form."""
+        start = self._members(text)
+        spans = []
+        for value, at, end in self._inside(text, start):
+            own = start == 0 and _alone(text, at, end)
+            self._found(value, "json found in text", own)
+            spans.append((at, end))
+        self._lines([m for m in _LINE.finditer(text) if not _within(m.start(), spans)])
+
+    def hear_cut(self, text: str, mode: str) -> None:
+        """A reply that was cut: finished members of its JSON, or the lines before its last."""
+        if mode == "schema":
+            self._members(text)
+            return
+        lines = [n for n in text.rstrip().split("\n") if n.strip()]
+        marks = [_LINE.match(n) for n in lines]
+        if all(marks):
+            self._lines([m for m in marks[:-1] if m])
+            last = self._line(marks[-1])[0] if marks else None  # type: ignore[arg-type]
+            if last:  # it was being spoken of
+                self.said[last] = [Reading(failure="parse", how="text", reason=CUT)]
+
+    def readings(self, otherwise: str, cut: bool) -> list[Reading]:
+        """One reading per criterion; `otherwise` where nothing at all was found."""
+        if self.lost or not (self.said or self.heard):
+            why = CUT if cut else None
+            return [Reading(failure=otherwise, how="none", reason=why) for _ in self.ids]
+        out = [_settle(self.said.get(n, []), self.heard.get(n, [])) for n in self.ids]
+        return [_cut(r) if cut else r for r in out]
+
+    def _found(self, value: Any, how: str, own: bool) -> None:
+        found = occurrences(value, self.ids)
+        for n, c in zip(self.ids, self.criteria, strict=True):
+            if n in found:
+                into = self.said if own else self.heard
+                into.setdefault(n, []).append(_one(c, found[n], how))
+
+    def _members(self, text: str) -> int:
+        """Hear the finished members of a JSON reply that is not whole; where it broke, else 0."""
+        at = _START.match(text).end()  # type: ignore[union-attr]
+        if text[at : at + 1] not in ("{", "[") or _raw(text, at) is not None:
+            return 0
+        end, values = _partial(text, at, {n.casefold() for n in self.ids})
+        for value in values:
+            self._found(value, "json begun", True)
+        return end if values or text[at] == "{" else 0
+
+    def _inside(self, text: str, at: int) -> Iterator[tuple[Any, int, int]]:
+        """JSON objects and lists that stand in a text, from left to right, with their places."""
+        work = 0
+        while m := _OPEN.search(text, at):
+            value, end = _attempt(text, m.start())
+            if value is not None:
+                yield value, m.start(), end
+                at = end
+                continue
+            work += end - m.start()
+            at = m.start() + 1
+            if work > WORK:
+                self.lost = True
+                return
+
+    def _lines(self, marks: Sequence[re.Match[str]]) -> None:
+        """`VERDICT <id>: <word>` lines; those behind a ">" are quotations."""
+        notes: dict[tuple[str, str], str] = {}
+        verdicts = []
+        for m in marks:
+            name, rest = self._line(m)
+            if name is None:
+                continue
+            if m[2].casefold() == "verdict":
+                verdicts.append((name, rest, ">" in m[1]))
+            elif ">" not in m[1]:
+                notes[name, m[2].casefold()] = rest
+        for name, rest, quoted in verdicts:
+            c = self.criteria[self.ids.index(name)]
+            reason = notes.get((name, "reason"), "").strip() or None
+            r = _worded(c, rest.strip(), reason, notes.get((name, "confidence")))
+            (self.heard if quoted else self.said).setdefault(name, []).append(r)
+
+    def _line(self, m: re.Match[str]) -> tuple[str | None, str]:
+        """(id, the rest) of a line; no id where it names none of ours."""
+        named = _NAMED.match(m[3])
+        for n in self.ids if named else ():
+            if n.casefold() == named[1].casefold():  # type: ignore[index]
+                return n, named[2]  # type: ignore[index]
+        bare = _BARE.match(m[3]) if len(self.ids) == 1 and '"' not in m[1] else None
+        return (self.ids[0], bare[1]) if bare else (None, "")
+
+
+def _settle(said: Sequence[Reading], heard: Sequence[Reading]) -> Reading:
+    """One reading from all that a reply says of one criterion."""
+    states = {(r.status, r.value) for r in (*said, *heard) if r.complete}
+    if len(states) > 1 and any(r.complete for r in said):
+        both = " and ".join(sorted(_shown(s) for s in states))
+        return Reading(failure="contradiction", how=said[-1].how, reason=f"it says {both}")
+    if not said:
+        why = "its verdict stands in a quotation or a sentence only" if heard else None
+        return Reading(failure="missing", how="text", reason=why)
+    return next((r for r in said if not r.complete), said[-1])
+
+
+def _shown(state: tuple[str, float | None]) -> str:
+    status, value = state
+    return f"{value:.3g} of 1" if status == "level" else status.replace("unknown", "cannot tell")
+
+
+def _cut(r: Reading) -> Reading:
+    return r if r.complete else replace(r, reason=CUT)
+
+
+def _within(at: int, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(a <= at < b for a, b in spans)
+
+
+# -- lines of text --------------------------------------------------------------------------------
+def _worded(c: Criterion, raw: str, reason: str | None, confidence: Any) -> Reading:
+    """A verdict line's words: all of them, or those before a comma, a bracket or a "because"."""
+    full = reading(c, raw, reason, confidence, "text")
+    if full.failure != "parse" or c.scale == "points":
+        return full
+    first, *rest = _TAIL.split(raw, maxsplit=1)
+    got = reading(c, first, reason, confidence, "text")
+    tail = raw[len(first) :]
+    if rest and got.complete and _SECOND.search(tail) and _other(c, tail, got):
+        return Reading(failure="contradiction", how="text", reason=reason or raw[:200])
+    return got
+
+
+def _other(c: Criterion, tail: str, got: Reading) -> bool:
+    """True when another verdict word stands behind the first."""
+    words = re.findall(r"not met|[\w/]+", tail[:400], re.I)
+    states = {state for w in words if (state := word(c, w)) is not None and w.casefold() != "no"}
+    return any(s[0] != got.status or s[1] != got.value for s in states)
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+class _Twice(list[Any]):
+    """All values of a key that a JSON object names more than once."""
+
+
 def _hook(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for k, v in pairs:
@@ -160,275 +246,141 @@ def _hook(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_hook, parse_constant=str)
 
 
-def _from_json(text: str, criteria: Sequence[Criterion], cut: bool) -> list[Reading] | None:
-    ids = names(criteria)
+def _decoded(text: str) -> Any:
+    """The object or list that the whole text is, else None."""
+    text = text.strip()
+    got = _raw(text, 0) if text[:1] in ("{", "[") else None
+    return got[0] if got and got[1] == len(text) else None
+
+
+def _raw(text: str, at: int) -> tuple[Any, int] | None:
+    value, end = _attempt(text, at)
+    return None if value is None else (value, end)
+
+
+def _attempt(text: str, at: int) -> tuple[Any, int]:
+    """(value, its end), or (None, the place where it breaks)."""
     try:
-        whole = _DECODER.decode(text.strip())
-        found = occurrences(whole, ids)
-        if found:
-            return _readings(found, ids, criteria, "json")
-        return [Reading(failure="missing") for _ in criteria] if isinstance(whole, dict) else None
-    except (ValueError, RecursionError):
-        pass
-    best = None
-    for value in _inside(text):
-        found = occurrences(value, ids)
-        best = found or best  # the last JSON that names a criterion counts
-    if best:
-        return _readings(best, ids, criteria, "json found in text")
-    return _repaired(text, ids, criteria)
+        return _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError as e:
+        return None, max(e.pos, at)
+    except (ValueError, RecursionError):  # a number of 5,000 digits, 1,000 brackets
+        return None, len(text)
 
 
-def _inside(text: str) -> Iterator[Any]:
-    """JSON objects and lists that stand in a text, from left to right."""
-    at, tries = 0, 0
-    while tries < 64:
-        m = re.compile(r"[{\[]").search(text, at)
-        if not m:
-            return
-        try:
-            value, at = _DECODER.raw_decode(text, m.start())
-            yield value
-        except (ValueError, RecursionError):
-            at, tries = m.end(), tries + 1
+def _partial(text: str, at: int, asked: set[str], depth: int = 0) -> tuple[int, list[Any]]:
+    """(where it breaks, finished parts) of an object or list that is not whole.
+
+    An asked criterion's own object must be closed; a wrapper ({"verdicts": [...) need not.
+    """
+    out: list[Any] = []
+    listed, at = text[at] == "[", at + 1
+    while True:
+        name, at = None, _blank(text, at)
+        if not listed:
+            key, at = _attempt(text, at)
+            at = _blank(text, at)
+            if not isinstance(key, str) or text[at : at + 1] != ":":
+                return at, out
+            name, at = key, _blank(text, at + 1)
+        value, end = _attempt(text, at)
+        if value is None and text[at : at + 4] != "null":
+            ours = (name or "").casefold() in asked
+            if ours or depth > 2 or text[at : at + 1] not in ("{["[listed:], "["):
+                return end, [*out, {name: BROKEN}] if ours else out
+            end, inner = _partial(text, at, asked, depth + 1)
+            return end, out + inner
+        out.append([value] if listed else {name: value})
+        at = _blank(text, end)
+        if text[at : at + 1] != ",":
+            return at, out
+        at += 1
 
 
-def _repaired(text: str, ids: Sequence[str], criteria: Sequence[Criterion]) -> list[Reading] | None:
-    """Broken JSON: a logged fall-back through json-repair; what was not closed in the text is not believed."""
-    start = text.find("{")
-    if start < 0 or len(text) > 200_000:
-        return None
-    try:
-        import json_repair
-
-        value = json_repair.loads(text[start:], skip_json_loads=True)
-    except Exception:  # a repair library may fail in any way; the reply is then simply not readable
-        return None
-    found = occurrences(value, ids)
-    if not found:
-        return None
-    log.info("a reply was broken JSON and was repaired; its ids were checked again")
-    out = _readings(found, ids, criteria, "json repaired")
-    return [_closed(r, text, n) for r, n in zip(out, ids, strict=True)]
+def _blank(text: str, at: int) -> int:
+    return _BLANK.match(text, at).end()  # type: ignore[union-attr]
 
 
-def _closed(r: Reading, text: str, name: str) -> Reading:
-    """Keep a repaired reading only if its own object stands complete in the text."""
-    whole = list(_objects_of(text, name))
-    return (
-        r if whole or r.failure else Reading(failure="parse", how="json repaired", reason=r.reason)
-    )
-
-
-def _objects_of(text: str, name: str) -> Iterator[Any]:
-    for m in re.finditer(re.escape(json.dumps(name)) + r"\s*[:,]\s*", text):
-        start = m.end() if text[m.end() : m.end() + 1] == "{" else text.rfind("{", 0, m.start())
-        try:
-            value, end = _DECODER.raw_decode(text, max(start, 0))
-            if isinstance(value, dict) and end > m.end():
-                yield value
-        except (ValueError, RecursionError):
-            continue
+def _alone(text: str, at: int, end: int) -> bool:
+    """Whether nothing but marks of a code block stands before a JSON value on its line."""
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    return not before.strip(" \t`*") or before.strip(" \t`*").casefold() == "json"
 
 
 def occurrences(value: Any, ids: Sequence[str]) -> dict[str, list[Any]]:
     """Every mention of an asked id in a decoded reply, by id; ids that were not asked are left out.
 
-    Accepts the asked form (an object keyed by id) and a list of objects with an "id" each; never positions.
+    Accepts the asked form (an object keyed by id) and a list of objects with an "id" each; never
+    positions. Wrappers ({"verdicts": ...}) are looked into.
     """
     fold = {i.casefold(): i for i in ids}
     out: dict[str, list[Any]] = {}
-
-    def add(name: Any, item: Any) -> None:
-        own = fold.get(name.strip().casefold()) if isinstance(name, str) else None
-        if own is not None:
-            out.setdefault(own, []).extend(item if isinstance(item, _Twice) else [item])
-
-    if isinstance(value, dict):
-        if (
-            len(ids) == 1
-            and "verdict" in value
-            and not any(k.strip().casefold() in fold for k in value)
-        ):
-            add(value.get("id", ids[0]), value)  # one question, one answer: nothing to mix up
-            return out
-        for k, v in value.items():
-            add(k, v)
-        if not out:
-            for v in value.values():
-                if isinstance(v, (list, dict)) and not isinstance(v, _Twice):
-                    inner = (
-                        occurrences(v, ids)
-                        if isinstance(v, list) or any(str(k).strip().casefold() in fold for k in v)
-                        else {}
-                    )
-                    for name, items in inner.items():
-                        out.setdefault(name, []).extend(items)
-    elif isinstance(value, list) and not isinstance(value, _Twice):
-        for item in value:
-            if isinstance(item, dict):
-                add(
-                    next((item[k] for k in ("id", "criterion_id", "criterion") if k in item), None),
-                    item,
-                )
+    alone = len(ids) == 1 and isinstance(value, dict) and "verdict" in value
+    if alone and not any(k.strip().casefold() in fold for k in value):
+        value = {value.get("id", ids[0]): value} if _hashable(value.get("id", "")) else {}
+        _mentions(value, fold, out, 2)  # one question, one answer: nothing to mix up
+        return out
+    _mentions(value, fold, out, 0)
     return out
+
+
+def _hashable(name: Any) -> bool:
+    return isinstance(name, str)
+
+
+def _mentions(value: Any, fold: Mapping[str, str], out: dict[str, list[Any]], depth: int) -> None:
+    if depth > 3:
+        return
+    if isinstance(value, dict):
+        for k, v in value.items():
+            own = fold.get(k.strip().casefold()) if isinstance(k, str) else None
+            if own is not None:
+                out.setdefault(own, []).extend(v if isinstance(v, _Twice) else [v])
+            elif isinstance(v, (dict, list)):
+                _mentions(v, fold, out, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            name = next((item[k] for k in IDS if k in item), None) if _is_item(item) else None
+            own = fold.get(name.strip().casefold()) if isinstance(name, str) else None
+            if own is not None:
+                out.setdefault(own, []).append(item)
+            elif isinstance(item, (dict, list)):
+                _mentions(item, fold, out, depth + 1)
+
+
+def _is_item(item: Any) -> bool:
+    return isinstance(item, dict) and any(k in item for k in VERDICTS)
 
 
 def _readings(
-    found: dict[str, list[Any]], ids: Sequence[str], criteria: Sequence[Criterion], how: str
+    found: Mapping[str, list[Any]], ids: Sequence[str], criteria: Sequence[Criterion], how: str
 ) -> list[Reading]:
-    out = []
-    for n, c in zip(ids, criteria, strict=True):
-        items = [_item(c, x, how) for x in found.get(n, [])]
-        if not items:
-            out.append(Reading(failure="missing", how=how))
-        elif len(items) == 1:
-            out.append(items[0])
-        else:
-            differ = len({(i.status, i.value) for i in items}) > 1
-            out.append(
-                Reading(
-                    failure="contradiction" if differ else "missing",
-                    how=how,
-                    reason="named twice in one reply",
-                )
-            )
-    return out
+    return [
+        _one(c, found[n], how) if n in found else Reading(failure="missing", how=how)
+        for n, c in zip(ids, criteria, strict=True)
+    ]
+
+
+def _one(c: Criterion, items: Sequence[Any], how: str) -> Reading:
+    """One reading from all mentions in one JSON value; named twice is not an answer."""
+    got = [_item(c, x, how) for x in items]
+    if len(got) == 1:
+        return got[0]
+    differ = len({(r.status, r.value) for r in got}) > 1
+    failure = "contradiction" if differ else "missing"
+    return Reading(failure=failure, how=how, reason="named twice in one reply")
 
 
 def _item(c: Criterion, item: Any, how: str) -> Reading:
     """One criterion's part of a JSON reply."""
     if not isinstance(item, dict):
-        return _reading(c, item, None, None, how)
-    key = next((k for k in ("verdict", "status", "rating", "answer") if k in item), None)
-    raw = item[key] if key else None
-    reason = next(
-        (item[k] for k in ("reason", "rationale", "explanation") if isinstance(item.get(k), str)),
-        None,
-    )
-    if isinstance(raw, _Twice):
+        return reading(c, item, None, None, how)
+    raws = [item[k] for k in VERDICTS if k in item]
+    reason = next((item[k] for k in REASONS if isinstance(item.get(k), str)), None)
+    states = {state for r in raws if (state := word(c, r)) is not None}
+    if len(states) > 1 or any(isinstance(r, _Twice) for r in raws):
         return Reading(failure="contradiction", reason=reason, how=how)
-    return _reading(c, raw, reason, item.get("confidence"), how)
+    return reading(c, raws[0] if raws else None, reason, item.get("confidence"), how)
 
 
-def _reading(c: Criterion, raw: Any, reason: str | None, confidence: Any, how: str) -> Reading:
-    got = word(c, raw)
-    if reason and not reason.isascii():
-        reason = reason.encode("utf-8", "replace").decode("utf-8")  # no half of a surrogate pair
-    if got is None:
-        shown = f"not an allowed verdict: {str(raw)[:60]!r}".encode("utf-8", "replace").decode(
-            "utf-8"
-        )
-        return Reading(failure="parse", reason=reason or shown, how=how)
-    status, value = got
-    return Reading(
-        status=status,
-        value=value,
-        reason=reason,
-        confidence=percent(confidence),
-        how=how,
-        failure="abstain" if status == "unknown" else None,
-    )
-
-
-# -- lines of text ------------------------------------------------------------------------------------------------------
-def _from_text(text: str, criteria: Sequence[Criterion], cut: bool) -> list[Reading] | None:
-    """`VERDICT <id>: <word>` lines: the last one of each id counts, and is then validated (never an earlier one instead)."""
-    ids = names(criteria)
-    fold = {n.casefold(): n for n in ids}
-    said: dict[str, dict[str, str]] = {n: {} for n in ids}
-    end = len(text.rstrip())
-    for m in _LINE.finditer(text):
-        kind, rest = m[1].casefold(), m[2]
-        named = _NAMED.match(rest)
-        own = fold.get(named[1].casefold()) if named else None
-        if own:
-            said[own][kind] = named[2]  # type: ignore[index]
-        elif len(ids) == 1 and (
-            bare := re.match(r"[\s*\"'`]*(?:[:=]+|->|\bis\b)\s*(.*)", rest, re.S)
-        ):
-            own = ids[0]
-            said[own][kind] = bare[1]
-        if own and kind == "verdict" and cut and m.end() >= end:
-            said[own][kind] = ""  # the line at the cut may be half a word
-    if not any("verdict" in s for s in said.values()):
-        return None
-    return [_line(c, said[n]) for n, c in zip(ids, criteria, strict=True)]
-
-
-def _line(c: Criterion, said: dict[str, str]) -> Reading:
-    if "verdict" not in said:
-        return Reading(
-            failure="missing", how="text", reason=(said.get("reason") or "").strip() or None
-        )
-    raw, reason = said["verdict"].strip(), (said.get("reason") or "").strip() or None
-    first = _TAIL.split(raw, maxsplit=1)[0] if c.scale != "points" else raw
-    full = _reading(c, raw, reason, said.get("confidence"), "text")
-    return (
-        full
-        if full.failure != "parse"
-        else _reading(c, first, reason, said.get("confidence"), "text")
-    )
-
-
-# -- token probabilities --------------------------------------------------------------------------------------------------
-def token_p(
-    tokens: Sequence[Any], criteria: Sequence[Criterion]
-) -> list[tuple[float, float] | None]:
-    """(P(met), captured mass) of each binary criterion from the top logprobs at its verdict's first token, else None.
-
-    tokens : the `logprobs.content` of a chat completion. Mass on words other than met / unmet is left out of P and shown as the
-    missing part of the mass; under .5 captured nothing is said.
-    """
-    text, starts = "", []
-    for t in tokens:
-        starts.append(len(text))
-        text += str(t.get("token", ""))
-    out: list[tuple[float, float] | None] = []
-    for n, c in zip(names(criteria), criteria, strict=True):
-        at = _place(text, n, len(criteria) == 1) if c.scale == "binary" else None
-        index = (
-            max((i for i, s in enumerate(starts) if s <= at), default=None)
-            if at is not None
-            else None
-        )
-        out.append(
-            None
-            if index is None
-            else _split(tokens[index].get("top_logprobs") or [], text[starts[index] : at])
-        )
-    return out
-
-
-def _place(text: str, name: str, only: bool) -> int | None:
-    """Where in a reply the verdict word of a criterion begins."""
-    heads = [
-        m.end() for m in re.finditer(r"(?<!\\)" + re.escape(json.dumps(name)) + r"\s*:\s*\{", text)
-    ]
-    if heads or only:
-        m = re.compile(r'(?<!\\)"verdict"\s*:\s*"').search(text, heads[-1] if heads else 0)
-        if m:
-            return m.end()
-    lines = list(
-        re.finditer(rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}\W*[:=]\s*", text, re.I | re.M)
-    )
-    return lines[-1].end() if lines else None
-
-
-def _split(top: Sequence[Any], before: str) -> tuple[float, float] | None:
-    met = unmet = 0.0
-    for t in top:
-        w = str(t.get("token", ""))
-        w = (w[len(before) :] if before and w.startswith(before) else w).strip(" \"'*\n").casefold()
-        p = math.exp(min(0.0, float(t.get("logprob", -math.inf))))
-        if w and ("met".startswith(w) or w == "yes"):
-            met += p
-        elif w and ("unmet".startswith(w) or w == "no"):
-            unmet += p
-    mass = met + unmet
-    return (min(1.0, met / mass), min(1.0, mass)) if mass >= 0.5 else None
-
-
-def refused(readings: Sequence[Reading]) -> list[Reading]:
-    """The same readings, all refused."""
-    return [replace(r, status="unknown", value=None, failure="refusal") for r in readings]
+__all__ = ["Reading", "agreed", "occurrences", "percent", "read", "refused", "token_p", "word"]

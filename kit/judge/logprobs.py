@@ -1,0 +1,81 @@
+"""P(met) from the log-probabilities of a reply's tokens."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..records import Criterion
+from .templates import names
+from .words import Reading, word
+
+Mass = tuple[float, float]
+LEAST = 0.5  # captured mass under which nothing is said
+
+
+def token_p(
+    tokens: Any, criteria: Sequence[Criterion], readings: Sequence[Reading] | None = None
+) -> list[Mass | None]:
+    """(P(met), captured mass) of each binary criterion at its verdict's first token, else None.
+
+    tokens : the `logprobs.content` of a chat completion; one that is no such list says nothing.
+    readings : what was read; a place where the tokens spell another verdict says nothing either.
+    Mass on words other than met / unmet is left out of P and shown as the missing part of the mass.
+    """
+    nothing: list[Mass | None] = [None] * len(criteria)
+    if not isinstance(tokens, list) or not all(isinstance(t, Mapping) for t in tokens):
+        return nothing
+    words = [str(t.get("token", "")) for t in tokens]
+    text, starts = "".join(words), list(itertools.accumulate(map(len, words[:-1]), initial=0))
+    for i, (name, c) in enumerate(zip(names(criteria), criteria, strict=True)):
+        at = _place(text, name, len(criteria) == 1) if tokens and c.scale == "binary" else None
+        if at is None or (readings is not None and not _spells(c, text[at:], readings[i])):
+            continue
+        index = bisect.bisect_right(starts, at) - 1
+        nothing[i] = _split(tokens[index].get("top_logprobs"), text[starts[index] : at])
+    return nothing
+
+
+def _spells(c: Criterion, text: str, r: Reading) -> bool:
+    """True when the text begins with the verdict that was read."""
+    m = re.match(r"[A-Za-z_ ]{1,30}", text)
+    return bool(m) and (word(c, m[0]) or ("",))[0] == r.status  # type: ignore[index]
+
+
+def _place(text: str, name: str, only: bool) -> int | None:
+    """Where in a reply the verdict word of a criterion begins."""
+    key = r"(?<!\\)" + re.escape(json.dumps(name)) + r"\s*:\s*\{"
+    heads = [m.end() for m in re.finditer(key, text)]
+    if heads or only:
+        m = re.compile(r'(?<!\\)"verdict"\s*:\s*"').search(text, heads[-1] if heads else 0)
+        if m:
+            return m.end()
+    line = rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}\W*[:=]\s*"
+    lines = list(re.finditer(line, text, re.I | re.M))
+    return lines[-1].end() if lines else None
+
+
+def _split(top: Any, before: str) -> Mass | None:
+    met = unmet = 0.0
+    for t in top if isinstance(top, list) else []:
+        w = str(t.get("token", "")) if isinstance(t, Mapping) else ""
+        w = (w[len(before) :] if before and w.startswith(before) else w).strip(" \"'*\n").casefold()
+        p = _probability(t.get("logprob")) if w else 0.0
+        if w and ("met".startswith(w) or w == "yes"):
+            met += p
+        elif w and ("unmet".startswith(w) or w == "no"):
+            unmet += p
+    mass = met + unmet
+    return (min(1.0, met / mass), min(1.0, mass)) if LEAST <= mass < 1.01 else None
+
+
+def _probability(logprob: Any) -> float:
+    """exp of a logarithm; 0 for what is none (text, NaN, a number above 0)."""
+    if isinstance(logprob, bool) or not isinstance(logprob, (int, float)):
+        return 0.0
+    return math.exp(logprob) if -1e4 < logprob <= 1e-6 else 0.0
