@@ -47,6 +47,29 @@ def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:
     return out
 
 
+def _superlative(word: str) -> int:
+    """comparative() for the words that name an extreme: "largest", "most", "least"."""
+    extreme = word in ("most", "least", "fewest", "top", "bottom") or word.endswith("est")
+    return (1 if word == "top" else -1 if word == "bottom" else comparative(word)) * extreme
+
+
+def against(prompt: str, raw: Sequence[str], start: int, end: int) -> bool:
+    """True when the prompt asks for one extreme and the clause around raw[start:end] names the other.
+
+    >>> against("Which organ is most sensitive?", "The liver is the least sensitive one .".split(), 1, 2)
+    True
+    """
+    asked = {_superlative(t.lower()) for t in tokens(prompt)} - {0}
+    if len(asked) != 1:
+        return False
+    stops = [i for i, w in enumerate(raw) if w.lower() in lx.HARD]
+    low = max((i + 1 for i in stops if i < start), default=0)
+    high = min((i for i in stops if i >= end), default=len(raw))
+    said = {_superlative(w.lower()) for w in (*raw[low:start], *raw[end:high])} - {0}
+    denied = any(w.lower() in lx.NEGATORS for w in raw[low:high])
+    return bool(said) and said != asked and not denied
+
+
 def relation(
     sentences: Sequence[str], comparison: Mapping[str, Any], facts: Sequence[Mapping[str, Any]] = ()
 ) -> str | None:

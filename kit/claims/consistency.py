@@ -1,104 +1,96 @@
 """Consistency: an answer that addresses the question and does not contradict itself or what is settled.
 
-Score: .5 x coverage + .5 x [no contradiction], and 0 when nothing is addressed: silence is not consistency. Coverage is the share of the
-task's facts, directed subjects and comparison that the answer speaks of. For a question without an answer: it must say so, on topic.
+Score: (.5 x coverage + .5 x [no contradiction]) x the share of facts and directions that are right; 0 when nothing is
+addressed: neither silence nor firm nonsense is consistency. Coverage is the share of the task's facts, directed subjects
+and comparison that the answer speaks of. For a question without an answer: coverage (it says so, on topic) x
+(.5 + .5 x [no contradiction]).
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..parts import Part
 from ..records import Response, Task
 from .compare import relation
 from .confidence import stated_values
-from .direction import claims
-from .factual import _denied, found, statements
+from .direction import claims, held, wanted_claims
+from .factual import _denied, found, precision, statements
+from .lexicon import NEGATORS
 from .text import find, phrase_words
 
-_STRONG = (
-    "nobody",
-    "no one",
-    "cannot be",
-    "can't be",
-    "not known",
-    "unknown",
-    "no way to",
-    "impossible",
-    "cannot tell",
-    "can't tell",
-    "no method",
-    "no single",
-    "no exact",
-    "not possible",
-    "not established",
-    "no such",
-    "still open",
-    "open question",
-    "unsolved",
-    "unsettled",
-    "not settled",
-    "unpredictable",
-    "cannot say",
-    "do not know",
-    "don't know",
-    "not be known",
-    "hard to say",
-    "no reliable",
-    "no record",
-    "not recorded",
-    "cannot give",
-    "only guess",
-    "no answer",
-    "cannot really",
-    "lost",
-    "no data",
-    "not determined",
-    "can only be",
-    "nothing can",
-    "cannot know",
-    "disagree",
-    "not decided",
-    "not been",
-    "only a probability",
-    "cannot",
-    "none can",
-    "nothing",
-    "not think",
-    "not measured",
+_KNOW = (
+    r"(?:know|known|tell|told|say|said|predict|predicted|give|given|determine|determined|answer|answered|count|"
+    r"counted|name|named|state|stated|measure|measured|foresee|foreseen|forecast|establish|established|settle|"
+    r"settled|decide|decided|record|recorded|compute|computed|guess|guessed|estimate|estimated|identify|identified|"
+    r"specify|specified|verify|verified)"
 )
-_WEAK = (
-    "disputed",
-    "debated",
-    "unclear",
-    "uncertain",
-    "perhaps",
-    "may",
-    "might",
-    "could",
-    "rough",
-    "roughly",
-    "estimate",
-    "possibly",
-    "probably",
-    "guess",
-    "not sure",
-    "several",
-    "depends",
-    "about",
+_SAID = re.compile(  # over normalised words: somebody's not knowing, not just any negation
+    rf"\b(?:nobody|no one|none|nothing|no (?:method|model|data|study|record|theory|source|measurement)s?)"
+    rf"(?: \w+)?(?: can| could| has| have| is| ha)?(?: really| ever| be| been)* {_KNOW}\b"
+    rf"|\b(?:cannot|can't|can not|could not|couldn't|can only|could only|may never)(?: really| ever| yet| be)* {_KNOW}\b"
+    rf"|\b(?:not|never|n't|isn't|hasn't|wasn't)(?: yet| ever| been| really| truly| think it ha| think it| be)* {_KNOW}\b"
+    r"|\b(?:unknown|unsolved|unsettled|unpredictable|unanswerable|unknowable)\b"
+    r"|\b(?:still open|open question|no proof|no evidence|hard to say|no way to|only a probability|only (?:a )?rough|no reliable)\b"
+    r"|\bno (?:such|single|exact|sure|definite|certain)(?: \w+){1,3} (?:is|are|exist|known|established)\b"
+    r"|\bno (?:exact|definite|certain|single) (?:answer|number|value|date|year|cause)\b"
+    r"|\b(?:do not|don't|does not) know\b|\bresearcher disagree\b|\bno answer\b"
 )
+_HEDGED = re.compile(
+    r"\b(?:disputed|debated|unclear|uncertain|perhaps|maybe|may|might|could|rough|roughly|estimate|possibly|probably|"
+    r"guess|not sure|several|depend|about|suggest|around|somewhere|average)\b"
+)
+_SURE = re.compile(
+    r"\b(?:(?:cannot|can't|will not|won't|never) (?:fail|be wrong|err)|full stop|without (?:a |any )?doubt|guaranteed|"
+    r"definitely|certainly|no doubt|for sure|proven|beyond doubt|undeniabl[ey])\b"
+)
+_SPECIFIC = re.compile(  # a value given as the answer: "is exactly 500", "will strike on 14 March"
+    r"\b(?:exactly|precisely)(?: \w+){0,2} \d|\b(?:is|are|was|were|will|equal|in the year)(?: \w+){0,4}? \d|^\W*[\d.,]+\b"
+)
+_CLAUSE = re.compile(r"[;:()]|,(?!\d)|\bbut\b|\band\b|\balthough\b|\bthough\b")
+
+
+def specifics(text: str, prompt: str = "") -> list[str]:
+    """The clauses that give a definite value, or claim certainty, without a hedge: no way to answer the unanswerable.
+
+    >>> specifics("The dose is exactly 500 mg a day, and it cannot fail.")
+    ['The dose is exactly 500 mg a day', 'it cannot fail.']
+    >>> specifics("Nobody can count them; estimates are about 20 quadrillion.")
+    []
+    """
+    asked = {w for w in phrase_words(prompt) if w[0].isdigit()}
+    out = []
+    for sentence in statements(text, prompt):
+        for clause in _CLAUSE.split(sentence):
+            words = " ".join(phrase_words(clause))
+            digits = {w for w in words.split() if w[0].isdigit()} - asked
+            free = _HEDGED.search(words) or _SAID.search(words)
+            denied = any(w in NEGATORS for w in words.split())
+            if (digits and _SPECIFIC.search(words) and not free) or (
+                _SURE.search(words) and (not denied or re.search("fail|doubt|wrong|err", words))
+            ):
+                out.append(clause.strip())
+    return out
 
 
 def acknowledges(task: Task, text: str) -> float:
-    """How clearly a text says that the answer is not known: 1 said and on topic, .5 said or hedged, 0 neither.
+    """How clearly a text says that the answer is not known: 1 said, .5 hedged, 0 neither.
 
-    On topic: some content word of the prompt occurs in it. A hedge that would fit any question is worth half at most.
+    On topic: some content word of the prompt occurs in it. What would fit any question is worth .25 at most.
+    An answer that gives a definite value all the same, or is certain of it, acknowledges nothing.
     """
+    if specifics(text, task.prompt):
+        return 0.0
     words = [w for s in statements(text, task.prompt) for w in phrase_words(s)]
+    joined = " ".join(words)
     on_topic = bool(_topic(phrase_words(task.prompt)) & _topic(words))
-    said = bool(find(words, [("x", p) for p in _STRONG]))
-    hedged = bool(find(words, [("x", p) for p in _WEAK]))
-    return 1.0 if said and on_topic else 0.5 if said or (hedged and on_topic) else 0.0
+    said, hedged = bool(_SAID.search(joined)), bool(_HEDGED.search(joined))
+    if said and on_topic:
+        return 1.0
+    if hedged and on_topic:
+        return 0.5
+    return 0.25 if said else 0.0
 
 
 def _topic(words: list[str]) -> set[str]:
@@ -174,12 +166,26 @@ def coverage(task: Task, text: str) -> float:
 
 
 def score(task: Task, response: Response, *, name: str = "consistency") -> Part:
-    """.5 coverage + .5 [no contradiction] in [0, 1]; 0 when the answer addresses nothing."""
+    """(.5 coverage + .5 [no contradiction]) x share right, in [0, 1]; 0 when nothing is addressed."""
     against = contradictions(task, response.text)
     covered = (
         acknowledges(task, response.text)
         if task.truth.get("answerable") is False
         else coverage(task, response.text)
     )
-    details: dict[str, Any] = {"coverage": covered, "contradictions": against}
-    return Part.known(name, 0.5 * covered + 0.5 * (not against) if covered > 0 else 0.0, **details)
+    right = rightness(task, response.text)
+    details: dict[str, Any] = {"coverage": covered, "contradictions": against, "right": right}
+    value = 0.5 * covered + 0.5 * (not against) if covered > 0 else 0.0
+    if task.truth.get("answerable") is False:
+        value = covered * (0.5 + 0.5 * (not against))
+    return Part.known(name, value * (1.0 if right is None else right), **details)
+
+
+def rightness(task: Task, text: str) -> float | None:
+    """Share of the task's facts and directions that are right, times precision; None where it has none."""
+    facts, wanted = task.truth.get("facts", ()), wanted_claims(task)
+    total = len(facts) + len(wanted)
+    if not total:
+        return None
+    hits = len(found(task, text)) * precision(task, text)[0] if facts else 0.0
+    return (hits + len(held(task, text)["matching"])) / total

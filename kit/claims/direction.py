@@ -8,6 +8,7 @@ direction and "UPR" is not in "upregulated". Scores follow BioRLHF's pathway ver
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..parts import Part
 from ..records import Response, Task
@@ -65,39 +66,44 @@ def classify(
     )
 
 
+def wanted_claims(task: Task) -> list[Mapping[str, Any]]:
+    """The directed claims that the truth names: {subject, direction, aliases}, up, down or none."""
+    return [c for c in task.truth.get("claims", ()) if c.get("direction") in ("up", "down", "none")]
+
+
+def held(task: Task, text: str) -> dict[str, Any]:
+    """The text's directions against the truth: `said` per subject; subjects matching, contradicting, silent."""
+    wanted = wanted_claims(task)
+    subjects = {c["subject"]: c.get("aliases", ()) for c in wanted}
+    said = settle(claims(text, subjects, prompt=task.prompt))
+    out: dict[str, Any] = {"said": said, "matching": [], "contradicting": [], "silent": []}
+    for c in wanted:
+        got, want = said.get(c["subject"], "unstated"), c["direction"]
+        if got == want:
+            kind = "matching"
+        elif got == "unstated" or (got.startswith("not_") and got != "not_" + want):
+            kind = "silent"
+        else:
+            kind = "contradicting"
+        out[kind].append(c["subject"])
+    return out
+
+
 def score(task: Task, response: Response, *, name: str = "direction") -> Part:
     """How well the answer's directed claims fit truth["claims"] = [{subject, direction, aliases}].
 
     n matching, m of m + c matching, or only contradicting, over the subjects of the truth:
-    all match: .8 + .2 n/(n+1), times the share of subjects covered; mixed: .4 + .2 m/(m+c), likewise; only contradicting, or nothing: 0.
-    (BioRLHF gives .3 to silence and does not ask for coverage, which is why empty answers and single guesses earned there.)
+    all match: .8 + .2 n/(n+1), times the share of subjects covered; mixed: .4 + .2 m/(m+c), likewise;
+    only contradicting, or nothing: 0. So the largest value is .8 + .2 n/(n+1): the part's `range` says it.
+    (BioRLHF gives .3 to silence and does not ask for coverage: empty answers and single guesses earned there.)
     """
-    wanted = [
-        c for c in task.truth.get("claims", ()) if c.get("direction") in ("up", "down", "none")
-    ]
-    if not wanted:
+    n = len(wanted_claims(task))
+    if not n:
         return Part.known(name, 0.0, note="the task names no directed claims")
-    said = settle(
-        claims(
-            response.text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt
-        )
-    )
-    match, contra, silent = [], [], []
-    for c in wanted:
-        got, want = said.get(c["subject"], "unstated"), c["direction"]
-        if got == want:
-            match.append(c["subject"])
-        elif got == "unstated" or (got.startswith("not_") and got != "not_" + want):
-            silent.append(c["subject"])
-        else:
-            contra.append(c["subject"])
-    return Part.known(
-        name,
-        pathway_score(len(match), len(contra), len(wanted)),
-        said=said,
-        matching=match,
-        contradicting=contra,
-        silent=silent,
+    found = held(task, response.text)
+    value = pathway_score(len(found["matching"]), len(found["contradicting"]), n)
+    return Part(
+        name=name, low=value, high=value, range=(0.0, pathway_score(n, 0, n)), details=found
     )
 
 

@@ -1,18 +1,22 @@
-"""Facts by whole words and numbers: the share of the expected facts that an answer asserts.
+"""Facts by whole words and numbers: which of the expected facts does an answer assert, and what beside them?
 
-A fact counts once, however often it is repeated; denied, asked or merely echoed it does not count. Score: matched facts / facts (BioRLHF).
+A fact counts once, however often it is repeated; denied, asked or merely echoed it does not count.
+Score: recall x precision, recall = matched facts / facts (BioRLHF), precision = matched / (matched + rivals).
+Rivals are what a listing holds beside the facts (`kit.claims.listing`); an explanation in sentences costs nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..parts import Part
 from ..records import Response, Task
 from . import lexicon as lx
-from .compare import relation
+from .compare import against, relation
 from .confidence import without_confidence
+from .listing import rivals
 from .text import asserted, find, norm, number_at, phrase, phrase_words, tokens
 
 _DENIED = lx.NEGATORS | {"than", "unlike", "except"}
@@ -26,8 +30,10 @@ def statements(text: str, prompt: str = "") -> list[str]:
     return asserted(without_confidence(text), prompt)
 
 
-def matched(fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
-    """True when some sentence asserts this fact, by name, by alias, or by its number within tolerance and with its unit.
+def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "") -> bool:
+    """True when some sentence asserts this fact: by name, alias, or number within tolerance and with its unit.
+
+    Where `prompt` asks for the most, a sentence that calls the thing the least does not assert it.
 
     >>> matched({"text": "reactive oxygen species", "aliases": ["ROS"]}, ["It spread across the tissue."])
     False
@@ -40,7 +46,8 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
         normed = [norm(t) for t in raw]
         for m in find(normed, names):
             own = any(w in _SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
-            if own or not _denied(normed, m.start):
+            denied = _denied(normed, m.start) or _dismissed(normed, m.end)
+            if own or not (denied or against(prompt, raw, m.start, m.end)):
                 return True
         if fact.get("number") is not None and _has_number(raw, normed, fact):
             return True
@@ -65,6 +72,17 @@ def _denied(words: Sequence[str], start: int) -> bool:
         or "rather than" in text
         or "instead of" in text
     )
+
+
+_AFTER = re.compile(
+    r"(?:(?:is|are|was|were) (?:surely |certainly |probably )?(?:not|wrong|false|incorrect)|isn't|aren't|wasn't)"
+    r"(?: (?:it|so|the answer|the one|right|correct|true|among them))?(?: [.,;!].*)?"
+)
+
+
+def _dismissed(words: Sequence[str], end: int) -> bool:
+    """The words after say no: "X is not the answer", "X is wrong"; but "X is not idle" speaks of X."""
+    return bool(_AFTER.fullmatch(" ".join(words[end : end + 8])))
 
 
 def _has_number(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, Any]) -> bool:
@@ -110,7 +128,7 @@ def found(task: Task, text: str) -> list[str]:
     related = relation(sentences, comparison, facts) if comparison else None
     out = []
     for i, fact in enumerate(facts):
-        if not matched(fact, sentences):
+        if not matched(fact, sentences, task.prompt):
             continue
         given = fact.get("number") is None and bool(find(asked, [("", fact["text"])]))
         if comparison and given and related != "right":
@@ -119,10 +137,38 @@ def found(task: Task, text: str) -> list[str]:
     return out
 
 
+def names(task: Task) -> list[str]:
+    """Every text that stands for an expected fact: names and aliases."""
+    return [t for f in task.truth.get("facts", ()) for t in (f["text"], *f.get("aliases", ()))]
+
+
+def precision(task: Task, text: str) -> tuple[float, list[str]]:
+    """(matched / (matched + rivals), the rivals); 1.0 where nothing is listed beside the facts."""
+    beside = rivals(
+        statements(text, task.prompt),
+        is_fact=lambda s: any(matched(f, [s]) for f in task.truth.get("facts", ())),
+        prompt=task.prompt,
+        candidates=task.truth.get("candidates", ()),
+        names=names(task),
+    )
+    hits = len(found(task, text))
+    return (hits / (hits + len(beside)) if beside else 1.0), beside
+
+
 def score(task: Task, response: Response, *, name: str = "factual") -> Part:
-    """Matched facts / facts, in [0, 1]."""
+    """Recall x precision, in [0, 1].
+
+    >>> t = Task(id="t", prompt="Which tissue?", truth={"facts": [{"id": "f", "text": "liver"}]})
+    >>> def value(text):
+    ...     return score(t, Response(task_id="t", id="r", text=text)).value
+    >>> value("It is the liver, which was irradiated."), value("Heart, liver, eye and thymus.")
+    (1.0, 0.25)
+    """
     facts = task.truth.get("facts", ())
     if not facts:
         return Part.known(name, 0.0, note="the task names no facts")
     ids = found(task, response.text)
-    return Part.known(name, len(ids) / len(facts), matched=ids, of=len(facts))
+    share, beside = precision(task, response.text)
+    return Part.known(
+        name, share * len(ids) / len(facts), matched=ids, of=len(facts), rivals=beside
+    )

@@ -1,11 +1,20 @@
-"""Uncertainty: is the stated confidence warranted? No confidence stated is no calibration shown, and earns nothing.
+"""Uncertainty: is the stated confidence warranted? No confidence stated earns nothing.
 
-Three forms (BioRLHF): against the outcome, max(floor, 1 - 2|c - t|) with t the share of facts and directions that are right;
-behaviour, .6 x behaved + .4 x max(0, 1 - 2|c - e|) with e the warranted confidence; range, 1 inside the warranted range and
-max(0, 1 - 2.5 x distance) outside. This t comes from facts and directions alone, never from a score that contains the confidence.
+Against the outcome, t in [0, 1] the share of facts and directions that are right, c the confidence:
+"brier" t - (c - t)^2 and "log" t + (t ln c + (1 - t) ln(1 - c)) / |ln floor|. Both are proper (Gneiting & Raftery
+2007, sections 3.1 and 4.1): the expected reward is largest at c = P(right), an honest wrong answer earns 0 at c = 0,
+a sure wrong one -1. The first is Damani et al. 2025 (RLCR, section 3).
+"outcome" is BioRLHF's max(floor, 1 - 2|c - t|), kept for reproduction alone: it is not proper, its optimum is 0 or 1,
+so that training on it teaches over-confidence. So is "range": 1 inside the warranted range, max(0, 1 - 2.5 x distance)
+outside. "behaviour" is .6 x behaved + .4 x max(0, 1 - 2|c - e|) with e the warranted confidence; it also serves
+questions that nobody can answer.
+This t comes from facts and directions alone, never from a score that contains the confidence.
 """
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 from ..errors import KitError
 from ..parts import Part
@@ -16,12 +25,32 @@ from .consistency import acknowledges, contradictions, coverage
 
 EXPECTED = {"high": 0.9, "medium": 0.55, "low": 0.1}
 RANGES = {"high": (0.7, 1.0), "medium": (0.35, 0.75), "low": (0.0, 0.4)}
-MODES = ("auto", "outcome", "behaviour", "range")
-ABSTAIN = 0.25  # for saying "I do not know" with a low confidence where the question has an answer: better than being wrong and sure
+MODES = ("auto", "brier", "log", "outcome", "behaviour", "range")  # auto: brier, or behaviour
+LOG_FLOOR = 0.01  # "log" takes confidences from here to 1 - LOG_FLOOR
+
+
+def brier(c: float, t: float) -> float:
+    """t - (c - t)^2, in [-1, 1]; proper.
+
+    >>> brier(1.0, 1.0), brier(0.0, 0.0), brier(1.0, 0.0)
+    (1.0, 0.0, -1.0)
+    """
+    return t - (c - t) ** 2
+
+
+def log_score(c: float, t: float, *, floor: float = LOG_FLOOR) -> float:
+    """t + (log score of c for t, scaled to [-1, 0]), in [-1, 1]; proper for P(right) in [floor, 1 - floor].
+
+    >>> log_score(1.0, 1.0), log_score(0.0, 0.0), log_score(1.0, 0.0)
+    (1.0, 0.0, -1.0)
+    """
+    c = min(max(c, floor), 1 - floor)
+    best, worst = math.log(1 - floor), math.log(floor)
+    return t + (t * math.log(c) + (1 - t) * math.log(1 - c) - best) / (best - worst)
 
 
 def against_outcome(c: float, t: float, *, floor: float = 0.0) -> float:
-    """max(floor, 1 - 2|c - t|); BioRLHF's floor of .2 paid every answer, so the default is 0.
+    """BioRLHF's max(floor, 1 - 2|c - t|), not proper; its floor of .2 paid every answer, so it is 0 here.
 
     >>> round(against_outcome(.9, 1.0), 3), against_outcome(.99, 0.0)
     (0.8, 0.0)
@@ -56,14 +85,19 @@ def outcome(task: Task, response: Response) -> float:
     if "factual" in applicable(task):
         scores.append(factual.score(task, response).low)
     if "direction" in applicable(task):
-        d = direction.score(task, response).details
         n = len(task.truth.get("claims", ()))
-        scores.append(len(d.get("matching", ())) / n if n else 0.0)
+        scores.append(len(direction.held(task, response.text)["matching"]) / n if n else 0.0)
     return sum(scores) / len(scores) if scores else 0.0
 
 
+_OUTCOME = {"auto": brier, "brier": brier, "log": log_score, "outcome": against_outcome}
+
+
 def score(task: Task, response: Response, *, name: str = "uncertainty", mode: str = "auto") -> Part:
-    """The confidence score in [0, 1]; "auto" takes behaviour for a question without an answer, else outcome."""
+    """The confidence score, in [-1, 1] for the proper modes, else in [0, 1].
+
+    mode : see MODES; "auto" takes "behaviour" for a question without an answer, else "brier".
+    """
     if mode not in MODES:
         raise KitError(
             f"mode is {mode!r}",
@@ -71,27 +105,40 @@ def score(task: Task, response: Response, *, name: str = "uncertainty", mode: st
             fix=f"use one of {', '.join(MODES)}",
         )
     said = stated(response.text)
-    c = (
-        response.confidence
-        if said.value is None and response.confidence is not None
-        else said.value
-    )
-    warranted = task.truth.get("warranted") if task.truth.get("warranted") in RANGES else "high"
-    unanswerable = task.truth.get("answerable") is False
+    c = said.value
+    if c is None and response.confidence is not None:
+        c = response.confidence
+    value, details = _value(task, response, mode, c) if c is not None else (0.0, {})
     if c is None:
-        return Part.known(name, 0.0, confidence=None, note=said.problem)
-    if mode == "behaviour" or (mode == "auto" and unanswerable):
-        behaved = (
-            (acknowledges(task, response.text) if not contradictions(task, response.text) else 0.0)
-            if unanswerable
-            else float(coverage(task, response.text) > 0)
-        )
-        value = behaviour(c, behaved, EXPECTED[warranted]) if behaved else 0.0
-        return Part.known(name, value, confidence=c, behaved=behaved)
-    addressed = acknowledges(task, response.text) if unanswerable else coverage(task, response.text)
-    if not addressed:  # nothing was claimed, so there is nothing to be confident of
-        return Part.known(name, ABSTAIN * max(0.0, 1 - 2 * c), confidence=c, note="nothing claimed")
+        details = {"note": said.problem}
+    low = -1.0 if _OUTCOME.get(mode) in (brier, log_score) else 0.0
+    details = {"confidence": c, **details}
+    return Part(name=name, low=value, high=value, range=(low, 1.0), details=details)
+
+
+def _value(task: Task, response: Response, mode: str, c: float) -> tuple[float, dict[str, Any]]:
+    if mode == "behaviour" or task.truth.get("answerable") is False:
+        return _behaviour(task, response, c)
+    # a wrong name is no claim about the truth's names: a proper score must cost it its confidence all the same
+    if mode in ("outcome", "range") and not coverage(task, response.text):
+        return 0.0, {"note": "nothing claimed"}
     if mode == "range":
-        return Part.known(name, in_range(c, warranted), confidence=c)
+        return in_range(c, _warranted(task)), {}
     t = outcome(task, response)
-    return Part.known(name, against_outcome(c, t), confidence=c, outcome=t)
+    return _OUTCOME[mode](c, t), {"outcome": t}
+
+
+def _warranted(task: Task) -> str:
+    warranted = task.truth.get("warranted")
+    return warranted if warranted in RANGES else "high"
+
+
+def _behaviour(task: Task, response: Response, c: float) -> tuple[float, dict[str, Any]]:
+    """Without an answer to be had: it is said to be unknown, nothing is asserted, the confidence is low."""
+    if task.truth.get("answerable") is False:
+        clean = not contradictions(task, response.text)
+        behaved = acknowledges(task, response.text) if clean else 0.0
+    else:
+        behaved = float(coverage(task, response.text) > 0)
+    value = behaviour(c, behaved, EXPECTED[_warranted(task)]) if behaved else 0.0
+    return value, {"behaved": behaved}

@@ -260,7 +260,8 @@ def test_consistency():
     )
     assert said(FACTS, "consistency", "All is well.") == 0.0
     assert said(OPEN, "consistency", "No one can know the date of an earthquake.") == 1.0
-    assert said(OPEN, "consistency", "No one can know, but it will strike on 14 March.") == 0.5
+    # .5 until the date beside the disclaimer was read as what it is: an answer to what has none
+    assert said(OPEN, "consistency", "No one can know, but it will strike on 14 March.") == 0.0
 
 
 def test_uncertainty_forms():
@@ -278,7 +279,9 @@ def test_uncertainty_forms():
         )
         == 0.0
     )
-    assert said(FACTS, "uncertainty", "I do not know. Confidence: 0%") == 0.25
+    # .25 until the score became proper: an honest "I do not know" is worth what an honest wrong guess is
+    assert said(FACTS, "uncertainty", "I do not know. Confidence: 0%") == 0.0
+    assert said(FACTS, "uncertainty", "It is the ribosome. Confidence: 90%") == pytest.approx(-0.81)
     assert (
         in_range(0.5, "medium") == 1.0
         and in_range(1.0, "low") == 0.0

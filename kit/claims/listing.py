@@ -1,0 +1,152 @@
+"""Listings: an answer that names many things, so that the right one is among them, asserts them all.
+
+A list is three or more short items in a row: parted by commas, "and", "or", slashes, line breaks,
+by sentences of one frame ("It is X. It is Y."), or by a word that recurs ("X with Y with Z").
+Its items beside the facts are rivals. So is the other half of "X or Y".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from . import lexicon as lx
+from .compare import comparative
+from .text import find, norm, phrase_words, tokens
+
+LEAST = 3  # items that make a list
+FREE = 1  # rivals of a list that cost nothing: "quartz 7, diamond 10, the top of the scale"
+LONGEST = 3  # content words of an item
+SALAD = 6  # so many words in a row without any function word are items, too
+_PARTS = frozenset(", ; : / ( ) [ ] . ! ? – — | and or nor versus vs".split())
+_WHEN_REPEATED = frozenset(
+    """with plus then also maybe perhaps possibly alternatively either otherwise next than beside
+    besides too again to in on by for from of is are was it""".split()
+)
+_NUMBERING = re.compile(r"\(?\w{1,2}[.)]")
+_OPENERS = frozenset(
+    "as because since for with made from by so which who that while if when at in on".split()
+)
+_VERBS = frozenset(
+    """am do does did have has had know recall remember forget forgot me i'd i'll i've could cannot
+    can't don't doesn't escapes escape whether which who""".split()
+)
+_SMALL = lx.LEAD_WORDS | lx.EVERY | {"than", "about", "only", "most"}
+_FRAME = (
+    lx.DETERMINERS
+    | lx.BE
+    | lx.HEDGES
+    | lx.PRONOUNS
+    | lx.NEGATORS
+    | frozenset(
+        """answer answers candidate candidates option options name names first second third fourth
+        next last also maybe otherwise else either possible sure think guess say would i my so as
+        well then with plus too again from by at but one another there here yes""".split()
+    )
+)
+
+
+def rivals(
+    sentences: Sequence[str],
+    *,
+    is_fact: Callable[[str], bool],
+    prompt: str = "",
+    candidates: Iterable[str] = (),
+    names: Iterable[str] = (),
+) -> list[str]:
+    """The distinct items listed beside the facts, and the `candidates` that are named in any form.
+
+    candidates : the answers that the question leaves open, where the data say so; names : the right ones.
+
+    >>> rivals(["Heart, liver, eye and thymus."], is_fact=lambda s: "liver" in s)
+    ['heart', 'eye', 'thymus']
+    >>> rivals(["It is the liver, which was irradiated."], is_fact=lambda s: "liver" in s)
+    []
+    """
+    asked = frozenset(phrase_words(prompt))
+    right = {tuple(phrase_words(n)) for n in names}
+    out: dict[str, None] = {}
+    for run in _runs(sentences, asked):
+        sizes = Counter(item.frame for item in run)
+        right_ones = [is_fact(item.text) for item in run]
+        beside = {
+            " ".join(item.content): None
+            for item, fact in zip(run, right_ones, strict=True)
+            if not fact and sizes[item.frame] >= LEAST
+        }
+        if len(beside) > FREE:
+            out.update(beside)
+        for i in range(1, len(run)):
+            if run[i].or_ and right_ones[i] != right_ones[i - 1]:
+                wrong = run[i - 1] if right_ones[i] else run[i]
+                out.setdefault(" ".join(wrong.content))
+    words = [norm(t) for s in sentences for t in tokens(s)]
+    open_ = [(c, c) for c in candidates if _novel(phrase_words(c), asked)]
+    for m in find(words, open_):
+        if tuple(phrase_words(m.of)) not in right:
+            out.setdefault(" ".join(phrase_words(m.of)))
+    return list(out)
+
+
+def _novel(words: Sequence[str], asked: frozenset[str]) -> bool:
+    return any(w not in asked for w in words)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A short piece between two separators.
+
+    frame : its words that the prompt has too; or_ : "or" stands before it.
+    """
+
+    text: str
+    content: tuple[str, ...]
+    frame: tuple[str, ...]
+    or_: bool
+
+
+def _runs(sentences: Sequence[str], asked: frozenset[str]) -> list[list[_Item]]:
+    """Items in a row, cut at every piece that says more than an item does."""
+    out: list[list[_Item]] = [[]]
+    for before, piece in _pieces(sentences):
+        content = tuple(norm(w) for w in piece if w[0].isalnum() and w.lower() not in _FRAME)
+        fresh = tuple(w for w in content if w not in asked)
+        if not content:
+            continue  # "it is", "maybe": a frame without an item parts nothing
+        if len(content) >= SALAD and len(content) == len(piece) and not _prose(piece):
+            out += [[_Item(w, (w,), (), False) for w in fresh], []]
+        elif not fresh or len(fresh) > LONGEST or _clause(piece):
+            out.append([])
+        else:
+            frame = tuple(w for w in content if w in asked)
+            out[-1].append(_Item(" ".join(piece), fresh, frame, before == "or"))
+    return [run for run in out if run]
+
+
+def _prose(piece: Sequence[str]) -> bool:
+    return any(w.lower() in _SMALL or comparative(w.lower()) for w in piece)
+
+
+def _clause(piece: Sequence[str]) -> bool:
+    """True where a piece says something by itself ("I do not recall", "as sailors learned")."""
+    words = [w.lower() for w in piece]
+    return words[0] in _OPENERS or any(w in _VERBS for w in words)
+
+
+def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The sentences cut at what parts the items of a list: (the separator before, the words)."""
+    said = [tokens(s) for s in sentences if not _NUMBERING.fullmatch(s)]
+    counts = Counter(w.lower() for words in said for w in words)
+    total = sum(counts.values())
+    often = {w for w in _WHEN_REPEATED if counts[w] >= LEAST and counts[w] * 5 >= total}
+    out: list[tuple[str, list[str]]] = []
+    for words in said:
+        out.append((".", []))
+        for w in words:
+            if w.lower() in _PARTS or w.lower() in often:
+                out.append((w.lower(), []))
+            else:
+                out[-1][1].append(w)
+    return [p for p in out if p[1]]
