@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from ..errors import DataError
-from ..stats import rates
+from ..stats import shares
 from ..stats.estimate import Estimate, number, unknown
 from ..stats.tails import t_quantile
 from .cells import locator, tally
@@ -60,7 +60,7 @@ def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
     >>> [round(v, 4) for v in wilson(10, 10)]
     [0.7225, 1.0]
     """
-    e = rates.wilson(
+    e = shares.wilson(
         min(max(hits, 0.0), n), n, level=level
     )  # an effective count may pass its end by a rounding error
     return e.low, e.high

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..stats.estimate import Estimate
-from ..stats.rates import wilson
+from ..stats.shares import wilson
 from .grammar import LEVELS, STATUSES, Stated, measure
 from .statements import Statement, statements
 

@@ -2,7 +2,7 @@
 
 >>> from kit import stats
 >>> print(stats.kappa([1, 1, 0, 0] * 10, [1, 0, 0, 0] * 10))
-.500 [.25, .75], n=40
+.500 [.21, .71], n=40
 """
 
 from .agreement import ac1, accuracy, balanced_accuracy, expand, f1, kappa, mcc, pairs, scott_pi
@@ -21,9 +21,10 @@ from .planning import (
 )
 from .rank import kendall, spearman
 from .raters import ac1_raters, alpha, fleiss
-from .rates import mean, pass_rate, wilson
+from .rates import mean, pass_rate
 from .report import Agreement, agree
 from .scores import RubricScore, rubric_score
+from .shares import wilson
 
 __all__ = [
     "Agreement",

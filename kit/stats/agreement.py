@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import DataError
 from .clusters import cell_sums, codes, estimate, is_unknown, same_length
 from .estimate import Estimate
+from .shares import share
 from .tails import t_quantile
 
 Weights = str | np.ndarray | None
@@ -369,21 +370,21 @@ def accuracy(
 ) -> Estimate:
     """Raw agreement: share of rows in which both say the same (weighted when asked). Range [0, 1].
 
-    At 0 or 1 the limits are Wilson's for the number of clusters, never of zero width.
+    Interval: Wilson's on the effective rows (`shares.share`), never of zero width.
     """
     p = pairs(a, b, cluster=cluster, categories=categories)
     w = weight_matrix(weights, p.categories)
     out = _plain_stat("raw agreement", lambda s: (s * w).sum(axis=(-1, -2)), p, level, se)
-    if out.value in (0.0, 1.0):
-        c, z = len(p.sums()), t_quantile(level, math.inf)
-        edge = c / (c + z * z)
-        return replace(
-            out,
-            low=edge if out.value else 0.0,
-            high=1.0 if out.value else 1 - edge,
-            note="limits are Wilson's for the clusters",
-        )
-    return out
+    if (
+        weights is not None
+        or se != "jackknife"
+        or p.n == 0
+        or (cluster is not None and out.n_clusters < 2)
+    ):
+        return out
+    group = None if cluster is None else np.unique(p.cluster, return_inverse=True)[1]
+    e = share((p.judge == p.reference).astype(float), np.ones(p.n), group, level=level)
+    return replace(out, low=e.low, high=e.high, se=e.se, method=f"raw agreement, {e.method}")
 
 
 def balanced_accuracy(

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from .anytime import MANY, betting
 from .clusters import estimate, floats, same_length
 from .estimate import Estimate
 
@@ -40,23 +42,25 @@ def macro_difference(
     old_cluster: Sequence[Hashable],
     level: float = 0.95,
     method: str = "difference paired by cluster",
+    bounds: tuple[float, float] | None = None,
 ) -> Estimate:
     """Mean over clusters of (mean of new - mean of old), with a paired t interval over the clusters that both have.
 
-    The two need not have the same rows, nor as many of a cluster. n : known rows of both.
+    The two need not have the same rows, nor as many of a cluster. n : known rows of both. bounds : the range of a
+    difference, such as (-1, 1). With fewer than 20 clusters, where a t interval is deceived by a few prompts that collapse,
+    the interval is then the betting one, which no skew deceives.
 
     >>> macro_difference([1, 1, 0], [0, 1, 0], new_cluster=["a", "a", "b"], old_cluster=["a", "b", "b"]).value
     0.25
     """
     left, right = _means(old, old_cluster), _means(new, new_cluster)
     missing = _missing(new) + _missing(old)
-    return _t(
-        [right[c] - left[c] for c in left if c in right],
-        len(new) + len(old) - missing,
-        missing,
-        level,
-        method,
-    )
+    d = [right[c] - left[c] for c in left if c in right]
+    n = len(new) + len(old) - missing
+    if bounds is None or not 1 < len(d) < MANY:
+        return _t(d, n, missing, level, method)
+    e = betting(d, bounds=bounds, horizon=len(d), level=level)
+    return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")
 
 
 def _missing(values: Sequence[Any]) -> int:

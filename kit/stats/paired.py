@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
 from .agreement import Pairs, pairs
+from .anytime import HOLDS, MANY
 from .clusters import bootstrap, codes, estimate, floats, jackknife, same_length, sums
 from .estimate import Estimate, number
+from .shares import signed_share
 from .tails import binomial_below, chi2_above, t_quantile, t_two_sided
 
 
@@ -49,7 +51,18 @@ def difference(
     }
     if method == "bootstrap":
         return bootstrap(lambda t: t[..., 0] / t[..., 1], columns, seed=seed, **more)
-    return estimate(lambda t: t[..., 0] / t[..., 1], columns, **more)
+    out = estimate(lambda t: t[..., 0] / t[..., 1], columns, **more)
+    if out.n and np.isin(x[keep], (0.0, 1.0)).all() and np.isin(y[keep], (0.0, 1.0)).all():
+        return _of_shares(out, x[keep] - y[keep], None if cluster is None else inverse)
+    return out
+
+
+def _of_shares(out: Estimate, d: np.ndarray, group: np.ndarray | None) -> Estimate:
+    """The same difference with the interval for columns of 0s and 1s."""
+    if out.n_clusters < 2:
+        return out
+    e = signed_share(d, group, level=out.level)
+    return replace(out, low=e.low, high=e.high, se=e.se, method=e.method, note="")
 
 
 @dataclass(frozen=True)
@@ -290,6 +303,8 @@ def claim(
 ) -> str:
     """One sentence on a difference (new - old); it claims a gain or a loss only when the interval excludes 0.
 
+    Fewer than 20 prompts show nothing unless the interval holds under skew (`betting`, `macro_difference(bounds=)`): with a
+    tenth of prompts that collapse, t intervals "show" a gain that is not there in .62, .43 and .17 of samples of 4, 8 and 16.
     points : speak in percentage points (value * 100).
 
     >>> claim(Estimate(0.05, 0.01, 0.09, 200, 50), what="kappa")
@@ -298,6 +313,7 @@ def claim(
     'No gain shown: the difference in kappa of the new one to the baseline is +.050 [-.01, .11], n=200, and the interval holds 0.'
     """
     e = result
+    units = e.n if e.n_clusters is None else e.n_clusters
     if points:
         e = Estimate(
             e.value * 100,
@@ -315,6 +331,11 @@ def claim(
         1.0, abs(e.value)
     ):  # an interval of no width is a sign of too few clusters, not of certainty
         return f"Nothing can be said of {new} against {old} in {what}: the difference is {number(e.value)} in every cluster alike (n={e.n})."
+    if units < MANY and not result.method.startswith(HOLDS) and not e.low <= 0 <= e.high:
+        return (
+            f"Too few to tell {new} from {old} in {what}: {text}. With {units} independent units, fewer than {MANY}, "
+            f"a few that collapse and were not drawn would turn it."
+        )
     if e.low > 0:
         return f"{new} beats {old} in {what}: {text}."
     if e.high < 0:

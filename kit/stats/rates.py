@@ -17,32 +17,10 @@ from ..errors import DataError
 from .clusters import codes, estimate, floats, same_length, sums
 from .correction import Counts, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
+from .shares import share
 from .tails import t_quantile
 
 DESIGNS = ("random", "by_label", "shifted", "probability")
-
-
-def wilson(k: float, n: float, *, level: float = 0.95, q: float | None = None) -> Estimate:
-    """Wilson's interval for k of n (Wilson 1927). k and n may be effective counts; q replaces the normal quantile.
-
-    >>> print(wilson(10, 10).text(5))
-    1.00000 [.7225, 1.0000], n=10
-    """
-    if not 0 <= k <= n or n <= 0:
-        raise DataError(f"{k} of {n}", where="k, n", fix="need 0 <= k <= n and n > 0")
-    z = t_quantile(level, math.inf) if q is None else q
-    p, z2 = k / n, z * z
-    middle, half = (
-        (p + z2 / (2 * n)) / (1 + z2 / n),
-        z / (1 + z2 / n) * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)),
-    )
-    low, high = (
-        (0.0 if k == 0 else max(middle - half, 0.0)),
-        (1.0 if k == n else min(middle + half, 1.0)),
-    )
-    return Estimate(
-        p, low, high, round(n), None, "Wilson", level=level, se=math.sqrt(p * (1 - p) / n)
-    )
 
 
 def mean(
@@ -55,12 +33,11 @@ def mean(
 ) -> Estimate:
     """Mean of a column (a weighted mean with `weights`), NaN / None left out and counted, with a clustered interval.
 
-    values : (n,) numbers or True / False. Only 0s and 1s: Wilson on the effective number of rows, n divided by the design effect of
-    the clusters (the number of clusters when all values are equal). Otherwise cluster jackknife-t, cut at `bounds`, the range that the values
-    can have.
+    values : (n,) numbers or True / False. Only 0s and 1s: Wilson on the effective number of rows (`shares.share`). Otherwise
+    cluster jackknife-t; give `bounds`, the range that the values can have, where it is known.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
-    .800 [.11, .99], n=5 in 3 clusters, 1 unknown
+    .800 [.10, .99], n=5 in 3 clusters, 1 unknown
     """
     n = same_length(values=values, cluster=cluster, weights=weights)
     x, (group, _) = floats(values), codes(cluster, n)
@@ -82,27 +59,14 @@ def mean(
         level=level,
         bounds=bounds,
     )
-    if math.isnan(out.value) or out.n_clusters < 2 or not np.isin(x[keep], (0.0, 1.0)).all():
+    if (
+        math.isnan(out.value)
+        or (cluster is not None and out.n_clusters < 2)
+        or not np.isin(x[keep], (0.0, 1.0)).all()
+    ):
         return out
-    p, spread = out.value, out.se
-    kish = float(w[keep].sum() ** 2 / (w[keep] ** 2).sum())
-    size = (
-        float(len(used))
-        if spread < 1e-12 or p in (0.0, 1.0)
-        else min(p * (1 - p) / spread**2, kish)
-    )
-    w_out = wilson(
-        p * size,
-        size,
-        level=level,
-        q=t_quantile(level, max(len(used) - 1, 1)) if cluster is not None else None,
-    )
-    words = (
-        "share, Wilson"
-        if cluster is None and weights is None
-        else f"share, Wilson on {size:.0f} effective rows"
-    )
-    return replace(out, low=w_out.low, high=w_out.high, method=words)
+    e = share(x[keep], w[keep], None if cluster is None else inverse, level=level)
+    return replace(out, low=e.low, high=e.high, method=e.method, se=e.se)
 
 
 def _columns(

@@ -34,7 +34,7 @@ def paraphrase_flips(
     >>> rows = [{"judge": "j", "item_id": i, "variant_type": k, "score_direct": s} for i, k, s in
     ...         (("a", "x", 1), ("a", "y", 5), ("b", "x", 4), ("b", "y", 4), ("c", "x", 4), ("c", "y", None))]
     >>> print(paraphrase_flips(rows, kinds=("x", "y"))["j"])
-    .500 [.05, .95], n=2, 1 unknown
+    .500 [.09, .91], n=2, 1 unknown
     """
     sides: dict[str, dict[str, dict[str, bool | None]]] = {}
     for r in rows:

@@ -1,0 +1,128 @@
+"""Shares of clustered rows: Wilson's interval on the effective number of rows, and its kin for paired differences.
+
+Rows of one prompt are alike. How much is read off by analysis of variance; with few clusters, or a rare outcome, that reading is
+noisy, and an interval that believes it is too narrow. So the correlation is drawn towards 1 by a quarter of an informative cluster,
+the quantile is Student's with Satterthwaite's degrees of freedom for clusters of unequal size, and the interval is Wilson's.
+Coverage, 8 to 200 clusters of 2 to 16 rows, correlation .1 to .8, rates .02 to .99: .935 or more (tests/benchmarks/bench_intervals.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import DataError
+from .estimate import Estimate
+from .tails import t_quantile
+
+PULL = 0.25  # informative clusters that say "all rows of a cluster are alike"
+
+
+def wilson(k: float, n: float, *, level: float = 0.95, q: float | None = None) -> Estimate:
+    """Wilson's interval for k of n (Wilson 1927). k and n may be effective counts; q replaces the normal quantile.
+
+    >>> print(wilson(10, 10).text(5))
+    1.00000 [.7225, 1.0000], n=10
+    """
+    if not 0 <= k <= n or n <= 0:
+        raise DataError(f"{k} of {n}", where="k, n", fix="need 0 <= k <= n and n > 0")
+    z = t_quantile(level, math.inf) if q is None else q
+    p, z2 = k / n, z * z
+    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = z / (1 + z2 / n) * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
+    low = 0.0 if k == 0 else max(middle - half, 0.0)
+    high = 1.0 if k == n else min(middle + half, 1.0)
+    se = math.sqrt(p * (1 - p) / n)
+    return Estimate(p, low, high, round(n), None, "Wilson", level=level, se=se)
+
+
+@dataclass(frozen=True)
+class Effective:
+    """What clustered rows are worth: independent rows, degrees of freedom, and the correlation within a cluster."""
+
+    rows: float
+    df: float
+    correlation: float
+
+
+def correlation(total: np.ndarray, square: np.ndarray, size: np.ndarray) -> float:
+    """Intraclass correlation in [0, 1] by analysis of variance, from sums of x, of x^2 and rows by cluster, each (C,).
+
+    1 where the rows do not tell (no variation at all). Source: Donner & Koval 1980; Searle 1971 for unequal sizes.
+
+    >>> round(correlation(np.array([4.0, 0, 2, 0]), np.array([4.0, 0, 2, 0]), np.array([4.0, 4, 4, 4])), 3)
+    0.714
+    """
+    n, c = float(size.sum()), len(size)
+    if c < 2 or n <= c:
+        return 1.0
+    inside = float((square - total**2 / size).sum()) / (n - c)
+    between = float((total**2 / size).sum() - total.sum() ** 2 / n) / (c - 1)
+    typical = (n - float((size**2).sum()) / n) / (c - 1)
+    all_of_it = between + (typical - 1) * inside
+    if all_of_it <= 1e-300:
+        return 1.0
+    return min(max((between - inside) / all_of_it, 0.0), 1.0)
+
+
+def effective(
+    x: np.ndarray, weight: np.ndarray, group: np.ndarray, *, informative: float
+) -> Effective:
+    """Effective rows of a weighted mean of x (n,), clusters 0..C-1 in `group` (n,), all of them used.
+
+    informative : in [0, 1], how much a cluster tells of the correlation: 4 p (1 - p) for a share.
+    """
+    size, total = np.bincount(group).astype(float), np.bincount(group, x)
+    alike = correlation(total, np.bincount(group, x * x), size)
+    known = informative * len(size)
+    alike = (known * alike + PULL) / (known + PULL)
+    own, both = np.bincount(group, weight**2), np.bincount(group, weight) ** 2
+    variance = own + alike * (both - own)
+    whole = float(variance.sum())
+    df = whole**2 / float((variance**2).sum()) - 1
+    return Effective(float(weight.sum()) ** 2 / whole, max(df, 1.0), alike)
+
+
+def share(
+    x: np.ndarray, weight: np.ndarray, group: np.ndarray | None, *, level: float = 0.95
+) -> Estimate:
+    """Weighted share of 1 among 0s and 1s (n,) with Wilson's interval on the effective rows; no group: rows are independent.
+
+    >>> print(share(np.array([1.0, 0, 1, 1, 1]), np.ones(5), np.array([0, 0, 1, 1, 2])))
+    .800 [.10, .99], n=5 in 3 clusters
+    """
+    p = float(weight @ x / weight.sum())
+    p = min(max(p, 0.0), 1.0)
+    if group is None:
+        rows, q, clusters = float(weight.sum() ** 2 / (weight**2).sum()), None, len(x)
+    else:
+        e = effective(x, weight, group, informative=4 * p * (1 - p))
+        rows, q, clusters = e.rows, t_quantile(level, e.df), int(group.max()) + 1
+    w = wilson(min(p * rows, rows), rows, level=level, q=q)
+    plain = group is None and bool((weight == weight[0]).all())
+    words = "share, Wilson" if plain else f"share, Wilson on {rows:.1f} effective rows"
+    return Estimate(p, w.low, w.high, len(x), clusters, words, level=level, se=w.se)
+
+
+def signed_share(d: np.ndarray, group: np.ndarray | None, *, level: float = 0.95) -> Estimate:
+    """Mean of differences in {-1, 0, 1} (n,) of two columns of 0s and 1s, paired.
+
+    One row more for each side is added to the effective counts, so rare outcomes never give an interval of no width
+    (Bonett & Price 2012, Brit. J. Math. Stat. Psych. 65, with the clusters' effective rows).
+
+    >>> print(signed_share(np.array([0.0, 0, 0, 1]), None))
+    .250 [-.38, .72], n=4
+    """
+    n, value = len(d), float(d.mean())
+    differ = float(np.abs(d).mean())
+    at = np.arange(n) if group is None else group
+    e = effective(d, np.ones(n), at, informative=min(1.0, 2 * differ))
+    up, down = ((float((d == s).mean()) * e.rows + 1) / (e.rows + 2) for s in (1, -1))
+    middle = up - down
+    se = math.sqrt((up + down - middle**2) / (e.rows + 2))
+    half = t_quantile(level, math.inf if group is None else e.df) * se
+    low, high = max(min(middle - half, value), -1.0), min(max(middle + half, value), 1.0)
+    words = f"paired difference of shares, adjusted Wald on {e.rows:.1f} effective rows"
+    return Estimate(value, low, high, n, int(at.max()) + 1, words, level=level, se=se)
