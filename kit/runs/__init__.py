@@ -21,6 +21,7 @@ from typing import Any
 
 from .. import __version__
 from ..system import paths, progress
+from ..system.packages import NAME
 from ..settings import profiles
 from ..errors import DataError, MissingError
 from ..records import Run, fingerprint, run_from_json, to_json
@@ -49,7 +50,7 @@ def versions() -> dict[str, str]:
     import platform
     from importlib import metadata
 
-    out = {"python": platform.python_version(), "rubric-kit": __version__}
+    out = {"python": platform.python_version(), NAME: __version__}
     for name in PACKAGES:
         try:
             out[name] = metadata.version(name)
@@ -224,7 +225,7 @@ class Session:
             "versions": ", ".join(
                 f"{k} {v}"
                 for k, v in versions().items()
-                if k in ("python", "torch", "trl", "transformers", "rubric-kit")
+                if k in ("python", "torch", "trl", "transformers", NAME)
             ),
         }
         cells = "".join(

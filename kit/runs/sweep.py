@@ -22,7 +22,7 @@ from typing import Any
 
 from . import headless
 from ..settings import params, profiles
-from ..system import paths, processes
+from ..system import packages, paths, processes
 from .. import runs
 from ..errors import BudgetError, DataError, KitError
 
@@ -276,7 +276,7 @@ def _on_ray(
         import ray
     except ImportError:
         raise KitError(
-            "ray is not installed", where="--address", fix="pip install 'rubric-kit[sweep]'"
+            "ray is not installed", where="--address", fix=packages.extra("sweep")
         ) from None
 
     root = str(paths.ROOT)

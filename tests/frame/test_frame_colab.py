@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from kit import colab
+from kit.system import packages
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent / "colab"
@@ -86,21 +89,17 @@ def test_install_does_the_steps_and_a_second_one_does_nothing(
                     "unsloth_zoo": "2026.10.9",
                     "datasets": "4.8.5",
                 }.get(r.name, "99")
-        if "-e" in what:
-            have["rubric-kit"] = "0.1.0"
 
     monkeypatch.setattr(colab, "_pip", pip)
     monkeypatch.setattr(colab, "installed", lambda: dict(have))
     monkeypatch.setattr(
-        colab, "ADD", tuple(a for a in colab.ADD if not a.startswith("bitsandbytes"))
+        colab,
+        "UNSLOTH_NEEDS",
+        tuple(a for a in colab.UNSLOTH_NEEDS if not a.startswith("bitsandbytes")),
     )
     assert colab.install(gpu=True) == []
-    assert (
-        len(calls) == 3
-        and "torch==2.11.0+cu128" in calls[0][1]
-        and calls[1][0][0] == "--no-deps"
-        and "-e" in calls[2][0]
-    )
+    assert len(calls) == 2 and "torch==2.11.0+cu128" in calls[0][1]
+    assert calls[1][0][0] == "--no-deps" and "unsloth==2026.10.9" in calls[1][0]
     calls.clear()
     assert colab.install(gpu=True) == [] and calls == []
 
@@ -126,34 +125,87 @@ def test_where_the_runtime_cannot_stay_the_loaded_packages_still_do(
     assert "Cannot install trl" in capsys.readouterr().out
 
 
-def test_a_failed_install_is_said_where_a_notebook_shows_it(
+def test_a_failed_install_stops_run_all_and_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The old cell printed what pip said, looked at no exit code, and Run All went on."""
+
     def fails() -> list[str]:
         raise colab.InstallError("ERROR: no network")
 
     monkeypatch.setattr(colab, "install", fails)
-    assert colab.main() == 1 and "no network" in capsys.readouterr().out
+    with pytest.raises(colab.InstallError, match="no network"):
+        colab.setup()
+    assert colab.main([]) == 1 and "no network" in capsys.readouterr().out
     monkeypatch.setattr(colab, "install", lambda: ["numpy"])
-    assert colab.main() == 0 and "Restart the runtime" in capsys.readouterr().out
+    with pytest.raises(colab.InstallError, match=r"numpy changed .* Restart session"):
+        colab.setup()
     monkeypatch.setattr(colab, "install", list)
-    assert colab.main() == 0 and "no restart" in capsys.readouterr().out
+    colab.setup()
+    assert "no restart" in capsys.readouterr().out
+
+
+def run_cell(python: str, **env: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("COLAB_RELEASE_TAG", "PYTHONPATH")}
+    return subprocess.run(
+        [python, "-c", colab.install_cell()],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**kept, **env},
+    )
 
 
 def test_the_install_cell_does_nothing_elsewhere() -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            colab.INSTALL_CELL
-            + "\nprint(sorted(m for m in sys.modules if m in ('torch', 'kit', 'numpy')))",
-        ],
+    code = colab.install_cell() + "\nassert not {'torch', 'kit', 'numpy'} & set(sys.modules)"
+    env = {k: v for k, v in os.environ.items() if k != "COLAB_RELEASE_TAG"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)
+
+
+def test_an_address_that_is_not_there_stops_the_cell(tmp_path: Path) -> None:
+    done = run_cell(sys.executable, COLAB_RELEASE_TAG="x", KIT_REPO=f"file://{tmp_path}/none.git")
+    assert done.returncode and "nothing below will run" in done.stderr
+
+
+def test_one_command_rewrites_the_address_in_all_notebooks(tmp_path: Path) -> None:
+    for name in ("notebooks", "kit/system"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    before = {p.name: p.read_text() for p in (tmp_path / "notebooks").glob("0*.ipynb")}
+    changed = colab.readdress("https://github.com/someone/copy.git", tmp_path)
+    assert len(changed) == len(before) + 1
+    for path in changed:
+        text = path.read_text()
+        assert "https://github.com/someone/copy" in text and colab.ADDRESS not in text
+        if path.suffix == ".ipynb":
+            assert "/github/someone/copy/blob/main/notebooks/" in text
+            mine = json.loads(text)["cells"]
+            assert mine[2:] == json.loads(before[path.name])["cells"][2:]
+            assert "".join(mine[1]["source"]) == colab.install_cell(
+                "https://github.com/someone/copy"
+            )
+    assert colab.readdress("https://github.com/someone/copy", tmp_path) == []
+    with pytest.raises(ValueError, match="no address"):
+        colab.readdress("someone/copy", tmp_path)
+
+
+def test_the_kit_is_never_installed_by_a_name_that_another_may_own() -> None:
+    """`rubric-kit` is a stranger's package on the index; three error messages told to install it."""
+    texts = subprocess.run(
+        ["git", "grep", "-nE", r"pip install '?\"?rubric", "--", ".", ":!tests"],
+        cwd=ROOT,
         capture_output=True,
         text=True,
-        check=True,
-        env={k: v for k, v in os.environ.items() if k != "COLAB_RELEASE_TAG"},
-    )
-    assert done.stdout.strip() == "[]"
+        check=False,
+    ).stdout.splitlines()
+    assert all("@ git+" in line for line in texts), texts
+    assert packages.NAME != "rubric-kit" and "rubric-kit[" not in packages.extra("sweep")
+
+
+def test_what_the_kit_needs_is_added_or_in_the_runtime() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    ours = {colab.plain(colab._requirement(r).name) for r in project["dependencies"]}
+    added = {colab.plain(colab._requirement(r).name) for r in colab.ADD}
+    assert ours - added - set(RUNTIME) <= {"jupyterlab"}
 
 
 @pytest.mark.slow
@@ -279,3 +331,70 @@ def test_every_figure_and_control_with_colabs_plotly_and_ipywidgets(old_python: 
 def test_every_figure_and_control_with_the_pinned_plotly_and_ipywidgets() -> None:
     found = views(sys.executable)
     assert found["plotly"].startswith("7.") and found["ipywidgets"].startswith("8.")
+
+
+def interpreter(version: str) -> str:
+    """A working Python of that version: on the path, or one that pyenv keeps."""
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    for path in [shutil.which(f"python{version}"), *map(str, kept)]:
+        if path and not subprocess.run([path, "-c", ""], capture_output=True).returncode:
+            return path
+    pytest.skip(f"there is no Python {version} on this machine")
+
+
+# What a Colab runtime has and the notebooks look at. torch is metadata only: 01 and 04 need none.
+COLAB_LIKE = ("plotly==5.24.1", "ipywidgets==7.7.5", "pandas==2.2.3", "numpy==2.2.6", "ipykernel<7")
+
+
+def fake_torch(python: str) -> None:
+    """Only the metadata of the runtime's torch, so that nothing replaces it."""
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    folder = Path(site.stdout.strip()) / "torch-2.11.0+cu128.dist-info"
+    folder.mkdir()
+    text = "Metadata-Version: 2.1\nName: torch\nVersion: 2.11.0+cu128\n"
+    (folder / "METADATA").write_text(text)
+    (folder / "INSTALLER").write_text("test\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_colab_from_the_install_cell_to_the_end_of_two_notebooks(
+    tmp_path: Path, version: str
+) -> None:
+    """The old cell ran kit/colab.py as a script: kit/inspect hid the standard library's."""
+    venv = tmp_path / "venv"
+    subprocess.run([interpreter(version), "-m", "venv", str(venv)], check=True)
+    python = str(venv / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *COLAB_LIKE]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"the package index cannot be reached: {done.stderr[-300:]}")
+    fake_torch(python)
+    bare = tmp_path / "address.git"
+    subprocess.run(["git", "clone", "-q", "--bare", str(ROOT), str(bare)], check=True)
+    env = {"COLAB_RELEASE_TAG": "release-colab", "KIT_REPO": f"file://{bare}"}
+    done = run_cell(python, **env)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    assert "Ready after" in done.stdout
+    code = (
+        "from importlib.metadata import version as v; print(v('plotly'), v('numpy'), v('torch'));"
+        f"v('trl'); v('papermill'); v('{packages.NAME}'); import kit; print(kit.__file__)"
+    )
+    said = subprocess.run([python, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert said.stdout.startswith("5.24.1 2.2.6 2.11.0+cu128"), said.stderr
+    assert str(venv) in said.stdout, "the notebooks must use what the cell installed"
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    for book in ("01", "04"):
+        done = subprocess.run(
+            [python, "-m", "kit", "run", book, "--profile", "test", "--out", str(tmp_path / "r")],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**kept, **env},
+            cwd=tmp_path,
+        )
+        if done.returncode == 3 or "could not be had" in done.stderr:
+            pytest.skip(f"a download is not there: {done.stderr[-300:]}")
+        assert done.returncode == 0, done.stderr[-3000:]

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from packaging.requirements import Requirement
 
 from kit import colab
 from kit.colab import plain
+from kit.system import packages
 
 ROOT = Path(__file__).resolve().parents[2]
 # unsloth asks for a certifi that the index did not have when the pins were made; it only brings root certificates.
@@ -77,7 +79,7 @@ def test_the_pins_agree_with_the_metadata_of_unsloth(package: str) -> None:
 
 @pytest.mark.parametrize(
     "package",
-    ["trl", "transformers", "peft", "datasets", "accelerate", "papermill", "openai", "rubric-kit"],
+    ["trl", "transformers", "peft", "datasets", "accelerate", "papermill", "openai", packages.NAME],
 )
 def test_the_pins_agree_with_the_metadata_of_the_others(package: str) -> None:
     wrong = {
@@ -112,7 +114,8 @@ def test_environment_and_makefile_install_the_pins() -> None:
 
 
 def test_ray_is_an_extra_and_no_pin() -> None:
-    extras = metadata.metadata("rubric-kit").get_all("Provides-Extra") or []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
     assert "sweep" in extras and "ray" not in pins()
 
 

@@ -60,7 +60,7 @@ def ray_python() -> str:
     if RAY_VENV.exists():
         return str(RAY_VENV)
     pytest.skip(
-        "ray is not installed (pip install 'rubric-kit[sweep]', or an environment of its own in build/ray-venv that also sees the kit's packages)"
+        "ray is not installed (pip install -e '.[sweep]' in the checkout, or an environment of its own in build/ray-venv that also sees the kit's packages)"
     )
 
 
