@@ -10,21 +10,26 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 
-.PHONY: help setup data demo test test-slow lab bench report clean
+.PHONY: help setup setup-gpu data demo test test-slow lab bench report clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 setup: $(READY)
 
-# torch first and alone: asked for beside others it may be taken in another build.
+# What a machine without a GPU needs; unsloth and bitsandbytes come with `make setup-gpu`.
+EXTRAS ?= train,server,tune,test
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 $(READY): constraints.txt pyproject.toml
 	@$(PY) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; set PY=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PY) -m venv $(VENV)
-	@echo "Installing pinned packages into $(VENV) (about two minutes, once) ..."
+	@echo "Installing pinned packages into $(VENV) (about two minutes and 1.9 GB, once) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps $$(grep -E '^torch==' constraints.txt)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r constraints.txt
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --no-build-isolation -e .
+	@$(PIP) -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $(READY)
+
+# make setup-gpu : unsloth and bitsandbytes too (1.2 GB more); in conda: make setup-gpu VENV=$CONDA_PREFIX
+setup-gpu: $(READY)
+	@sed -n '/^# GPU/,$$p' constraints.txt >$(READY).gpu
+	@$(PIP) --no-deps -r $(READY).gpu
 
 # make data : fetch the pinned, checksummed downloads once (recorded judges, SmolLM2-135M, MiniLM; 200 MB)
 data: $(READY)
@@ -49,7 +54,7 @@ test-slow: $(READY)
 
 # make lab : the notebooks in JupyterLab, on 127.0.0.1
 lab: $(READY)
-	@$(BIN)/python -m jupyterlab --ip 127.0.0.1 --notebook-dir notebooks
+	@$(BIN)/python -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --ip 127.0.0.1 --notebook-dir notebooks
 
 # make bench : ratios against peers, each peer in an environment of its own
 bench: $(READY)

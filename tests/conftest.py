@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,3 +33,17 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"the real files are not at {SHARED}")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def interpreter() -> Callable[[str], str]:
+    """Path of a working Python of a version ("3.13"): on the path, or one that pyenv keeps."""
+
+    def find(version: str) -> str:
+        kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+        for path in [shutil.which(f"python{version}"), *map(str, kept)]:
+            if path and not subprocess.run([path, "-c", ""], capture_output=True).returncode:
+                return path
+        pytest.skip(f"there is no Python {version} on this machine")
+
+    return find

@@ -7,14 +7,21 @@ import os
 import shutil
 from typing import Any
 
+from ..colab import has_gpu
 from .common import emit, json_flag
 
 HELP = "versions, device, dtype and why; what will not work and the remedy"
 MARK = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 
 
+OPTIONAL = ("unsloth", "bitsandbytes")  # 1.2 GB that only a GPU needs
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `check`."""
+    parser.add_argument(
+        "--torch", action="store_true", help="load torch too (seconds), though no GPU is seen"
+    )
     json_flag(parser)
 
 
@@ -41,19 +48,15 @@ def packages() -> list[dict[str, str]]:
     """Installed versions beside the pins."""
     from .. import runs
 
-    wanted, out = pins(), []
+    wanted, out, gpu = pins(), [], has_gpu()
     for name, have in runs.versions().items():
         pin = wanted.get(name)
-        optional = name in ("unsloth", "bitsandbytes")
-        if have == "not installed":
-            out.append(
-                item(
-                    name,
-                    "warn" if optional else "fail",
-                    "not installed",
-                    f"pip install {name}" + (f"=={pin}" if pin else ""),
-                )
-            )
+        if have == "not installed" and name in OPTIONAL:
+            says = "not installed; 4-bit training on a GPU needs it: make setup-gpu"
+            out.append(item(name, "warn" if gpu else "ok", says, "make setup-gpu" if gpu else ""))
+        elif have == "not installed":
+            remedy = f"pip install {name}" + (f"=={pin}" if pin else "")
+            out.append(item(name, "fail", "not installed", remedy))
         elif pin and have.split("+")[0] != pin:
             out.append(
                 item(name, "warn", f"{have}, the pin is {pin}", f"pip install {name}=={pin}")
@@ -63,18 +66,24 @@ def packages() -> list[dict[str, str]]:
     return out
 
 
-def device() -> list[dict[str, str]]:
-    """The device that training would use, and why."""
+def device(load: bool) -> list[dict[str, str]]:
+    """The device that training would use, and why.
+
+    load : import torch although no GPU is seen, which takes seconds on a busy machine.
+    """
     passive = (
         os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE"
     )  # looked at before torch loads: the kit sets it there
     try:
         from ..train import device as dev
 
-        d = dev.choose()
+        if load or has_gpu():
+            d = dev.choose()
+        else:
+            d = dev.on_cpu(int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
     except ImportError as e:
         return [item("device", "fail", f"torch does not import: {e}", "make setup")]
-    out = [item("device", "ok", f"{d.name}, {d.threads} threads, {d.dtype}: {d.why}")]
+    out = [item("device", "ok", f"{d.name}, {d.dtype}: {d.why}")]
     if d.kind == "cpu" and not passive:
         out.append(
             item(
@@ -155,11 +164,15 @@ def judge() -> list[dict[str, str]]:
 def run(args: argparse.Namespace) -> int:
     """Print the check; exit code 1 when something fails."""
     rows: list[dict[str, Any]] = [*packages()]
-    for part in (device, places, judge):
+    for name, part in (
+        ("device", lambda: device(args.torch)),
+        ("places", places),
+        ("judge", judge),
+    ):
         try:
             rows += part()
         except ImportError as e:
-            rows.append(item(part.__name__, "fail", f"cannot be looked at: {e}", "make setup"))
+            rows.append(item(name, "fail", f"cannot be looked at: {e}", "make setup"))
     width = max(len(r["name"]) for r in rows)
     lines = [
         f"{MARK[r['status']]}  {r['name']:{width}}  {r['says']}"

@@ -70,6 +70,11 @@ def choose(dtype: str = "auto") -> Device:
         auto = "bfloat16" if major >= 8 else "float16"
         why = f"compute capability {major}.{minor} {'has' if major >= 8 else 'has no'} bfloat16"
         return _device("cuda", dtype, auto, why, torch.cuda.get_device_name(0), threads)
+    return on_cpu(threads, dtype)
+
+
+def on_cpu(threads: int, dtype: str = "auto") -> Device:
+    """The CPU as a device; looks at the processor only and imports no torch."""
     native = native_bf16()
     why = (
         "this CPU multiplies bfloat16 in hardware"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,14 +51,13 @@ def resolve(name: str) -> str:
 
 def pick_engine(engine: str) -> tuple[str, str]:
     """The engine to use and why: unsloth by default only on a CUDA device where it is installed."""
-    import importlib.util
 
     if engine != "auto":
         if engine == "unsloth" and importlib.util.find_spec("unsloth") is None:
             raise KitError(
                 "unsloth is not installed",
                 where="setting engine",
-                fix="install unsloth, or set engine: transformers",
+                fix="make setup-gpu, or set engine: transformers",
             )
         return engine, f"{engine} was asked for"
     torch = import_torch()
@@ -97,6 +97,7 @@ def base(source: str, device: Device, *, quantize: str = "none") -> tuple[Any, A
         return tiny_model(len(tokenizer)).to(device.torch_dtype()), tokenizer
     more: dict[str, Any] = {}
     if quantize == "nf4":
+        _need_bitsandbytes()
         from transformers import BitsAndBytesConfig
 
         more["quantization_config"] = BitsAndBytesConfig(
@@ -116,6 +117,15 @@ def base(source: str, device: Device, *, quantize: str = "none") -> tuple[Any, A
             fix="give a folder, or a name that is cached or reachable",
         ) from None
     return model.eval(), tokenizer_of(source)
+
+
+def _need_bitsandbytes() -> None:
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise MissingError(
+            "4-bit weights need bitsandbytes, which is not installed",
+            where="setting quantize",
+            fix="make setup-gpu, or set quantize: none",
+        )
 
 
 def tokenizer_of(source: str) -> Any:

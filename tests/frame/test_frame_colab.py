@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -333,15 +334,6 @@ def test_every_figure_and_control_with_the_pinned_plotly_and_ipywidgets() -> Non
     assert found["plotly"].startswith("7.") and found["ipywidgets"].startswith("8.")
 
 
-def interpreter(version: str) -> str:
-    """A working Python of that version: on the path, or one that pyenv keeps."""
-    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
-    for path in [shutil.which(f"python{version}"), *map(str, kept)]:
-        if path and not subprocess.run([path, "-c", ""], capture_output=True).returncode:
-            return path
-    pytest.skip(f"there is no Python {version} on this machine")
-
-
 # What a Colab runtime has and the notebooks look at. torch is metadata only: 01 and 04 need none.
 COLAB_LIKE = ("plotly==5.24.1", "ipywidgets==7.7.5", "pandas==2.2.3", "numpy==2.2.6", "ipykernel<7")
 
@@ -361,7 +353,7 @@ def fake_torch(python: str) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
 def test_colab_from_the_install_cell_to_the_end_of_two_notebooks(
-    tmp_path: Path, version: str
+    tmp_path: Path, version: str, interpreter: Callable[[str], str]
 ) -> None:
     """The old cell ran kit/colab.py as a script: kit/inspect hid the standard library's."""
     venv = tmp_path / "venv"
@@ -382,10 +374,12 @@ def test_colab_from_the_install_cell_to_the_end_of_two_notebooks(
         "from importlib.metadata import version as v; print(v('plotly'), v('numpy'), v('torch'));"
         f"v('trl'); v('papermill'); v('{packages.NAME}'); import kit; print(kit.__file__)"
     )
-    said = subprocess.run([python, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    said = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=False, env=kept, cwd=tmp_path
+    )
     assert said.stdout.startswith("5.24.1 2.2.6 2.11.0+cu128"), said.stderr
     assert str(venv) in said.stdout, "the notebooks must use what the cell installed"
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     for book in ("01", "04"):
         done = subprocess.run(
             [python, "-m", "kit", "run", book, "--profile", "test", "--out", str(tmp_path / "r")],

@@ -91,6 +91,7 @@ def test_killed_five_times_the_run_goes_on_and_pays_no_verdict_twice(tmp_path):
 
 
 def test_nf4_trains_on_a_cpu(tmp_path):
+    pytest.importorskip("bitsandbytes", reason="not installed (make setup-gpu)")
     from kit.system import paths
 
     folder = paths.home() / "models" / "SmolLM2-135M-Instruct"
@@ -115,7 +116,7 @@ def test_nf4_trains_on_a_cpu(tmp_path):
 
 def test_unsloth_trains_on_a_cpu_in_a_process_of_its_own(tmp_path):
     pytest.importorskip("importlib.util").find_spec("unsloth") or pytest.skip(
-        "unsloth is not installed"
+        "unsloth is not installed (make setup-gpu)"
     )
     from kit.system import paths
 
