@@ -51,7 +51,6 @@ def resolve(name: str) -> str:
 
 def pick_engine(engine: str) -> tuple[str, str]:
     """The engine to use and why: unsloth by default only on a CUDA device where it is installed."""
-
     if engine != "auto":
         if engine == "unsloth" and importlib.util.find_spec("unsloth") is None:
             raise KitError(
