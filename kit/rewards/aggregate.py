@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import DataError, KitError
 from ..records import Criterion, Grade, Task, Verdict, by_criterion
 
-HOWS = ("mean", "flip", "signed", "signed_unclipped", "positive_normalised")
+HOWS = ("mean", "flip", "net", "signed", "signed_unclipped", "positive_normalised")
 BOUNDS = ("low", "mid")
 MAX_WIDTH = 0.1
 PASS_AT = (
@@ -43,7 +43,10 @@ def grade(
     how : with value v in [0, 1] per criterion and signed weight w (0 = recorded, not scored),
         "mean" share of favourable criteria, unweighted (v, or 1 - v where w < 0); range [0, 1]; met / n when all w > 0.
         "flip" sum |w| (v or 1 - v) / sum |w|; range [0, 1] (the refiner's rubric score). Silence earns the negative share.
-        "signed_unclipped" sum w v / sum |w|; range [-negative share, positive share].
+        "net" sum w v / sum of positive w; a perfect answer earns 1, silence 0, a fault less than silence
+        (over sum |w|, range [-1, 0], where no weight is positive).
+        "signed_unclipped" sum w v / sum |w|; range [-negative share, positive share]: a perfect answer earns less
+        than 1 as soon as one weight is negative.
         "signed" the same, clamped below at 0: different failures tie, and a tie has no gradient.
         "positive_normalised" sum w v / max(sum of positive w, 1); can be negative (open-instruct's form).
     max_width : widest interval that still pays; wider gives score None.
@@ -291,6 +294,9 @@ def _denominator(weights: Sequence[float], how: str) -> float:
         return float(sum(w != 0 for w in weights))
     if how == "positive_normalised":
         return max(math.fsum(w for w in weights if w > 0), 1.0)
+    positive = math.fsum(w for w in weights if w > 0)
+    if how == "net" and positive:
+        return positive
     return math.fsum(abs(w) for w in weights)
 
 

@@ -1,11 +1,14 @@
 """Citations: what does an answer cite, do the snippets exist, and does a judge find the claims supported?
 
-The parser and the id check are code. Support, relevance and "needs a citation" are criteria made for each claim, so that any judge can
-answer them; their verdicts come back through the same records as all others. Form after the refiner's citation reward:
-f1_weight x mean F1 over claims + id_weight x valid unique ids / all unique ids. Differences, each against a fault of the original:
-an unknown verdict is an interval, so a failing judge pays nothing; an id counts as valid only where some claim that cites it is at
-least partly supported; filler that needs no citation is neutral, not a perfect claim; a repeated claim counts once; nothing outside
-the answer block is read.
+The parser and the id check are code. Support, relevance and "needs a citation" are criteria made for each claim, so
+that any judge can answer them; their verdicts come back through the same records as all others. Form after the
+refiner's citation reward: f1_weight x F1 over claims + id_weight x backed unique ids / all unique ids.
+Differences, each against a fault of the original or against a hole that a policy without skill found:
+an unknown verdict is an interval, so a failing judge pays nothing; an id counts only where a claim that cites it is
+supported and relevant and shares a word with its snippet; filler that needs no citation is neutral; a repeated claim
+counts once; a cited fragment of fewer than MIN_WORDS words earns nothing; ids beyond MAX_IDS on one claim, and ids
+whose snippet shares no word with it, cost precision; claims weigh by their words, and one unsupported claim caps F1 at
+CAP, whatever stands beside it; text outside of the answer block (but for <think>) is uncited text of the answer.
 """
 
 from __future__ import annotations
@@ -25,7 +28,15 @@ _ANSWER = re.compile(r"<\s*(/?)\s*answer\s*>", re.I)
 _IDS = re.compile(r"""\bids?\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'>]*))""", re.I)
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
-MIN_WORDS = 3  # shorter text between citations ("and", "However,") is no claim
+_THINK = re.compile(r"<\s*think\s*>.*?<\s*/\s*think\s*>", re.I | re.S)
+MIN_WORDS = 3  # a cited fragment of fewer words claims nothing
+MAX_IDS = 3  # more ids on one claim cost precision
+LONG = 25  # words from which on a claim weighs no more
+CAP = 0.5  # F1 of an answer with a claim that nothing supports
+_LINKING = frozenset(  # uncited text of these words alone states nothing
+    """and or but so also however moreover furthermore then thus therefore hence while whereas both in of the a an to
+    addition finally first second third next yes no note answer summary conclusion overall as well meanwhile too""".split()
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +83,7 @@ def parse_answer(text: str) -> ParsedAnswer:
     if block is None:
         return ParsedAnswer(text="", block_problem=problem, tag_problems=(), claims=())
     claims, problems = _spans(block)
+    claims += _outside(text)
     seen: dict[tuple[str, tuple[str, ...]], CitedClaim] = {}
     for c in claims:
         seen.setdefault((" ".join(_WORD.findall(c.text.lower())), tuple(sorted(c.ids))), c)
@@ -80,15 +92,27 @@ def parse_answer(text: str) -> ParsedAnswer:
     )
 
 
+def _outside(text: str) -> list[CitedClaim]:
+    """What is said before and after the last answer block, reasoning in <think> left out: uncited text."""
+    rest = _THINK.sub(" ", text)
+    tags = list(_ANSWER.finditer(rest))
+    start = next((t for t in reversed(tags) if not t.group(1)), None)
+    if start is None:
+        return []
+    end = next((t for t in tags if t.group(1) and t.start() > start.end()), None)
+    around = (rest[: start.start()], rest[end.end() :] if end else "")
+    return [c for part in around for c in _pieces(_TAG.sub(" ", _ANSWER.sub(" ", part)), ())]
+
+
 def _block(text: str) -> tuple[str | None, str | None]:
     tags = list(_ANSWER.finditer(text))
     opens = [t for t in tags if not t.group(1)]
     closes = [t for t in tags if t.group(1)]
     if not opens:
         return None, "no <answer> block"
-    start = opens[-1]
-    end = next((t for t in closes if t.start() > start.end()), None)
-    inner = text[start.end() : end.start() if end else len(text)]
+    start_tag = opens[-1]
+    end = next((t for t in closes if t.start() > start_tag.end()), None)
+    inner = text[start_tag.end() : end.start() if end else len(text)]
     problem = None
     if len(opens) > 1:
         problem = f"{len(opens)} <answer> tags, the last one is read"
@@ -100,6 +124,10 @@ def _block(text: str) -> tuple[str | None, str | None]:
         problem = "the answer is empty"
     elif text[end.end() :].strip():
         problem = "text after </answer>"
+    elif _THINK.sub("", text[: start_tag.start()]).strip():
+        problem = "text before <answer>"
+    elif not _WORD.search(_TAG.sub(" ", inner)):
+        problem = "the answer says nothing"
     return inner, problem
 
 
@@ -145,14 +173,23 @@ def _spans(block: str) -> tuple[list[CitedClaim], list[str]]:
 
 
 def _pieces(text: str, ids: tuple[str, ...]) -> list[CitedClaim]:
+    """Cited text as one claim; uncited text by sentence, fragments of one or two words joined to what follows."""
     if ids:
         text = text.strip()
         return [CitedClaim(text=text, ids=ids)] if _WORD.search(text) else []
-    return [
-        CitedClaim(text=s.strip(" ,;:."))
-        for s in _END.split(text)
-        if len(_WORD.findall(s)) >= MIN_WORDS
-    ]
+    out: list[str] = []
+    for s in (s.strip(" ,;:.") for s in _END.split(text)):
+        short = len(_WORD.findall(s)) < MIN_WORDS
+        if _states(s) and short and out and len(_WORD.findall(out[-1])) < MIN_WORDS:
+            out[-1] += f". {s}"
+        elif _states(s):
+            out.append(s)
+    return [CitedClaim(text=s) for s in out]
+
+
+def _states(text: str) -> bool:
+    """True for text that could state something: a number, or a word that is more than a link between claims."""
+    return any(w.lower() not in _LINKING for w in _WORD.findall(text))
 
 
 def claim_criteria(task: Task, response: Response) -> tuple[Criterion, ...]:
@@ -272,37 +309,46 @@ class _Row:
     recall: Interval
     precision: Interval
     weight: Interval  # share in the mean at the low and at the high end
+    fits: frozenset[str] = frozenset()  # the ids whose snippet shares a word with the claim
+
+    def f1(self, end: int) -> float:
+        return f1(self.recall[end], self.precision[end])
 
 
 def _claim(task: Task, c: CitedClaim, n: int, found: Mapping[str, Verdict], uncited: str) -> _Row:
+    words = float(min(len(_WORD.findall(c.text)), LONG))
     if not c.ids:
         low, high = _value(found, f"{PREFIX}{n}:needs")
-        recall = (1 - high, 1 - low)
+        if uncited == "credit":
+            return _Row(c, (1 - high, 1 - low), (1.0, 1.0), (words, words))
         # neutral text enters the mean only as far as it needs a citation: then it is a claim with recall 0
-        weight = (1.0, 1.0) if uncited == "credit" else (high, low)
-        return _Row(c, recall if uncited == "credit" else (0.0, 0.0), (1.0, 1.0), weight)
-    if not any(i in task.sources for i in c.ids):
-        return _Row(c, (0.0, 0.0), (0.0, 0.0), (1.0, 1.0))
-    return _Row(
-        c, _value(found, f"{PREFIX}{n}:support"), _value(found, f"{PREFIX}{n}:relevant"), (1.0, 1.0)
+        return _Row(c, (0.0, 0.0), (1.0, 1.0), (high * words, low * words))
+    known = [i for i in c.ids if i in task.sources]
+    fits = frozenset(i for i in known if _shares(c.text, task.sources[i]))
+    if not fits or words < MIN_WORDS:
+        return _Row(c, (0.0, 0.0), (0.0, 0.0), (words, words))
+    share = len(fits) / len(known) * min(1.0, MAX_IDS / len(c.ids))
+    low, high = _value(found, f"{PREFIX}{n}:relevant")
+    support = _value(found, f"{PREFIX}{n}:support")
+    return _Row(c, support, (low * share, high * share), (words, words), fits)
+
+
+def _shares(claim: str, snippet: str) -> bool:
+    """A word with meaning, or a number, that both hold."""
+    a, b = (
+        {w[:6] for w in _WORD.findall(t.lower()) if len(w) > 3 or w[0].isdigit()}
+        for t in (claim, snippet)
     )
+    return bool(a & b)
 
 
 def _score(
     rows: list[_Row], ids: set[str], task: Task, end: int, f1_weight: float, id_weight: float
 ) -> tuple[float, float, float]:
     total = sum(r.weight[end] for r in rows)
-    mean = (
-        sum(r.weight[end] * f1(r.recall[end], r.precision[end]) for r in rows) / total
-        if total
-        else 0.0
-    )
-    backed = {
-        i
-        for r in rows
-        if r.claim.ids and r.recall[end] > 0
-        for i in r.claim.ids
-        if i in task.sources
-    }
+    mean = sum(r.weight[end] * r.f1(end) for r in rows) / total if total else 0.0
+    worst = min((1 - min(r.weight[end], 1.0) * (1 - r.recall[end]) for r in rows), default=1.0)
+    mean = min(mean, CAP + (1 - CAP) * worst)
+    backed = {i for r in rows if r.f1(end) > 0 for i in r.fits}
     share = len(backed) / len(ids)
     return f1_weight * mean + id_weight * share, mean, share

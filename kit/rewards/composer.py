@@ -116,11 +116,38 @@ class Composer:
             out.append((c, part))
         return out
 
+    def limits(self, task: Task) -> tuple[float, float]:
+        """The lowest and the highest reward that any answer to this task can earn; (0, 0) where nothing applies.
+
+        Length and truncation penalties are left out. A gate or a cap can make the upper end lower than 1 x scale,
+        and so can a formula: the direction verifier's best is .8 + .2 n/(n+1).
+
+        >>> t = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="x"), Criterion(id="b", text="y", weight=-1)))
+        >>> Composer.from_config("default").limits(t)
+        (-1.0, 1.0)
+        """
+        return self._limits(self.parts(task, Response(task_id=task.id, id="", text=""), ()))
+
+    def _limits(self, parts: list[tuple[Component, Part]]) -> tuple[float, float]:
+        used = [(c, p.range) for c, p in parts if p.applies and c.weight]
+        if not used:
+            return 0.0, 0.0
+        total = math.fsum(abs(c.weight) for c, _ in used) if self.combine == "mean" else 1.0
+        ends = []
+        for c, (low, high) in used:
+            ends.append(sorted((c.weight * low, c.weight * min(high, c.cap if c.cap else high))))
+        low, high = (math.fsum(e[i] for e in ends) / total for i in (0, 1))
+        if self.format.mode == "bonus":
+            high += self.format.bonus
+        high = high if self.cap is None else min(high, self.cap)
+        low = low if self.floor is None else max(low, self.floor)
+        return low * self.scale, high * self.scale
+
     def score(self, task: Task, response: Response, verdicts: Iterable[Verdict]) -> Grade:
         """The reward. score is None (exclude from training) when nothing applies, too much is unknown, or by truncation rule.
 
         parts : contribution per component and step, summing to the score; None = does not apply, or unknown and not paid.
-        meta : "scores" and "details" per component, "flags" (format, truncated, words), "excluded" (the reason, or None).
+        meta : "range" (see `limits`), "scores" and "details" per component, "flags" (format, truncated, words), "excluded" (the reason, or None).
         """
         verdicts = tuple(verdicts)
         parts = self.parts(task, response, verdicts)
@@ -157,6 +184,7 @@ class Composer:
             "excluded": excluded,
             "unknown": sum(not v.known for v in verdicts),
             "composer": self.name,
+            "range": self._limits(parts),
         }
         return Grade(
             task_id=task.id,

@@ -295,6 +295,7 @@ def test_scores_lie_in_the_stated_range(rows, how, gate_to):
         "flip": (0, 1),
         "signed": (0, 1),
         "signed_unclipped": (-1, 1),
+        "net": (-math.inf, 1),
         "positive_normalised": (-math.inf, 3),
     }[how]
     assert limits[0] - 1e-12 <= low and high <= limits[1] * max(1, 1) + (

@@ -44,7 +44,7 @@ def claims(inner):
         ),
         ("<snippet>no id is given</snippet>", [("no id is given", ())]),
         ("<snippet id=>no id is given</snippet>", [("no id is given", ())]),
-        ("a stray </snippet> closing tag here", [("closing tag here", ())]),
+        ("a stray </snippet> closing tag here", [("a stray", ()), ("closing tag here", ())]),
         ("<snippet id=a></snippet>", []),
         ("<snippet id=a>one</snippet> <snippet id=a>One.</snippet>", [("one", ("a",))]),
         ("", []),
@@ -84,14 +84,14 @@ def score(inner, values=None, **more):
 
 
 def test_good_partial_and_unsupported():
-    one = "<snippet id=a>85 km</snippet>"
+    one = "<snippet id=a>It goes 85 km</snippet>"  # "85 km" earned the same: a fragment is no claim
     assert score(one, {"cite:1:support": 1.0, "cite:1:relevant": 1.0}).value == pytest.approx(1.0)
     assert score(one, {"cite:1:support": 0.5, "cite:1:relevant": 1.0}).value == pytest.approx(
         0.6 * (2 * 0.5 / 1.5) + 0.4
     )
     assert score(one, {"cite:1:support": 0.0, "cite:1:relevant": 1.0}).value == 0.0
     assert score("<snippet id=zz>85 km</snippet>").value == 0.0
-    both = "<snippet id=a,zz>85 km</snippet>"
+    both = "<snippet id=a,zz>It goes 85 km</snippet>"
     assert score(both, {"cite:1:support": 1.0, "cite:1:relevant": 1.0}).value == pytest.approx(
         0.6 + 0.4 / 2
     )
@@ -134,8 +134,8 @@ def naive_with_failed_judge(inner):
 
 
 def test_a_failed_judge_pays_nobody():
-    honest = "<snippet id=a>85 km</snippet> <snippet id=b>50 km loaded</snippet>"
-    filler = "<snippet id=a>x y</snippet> " + " ".join(
+    honest = "<snippet id=a>It goes 85 km</snippet> <snippet id=b>50 km when loaded</snippet>"
+    filler = "<snippet id=a>x y 85</snippet> " + " ".join(
         f"This is filler sentence number {w}." for w in ("one", "two", "three", "four", "five")
     )
     assert naive_with_failed_judge(filler) > 0.8 and naive_with_failed_judge(
@@ -147,7 +147,7 @@ def test_a_failed_judge_pays_nobody():
 
 
 def test_filler_is_neutral_or_credited():
-    inner = "<snippet id=a>85 km</snippet> This is a fine bicycle indeed."
+    inner = "<snippet id=a>It goes 85 km when full</snippet> This is a fine bicycle indeed."
     values = {"cite:1:support": 0.0, "cite:1:relevant": 0.0, "cite:2:needs": 0.0}
     assert score(inner, values, uncited="credit").value == pytest.approx(0.3)  # the original form
     assert score(inner, values).value == 0.0

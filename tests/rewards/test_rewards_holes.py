@@ -10,7 +10,8 @@ from kit.claims import verify
 from kit.claims.compare import against
 from kit.claims.factual import precision
 from kit.claims.uncertainty import against_outcome, brier, log_score
-from kit.records import Response, Task
+from kit.records import Criterion, Response, Task, Verdict
+from kit.rewards.citations import citation_part, claim_criteria
 from kit.rewards.composer import Composer
 
 TISSUE = Task(
@@ -167,3 +168,124 @@ def test_the_verifier_is_proper(mode):
         for c in range(10, 100, 10)
     }
     assert max(earned, key=earned.get) == 70
+
+
+# --- citations ----------------------------------------------------------------------------------
+
+CITED = Task(
+    id="cited",
+    prompt="How far does the Larkspur 3 go on one charge?",
+    sources={
+        "S1": "Larkspur 3: about 85 km in eco mode when unloaded.",
+        "S2": "Larkspur 3S: range up to 160 km.",
+        "S3": "The workshop in Dunmere employs 34 people.",
+        "S4": "Tyres of 20 inch in front, 26 inch behind.",
+        "S5": "Charging takes 4.5 hours.",
+    },
+)
+HONEST = "<answer><snippet id=S1>It goes about 85 km in eco mode when unloaded.</snippet></answer>"
+
+
+def judged(text, false=()):
+    """The citation score by a judge that sees every claim as right but those that hold one of `false`."""
+    r = answer(CITED, text)
+    vs = []
+    for c in claim_criteria(CITED, r):
+        wrong = any(f in c.meta["claim"] for f in false)
+        good = wrong if c.meta["kind"] == "needs" else not wrong
+        vs.append(
+            Verdict(
+                task_id="cited",
+                response_id="r",
+                criterion_id=c.id,
+                status="level",
+                value=float(good),
+            )
+        )
+    return citation_part(CITED, r, vs).value
+
+
+def test_the_honest_citation_earns_everything():
+    assert judged(HONEST) == pytest.approx(1.0)
+    assert judged("<think>Plan: it is 900 km.</think>" + HONEST, ["900"]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("<answer><snippet id=S1>Larkspur</snippet></answer>", 0.0),  # one cited word
+        ("<answer><snippet id=S1>85 km</snippet></answer>", 0.0),  # a fragment
+        (HONEST.replace("</answer>", " Never fails. Flies too. Is free.</answer>"), 0.75),
+        ("It goes 900 km. " + HONEST, 0.75),  # said before the block
+        (HONEST + " It goes 900 km.", 0.75),
+        ("<answer><snippet id=S1,S2,S3,S4,S5>It goes about 85 km.</snippet></answer>", 0.5),
+    ],
+)
+def test_what_earned_1_in_citations(text, most):
+    assert judged(text, false=("900", "Never")) <= most
+
+
+def test_a_false_claim_is_not_diluted():
+    tiny = " ".join(f"<snippet id=S1>it goes 85 km ({w})</snippet>." for w in range(30))
+    false = "<snippet id=S2>The Larkspur 3 goes 900 km on one charge</snippet>."
+    assert judged(f"<answer>{tiny} {false}</answer>", ["900"]) <= 0.6
+    assert judged(f"<answer>{tiny} It goes 900 km, in fact.</answer>", ["900"]) <= 0.75
+
+
+# --- rubrics --------------------------------------------------------------------------------------
+
+GUARDED = Task(
+    id="guarded",
+    prompt="How far?",
+    sources={"S1": "85 km."},
+    criteria=(
+        Criterion(id="p1", text="States the range."),
+        *(Criterion(id=f"n{i}", text="Bad.", weight=-1.0) for i in range(4)),
+    ),
+)
+
+
+def verdicts(task, composer, text, met):
+    r = answer(task, text)
+    return r, [
+        Verdict(
+            task_id=task.id,
+            response_id="r",
+            criterion_id=c.id,
+            status="met" if c.id in met or c.id.endswith((":support", ":relevant")) else "unmet",
+        )
+        for c in composer.criteria(task, r)
+    ]
+
+
+@pytest.mark.parametrize("name", ["default", "refiner", "refiner_additive"])
+def test_the_minimal_block_earns_nothing_and_a_perfect_answer_everything(name):
+    """`<answer>.</answer>` earned 7.1 of 12, and a perfect answer .8 of 1."""
+    composer = Composer.from_config(name)
+    for text in ("<answer>.</answer>", "<answer>It is so.</answer>"):
+        assert composer.score(GUARDED, *verdicts(GUARDED, composer, text, ())).score <= 0.0
+    perfect = "<answer><snippet id=S1>It goes for 85 km</snippet></answer>"
+    grade = composer.score(GUARDED, *verdicts(GUARDED, composer, perfect, ("p1",)))
+    assert grade.score == pytest.approx(composer.limits(GUARDED)[1]) == grade.meta["range"][1]
+    assert composer.limits(GUARDED)[1] == pytest.approx(
+        {"refiner_additive": 12.0, "refiner": 10.0}.get(name, 1.0)
+    )
+
+
+def test_the_published_forms_stay_by_name_and_say_what_they_pay():
+    composer = Composer.from_config("refiner_published")
+    silent = composer.score(GUARDED, *verdicts(GUARDED, composer, "<answer>x</answer>", ()))
+    assert silent.score > 0.5 * silent.meta["range"][1]  # the fault, kept for reproduction
+    signed = Composer.from_config({"components": [{"kind": "rubric", "how": "signed"}]})
+    assert signed.limits(GUARDED)[1] == pytest.approx(1 / 5)
+
+
+@given(weights=st.lists(st.sampled_from([-2.0, -1.0, 0.5, 1.0, 3.0]), min_size=1, max_size=7))
+def test_net_pays_1_for_perfect_0_for_silence(weights):
+    criteria = tuple(Criterion(id=f"c{i}", text="x", weight=w) for i, w in enumerate(weights))
+    task = Task(id="t", prompt="p", criteria=criteria)
+    composer = Composer.from_config({"components": [{"kind": "rubric", "how": "net"}]})
+    perfect = [c.id for c in criteria if c.weight > 0]
+    earned = composer.score(task, *verdicts(task, composer, "x", perfect)).score
+    assert earned == pytest.approx(1.0 if perfect else 0.0) == composer.limits(task)[1]
+    assert composer.score(task, *verdicts(task, composer, "x", ())).score == pytest.approx(0.0)
