@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import DataError
 from .formats import benchmarks, rubric, training
+from .formats.instructions import instructions
 from .formats.kit import kit
 from .formats.rubric import RUBRIC_KEY
-from .rows import Row, parsed_json
+from .rows import Row, number, parsed_json
 from .tables import nearest
 from .taskset import Parsed
 
@@ -18,6 +20,7 @@ READERS: dict[str, Callable[[Row], Parsed]] = {
     "kit": kit,
     "answers": training.answers,
     "rlvr": rubric.rlvr,
+    "instructions": instructions,
     "verifier": training.verifier,
     "refiner": rubric.refiner,
     "open-instruct": rubric.open_instruct,
@@ -30,6 +33,7 @@ READERS: dict[str, Callable[[Row], Parsed]] = {
     "sft": training.sft,
     "prompts": training.prompts,
 }  # "flat" reads several rows at once
+WIDE = re.compile(r"(?:Q|question|criterion|dimension|rubric)[ _-]?\d+\Z", re.I)
 FORMATS = (*READERS, "flat")
 EXPECTED = (
     "prompt",
@@ -47,6 +51,7 @@ EXPECTED = (
     "positive_rubrics",
     "decomposed_questions",
     "task_id",
+    "instruction_id_list",
 )
 
 
@@ -83,9 +88,11 @@ def format_of(row: Mapping[str, Any]) -> str | None:
         return "verifier"
     if {"positive_rubrics", "negative_rubrics"} & has:
         return "refiner"
+    if "instruction_id_list" in has:
+        return "instructions"
     if "decomposed_questions" in has:
         return "infobench"
-    if "sub_tasks" in has:
+    if "sub_tasks" in has or "graded_task_tree" in has:
         return "tree"
     if (
         "Answer Critical" in has
@@ -117,6 +124,25 @@ def format_of(row: Mapping[str, Any]) -> str | None:
     return "prompts" if {"prompt", "question", "query", "instruction"} & has else None
 
 
+def _ratings(row: Mapping[str, Any]) -> list[str]:
+    """The columns of a wide table such as LLM-Rubric's, Q0 ... Q9 with a rating or its distribution; [] for other rows.
+
+    >>> _ratings({"text": "Hi", "Q0": "3", "Q1": 4, "Q2": [0.1, 0.9]}), _ratings({"Q1": "Who?"})
+    (['Q0', 'Q1', 'Q2'], [])
+    """
+    found = [k for k, v in row.items() if isinstance(k, str) and WIDE.match(k) and _rating(v)]
+    return found if len(found) >= 3 and "criterion" not in row else []
+
+
+def _rating(value: Any) -> bool:
+    value = parsed_json(value)
+    if isinstance(value, (list, Mapping)):
+        return bool(value) and all(
+            map(_rating, value.values() if isinstance(value, Mapping) else value)
+        )
+    return number(value) is not None
+
+
 def detect(rows: Iterable[Mapping[str, Any]], *, where: str = "the file") -> str:
     """The format that most of the rows look like; DataError when none of them looks like any.
 
@@ -126,6 +152,14 @@ def detect(rows: Iterable[Mapping[str, Any]], *, where: str = "the file") -> str
     fields: dict[str, None] = {}
     for row in rows:
         fields.update(dict.fromkeys(str(k) for k in row))
+        if columns := _ratings(row):
+            raise DataError(
+                f"this is a wide table of ratings: one column a question ({', '.join(columns[:4])}, ...)"
+                ", and the questions' texts are not in it",
+                where=where,
+                fix="write one row per answer and question with task_id, prompt, response, criterion "
+                "(the question's text), label and rater",
+            )
         if found := format_of(row):
             votes[found] += 1
     if votes:

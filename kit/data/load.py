@@ -11,13 +11,19 @@ from typing import Any
 from ..errors import DataError, MissingError
 from ..records import Response, Task, Verdict
 from . import detect
+from .chats import PROMPTS
 from .findings import Finding
 from .formats.benchmarks import flat
 from .formats.kit import record_row
+from .notes import Note
+from .plain import plain
 from .rows import Context, Row
-from .tables import nearest, read_values, write_jsonl
+from .tables import is_url, kind_of, nearest, read_values, write_jsonl
 from .taskset import Parsed, TaskSet
 
+ASKED = frozenset(
+    (*PROMPTS, "id", "task_id", "prompt_id", "answer", "expected_answer", "ground_truth")
+)
 LOOK = 50  # rows that decide the format
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
@@ -43,17 +49,17 @@ def iter_tasks(
     lost: list[Finding] = []
 
     def problem(where: str, message: str) -> None:
-        duplicate = "occurs twice" in message
+        harmless = isinstance(message, Note)
         lost.append(
             Finding(
-                code="duplicate-field" if duplicate else "unreadable-row",
-                message=message,
+                code=message.code if harmless else "unreadable-row",
+                message=str(message),
                 where=where,
-                severity="warning" if duplicate else "error",
+                severity="warning" if harmless else "error",
                 suggestion="correct the file there",
             )
         )
-        if not duplicate:
+        if not harmless:
             context.rows += 1
             context.skipped += 1
 
@@ -81,16 +87,18 @@ def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[st
         text = os.fspath(source)
         context.name = context.name or Path(text).name
         if isinstance(text, str) and text.startswith("hf:"):
-            return _numbered(_from_hub(text[3:]), text)
-        if Path(text).is_dir():
-            return _numbered(_from_folder(Path(text)), Path(text).name)
-        return read_values(text, problem=problem)
+            return _numbered(_from_hub(text[3:]), text, context)
+        if not is_url(text) and Path(text).is_dir():
+            return _numbered(_from_folder(Path(text)), Path(text).name, context)
+        rows = read_values(text, problem=problem)
+        typed = kind_of(text) == "parquet"
+        return ((where, plain(row, context)) for where, row in rows) if typed else rows
     context.name = context.name or "rows"
-    return _numbered(source, context.name)
+    return _numbered(source, context.name, context)
 
 
-def _numbered(rows: Iterable[Any], name: str) -> Iterator[tuple[str, Any]]:
-    return ((f"{name}, row {i}", row) for i, row in enumerate(rows, 1))
+def _numbered(rows: Iterable[Any], name: str, context: Context) -> Iterator[tuple[str, Any]]:
+    return ((f"{name}, row {i}", plain(row, context)) for i, row in enumerate(rows, 1))
 
 
 def _from_hub(name: str) -> Iterable[Any]:
@@ -108,7 +116,7 @@ def _from_hub(name: str) -> Iterable[Any]:
         return load_dataset(path, split=split or "train", streaming=True)
     except (OSError, ValueError) as e:
         raise MissingError(
-            f"the dataset cannot be had from the Hub: {str(e).splitlines()[0] if str(e) else type(e).__name__}",
+            f"the dataset cannot be had from the Hub: {str(e).split(chr(10))[0] if str(e) else type(e).__name__}",
             where=f"hf:{name}",
             fix="check name, split and network; or download it and give the file",
         ) from None
@@ -224,6 +232,24 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             message=f"{n} of {context.rows} rows have {here!r} and no {wanted!r}: an evaluator that reads {wanted!r} finds nothing "
             "and marks every answer wrong",
             suggestion=f"the kit reads {here!r}; rename the field for other readers",
+        )
+    for (here, other), n in context.conflicts.most_common(20):
+        yield Finding(
+            code="field-conflict",
+            severity="warning" if other in ASKED else "info",
+            where=context.name,
+            field=other,
+            message=f"{n} of {context.rows} rows have {here!r} and another value in {other!r}: "
+            f"{here!r} is read, {other!r} is kept in meta",
+            suggestion="join or rename the fields if the other one is meant",
+        )
+    for (name, kind), n in context.changed.most_common(50):
+        yield Finding(
+            code="value-type",
+            severity="info",
+            where=context.name,
+            field=name,
+            message=f"{n} values of the field {name!r} are of type {kind}; they became text",
         )
     for name, n in context.missing.most_common():
         if n > 1 or context.rows > 1:

@@ -6,6 +6,7 @@ travels in `meta` and is counted; a field that is expected and absent is counted
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections import Counter
@@ -34,9 +35,21 @@ TEXT_FIELDS = (
 )
 
 
+SHARED = {  # field of a task -> fields of a row that hold it, where a reader does not say otherwise
+    "kind": ("kind", "category", "type", "question_type"),
+    "group": ("group",),
+    "split": ("split",),
+    "system": ("system", "system_prompt"),
+}
+
+
 @dataclass
 class Context:
-    """What one file's reading gathers: ids seen, fields unread, fields missing."""
+    """What one file's reading gathers: ids seen, fields unread, missing, or at odds with another.
+
+    conflicts : (field read, field left in meta) -> in how many rows they differ.
+    changed : (field, type) -> in how many rows a value that JSON does not know became text.
+    """
 
     name: str = ""
     format: str = ""
@@ -46,6 +59,8 @@ class Context:
     )  # ids that occurred more than once: how often again
     unread: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
+    conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    changed: Counter[tuple[str, str]] = field(default_factory=Counter)
     rows: int = 0
     skipped: int = 0
     tasks: int = 0
@@ -58,6 +73,8 @@ class Row:
     def __init__(self, data: Mapping[str, Any], number: int, where: str, context: Context):
         self.data, self.number, self.where, self.context = data, number, where, context
         self.used: set[str] = set()
+        self.rivals: dict[str, str] = {}  # field that was passed over -> field read in its place
+        self.kept: dict[str, Any] = {}  # what no record has a place for; goes to meta
         self.findings: list[Finding] = []
         self.responses: list[Response] = []
         self.verdicts: list[Verdict] = []
@@ -76,13 +93,24 @@ class Row:
         )
 
     def take(self, *names: str) -> Any:
-        """The value of the first of these fields that is there and not null; all of them count as read."""
-        found = None
-        for n in names:
-            if n in self.data:
+        """The value of the first of these fields that is there, not null and, if possible, not blank.
+
+        A later one with the same value, or without one, counts as read too; one that differs goes to meta.
+        """
+        data = self.data
+        there = [n for n in names if n in data]
+        filled = [n for n in there if data[n] is not None]
+        chosen = next((n for n in filled if not _blank(data[n])), filled[0] if filled else None)
+        for n in there:
+            if n == chosen or _blank(data[n]) or as_text(data[n]) == as_text(data[chosen]):
                 self.used.add(n)
-                found = self.data[n] if found is None else found
-        return found
+            elif n not in self.used:
+                self.rivals[n] = chosen
+        return None if chosen is None else data[chosen]
+
+    def keep(self, name: str, value: Any) -> None:
+        """Put a value that no record has a place for into the task's meta; equal names are numbered."""
+        self.kept[_free_name(name, self.kept)] = value
 
     def text(self, *names: str, need: bool = False) -> str | None:
         """A text field; another type is kept as JSON text and reported; with `need` an absent one is an error."""
@@ -137,8 +165,11 @@ class Row:
     def leftover(self) -> dict[str, Any]:
         """Fields that nothing read."""
         out = {str(k): v for k, v in self.data.items() if k not in self.used}
-        if out:
-            self.context.unread.update(out.keys())
+        for name in out:
+            if name in self.rivals:
+                self.context.conflicts[self.rivals[name], name] += 1
+            else:
+                self.context.unread[name] += 1
         return out
 
     def respond(self, task_id: str, response_id: str, value: Any, **more: Any) -> bool:
@@ -194,17 +225,84 @@ class Row:
         )
 
     def task(
-        self, task_id: str, prompt: str | None, criteria: Sequence[Criterion] = (), **more: Any
+        self,
+        task_id: str,
+        prompt: str | None,
+        criteria: Sequence[Criterion] = (),
+        *,
+        rubric: str | None = None,
+        **more: Any,
     ) -> Parsed:
-        """Build the task with the fields that most formats share, the rest of the row in its meta."""
-        more.setdefault("kind", self.optional("kind", "category", "type", "question_type"))
-        more.setdefault("group", self.optional("group"))
-        more.setdefault("split", self.optional("split"))
-        more.setdefault("system", self.optional("system", "system_prompt"))
-        more["meta"] = {**more.get("meta", {}), **self.leftover()}
+        """Build the task with the fields that most formats share, the rest of the row in its meta.
+
+        rubric : what the format calls a criterion; then a row without one is an error.
+        """
+        for name, fields in SHARED.items():
+            if more.get(name) is None:
+                more[name] = self.optional(*fields)
+        criteria = self._worded(task_id, criteria)
+        if rubric and not criteria:
+            self.find("no-criteria", f"the row has no {rubric}", severity="error", task_id=task_id)
+        meta = dict(more.pop("meta", {}))
+        for name, value in (*self.leftover().items(), *self.kept.items()):
+            meta[_free_name(name, meta)] = value
         return self.done(
-            Task(id=task_id, prompt=prompt or "", criteria=unique(self, criteria), **more)
+            Task(
+                id=task_id,
+                prompt=prompt or "",
+                criteria=unique(self, criteria),
+                meta=meta,
+                **more,
+            )
         )
+
+    def blank(self, task_id: str, criterion_id: str) -> None:
+        """Note a criterion without text among others: it does not count."""
+        self.find(
+            "empty-criterion",
+            "the criterion has no text; it does not count",
+            task_id=task_id,
+            criterion_id=criterion_id,
+            suggestion="write it or remove it",
+        )
+
+    def _worded(self, task_id: str, criteria: Sequence[Criterion]) -> list[Criterion]:
+        """The criteria that say something or name a check; a blank one is no criterion, what hangs on it goes to meta."""
+        blank = {c.id: c for c in criteria if not c.text.strip() and c.check is None}
+        if not blank:
+            return list(criteria)
+        for c in blank.values():
+            self.blank(task_id, c.id)
+            own = {
+                k: v for k, v in (("title", c.title), ("tags", list(c.tags)), *c.meta.items()) if v
+            }
+            if own:
+                self.keep(f"criterion {c.id} without text", own)
+        lost = [v for v in self.verdicts if v.task_id == task_id and v.criterion_id in blank]
+        if lost:
+            self.verdicts = [v for v in self.verdicts if v not in lost]
+            self.keep(
+                "labels without criterion", {v.criterion_id: v.meta.get("label") for v in lost}
+            )
+            self.find(
+                "field-mismatch",
+                f"{len(lost)} labels are on criteria without text; they are kept in meta",
+                task_id=task_id,
+            )
+        return [c for c in criteria if c.id not in blank]
+
+
+def _blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    """The name, with a number behind it where it is taken."""
+    return next(
+        n
+        for n in itertools.chain([name], (f"{name} ({i})" for i in itertools.count(2)))
+        if n not in taken
+    )
 
 
 def as_text(value: Any) -> str:
@@ -291,7 +389,7 @@ def criteria_from(
         )
     if isinstance(value, str):
         value = (
-            [line.strip() for line in value.splitlines() if line.strip()] if value.strip() else []
+            [line.strip() for line in value.split("\n") if line.strip()] if value.strip() else []
         )
     if not isinstance(value, list) and value is not None:
         row.find(
@@ -337,11 +435,10 @@ def _criterion(
     weight, used = weight_of(row, item, names, default_id)
     if negative or as_text(item.get("polarity", "")).casefold() == "negative":
         weight = -abs(weight)
-    own = item.get("id", item.get("rubric_id"))
+    own = item.get("rubric_id") if item.get("id") is None else item["id"]
     check = parsed_json(item.get("check"))
-    if item.get("check") is not None and not (
-        isinstance(check, Mapping) and isinstance(check.get("name"), str)
-    ):
+    checked = isinstance(check, Mapping) and isinstance(check.get("name"), str)
+    if item.get("check") is not None and not checked:
         row.find(
             "bad-check",
             "the check is not an object with a name; the criterion is left to a judge",
@@ -350,11 +447,12 @@ def _criterion(
             field="check",
             suggestion='write it as {"name": "words", "max": 20}',
         )
-    read = (
-        used
-        | {field_name, "id", "rubric_id", "title", "tags", "required", "polarity"}
-        | ({"check"} if isinstance(check, Mapping) else set())
-    )
+    read = {n for n in used if number(item[n]) is not None} | {field_name, "title", "tags"}
+    read |= {"check"} if checked or item.get("check") is None else set()
+    read |= {"id" if item.get("id") is not None else "rubric_id"}
+    read |= {"required"} if isinstance(item.get("required"), bool) else set()
+    if as_text(item.get("polarity", "positive")).casefold() in ("negative", "positive"):
+        read.add("polarity")
     title = item.get("title")
     return Criterion(
         id=as_text(own) if own not in (None, "") else default_id,
@@ -363,9 +461,7 @@ def _criterion(
         title=None if title is None else as_text(title),
         tags=tags_of(item.get("tags")),
         required=item.get("required") is True,
-        check=dict(check)
-        if isinstance(check, Mapping) and isinstance(check.get("name"), str)
-        else None,
+        check=dict(check) if checked else None,
         meta={str(k): v for k, v in item.items() if k not in read},
     )
 
@@ -393,28 +489,3 @@ def unique(row: Row, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
         seen.add(name)
         out.append(c)
     return tuple(out)
-
-
-def messages(row: Row, value: Any) -> tuple[str | None, str | None, list[Any]]:
-    """(system, last user text, all turns) out of a chat; None where a part is absent."""
-    value = parsed_json(value)
-    if isinstance(value, str):
-        return None, value, []
-    turns = value if isinstance(value, list) else [value]
-    said = [
-        (as_text(t.get("role", t.get("from", ""))), t.get("content", t.get("value")))
-        for t in turns
-        if isinstance(t, Mapping)
-    ]
-    system = next((as_text(c) for r, c in said if r == "system" and c is not None), None)
-    users = [c for r, c in said if r in ("user", "human") and c is not None]
-    if len(said) != len(turns):
-        row.find("field-type", "a turn of the chat is not an object", field="messages")
-    prompt = None
-    if users:
-        last = users[-1]
-        if isinstance(last, list):  # content parts
-            parts = [as_text(p["text"]) for p in last if isinstance(p, Mapping) and "text" in p]
-            last = "\n".join(parts) if parts else last
-        prompt = as_text(last)
-    return system, prompt, list(turns)

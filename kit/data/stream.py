@@ -7,11 +7,16 @@ damage files that are indented with tabs, so nothing is replaced: the decoder ta
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .encodings import ESCAPED
+from .notes import Note
+
 BLOCK = 1 << 20  # bytes read at once
+KEPT = 1 << 20  # characters that are searched again for a row that a block's end cut
 LIMIT = 1 << 28  # characters of one value; beyond that the file is taken to be broken
 
 
@@ -36,7 +41,12 @@ def decoder(note: Callable[[str], None]) -> json.JSONDecoder:
         if len(out) != len(items):
             seen: set[str] = set()
             twice = [k for k, _ in items if k in seen or seen.add(k)]  # type: ignore[func-returns-value]
-            note(f"the field {twice[0]!r} occurs twice in one object; the last value is used")
+            note(
+                Note(
+                    "duplicate-field",
+                    f"the field {twice[0]!r} occurs twice in one object; the last value is used",
+                )
+            )
         return out
 
     return json.JSONDecoder(strict=False, object_pairs_hook=pairs)
@@ -83,6 +93,7 @@ class _Buffer:
         self.source, self.text, self.at, self.end = source, "", 0, False
         self.line, self.mark = 1, 0  # the line number at position `mark`
         self.utf8 = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self.foreign = ""  # said once: bytes that are not UTF-8
 
     def more(self) -> bool:
         """Read another block (doubling with what is held); False at the end of the file."""
@@ -90,7 +101,13 @@ class _Buffer:
             return False
         block = self.source.read(max(BLOCK, len(self.text) - self.at))
         self.line_of(self.at)
-        self.text = self.text[self.at :] + self.utf8.decode(block, final=not block)
+        fresh = self.utf8.decode(block, final=not block)
+        if not fresh.isascii() and (m := ESCAPED.search(fresh)):
+            self.foreign = (
+                f"bytes that are not UTF-8 (0x{ord(m[0]) - 0xDC00:02x} near line "
+                f"{self.line + fresh.count(chr(10), 0, m.start())}) stand as \\udcXX in the text"
+            )
+        self.text = self.text[self.at :] + fresh
         self.at, self.mark, self.end = 0, 0, not block
         return not self.end
 
@@ -116,13 +133,14 @@ class _Buffer:
 def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
     """`("row N (line L)", value)` per element of a top-level array, or per value of a file of values one after another.
 
-    A fault ends the reading with a BadValue: where the next value starts is not known.
+    A fault gives a BadValue that says what was not read: reading goes on at the next row that has the fields of the
+    rows before; where there is none, the rest of the file is measured and given up.
     """
     b = _Buffer(source)
     array = b.skip(" \t\r\n\ufeff") == "["
     if array:
         b.at += 1
-    n, gap = 0, " \t\r\n" if array else " \t\r\n,"
+    n, gap, like = 0, " \t\r\n" if array else " \t\r\n,", frozenset()
     while True:
         following = b.skip(gap)
         if following == "" or (array and following == "]"):
@@ -130,24 +148,72 @@ def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]
         n += 1
         line = b.line_of(b.at)
         value = _value(b, parse)
-        yield f"row {n} (line {line})", value
         if isinstance(value, BadValue):
-            return
-        if array:
-            following = b.skip(gap)
-            if following not in (",", "]"):
-                yield (
-                    f"line {b.line_of(b.at)}",
-                    BadValue(
-                        "the array is cut off"
-                        if not following
-                        else "expected ',' or ']' after the row"
-                    ),
-                )
+            lost, found = _resume(b, parse, like)
+            yield f"row {n} (line {line})", BadValue(f"{value.message}; {lost}")
+            if not found:
                 return
-            b.at += following == ","
+            continue
+        if b.foreign:
+            yield f"row {n} (line {line})", Note("encoding", b.foreign)
+            b.foreign = ""
+        yield f"row {n} (line {line})", value
+        like = frozenset(value) if isinstance(value, dict) else like
+        if array and (following := b.skip(gap)) not in (",", "]"):
+            where, message = f"line {b.line_of(b.at)}", "the array is cut off"
+            if following == "{":
+                yield where, Note("missing-comma", "a comma is missing between two rows")
+                continue
+            if following:
+                lost, found = _resume(b, parse, like)
+                message = f"expected ',' or ']' after the row; {lost}"
+            yield where, BadValue(message)
+            if not following or not found:
+                return
+            continue
+        b.at += array and following == ","
     if array:
         yield from _after(b)
+
+
+_START = re.compile(r"[\]}\n]\s*,?\s*(?=\{)")  # where a row may begin
+
+
+def _resume(b: _Buffer, parse: json.JSONDecoder, like: frozenset[str]) -> tuple[str, bool]:
+    """(what was left out, was a row found?): go on to the next object that has most of the fields `like`.
+
+    An object inside the broken row has other fields. Memory stays flat: what was searched is let go.
+    """
+    start, left, first = b.line_of(b.at), 0, True
+    while True:
+        at = b.at + first
+        for m in _START.finditer(b.text, at):
+            place = m.end()
+            found = _row_at(b, parse, place)
+            if like and found is not None and 2 * len(like & found.keys()) > len(like):
+                left += place - b.at
+                line = b.line_of(place)
+                b.at = place
+                return f"{left} characters, lines {start} to {line}, were not read", True
+        keep = max(at, len(b.text) - (KEPT if like else 64))
+        left += keep - b.at
+        b.line_of(keep)
+        b.at, first = keep, False
+        if not b.more():
+            left += len(b.text) - b.at
+            b.at = len(b.text)
+            return (
+                f"the rest of the file, {left} characters from line {start} on, was not read",
+                False,
+            )
+
+
+def _row_at(b: _Buffer, parse: json.JSONDecoder, place: int) -> dict[str, Any] | None:
+    try:
+        value = parse.raw_decode(b.text, place)[0]
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _after(b: _Buffer) -> Iterator[tuple[str, Any]]:

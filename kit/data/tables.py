@@ -6,18 +6,25 @@ what cannot be read is a DataError that names file, line and field. `.gz` files 
 
 from __future__ import annotations
 
+import atexit
 import csv
 import gzip
 import io
 import json
 import os
+import shutil
 import tempfile
+import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError, MissingError
+from .encodings import ESCAPED, Recoded, encoding_of
+from .notes import Note
 from .stream import BadValue, decoder, lines, values
 
 SUFFIXES = {
@@ -58,7 +65,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 def kind_of(path: str | os.PathLike[str]) -> str:
     """ "json", "csv" or "parquet", by suffix, then by the first bytes."""
-    p = Path(path)
+    p = local(path)
     suffixes = [s.lower() for s in p.suffixes if s.lower() != ".gz"]
     if suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
@@ -71,7 +78,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
     """The file opened for reading bytes, unzipped when it ends in .gz; MissingError when it is not there."""
-    p = Path(path)
+    p = local(path)
     if p.is_dir():
         raise DataError("this is a folder, not a file", where=str(p), fix="give a file in it")
     if not p.is_file():
@@ -81,7 +88,76 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
             where=str(p),
             fix=f"did you mean {near!r}?" if near else "check the path",
         )
-    return gzip.open(p, "rb") if p.suffix.lower() == ".gz" else p.open("rb")  # type: ignore[return-value]
+    if p.suffix.lower() != ".gz":
+        return p.open("rb")
+    return io.BufferedReader(_Unzipped(p), 1 << 16)
+
+
+class _Unzipped(io.RawIOBase):
+    """A .gz file as bytes. One that is cut off or damaged ends where it can no longer be read; `fault` says so."""
+
+    def __init__(self, path: Path):
+        self.inner, self.fault, self.count = gzip.open(path, "rb"), "", 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer`; 0 at the end, or where the file is damaged."""
+        if self.fault:
+            return 0
+        try:
+            data = self.inner.read(len(buffer))
+        except (EOFError, OSError, zlib.error) as e:
+            self.fault = (
+                f"the .gz file is cut off or damaged after {self.count} unpacked bytes "
+                f"({e}); what stands before was read"
+            )
+            return 0
+        self.count += len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self.inner.close()
+        super().close()
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """True for an address such as https://... or s3://..., False for a path."""
+    return "://" in os.fspath(path) if isinstance(os.fspath(path), str) else False
+
+
+def local(path: str | os.PathLike[str]) -> Path:
+    """The path itself, or for an address a copy of what is there, fetched once through fsspec and deleted at exit."""
+    return _fetched(os.fspath(path)) if is_url(path) else Path(path)
+
+
+@lru_cache(maxsize=64)
+def _fetched(url: str) -> Path:
+    if os.environ.get("KIT_OFFLINE", "") not in ("", "0"):
+        raise MissingError(
+            "KIT_OFFLINE is set, so nothing is fetched",
+            where=url,
+            fix="unset KIT_OFFLINE, or give a local file",
+        )
+    folder = tempfile.TemporaryDirectory(prefix="kit-")
+    atexit.register(folder.cleanup)
+    target = Path(folder.name) / (url.partition("?")[0].rstrip("/").rpartition("/")[2] or "file")
+    try:
+        import fsspec
+
+        with fsspec.open(url, "rb") as source, target.open("wb") as out:
+            shutil.copyfileobj(source, out, 1 << 20)
+    except Exception as e:  # a protocol, a package, the network, credentials: each its own class
+        folder.cleanup()
+        raise MissingError(
+            f"the address cannot be read: {type(e).__name__}: {str(e)[:200]}",
+            where=url,
+            fix="check the address and the network (s3://, gs://, hf:// need s3fs, gcsfs, "
+            "huggingface_hub), or download the file and give its path",
+        ) from None
+    return target
 
 
 def read_rows(
@@ -113,12 +189,8 @@ def read_values(
 ) -> Iterator[tuple[str, Any]]:
     """Like `read_rows`, but rows may be any JSON value."""
     kind = kind_of(path)
-    if kind == "parquet":
-        yield from _parquet(Path(path), problem)
-    elif kind == "csv":
-        yield from _csv(Path(path), problem)
-    else:
-        yield from _json(Path(path), problem)
+    read = {"parquet": _parquet, "csv": _csv, "json": _json}[kind]
+    yield from read(local(path), problem)
 
 
 def _type(value: Any) -> str:
@@ -135,16 +207,26 @@ def _type(value: Any) -> str:
 
 
 def _report(problem: Problem | None, where: str, message: str, fix: str | None = None) -> None:
-    if problem is None:
+    if problem is not None:
+        problem(where, message)
+    elif isinstance(message, Note):
+        warnings.warn(f"{where}: {message}", stacklevel=3)
+    else:
         raise DataError(message, where=where, fix=fix)
-    problem(where, message)
+
+
+def _damage(raw: IO[bytes], problem: Problem | None, name: str) -> None:
+    """Report a .gz file that ended before its end."""
+    fault = getattr(getattr(raw, "raw", None), "fault", "")
+    if fault:
+        _report(problem, name, fault, "fetch or copy the file again")
 
 
 def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
     name = path.name
     with open_bytes(path) as raw:
-        f = _text(raw)  # an iterator of bytes in UTF-8
         notes: list[str] = []
+        f = _text(raw, notes.append, str(path))  # bytes in UTF-8
         parse = decoder(notes.append)
         stream = lines(f, parse) if f.by_line else values(f, parse)
         first: tuple[str, Any] | None = None
@@ -153,6 +235,9 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
             where = f"{name}, {place}"
             while notes:
                 _report(problem, where, notes.pop(0), "remove one of the two")
+            if isinstance(value, Note):
+                _report(problem, where, value)
+                continue
             if isinstance(value, BadValue):
                 _report(problem, where, value.message, "correct the JSON there")
                 continue
@@ -168,6 +253,9 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
             yield from (
                 (first,) if {".jsonl", ".ndjson"} & set(path.suffixes) else _unpack(*first, name)
             )
+        _damage(raw, problem, name)
+        while notes:
+            _report(problem, name, notes.pop(0))
         if not count and not f.seen:
             raise DataError(
                 "the file is empty",
@@ -193,21 +281,16 @@ def _unpack(where: str, value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 class _text:
-    """Bytes of a JSON file in UTF-8, with its first block looked at: lines or one document?"""
+    """Bytes of a JSON file in UTF-8, with its first block looked at: which encoding, lines or one document?"""
 
-    def __init__(self, raw: IO[bytes]):
+    def __init__(self, raw: IO[bytes], note: Callable[[str], None], where: str):
         head = raw.read(1 << 16)
-        self.encoding = "utf-8"
-        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            self.encoding, head = "utf-16", head
-        elif head[:3] == b"\xef\xbb\xbf":
-            head = head[3:]
-        if self.encoding == "utf-16":
-            raw, head = (
-                io.BytesIO((head + raw.read()).decode("utf-16", "replace").encode("utf-8")),
-                b"",
-            )
+        encoding, said = encoding_of(head, where)
+        if said:
+            note(said)
+            raw = Recoded(head, raw, encoding)
             head = raw.read(1 << 16)
+        head = head.removeprefix(b"\xef\xbb\xbf")
         self.raw, self.head = raw, head
         self.seen = bool(head.strip())
         first = head.lstrip(b" \t\r\n").split(b"\n", 1)[0].rstrip()
@@ -227,9 +310,13 @@ class _text:
 def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:
     csv.field_size_limit(1 << 30)
     tab = any(s.lower() == ".tsv" for s in path.suffixes)
+    with open_bytes(path) as head:
+        encoding, said = encoding_of(head.read(1 << 16), str(path))
+    if said:
+        _report(problem, path.name, said)
     with (
         open_bytes(path) as raw,
-        io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="") as f,
+        io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape", newline="") as f,
     ):
         reader = csv.reader((line.replace("\0", "") for line in f), delimiter="\t" if tab else ",")
         try:
@@ -255,10 +342,14 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
                 _report(problem, f"{path.name}, line {line}", f"the line cannot be read: {e}")
                 continue
             if cells is None:
+                _damage(raw, problem, path.name)
                 return
             if not cells:
                 continue
             where = f"{path.name}, line {line}"
+            if any(not c.isascii() and ESCAPED.search(c) for c in cells):
+                _report(problem, where, f"the line is not {encoding.removesuffix('-sig').upper()}")
+                continue
             if len(cells) != len(header):
                 _report(
                     problem,

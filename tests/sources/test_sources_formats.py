@@ -291,7 +291,7 @@ def test_healthbench_and_infobench_and_checklists():
     assert (
         h.format == "healthbench"
         and h.tasks[0].prompt == "u2"
-        and len(h.tasks[0].meta["messages"]) == 3
+        and [t["role"] for t in h.tasks[0].history] == ["user", "assistant"]
     )
     assert [(c.weight, c.tags) for c in h.tasks[0].criteria] == [
         (-10.0, ("axis:safety",)),

@@ -7,23 +7,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...records import Criterion
-from ..rows import Row, as_text, criteria_from, messages, number, parsed_json, tags_of, weight_of
+from ...records import Criterion, Verdict, fingerprint, unknown
+from ..chats import ask
+from ..rows import Row, as_text, criteria_from, number, parsed_json, tags_of, weight_of
 from ..taskset import Parsed
 
 LEVEL_KEY = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\Z")
+NODE_TEXTS = ("requirements", "text", "criterion")
 LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
 
 
 def healthbench(row: Row) -> Parsed:
     """HealthBench: chat prompt, rubrics with points -10..10 and tags, ideal completions."""
     task_id = row.task_id("prompt_id", "id", "task_id")
-    system, prompt, turns = messages(row, row.take("prompt"))
-    if prompt is None:
-        row.context.missing["prompt"] += 1
-        row.find(
-            "missing-field", "the prompt has no user message", severity="error", field="prompt"
-        )
+    chat = ask(row, "prompt")
     criteria = criteria_from(row, row.take("rubrics"), names=("points", "weight"))
     for c in criteria:
         if abs(c.weight) > 10:
@@ -39,19 +36,26 @@ def healthbench(row: Row) -> Parsed:
         refs = ideal.get("ideal_completions_ref_completions")
         for i, text in enumerate(refs if isinstance(refs, list) else [], 1):
             row.respond(task_id, f"reference-{i}", text, source="reference")
-    more = {"system": system} if system is not None else {}
-    meta = {"messages": turns} if len(turns) > 1 else {}
-    if ideal is not None and not isinstance(ideal, Mapping):
-        meta["ideal_completions_data"] = ideal
+        read = {"ideal_completion"} | (
+            {"ideal_completions_ref_completions"} if isinstance(refs, list) else set()
+        )
+        ideal = {str(k): v for k, v in ideal.items() if k not in read and v is not None}
+    if ideal:
+        row.keep("ideal_completions_data", ideal)
     return row.task(
-        task_id, prompt, criteria, tags=tags_of(row.take("example_tags", "tags")), meta=meta, **more
+        task_id,
+        chat.prompt,
+        criteria,
+        tags=tags_of(row.take("example_tags", "tags")),
+        meta=chat.meta,
+        **chat.fields,
     )
 
 
 def infobench(row: Row) -> Parsed:
     """InFoBench: decomposed yes / no questions, an answer, and the recorded verdicts of a judge on it."""
     task_id = row.task_id("id", "task_id")
-    instruction, given = row.text("instruction", need=True), row.text("input")
+    chat, given = ask(row, "instruction"), row.data.get("input")
     criteria = criteria_from(
         row, row.take("decomposed_questions"), prefix="q", field_name="decomposed_questions"
     )
@@ -61,67 +65,48 @@ def infobench(row: Row) -> Parsed:
     elif kinds is not None:
         row.find(
             "field-mismatch",
-            f"question_label is not a list of {len(criteria)}; it is left out",
+            f"question_label is not a list of {len(criteria)}; it is kept in meta",
             field="question_label",
         )
+        row.keep("question_label", kinds)
     told = row.take("eval")
-    if (
-        row.respond(task_id, "output", row.take("output"), source=row.optional("model"))
-        and told is not None
-    ):
-        judge = row.optional("judge") or "recorded"
-        if isinstance(told, list) and len(told) == len(criteria):
-            for c, label in zip(criteria, told, strict=True):
-                row.label(task_id, "output", c.id, label, judge=judge)
-        else:
-            row.find(
-                "field-mismatch",
-                f"eval is not a list of {len(criteria)} verdicts; none of them is used",
-                severity="error",
-                field="eval",
-            )
-    if not criteria:
+    answered = row.respond(task_id, "output", row.take("output"), source=row.optional("model"))
+    judge = row.optional("judge") or "recorded"
+    if answered and isinstance(told, list) and len(told) == len(criteria):
+        for c, label in zip(criteria, told, strict=True):
+            row.label(task_id, "output", c.id, label, judge=judge)
+    elif told is not None:
+        wanted = f"a list of {len(criteria)} verdicts" if answered else "beside an output"
         row.find(
-            "no-criteria", "the row has no decomposed question", severity="error", task_id=task_id
+            "field-mismatch",
+            f"eval is not {wanted}; none of them is used, they are kept in meta",
+            severity="error",
+            field="eval",
         )
-    prompt = f"{instruction}\n\n{given}" if instruction and given and given.strip() else instruction
-    meta = {"instruction": instruction, "input": given} if given else {}
+        row.keep("eval", told)
+    instruction = row.data.get("instruction")
     return row.task(
         task_id,
-        prompt,
+        chat.prompt,
         criteria,
+        rubric="decomposed question",
         kind=row.optional("category"),
         tags=tags_of(row.take("subset")),
-        meta=meta,
+        meta={**chat.meta, **({"instruction": instruction, "input": given} if given else {})},
+        **chat.fields,
     )
 
 
 def checklist(row: Row) -> Parsed:
     """A prompt with a list of criteria, as texts or objects (WildBench, WritingBench, the RLVR list form and the like)."""
     task_id = row.task_id("task_id", "id", "session_id", "index", "prompt_id")
-    raw = row.take(
-        "prompt", "query", "question", "instruction", "conversation_input", "messages", "input"
+    chat = ask(
+        row, "prompt", "query", "question", "instruction", "conversation_input", "messages", "input"
     )
-    value, system, turns = parsed_json(raw), None, []
-    if isinstance(value, (list, Mapping)):
-        system, prompt, turns = messages(row, value)
-    else:
-        prompt = None if raw is None else as_text(raw)
-    if prompt is None:
-        row.context.missing["prompt"] += 1
-        row.find(
-            "missing-field",
-            "the row has no prompt",
-            severity="error",
-            field="prompt",
-            suggestion=f"fields of this row: {', '.join(map(str, list(row.data)[:12]))}",
-        )
     name = next((n for n in LISTS if row.data.get(n) is not None), None)
     items = parsed_json(row.take(name)) if name else None
     items = [_levels(x) for x in items] if isinstance(items, list) else items
     criteria = [_ordinal(row, c) for c in criteria_from(row, items, field_name=name or "criteria")]
-    if not criteria:
-        row.find("no-criteria", "the row has no criterion", severity="error", task_id=task_id)
     references = parsed_json(row.data.get("references"))
     if isinstance(references, Mapping):
         row.used.add("references")
@@ -130,15 +115,15 @@ def checklist(row: Row) -> Parsed:
     for field in ("response", "output"):
         if row.data.get(field) is not None:
             row.respond(task_id, field, row.take(field), source="data")
-    more = {"system": system} if system is not None else {}
     return row.task(
         task_id,
-        prompt,
+        chat.prompt,
         criteria,
+        rubric="criterion",
         kind=row.optional("kind", "category", "type", "primary_tag", "domain1", "intent"),
         tags=tags_of(row.take("tags", "secondary_tags")),
-        meta={"messages": turns} if len(turns) > 1 else {},
-        **more,
+        meta=chat.meta,
+        **chat.fields,
     )
 
 
@@ -150,12 +135,12 @@ def _levels(item: Any) -> Any:
         (k for k in item if isinstance(k, str) and LEVEL_KEY.match(k)),
         key=lambda k: int(LEVEL_KEY.match(k)[1]),
     )  # type: ignore[index]
-    rest = {
-        k: v for k, v in item.items() if k not in keys and k not in ("criteria_description", "name")
-    }
-    out = {**rest, "text": item["criteria_description"]}
-    if item.get("name") is not None:
-        out["title"] = as_text(item["name"])
+    rest = {k: v for k, v in item.items() if k not in keys and k != "criteria_description"}
+    if "text" in rest:
+        rest["text (given)"] = rest.pop("text")
+    out = {"text": item["criteria_description"], **rest}
+    if item.get("name") is not None and "title" not in item:
+        out["title"] = as_text(out.pop("name"))
     if keys:
         out["levels"] = [f"{k}: {as_text(item[k])}" for k in keys]
     return out
@@ -165,7 +150,7 @@ def _ordinal(row: Row, c: Criterion) -> Criterion:
     """A criterion with its scale when its object named levels, a scale or points."""
     levels = c.meta.get("levels")
     if isinstance(levels, (list, tuple)) and len(levels) >= 2:
-        meta = {k: v for k, v in c.meta.items() if k not in ("levels", "scale")}
+        meta = {k: v for k, v in c.meta.items() if k != "levels" and (k, v) != ("scale", "ordinal")}
         return replace(c, scale="ordinal", levels=tuple(as_text(x) for x in levels), meta=meta)
     return c
 
@@ -174,33 +159,54 @@ def tree(row: Row) -> Parsed:
     """A weighted tree of requirements: the leaves become criteria, their weight the product of shares down from the root.
 
     Inner nodes are kept in `task.meta["tree"]`; `kit.data.trees.node_scores` recomputes them from leaf verdicts.
+    A graded tree (PaperBench's `graded_task_tree`, leaves with score and explanation) gives a verdict per leaf too.
     """
-    task_id = row.task_id("task_id", "id")
+    graded = parsed_json(row.data.get("graded_task_tree"))
+    if isinstance(graded, Mapping):
+        row.used.add("graded_task_tree")
+        task_id = row.task_id("paper_id", "task_id", "id")
+        root = dict(graded)
+    else:
+        task_id = row.task_id("task_id", "id")
+        root = {k: row.take(k) for k in ("requirements", "weight", "sub_tasks")}
+    root["id"] = task_id
+    prompt = row.text("prompt", "task", "question")
+    if prompt is None and root.get("requirements") is not None:
+        prompt = as_text(root["requirements"])
+    if prompt is None:
+        row.find(
+            "missing-field",
+            "the tree has no prompt and no requirements at its root",
+            severity="error",
+            field="requirements",
+        )
+    nodes, leaves = _walk(row, root, task_id)
+    return row.task(task_id, prompt, leaves, meta={"tree": nodes})
+
+
+def _walk(
+    row: Row, root: Mapping[str, Any], task_id: str
+) -> tuple[list[dict[str, Any]], list[Criterion]]:
+    """(inner nodes, leaves) of a tree, in its order; the leaves' scores become verdicts of the row."""
     nodes: list[dict[str, Any]] = []
     leaves: list[Criterion] = []
-    children = row.take("sub_tasks")
-    root = {
-        "id": task_id,
-        "requirements": row.take("requirements"),
-        "weight": row.take("weight"),
-        "sub_tasks": children,
-    }
     stack: list[tuple[Mapping[str, Any], str | None, float, str]] = [(root, None, 1.0, "root")]
     while stack:
         node, parent, share, spare = stack.pop()
         name = as_text(node["id"]) if node.get("id") not in (None, "") else spare
-        text = node.get("requirements", node.get("text", node.get("criterion")))
+        field, text = next(
+            ((k, node[k]) for k in NODE_TEXTS if node.get(k) is not None), (None, None)
+        )
         kids = node.get("sub_tasks")
-        own, _ = weight_of(row, node, ("weight",), name)
+        own, read = weight_of(row, node, ("weight",), name)
+        read = {w for w in read if number(node[w]) is not None} | {"id", field}
+        read |= {"sub_tasks"} if kids in (None, []) or isinstance(kids, list) else set()
+        text = "" if text is None else as_text(text)
         if isinstance(kids, list) and kids:
+            rest = {str(k): v for k, v in node.items() if k not in read and v is not None}
             nodes.append(
-                {
-                    "id": name,
-                    "parent": parent,
-                    "text": None if text is None else as_text(text),
-                    "weight": own,
-                    "share": share,
-                }
+                {"id": name, "parent": parent, "text": text or None, "weight": own, "share": share}
+                | ({"meta": rest} if rest else {})
             )
             stack += reversed(_children(row, kids, name, share))
             continue
@@ -212,38 +218,51 @@ def tree(row: Row) -> Parsed:
                 criterion_id=name,
                 field="sub_tasks",
             )
-        rest = {
-            str(k): v
-            for k, v in node.items()
-            if k not in ("id", "requirements", "weight", "sub_tasks", "task_category")
-        }
+        read |= {"task_category"} | _score(row, task_id, name, node)
+        rest = {str(k): v for k, v in node.items() if k not in read and v is not None}
         leaves.append(
             Criterion(
                 id=name,
-                text="" if text is None else as_text(text),
+                text=text,
                 weight=share,
                 parent=parent,
                 tags=tags_of(node.get("task_category")),
                 meta={**rest, "own_weight": own},
             )
         )
-    prompt = row.text("prompt", "task", "question")
-    if prompt is None:
-        prompt = as_text(root["requirements"]) if root["requirements"] is not None else None
-    if prompt is None:
-        row.find(
-            "missing-field",
-            "the tree has no prompt and no requirements at its root",
-            severity="error",
-            field="requirements",
+    return nodes, leaves
+
+
+def _score(row: Row, task_id: str, leaf: str, node: Mapping[str, Any]) -> set[str]:
+    """Make a verdict of a graded leaf; the fields that were read. A score that is not valid is unknown."""
+    if node.get("score") is None:
+        return set()
+    score, reason = number(node["score"]), node.get("explanation")
+    reason = None if reason is None else as_text(reason)
+    ids = (task_id, "submission", leaf)
+    if score is None or not 0 <= score <= 1 or node.get("valid_score") is False:
+        meta = {"score": node["score"]}
+        verdict = unknown(*ids, "parse", judge="recorded", reason=reason, meta=meta)
+    else:
+        status = {1.0: "met", 0.0: "unmet"}.get(score, "level")
+        verdict = Verdict(
+            task_id=task_id,
+            response_id="submission",
+            criterion_id=leaf,
+            status=status,
+            value=score,
+            judge="recorded",
+            reason=reason,
         )
-    return row.task(task_id, prompt, leaves, meta={"tree": nodes})
+    row.verdicts.append(verdict)
+    valid = {"valid_score"} if isinstance(node.get("valid_score"), bool) else set()
+    return {"score", "explanation"} | valid
 
 
 def _children(
     row: Row, kids: list[Any], parent: str, share: float
 ) -> list[tuple[Mapping[str, Any], str | None, float, str]]:
-    good = [(i, k) for i, k in enumerate(kids, 1)]
+    good = [(i, k) for i, k in enumerate(kids, 1) if not _says_nothing(k)]
     weights = []
     for i, k in good:
         w = number(k.get("weight", 1.0) if isinstance(k, Mapping) else 1.0)
@@ -279,13 +298,19 @@ def _children(
     return out
 
 
+def _says_nothing(node: Any) -> bool:
+    """True for a leaf without text: no criterion, and no share of the weight."""
+    if not isinstance(node, Mapping):
+        return node is None or not as_text(node).strip()
+    return not node.get("sub_tasks") and not any(
+        as_text(node[k]).strip() for k in NODE_TEXTS if node.get(k) is not None
+    )
+
+
 def flat(rows: list[Row]) -> Parsed:
     """A flat table, one row per criterion (and answer); consecutive rows of one task belong together."""
     row = rows[0]
-    task_id, prompt = (
-        row.task_id("task_id", "id"),
-        row.text("prompt", "question", "instruction", need=True),
-    )
+    task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question", "instruction")
     criteria: dict[str, Criterion] = {}
     texts: dict[str, str] = {}
     for r in rows:
@@ -305,61 +330,70 @@ def flat(rows: list[Row]) -> Parsed:
             if item["id"] not in (None, "")
             else texts.get(item["text"] or "") or f"c{len(criteria) + 1}"
         )
-        if name not in criteria:
-            criteria[name] = criteria_from(r, [{**item, "id": name}], field_name="criterion")[0]
-            texts[item["text"] or ""] = name
-        elif item["text"] not in (None, criteria[name].text):
-            r.find(
-                "field-mismatch",
-                f"criterion {name!r} has two texts in this task; the first is used",
-                severity="error",
-                criterion_id=name,
-            )
+        made = criteria_from(r, [{**item, "id": name}], field_name="criterion")[0]
+        first = criteria.setdefault(name, made)
+        texts.setdefault(item["text"] or "", name)
+        if made != first and replace(made, meta=first.meta, text=made.text or first.text) != first:
+            if made.text not in ("", first.text):
+                r.find(
+                    "field-mismatch",
+                    f"criterion {name!r} has two texts in this task; the first is used",
+                    severity="error",
+                    criterion_id=name,
+                )
+            row.keep(f"criterion {name} in row {r.number}", _given(item))
         _flat_answer(row, r, task_id, name)
         if r is not row:
-            r.used |= {
-                "task_id",
-                "id",
-                "prompt",
-                "question",
-                "instruction",
-                "kind",
-                "category",
-                "type",
-                "question_type",
-                "group",
-                "split",
-                "system",
-            }
-            if extra := r.leftover():
-                criteria[name] = replace(criteria[name], meta={**criteria[name].meta, **extra})
+            r.used |= {k for k in row.used if r.data.get(k) == row.data.get(k)}
+            for field, value in r.leftover().items():
+                meta = criteria[name].meta
+                if meta.get(field, value) == value:
+                    criteria[name] = replace(criteria[name], meta={**meta, field: value})
+                else:
+                    row.keep(f"{field} in row {r.number}", value)
             row.findings += r.findings
-    return row.task(task_id, prompt, list(criteria.values()))
+    return row.task(task_id, chat.prompt, list(criteria.values()), meta=chat.meta, **chat.fields)
+
+
+def _given(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in item.items() if v is not None}
 
 
 def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
     text = r.take("response", "answer", "output")
-    label, rater = r.take("label", "met", "rating", "score"), r.optional("rater", "annotator")
+    label = r.take("label", "met", "rating", "score")
     if text is None:
         if label is not None:
             r.find(
                 "field-mismatch",
-                "the row has a label but no response; the label is left out",
+                "the row has a label but no response; the label is kept in meta",
                 criterion_id=criterion,
                 field="label",
             )
+            row.keep(f"label of {criterion} in row {r.number}", label)
         return
-    from ...records import fingerprint
-
-    name = r.optional("response_id") or "r-" + fingerprint([task_id, as_text(text)])[:12]
-    if name not in {x.id for x in row.responses}:
-        row.respond(task_id, name, text, source=r.optional("source", "model"))
+    own = "r-" + fingerprint([task_id, as_text(text)])[:12]
+    name, source = r.optional("response_id") or own, r.optional("source", "model")
+    known = {x.id: x for x in row.responses}
+    if name in known and known[name].text != as_text(text):
+        r.find(
+            "field-mismatch",
+            f"response {name!r} has two texts in this task; this one is called {own!r}",
+            severity="error",
+            field="response_id",
+        )
+        name = own
+    if name not in known:
+        row.respond(task_id, name, text, source=source)
+    elif source not in (None, known[name].source):
+        row.keep(f"source of {name} in row {r.number}", source)
     if label is not None:
+        rater, x = r.optional("rater", "annotator"), number(label)
         row.label(
             task_id,
             name,
             criterion,
             label,
             judge=f"human:{rater}" if rater else None,
-            scale=(1.0, 5.0) if number(label) is not None and number(label) > 1 else None,
-        )  # type: ignore[operator]
+            scale=(1.0, 5.0) if x is not None and x > 1 else None,
+        )

@@ -68,6 +68,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "sources": (dict,),
     "meta": (dict,),
     "tags": (list,),
+    "history": (list,),
     "levels": (list,),
     "check": (dict, type(None)),
     "system": (str, type(None)),

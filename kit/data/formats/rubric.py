@@ -8,15 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 from ...records import Criterion
+from ..chats import Chat, ask
 from ..labels import number_scale
-from ..rows import Row, as_text, criteria_from, messages, parsed_json, tags_of, weight_of
+from ..rows import Row, as_text, criteria_from, number, parsed_json, tags_of, weight_of
 from ..taskset import Parsed
 
 RUBRIC_KEY = re.compile(r"rubric\s*-\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z")
 SNIPPET = re.compile(r"<snippet\s+id\s*=\s*[\"']?([^\s\"'>]+)[\"']?\s*>(.*?)</snippet>", re.S)
 RESPONSE_KEY = re.compile(r"response([A-Z])\Z")
 COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
-READ_OF_RUBRIC = {"criterion", "weight", "check", "required", "ratingA", "ratingB", "title", "tags"}
 
 
 class _Layout:
@@ -26,10 +26,10 @@ class _Layout:
         rubrics = [(k, int(m[1]), m[2]) for k in keys if (m := RUBRIC_KEY.match(k))]
         self.used = frozenset(k for k, _, _ in rubrics)
         per: dict[int, dict[str, str]] = {}
-        self.twice: list[tuple[str, int, str]] = []  # fields that name the same thing as one before
+        self.twice: list[tuple[str, int, str]] = []  # fields whose thing a later one names again
         for k, n, name in rubrics:
             if name in per.setdefault(n, {}):
-                self.twice.append((k, n, name))
+                self.twice.append((per[n][name], n, name))
             per[n][name] = k
         self.rubrics = sorted(per.items())  # (N, {name: field})
         self.rated = [
@@ -55,15 +55,16 @@ _layout = lru_cache(maxsize=500)(_Layout)
 
 def rlvr(row: Row) -> Parsed:
     """RLVR: fields `rubric - N. criterion`, per N weight, check, required, ratingA / ratingB and notes, which stay notes."""
-    task_id, prompt = row.task_id("task_id", "id"), row.text("prompt", need=True)
+    task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt")
     data, layout = row.data, _layout(tuple(row.data))
     row.used |= layout.used
     for key, n, name in layout.twice:
         row.find(
             "duplicate-field",
-            f"rubric {n} has the field {name!r} twice; the last is used",
+            f"rubric {n} has the field {name!r} twice; the last is used, the first is in meta",
             field=key,
         )
+        row.keep(key, data[key])
     answers = _answers(row, task_id, layout) if layout.answers else {}
     criteria, lost = [], {}
     scale = (
@@ -73,10 +74,14 @@ def rlvr(row: Row) -> Parsed:
         if layout.rated
         else None
     )
+    holes: list[
+        int
+    ] = []  # blank numbers since the last criterion; those at the end are placeholders
     for n, names in layout.rubrics:
         fields = {name: data[k] for name, k in names.items()}
-        if fields.get("criterion") is None:
-            if any(v is not None for v in fields.values()):
+        if _empty(fields.get("criterion")):
+            holes.append(n)
+            if not all(map(_empty, fields.values())):
                 row.find(
                     "missing-field",
                     f"rubric {n} has {', '.join(sorted(fields))} but no criterion",
@@ -85,26 +90,32 @@ def rlvr(row: Row) -> Parsed:
                 )
                 lost[f"rubric - {n}"] = fields
             continue
-        criteria.append(_numbered(row, n, fields))
-        if answers and layout.rated:
-            for name, value in fields.items():
-                letter = name.removeprefix("rating")
-                if name.startswith("rating") and letter in answers and value is not None:
-                    row.label(task_id, answers[letter], f"c{n}", value, scale=scale)
-    if not criteria:
-        row.find("no-criteria", "the row has no criterion", severity="error", task_id=task_id)
+        while holes:
+            row.blank(task_id, f"c{holes.pop(0)}")
+        rated = {f"rating{letter}": answer for letter, answer in answers.items()}
+        criteria.append(_numbered(row, n, fields, rated))
+        for name in rated.keys() & fields.keys():
+            if fields[name] is not None:
+                row.label(task_id, rated[name], f"c{n}", fields[name], scale=scale)
     return row.task(
         task_id,
-        prompt,
+        chat.prompt,
         criteria,
-        meta=lost,
+        rubric="criterion",
+        meta={**chat.meta, **lost},
+        **chat.fields,
         tags=tags_of(row.take("tags")),
         truth=_object(row, "truth"),
         sources=snippets(row, row.take("sources")),
     )
 
 
-def _numbered(row: Row, n: int, fields: Mapping[str, Any]) -> Criterion:
+def _empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _numbered(row: Row, n: int, fields: Mapping[str, Any], rated: Mapping[str, str]) -> Criterion:
+    """Criterion N of a row. rated : fields that become verdicts; other fields that the record has no place for go to meta."""
     text = fields["criterion"]
     if len(fields) == 1 and isinstance(text, str):
         return Criterion(id=f"c{n}", text=text)
@@ -120,21 +131,20 @@ def _numbered(row: Row, n: int, fields: Mapping[str, Any]) -> Criterion:
             severity="error",
             criterion_id=f"c{n}",
         )
-    required = fields.get("required")
-    meta = {
-        k: v for k, v in fields.items() if k not in READ_OF_RUBRIC or (k == "check" and not usable)
+    required = as_text(fields.get("required")).casefold()
+    read = {"criterion", "title", "tags"} | {
+        k for k in rated if not isinstance(fields.get(k), (list, dict))
     }
-    meta |= {
-        k: v
-        for k, v in fields.items()
-        if k in ("ratingA", "ratingB") and v is not None and isinstance(v, (list, dict))
-    }
+    read |= {"weight"} if number(fields.get("weight")) is not None else set()
+    read |= {"check"} if usable else set()
+    read |= {"required"} if required in ("true", "false") else set()
+    meta = {k: v for k, v in fields.items() if k not in read and v is not None}
     return Criterion(
         id=f"c{n}",
         text=as_text(text),
         weight=weight,
         check=dict(check) if usable else None,
-        required=required is True or (isinstance(required, str) and required.casefold() == "true"),
+        required=required == "true",
         title=None if fields.get("title") is None else as_text(fields["title"]),
         tags=tags_of(fields.get("tags")),
         meta=meta,
@@ -152,6 +162,9 @@ def _answers(row: Row, task_id: str, layout: _Layout) -> dict[str, str]:
         failures = {k: row.take(k) for k in failed}
         if row.respond(task_id, name, row.data[key], source=f"response{name}", meta=failures):
             found[name] = name
+        else:
+            for k in failures:
+                row.keep(k, failures[k])
     return found
 
 
@@ -183,67 +196,58 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
                     as_text(own) if own is not None else f"S{i}",
                     as_text(item if text is None else text),
                 )
+                more = {k: v for k, v in item.items() if v not in (own, text)}
+                if text is not None and more:
+                    row.keep(f"source {as_text(own) if own is not None else f'S{i}'}", more)
             else:
                 out.setdefault(f"S{i}", as_text(item))
         if len(out) != len(value):
             row.find("duplicate-id", "two snippets have one id; the first is used", field="sources")
+            row.keep("sources", value)
         return out
-    return {i: t.strip() for i, t in SNIPPET.findall(as_text(value))} or {"S1": as_text(value)}
+    marked = SNIPPET.findall(as_text(value))
+    if marked:
+        row.keep("tool_output", value)
+    if len(dict(marked)) != len(marked):
+        row.find("duplicate-id", "two snippets have one id; the last is used", field="sources")
+    return {i: t.strip() for i, t in marked} or {"S1": as_text(value)}
 
 
 def refiner(row: Row) -> Parsed:
     """Positive / negative rubrics with snippets; negative ones get a negative weight."""
     task_id = row.task_id("task_id", "id")
-    system, prompt, turns = _prompt(row)
+    chat = _prompt(row)
     positive = criteria_from(
         row, row.take("positive_rubrics"), prefix="p", field_name="positive_rubrics"
     )
     negative = criteria_from(
         row, row.take("negative_rubrics"), prefix="n", negative=True, field_name="negative_rubrics"
     )
-    if not positive and not negative:
-        row.find("no-criteria", "the row has no rubric", severity="error", task_id=task_id)
     raw = row.take("sources", "snippets", "tool_output", "documents")
-    more = {"system": system} if system is not None else {}
-    meta = {"messages": turns} if len(turns) > 1 else {}
-    if isinstance(raw, str):
-        meta["tool_output"] = raw
     return row.task(
         task_id,
-        prompt,
+        chat.prompt,
         [*positive, *negative],
+        rubric="rubric",
         sources=snippets(row, raw),
-        meta=meta,
+        meta=chat.meta,
         truth=_object(row, "truth"),
-        **more,
+        **chat.fields,
     )
 
 
-def _prompt(row: Row) -> tuple[str | None, str | None, list[Any]]:
-    if row.data.get("messages") is not None and row.data.get("prompt") is None:
-        system, prompt, turns = messages(row, row.take("messages"))
-        if prompt is None:
-            row.context.missing["messages"] += 1
-            row.find(
-                "missing-field", "the chat has no user message", severity="error", field="messages"
-            )
-        return system, prompt, turns
-    if isinstance(parsed_json(row.data.get("prompt")), list):
-        return messages(row, row.take("prompt"))
-    return None, row.text("prompt", "query", "question", "Question", need=True), []
+def _prompt(row: Row) -> Chat:
+    chat_first = row.data.get("messages") is not None and row.data.get("prompt") is None
+    names = ("prompt", "query", "question", "Question")
+    return ask(row, *(("messages", *names) if chat_first else (*names, "messages")))
 
 
 def open_instruct(row: Row) -> Parsed:
     """open-instruct: messages, verifier key `dataset`, ground_truth JSON with rubrics; both legacy forms, nested or at the top."""
     task_id = row.task_id("id", "task_id")
-    system, prompt, turns = (
-        _prompt(row)
-        if any(
-            row.data.get(k) is not None
-            for k in ("messages", "prompt", "query", "question", "Question")
-        )
-        else (None, None, [])
-    )
+    fields = ("messages", "prompt", "query", "question", "Question")
+    chat = _prompt(row) if any(row.data.get(k) is not None for k in fields) else Chat()
+    prompt = chat.prompt
     truth = parsed_json(row.take("ground_truth"))
     if isinstance(truth, list) and len(truth) == 1:
         truth = parsed_json(truth[0])
@@ -275,19 +279,14 @@ def open_instruct(row: Row) -> Parsed:
             )
         prompt = asked
     verifier = row.optional("dataset")
-    if not criteria and not (verifier and truth is not None):
-        row.find("no-criteria", "the row has no rubric", severity="error", task_id=task_id)
-    meta = {
-        **({"messages": turns} if len(turns) > 1 else {}),
-        **({"verifier": verifier} if verifier else {}),
-    }
     return row.task(
         task_id,
         prompt,
         criteria,
+        rubric=None if verifier and truth is not None else "rubric",
         truth=rest,
-        meta=meta,
-        **({"system": system} if system is not None else {}),
+        meta={**chat.meta, **({"verifier": verifier} if verifier else {})},
+        **chat.fields,
     )
 
 

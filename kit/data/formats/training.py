@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from ...records import fingerprint
-from ..rows import Row, as_text, messages, number, parsed_json, tags_of
+from ..chats import Chat, ask, chat_of
+from ..rows import Row, as_text, number, parsed_json, tags_of
 from ..taskset import Parsed
 
 LAYOUT = re.compile(
@@ -29,12 +29,11 @@ def split_layout(text: str) -> tuple[str, str] | None:
 
 def sft(row: Row) -> Parsed:
     """`{text}` in an instruction / response layout, `{messages}`, or prompt / completion pairs."""
-    task_id, meta, more = row.task_id("id", "task_id"), {}, {}
-    prompt = answer = None
+    task_id, meta, chat = row.task_id("id", "task_id"), {}, Chat()
     if row.data.get("text") is not None:
         text = row.text("text") or ""
         if parts := split_layout(text):
-            prompt, answer = parts
+            chat, answer = Chat(prompt=parts[0]), parts[1]
             meta["text"] = text
         else:
             row.find(
@@ -42,21 +41,12 @@ def sft(row: Row) -> Parsed:
                 "the text has no '### Instruction:' / '### Response:' parts; it is kept as the answer",
                 field="text",
             )
-            prompt, answer = "", text
+            chat, answer = Chat(prompt=""), text
     elif row.data.get("messages") is not None or row.data.get("conversations") is not None:
-        system, prompt, turns = messages(row, row.take("messages", "conversations"))
-        said = [
-            t
-            for t in turns
-            if isinstance(t, Mapping) and t.get("role", t.get("from")) in ("assistant", "gpt")
-        ]
-        answer = said[-1].get("content", said[-1].get("value")) if said else None
-        meta["messages"] = turns
-        more = {"system": system} if system is not None else {}
+        chat = chat_of(row, row.take("messages", "conversations"), answered=True)
+        answer = chat.answer
     else:
-        prompt = row.text("prompt", "instruction", "question", "query", need=True)
-        extra = row.text("input")
-        prompt = f"{prompt}\n\n{extra}" if prompt and extra and extra.strip() else prompt
+        chat = ask(row, "prompt", "instruction", "question", "query")
         answer = row.take("completion", "response", "output", "answer")
     if not row.respond(
         task_id, "demonstration", answer, source="data", meta={"role": "demonstration"}
@@ -68,32 +58,27 @@ def sft(row: Row) -> Parsed:
             severity="error",
             field="response",
         )
-    if prompt is None:
+    if chat.prompt is None:
         row.find("missing-field", "the row has no prompt", severity="error", field="prompt")
-    more.setdefault("kind", row.optional("kind", "category", "type") or "sft")
-    return row.task(task_id, prompt, meta=meta, **more)
+    kind = row.optional("kind", "category", "type") or "sft"
+    return row.task(task_id, chat.prompt, meta={**chat.meta, **meta}, kind=kind, **chat.fields)
 
 
 def dpo(row: Row) -> Parsed:
     """`{prompt, chosen, rejected}`, texts or chats."""
-    task_id, more, meta = row.task_id("id", "task_id", "prompt_id"), {}, {}
-    raw = parsed_json(row.take("prompt", "question", "instruction"))
+    task_id, names = (
+        row.task_id("id", "task_id", "prompt_id"),
+        ("prompt", "question", "instruction"),
+    )
     chats = {k: parsed_json(row.take(k)) for k in ("chosen", "rejected")}
-    if isinstance(raw, list) or (raw is None and isinstance(chats["chosen"], list)):
-        system, prompt, turns = messages(row, raw if isinstance(raw, list) else chats["chosen"])
-        meta["messages"] = turns
-        more = {"system": system} if system is not None else {}
+    if all(row.data.get(n) is None for n in names) and isinstance(chats["chosen"], list):
+        chat = chat_of(row, chats["chosen"], answered=True)
     else:
-        prompt = None if raw is None else as_text(raw)
-    if prompt is None:
-        row.context.missing["prompt"] += 1
-        row.find(
-            "missing-field",
-            "the field 'prompt' is missing or null",
-            severity="error",
-            field="prompt",
-        )
-    elif "### Response:" in prompt and (parts := split_layout(prompt + "\n")):
+        chat = ask(row, *names)
+    prompt, meta = chat.prompt, dict(chat.meta)
+    if prompt is None and not row.findings:
+        row.find("missing-field", "the row has no prompt", severity="error", field="prompt")
+    if prompt and "### Response:" in prompt and (parts := split_layout(prompt + "\n")):
         meta["layout"] = prompt
         prompt = parts[0]
     for role, value in chats.items():
@@ -118,13 +103,13 @@ def dpo(row: Row) -> Parsed:
         row.find(
             "same-pair", "chosen and rejected are the same text", severity="error", task_id=task_id
         )
-    more.setdefault("kind", row.optional("kind", "category", "type") or "dpo")
-    return row.task(task_id, prompt, meta=meta, **more)
+    kind = row.optional("kind", "category", "type") or "dpo"
+    return row.task(task_id, prompt, meta=meta, kind=kind, **chat.fields)
 
 
 def verifier(row: Row) -> Parsed:
     """Verifier rows: ground truth (JSON), question type, applicable verifiers, hold-out group (group, or tissue)."""
-    task_id, prompt = row.task_id("task_id", "id"), row.text("prompt", "question", need=True)
+    task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question")
     raw = parsed_json(row.take("truth", "ground_truth"))
     if raw is None:
         row.context.missing["ground_truth"] += 1
@@ -144,7 +129,7 @@ def verifier(row: Row) -> Parsed:
         if isinstance(asked, str)
         else list(tags_of(asked))
     )
-    meta: dict[str, Any] = {"verifiers": names} if asked is not None else {}
+    meta = {**chat.meta, **({"verifiers": names} if asked is not None else {})}
     if asked is not None and not names:
         row.find(
             "no-verifier", "no verifier applies to this row; its reward is unknown", task_id=task_id
@@ -158,20 +143,18 @@ def verifier(row: Row) -> Parsed:
             row.respond(task_id, field, row.take(field), source="data")
     return row.task(
         task_id,
-        prompt,
+        chat.prompt,
         truth=truth,
         group=group,
         kind=row.optional("question_type", "kind", "type"),
         meta=meta,
+        **chat.fields,
     )
 
 
 def qa(row: Row) -> Parsed:
     """Question / answer tests: the answer goes to `truth["answer"]`; names that another reader would expect are reported."""
-    task_id, prompt = (
-        row.task_id("id", "task_id"),
-        row.text("question", "prompt", "query", need=True),
-    )
+    task_id, chat = row.task_id("id", "task_id"), ask(row, "question", "prompt", "query")
     renamed = row.context.extra.setdefault("renamed", {})
     truth = {}
     for wanted, here in (("expected_answer", "answer"), ("category", "type")):
@@ -183,9 +166,8 @@ def qa(row: Row) -> Parsed:
         row.find("missing-field", "the question has no answer", severity="error", field="answer")
     else:
         truth["answer"] = answer
-    return row.task(
-        task_id, prompt, truth=truth, kind=row.optional("category", "type", "question_type")
-    )
+    kind = row.optional("category", "type", "question_type")
+    return row.task(task_id, chat.prompt, truth=truth, kind=kind, meta=chat.meta, **chat.fields)
 
 
 def answers(row: Row) -> Parsed:
@@ -243,22 +225,7 @@ def answers(row: Row) -> Parsed:
 def prompts(row: Row) -> Parsed:
     """Prompts alone."""
     task_id = row.task_id("task_id", "id", "prompt_id")
-    prompt = row.take("prompt", "question", "query", "instruction", "input")
-    value = parsed_json(prompt)
-    system, more = None, {}
-    if isinstance(value, list):
-        system, text, turns = messages(row, value)
-        more = {"meta": {"messages": turns}}
-    else:
-        text = None if prompt is None else as_text(prompt)
-    if text is None:
-        row.context.missing["prompt"] += 1
-        row.find(
-            "missing-field",
-            "the field 'prompt' is missing or null",
-            severity="error",
-            field="prompt",
-        )
+    chat = ask(row, "prompt", "question", "query", "instruction", "messages", "input")
     if row.data.get("response") is not None:
         row.respond(task_id, "response", row.take("response"), source="data")
-    return row.task(task_id, text, **more, **({"system": system} if system is not None else {}))
+    return row.task(task_id, chat.prompt, meta=chat.meta, **chat.fields)

@@ -1,0 +1,256 @@
+"""IFEval and its kin: rows of instruction ids with arguments, as criteria that code decides.
+
+Each id with its arguments becomes a check of `kit.checks` that measures what the id's own verifier measures
+(Zhou et al. 2023, table 1): paragraphs between lines of three asterisks, sections by their mark, and so on. An id
+that is not known here, as IFBench and the other languages of M-IFEval have, is left to a judge and said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...records import Criterion
+from ..chats import ask
+from ..rows import Row, as_text, parsed_json
+from ..taskset import Parsed
+
+Made = tuple[str, dict[str, Any]] | None
+Arguments = Mapping[str, Any]
+CHOICES = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+HIGHLIGHT = r"\*\*[^\n*]+\*\*|\*[^\n*]+\*"
+CAPITAL = r"(?<!\w)[A-Z](?:[A-Z0-9'’.-]*[A-Z0-9])?(?!\w)"
+
+
+def _bounds(relation: Any, count: Any) -> tuple[str, dict[str, int]] | None:
+    """("at least 3", {"min": 3}); None for a relation or count that is none."""
+    if not isinstance(count, (int, float)) or isinstance(count, bool) or count != int(count):
+        return None
+    n = int(count)
+    if relation == "at least":
+        return f"at least {n}", {"min": n}
+    if relation == "less than" and n > 0:
+        return f"fewer than {n}", {"max": n - 1}
+    return (f"exactly {n}", {"min": n, "max": n}) if relation == "exactly" else None
+
+
+def _counted(
+    noun: str, check: dict[str, Any], count: str, relation: str = "at least", offset: int = 0
+) -> Callable[[Arguments], Made]:
+    """A maker for "has {at least N} {noun}". relation : the name of its argument, or the relation itself."""
+
+    def make(a: Arguments) -> Made:
+        found = _bounds(
+            a.get(relation, relation if " " in relation or relation == "exactly" else None),
+            a.get(count),
+        )
+        if found is None:
+            return None
+        words, limits = found
+        return f"Has {words} {noun}.", {**check, **{k: v + offset for k, v in limits.items()}}
+
+    return make
+
+
+def _fixed(text: str, **check: Any) -> Callable[[Arguments], Made]:
+    return lambda a: (text, check)
+
+
+def _frequency(a: Arguments) -> Made:
+    found, word = _bounds(a.get("relation"), a.get("frequency")), a.get("keyword")
+    if found is None or not isinstance(word, str) or not word:
+        return None
+    pattern = {"name": "regex", "pattern": re.escape(word), "case": False}
+    return f"Has the word {word!r} {found[0]} times.", {**pattern, **found[1]}
+
+
+def _letters(a: Arguments) -> Made:
+    found, letter = _bounds(a.get("let_relation"), a.get("let_frequency")), a.get("letter")
+    if found is None or not isinstance(letter, str) or not letter:
+        return None
+    pattern = {"name": "regex", "pattern": re.escape(letter), "case": False}
+    return f"Has the letter {letter!r} {found[0]} times.", {**pattern, **found[1]}
+
+
+def _sections(a: Arguments) -> Made:
+    mark, found = a.get("section_spliter"), _bounds("at least", a.get("num_sections"))
+    if found is None or not isinstance(mark, str) or not mark:
+        return None
+    pattern = {"name": "regex", "pattern": re.escape(mark) + r"\s?\d+", **found[1]}
+    return f"Has {found[0]} sections marked {mark!r} with a number.", pattern
+
+
+def _nth_paragraph(a: Arguments) -> Made:
+    total, nth, word = a.get("num_paragraphs"), a.get("nth_paragraph"), a.get("first_word")
+    if not (isinstance(total, int) and isinstance(nth, int) and isinstance(word, str) and word):
+        return None
+    if not 1 <= nth <= total:
+        return None
+    block = r"(?:(?!\n\n).)+"
+    before, after = rf"(?:{block}\n\n+){{{nth - 1}}}", rf"(?:\n\n+{block}){{{total - nth}}}"
+    pattern = rf"\A\s*{before}\W*{re.escape(word)}(?!\w)(?:(?!\n\n).)*{after}\s*\Z"
+    text = f"Has {total} paragraphs between blank lines; paragraph {nth} begins with {word!r}."
+    return text, {"name": "regex", "pattern": pattern, "case": False, "dotall": True}
+
+
+def _postscript(a: Arguments) -> Made:
+    mark = a.get("postscript_marker")
+    if not isinstance(mark, str) or not mark:
+        return None
+    pattern = r"\s*".join(map(re.escape, mark.replace(" ", "")))
+    return f"Ends with a postscript that starts with {mark!r}.", {
+        "name": "regex",
+        "pattern": rf"^\s*{pattern}",
+        "case": False,
+    }
+
+
+def _words(text: str, group: str, argument: str) -> Callable[[Arguments], Made]:
+    def make(a: Arguments) -> Made:
+        words = a.get(argument)
+        if (
+            not isinstance(words, list)
+            or not words
+            or not all(isinstance(w, str) and w for w in words)
+        ):
+            return None
+        return f"{text} {', '.join(map(repr, words))}.", {"name": "contains", group: list(words)}
+
+    return make
+
+
+def _edge(text: str, name: str, argument: str) -> Callable[[Arguments], Made]:
+    def make(a: Arguments) -> Made:
+        said = a.get(argument)
+        usable = isinstance(said, str) and said.strip()
+        return (f"{text} {said!r}.", {"name": name, "text": said}) if usable else None
+
+    return make
+
+
+def _language(a: Arguments) -> Made:
+    from ...checks.language import CODES
+
+    code = a.get("language")
+    if code not in CODES:
+        return None
+    return f"Is written in the language {code!r}, all of it.", {"name": "language", "code": code}
+
+
+_STARS = {"name": "regex", "pattern": r"\*\*\*"}
+MAKERS: dict[str, Callable[[Arguments], Made]] = {
+    "punctuation:no_comma": _fixed("Has no comma.", name="no_char", chars=","),
+    "length_constraints:number_words": _counted(
+        "words", {"name": "words"}, "num_words", "relation"
+    ),
+    "length_constraints:number_sentences": _counted(
+        "sentences", {"name": "sentences"}, "num_sentences", "relation"
+    ),
+    "length_constraints:number_paragraphs": _counted(
+        "paragraphs, divided by ***", _STARS, "num_paragraphs", "exactly", -1
+    ),
+    "length_constraints:nth_paragraph_first_word": _nth_paragraph,
+    "keywords:existence": _words("Has the words", "all", "keywords"),
+    "keywords:forbidden_words": _words("Has none of the words", "none", "forbidden_words"),
+    "keywords:frequency": _frequency,
+    "keywords:letter_frequency": _letters,
+    "detectable_format:number_highlighted_sections": _counted(
+        "parts highlighted by asterisks",
+        {"name": "regex", "pattern": HIGHLIGHT},
+        "num_highlights",
+    ),
+    "detectable_format:number_bullet_lists": _counted(
+        "bullet points", {"name": "bullets"}, "num_bullets", "exactly"
+    ),
+    "detectable_format:multiple_sections": _sections,
+    "detectable_format:title": _fixed(
+        "Has a title in double angle brackets, <<title>>.",
+        name="regex",
+        pattern=r"<<[^\n<>]*\S[^\n<>]*>>",
+    ),
+    "detectable_format:json_format": _fixed("Is JSON, all of it.", name="json"),
+    "detectable_format:constrained_response": _fixed(
+        f"Has one of {', '.join(map(repr, CHOICES))}", name="contains", any=list(CHOICES), case=True
+    ),
+    "detectable_content:number_placeholders": _counted(
+        "placeholders in square brackets",
+        {"name": "regex", "pattern": r"\[.*?\]"},
+        "num_placeholders",
+    ),
+    "detectable_content:postscript": _postscript,
+    "startend:end_checker": _edge("Ends with", "ends", "end_phrase"),
+    "startend:quotation": _fixed(
+        "Stands in double quotation marks, all of it.",
+        name="regex",
+        pattern=r'\A\s*".*"\s*\Z',
+        dotall=True,
+    ),
+    "combination:repeat_prompt": _edge("First repeats the request", "starts", "prompt_to_repeat"),
+    "combination:two_responses": _fixed(
+        "Gives two answers, divided by six asterisks.",
+        name="regex",
+        pattern=r"(?<!\*)\*{6}(?!\*)",
+        min=1,
+        max=1,
+    ),
+    "change_case:english_capital": _fixed("Is in capital letters, all of it.", name="uppercase"),
+    "change_case:english_lowercase": _fixed("Is in lower case, all of it.", name="lowercase"),
+    "change_case:capital_word_frequency": _counted(
+        "words in capitals",
+        {"name": "regex", "pattern": CAPITAL},
+        "capital_frequency",
+        "capital_relation",
+    ),
+    "language:response_language": _language,
+}
+
+
+def instructions(row: Row) -> Parsed:
+    """IFEval, M-IFEval, IFBench: `instruction_id_list` and `kwargs` beside a prompt."""
+    task_id, chat = (
+        row.task_id("key", "id", "task_id"),
+        ask(row, "prompt", "question", "instruction"),
+    )
+    raw, given = row.take("instruction_id_list"), row.take("kwargs")
+    ids, arguments = parsed_json(raw), parsed_json(given)
+    ids = ids if isinstance(ids, list) else [] if ids is None else [ids]
+    aligned = isinstance(arguments, list) and len(arguments) == len(ids)
+    if not aligned and arguments is not None:
+        row.find(
+            "field-mismatch",
+            f"kwargs is not a list of {len(ids)} objects; it is kept in meta",
+            severity="error",
+            field="kwargs",
+        )
+        row.keep("kwargs", given)
+    every = arguments if aligned else [{}] * len(ids)
+    pairs = zip(ids, every, strict=True)
+    criteria = [_criterion(row, f"i{n}", i, parsed_json(a)) for n, (i, a) in enumerate(pairs, 1)]
+    return row.task(
+        task_id, chat.prompt, criteria, rubric="instruction", meta=chat.meta, **chat.fields
+    )
+
+
+def _criterion(row: Row, name: str, instruction: Any, arguments: Any) -> Criterion:
+    known = as_text(instruction)
+    bare = re.sub(r"\A[a-z]{2}:(?=\w+:)", "", known)  # M-IFEval puts the language before
+    given = arguments if isinstance(arguments, Mapping) else {}
+    given = {str(k): v for k, v in given.items() if v is not None}
+    made = MAKERS[bare](given) if bare in MAKERS else None
+    meta = {"instruction": known, "kwargs": given if isinstance(arguments, Mapping) else arguments}
+    if made is not None:
+        return Criterion(
+            id=name, text=made[0], check=made[1], tags=(bare.split(":")[0],), meta=meta
+        )
+    row.find(
+        "no-check",
+        f"no code decides the instruction {known!r} with these arguments; it is left to a judge",
+        severity="info",
+        criterion_id=name,
+    )
+    told = ", ".join(f"{k.replace('_', ' ')} {as_text(v)}" for k, v in given.items())
+    text = (
+        f"Follows the instruction {bare.replace('_', ' ')!r}" + (f" ({told})" if told else "") + "."
+    )
+    return Criterion(id=name, text=text, tags=(bare.split(":")[0],), meta=meta)

@@ -1,0 +1,49 @@
+"""Values that JSON does not know, as text: datetimes, decimals, bytes; counted, so that the reader can say so."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Protocol
+
+JSON = (str, int, float, bool, type(None))
+
+
+class Counts(Protocol):
+    """What counts the changes: (field, type) -> rows."""
+
+    changed: Counter[tuple[str, str]]
+
+
+def plain(row: Any, counts: Counts) -> Any:
+    """A row with values of JSON alone; a mapping keeps its keys, a value that is changed is counted under its field.
+
+    >>> class Seen:
+    ...     changed = Counter()
+    >>> plain({"on": datetime.date(2024, 5, 1), "n": 1}, Seen), dict(Seen.changed)
+    ({'on': '2024-05-01', 'n': 1}, {('on', 'date'): 1})
+    """
+    if not isinstance(row, Mapping) or all(isinstance(v, JSON) for v in row.values()):
+        return row
+    return {k: _value(v, str(k), counts) for k, v in row.items()}
+
+
+def _value(value: Any, name: str, counts: Counts) -> Any:
+    if isinstance(value, JSON):
+        return value
+    if isinstance(value, Mapping):
+        return {k: _value(v, name, counts) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_value(v, name, counts) for v in value]
+    if hasattr(value, "tolist"):  # numpy
+        return _value(value.tolist(), name, counts)
+    counts.changed[name, type(value).__name__] += 1
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(str, value))
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    return format(value, "f") if isinstance(value, Decimal) else str(value)

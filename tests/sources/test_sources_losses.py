@@ -1,0 +1,472 @@
+"""Nothing in a row is lost in silence: what stood in a file is found in its task, or a finding says what is gone."""
+
+import copy
+import datetime
+import gzip
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kit.checks import check
+from kit.data import load_tasks
+from kit.data.tables import read_columns, read_rows
+from kit.errors import DataError, KitError
+from kit.records import Response
+
+CHAT = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+EXAMPLES = {
+    "rlvr": {
+        "task_id": "t",
+        "prompt": "p",
+        "rubric - 1. criterion": "c one",
+        "rubric - 1. weight": 2,
+        "rubric - 1. criterion_origin": "o",
+        "rubric - 1. ratingA": "green",
+        "rubric - 2. criterion": "",
+        "rubric - 3. criterion": "c three",
+        "rubric - 3. required": True,
+        "rubric - 3. check": {"name": "words", "max": 9},
+        "responseA": "a",
+        "A_failure": "f",
+        "sources": [{"id": "S1", "text": "x", "url": "w"}],
+        "instruction_type": "i",
+    },
+    "refiner": {
+        "task_id": "t",
+        "messages": CHAT,
+        "positive_rubrics": [{"title": "t", "description": "d", "weight": 1}],
+        "negative_rubrics": ["n"],
+        "tool_output": "before <snippet id=a>x</snippet> after",
+    },
+    "open-instruct": {
+        "id": "t",
+        "messages": CHAT,
+        "dataset": "rubric",
+        "ground_truth": {
+            "query": "u",
+            "rubrics": [{"description": "d", "title": "t", "weight": 1}],
+        },
+    },
+    "healthbench": {
+        "prompt_id": "t",
+        "prompt": [*CHAT, {"role": "assistant", "content": "a"}, {"role": "user", "content": "v"}],
+        "rubrics": [{"criterion": "c", "points": 3, "tags": ["g"]}],
+        "ideal_completions_data": {"ideal_completion": "i", "group": "g"},
+        "example_tags": ["e"],
+    },
+    "infobench": {
+        "id": "t",
+        "instruction": "i",
+        "input": "j",
+        "decomposed_questions": ["q", "r"],
+        "question_label": [["a"], ["b"]],
+        "output": "o",
+        "eval": [True, False],
+        "category": "c",
+    },
+    "checklist": {
+        "id": "t",
+        "query": "q",
+        "checklist": [{"name": "n", "criteria_description": "d", "1-2": "bad", "3-4": "good"}],
+        "references": {"gpt": "r"},
+    },
+    "tree": {
+        "id": "t",
+        "requirements": "root",
+        "weight": 1,
+        "sub_tasks": [
+            {
+                "id": "a",
+                "requirements": "x",
+                "weight": 1,
+                "sub_tasks": [],
+                "score": 1,
+                "explanation": "e",
+            },
+            {"id": "b", "requirements": "y", "weight": 2, "task_category": "k", "sub_tasks": []},
+        ],
+    },
+    "dpo": {"id": "t", "prompt": "p", "chosen": "c", "rejected": "r", "score": 1},
+    "sft": {"id": "t", "instruction": "i", "input": "j", "output": "o"},
+    "qa": {"id": "t", "question": "q", "answer": "a", "type": "k"},
+    "verifier": {
+        "id": "t",
+        "prompt": "p",
+        "ground_truth": {"facts": ["f"]},
+        "applicable_verifiers": ["factual"],
+        "question_type": "k",
+        "tissue": "l",
+        "answer": "a",
+    },
+    "prompts": {"id": "t", "instruction": "i", "input": "j", "response": "r"},
+    "flat": {
+        "task_id": "t",
+        "prompt": "p",
+        "criterion": "c",
+        "weight": 1,
+        "response": "r",
+        "label": "yes",
+        "rater": "x",
+    },
+    "instructions": {
+        "key": 1,
+        "prompt": "p",
+        "instruction_id_list": ["punctuation:no_comma", "keywords:existence"],
+        "kwargs": [{}, {"keywords": ["a", "b"]}],
+    },
+}
+EXTRA = (
+    "prompt",
+    "question",
+    "query",
+    "instruction",
+    "input",
+    "id",
+    "task_id",
+    "text",
+    "system",
+    "kind",
+)
+EXTRA += (
+    "category",
+    "type",
+    "group",
+    "split",
+    "tags",
+    "title",
+    "notes",
+    "messages",
+    "label",
+    "truth",
+)
+
+
+def places(value, path=()):
+    """Paths of all leaves of a row, and of its objects (where a field may be added)."""
+    yield path
+    if isinstance(value, dict):
+        for k, v in value.items():
+            yield from places(v, (*path, k))
+    elif isinstance(value, list):
+        for i, v in enumerate(value):
+            yield from places(v, (*path, i))
+
+
+def put(row, path, value, name):
+    """The row with a value at a path; into an object it goes as a field of this name."""
+    row = copy.deepcopy(row)
+    at = row
+    for step in path[:-1]:
+        at = at[step]
+    there = at[path[-1]] if path else row
+    if isinstance(there, dict):
+        there[name] = value
+    elif isinstance(there, list):
+        there.append(value)
+    else:
+        at[path[-1]] = value
+    return row
+
+
+def anywhere(t, text):
+    """True when the text stands in a record, as it is or escaped."""
+    held = repr([t.tasks, t.responses, t.verdicts])
+    return text in held
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.sampled_from(sorted(EXAMPLES)), st.data())
+def test_any_string_put_anywhere_into_a_row_is_found_again(form, data):
+    row = EXAMPLES[form]
+    path = data.draw(st.sampled_from(list(places(row))))
+    name = data.draw(st.sampled_from(EXTRA))
+    changed = put(row, path, "Marker417", name)
+    found = load_tasks([changed], form)
+    gone = any(f.code == "unreadable-row" for f in found.findings)
+    assert anywhere(found, "Marker417") or gone, (form, path, name)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.sampled_from(sorted(EXAMPLES)), st.data())
+def test_two_strings_in_two_fields_are_both_found_again(form, data):
+    row = EXAMPLES[form]
+    names = data.draw(st.lists(st.sampled_from(EXTRA), min_size=2, max_size=2, unique=True))
+    for i, name in enumerate(names):
+        row = {**row, name: f"Marker{i}"}
+    found = load_tasks([row], form)
+    assert anywhere(found, "Marker0") and anywhere(found, "Marker1"), (form, names)
+
+
+def test_blank_numbered_criteria_are_placeholders_not_criteria():
+    """A real row has 16 criteria and 24 blank ones: meeting all 16 scored .40."""
+    row = {"task_id": "t", "prompt": "p"}
+    for n in range(1, 41):
+        row[f"rubric - {n}. criterion"] = f"names thing {n}" if n <= 16 else " " if n % 2 else ""
+        row[f"rubric - {n}. criterion_origin"] = "" if n > 16 else "prompt"
+    t = load_tasks([row])
+    assert t.criteria == 16 and not t.findings
+    assert load_tasks([{"prompt": "p", "rubrics": ["a b", "", {"description": " "}]}]).criteria == 1
+
+
+def test_instruction_and_input_make_the_prompt():
+    """PandaLM: the instruction alone gave 829 false duplicates."""
+    rows = [
+        {"instruction": "Translate.", "input": text, "response1": "x"} for text in ("one", "two")
+    ]
+    assert [x.prompt for x in load_tasks(rows)] == ["Translate.\n\none", "Translate.\n\ntwo"]
+
+
+def test_fields_at_odds_are_a_finding_and_both_are_kept():
+    t = load_tasks([{"id": "a", "task_id": "b", "prompt": "p", "query": "q"}] * 2)
+    said = {f.field: f.message for f in t.findings if f.code == "field-conflict"}
+    assert set(said) == {"query", "id"} and "2 of 2 rows" in said["query"]
+    assert t.tasks[0].prompt == "p" and t.tasks[0].meta["query"] == "q"
+    assert t.tasks[0].id == "b" and t.tasks[0].meta["id"] == "a"
+
+
+def test_a_chat_of_several_turns_is_kept_whole():
+    """213 rows of HealthBench came down to their last turn."""
+    turns = EXAMPLES["healthbench"]["prompt"]
+    t = load_tasks([EXAMPLES["healthbench"]]).tasks[0]
+    assert (t.system, t.prompt) == ("s", "v") and list(t.history) == turns[1:3]
+    ends = load_tasks([{"prompt": turns[:-1], "rubrics": [{"criterion": "c", "points": 1}]}])
+    assert "unread-turns" in {f.code for f in ends.findings}
+    assert ends.tasks[0].meta["messages"] == turns[:-1]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl", "x.csv"])
+def test_other_encodings_are_read_and_said(tmp_path, encoding, name):
+    text = {
+        "x.json": '[{"prompt": "naïve café"}]',
+        "x.jsonl": '{"prompt": "naïve café"}\n',
+        "x.csv": "prompt,b\nnaïve café,1\n",
+    }[name]
+    path = tmp_path / name
+    path.write_bytes(text.encode(encoding))
+    t = load_tasks(path)
+    assert t.tasks[0].prompt == "naïve café" and t.skipped == 0
+    assert [f.code for f in t.findings if f.code == "encoding"] == ["encoding"]
+
+
+def test_no_mojibake_of_chinese_and_none_of_utf8_with_one_damaged_byte(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(
+        ('{"prompt": "' + "请写一篇关于河流的文章，并说明原因。" * 8 + '"}\n').encode("gb18030")
+    )
+    t = load_tasks(path)
+    assert "关于河流" in t.tasks[0].prompt and "encoding" in {f.code for f in t.findings}
+    good = '{"prompt": "Größe, naïve, déjà vu, señor, über"}\n'.encode()
+    path.write_bytes(good * 3 + b'{"prompt": "bro\xffken"}\n' + good)
+    t = load_tasks(path)
+    assert len(t) == 4 and t.skipped == 1 and "Größe" in t.tasks[0].prompt
+    path.write_bytes(bytes(range(1, 256)) * 3)
+    with pytest.raises(DataError):
+        load_tasks(path)
+
+
+@pytest.mark.parametrize("fault", ['"prompt": "p50 }', '"prompt": p50}', "]"])
+def test_reading_goes_on_after_a_broken_element_of_an_array(tmp_path, fault):
+    """One broken row of a hundred hid the fifty after it behind "1 skipped"."""
+    rows = [
+        json.dumps({"task_id": f"t{i}", "prompt": f"p{i}", "rubrics": [{"description": "d"}] * 3})
+        for i in range(100)
+    ]
+    rows[50] = (
+        '{"task_id": "t50", "rubrics": [{"description": "d"}, {"description": "e"}], ' + fault
+    )
+    path = tmp_path / "x.json"
+    path.write_text("[" + ",\n".join(rows) + "]")
+    t = load_tasks(path)
+    ids = {x.id for x in t}
+    assert ids >= {f"t{i}" for i in (*range(50), *range(52, 100))} and t.skipped == 1
+    assert any("were not read" in f.message and "51" in f.message for f in t.findings)
+
+
+def test_a_broken_end_says_how_much_was_not_read(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('[{"prompt": "a"},\n{"prompt": "b"},\n{"prompt": "c", oh dear' + "x" * 900)
+    t = load_tasks(path)
+    assert len(t) == 2 and any("9" in f.message and "was not read" in f.message for f in t.findings)
+
+
+def test_a_missing_comma_loses_nothing(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('[{"prompt": "a"}\n{"prompt": "b"}]')
+    t = load_tasks(path)
+    assert len(t) == 2 and t.skipped == 0 and "missing-comma" in {f.code for f in t.findings}
+
+
+@pytest.mark.parametrize("name", ["x.jsonl.gz", "x.json.gz", "x.csv.gz"])
+def test_a_gz_that_is_cut_off_is_read_up_to_the_cut(tmp_path, name):
+    rows = [{"prompt": f"prompt number {i * 7919 % 10007}", "n": str(i)} for i in range(4000)]
+    lines = [json.dumps(r) for r in rows]
+    text = {
+        "x.jsonl.gz": "\n".join(lines),
+        "x.json.gz": "[" + ",".join(lines) + "]",
+        "x.csv.gz": "prompt,n\n" + "\n".join(f"{r['prompt']},{r['n']}" for r in rows),
+    }[name]
+    data = gzip.compress(text.encode())
+    path = tmp_path / name
+    path.write_bytes(data[: len(data) // 2])
+    t = load_tasks(path)
+    assert len(t) > 500 and any("cut off" in f.message for f in t.findings)
+    with pytest.raises(DataError):
+        list(read_rows(path))
+
+
+def test_values_that_json_does_not_know_become_text_and_are_said(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    row = {
+        "prompt": "p",
+        "on": datetime.datetime(2024, 5, 1, 9),
+        "of": Decimal("1.50"),
+        "raw": b"ab",
+    }
+    for source in ([row], tmp_path / "x.parquet"):
+        if source != [row]:
+            pq.write_table(pa.Table.from_pylist([row]), source)
+        t = load_tasks(source)
+        assert t.tasks[0].meta == {"on": "2024-05-01T09:00:00", "of": "1.50", "raw": "ab"}
+        assert {f.field for f in t.findings if f.code == "value-type"} == {"on", "of", "raw"}
+
+
+def test_an_address_is_fetched_or_refused_clearly(monkeypatch):
+    import fsspec
+
+    with fsspec.open("memory://kit/x.jsonl", "wb") as f:
+        f.write(b'{"prompt": "p"}\n')
+    assert load_tasks("memory://kit/x.jsonl").tasks[0].prompt == "p"
+    with pytest.raises(KitError, match="cannot be read"):
+        load_tasks("memory://kit/gone.jsonl")
+    monkeypatch.setenv("KIT_OFFLINE", "1")
+    with pytest.raises(KitError, match="KIT_OFFLINE"):
+        load_tasks("https://example.org/y.jsonl")
+
+
+def test_a_line_separator_inside_a_text_is_no_end_of_line():
+    t = load_tasks([{"prompt": "p", "rubrics": "names\u2028the river\nnames the sea"}])
+    assert [c.text for c in t.tasks[0].criteria] == ["names\u2028the river", "names the sea"]
+
+
+def test_a_wide_table_of_ratings_is_refused_clearly():
+    with pytest.raises(DataError, match="wide table"):
+        load_tasks(
+            [{"conversation": "hi", "text": "hi", **{f"Q{i}": str(i % 4) for i in range(9)}}]
+        )
+
+
+def test_scores_of_a_graded_tree_become_verdicts():
+    leaf = {
+        "requirements": "r",
+        "weight": 1,
+        "sub_tasks": [],
+        "valid_score": True,
+        "explanation": "why",
+    }
+    tree = {
+        "id": "root",
+        "requirements": "all",
+        "weight": 1,
+        "score": 0.5,
+        "sub_tasks": [
+            {**leaf, "id": "a", "score": 1.0},
+            {**leaf, "id": "b", "score": 0.0},
+            {**leaf, "id": "c", "score": 0.0, "valid_score": False},
+        ],
+    }
+    t = load_tasks([{"paper_id": "rice", "graded_task_tree": tree, "judge_type": "simple"}])
+    assert [(v.criterion_id, v.status, v.reason) for v in t.verdicts] == [
+        ("a", "met", "why"),
+        ("b", "unmet", "why"),
+        ("c", "unknown", "why"),
+    ]
+    assert t.tasks[0].meta["judge_type"] == "simple"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "arguments", "good", "bad"),
+    [
+        ("punctuation:no_comma", {}, "One two.", "One, two."),
+        (
+            "length_constraints:number_words",
+            {"relation": "less than", "num_words": 3},
+            "a b",
+            "a b c",
+        ),
+        ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, "a\n***\nb", "a\n\nb"),
+        (
+            "length_constraints:nth_paragraph_first_word",
+            {"num_paragraphs": 2, "nth_paragraph": 2, "first_word": "sea"},
+            "One.\n\nSea air.",
+            "Sea air.\n\nOne.",
+        ),
+        ("keywords:forbidden_words", {"forbidden_words": ["rock"]}, "rocket", "a rock"),
+        (
+            "keywords:letter_frequency",
+            {"letter": "q", "let_relation": "at least", "let_frequency": 2},
+            "Qq",
+            "q",
+        ),
+        (
+            "detectable_format:number_highlighted_sections",
+            {"num_highlights": 2},
+            "*a* **b**",
+            "*a* b",
+        ),
+        ("detectable_format:title", {}, "<<My title>>\nx", "My title"),
+        ("detectable_content:postscript", {"postscript_marker": "P.S."}, "x\nP.S. y", "x"),
+        ("startend:quotation", {}, '"x y"', 'x "y"'),
+        ("combination:two_responses", {}, "a\n******\nb", "a\n***\nb"),
+        ("combination:repeat_prompt", {"prompt_to_repeat": "Say hi."}, "Say hi. hi", "hi"),
+        ("change_case:english_lowercase", {}, "all low", "Not low"),
+        (
+            "change_case:capital_word_frequency",
+            {"capital_frequency": 1, "capital_relation": "at least"},
+            "so LOUD",
+            "so Loud",
+        ),
+        (
+            "detectable_format:multiple_sections",
+            {"section_spliter": "PART", "num_sections": 2},
+            "PART 1 a PART 2 b",
+            "PART 1",
+        ),
+    ],
+)
+def test_instruction_rows_are_criteria_by_code(instruction, arguments, good, bad):
+    row = {
+        "key": 1,
+        "prompt": "p",
+        "instruction_id_list": [instruction],
+        "kwargs": [{**arguments, "n": None}],
+    }
+    t = load_tasks([row])
+    task = t.tasks[0]
+    assert t.format == "instructions" and not t.findings
+    for text, status in ((good, "met"), (bad, "unmet")):
+        answer = Response(task_id=task.id, id="r", text=text)
+        assert check(task, answer, task.criteria[0]).status == status
+
+
+def test_an_unknown_instruction_is_left_to_a_judge_and_said():
+    row = {
+        "key": 1,
+        "prompt": "p",
+        "instruction_id_list": ["count:odd_words"],
+        "kwargs": [{"n": 3}],
+    }
+    t = load_tasks([row])
+    assert not t.tasks[0].criteria[0].by_code and "n 3" in t.tasks[0].criteria[0].text
+    assert [f.code for f in t.findings] == ["no-check"]
+
+
+def test_columns_of_a_file_in_another_encoding_warn(tmp_path):
+    (tmp_path / "x.csv").write_bytes("größe\n1\n".encode("cp1252"))
+    with pytest.warns(UserWarning, match="cp1252"):
+        assert read_columns(tmp_path / "x.csv", ["größe"]) == {"größe": [1]}
