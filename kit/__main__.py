@@ -24,8 +24,9 @@ COMMANDS = (
     "sweep",
     "report",
 )
-EPILOG = """exit codes: 0 done; 1 a notebook or check failed; 2 bad input or parameter; 3 something is missing (file, download,
-recorded reply); 4 a cap was reached; 5 the judge is down; 130 stopped by Ctrl-C or SIGTERM"""
+EPILOG = """exit codes: 0 done; 1 a notebook or check failed; 2 bad input or parameter;
+3 something is missing (file, download, recorded reply); 4 a cap was reached;
+5 the judge is down; 130 stopped by Ctrl-C or SIGTERM"""
 
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:

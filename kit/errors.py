@@ -12,7 +12,8 @@ class KitError(Exception):
     where : file, row and field, as exactly as known.
     fix : what the user can do.
 
-    >>> print(KitError("weight is not a number", where="tasks.jsonl, line 3, field weight", fix="write 1.0"))
+    >>> place = "tasks.jsonl, line 3, field weight"
+    >>> print(KitError("weight is not a number", where=place, fix="write 1.0"))
     weight is not a number
       where: tasks.jsonl, line 3, field weight
       to do: write 1.0

@@ -37,6 +37,7 @@ MOVED = {
     "kit.report": "kit.runs.report",
     "kit.compare": "kit.runs.compare",
     "kit.cluster": "kit.train.cluster",
+    "kit.html": "kit.page",
 }
 
 

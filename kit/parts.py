@@ -11,8 +11,10 @@ from typing import Any
 class Part:
     """The result of one component on one response.
 
-    low, high : the score's interval; equal when everything is known. Both inside `range` when the part applies.
-    applies : False = this component says nothing about this task (decided by the task alone, never by the answer).
+    low, high : the score's interval; equal when everything is known. Both inside `range` when the
+        part applies.
+    applies : False = this component says nothing about this task (decided by the task alone, never
+        by the answer).
     details : what the score was made from, for logs and tables.
 
     >>> Part(name="factual", low=.5, high=.5).value

@@ -58,8 +58,10 @@ class Criterion:
 
     weight : signed importance; a negative weight marks something that the answer must not do.
         Any finite number; 0 means "recorded, not scored".
-    scale : "binary" (met / unmet), "ordinal" (one of `levels`, worst first), "points" (0..`points`).
-    check : a check by code, `{"name": ..., **arguments}` (see kit.checks); None = judged by a model.
+    scale : "binary" (met / unmet), "ordinal" (one of `levels`, worst first), "points"
+        (0..`points`).
+    check : a check by code, `{"name": ..., **arguments}` (see kit.checks); None = judged by a
+        model.
     required : a must-have; the composer may gate on it.
     parent : id of the parent criterion in a tree; leaves are graded, roots computed.
 
@@ -160,7 +162,9 @@ class Task:
 
     @property
     def asked(self) -> str:
-        """What an answer answers, as one text: the prompt, after its earlier turns where it has some."""
+        """What an answer answers, as one text: the prompt, after its earlier turns where it has
+        some.
+        """
         if not self.history:
             return self.prompt
         turns = (*self.history, {"role": "user", "content": self.prompt})
@@ -191,7 +195,8 @@ class Response:
 class Verdict:
     """What one judge (or code, or a human) says of one criterion of one response.
 
-    status : "met", "unmet", "level" (then `value` says which, in [0, 1]) or "unknown" (then `failure` says why).
+    status : "met", "unmet", "level" (then `value` says which, in [0, 1]) or "unknown" (then
+        `failure` says why).
     p : P(met) in [0, 1], or None where no probability was given.
     value : 1.0 met, 0.0 unmet, the level's position in [0, 1], None when unknown.
     judge : name of who decided ("code", "human:r1", "gpt-4o/bare", "replay:...").
@@ -199,7 +204,8 @@ class Verdict:
 
     >>> Verdict(task_id="t", response_id="r", criterion_id="c", status="met").value
     1.0
-    >>> Verdict(task_id="t", response_id="r", criterion_id="c", status="unknown", failure="parse").value is None
+    >>> ids = dict(task_id="t", response_id="r", criterion_id="c")
+    >>> Verdict(**ids, status="unknown", failure="parse").value is None
     True
     """
 
@@ -342,7 +348,8 @@ def criterion_from_json(row: Mapping[str, Any], *, where: str = "criterion") -> 
 def task_from_json(row: Mapping[str, Any], *, where: str = "task") -> Task:
     """A Task from its JSON form; DataError names `where` and the field.
 
-    >>> task_from_json({"id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "x"}]}).criteria[0].id
+    >>> row = {"id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "x"}]}
+    >>> task_from_json(row).criteria[0].id
     'c'
     """
     row = dict(row) if isinstance(row, Mapping) else row

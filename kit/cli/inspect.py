@@ -105,7 +105,7 @@ def as_json(found: Any, *, every: bool) -> dict[str, Any]:
 
 def page(found: Any) -> str:
     """One HTML page that needs no network; all text escaped."""
-    from ..html import figure_div, plotly_js
+    from ..page import figure_div, plotly_js
     from ..plots import data as plots
 
     figures = [

@@ -94,7 +94,7 @@ class AuditReport:
 
     def page(self) -> str:
         """Plot and table as one HTML page that needs no network."""
-        from ..html import figure_page
+        from ..page import figure_page
 
         return figure_page(f"Audit of {self.judge}", self.plot(), self._repr_html_())
 

@@ -1,4 +1,6 @@
-"""Figures of agreement and tuning, from result objects; every figure's numbers also come as rows (`*_rows`)."""
+"""Figures of agreement and tuning, from result objects; every figure's numbers also come as rows
+(`*_rows`).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def forest(
     reference: float | None = None,
     adjusted: bool = False,
 ) -> Any:
-    """Estimates with their intervals, one line each, first on top; `reference` draws a vertical line (0 for differences)."""
+    """Estimates with their intervals, one line each, first on top; `reference` draws a vertical
+    line (0 for differences).
+    """
     import html
 
     fig = theme.figure(
@@ -59,7 +63,9 @@ def forest(
 
 
 def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
-    """Counts of the judge's category against the human's; the colour is the share within the human's category."""
+    """Counts of the judge's category against the human's; the colour is the share within the
+    human's category.
+    """
     import html
 
     share = result.confusion / result.confusion.sum(axis=0, keepdims=True).clip(min=1)
@@ -67,7 +73,8 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
     text = [[f"{int(n)}" for n in row] for row in result.confusion]
     hover = [
         [
-            f"judge {names[i]}, human {names[j]}<br>{int(result.confusion[i, j])} rows, {share[i, j]:.0%} of the human's {names[j]}"
+            f"judge {names[i]}, human {names[j]}<br>{int(result.confusion[i, j])} rows, "
+            f"{share[i, j]:.0%} of the human's {names[j]}"
             for j in range(len(names))
         ]
         for i in range(len(names))
@@ -98,7 +105,9 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
 
 
 def trap_rows(results: Mapping[str, Agreement]) -> list[dict[str, Any]]:
-    """The numbers behind `trap`: raw agreement, kappa, and what always giving the commonest answer reaches."""
+    """The numbers behind `trap`: raw agreement, kappa, and what always giving the commonest answer
+    reaches.
+    """
     return [
         {
             "judge": k,
@@ -121,7 +130,9 @@ def trap(
     *,
     title: str = "Raw agreement flatters a judge that passes everything",
 ) -> Any:
-    """Kappa against raw agreement, one mark per judge; the dashed line is the agreement of always giving the commonest answer."""
+    """Kappa against raw agreement, one mark per judge; the dashed line is the agreement of always
+    giving the commonest answer.
+    """
     import html
 
     fig = theme.figure(title=html.escape(title), x="raw agreement", y="kappa")
@@ -149,7 +160,8 @@ def trap(
                 color=theme.COLORS[i % len(theme.COLORS)],
             ),
             hovertext=[
-                f"{html.escape(name)}<br>raw {r.raw}<br>kappa {r.kappa}<br>always the commonest: {number(r.majority)}"
+                f"{html.escape(name)}<br>raw {r.raw}<br>kappa {r.kappa}<br>always the commonest: "
+                f"{number(r.majority)}"
             ],
             **error,
         )
@@ -168,7 +180,9 @@ def curse_rows(curses: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def curse(curses: Sequence[Any], *, title: str = "") -> Any:
-    """How much better the winner looks on the labels that chose it than it is, by the number of labels."""
+    """How much better the winner looks on the labels that chose it than it is, by the number of
+    labels.
+    """
     import html
 
     head = title or (
@@ -192,7 +206,8 @@ def curse(curses: Sequence[Any], *, title: str = "") -> Any:
             thickness=1,
         ),
         hovertext=[
-            f"{c.m} labels: looked {number(c.looked)}, is {number(c.is_worth)}<br>optimism {number(c.optimism)}, "
+            f"{c.m} labels: looked {number(c.looked)}, is {number(c.is_worth)}<br>optimism "
+            f"{number(c.optimism)}, "
             f"95% of draws in [{number(c.low)}, {number(c.high)}]<br>{c.draws} draws"
             for c in curses
         ],
@@ -212,7 +227,9 @@ def curse(curses: Sequence[Any], *, title: str = "") -> Any:
 def label_rows(
     sizes: Sequence[int], rate: float, *, q1: float, q0: float, effect: float = 1.0
 ) -> list[dict[str, Any]]:
-    """Half width of a pass rate's interval for each number of labels: labels alone, and post-stratified by the judge."""
+    """Half width of a pass rate's interval for each number of labels: labels alone, and
+    post-stratified by the judge.
+    """
     from ..stats import half_width
 
     p = rate * q1 + (1 - rate) * (1 - q0)

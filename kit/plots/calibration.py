@@ -1,4 +1,6 @@
-"""Figures of calibration results. Everything drawn here is in the results' tables; nothing is computed."""
+"""Figures of calibration results. Everything drawn here is in the results' tables; nothing is
+computed.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ def _curve(
             line=dict(color=color, dash=dash, width=2, shape="hv" if steps else "linear"),
             name=name,
             customdata=data,
-            hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>accuracy %{{y:.3f}} [%{{customdata[0]:.2f}}, %{{customdata[1]:.2f}}]"
+            hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>accuracy %{{y:.3f}} "
+            f"[%{{customdata[0]:.2f}}, %{{customdata[1]:.2f}}]"
             f"<br>n in all {n}<extra></extra>",
         )
     )
@@ -65,13 +68,15 @@ def subtitle(result: Reliability) -> str:
     e = result.ece
     clusters = f" in {e.n_clusters} clusters" if e.n_clusters is not None else ""
     return (
-        f"ECE {number(e.value)}; debiased {number(e.debiased.value)} [{number(e.low, 2)}, {number(e.high, 2)}]; a calibrated model would score "
+        f"ECE {number(e.value)}; debiased {number(e.debiased.value)} [{number(e.low, 2)}, "
+        f"{number(e.high, 2)}]; a calibrated model would score "
         f"{number(e.null)}; n={e.n}{clusters}<br>{e.convention}"
     )
 
 
 def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliability") -> Any:
-    """Reliability diagram with intervals, and in grey the band that a calibrated model would stay in.
+    """Reliability diagram with intervals, and in grey the band that a calibrated model would stay
+    in.
 
     kind : "binned", "smooth", "corp" or "all".
     """
@@ -150,7 +155,8 @@ def _binned(fig: Any, result: Reliability) -> None:
                 color=COLORS[1],
                 thickness=1.5,
             ),
-            hovertemplate="bin %{customdata[0]:.3g} to %{customdata[1]:.3g}<br>n=%{customdata[2]:g}<br>confidence %{x:.3f}"
+            hovertemplate="bin %{customdata[0]:.3g} to "
+            "%{customdata[1]:.3g}<br>n=%{customdata[2]:g}<br>confidence %{x:.3f}"
             "<br>accuracy %{y:.3f} [%{customdata[3]:.2f}, %{customdata[4]:.2f}]<extra></extra>",
         )
     )
@@ -160,7 +166,10 @@ def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> 
     """Error rate among the answers kept, against the share kept."""
     import plotly.graph_objects as go
 
-    sub = f"AURC {result.aurc}; perfect order {number(result.best_aurc)}, random order {number(result.random_aurc)}"
+    sub = (
+        f"AURC {result.aurc}; perfect order {number(result.best_aurc)}, random order "
+        f"{number(result.random_aurc)}"
+    )
     fig = figure(
         title=f"{title}<br><sub>{sub}</sub>",
         x="coverage (share of answers kept, most confident first)",
@@ -176,7 +185,8 @@ def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> 
             line=dict(color=COLORS[0]),
             name="this ranking",
             customdata=data,
-            hovertemplate="confidence >= %{customdata[0]:.3g} (n=%{customdata[1]:g} at it)<br>coverage %{x:.3f}"
+            hovertemplate="confidence >= %{customdata[0]:.3g} (n=%{customdata[1]:g} at "
+            "it)<br>coverage %{x:.3f}"
             f"<br>error %{{y:.3f}}<br>AURC interval [{low:.3f}, {high:.3f}]<extra></extra>",
         )
     )
@@ -213,7 +223,9 @@ def _intervals(fig: Any, names: list[str], eces: list[Any]) -> Any:
                 arrayminus=[e.debiased.value - e.low for e in eces],
                 color=COLORS[0],
             ),
-            hovertemplate="%{y}<br>debiased ECE %{x:.3f} [%{customdata[0]:.2f}, %{customdata[1]:.2f}]<br>n=%{customdata[2]}, bins %{customdata[3]}, p=%{customdata[4]:.3f}<extra></extra>",
+            hovertemplate="%{y}<br>debiased ECE %{x:.3f} [%{customdata[0]:.2f}, "
+            "%{customdata[1]:.2f}]<br>n=%{customdata[2]}, bins %{customdata[3]}, "
+            "p=%{customdata[4]:.3f}<extra></extra>",
         )
     )
     for values, label, color, marker in (
@@ -228,7 +240,8 @@ def _intervals(fig: Any, names: list[str], eces: list[Any]) -> Any:
                 name=label,
                 marker=dict(color=color, symbol=marker, size=9),
                 customdata=data,
-                hovertemplate=f"%{{y}}<br>{label} %{{x:.3f}}<br>n=%{{customdata[2]}}<extra></extra>",
+                hovertemplate=f"%{{y}}<br>{label} "
+                f"%{{x:.3f}}<br>n=%{{customdata[2]}}<extra></extra>",
             )
         )
     fig.update_yaxes(autorange="reversed", type="category")
@@ -238,7 +251,10 @@ def _intervals(fig: Any, names: list[str], eces: list[Any]) -> Any:
 
 def sensitivity(result: Sensitivity, *, title: str = "The same answers under many binnings") -> Any:
     """ECE by binning: plug-in, debiased with interval, and what a calibrated model would score."""
-    sub = f"plug-in ECE moves by {number(result.spread)} with the convention alone; n={result.rows[0][1].n}"
+    sub = (
+        f"plug-in ECE moves by {number(result.spread)} with the convention alone; "
+        f"n={result.rows[0][1].n}"
+    )
     fig = figure(title=f"{title}<br><sub>{sub}</sub>", x="expected calibration error", height=480)
     return _intervals(fig, [name for name, _ in result.rows], [e for _, e in result.rows])
 
@@ -259,7 +275,7 @@ def comparison(
 def side_by_side(
     curves: Mapping[str, Reliability], *, title: str = "Smooth reliability, side by side"
 ) -> Any:
-    """The smooth curves of several judges or policies in one figure, each with its bootstrap band."""
+    """The smooth curves of several judges or policies in one figure, each with its band."""
     fig = figure(
         title=f"{title}<br><sub>bands: 95% bootstrap; dotted: perfectly calibrated</sub>",
         x="confidence",

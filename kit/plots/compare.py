@@ -20,7 +20,9 @@ def groups(
 
 
 def label(row: Mapping[str, Any]) -> str:
-    """A short name of a run: what sets it apart (kit.runs.compare.labels), else its parameters, else its id."""
+    """A short name of a run: what sets it apart (kit.runs.compare.labels), else its parameters,
+    else its id.
+    """
     if row.get("label"):
         return str(row["label"])
     params = {k: v for k, v in row.get("params", {}).items() if k not in ("profile",)}
@@ -107,7 +109,9 @@ def _points(
 
 
 def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
-    """A forest plot: `rows` hold run, value and perhaps low, high, n; a run without an interval is a hollow point."""
+    """A forest plot: `rows` hold run, value and perhaps low, high, n; a run without an interval is
+    a hollow point.
+    """
     fig = theme.figure(title=title, x="value (bar: 95% interval)", height=140 + 34 * len(rows))
     names = [label(r) for r in rows]
     for known in (True, False):
@@ -131,7 +135,9 @@ def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
 
 
 def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
-    """Settings over seeds: `rows` are kit.runs.compare.Seeds of one metric; a small ring is a seed, the point their mean with its t interval."""
+    """Settings over seeds: `rows` are kit.runs.compare.Seeds of one metric; a small ring is a seed,
+    the point their mean with its t interval.
+    """
     import plotly.graph_objects as go
 
     fig = theme.figure(
@@ -180,7 +186,9 @@ def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
 
 
 def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
-    """All metrics of one notebook in one forest plot: a line per metric, a colour and a marker per run."""
+    """All metrics of one notebook in one forest plot: a line per metric, a colour and a marker per
+    run.
+    """
     import plotly.graph_objects as go
 
     metrics = list(dict.fromkeys(r["metric"] for r in rows))

@@ -1,4 +1,6 @@
-"""Overviews of a rubric data set. Numbers come from `kit.rubrics`; each figure's numbers are also a table there."""
+"""Overviews of a rubric data set. Numbers come from `kit.rubrics`; each figure's numbers are also a
+table there.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ def criteria_per_task(summary: Any) -> Any:
 
 
 def binned(histogram: Mapping[float, int], bins: int = 30) -> dict[str, list[float]]:
-    """A histogram over at most `bins` equal ranges: {"left", "right", "count"}; the last range is closed.
+    """A histogram over at most `bins` equal ranges: {"left", "right", "count"}; the last range is
+    closed.
 
     >>> binned({1: 2, 2: 1}, bins=1)
     {'left': [1.0], 'right': [2.0], 'count': [3]}
@@ -117,7 +120,8 @@ def weights(summary: Any) -> Any:
 
     items = sorted(summary.histograms["weight"].items())
     fig = theme.figure(
-        title=f"Weights<br><sub>{summary.negative} negative, {summary.zero} zero, of {summary.criteria} criteria</sub>",
+        title=f"Weights<br><sub>{summary.negative} negative, {summary.zero} zero, of "
+        f"{summary.criteria} criteria</sub>",
         x="weight",
         y="criteria",
         height=360,
@@ -205,7 +209,7 @@ def findings(lint: Any) -> Any:
 def comparison(
     rows: Sequence[Mapping[str, Any]], *, first: str = "first", second: str = "second"
 ) -> Any:
-    """Two answers criterion by criterion (rows of `inspect.compare`); unknown values leave a gap."""
+    """Two answers criterion by criterion (rows of `rubrics.compare`); unknown leaves a gap."""
     import plotly.graph_objects as go
 
     fig = theme.figure(

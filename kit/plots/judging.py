@@ -1,4 +1,6 @@
-"""Figures of judges: the audit's rates, escalation's trade-off, agreement of several judges. Numbers come from result objects."""
+"""Figures of judges: the audit's rates, escalation's trade-off, agreement of several judges.
+Numbers come from result objects.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,13 @@ from . import theme
 
 
 def audit(report: Any) -> Any:
-    """Rates with 95% intervals of an AuditReport, attacks above biases; hollow where there is no rate."""
+    """Rates with 95% intervals of an AuditReport, attacks above biases; hollow where there is no
+    rate.
+    """
     rows = [r for r in report.table() if r["rate"] is not None]
     fig = theme.figure(
-        title=f"Audit of {html.escape(report.judge)}<br><sub>{report.n_responses} answers to {report.n_tasks} tasks; attack: share of failed "
+        title=f"Audit of {html.escape(report.judge)}<br><sub>{report.n_responses} answers to "
+        f"{report.n_tasks} tasks; attack: share of failed "
         "criteria that turn into credit; bias: share of verdicts that change</sub>",
         x="rate",
         height=160 + 26 * max(len(rows), 4),
@@ -102,11 +107,14 @@ def _dots(
 
 
 def savings(rows: Sequence[Any]) -> Any:
-    """Escalation at several widths (kit.judge.escalate.Saving): cost saved against agreement with the strong judge."""
+    """Escalation at several widths (kit.judge.escalate.Saving): cost saved against agreement with
+    the strong judge.
+    """
     import plotly.graph_objects as go
 
     fig = theme.figure(
-        title="Escalation: cost saved against sameness<br><sub>a point is one band of doubt; bars are 95% intervals</sub>",
+        title="Escalation: cost saved against sameness<br><sub>a point is one band of doubt; bars "
+        "are 95% intervals</sub>",
         x="cost saved",
         y="same verdict as the strong judge",
     )

@@ -25,7 +25,8 @@ def weights(composer: Composer) -> Any:
         orientation="h",
         marker_color=COLORS[0],
         customdata=[[r["kind"], r["weight"], r["options"]] for r in rows],
-        hovertemplate="%{y}: %{x:.1%}<br>%{customdata[0]}, weight %{customdata[1]}<br>%{customdata[2]}<extra></extra>",
+        hovertemplate="%{y}: %{x:.1%}<br>%{customdata[0]}, weight "
+        "%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
     )
     fig.update_yaxes(autorange="reversed")
     fig.update_xaxes(tickformat=".0%")
@@ -35,7 +36,9 @@ def weights(composer: Composer) -> Any:
 def contributions(
     grades: Sequence[Grade], *, labels: Sequence[str] | None = None, top: int = 40
 ) -> Any:
-    """Who contributes what: one bar per response, stacked by component and step; the dot is the reward."""
+    """Who contributes what: one bar per response, stacked by component and step; the dot is the
+    reward.
+    """
     grades = list(grades)[:top]
     names = list(dict.fromkeys(k for g in grades for k, v in g.parts.items() if v is not None))
     x = list(labels or [g.response_id for g in grades])[: len(grades)]
@@ -55,14 +58,17 @@ def contributions(
         mode="markers",
         marker=dict(color="#000", size=8, symbol="diamond"),
         customdata=[[g.score_low, g.score_high] for g in grades],
-        hovertemplate="reward %{y:.3f} [%{customdata[0]:.3f}, %{customdata[1]:.3f}]<extra>%{x}</extra>",
+        hovertemplate="reward %{y:.3f} [%{customdata[0]:.3f}, "
+        "%{customdata[1]:.3f}]<extra>%{x}</extra>",
     )
     fig.update_layout(barmode="relative")
     return fig
 
 
 def trivial(report: RewardReport) -> Any:
-    """Trivial policies beside the real answers to the same tasks, with the interval of the difference."""
+    """Trivial policies beside the real answers to the same tasks, with the interval of the
+    difference.
+    """
     rows = report.trivial
     fig = figure(
         title="What an answer without skill earns", x="mean reward", height=140 + 34 * len(rows)
@@ -76,7 +82,8 @@ def trivial(report: RewardReport) -> Any:
         mode="markers",
         marker=dict(color=COLORS[1], size=11, symbol=MARKERS[1]),
         customdata=hover,
-        hovertemplate="%{y}: %{x:.3f} on %{customdata[2]} tasks<br>real minus trivial %{customdata[0]}<br>%{customdata[1]}<extra></extra>",
+        hovertemplate="%{y}: %{x:.3f} on %{customdata[2]} tasks<br>real minus trivial "
+        "%{customdata[0]}<br>%{customdata[1]}<extra></extra>",
     )
     fig.add_scatter(
         name="real answers",
@@ -92,7 +99,8 @@ def trivial(report: RewardReport) -> Any:
             array=[r.difference.high - r.difference.value for r in rows],
             arrayminus=[r.difference.value - r.difference.low for r in rows],
         ),
-        hovertemplate="real answers: %{x:.3f} on %{customdata[2]} tasks<br>real minus trivial %{customdata[0]}<extra></extra>",
+        hovertemplate="real answers: %{x:.3f} on %{customdata[2]} tasks<br>real minus trivial "
+        "%{customdata[0]}<extra></extra>",
     )
     fig.update_yaxes(autorange="reversed")
     return fig
@@ -118,9 +126,12 @@ def correlations(report: RewardReport) -> Any:
 
 
 def criteria(report: RewardReport) -> Any:
-    """Mean against spread of every criterion within its group; saturated ones lie on the bottom line."""
+    """Mean against spread of every criterion within its group; saturated ones lie on the bottom
+    line.
+    """
     fig = figure(
-        title="Criteria: mean and spread within their group<br><sub>a criterion without spread teaches nothing</sub>",
+        title="Criteria: mean and spread within their group<br><sub>a criterion without spread "
+        "teaches nothing</sub>",
         x="mean",
         y="standard deviation",
     )
@@ -137,7 +148,8 @@ def criteria(report: RewardReport) -> Any:
             mode="markers",
             marker=dict(color=COLORS[i], symbol=MARKERS[i], size=8, opacity=0.7),
             customdata=[[c.task_id, c.criterion_id, c.n, c.unknown] for c in rows],
-            hovertemplate="%{customdata[0]} %{customdata[1]}<br>mean %{x:.2f}, sd %{y:.2f}, n=%{customdata[2]}, unknown %{customdata[3]}<extra></extra>",
+            hovertemplate="%{customdata[0]} %{customdata[1]}<br>mean %{x:.2f}, sd %{y:.2f}, "
+            "n=%{customdata[2]}, unknown %{customdata[3]}<extra></extra>",
         )
     return fig
 

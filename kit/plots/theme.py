@@ -1,4 +1,6 @@
-"""One plotly template: readable for colour-blind eyes (Okabe-Ito), in print, and in plotly 5.24 and later."""
+"""One plotly template: readable for colour-blind eyes (Okabe-Ito), in print, and in plotly 5.24 and
+later.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +65,12 @@ def style(
 
 
 def below(height: int) -> float:
-    """Where a legend begins so that it clears the axis title, as plotly counts: in heights of the plotting area.
+    """Where a legend begins so that it clears the axis title, as plotly counts: in heights of the
+    plotting area.
 
-    >>> below(440), round(below(240), 2)  # a share that is right for a tall figure puts the legend on the title of a flat one
+    A share that is right for a tall figure puts the legend on the axis title of a flat one.
+
+    >>> below(440), round(below(240), 2)
     (-0.24, -0.72)
     """
     return -72 / max(height - TOP - BOTTOM, 60)

@@ -1,4 +1,6 @@
-"""Figures of a training from its steps, rollouts and evaluations; nothing is computed here but running means for the eye."""
+"""Figures of a training from its steps, rollouts and evaluations; nothing is computed here but
+running means for the eye.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ Steps = Sequence[Mapping[str, Any]]
 
 
 def reward(steps: Steps, *, evals: Steps = (), title: str = "Training reward") -> Any:
-    """Mean reward per step with its interval, a running mean over five steps, and held-out evaluations where there are any.
+    """Mean reward per step with its interval, a running mean over five steps, and held-out
+    evaluations where there are any.
 
     steps : rows of steps.jsonl; evals : rows {step, reward, low, high}.
     """
@@ -78,7 +81,9 @@ def reward(steps: Steps, *, evals: Steps = (), title: str = "Training reward") -
 
 
 def health(steps: Steps, *, title: str = "What the groups can teach") -> Any:
-    """Share of groups that are mixed, all good, all bad, all equal, unknown: a stacked area per step."""
+    """Share of groups that are mixed, all good, all bad, all equal, unknown: a stacked area per
+    step.
+    """
     import plotly.graph_objects as go
 
     fig = _by_step(steps, title=title, y="share of groups")
@@ -107,7 +112,9 @@ def criteria(
     names: Mapping[str, str] | None = None,
     title: str = "What the reward is made of",
 ) -> Any:
-    """Share of answers that meet each criterion, mean of five steps; names : criterion id -> text for the legend."""
+    """Share of answers that meet each criterion, mean of five steps; names : criterion id -> text
+    for the legend.
+    """
     import plotly.graph_objects as go
 
     fig = _by_step(steps, title=title, y="share met", height=460)
@@ -131,7 +138,9 @@ def criteria(
 
 
 def series(steps: Steps, key: str, *, title: str = "", y: str = "") -> Any:
-    """One number of steps.jsonl per step, with a running mean: words, tokens, truncated, entropy, kl, grad_norm ..."""
+    """One number of steps.jsonl per step, with a running mean: words, tokens, truncated, entropy,
+    kl, grad_norm ...
+    """
     import plotly.graph_objects as go
 
     fig = _by_step(steps, title=title or key, y=y or key, height=320)
@@ -186,7 +195,9 @@ def lengths(steps: Steps) -> Any:
 
 
 def entropy(steps: Steps) -> Any:
-    """Entropy of the next token in nats: falling to 0 means that the policy says the same thing always."""
+    """Entropy of the next token in nats: falling to 0 means that the policy says the same thing
+    always.
+    """
     return series(steps, "entropy", title="Entropy of the policy", y="nats per token")
 
 
@@ -216,7 +227,8 @@ def time_split(steps: Steps, *, title: str = "Where the time goes") -> Any:
 def sentinels(
     steps: Steps, *, limit: float | None = None, title: str = "Answers that trip a sentinel"
 ) -> Any:
-    """Share of answers that trip any attack sentinel, and each kind that was seen; share of words that say nothing new; lines at first alarms.
+    """Share of answers that trip any attack sentinel, and each kind that was seen; share of words
+    that say nothing new; lines at first alarms.
 
     limit : the setting sentinel_alarm, drawn as a level.
     """
@@ -271,7 +283,9 @@ def sentinels(
 def audits(
     rows: Steps, *, title: str = "Judge audit: the training reward and a second judge"
 ) -> Any:
-    """Mean reward of the audited answers by the training judge and by the second one (rows of audits.jsonl); a line marks the alarm."""
+    """Mean reward of the audited answers by the training judge and by the second one (rows of
+    audits.jsonl); a line marks the alarm.
+    """
     import plotly.graph_objects as go
 
     fig = _by_step(rows, title=title, y="reward", height=320)
@@ -297,7 +311,9 @@ def audits(
 
 
 def gain(result: Any, *, title: str = "Held-out: after minus before") -> Any:
-    """The gain and what it is made of: differences with their intervals, for a kit.train.evaluation.Gain."""
+    """The gain and what it is made of: differences with their intervals, for a
+    kit.train.evaluation.Gain.
+    """
     import plotly.graph_objects as go
 
     rows = [r for r in result.table() if r["what"] != "words per answer"][::-1]
@@ -326,7 +342,9 @@ def gain(result: Any, *, title: str = "Held-out: after minus before") -> Any:
 def policies(
     result: Any, *, title: str = "Held-out reward beside policies that need no skill"
 ) -> Any:
-    """Before, after, and every trivial policy: mean reward on the same prompts, with intervals for the first two."""
+    """Before, after, and every trivial policy: mean reward on the same prompts, with intervals for
+    the first two.
+    """
     import plotly.graph_objects as go
 
     known = sorted(((v, k) for k, v in result.trivial.items() if v is not None))

@@ -255,7 +255,7 @@ def _headless_renderer() -> None:
     import plotly.io
 
     plotly.io.renderers.default = (
-        "plotly_mimetype"  # kept as JSON in the notebook; kit.html embeds plotly.js once
+        "plotly_mimetype"  # kept as JSON in the notebook; kit.page embeds plotly.js once
     )
 
 

@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from .. import html, runs
+from .. import page as pages
+from .. import runs
 from ..settings import params, profiles
 from ..system import paths, processes
 from ..errors import KitError, MissingError
@@ -221,7 +222,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     status = "stopped" if stopped else "failed" if error else "done"
     if target.exists():
         with contextlib.suppress(Exception):
-            html.write_notebook_html(target)
+            pages.write_notebook_html(target)
     metrics = (
         json.loads((folder / "metrics.json").read_text())
         if (folder / "metrics.json").exists()

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from .. import html, runs
+from .. import page as pages
+from .. import runs
 from ..errors import DataError
 from ..records import Run
 
@@ -176,10 +177,10 @@ class Figures:
     def div(self, figure: Mapping[str, Any], name: str) -> str:
         """A figure that takes its template from `script`."""
         layout = dict(figure.get("layout", {}))
-        template = html.script_json(layout.pop("template", {}))
+        template = pages.script_json(layout.pop("template", {}))
         if template not in self.templates:
             self.templates.append(template)
-        whole = html.figure_div({**figure, "layout": {"template": TEMPLATE, **layout}}, name)
+        whole = pages.figure_div({**figure, "layout": {"template": TEMPLATE, **layout}}, name)
         return whole.replace(
             f'{{"template": "{TEMPLATE}"',
             f'{{"template": kitTemplates[{self.templates.index(template)}]',
@@ -384,7 +385,7 @@ def build(
             where=str(base),
             fix="run a notebook first: python -m kit run NOTEBOOK",
         )
-    named, figures, js = numbers.labels(found), Figures(), html.plotly_js()
+    named, figures, js = numbers.labels(found), Figures(), pages.plotly_js()
     side = _compare_html(found, figures)
     rows = max(10, min(60, 600 // len(found)))  # the more runs, the shorter their tables here
     texts = [_run_html(f, r, place or base, _name(r, named), rows) for f, r in found]

@@ -1,6 +1,8 @@
-"""Parameters of a notebook: read from its tagged cell, checked and coerced strictly before anything starts.
+"""Parameters of a notebook: read from its tagged cell, checked and coerced strictly before anything
+starts.
 
-papermill only warns about unknown names and takes YAML's `1e-5` for text; here both are settled beforehand.
+papermill only warns about unknown names and takes YAML's `1e-5` for text; here both are settled
+beforehand.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ TYPES = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "di
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One line of a parameters cell: name, default, type name, whether None is allowed, its comment."""
+    """One line of a parameters cell: name, default, type name, whether None is allowed, its
+    comment.
+    """
 
     name: str
     default: Any

@@ -1,6 +1,8 @@
-"""Where things lie: the cache, the project's own data, notebooks and runs. Never the working directory.
+"""Where things lie: the cache, the project's own data, notebooks and runs. Never the working
+directory.
 
-`KIT_HOME` moves the cache (downloads, models, ledgers), `KIT_DATA` the data folder, `KIT_RUNS` the runs.
+`KIT_HOME` moves the cache (downloads, models, ledgers), `KIT_DATA` the data folder, `KIT_RUNS` the
+runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Processes that run notebooks: they end with whoever started them, stop readably on a signal, and never share a run's folder."""
+"""Processes that run notebooks: they end with whoever started them, stop readably on a signal, and
+never share a run's folder.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Inside, SIGTERM raises Stopped (in the main thread; elsewhere signals cannot be caught and nothing changes)."""
+    """Inside, SIGTERM raises Stopped (in the main thread; elsewhere signals cannot be caught and
+    nothing changes).
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -37,9 +41,11 @@ def stoppable() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Stop this process when the sweep that started it is gone, however it died; does nothing for a run started by hand.
+    """Stop this process when the sweep that started it is gone, however it died; does nothing for a
+    run started by hand.
 
-    A sweep that was killed with SIGKILL tells nobody: its runs would go on writing beside those of the next sweep.
+    A sweep that was killed with SIGKILL tells nobody: its runs would go on writing beside those of
+    the next sweep.
     """
     parent = int(os.environ.pop(PARENT, "0"))
     if parent and os.name == "posix":
@@ -58,7 +64,8 @@ def _watch(parent: int) -> None:
 def alone(
     folder: Path, name: str, say: Callable[[str], None], *, busy: Exception | None = None
 ) -> Iterator[None]:
-    """Hold the lock `name` of a folder of runs; waits, and says so, while another process of any user holds it. Dies with its holder.
+    """Hold the lock `name` of a folder of runs; waits, and says so, while another process of any
+    user holds it. Dies with its holder.
 
     busy : raised instead of waiting.
     """
@@ -87,7 +94,9 @@ def run(
     env: dict[str, str],
     started: Callable[[subprocess.Popen[str]], None] = lambda process: None,
 ) -> tuple[str, str]:
-    """Output and error output of a command that ends with this process; it is no member of the terminal's group, so Ctrl-C reaches it once."""
+    """Output and error output of a command that ends with this process; it is no member of the
+    terminal's group, so Ctrl-C reaches it once.
+    """
     process = subprocess.Popen(
         list(command),
         env={**env, PARENT: str(os.getpid())},

@@ -8,14 +8,18 @@ from typing import Any
 
 
 def headless() -> bool:
-    """True under papermill or CI (KIT_HEADLESS=1), or when stderr is no terminal and no notebook runs."""
+    """True under papermill or CI (KIT_HEADLESS=1), or when stderr is no terminal and no notebook
+    runs.
+    """
     if os.environ.get("KIT_HEADLESS"):
         return os.environ["KIT_HEADLESS"] != "0"
     return "ipykernel" not in sys.modules and not sys.stderr.isatty()
 
 
 def quiet() -> None:
-    """Silence what heavy libraries say at import on a machine without a GPU (missing GPU kernels, deprecations): nothing a user can mend."""
+    """Silence what heavy libraries say at import on a machine without a GPU (missing GPU kernels,
+    deprecations): nothing a user can mend.
+    """
     import logging
 
     for name in ("torchao", "torch.utils._pytree"):

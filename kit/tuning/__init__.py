@@ -1,4 +1,6 @@
-"""Judge tuning that can be believed: candidates on train, selection on dev, one sealed test, optimism reported."""
+"""Judge tuning that can be believed: candidates on train, selection on dev, one sealed test,
+optimism reported.
+"""
 
 from .candidates import (
     Aligned,

@@ -1,4 +1,6 @@
-"""Ways of judging to choose between: recorded verdicts, thresholds on scores, escalation from a cheap judge to a strong one, panels."""
+"""Ways of judging to choose between: recorded verdicts, thresholds on scores, escalation from a
+cheap judge to a strong one, panels.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ PARTS = ("train", "dev", "test")
 class Candidate:
     """One way of judging the labelled rows.
 
-    verdicts : (n,) 1 met, 0 unmet, NaN unknown. cost : (n,) dollars (or calls) per row, NaN where not known.
-    group : candidates of one group differ in a setting that is fitted on train (a threshold); dev chooses between groups.
+    verdicts : (n,) 1 met, 0 unmet, NaN unknown. cost : (n,) dollars (or calls) per row, NaN where
+        not known.
+    group : candidates of one group differ in a setting that is fitted on train (a threshold); dev
+        chooses between groups.
     """
 
     name: str
@@ -53,7 +57,8 @@ def thresholds(
     *,
     cost: Mapping[str, Sequence[float]] | None = None,
 ) -> list[Candidate]:
-    """One candidate per judge and cut: met when the score is at least the cut. The group is the judge.
+    """One candidate per judge and cut: met when the score is at least the cut. The group is the
+    judge.
 
     scores : judge (or judge/prompt) -> (n,) scores, None / NaN unknown.
 
@@ -79,7 +84,9 @@ def thresholds(
 
 @dataclass(frozen=True)
 class Aligned:
-    """Recorded scores side by side: ids and human scores (n,), and per "judge/prompt" its scores (n,), NaN where unknown."""
+    """Recorded scores side by side: ids and human scores (n,), and per "judge/prompt" its scores
+    (n,), NaN where unknown.
+    """
 
     ids: tuple[str, ...]
     human: np.ndarray
@@ -87,7 +94,9 @@ class Aligned:
 
 
 def align(rows: Iterable[Any], *, field: str = "score") -> Aligned:
-    """Recorded rows (item_id, judge, prompt, human and a score `field`) as columns over the items, items in order of first sight."""
+    """Recorded rows (item_id, judge, prompt, human and a score `field`) as columns over the items,
+    items in order of first sight.
+    """
     rows = list(rows)
     ids = tuple(dict.fromkeys(r.item_id for r in rows))
     at = {name: i for i, name in enumerate(ids)}
@@ -108,7 +117,8 @@ def escalate(
     name: str | None = None,
     group: str | None = None,
 ) -> Candidate:
-    """The cheap judge's verdict, but the strong one's where `when` holds or the cheap one is unknown; the costs add up there.
+    """The cheap judge's verdict, but the strong one's where `when` holds or the cheap one is
+    unknown; the costs add up there.
 
     when : (n,) True where to ask the strong judge (a score near the cut, a low confidence).
 
@@ -134,7 +144,8 @@ def escalate(
 def panel(members: Sequence[Candidate], *, name: str | None = None) -> Candidate:
     """The majority of the known verdicts; a tie or an empty panel is unknown.
 
-    >>> panel([Candidate("a", [1, 1]), Candidate("b", [1, 0]), Candidate("c", [0, None])]).verdicts.tolist()
+    >>> three = [Candidate("a", [1, 1]), Candidate("b", [1, 0]), Candidate("c", [0, None])]
+    >>> panel(three).verdicts.tolist()
     [1.0, nan]
     """
     same_length(**{m.name: m.verdicts for m in members})
@@ -154,7 +165,8 @@ def panel(members: Sequence[Candidate], *, name: str | None = None) -> Candidate
 def from_verdicts(
     verdicts: Iterable[Verdict], rows: Sequence[tuple[str, str, str]]
 ) -> dict[str, Candidate]:
-    """Candidates by judge from verdict records; rows = the labelled (task, response, criterion) ids in order. Level verdicts: met at >= 1/2.
+    """Candidates by judge from verdict records; rows = the labelled (task, response, criterion) ids
+    in order. Level verdicts: met at >= 1/2.
 
     >>> v = Verdict(task_id="t", response_id="r", criterion_id="c", status="met", judge="j")
     >>> from_verdicts([v], [("t", "r", "c"), ("t", "r", "d")])["j"].verdicts.tolist()
@@ -179,7 +191,8 @@ def split(
     fractions: tuple[float, float, float] = (0.4, 0.3, 0.3),
     seed: int = 0,
 ) -> np.ndarray:
-    """ "train", "dev" or "test" for every row, whole clusters together, by a hash of the cluster's name and the seed.
+    """ "train", "dev" or "test" for every row, whole clusters together, by a hash of the cluster's
+    name and the seed.
 
     A prompt stays in its part when others are added or the order changes.
 
@@ -224,7 +237,9 @@ def slices(
     cluster: Sequence[Any] | None = None,
     measure: Callable[..., Any] | None = None,
 ) -> list[Slice]:
-    """Where the judge fails: raw agreement (or another measure of kit.stats) per value of `by`, worst first."""
+    """Where the judge fails: raw agreement (or another measure of kit.stats) per value of `by`,
+    worst first.
+    """
     from ..stats import accuracy
 
     h, names = floats(human, name="human"), np.array([str(b) for b in by])
@@ -242,7 +257,9 @@ def slices(
 def disagreements(
     candidate: Candidate, human: Sequence[Any], *, most: int = 10, seed: int = 0
 ) -> list[int]:
-    """Row numbers to read: a random sample of where the judge and the human disagree, false passes and false fails in turn."""
+    """Row numbers to read: a random sample of where the judge and the human disagree, false passes
+    and false fails in turn.
+    """
     h = floats(human, name="human")
     rng = np.random.default_rng(seed)
     kinds = [

@@ -1,4 +1,6 @@
-"""The sealed test: a ledger in SQLite of which labelled rows were read as a test, when, for which candidate, and what came out."""
+"""The sealed test: a ledger in SQLite of which labelled rows were read as a test, when, for which
+candidate, and what came out.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ class Read:
 
 
 class Seals:
-    """The ledger of test reads, one SQLite file; rows are remembered by fingerprint, so a new name or a new split does not break a seal.
+    """The ledger of test reads, one SQLite file; rows are remembered by fingerprint, so a new name
+    or a new split does not break a seal.
 
     path : file, made on first use; several processes may share it.
     """
@@ -45,7 +48,8 @@ class Seals:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with closing(self._open()) as db:
             db.execute(
-                "CREATE TABLE IF NOT EXISTS reads (id INTEGER PRIMARY KEY, at TEXT, candidate TEXT, baseline TEXT, request TEXT, "
+                "CREATE TABLE IF NOT EXISTS reads (id INTEGER PRIMARY KEY, at TEXT, candidate "
+                "TEXT, baseline TEXT, request TEXT, "
                 "rows TEXT, result TEXT)"
             )
 
@@ -69,15 +73,17 @@ class Seals:
         return [r for r in self.reads() if r.rows & mine]
 
     def check(self, rows: Sequence[str], *, unseal: bool) -> int:
-        """How often these rows were read before; SealedError when they were and `unseal` is False."""
+        """How often these rows were read before; SealedError when they were, without `unseal`."""
         earlier = self.seen(rows)
         if earlier and not unseal:
             last = earlier[-1]
             shared = len(last.rows & set(rows))
             raise SealedError(
-                f"this test set was read before: {shared} of its {len(rows)} rows, on {last.when}, for {last.candidate!r}",
+                f"this test set was read before: {shared} of its {len(rows)} rows, on "
+                f"{last.when}, for {last.candidate!r}",
                 where=str(self.path),
-                fix="report the first read; a second one is no test any more (label new rows, or pass unseal=True and say so in the report)",
+                fix="report the first read; a second one is no test any more (label new rows, or "
+                "pass unseal=True and say so in the report)",
             )
         return len(earlier)
 
@@ -91,13 +97,14 @@ class Seals:
         result: Mapping[str, Any],
         unseal: bool,
     ) -> int:
-        """Write one read, atomically with a last look at earlier ones; returns how many there were."""
+        """Write one read, atomically with a last look at earlier ones; returns their number."""
         with closing(self._open()) as db:
             db.execute("BEGIN IMMEDIATE")
             try:
                 earlier = self.check(rows, unseal=unseal)
                 db.execute(
-                    "INSERT INTO reads (at, candidate, baseline, request, rows, result) VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO reads (at, candidate, baseline, request, rows, result) VALUES "
+                    "(?, ?, ?, ?, ?, ?)",
                     (
                         time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                         candidate,
@@ -115,7 +122,8 @@ class Seals:
 
 
 def row_keys(ids: Sequence[Any], *, data: str = "") -> list[str]:
-    """A fingerprint per row from its id (and its count among equal ids) and the name of the data set, independent of the rows' order.
+    """A fingerprint per row from its id (and its count among equal ids) and the name of the data
+    set, independent of the rows' order.
 
     >>> sorted(row_keys(["a", "b", "a"])) == sorted(row_keys(["b", "a", "a"]))
     True

@@ -1,7 +1,9 @@
-"""Search for a better judge prompt with GEPA (Agrawal et al. 2025): an LM reads the judge's mistakes on train and rewrites its instructions.
+"""Search for a better judge prompt with GEPA (Agrawal et al. 2025): an LM reads the judge's
+mistakes on train and rewrites its instructions.
 
-The searched text is the judge's system prompt. Fences, output format and ids stay the kit's own, so no proposal can break the parser.
-Every proposal is kept as a candidate; which one is used is decided afterwards, on dev, by `Study`.
+The searched text is the judge's system prompt. Fences, output format and ids stay the kit's own, so
+no proposal can break the parser. Every proposal is kept as a candidate; which one is used is
+decided afterwards, on dev, by `Study`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from .candidates import Candidate
 COMPONENT = "judge_instructions"
 MakeJudge = Callable[[str], Any]
 
-TEMPLATE = """You improve the instructions of a judge. The judge reads a task, an answer and one criterion, and says whether the answer meets the criterion.
+TEMPLATE = """You improve the instructions of a judge. The judge reads a task, an answer and
+one criterion, and says whether the answer meets the criterion.
 
 Its instructions now:
 ```
@@ -31,9 +34,10 @@ Its instructions now:
 Cases with the judge's verdict and what people said:
 <side_info>
 
-Write new instructions under which the judge would agree with people on such cases. State general rules about how strictly to read a criterion and what
-counts as evidence; do not quote the cases, name their topics or list their answers: the judge will see other tasks. Do not describe an output format,
-it is given elsewhere. Put the new instructions between two lines of ```.
+Write new instructions under which the judge would agree with people on such cases. State general
+rules about how strictly to read a criterion and what counts as evidence; do not quote the cases,
+name their topics or list their answers: the judge will see other tasks. Do not describe an output
+format, it is given elsewhere. Put the new instructions between two lines of ```.
 """
 
 
@@ -103,9 +107,11 @@ def ask(
 
 
 def row_weights(rows: Sequence[Labelled]) -> dict[float, float]:
-    """Weight of a row by its human label, so that both labels count the same in a sum; the smaller one is 1.
+    """Weight of a row by its human label, so that both labels count the same in a sum; the smaller
+    one is 1.
 
-    Without it the search climbs raw agreement, and a judge that passes everything wins where most answers pass.
+    Without it the search climbs raw agreement, and a judge that passes everything wins where most
+    answers pass.
 
     >>> row_weights([Labelled(None, None, None, h) for h in (1, 1, 1, 0)])
     {0.0: 3.0, 1.0: 1.0}
@@ -121,7 +127,9 @@ def row_weights(rows: Sequence[Labelled]) -> dict[float, float]:
 
 
 class JudgeAdapter:
-    """GEPA's view of a judge: `evaluate` asks it, `make_reflective_dataset` shows its mistakes. Unknown verdicts score 0 and say why."""
+    """GEPA's view of a judge: `evaluate` asks it, `make_reflective_dataset` shows its mistakes.
+    Unknown verdicts score 0 and say why.
+    """
 
     propose_new_texts = None
 
@@ -176,7 +184,9 @@ def _cut(text: str, most: int = 3000) -> str:
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search found: instructions by name ("seed", "p1", ...), in order of discovery, and what it cost in judged rows."""
+    """What a search found: instructions by name ("seed", "p1", ...), in order of discovery, and
+    what it cost in judged rows.
+    """
 
     instructions: Mapping[str, str]
     train_scores: Mapping[str, float]
@@ -198,8 +208,10 @@ def search(
 ) -> Searched:
     """Let GEPA rewrite the instructions, on the train rows only.
 
-    rows : train rows. make_judge : instructions -> judge (see endpoint_judges). reflect : the LM that rewrites, prompt -> text.
-    max_rows : cap on judged rows. validation : share of the clusters that GEPA tracks its Pareto front on, the rest feed the reflection.
+    rows : train rows. make_judge : instructions -> judge (see endpoint_judges). reflect : the LM
+        that rewrites, prompt -> text.
+    max_rows : cap on judged rows. validation : share of the clusters that GEPA tracks its Pareto
+        front on, the rest feed the reflection.
     run_dir : where GEPA keeps its state, to go on after an interruption.
     """
     try:
@@ -259,7 +271,9 @@ def _halves(
 def candidates(
     searched: Searched, rows: Sequence[Labelled], *, make_judge: MakeJudge, ledger: Any = None
 ) -> list[Candidate]:
-    """Candidates for `Study`: every instruction judged on all labelled rows. One group each, so that dev chooses between them."""
+    """Candidates for `Study`: every instruction judged on all labelled rows. One group each, so
+    that dev chooses between them.
+    """
     out = []
     for name, text in searched.instructions.items():
         verdicts = ask(make_judge, text, rows, ledger=ledger)

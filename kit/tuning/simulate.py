@@ -1,4 +1,6 @@
-"""The winner's curse on real numbers: how much better the best of many candidates looks than it is, for a given number of labels."""
+"""The winner's curse on real numbers: how much better the best of many candidates looks than it is,
+for a given number of labels.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,10 @@ from .candidates import Candidate
 class Curse:
     """Choosing the best of n_candidates on about m labels, over many draws.
 
-    looked : mean score of the winner on the labels that chose it. is_worth : its mean score on all other rows. optimism : looked - is_worth.
-    low, high : the middle 95% of the optimism of single draws. regret : best candidate's score on the other rows minus the winner's.
+    looked : mean score of the winner on the labels that chose it. is_worth : its mean score on all
+        other rows. optimism : looked - is_worth.
+    low, high : the middle 95% of the optimism of single draws. regret : best candidate's score on
+        the other rows minus the winner's.
     """
 
     m: int
@@ -52,7 +56,8 @@ def winners_curse(
     draws: int = 1000,
     seed: int = 0,
 ) -> list[Curse]:
-    """Draw whole clusters with about m labels, choose the best candidate on them, and look at it on all the other rows.
+    """Draw whole clusters with about m labels, choose the best candidate on them, and look at it on
+    all the other rows.
 
     measure : "accuracy", "kappa", "balanced_accuracy" or "ac1". Needs more rows than the largest m.
 

@@ -26,13 +26,16 @@ def paraphrase_flips(
     threshold: float = 2.5,
     kinds: tuple[str, ...] = PARAPHRASES,
 ) -> dict[str, Estimate]:
-    """Per judge, the share of items on which at least one paraphrase falls on the other side of the threshold.
+    """Per judge, the share of items on which at least one paraphrase falls on the other side of the
+    threshold.
 
-    rows : judge, item_id, variant_type, score_direct (None unknown). Items without every kind, or with an unknown score, are left
+    rows : judge, item_id, variant_type, score_direct (None unknown). Items without every kind, or
+        with an unknown score, are left
     out (counted in `missing`): a flip that could not be seen is no stability.
 
-    >>> rows = [{"judge": "j", "item_id": i, "variant_type": k, "score_direct": s} for i, k, s in
-    ...         (("a", "x", 1), ("a", "y", 5), ("b", "x", 4), ("b", "y", 4), ("c", "x", 4), ("c", "y", None))]
+    >>> said = ("a", 1, 5), ("b", 4, 4), ("c", 4, None)
+    >>> rows = [{"judge": "j", "item_id": i, "variant_type": k, "score_direct": s}
+    ...         for i, x, y in said for k, s in (("x", x), ("y", y))]
     >>> print(paraphrase_flips(rows, kinds=("x", "y"))["j"])
     .500 [.09, .91], n=2, 1 unknown
     """

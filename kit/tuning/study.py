@@ -1,4 +1,6 @@
-"""Tuning a judge without fooling oneself: fit on train, select on dev, read a sealed test once, and report the optimism."""
+"""Tuning a judge without fooling oneself: fit on train, select on dev, read a sealed test once, and
+report the optimism.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Scored:
-    """A candidate on one part of the rows: its agreement, the share of rows it judged at all, and its mean cost per row."""
+    """A candidate on one part of the rows: its agreement, the share of rows it judged at all, and
+    its mean cost per row.
+    """
 
     name: str
     part: str
@@ -47,7 +51,9 @@ class Scored:
 
 @dataclass(frozen=True)
 class Selection:
-    """What train and dev say: the winner, and the tables. `n_candidates` is how many were looked at."""
+    """What train and dev say: the winner, and the tables. `n_candidates` is how many were looked
+    at.
+    """
 
     winner: Candidate
     baseline: Candidate
@@ -65,7 +71,8 @@ class Selection:
 class TestRead:
     """The one look at the test rows.
 
-    gain : paired difference to the baseline on test. optimism : dev - test of the winner. reads : times that these rows were read, with
+    gain : paired difference to the baseline on test. optimism : dev - test of the winner. reads :
+        times that these rows were read, with
     this one; over 1 the test is no test any more. sentence : what may be claimed.
     """
 
@@ -92,10 +99,12 @@ class TestRead:
 class Study:
     """Labelled rows in three parts, and what "better" means.
 
-    human : (n,) 1 / 0, None unknown. cluster : (n,) prompt of each row. part : (n,) "train", "dev", "test"; a cluster lies in one part.
-    measure : "kappa" (default), "ac1", "accuracy", "balanced_accuracy". least_known : a candidate that judges a smaller share of the
-    rows is not chosen. ids : (n,) ids of the rows, for the seal (default: the cluster); data : name of the data set, so that equal ids of two
-    data sets are not mistaken for each other.
+    human : (n,) 1 / 0, None unknown. cluster : (n,) prompt of each row. part : (n,) "train", "dev",
+        "test"; a cluster lies in one part.
+    measure : "kappa" (default), "ac1", "accuracy", "balanced_accuracy". least_known : a candidate
+        that judges a smaller share of the
+    rows is not chosen. ids : (n,) ids of the rows, for the seal (default: the cluster); data : name
+    of the data set, so that equal ids of two data sets are not mistaken for each other.
     """
 
     human: Sequence[Any]
@@ -153,7 +162,9 @@ class Study:
         )
 
     def scores(self, candidates: Sequence[Candidate], part: str) -> list[Scored]:
-        """The table of candidates on train or dev, best first; "test" is refused: it is read once, by test()."""
+        """The table of candidates on train or dev, best first; "test" is refused: it is read once,
+        by test().
+        """
         if part == "test":
             raise SealedError(
                 "the test part is sealed", where="part", fix="choose on dev, then call test() once"
@@ -164,7 +175,9 @@ class Study:
         )
 
     def select(self, candidates: Sequence[Candidate], *, baseline: str) -> Selection:
-        """Best of each group on train, best group on dev. The baseline competes too, and is never dropped on train."""
+        """Best of each group on train, best group on dev. The baseline competes too, and is never
+        dropped on train.
+        """
         by = {c.name: c for c in candidates}
         if len(by) != len(candidates):
             raise DataError(
@@ -192,7 +205,8 @@ class Study:
     ) -> TestRead:
         """Read the test once. A second read of any of its rows raises SealedError unless `unseal`.
 
-        replay : give back the recorded result when exactly this question was asked before (for re-running a notebook); nothing new is read.
+        replay : give back the recorded result when exactly this question was asked before (for
+            re-running a notebook); nothing new is read.
         """
         pick = self.part == "test"
         rows = row_keys([i for i, p in zip(self.ids, pick, strict=True) if p], data=self.data)

@@ -1,4 +1,6 @@
-"""A judge's threshold as a slider: agreement and confusion with people, without asking the judge again."""
+"""A judge's threshold as a slider: agreement and confusion with people, without asking the judge
+again.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ def at_threshold(
     cut: float = 3.0,
     name: str = "judge",
 ) -> Any:
-    """The confusion figure when scores of at least `cut` count as met; unknown scores are left out and counted.
+    """The confusion figure when scores of at least `cut` count as met; unknown scores are left out
+    and counted.
 
     scores : (n,) numbers, None / NaN unknown; human : (n,) 1 / 0, None / NaN unknown.
     """
@@ -37,7 +40,7 @@ def threshold_explorer(
     *,
     cluster: Sequence[Any] | None = None,
 ) -> Any:
-    """A dropdown of judges and a slider of the cut over `at_threshold`; headless, its first figure."""
+    """A dropdown of judges and a slider over `at_threshold`; headless, its first figure."""
     names = list(scores)
     if not live():
         return at_threshold(scores[names[0]], human, cluster=cluster, name=names[0])

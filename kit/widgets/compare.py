@@ -12,7 +12,9 @@ from ..runs import compare
 
 
 def show(found: Sequence[tuple[Path, Run]], notebook: str, contains: str = "") -> Any:
-    """The figure that the explorer shows: all metrics of a notebook whose name holds `contains`, a row a run."""
+    """The figure that the explorer shows: all metrics of a notebook whose name holds `contains`, a
+    row a run.
+    """
     rows = compare.metrics(found, notebook=notebook, contains=contains)
     return plots.forest_by_metric(
         rows[:60], title=f"{notebook}{': ' + contains if contains else ''}"

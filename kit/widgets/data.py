@@ -1,7 +1,9 @@
-"""Explorers of a rubric data set: browse and filter, read one task, compare two answers, edit a criterion.
+"""Explorers of a rubric data set: browse and filter, read one task, compare two answers, edit a
+criterion.
 
-Each wraps a plain function of `kit.rubrics.explore`; the `*_html` functions are the static twins. All text is escaped.
-ipywidgets 7.7 and 8: only widgets and arguments that both have; results go into HTML widgets, not Output widgets.
+Each wraps a plain function of `kit.rubrics.explore`; the `*_html` functions are the static twins.
+All text is escaped. ipywidgets 7.7 and 8: only widgets and arguments that both have; results go
+into HTML widgets, not Output widgets.
 """
 
 from __future__ import annotations
@@ -16,30 +18,15 @@ from ..errors import KitError
 from ..records import Verdict
 from ..rubrics import explore
 from ..rubrics.lint import LintReport
+from ..tables import STYLE as CELL
+from ..tables import rows_html
 from . import live
 
-CELL = "style='text-align:left;vertical-align:top;padding:2px 8px;white-space:pre-wrap'"
 MARKS = {
     "met": "&#10003;",
     "unmet": "&#10007;",
 }  # with the word beside it: never colour or shape alone
 SHOWN = 500  # tasks offered in a list
-
-
-def _table(
-    head: Sequence[str], rows: Sequence[Sequence[Any]], *, raw: frozenset[int] = frozenset()
-) -> str:
-    """An HTML table; every cell is escaped but for the columns in `raw`."""
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td {CELL}>{x if i in raw else escape('' if x is None else str(x))}</td>"
-            for i, x in enumerate(r)
-        )
-        + "</tr>"
-        for r in rows
-    )
-    return f"<table><tr>{''.join(f'<th {CELL}>{escape(h)}</th>' for h in head)}</tr>{body}</table>"
 
 
 def tasks_html(rows: Sequence[Mapping[str, Any]], *, top: int = 20) -> str:
@@ -73,11 +60,13 @@ def tasks_html(rows: Sequence[Mapping[str, Any]], *, top: int = 20) -> str:
         "lint",
         "prompt",
     )
-    return _table(head, shown) + f"<p>{min(top, len(rows))} of {len(rows)} tasks</p>"
+    return rows_html(head, shown) + f"<p>{min(top, len(rows))} of {len(rows)} tasks</p>"
 
 
 def task_html(task: Mapping[str, Any]) -> str:
-    """One task of `explore.read` side by side: prompt, snippets, answers, and criteria with every verdict."""
+    """One task of `explore.read` side by side: prompt, snippets, answers, and criteria with every
+    verdict.
+    """
     facts = ", ".join(
         f"{k} {task[k]}" for k in ("row", "kind", "group", "split") if task[k] is not None
     )
@@ -86,7 +75,7 @@ def task_html(task: Mapping[str, Any]) -> str:
         f"<div {CELL}><b>Prompt</b><br>{escape(task['prompt'])}</div>",
     ]
     if task["sources"]:
-        parts.append("<b>Snippets</b>" + _table(("id", "text"), list(task["sources"].items())))
+        parts.append("<b>Snippets</b>" + rows_html(("id", "text"), list(task["sources"].items())))
     answers = list(task["answers"])
     if answers:
         heads = [
@@ -94,7 +83,7 @@ def task_html(task: Mapping[str, Any]) -> str:
             for a in answers
         ]
         parts.append(
-            "<b>Answers</b>" + _table(heads, [[task["answers"][a]["text"] for a in answers]])
+            "<b>Answers</b>" + rows_html(heads, [[task["answers"][a]["text"] for a in answers]])
         )
     rows = []
     for c in task["criteria"]:
@@ -113,7 +102,7 @@ def task_html(task: Mapping[str, Any]) -> str:
         rows.append([c["id"], c["text"], f"{c['weight']:g}", kind, *cells])
     parts.append(
         "<b>Criteria</b>"
-        + _table(
+        + rows_html(
             ("id", "criterion", "weight", "how", *answers),
             rows,
             raw=frozenset(range(4, 4 + len(answers))),
@@ -142,7 +131,7 @@ def compare_html(rows: Sequence[Mapping[str, Any]], first: str, second: str) -> 
     ]
     score = ", ".join(f"{names[k]}: {sum(r['better'] == k for r in rows)}" for k in names)
     return (
-        _table(("id", "criterion", "weight", first, second, "better"), body)
+        rows_html(("id", "criterion", "weight", first, second, "better"), body)
         + f"<p>better: {escape(score)}</p>"
     )
 
@@ -155,7 +144,9 @@ def error_html(e: KitError) -> str:
 def browse(
     tasks: TaskSet, lint: LintReport | None = None, *, verdicts: list[Verdict] | None = None
 ) -> Any:
-    """Filter tasks (text, kind, polarity, lint rule, length, agreement) and read one; headless, the unfiltered table and the first task."""
+    """Filter tasks (text, kind, polarity, lint rule, length, agreement) and read one; headless, the
+    unfiltered table and the first task.
+    """
     if not live():
         from IPython.display import HTML
 
@@ -240,7 +231,7 @@ def browse(
 
 
 def compare_answers(tasks: TaskSet, *, verdicts: list[Verdict] | None = None) -> Any:
-    """Two answers of a task criterion by criterion; headless, the first task that has two answers."""
+    """Two answers of a task, criterion by criterion; headless, of the first task with two."""
     able = [t for t in tasks.tasks if len(tasks.answers(t.id)) >= 2]
     if not live() or not able:
         from IPython.display import HTML
@@ -276,7 +267,7 @@ def compare_answers(tasks: TaskSet, *, verdicts: list[Verdict] | None = None) ->
             return
         told = explore.compare(tasks, task.value, first.value, second.value, verdicts=verdicts)
         texts = {r.id: r.text for r in tasks.answers(task.value)}
-        shown.value = compare_html(told, first.value, second.value) + _table(
+        shown.value = compare_html(told, first.value, second.value) + rows_html(
             (first.value, second.value), [[texts[first.value], texts[second.value]]]
         )
 
@@ -288,7 +279,8 @@ def compare_answers(tasks: TaskSet, *, verdicts: list[Verdict] | None = None) ->
 
 
 def edit_criterion(tasks: TaskSet, path: str | os.PathLike[str]) -> Any:
-    """Edit a criterion's text and weight and save a new version to `path`, with its history; headless, the history so far.
+    """Edit a criterion's text and weight and save a new version to `path`, with its history;
+    headless, the history so far.
 
     The widget's attribute `tasks` holds the newest set.
     """
@@ -371,6 +363,6 @@ def history_html(path: str | os.PathLike[str], *, last: int = 10) -> str:
         )
         for c in changes[-last:][::-1]
     ]
-    return _table(
+    return rows_html(
         ("version", "when", "task", "criterion", "before", "after", "weight", "why"), rows
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from ..records import Response, Task, Verdict
 from ..rewards.composer import Composer
 from ..rewards.rerank import rerank, weight_names
+from ..tables import rows_html
 from . import live as widgets_live
 
 __all__ = ["rerank", "table_html", "weight_explorer"]
@@ -22,28 +22,19 @@ def table_html(
 ) -> str:
     """The rows of `rerank` as an HTML table; all text is escaped."""
 
-    def number(x: float | None) -> str:
-        return "unknown" if x is None else f"{x:.3f}"
+    head = ("rank", "moved", "task", "answer by", "score", "before", "text")
+    body = [_ranked(r, (texts or {}).get((r["task_id"], r["response_id"]), "")) for r in rows[:top]]
+    return rows_html(head, body) + f"<p>{len(body)} of {len(rows)} answers</p>"
 
-    body = []
-    for r in rows[:top]:
-        moved = r["change"]
-        arrow = "" if not moved else f"&#9650; {moved}" if moved > 0 else f"&#9660; {-moved}"
-        text = (texts or {}).get((r["task_id"], r["response_id"]), "")
-        cells = [
-            str(r["rank"] or "-"),
-            arrow,
-            escape(str(r["task_id"])),
-            escape(str(r["source"] or r["response_id"])),
-            number(r["score"]),
-            number(r["before"]),
-            escape(text[:120] + ("..." if len(text) > 120 else "")),
-        ]
-        body.append("<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>")
-    head = "".join(
-        f"<th>{h}</th>" for h in ("rank", "moved", "task", "answer by", "score", "before", "text")
-    )
-    return f"<table><tr>{head}</tr>{''.join(body)}</table><p>{min(top, len(rows))} of {len(rows)} answers</p>"
+
+def _ranked(r: Mapping[str, Any], text: str) -> tuple[Any, ...]:
+    """One answer as a row of `table_html`."""
+    moved = r["change"] or 0
+    arrow = f"{'▲' if moved > 0 else '▼'} {abs(moved)}" if moved else ""
+    scores = ("unknown" if x is None else f"{x:.3f}" for x in (r["score"], r["before"]))
+    short = text if len(text) <= 120 else f"{text[:120]}..."
+    who = r["source"] or r["response_id"]
+    return r["rank"] or "-", arrow, r["task_id"], who, *scores, short
 
 
 def weight_explorer(
@@ -55,9 +46,11 @@ def weight_explorer(
     task_id: str | None = None,
     top: int = 20,
 ) -> Any:
-    """A widget: one slider per component and criterion group, and the ranking that follows. Wraps `rerank`.
+    """A widget: one slider per component and criterion group, and the ranking that follows. Wraps
+    `rerank`.
 
-    task_id : show one task's answers only (the ranking is then within it). Works with ipywidgets 7.7 and 8;
+    task_id : show one task's answers only (the ranking is then within it). Works with ipywidgets
+        7.7 and 8;
     headless, the ranking under the given weights.
     """
     tasks = [t for t in tasks if task_id in (None, t.id)]

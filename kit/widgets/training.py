@@ -1,6 +1,8 @@
-"""Watching a training from the notebook: a live view fed by `on_step`, and a browser of the sampled answers.
+"""Watching a training from the notebook: a live view fed by `on_step`, and a browser of the sampled
+answers.
 
-Each wraps a plain function that is also the static twin in a headless report: `status_html` and `answers_html`.
+Each wraps a plain function that is also the static twin in a headless report: `status_html` and
+`answers_html`.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..tables import pairs_html, rows_html
 from . import live as widgets_live
 
 Rows = Sequence[Mapping[str, Any]]
@@ -41,16 +44,14 @@ def status_html(steps: Rows, *, total: int | None = None) -> str:
         ("sentinels", "not looked at" if s.get("flagged") is None else hits or "none"),
         ("time left", "unknown" if left is None else f"{left / 60:.1f} min"),
     ]
-    cells = "".join(
-        f"<tr><td style='text-align:left'>{escape(k)}</td><td style='text-align:right'>{escape(v)}</td></tr>"
-        for k, v in items
-    )
     head = f"step {s['step']}" + (f" of {total}" if total else "")
     alarms = "".join(
         f"<p style='color:#D55E00;font-weight:bold' role='alert'>{escape(a)}</p>"
         for a in s.get("alarms") or ()
     )
-    return f"{alarms}<div style='display:flex;gap:24px;align-items:center'><table><tr><th colspan='2'>{head}</th></tr>{cells}</table>{_curve(steps)}</div>"
+    numbers = pairs_html(items, caption=head)
+    box = "display:flex;gap:24px;align-items:center"
+    return f"{alarms}<div style='{box}'>{numbers}{_curve(steps)}</div>"
 
 
 def answers_html(
@@ -64,24 +65,23 @@ def answers_html(
 ) -> str:
     """Sampled answers with reward, advantage and verdicts as a table; all text is escaped.
 
-    order : "reward" (best first), "advantage", or "log" (as sampled); texts : criterion id -> text, shown on hover.
+    order : "reward" (best first), "advantage", or "log" (as sampled); texts : criterion id -> text,
+        shown on hover.
     """
     rows = [r for r in rollouts if step in (None, r["step"]) and task_id in (None, r["task_id"])]
     if order in ("reward", "advantage"):
         rows = sorted(rows, key=lambda r: -(r[order] if r[order] is not None else -9e9))
-    body = []
-    for r in rows[:top]:
-        marks = " ".join(_mark(v, texts or {}) for v in r["verdicts"])
-        cut = " <b>(cut off)</b>" if r.get("truncated") else ""
-        body.append(
-            f"<tr><td>{r['step']}</td><td>{escape(r['task_id'])}</td><td>{_number(r['reward'])}</td><td>{_number(r['advantage'], 2)}</td>"
-            f"<td>{marks}</td><td style='text-align:left'>{escape(r['text'][:400])}{cut}</td></tr>"
-        )
-    return (
-        "<table><tr><th>step</th><th>task</th><th>reward</th><th>advantage</th><th>criteria</th><th>answer</th></tr>"
-        + "".join(body)
-        + f"</table><p>{min(top, len(rows))} of {len(rows)} answers</p>"
-    )
+    head = ("step", "task", "reward", "advantage", "criteria", "answer")
+    body = [_answer(r, texts or {}) for r in rows[:top]]
+    return rows_html(head, body, raw={4}) + f"<p>{len(body)} of {len(rows)} answers</p>"
+
+
+def _answer(r: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Any, ...]:
+    """One sampled answer as a row of `answers_html`."""
+    marks = " ".join(_mark(v, texts) for v in r["verdicts"])
+    text = r["text"][:400] + (" (cut off)" if r.get("truncated") else "")
+    numbers = _number(r["reward"]), _number(r["advantage"], 2)
+    return r["step"], r["task_id"], *numbers, marks, text
 
 
 def live(total: int | None = None) -> tuple[Any, Callable[[Mapping[str, Any]], None]]:
@@ -116,7 +116,9 @@ def _collect() -> Callable[[Mapping[str, Any]], None]:
 
 
 def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
-    """A slider over steps, a choice of task and of order, over `answers_html`; headless, the last step's answers."""
+    """A slider over steps, a choice of task and of order, over `answers_html`; headless, the last
+    step's answers.
+    """
     if not widgets_live():
         from IPython.display import HTML
 
@@ -163,12 +165,15 @@ def _curve(steps: Rows, width: int = 260, height: int = 80) -> str:
     low, high = min(r for _, r in known), max(r for _, r in known)
     span = (high - low) or 1.0
     points = " ".join(
-        f"{4 + i / max(1, len(steps) - 1) * (width - 8):.1f},{height - 6 - (r - low) / span * (height - 12):.1f}"
+        f"{4 + i / max(1, len(steps) - 1) * (width - 8):.1f},"
+        f"{height - 6 - (r - low) / span * (height - 12):.1f}"
         for i, r in known
     )
     return (
-        f"<svg width='{width}' height='{height}' role='img' aria-label='reward per step'><polyline points='{points}' fill='none' stroke='#0072B2' "
-        f"stroke-width='2'/><text x='4' y='12' font-size='10'>{high:.2f}</text><text x='4' y='{height - 2}' font-size='10'>{low:.2f}</text></svg>"
+        f"<svg width='{width}' height='{height}' role='img' aria-label='reward per "
+        f"step'><polyline points='{points}' fill='none' stroke='#0072B2' "
+        f"stroke-width='2'/><text x='4' y='12' font-size='10'>{high:.2f}</text><text x='4' "
+        f"y='{height - 2}' font-size='10'>{low:.2f}</text></svg>"
     )
 
 

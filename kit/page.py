@@ -1,4 +1,6 @@
-"""An executed notebook as one HTML file that needs no network: plotly.js is embedded once, nothing else is fetched."""
+"""An executed notebook as one HTML file that needs no network: plotly.js is embedded once, nothing
+else is fetched.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,16 @@ from typing import Any
 
 PLOTLY = "application/vnd.plotly.v1+json"
 _EXTERNAL = re.compile(
-    r'<script[^>]+src="[^"]*"[^>]*>\s*</script>|<script type="module">\s*document\.addEventListener\("DOMContentLoaded", async.*?</script>',
+    r'<script[^>]+src="[^"]*"[^>]*>\s*</script>|<script '
+    r'type="module">\s*document\.addEventListener\("DOMContentLoaded", async.*?</script>',
     re.S,
 )
 
 _IMAGE = re.compile(r'<img(?=[^>]*src="https?:)(?:(?=[^>]*alt="(?P<alt>[^"]*)")|)[^>]*>')
 
 PAGE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 "
+    "1em;color:#222}"
     "table{border-collapse:collapse;width:100%}caption{text-align:left;padding:.6em 0;color:#555}"
     "th,td{border-bottom:1px solid #ddd;padding:.35em .6em;vertical-align:top;text-align:left}"
 )
@@ -41,7 +45,7 @@ def script_json(value: Any) -> str:
 
 
 def figure_div(figure: dict[str, Any], name: str) -> str:
-    """A plotly figure (its JSON) as a <div> and the call that draws it; `name` is the element's id."""
+    """A plotly figure (its JSON) as a <div> and the call that draws it; `name` is its id."""
     safe = html.escape(re.sub(r"[^A-Za-z0-9_-]", "-", name), quote=True)
     data, layout = script_json(figure.get("data", [])), script_json(figure.get("layout", {}))
     height = int(figure.get("layout", {}).get("height") or 420)
@@ -52,18 +56,23 @@ def figure_div(figure: dict[str, Any], name: str) -> str:
 
 
 def figure_page(title: str, figure: Any, body: str = "") -> str:
-    """A plotly figure and some HTML below it as one page; `title` is escaped, `body` is taken as it is."""
+    """A plotly figure and some HTML below it as one page; `title` is escaped, `body` is taken as it
+    is.
+    """
     name = html.escape(title)
+    drawn = figure_div(json.loads(figure.to_json()), "figure")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title><style>{PAGE}</style>{plotly_js()}</head>'
-        f"<body><h1>{name}</h1>{figure_div(json.loads(figure.to_json()), 'figure')}{body}</body></html>"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{name}</title><style>{PAGE}</style>{plotly_js()}</head>"
+        f"<body><h1>{name}</h1>{drawn}{body}</body></html>"
     )
 
 
 def notebook_html(path: Path) -> str:
     """A notebook with its outputs as self-contained HTML; text outputs are escaped by nbconvert.
 
-    path : an executed .ipynb; its plotly outputs must be plotly mime bundles (renderer "plotly_mimetype").
+    path : an executed .ipynb; its plotly outputs must be plotly mime bundles (renderer
+        "plotly_mimetype").
     """
     import nbformat
     from nbconvert import HTMLExporter
