@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..system import paths, progress
-from ..system.packages import NAME
-from ..settings import profiles
 from ..errors import DataError, MissingError
 from ..records import Run, fingerprint, run_from_json, to_json
+from ..settings import profiles
+from ..system import paths, progress
+from ..system.packages import NAME
 
 PACKAGES = (
     "torch",

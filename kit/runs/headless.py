@@ -16,10 +16,10 @@ from typing import Any
 
 from .. import page as pages
 from .. import runs
-from ..settings import params, profiles
-from ..system import paths, processes
 from ..errors import KitError, MissingError
 from ..records import Run, to_json
+from ..settings import params, profiles
+from ..system import paths, processes
 
 Say = Callable[[str], None]
 

@@ -202,11 +202,11 @@ def _run_html(folder: Path, run: Run, place: Path, name: str, rows: int) -> tupl
     if run.meta.get("error"):
         top.append(f"<pre class='failed'>{text(run.meta['error'])}</pre>")
     top.append(_metrics_html(run))
-    low = []
-    for t in _read(folder, "tables.json"):
-        low.append(
-            f"<h3>{text(t['name'])}</h3>{table_html(t['rows'], limit=rows)}<p class='note'>{text(t.get('caption', ''))}</p>"
-        )
+    low = [
+        f"<h3>{text(t['name'])}</h3>{table_html(t['rows'], limit=rows)}"
+        f"<p class='note'>{text(t.get('caption', ''))}</p>"
+        for t in _read(folder, "tables.json")
+    ]
     config = {
         "parameters": dict(run.params),
         "seed": run.seed,
@@ -278,8 +278,8 @@ def _class(status: str) -> str:
 
 
 def _compare_html(found: list[tuple[Path, Run]], figures: Figures) -> str:
-    from . import compare as numbers
     from ..plots import compare
+    from . import compare as numbers
 
     rows = numbers.shared(found)
     if not rows:
@@ -318,8 +318,8 @@ def _one_book(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _seeds_html(found: list[tuple[Path, Run]], figures: Figures) -> str:
-    from . import compare as numbers
     from ..plots import compare
+    from . import compare as numbers
 
     every = numbers.across_seeds(found)
     if not every:

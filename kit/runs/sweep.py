@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import headless
-from ..settings import params, profiles
-from ..system import packages, paths, processes
 from .. import runs
 from ..errors import BudgetError, DataError, KitError
+from ..settings import params, profiles
+from ..system import packages, paths, processes
+from . import headless
 
 
 @dataclass(frozen=True, kw_only=True)
