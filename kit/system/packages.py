@@ -1,4 +1,6 @@
-"""What the kit is called where packages are installed, where it comes from, and how its extras are installed."""
+"""What the kit is called where packages are installed, where it comes from, and how its extras are
+installed.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ def quiet() -> None:
 
     for name in ("torchao", "torch.utils._pytree"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    # jsonschema tries this import and does without; it builds a grammar for a second at every start.
+    # jsonschema tries this import and does without; it builds a grammar for a second at every
+    # start.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
