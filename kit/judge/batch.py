@@ -9,6 +9,7 @@ sent and waits for those; nothing is sent twice.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import io
 import json
 import logging
@@ -23,12 +24,13 @@ from ..records import Criterion, Response, Task, Verdict, fingerprint
 from ..system import progress as bars
 from . import loop
 from .base import ask
-from .caller import Raw, encode, said, usage
+from .bill import usage
+from .caller import Raw, encode, plain, said
 from .endpoint import EndpointJudge
+from .keys import key_for, redact, shown
 from .prices import models
 from .records import Call, Forecast, Question
 from .session import session
-from .wire import key_for
 
 log = logging.getLogger(__name__)
 LARGEST = 50_000  # requests in one batch, the provider's limit
@@ -110,29 +112,26 @@ class BatchJudge:
             got = await self._send(custom_id, text)
             if isinstance(got, str):
                 return q.unknowns("transport", judge=self.name, reason=got), None
-            tin, tout, cached = usage(got)
-            cost = (
-                self.inner.caller.price.cost(tin, tout, cached) * self._rate
-                if self.inner.caller.price
-                else 0.0
-            )
-            spent = Forecast(calls=1, tokens_in=tin, tokens_out=tout, cost=cost)
+            reply = redact(json.dumps(got))
+            used = usage(got, len(text), len(reply))
+            cost = (used.forecast(self.inner.caller.price).cost or 0.0) * self._rate
+            spent = dataclasses.replace(used.forecast(None), cost=cost)
         finally:
             if ticket is not None:
                 run.budget.settle(ticket, spent)  # type: ignore[union-attr]
         call = Call(
             id=secrets.token_hex(8),
             judge=self.name,
-            model=str(got.get("model") or self.inner.model),
+            model=plain(got.get("model")) or self.inner.model,
             endpoint=self.inner.base_url,
-            request=text,
-            reply=json.dumps(got),
-            tokens_in=tin,
-            tokens_out=tout,
-            tokens_cached=cached,
+            request=redact(text),
+            reply=reply,
+            tokens_in=used.tokens_in,
+            tokens_out=used.tokens_out,
+            tokens_cached=used.cached,
             cost=cost,
             created=time.time(),
-            meta={"batch": custom_id},
+            meta={"batch": custom_id, **({"estimated": True} if used.estimated else {})},
         )
         readings, probs = self.inner._read(got, criteria, mode)
         return self.inner._verdicts(q, readings, probs, call, mode), call
@@ -203,11 +202,15 @@ class BatchJudge:
         import openai
 
         if self._client is None:
-            inner = self.inner
-            self._client = inner.caller.wire.client or openai.AsyncOpenAI(
-                base_url=inner.base_url,
-                api_key=key_for(inner.base_url, inner.caller.wire.key_env),
+            wire = self.inner.caller.wire
+            base = wire.address.base
+            self._client = wire.client or openai.AsyncOpenAI(
+                base_url=base,
+                api_key=key_for(base, wire.key_env),
                 max_retries=3,
+                http_client=openai.DefaultAsyncHttpxClient(
+                    follow_redirects=False, trust_env=not wire.address.local
+                ),
             )
         return self._client
 
@@ -260,7 +263,7 @@ class BatchJudge:
         for file_id in (batch.output_file_id, batch.error_file_id):
             if file_id:
                 try:
-                    _hand_out((await api.files.content(file_id)).text, by_id)
+                    _hand_out(redact((await api.files.content(file_id)).text), by_id)
                 except openai.APIError as e:
                     raise self._down(
                         e, f"the replies of batch {batch_id} cannot be fetched"
@@ -314,9 +317,8 @@ def _hand_out(text: str, by_id: Mapping[str, list[_Pending]]) -> None:
                 and isinstance(body, Mapping)
                 and body.get("choices")
             )
-            value = (
-                body if good else f"the batch's reply was: {str(row.get('error') or body)[:200]}"
-            )
+            why = f"the batch's reply was: {shown(str(row.get('error') or body))}"
+            value = body if good else why
             pending = by_id.get(row["custom_id"], [])
         except (ValueError, AttributeError, KeyError, TypeError):
             continue

@@ -1,7 +1,12 @@
-"""Making one call succeed, or saying why it did not: slots, deadlines, retries, waiting, what the endpoint cannot do, and the bill.
+"""Making one call succeed, or saying why it did not.
 
-A Caller belongs to one endpoint and model. Retries are counted here and nowhere else. A 429 waits for its own Retry-After (its
-slot given back) and is repeated as long as the endpoint answers anybody; any other fault is repeated `tries` times.
+Slots, deadlines, retries, waiting, and the bill. A Caller belongs to one endpoint and model.
+Retries are counted here and nowhere else. A 429 waits for its own Retry-After (its slot given back)
+and is repeated as long as the endpoint answers anybody; any other fault is repeated `tries` times.
+
+A refusal (a wrong key, an unknown model, a firewall that dislikes one text) is the call's own affair
+once the endpoint has answered anybody. Until then it waits for what the others are told: only when
+all are refused is the endpoint of no use, and the run ends with JudgeDownError.
 """
 
 from __future__ import annotations
@@ -18,264 +23,319 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import JudgeDownError
+from .abilities import Abilities, Doubt
+from .bill import Usage, tokens, usage
+from .keys import hidden, redact, shown
 from .limiter import Limiter
 from .prices import FREE, Price, is_reasoning, price
 from .records import Call, Forecast
 from .session import session
-from .wire import Wire, WireError, is_local
+from .wire import Reply, Wire, WireError
 
 log = logging.getLogger(__name__)
-_COUNT, _HERE = (
-    itertools.count(),
-    secrets.token_hex(3),
-)  # calls are numbered in time: neighbours in the ledger's index
-# parameters that some servers refuse, and the words by which their refusals name them
-OPTIONAL = (
-    "response_format",
-    "temperature",
-    "logprobs",
-    "top_logprobs",
-    "seed",
-    "reasoning_effort",
-    "prompt_cache_key",
-    "max_completion_tokens",
-    "top_p",
-    "chat_template_kwargs",
-)
-WORDS = {
-    "response_format": ("response_format", "json_schema", "structured output", "guided", "grammar"),
-    "logprobs": ("logprob",),
-    "max_completion_tokens": ("max_completion_tokens",),
+# calls are numbered in time: neighbours in the ledger's index
+_COUNT, _HERE = itertools.count(), secrets.token_hex(3)
+LARGE = 65_536  # characters; longer replies are decoded and read off the loop
+GRACE = 0.25  # seconds in which somebody else may begin to ask
+BUSY = 50  # times that one call is told 429, for longer than `patience`, until it gives up
+TRIALS = 12  # parameters left out on trial in one call
+REFUSALS = (401, 402, 403, 404, 405, 407, 410)
+FIXES = {
+    401: "look at the key: is the environment variable set, is it this server's?",
+    402: "look at the account and its quota",
+    403: "look at the key's rights, the account, and firewalls on the way",
+    404: "look at the model's name and the base URL, which often ends in /v1; a server that speaks "
+    "Anthropic's /v1/messages only needs a gateway, or the address of its OpenAI-compatible side",
+    405: "look at the base URL; it often ends in /v1",
 }
-
-
-@dataclass
-class Abilities:
-    """What an endpoint and model were found to refuse, each with the server's own words; kept in the ledger, shown, never hidden."""
-
-    refused: dict[str, str] = field(default_factory=dict)
-    enforced: bool | None = None  # do replies obey the schema? None: not seen yet
-
-    def note(self) -> dict[str, Any]:
-        """As a JSON note."""
-        return {"refused": self.refused, "enforced": self.enforced}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of one call: the decoded reply and its Call record, or a failure with its reason."""
+    """What came of one call: the decoded reply and its Call record, or a failure with its reason.
+
+    doubt : with failure "refit", what the endpoint seems to refuse; hand it to the next call.
+    """
 
     data: Mapping[str, Any] | None = None
     call: Call | None = None
     failure: str | None = None
     reason: str | None = None
+    doubt: Doubt | None = None
+
+
+@dataclass
+class _Trial:
+    """Where one call stands."""
+
+    doubt: Doubt
+    faults: int = 0
+    refits: int = 0
+    busy: int = 0
+    tried: bool = False
+    last: str = "no attempt"
+    started: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """What one attempt gave: data, or a reason with what to do (wait, count it, give up).
+
+    refusal : the text of a 400, 422 or 501; refused : the endpoint may refuse everybody so.
+    spent : what the attempt cost; None where nothing was paid.
+    """
+
+    data: Mapping[str, Any] | None = None
+    raw: str = ""
+    why: str = ""
+    counts: int = 0
+    wait: float | None = None
+    busy: bool = False
+    final: bool = False
+    refused: str | None = None
+    refusal: str | None = None
+    spent: Usage | None = None
+    seconds: float = 0.0
 
 
 class Caller:
-    """Calls one endpoint; see the module's text. `concurrency`: the most calls at once (None: 256, or 16 on this machine)."""
+    """Calls one endpoint; see the module's text. `concurrency`: the most calls at once.
+
+    None: 256, or 64 on this machine, found out from below.
+    """
 
     def __init__(
         self,
         model: str,
-        base_url: str,
+        wire: Wire,
         *,
         name: str,
-        wire: Wire,
         concurrency: int | None = None,
         timeout: float = 120.0,
         tries: int = 5,
         patience: float = 180.0,
         prices: Price | None = None,
     ):
-        self.model, self.base_url, self.name, self.wire = model, base_url, name, wire
-        self.place = base_url  # by which the ledger knows the endpoint
+        self.model, self.name, self.wire = model, name, wire
+        self.base_url = self.place = wire.address.shown  # place: by which the ledger knows it
         self.timeout, self.tries, self.patience = timeout, tries, patience
-        local = is_local(base_url)
+        local = wire.address.local
         self.price = prices or (FREE if local else price(model))
-        self.limiter = Limiter(
-            concurrency or (64 if local else 256),
-            start=None if concurrency else (4 if local else 256),
-        )
+        start = None if concurrency else 4 if local else 256
+        self.limiter = Limiter(concurrency or (64 if local else 256), start=start)
         self.abilities = Abilities()
         if is_reasoning(model):
-            self.abilities.refused.update(
-                {
-                    "temperature": "reasoning model (models.json)",
-                    "top_p": "reasoning model (models.json)",
-                }
-            )
+            why = "reasoning model (models.json)"
+            self.abilities.refused.update({"temperature": why, "top_p": why})
         self._bad_since: float | None = None
         self._read_notes: set[int] = set()
+        self._answered = False  # has it ever answered?
+        self._active = 0  # calls that are being tried
+        self._held: list[tuple[asyncio.Future[None], _Step]] = []
         self.retries = 0
 
-    # -- the call ---------------------------------------------------------------------------------------------------------
-    async def call(self, path: str, body: Mapping[str, Any], forecast: Forecast) -> Outcome:
-        """POST `body`; parameters that the endpoint refuses are left out (and noted). Raises BudgetError and JudgeDownError only."""
+    # -- the call -------------------------------------------------------------------------------
+    async def call(
+        self, path: str, body: Mapping[str, Any], forecast: Forecast, doubt: Doubt | None = None
+    ) -> Outcome:
+        """POST `body`; what the endpoint refuses is left out. Raises BudgetError, JudgeDownError."""
         self.recall()
-        run, faults, learned, last = session(), 0, 0, "no attempt"
-        while faults < self.tries:
-            sent = {k: v for k, v in body.items() if k not in self.abilities.refused}
-            if (
-                "max_completion_tokens" in self.abilities.refused
-                and "max_completion_tokens" in body
-            ):
-                sent["max_tokens"] = body["max_completion_tokens"]
-            if "logprobs" in self.abilities.refused:
-                sent.pop("top_logprobs", None)
-            await self.limiter.acquire(first=last != "no attempt")
-            try:
-                ticket, spent = await run.budget.take(forecast) if run.budget else None, Forecast()
-                try:
-                    step = await self._once(path, (payload := encode(sent)).encode(), sent)
-                    spent = step.spent or forecast if step.paid else Forecast()
-                finally:
-                    if ticket is not None:
-                        run.budget.settle(ticket, spent)  # type: ignore[union-attr]
-            finally:
-                self.limiter.release()
-            if step.data is not None:
-                return Outcome(data=step.data, call=self._record(step, payload))
-            if (
-                step.why == "learned"
-                and "response_format" in sent
-                and "response_format" in self.abilities.refused
-            ):
-                return Outcome(failure="refit")  # the wording must change too: it asked for JSON
-            if step.final:
-                return Outcome(failure="transport", reason=step.why)
-            last = step.why
-            learned += step.why == "learned"
-            faults += step.counts + (learned > 2 * len(OPTIONAL))
-            if faults < self.tries and step.wait:
-                self.retries += 1
-                await asyncio.sleep(step.wait * (2 ** max(faults - 1, 0) if step.counts else 1))
-        return Outcome(
-            failure="transport", reason=f"{self.tries} attempts failed, the last with: {last}"
-        )
+        if not self._active:
+            self._bad_since = None  # what was long ago says nothing of today
+        trial = _Trial(doubt or Doubt())
+        self._active += 1
+        try:
+            step = await self._tried(path, body, forecast, trial)
+        finally:
+            self._active -= 1
+            self._look()
+        if step.data is not None:
+            sent = self.abilities.without(body, trial.doubt.dropped)
+            return Outcome(data=step.data, call=self._record(step, encode(sent), trial.doubt))
+        if step.why == "refit":
+            return Outcome(failure="refit", doubt=trial.doubt)
+        if step.refused:
+            await self._hold(step)
+        return Outcome(failure="transport", reason=step.why)
 
-    async def _once(self, path: str, payload: bytes, sent: Mapping[str, Any]) -> _Step:
+    async def _tried(
+        self, path: str, body: Mapping[str, Any], forecast: Forecast, trial: _Trial
+    ) -> _Step:
+        """Attempts until there is an answer or nothing more to try."""
+        while trial.faults < self.tries:
+            sent = self.abilities.without(body, trial.doubt.dropped)
+            step = await self._slot(path, sent, forecast, trial)
+            if step.data is not None:
+                if self.abilities.learn(trial.doubt, f"{self.base_url}, model {self.model}"):
+                    self._note()
+                return step
+            if step.refusal is not None and trial.refits < TRIALS:
+                trial.refits += 1
+                if trial.doubt.next(step.refusal, sent, self.abilities):
+                    if "response_format" in sent and "response_format" in trial.doubt.dropped:
+                        return _Step(why="refit")  # the wording must change too: it asked for JSON
+                    continue
+            if step.final or step.refusal is not None:
+                return step
+            await self._wait(step, trial)
+            if trial.busy > BUSY and time.monotonic() - trial.started > self.patience:
+                return _Step(why=f"told to wait {trial.busy} times, the last with: {step.why}")
+        return _Step(why=f"{self.tries} attempts failed, the last with: {trial.last}")
+
+    async def _wait(self, step: _Step, trial: _Trial) -> None:
+        """Sleep as the server says, else longer after each fault."""
+        trial.last, trial.tried = step.why, True
+        trial.faults += step.counts
+        trial.busy += step.busy
+        if trial.faults < self.tries:
+            self.retries += 1
+            if step.wait is not None:  # its own word; a little later, and not all at once
+                await asyncio.sleep(step.wait + random.uniform(0, min(0.5 * step.wait, 5.0)))
+            else:
+                short = step.counts > 1
+                base = random.uniform(0.05, 0.2) if short else random.uniform(0.25, 0.75)
+                await asyncio.sleep(base * 2 ** max(trial.faults - 1, 0))
+
+    async def _slot(
+        self, path: str, sent: Mapping[str, Any], forecast: Forecast, trial: _Trial
+    ) -> _Step:
+        """One attempt in a slot, what it may cost set aside meanwhile; paid and lost is written down."""
+        run = session()
+        await self.limiter.acquire(first=trial.tried)
+        try:
+            ticket, spent = await run.budget.take(forecast) if run.budget else None, Forecast()
+            try:
+                payload = encode(sent)
+                step = await self._once(path, payload, forecast)
+                spent = step.spent.forecast(self.price) if step.spent else Forecast()
+            finally:
+                if ticket is not None:
+                    run.budget.settle(ticket, spent)  # type: ignore[union-attr]
+        finally:
+            self.limiter.release()
+        if step.data is None and step.spent is not None:
+            run.record(self._record(step, payload, trial.doubt, status="lost"))
+        return step
+
+    async def _once(self, path: str, payload: str, forecast: Forecast) -> _Step:
         """One attempt: what it gave, or what to do next."""
         started = time.monotonic()
+        lost = Usage(  # what a call may have cost of which no reply came
+            tokens_in=forecast.tokens_in or tokens(len(payload)),
+            tokens_out=forecast.tokens_out,
+            estimated=True,
+        )
         try:
-            reply = await self.wire.post(path, payload, self.limiter.hang(self.timeout))
+            reply = await self.wire.post(path, payload.encode("utf-8", "replace"), self.timeout)
         except WireError as e:
             if e.kind == "timeout":
                 self.limiter.late()
-            return self._bad(
-                _Step(
-                    why=str(e), counts=1, wait=random.uniform(0.25, 0.75), paid=e.kind == "timeout"
-                )
-            )
+            spent = None if e.kind == "connection" else lost
+            step = _Step(why=str(e), counts=1, final=e.kind == "size", spent=spent)
+            return self._bad(step)
         if reply.status == 200:
-            return self._good(reply.body, time.monotonic() - started, sent)
-        text = reply.body[:2000].decode("utf-8", "replace")
-        if reply.status == 429 and "insufficient_quota" not in text:
+            return await self._good(reply.text, time.monotonic() - started, path, payload, lost)
+        return self._no(reply)
+
+    def _no(self, reply: Reply) -> _Step:
+        """What to do about any status but 200."""
+        status, text, wait = reply.status, reply.text[:20_000], reply.retry_after
+        why = f"HTTP {status}: {said(text)}"
+        quota = "insufficient_quota" in text[:2000]
+        if 300 <= status < 400:
+            fix = "give the address that it leads to as the base URL, if you trust it"
+            return _Step(why=f"HTTP {status}: a redirect, not followed", final=True, refused=fix)
+        if status in REFUSALS or quota:
+            fix = FIXES.get(402 if quota else status, "look at the base URL and the account")
+            return _Step(why=why, final=True, refused=fix)
+        if wait is not None and wait > self.patience:
+            why = f"{why}; it asks to wait {wait:.0f} s, longer than patience ({self.patience:g} s)"
+            return _Step(why=why, final=True, refused="run the same command again later")
+        if status == 429:
             self.limiter.limited()
-            wait = reply.retry_after if reply.retry_after is not None else 1.0
-            if wait > max(600.0, self.patience):
-                raise JudgeDownError(
-                    f"the endpoint asks to wait {wait:.0f} s",
-                    where=self.base_url,
-                    fix="run the same command again later",
-                )
-            return self._bad(
-                _Step(why="HTTP 429", wait=max(wait, 0.05) * random.uniform(1.0, 1.5)), grace=wait
-            )
-        if reply.status in (401, 403, 404) or "insufficient_quota" in text:
-            raise JudgeDownError(
-                f"the endpoint refuses: HTTP {reply.status}, {said(text)}",
-                where=f"{self.base_url}, model {self.model}",
-                fix="look at the key (environment), the model's name, the base URL and the account",
-            )
-        if reply.status in (400, 422, 501) and self._learn(text, sent):
-            return _Step(why="learned")
-        if reply.status < 500 and reply.status not in (408, 409):
-            return _Step(why=f"HTTP {reply.status}: {said(text)}", final=True)
-        return self._bad(
-            _Step(
-                why=f"HTTP {reply.status}: {said(text)}",
-                counts=1,
-                wait=reply.retry_after
-                if reply.retry_after is not None
-                else random.uniform(0.25, 0.75),
-            )
-        )
+            return self._bad(_Step(why=why, wait=wait if wait is not None else 1.0, busy=True))
+        if status in (400, 422, 501):
+            return self._bad(_Step(why=why, refusal=text))
+        if status < 500 and status not in (408, 409, 425):
+            return self._bad(_Step(why=why, final=True))
+        return self._bad(_Step(why=why, counts=1, wait=wait))
 
-    def _good(self, body: bytes, seconds: float, sent: Mapping[str, Any]) -> _Step:
+    async def _good(self, raw: str, seconds: float, path: str, payload: str, lost: Usage) -> _Step:
+        """A reply with status 200: the data, or why it is none."""
         try:
-            data = json.loads(body)
-            if not isinstance(data, dict) or not (
-                data.get("choices") or data.get("answers") or data.get("id") or data.get("data")
-            ):
-                raise ValueError("no choices in the reply")
+            data = await large(len(raw), json.loads, raw)
         except (ValueError, RecursionError) as e:
-            return self._bad(
-                _Step(
-                    why=f"HTTP 200 with a broken body ({e})"[:200],
-                    counts=1,
-                    wait=random.uniform(0.05, 0.2),
-                    paid=True,
-                )
-            )
+            why, counts = f"HTTP 200 with a broken body ({e})"[:200], 2
+        else:
+            why, counts = _unusable(data, path)
+        if why:
+            return self._bad(_Step(why=why, counts=counts, spent=lost, raw=raw[:LARGE]))
+        if hidden(raw):
+            raw = redact(json.dumps(data, ensure_ascii=False))
+            data = json.loads(raw)
         self.limiter.ok(seconds)
-        self._bad_since = None
-        return _Step(
-            data=data,
-            raw=body.decode("utf-8", "replace"),
-            seconds=seconds,
-            paid=True,
-            spent=self._bill(data),
-        )
+        self._bad_since, self._answered = None, True
+        self._look()
+        spent = usage(data, len(payload), len(raw))
+        return _Step(data=data, raw=raw, seconds=seconds, spent=spent)
 
-    def _bad(self, step: _Step, grace: float = 0.0) -> _Step:
+    def _bad(self, step: _Step) -> _Step:
         """Note a fault; JudgeDownError when nothing has gone well for longer than `patience`."""
         now = time.monotonic()
         self._bad_since = self._bad_since or now
-        if now - self._bad_since > self.patience + grace:
+        if now - self._bad_since > self.patience + (step.wait or 0.0):
             raise JudgeDownError(
-                f"no call has succeeded for {now - self._bad_since:.0f} s; the last said: {step.why}",
+                f"no call has succeeded for {now - self._bad_since:.0f} s; "
+                f"the last said: {step.why}",
                 where=f"{self.base_url}, model {self.model}",
                 fix="look at the server; then run the same command: the ledger continues",
             )
         return step
 
-    # -- what the endpoint cannot do ----------------------------------------------------------------------------------------
-    def _learn(self, text: str, sent: Mapping[str, Any]) -> bool:
-        """From a refusal that names a parameter: leave it out from now on, note it openly. False when it names none of ours."""
-        low = text.lower()
-        param = _param(text)
-        for name in OPTIONAL:
-            if (
-                name in sent
-                and name not in self.abilities.refused
-                and (
-                    param == name
-                    or (param or "").startswith(name + ".")
-                    or any(w in low for w in WORDS.get(name, (name,)))
-                )
-            ):
-                self.abilities.refused[name] = said(text)
-                log.warning(
-                    "%s, model %s, does not take %s (%s); asking without it",
-                    self.base_url,
-                    self.model,
-                    name,
-                    said(text),
-                )
-                self._note()
-                return True
-        return any(n in self.abilities.refused for n in sent) or (
-            "max_tokens" in sent
-            and "max_completion_tokens" in low
-            and bool(self.abilities.refused.pop("max_completion_tokens", None))
-        )
+    # -- refusals: one text's affair, or the endpoint's -----------------------------------------
+    async def _hold(self, step: _Step) -> None:
+        """Wait until somebody is answered; JudgeDownError when everybody is refused."""
+        if self._answered:
+            return
+        future = asyncio.get_running_loop().create_future()
+        self._held.append((future, step))
+        self._look()
+        try:
+            await future
+        except JudgeDownError:
+            raise JudgeDownError(
+                f"the endpoint refuses: {step.why}",
+                where=f"{self.base_url}, model {self.model}",
+                fix=step.refused,
+            ) from None
 
+    def _look(self) -> None:
+        """Let those that were refused go on, or end the run when nobody else is being tried."""
+        if self._held and self._answered:
+            for future, _ in self._held:
+                if not future.done():
+                    future.set_result(None)
+            self._held.clear()
+        elif self._held and not self._active:
+            asyncio.get_running_loop().call_later(GRACE, self._give_up)
+
+    def _give_up(self) -> None:
+        if self._active or self._answered:
+            return
+        held, self._held = self._held, []
+        for future, _ in held:
+            if not future.done():
+                future.set_exception(JudgeDownError("all are refused"))
+                future.exception()
+
+    # -- what the endpoint cannot do ------------------------------------------------------------
     def obeyed(self, ok: bool) -> None:
         """Whether a reply under a schema obeyed it; the first that does not is noted."""
         if self.abilities.enforced is None or (self.abilities.enforced and not ok):
             if not ok:
                 log.warning(
-                    "%s, model %s, answers 200 but does not enforce the schema; replies are read and validated all the same",
+                    "%s, model %s, answers 200 but does not enforce the schema; "
+                    "replies are read and validated all the same",
                     self.base_url,
                     self.model,
                 )
@@ -284,7 +344,7 @@ class Caller:
 
     def _note(self) -> None:
         run = session()
-        if run.ledger is not None:
+        if run.ledger is not None and not run.ledger.readonly:
             run.ledger.note(f"abilities {self.place} {self.model}", self.abilities.note())
 
     def recall(self) -> None:
@@ -292,63 +352,63 @@ class Caller:
         book = session().ledger
         if book is not None and id(book) not in self._read_notes:
             self._read_notes.add(id(book))
-            old = book.note(f"abilities {self.place} {self.model}") or {}
-            for name, why in (old.get("refused") or {}).items():
-                self.abilities.refused.setdefault(name, why)
-            if self.abilities.enforced is None:
-                self.abilities.enforced = old.get("enforced")
+            self.abilities.recall(book.note(f"abilities {self.place} {self.model}") or {})
 
-    # -- the bill -------------------------------------------------------------------------------------------------------------
-    def _bill(self, data: Mapping[str, Any]) -> Forecast:
-        tin, tout, cached = usage(data)
-        return Forecast(
-            calls=1,
-            tokens_in=tin,
-            tokens_out=tout,
-            cost=self.price.cost(tin, tout, cached) if self.price else None,
-        )
-
-    def _record(self, step: _Step, payload: str) -> Call:
-        tin, tout, cached = usage(step.data or {})
-        bill = step.spent or Forecast()
-        without = sorted(self.abilities.refused)
+    # -- the bill -------------------------------------------------------------------------------
+    def _record(self, step: _Step, payload: str, doubt: Doubt, status: str = "ok") -> Call:
+        bill = step.spent or Usage()
+        without = sorted({*self.abilities.refused, *doubt.dropped})
+        meta: dict[str, Any] = {"price_known": self.price is not None}
+        meta |= {"without": without} if without else {}
+        meta |= {"estimated": True} if bill.estimated else {}
+        meta |= {"why": step.why} if step.why else {}
         return Call(
             id=f"{time.time_ns():016x}{next(_COUNT) & 0xFFFF:04x}{_HERE}",
             judge=self.name,
-            model=str((step.data or {}).get("model") or self.model),
+            model=plain((step.data or {}).get("model")) or self.model,
             endpoint=self.base_url,
-            request=payload,
+            request=redact(payload),
             reply=step.raw,
-            tokens_in=tin,
-            tokens_out=tout,
-            tokens_cached=cached,
-            cost=bill.cost or 0.0,
+            status=status,
+            tokens_in=bill.tokens_in,
+            tokens_out=bill.tokens_out,
+            tokens_cached=bill.cached,
+            cost=bill.forecast(self.price).cost or 0.0,
             seconds=round(step.seconds, 4),
             created=time.time(),
-            meta={
-                "price_known": self.price is not None,
-                **({"without": without} if without else {}),
-            },
+            meta=meta,
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Step:
-    """What one attempt gave: data, or a reason with what to do (wait, count it as a fault, give up)."""
+def _unusable(data: Any, path: str) -> tuple[str, int]:
+    """(why a decoded reply is no answer, what the fault counts); ("", 0) when it is one."""
+    if not isinstance(data, dict):
+        return "HTTP 200 with a body that is no object", 2
+    if data.get("error"):
+        return f"HTTP 200 with an error: {said(json.dumps(data))}", 1
+    if not path.endswith("/chat/completions"):
+        return ("", 0) if data.get("answers") else ("HTTP 200 without answers", 2)
+    choices = data.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(first, Mapping) or not isinstance(first.get("message"), Mapping):
+        return "HTTP 200 without a choice that has a message", 2
+    if first.get("error") or first.get("finish_reason") == "error":
+        return f"HTTP 200 with an error: {said(json.dumps(first))}", 1
+    return "", 0
 
-    data: Mapping[str, Any] | None = None
-    raw: str = ""
-    why: str = ""
-    counts: int = 0
-    wait: float = 0.0
-    final: bool = False
-    paid: bool = False
-    spent: Forecast | None = None
-    seconds: float = 0.0
+
+async def large(size: int, work: Any, *args: Any) -> Any:
+    """`work(*args)`, in a thread when there is so much to do that the loop would stand still."""
+    return work(*args) if size < LARGE else await asyncio.to_thread(work, *args)
+
+
+def plain(text: Any) -> str:
+    """A server's word as text that can be stored: short, without halves of surrogate pairs."""
+    return text[:200].encode("utf-8", "replace").decode() if isinstance(text, str) else ""
 
 
 class Raw(str):
-    """JSON text that is ready: `encode` takes it as it is (a schema is the same for thousands of calls)."""
+    """JSON text that is ready: `encode` takes it as it is (a schema is the same for many calls)."""
 
 
 def encode(body: Mapping[str, Any]) -> str:
@@ -357,38 +417,15 @@ def encode(body: Mapping[str, Any]) -> str:
     >>> encode({"a": Raw("[1,2]"), "b": None})
     '{"a":[1,2],"b":null}'
     """
-    return (
-        "{"
-        + ",".join(f'"{k}":{v if isinstance(v, Raw) else json.dumps(v)}' for k, v in body.items())
-        + "}"
-    )
-
-
-def usage(data: Mapping[str, Any]) -> tuple[int, int, int]:
-    """(tokens in, tokens out, tokens in read from the provider's cache) of a reply, zeros where it says nothing."""
-    u = data.get("usage") or {}
-    details = u.get("prompt_tokens_details") or u.get("input_tokens_details") or {}
-    return (
-        int(u.get("prompt_tokens") or u.get("input_tokens") or 0),
-        int(u.get("completion_tokens") or u.get("output_tokens") or 0),
-        int(details.get("cached_tokens") or 0),
-    )
-
-
-def _param(text: str) -> str | None:
-    try:
-        return (json.loads(text).get("error") or {}).get("param")
-    except (ValueError, AttributeError):
-        return None
+    parts = (f'"{k}":{v if isinstance(v, Raw) else json.dumps(v)}' for k, v in body.items())
+    return "{" + ",".join(parts) + "}"
 
 
 def said(text: str) -> str:
-    """The server's own message, short, on one line; anything that looks like a key is cut out."""
-    import re
-
+    """The server's own message, short, on one line; keys are cut out."""
     try:
         error = json.loads(text).get("error")
         text = error.get("message", text) if isinstance(error, dict) else str(error or text)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         pass
-    return re.sub(r"\b(sk|key|Bearer)[-_ ][\w*.-]{6,}", "[key]", " ".join(text.split()))[:200]
+    return plain(shown(str(text)))

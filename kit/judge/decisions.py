@@ -15,10 +15,12 @@ from typing import Any
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from . import loop, templates
+from .address import Address
 from .base import ask
 from .caller import Caller
 from .prices import Price, default_model
 from .records import Call, Forecast, Question
+from .session import session
 from .wire import OPENAI, Wire
 
 VERSION = 1
@@ -57,7 +59,8 @@ class DecisionJudge:
         name: str | None = None,
     ):
         self.model = model or default_model()
-        self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
+        address = Address.of(base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
+        self.base_url = address.shown
         self.api = (
             api
             if api != "auto"
@@ -75,9 +78,8 @@ class DecisionJudge:
         self.name = name or f"{self.model}/{self.api}"
         self.caller = Caller(
             self.model,
-            self.base_url,
+            Wire(address, key_env),
             name=self.name,
-            wire=Wire(self.base_url, key_env),
             concurrency=concurrency,
             timeout=timeout,
             tries=tries,
@@ -136,12 +138,13 @@ class DecisionJudge:
 
     def body(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> dict[str, Any]:
         """The request body."""
-        prompt, sources = templates.head(task)
+        secret = templates.secret_of(session().ledger)
+        prompt, sources = templates.head(task, secret)
         text = TEXT.format(prompt="\0p", sources="\0s", answer="\0a")
         for mark, part in (
             ("\0p", prompt),
             ("\0s", sources),
-            ("\0a", templates.fence("ANSWER", response.text)),
+            ("\0a", templates.fence("ANSWER", response.text, secret)),
         ):
             text = text.replace(mark, part, 1)
         ids = templates.names(criteria)
@@ -194,7 +197,7 @@ class DecisionJudge:
             return lost("refusal")
         if c.scale == "binary":
             p = a.get("probability", a.get("noul"))
-            if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+            if not _share(p):
                 return lost("parse")
             return Verdict(
                 task_id=task.id,
@@ -271,19 +274,26 @@ def _noul(c: Criterion) -> dict[str, Any]:
     return {"type": "score", "instructions": templates.neutral(c.text), "criteria": _scale(c)}
 
 
+def _share(p: Any) -> bool:
+    """True for a number in [0, 1]."""
+    return isinstance(p, (int, float)) and not isinstance(p, bool) and 0 <= p <= 1
+
+
 def _levels(a: Mapping[str, Any], n: int) -> list[float] | None:
     """Probabilities of the n levels in order, from a list of {value, probability} or a map of level number to probability."""
     raw, out = a.get("probabilities"), [0.0] * n
     pairs = (
         raw.items()
         if isinstance(raw, Mapping)
-        else [(r.get("value"), r.get("probability")) for r in raw]
+        else [(r.get("value"), r.get("probability")) for r in raw if isinstance(r, Mapping)]
         if isinstance(raw, list)
         else []
     )
-    try:
-        for i, p in pairs:
-            out[int(i)] = float(p)
-    except (TypeError, ValueError, IndexError, AttributeError):
-        return None
+    seen = set()
+    for i, p in pairs:
+        level = str(i)
+        if level not in map(str, range(n)) or level in seen or not _share(p):
+            return None
+        seen.add(level)
+        out[int(level)] = float(p)
     return out if 0.5 < sum(out) < 1.5 and min(out) >= 0 else None

@@ -6,6 +6,7 @@ EndpointJudge("my-model", base_url="http://127.0.0.1:8000/v1", how="one", probab
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import logging
@@ -16,10 +17,12 @@ from typing import Any
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import loop, parse, templates
+from .abilities import Doubt
+from .address import Address
 from .base import ask
-from .caller import Caller, Outcome
+from .caller import Caller, Outcome, large
 from .layout import Layout, digest
-from .parse import Reading
+from .parse import CUT, Reading
 from .prices import Price, default_model, is_reasoning, warning
 from .records import Call, Forecast, Question, question
 from .session import session
@@ -28,6 +31,19 @@ from .wire import OPENAI, Wire
 log = logging.getLogger(__name__)
 AGAIN = ("parse", "missing", "contradiction")  # asked once more, alone
 ROOM = 6000  # tokens for a reasoning model to think in
+WIDER = 4  # times the room for a reply that was cut
+FILTERED = ("content_filter", "safety", "refusal")
+LIMITS = (  # the ways in which servers say that a reply is not finished
+    "length",
+    "max_tokens",
+    "max_output_tokens",
+    "model_length",
+    "incomplete",
+    "abort",
+    "cancelled",
+    "timeout",
+    *FILTERED,
+)
 
 
 class EndpointJudge:
@@ -78,14 +94,15 @@ class EndpointJudge:
         name: str | None = None,
         identity: str | None = None,
     ):
-        _choices(how, mode, probability)
+        _options(how, mode, probability)
         self.model = model or default_model()
-        self.base_url = (
+        address = Address.of(
             base_url
             or (str(client.base_url) if client is not None else "")
             or os.environ.get("OPENAI_BASE_URL")
             or OPENAI
-        ).rstrip("/")
+        )
+        self.base_url = address.shown
         self.how, self.mode, self.probability, self.repair, self.sample = (
             how,
             mode,
@@ -112,12 +129,10 @@ class EndpointJudge:
             if v is not None
         }
         prices = Price(input=price[0], output=price[1]) if isinstance(price, tuple) else price
-        wire = Wire(self.base_url, key_env, client, dict(headers or {}))
         self.caller = Caller(
             self.model,
-            self.base_url,
+            Wire(address, key_env, client, dict(headers or {})),
             name=self.name,
-            wire=wire,
             concurrency=concurrency,
             timeout=timeout,
             tries=tries,
@@ -202,8 +217,10 @@ class EndpointJudge:
         """
         before: list[Verdict] = []
         mode: str | None = None
+        room = 1
         for repair in range(self.repair, -1, -1):
-            got, call, mode = await self._once(q, mode)
+            got, call, mode = await self._once(q, mode, room)
+            room = WIDER if any(v.meta.get("cut") for v in got) else 1
             if before:
                 got = [_second(a, b) for a, b in zip(before, got, strict=True)]
             lost = [i for i, v in enumerate(got) if v.failure in AGAIN] if repair > 0 else []
@@ -212,28 +229,35 @@ class EndpointJudge:
                 return
             before, q = [got[i] for i in lost], q.only(lost)
 
-    async def _once(self, q: Question, mode: str | None) -> tuple[list[Verdict], Call | None, str]:
+    async def _once(
+        self, q: Question, mode: str | None, room: int = 1
+    ) -> tuple[list[Verdict], Call | None, str]:
         """One call: its verdicts, the call, and the mode in which to ask again."""
         self.caller.recall()
-        mode = mode or (
-            "text"
-            if self.mode == "text" or "response_format" in self.caller.abilities.refused
-            else "schema"
-        )
-        outcome = await self._ask(q, mode)
-        if outcome.failure == "refit":  # the endpoint has just refused schemas: ask in plain text
-            outcome = await self._ask(q, mode := "text")
-        if outcome.call is None:
+        plain = self.mode == "text" or "response_format" in self.caller.abilities.refused
+        mode = mode or ("text" if plain else "schema")
+        outcome = await self._ask(q, mode, room)
+        if outcome.failure == "refit":  # the endpoint seems to refuse schemas: ask in plain text
+            outcome = await self._ask(q, mode := "text", room, outcome.doubt)
+        if outcome.call is None or outcome.data is None:
             failure = outcome.failure or "transport"
             return q.unknowns(failure, judge=self.name, reason=outcome.reason), None, mode
-        readings, probs = self._read(outcome.data or {}, q.criteria, mode)
+        size = len(outcome.call.reply)
+        readings, probs = await large(size, self._read, outcome.data, q.criteria, mode)
         got = self._verdicts(q, readings, probs, outcome.call, mode)
+        if _is_cut(outcome.data):
+            return [_narrow(v, self.max_tokens) for v in got], outcome.call, mode
         again = "text" if mode == "schema" and all(r.how == "none" for r in readings) else mode
         return got, outcome.call, again
 
-    async def _ask(self, q: Question, mode: str) -> Outcome:
+    async def _ask(
+        self, q: Question, mode: str, room: int = 1, doubt: Doubt | None = None
+    ) -> Outcome:
         body = self.body(q.task, q.response, q.criteria, mode)
-        return await self.caller.call("/chat/completions", body, self._forecast(body, q.criteria))
+        if not self.max_tokens:
+            body["max_completion_tokens"] *= room
+        path, forecast = "/chat/completions", self._forecast(body, q.criteria)
+        return await self.caller.call(path, body, forecast, doubt)
 
     def body(
         self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema"
@@ -246,7 +270,14 @@ class EndpointJudge:
             **self.params,
             "max_completion_tokens": self._room(criteria),
             "messages": templates.messages(
-                self.template, task, response, criteria, mode=mode, stated=stated, lines=lines
+                self.template,
+                task,
+                response,
+                criteria,
+                mode=mode,
+                stated=stated,
+                lines=lines,
+                secret=templates.secret_of(session().ledger),
             ),
         }
         if mode == "schema":
@@ -265,28 +296,46 @@ class EndpointJudge:
     def _read(
         self, data: Mapping[str, Any], criteria: Sequence[Criterion], mode: str
     ) -> tuple[list[Reading], list[Any]]:
-        """Readings and (P, mass) per criterion from a decoded reply."""
-        choice = (data.get("choices") or [{}])[0]
-        choice = choice if isinstance(choice, Mapping) else {}
-        message = choice.get("message") if isinstance(choice.get("message"), Mapping) else {}
-        text = _text(message.get("content"))
-        end = choice.get("finish_reason")
-        readings = parse.read(text, criteria, mode=mode, cut=end == "length")
-        if (message.get("refusal") or end == "content_filter") and all(r.failure for r in readings):
-            readings = parse.refused(readings)
-        elif mode == "schema" and end != "length" and text.strip():
-            self.caller.obeyed(
-                all(r.how == "json" and r.failure in (None, "abstain") for r in readings)
-            )
+        """Readings and (P, mass) per criterion from a decoded reply; no reply ends in an exception."""
+        try:
+            return self._heard(data, criteria, mode)
+        except Exception as e:  # the last line of defence: it is this reply's own affair
+            log.exception("a reply could not be read")
+            why = f"the reply could not be read ({type(e).__name__})"
+            lost = Reading(failure="parse", how="none", reason=why)
+            return [lost] * len(criteria), [None] * len(criteria)
+
+    def _heard(
+        self, data: Mapping[str, Any], criteria: Sequence[Criterion], mode: str
+    ) -> tuple[list[Reading], list[Any]]:
+        choices = _choices(data)
+        readings = parse.agreed([self._choice(c, criteria, mode) for c in choices])
+        logprobs = choices[0].get("logprobs")
+        tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
         probs: list[Any] = [None] * len(criteria)
-        tokens = (
-            choice.get("logprobs", {}).get("content")
-            if isinstance(choice.get("logprobs"), Mapping)
-            else None
-        )
-        if tokens:
+        if tokens and len(choices) == 1:
             probs = parse.token_p(tokens, criteria, readings)
         return readings, probs
+
+    def _choice(
+        self, choice: Mapping[str, Any], criteria: Sequence[Criterion], mode: str
+    ) -> list[Reading]:
+        """The readings of one choice of a reply."""
+        message = choice.get("message")
+        message = message if isinstance(message, Mapping) else {}
+        mine = message.get("role") in (None, "", "assistant", "model")  # not the prompt said back
+        text = _text(message.get("content")) if mine else ""
+        cut = _ended(choice) in LIMITS
+        if not text.strip():
+            refusal = message.get("refusal") or _ended(choice) in FILTERED
+            why = CUT if cut else "the reply is empty"
+            empty = Reading(failure="refusal" if refusal else "parse", how="none", reason=why)
+            return [empty] * len(criteria)
+        readings = parse.read(text, criteria, mode=mode, cut=cut)
+        if mode == "schema" and not cut:
+            self.caller.obeyed(all(r.how == "json" and r.complete for r in readings))
+        refusal = message.get("refusal") or _ended(choice) in FILTERED
+        return parse.refused(readings) if refusal and all(r.failure for r in readings) else readings
 
     def _verdicts(
         self,
@@ -371,7 +420,7 @@ class EndpointJudge:
         await loop.hop(self.caller.wire.close())
 
 
-def _choices(how: Any, mode: str, probability: str) -> None:
+def _options(how: Any, mode: str, probability: str) -> None:
     if how not in ("all", "one") and (isinstance(how, bool) or not isinstance(how, int) or how < 1):
         raise KitError(
             f"how is {how!r}",
@@ -390,17 +439,39 @@ def _choices(how: Any, mode: str, probability: str) -> None:
         )
 
 
+def _choices(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The choices of a reply, at least one (which may say nothing)."""
+    rows = data.get("choices")
+    rows = rows[:8] if isinstance(rows, list) else []
+    return [c for c in rows if isinstance(c, Mapping)] or [{}]
+
+
+def _ended(choice: Mapping[str, Any]) -> str:
+    """Why a choice ended, in small letters."""
+    end = choice.get("finish_reason")
+    return end.casefold() if isinstance(end, str) else ""
+
+
+def _is_cut(data: Mapping[str, Any]) -> bool:
+    """True when a reply ended at the limit of its tokens."""
+    return _ended(_choices(data)[0]) in LIMITS[: -len(FILTERED)]
+
+
+def _narrow(v: Verdict, limit: int | None) -> Verdict:
+    """An unknown verdict of a reply that was cut, with what to do about it."""
+    if v.known or v.failure not in AGAIN:
+        return v
+    fix = f"max_tokens={limit} was too little" if limit else "max_tokens=... gives it more room"
+    return dataclasses.replace(v, reason=f"{CUT}; {fix}", meta={**v.meta, "cut": True})
+
+
 def _text(content: Any) -> str:
-    """A message's content as text; some servers send a list of parts."""
+    """A message's content as text; some servers send a list of parts (thoughts are none of it)."""
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
-        return "".join(
-            p.get("text", "")
-            for p in content
-            if isinstance(p, Mapping) and isinstance(p.get("text"), str)
-        )
-    return ""
+    parts = [p for p in content if isinstance(p, Mapping)] if isinstance(content, list) else []
+    said = [p.get("text") for p in parts if p.get("type") in (None, "text", "output_text")]
+    return "".join(t for t in said if isinstance(t, str))
 
 
 def _p(c: Criterion, r: Reading, prob: tuple[float, float] | None) -> float | None:
@@ -421,8 +492,6 @@ def _share(total: int, n: int) -> list[int]:
 
 def _second(first: Verdict, second: Verdict) -> Verdict:
     """The verdict of the second asking with both costs; where the second did not come, the first failure stays."""
-    import dataclasses
-
     keep = first if second.failure in ("transport", "budget") else second
     return dataclasses.replace(
         keep,

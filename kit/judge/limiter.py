@@ -28,8 +28,6 @@ class Limiter:
         self._ok = self._limited = self._late = 0
         self._round = time.monotonic()
         self._rate, self._before = 0.0, self.limit
-        self._times: deque[float] = deque(maxlen=256)
-        self._p95, self._stale = None, 0
         self.cuts, self.queues = 0, False
 
     # -- slots ----------------------------------------------------------------------------------------------------------
@@ -75,8 +73,6 @@ class Limiter:
     def ok(self, seconds: float) -> None:
         """A reply came after so many seconds."""
         self._ok += 1
-        self._times.append(seconds)
-        self._stale += 1
         self._turn()
 
     def limited(self) -> None:
@@ -88,14 +84,6 @@ class Limiter:
         """A call ran into its deadline."""
         self._late += 1
         self._turn()
-
-    def hang(self, most: float) -> float:
-        """After how many seconds a call counts as hanging: five times the 95th percentile (at least 5 s), at most `most`."""
-        if len(self._times) < 20:
-            return most
-        if self._p95 is None or self._stale >= 32:
-            self._p95, self._stale = sorted(self._times)[int(len(self._times) * 0.95)], 0
-        return min(most, max(5.0, 5 * self._p95))
 
     def _turn(self) -> None:
         """Once per round trip: cut, keep or grow."""

@@ -12,6 +12,8 @@ import hmac
 import json
 import re
 import secrets
+import time
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +29,8 @@ SCHEMA_VERSION = (
     1  # part of every ledger key: raise it when the reply's form or its reading changes
 )
 BINARY = ("met", "unmet", "cannot_tell")
-_SECRET = secrets.token_bytes(16)
+_SECRET = secrets.token_bytes(16)  # where there is no ledger
+_SECRETS: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
 # chat markup of common models, which a server may turn into real control tokens, and imitations of our own frame
 _MARKUP = re.compile(
     r"<(?=\|)|(?<=\|)>|<(?=/?(?:s|bos|eos|start_of_turn|end_of_turn|think|SYS|system|assistant|user|answer|task|criteria|"
@@ -113,17 +116,34 @@ def neutral(text: str) -> str:
     return text
 
 
-@functools.lru_cache(maxsize=1024)
-def fence(kind: str, text: str) -> str:
-    """`text` between two marks that nobody outside this process can guess, and that do not occur in it.
+def secret_of(ledger: Any) -> bytes:
+    """The secret behind the numbers of the fences, kept in the ledger.
 
-    The number depends on the text, so that all calls about one answer share a prefix.
+    So that the same answer has the same fence in every process, and a server can share the prefix.
+    """
+    if ledger is None:
+        return _SECRET
+    if ledger not in _SECRETS:
+        known = ledger.note("fence")
+        if known is None and not ledger.readonly:
+            with ledger.transaction() as db:  # the first one counts, whoever writes it
+                row = ("fence", json.dumps(secrets.token_hex(16)), time.time())
+                db.execute("INSERT OR IGNORE INTO notes VALUES(?,?,?)", row)
+            known = ledger.note("fence")
+        _SECRETS[ledger] = bytes.fromhex(known) if known else _SECRET
+    return _SECRETS[ledger]
+
+
+@functools.lru_cache(maxsize=1024)
+def fence(kind: str, text: str, secret: bytes = _SECRET) -> str:
+    """`text` between two marks that nobody without the secret can guess, and that are not in it.
+
+    The number depends on the text alone, so that all calls about one answer share a prefix.
     """
     text, salt = neutral(text), 0
     while True:
-        number = hmac.digest(
-            _SECRET, f"{kind}{salt}{text}".encode("utf-8", "surrogatepass"), "sha256"
-        ).hex()[:16]
+        said = f"{kind}{salt}{text}".encode("utf-8", "surrogatepass")
+        number = hmac.digest(secret, said, "sha256").hex()[:16]
         if number not in text:
             return f"<<<{kind} {number}\n{text}\n{kind} {number}>>>"
         salt += 1
@@ -178,6 +198,7 @@ def messages(
     stated: bool = False,
     extra: str = "",
     lines: str | None = None,
+    secret: bytes = _SECRET,
 ) -> list[dict[str, str]]:
     """The chat messages of one call. mode : "schema" (JSON) or "text". stated : also ask for a confidence in percent.
 
@@ -190,12 +211,12 @@ def messages(
             if mode == "schema"
             else "\nThen a third line for each: CONFIDENCE <id>: <how sure you are of this verdict, 0 to 100>"
         )
-    prompt, sources = head(task)
+    prompt, sources = head(task, secret)
     places: Mapping[str, str] = {
         "prompt": prompt,
         "sources": sources,
         "criteria": lines or listed(criteria),
-        "answer": fence("ANSWER", response.text),
+        "answer": fence("ANSWER", response.text, secret),
         "form": form + (f"\n{extra}" if extra else ""),
     }
     user = re.sub(
@@ -214,14 +235,14 @@ def listed(criteria: Sequence[Criterion]) -> str:
     )
 
 
-def head(task: Task) -> tuple[str, str]:
+def head(task: Task, secret: bytes = _SECRET) -> tuple[str, str]:
     """The fenced prompt (with the task's system text) and the fenced sources ("" where there are none)."""
     prompt = f"{task.system}\n\n{task.asked}" if task.system else task.asked
     sources = ""
     if task.sources:
         listed = "\n\n".join(f"[{k}]\n{v}" for k, v in task.sources.items())
-        sources = f"\nThe sources that the answer could use:\n{fence('SOURCES', listed)}\n"
-    return fence("TASK", prompt), sources
+        sources = f"\nThe sources that the answer could use:\n{fence('SOURCES', listed, secret)}\n"
+    return fence("TASK", prompt, secret), sources
 
 
 def schema(criteria: Sequence[Criterion], *, stated: bool = False) -> dict[str, Any]:

@@ -1,225 +1,250 @@
-"""One HTTP POST to an OpenAI-compatible server: the `openai` client's address and headers on a plain aiohttp connection.
+"""One HTTP POST to an OpenAI-compatible server: the `openai` client's headers on plain aiohttp.
 
-Why not the client's own transport: at 256 calls in flight it adds 0.5-1 ms of CPU a call (half of it copying parameters) and
-finishes 1.4-2.0 times later than the server would allow; aiohttp alone stays near 1.05. The client still decides base URL,
-organisation, project and authorisation. A client made elsewhere (Azure, a proxy's own transport) is used as it is, through its
+Why not the client's own transport: at 256 calls in flight it adds 0.5-1 ms of CPU a call (half of
+it copying parameters) and finishes 1.4-2.0 times later than the server would allow; aiohttp alone
+stays near 1.05. A client made elsewhere (a proxy's own transport) is used as it is, through its
 public `post`. No retries here: the judge counts them, once.
+
+No redirect is followed: it would carry the prompt, the answer and the key to another host. A reply
+is unpacked piece by piece and given up beyond `most` bytes, so that neither a small compressed one
+nor an endless one fills the memory. Keys in use are cut out of whatever comes back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import email.utils
+import functools
 import json
-import os
-import urllib.parse
+import time
 import weakref
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import loop as loops
+from .address import Address, is_local
+from .keys import OPENAI, key_for, redact, remember, remember_all
 
-OPENAI = "https://api.openai.com/v1"
-LOCAL = ("127.", "localhost", "[::1]", "::1", "0.0.0.0")
+MOST = 4_000_000  # bytes of a reply, unpacked
+ERROR = 65_536  # bytes of an error's text that are read
+LARGE = 262_144  # bytes from which on only LARGE_AT_ONCE replies are gathered at a time
+LARGE_AT_ONCE = 6
+LONGEST = 1e9  # seconds; a longer Retry-After is as good as for ever
+AZURE = (".openai.azure.com", ".cognitiveservices.azure.com")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """An HTTP reply: status, body, and the seconds to wait that the server named (None when it named none)."""
+    """An HTTP reply: its status, its text without keys, the seconds to wait that it names."""
 
     status: int
-    body: bytes
+    text: str
     retry_after: float | None = None
 
 
 class WireError(Exception):
-    """No whole reply came. kind : "timeout" or "connection"."""
+    """No whole reply came. kind : "timeout", "connection" or "size"."""
 
     def __init__(self, kind: str, what: str):
-        super().__init__(what)
+        super().__init__(redact(what))
         self.kind = kind
 
 
-def is_local(base_url: str) -> bool:
-    """True for a server on this machine."""
-    return (urllib.parse.urlsplit(base_url).hostname or "").startswith(LOCAL)
-
-
-def key_for(base_url: str, key_env: str | None) -> str:
-    """The key from the environment: `key_env`, else KIT_JUDGE_KEY, else OPENAI_API_KEY, which goes to its own server only.
-
-    A key is never stored: it is read when a connection is made. Servers without one get the word "none".
-    """
-    if key_env:
-        return os.environ.get(key_env) or "none"
-    if os.environ.get("KIT_JUDGE_KEY"):
-        return os.environ["KIT_JUDGE_KEY"]
-    mine = (os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
-    same_host = urllib.parse.urlsplit(mine).netloc == urllib.parse.urlsplit(base_url).netloc
-    return (os.environ.get("OPENAI_API_KEY") if same_host else None) or "none"
-
-
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `retry-after-ms`, or `Retry-After` as seconds or as a date; None when absent or unreadable.
+    """Seconds from `retry-after-ms`, or `Retry-After` as seconds or as a date; None when unreadable.
 
-    >>> retry_after({"Retry-After": "1.5"}), retry_after({"retry-after-ms": "250"}), retry_after({"Retry-After": "soon"})
-    (1.5, 0.25, None)
+    >>> retry_after({"Retry-After": "1.5"}), retry_after({"retry-after-ms": "250"})
+    (1.5, 0.25)
+    >>> retry_after({"Retry-After": "soon"}), retry_after({"Retry-After": "inf"})
+    (None, 1000000000.0)
     """
     low = {k.lower(): v for k, v in headers.items() if k.lower().startswith("retry-after")}
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(low[name]) / scale
-            if 0 <= seconds < 1e7:
-                return seconds
         except (KeyError, ValueError):
-            pass
+            continue
+        if seconds >= 0:
+            return min(seconds, LONGEST)
     return _date(low.get("retry-after"))
 
 
 def _date(text: str | None) -> float | None:
-    import email.utils
-    import time
-
     try:
-        return (
-            max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-            if text
-            else None
-        )
-    except (TypeError, ValueError):
+        when = email.utils.parsedate_to_datetime(text or "").timestamp()
+    except (TypeError, ValueError, OverflowError, IndexError):
         return None
+    return min(max(0.0, when - time.time()), LONGEST)
+
+
+def decoded(body: bytes) -> str:
+    """A body as text without keys; UTF-16 and a byte order mark are seen."""
+    return redact(body.decode(json.detect_encoding(body), "replace"))
 
 
 @dataclass(eq=False)
 class Wire:
-    """A connection pool to one endpoint, on the kit's loop; made at the first call, made again after a fork."""
+    """A connection pool to one endpoint on the kit's loop, made at the first call (and after a fork)."""
 
-    base_url: str
+    address: Address
     key_env: str | None = None
-    client: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    _session: Any = None
-    _loop: Any = None
-    _fixed: dict[str, str] = field(default_factory=dict)
+    client: Any = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    most: int = MOST
+    _session: Any = field(default=None, repr=False)
+    _loop: Any = field(default=None, repr=False)
+    _fixed: dict[str, str] = field(default_factory=dict, repr=False)
+    _large: Any = field(default=None, repr=False)
+    _proxy: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        remember_all(self.headers)
+        remember(getattr(self.client, "api_key", None))
 
     async def post(self, path: str, body: bytes, timeout: float) -> Reply:
         """POST a JSON body; a Reply of any status, or WireError. The deadline counts from now."""
         if self.client is not None:
             return await self._by_client(path, body, timeout)
-        import aiohttp
-
         session = self._open()
+        more = {"headers": self._fixed, "proxy": self._proxy, "allow_redirects": False}
         try:
-            async with asyncio.timeout(timeout):
-                async with session.post(self.base_url + path, data=body, headers=self._fixed) as r:
-                    return Reply(
-                        status=r.status,
-                        body=await r.read(),
-                        retry_after=retry_after(r.headers) if r.status >= 400 else None,
-                    )
+            async with (
+                asyncio.timeout(timeout),
+                session.post(_url(self.address.url(path)), data=body, **more) as r,
+            ):
+                wait = retry_after(r.headers) if r.status >= 400 else None
+                text = decoded(await self._body(r))
+                return Reply(status=r.status, text=text, retry_after=wait)
+        except WireError:
+            raise
         except TimeoutError:
-            raise WireError("timeout", f"no whole reply within {timeout:.0f} s") from None
-        except (aiohttp.ClientError, ConnectionError, OSError) as e:
+            raise WireError("timeout", f"no whole reply within {timeout:g} s") from None
+        except Exception as e:  # whatever a server makes the library stumble over
             raise WireError("connection", f"{type(e).__name__}: {e}"[:200]) from None
 
-    async def get(self, path: str, timeout: float) -> bytes:
-        """GET the raw bytes of a path (batch files)."""
-        session = self._open()
-        async with asyncio.timeout(timeout):
-            async with session.get(
-                self.base_url + path,
-                headers={k: v for k, v in self._fixed.items() if k != "Content-Type"},
-            ) as r:
-                if r.status >= 400:
-                    raise WireError("connection", f"HTTP {r.status} for {path}")
-                return await r.read()
+    async def _body(self, r: Any) -> bytes:
+        """The body, unpacked; of an error its beginning."""
+        coding = r.headers.get("Content-Encoding", "identity").strip().lower()
+        if coding in ("identity", "") and (r.content_length or LARGE) < LARGE:
+            return await r.read()
+        unpack = _unpacker(coding)
+        out, large, most = bytearray(), False, self.most if r.status == 200 else ERROR
+        try:
+            async for chunk in r.content.iter_any():
+                out += unpack(chunk, most + 1 - len(out))
+                if len(out) > most:
+                    r.close()
+                    if r.status != 200:
+                        break
+                    raise WireError("size", f"the reply is larger than {most:,} bytes")
+                if len(out) > LARGE and not large:
+                    await self._large.acquire()
+                    large = True
+        finally:
+            if large:
+                self._large.release()
+        return bytes(out)
 
     def _open(self) -> Any:
         import aiohttp
 
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
-            proxied = any(
-                os.environ.get(n)
-                for n in (
-                    "HTTP_PROXY",
-                    "HTTPS_PROXY",
-                    "ALL_PROXY",
-                    "http_proxy",
-                    "https_proxy",
-                    "all_proxy",
-                )
-            )
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=30),
-                trust_env=proxied,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=20),
-                auto_decompress=True,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+                auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
-            self._loop, self._fixed = loop, self._heads()
+            self._loop, self._fixed, self._proxy = loop, self._heads(), self.address.proxy
+            self._large = asyncio.Semaphore(LARGE_AT_ONCE)
             loops.at_exit(self.close)
             weakref.finalize(self, _shut, self._session, loop).atexit = False
         return self._session
 
     def _heads(self) -> dict[str, str]:
         """The headers that the `openai` client would send."""
-        key, own = key_for(self.base_url, self.key_env), {}
-        if self.base_url.startswith(
+        base = self.address.base
+        key, own = key_for(base, self.key_env), {}
+        if base.startswith(
             "https://api.openai.com"
         ):  # elsewhere its import (a second) buys nothing
             import openai
 
-            client = openai.AsyncOpenAI(base_url=self.base_url, api_key=key, max_retries=0)
+            client = openai.AsyncOpenAI(base_url=base, api_key=key, max_retries=0)
             names = ("openai-organization", "openai-project", "user-agent")
             own = {
                 k: str(v)
                 for k, v in client.default_headers.items()
                 if k.lower() in names and isinstance(v, str)
             }
+        auth = self.address.auth if not self.key_env else None
+        azure = {"api-key": key} if _host(base).endswith(AZURE) else {}
         return {
             **own,
-            "Authorization": f"Bearer {key}",
+            **azure,
+            "Authorization": auth or f"Bearer {key}",
             "Content-Type": "application/json",
             "Accept": "application/json",
+            "Accept-Encoding": "gzip, deflate",
             **self.headers,
         }
 
     async def _by_client(self, path: str, body: bytes, timeout: float) -> Reply:
-        """The same through a given `openai` client, its retries off."""
+        """The same through a given `openai` client, its retries and redirects off."""
         import openai
 
+        more = {"headers": {"X-Stainless-Raw-Response": "true"}, "follow_redirects": False}
+        client = self.client.with_options(max_retries=0, timeout=timeout)
         try:
-            raw = await self.client.with_options(max_retries=0, timeout=timeout).post(
-                path,
-                cast_to=dict,
-                body=json.loads(body),
-                options={"headers": {"X-Stainless-Raw-Response": "true"}},
-            )
-            return Reply(status=raw.status_code, body=raw.content)
+            raw = await client.post(path, cast_to=dict, body=json.loads(body), options=more)
         except openai.APIStatusError as e:
-            return Reply(
-                status=e.status_code,
-                body=e.response.content,
-                retry_after=retry_after(e.response.headers),
-            )
+            wait = retry_after(e.response.headers)
+            text = decoded(e.response.content[:ERROR])
+            return Reply(status=e.status_code, text=text, retry_after=wait)
         except openai.APITimeoutError:
-            raise WireError("timeout", f"no whole reply within {timeout:.0f} s") from None
-        except openai.APIError as e:
+            raise WireError("timeout", f"no whole reply within {timeout:g} s") from None
+        except Exception as e:
             raise WireError("connection", f"{type(e).__name__}: {e}"[:200]) from None
+        if len(raw.content) > self.most:
+            raise WireError("size", f"the reply is larger than {self.most:,} bytes")
+        return Reply(status=raw.status_code, text=decoded(raw.content))
 
     async def close(self) -> None:
         """Close the connections."""
-        if (
-            self._session is not None
-            and not self._session.closed
-            and self._loop is asyncio.get_running_loop()
-        ):
-            await self._session.close()
-        self._session = None
+        session, self._session = self._session, None
+        if session is not None and not session.closed and self._loop is asyncio.get_running_loop():
+            await session.close()
+
+
+def _unpacker(coding: str) -> Any:
+    """(bytes, most) -> unpacked bytes, at most so many."""
+    if coding in ("identity", ""):
+        return lambda chunk, most: chunk[:most]
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise WireError("connection", f"the reply is packed as {coding[:20]!r}, not asked for")
+    unzip = zlib.decompressobj(wbits=47)  # gzip or zlib, whichever it is
+    return lambda chunk, most: unzip.decompress(chunk, most)
+
+
+@functools.lru_cache(maxsize=64)
+def _url(text: str) -> Any:
+    """The address as aiohttp takes it, with the query as it was written."""
+    import yarl
+
+    return yarl.URL(text, encoded=True)
+
+
+def _host(base: str) -> str:
+    return base.partition("://")[2].partition("/")[0].partition(":")[0]
 
 
 def _shut(session: Any, loop: asyncio.AbstractEventLoop) -> None:
     """Close the connections of a judge that nobody holds any more."""
     if not session.closed and not loop.is_closed():
         loop.call_soon_threadsafe(lambda: loop.create_task(session.close()))
+
+
+__all__ = ["OPENAI", "Reply", "Wire", "WireError", "is_local", "key_for", "retry_after"]

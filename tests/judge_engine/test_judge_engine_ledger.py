@@ -432,13 +432,6 @@ def test_slots_are_never_exceeded_or_lost_when_waiters_are_cancelled():
     assert asyncio.run(go()) == (3, 0, 3)
 
 
-def test_hangs_are_cut_relative_to_what_is_usual():
-    limiter = Limiter(10)
-    assert limiter.hang(60) == 60
-    turn(limiter, ok=40)
-    assert limiter.hang(60) == 5.0
-
-
 def test_a_limit_below_one_is_refused():
     with pytest.raises(ValueError):
         Limiter(0)

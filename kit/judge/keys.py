@@ -1,0 +1,91 @@
+"""Keys: from the environment, to their own server, and out of everything that is shown or stored.
+
+What is cut out are the very values that are in use, whatever form they have, and what looks like a
+key of somebody else's.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import urllib.parse
+from collections.abc import Mapping
+
+OPENAI = "https://api.openai.com/v1"
+SHORTEST = 8  # characters; "none" and "EMPTY" are no secrets, and occur in any text
+CUT = "[key]"
+_NAMES = re.compile(
+    r"key|token|secret|auth|password|cookie|signature|credential|^(code|sig)$", re.I
+)
+_LOOKS = re.compile(r"\b(?:sk|gsk|hf|xai|key|Bearer)[-_ ][\w*.-]{6,}|\beyJ[\w-]{8,}\.[\w.-]+")
+_IN_USE: dict[str, None] = {}  # values, the longest first
+
+
+def key_for(base_url: str, key_env: str | None) -> str:
+    """The key: `key_env`, else KIT_JUDGE_KEY, else OPENAI_API_KEY, which goes to its own server.
+
+    A key is never stored: it is read when a connection is made. Servers without one get "none".
+    """
+    for name in (key_env, "KIT_JUDGE_KEY", "OPENAI_API_KEY"):
+        remember(os.environ.get(name) if name else None)
+    if key_env:
+        return os.environ.get(key_env) or "none"
+    if os.environ.get("KIT_JUDGE_KEY"):
+        return os.environ["KIT_JUDGE_KEY"]
+    mine = (os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
+    same_host = urllib.parse.urlsplit(mine).netloc == urllib.parse.urlsplit(base_url).netloc
+    return (os.environ.get("OPENAI_API_KEY") if same_host else None) or "none"
+
+
+def remember(secret: str | None) -> None:
+    """Cut this value out of everything from now on, also where it is quoted for a URL or in JSON."""
+    if not secret or len(secret) < SHORTEST:
+        return
+    plain = json.dumps(secret)[1:-1]
+    forms = {secret, plain, plain.replace("/", "\\/"), urllib.parse.quote(secret, safe="")}
+    forms.add(base64.b64encode(secret.encode("utf-8", "replace")).decode())
+    if not forms <= _IN_USE.keys():
+        _IN_USE.update(dict.fromkeys(forms))
+        longest = sorted(_IN_USE, key=len, reverse=True)
+        _IN_USE.clear()
+        _IN_USE.update(dict.fromkeys(longest))
+
+
+def remember_all(values: Mapping[str, str]) -> None:
+    """Remember those values whose names (of headers, of a URL's query) say that they are secret."""
+    for name, value in values.items():
+        if secret_name(name):
+            remember(value)
+            remember(value.partition(" ")[2])  # "Bearer ..."
+
+
+def secret_name(name: str) -> bool:
+    """True for the name of a header or a query field that holds a secret.
+
+    >>> secret_name("X-Api-Key"), secret_name("Content-Type"), secret_name("api-version")
+    (True, False, False)
+    """
+    return bool(_NAMES.search(name))
+
+
+def redact(text: str) -> str:
+    """The text without the keys that are in use."""
+    for secret in _IN_USE:
+        if secret in text:
+            text = text.replace(secret, CUT)
+    return text
+
+
+def hidden(text: str) -> bool:
+    r"""Whether JSON text holds a key in use spelled with escapes (\u0073k-...)."""
+    if "\\u00" not in text or not _IN_USE:
+        return False
+    plain = re.sub(r"\\u00([2-7][0-9a-fA-F])", lambda m: chr(int(m[1], 16)), text)
+    return redact(plain) != plain
+
+
+def shown(text: str) -> str:
+    """A server's words on one line, short, without keys of anybody."""
+    return _LOOKS.sub(CUT, redact(" ".join(text.split())))[:200]
