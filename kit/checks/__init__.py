@@ -17,7 +17,7 @@ from . import text as text_of
 from .rules import CHECKS as RULES
 from .rules import Arguments, Finding
 
-VERSION = 1  # part of every key: raise it when a measure changes
+VERSION = 2  # part of every key: raise it when a measure changes
 
 Function = Callable[[Task, Response, Criterion], Any]
 _FUNCTIONS: dict[str, Function] = {}
@@ -109,6 +109,8 @@ def key(task: Task, response: Response, criterion: Criterion) -> str:
         if spec.get("name") in RULES
         else [task.id, task.asked, dict(task.truth), dict(task.sources), response.id]
     )
+    if spec.get("name") == "all_met":  # it sees what the other criteria ask for
+        seen = [*seen, [(c.id, c.weight < 0, dict(c.check or {})) for c in task.criteria]]
     return fingerprint(
         ["check", VERSION, *seen, response.text, criterion.id, criterion.weight < 0, spec]
     )

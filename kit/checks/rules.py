@@ -187,10 +187,14 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
 
 
 def _regex(task: Task, response: Response, args: Arguments) -> Finding:
+    """Matches of a pattern in the answer. ^ and $ are the ends of the whole answer (so is \\A...\\Z of any pattern).
+
+    `"multiline": true` makes them the ends of each line: then one good line among bad ones is a match.
+    """
     bounds = args.bounds(default_min=1)
     pattern = args.strings("pattern", needed=True)[0]
     flags = (
-        re.MULTILINE
+        (re.MULTILINE if args.flag("multiline", False) else 0)
         | (0 if args.flag("case", True) else re.IGNORECASE)
         | (re.DOTALL if args.flag("dotall", False) else 0)
     )
@@ -367,6 +371,7 @@ def _cites(task: Task, response: Response, args: Arguments) -> Finding:
 
 
 def _exact(task: Task, response: Response, args: Arguments) -> Finding:
+    """The answer is one of `answers`. A confidence stated after it is not part of it, unless `"confidence": false`."""
     case = args.flag("case", False)
 
     def norm(text: str) -> str:
@@ -375,8 +380,83 @@ def _exact(task: Task, response: Response, args: Arguments) -> Finding:
 
     answers = {norm(a) for a in args.strings("answers", needed=True)}
     inner = re.findall(r"<answer>(.*?)</answer>", response.text, re.S | re.I)
-    given = norm(text_of.plain(inner[-1] if inner else response.text))
+    text = inner[-1] if inner else response.text
+    given = norm(text_of.plain(text))
+    if given not in answers and args.flag("confidence", True):
+        given = norm(text_of.plain(_without_confidence(text)))
     return Finding(given in answers, f"answer is {given[:60]!r}; {len(answers)} accepted")
+
+
+def _without_confidence(text: str) -> str:
+    """The text without its last sentence, where that states a confidence ("85. Confidence: 75%")."""
+    from ..confidence.statements import statements
+
+    last = next(iter(reversed(statements(text))), None)
+    if last is None or re.search(r"[.!?]\s+\S|\n", text[last.end :]):
+        return text
+    return text[: max((m.end() for m in _SENTENCE_END.finditer(text[: last.start])), default=0)]
+
+
+_SENTENCE_END = re.compile(r"[.!?]\s+|\n")
+
+
+def _folded(text: str) -> list[str]:
+    return [w.casefold() for w in text_of.words(text)]
+
+
+def _no_copy(task: Task, response: Response, args: Arguments) -> Finding:
+    """No run of `words` words of the prompt (default 5) stands in the answer."""
+    size = args.number("words", low=1, whole=True)
+    size = 5 if size is None else int(size)
+    asked, said = _folded(task.prompt), _folded(response.text)
+    runs = {tuple(asked[i : i + size]) for i in range(len(asked) - size + 1)}
+    hit = [
+        said[i : i + size] for i in range(len(said) - size + 1) if tuple(said[i : i + size]) in runs
+    ]
+    shown = f", {' '.join(hit[0])!r}" if hit else ""
+    return Finding(
+        not hit, f"{len(hit)} runs of {size} words are copied from the prompt{shown}; none may be"
+    )
+
+
+def _own_words(task: Task, response: Response, args: Arguments) -> Finding:
+    """How many different words of the answer the prompt does not have."""
+    own = set(_folded(response.text)) - set(_folded(task.prompt))
+    return _ranged(len(own), args.bounds(default_min=1), "words of its own")
+
+
+def _all_met(task: Task, response: Response, args: Arguments) -> Finding:
+    """The other criteria hold: the good ones met, the bad ones (negative weight) not.
+
+    of : their ids (default: all others). Only code can be asked here: where every code check holds and a judged
+    criterion is among them, the result is unknown.
+    """
+    from . import check
+
+    others = [c for c in task.criteria if (c.check or {}).get("name") != args["name"]]
+    if args.get("of") is not None:
+        ids = args.strings("of", needed=True)
+        if missing := [i for i in ids if i not in {c.id for c in others}]:
+            raise args.wrong(
+                "of", f"there is no other criterion {missing[0]!r}", "write ids of the task"
+            )
+        others = [c for c in others if c.id in ids]
+    parents = {c.parent for c in task.criteria}
+    leaves = [c for c in others if c.id not in parents]
+    found = {c.id: check(task, response, c) if c.by_code else None for c in leaves}
+    failed = [
+        c.id
+        for c in leaves
+        if (v := found[c.id]) is not None and v.known and (v.status == "met") != (c.weight >= 0)
+    ]
+    open_ = [i for i, v in found.items() if v is None or not v.known]
+    if failed:
+        return Finding(
+            False, f"{len(failed)} of {len(leaves)} other criteria fail: {', '.join(failed[:5])}"
+        )
+    if open_ or not leaves:
+        return Finding(None, f"cannot tell: {', '.join(open_[:5]) or 'no other criterion'}")
+    return Finding(True, f"all {len(leaves)} other criteria hold")
 
 
 def _mentions(task: Task, text: str) -> float | None:
@@ -404,7 +484,7 @@ CHECKS: dict[str, tuple[tuple[str, ...], Rule]] = {
     "bullets": (_RANGE, _counted("bullet items", text_of.items)),
     "numbered": (_RANGE, _counted("numbered items", lambda t: text_of.items(t, numbered=True))),
     "contains": (("any", "all", "none", "case", "whole"), _contains),
-    "regex": (("pattern", "min", "max", "case", "dotall"), _regex),
+    "regex": (("pattern", "min", "max", "case", "dotall", "multiline"), _regex),
     "starts": (("text", "case"), _edge(True)),
     "ends": (("text", "case"), _edge(False)),
     "no_char": (("chars", "case"), _no_char),
@@ -415,7 +495,10 @@ CHECKS: dict[str, tuple[tuple[str, ...], Rule]] = {
     "language": (("code",), _language),
     "number": (("value", "tolerance", "which"), _number),
     "cites": (("only_known", "min"), _cites),
-    "exact": (("answers", "case"), _exact),
+    "exact": (("answers", "case", "confidence"), _exact),
+    "no_copy": (("words",), _no_copy),
+    "own_words": (_RANGE, _own_words),
+    "all_met": (("of",), _all_met),
     "repeats": (
         _SHARE,
         _shared("of word triples are repeats", lambda task, t: text_of.repeated_share(t)),

@@ -151,7 +151,10 @@ def test_paragraphs_lines_items_numbers():
         ({"name": "contains", "none": ["upr"]}, "it is upregulated", "the upr is"),
         ({"name": "contains", "any": ["upr"], "whole": False}, "it is upregulated", "down"),
         ({"name": "contains", "any": ["It's"], "case": True}, "It's", "it's"),
-        ({"name": "regex", "pattern": r"^\d{4}$"}, "x\n2024", "20245"),
+        ({"name": "regex", "pattern": r"^\d{4}$", "multiline": True}, "x\n2024", "20245"),
+        ({"name": "regex", "pattern": r"^\d{4}$"}, "2024", "x\n2024"),
+        ({"name": "no_copy", "words": 4}, "The Seine", "which river flows through there"),
+        ({"name": "own_words", "min": 2}, "the Seine ends", "which river"),
         ({"name": "regex", "pattern": "a", "max": 2}, "aa", "aaa"),
         ({"name": "starts", "text": "Dear"}, "**Dear** Sir", "Oh Dear"),
         ({"name": "ends", "text": ["regards.", "bye."]}, "x, Bye. ", "bye. x"),
@@ -197,7 +200,7 @@ def test_every_built_in_check_is_tested():
         for m in test_every_check_both_ways.pytestmark
         for p in m.args[1]
     }
-    assert tested == set(checks.RULES)
+    assert tested == set(checks.RULES) - {"all_met"}  # that one has a test of its own, below
 
 
 def test_the_reason_states_the_figure():
@@ -372,3 +375,81 @@ def test_numbers_round_trip(x):
 )
 def test_sentences_add_up(parts, glue):
     assert checks_text.sentences(glue.join(parts)) == parts
+
+
+# --- what was missing or let one good line pass --------------------------------------------------
+
+
+def test_one_good_line_does_not_make_an_answer():
+    """Every pattern was read line by line: `^[^.!?]+\\.$` was met by any one good line."""
+    one, two = "A volcano is a mountain.", "what? a volcano!\nA volcano is a mountain.\n???"
+    for pattern in (r"^[^.!?]+\.$", r"\A[^.!?]+\.\Z"):
+        assert met(one, name="regex", pattern=pattern)
+        assert not met(two, name="regex", pattern=pattern)
+    assert met(two, name="regex", pattern=r"^[^.!?]+\.$", multiline=True)
+
+
+def test_no_copy():
+    assert met("It is the Seine, which ends at Le Havre.", name="no_copy")
+    assert not met("You ask which river flows through Paris, well.", name="no_copy")
+    assert met("You ask which river flows through Paris, well.", name="no_copy", words=6)
+    assert not met("WHICH **river** flows through paris", name="no_copy", words=5)
+    with pytest.raises(DataError, match="words"):
+        run("x", name="no_copy", words=0)
+
+
+def test_own_words():
+    assert not met("Paris river Paris river flows", name="own_words", min=1)
+    assert met("The Seine ends near Le Havre.", name="own_words", min=4)
+    assert not met("seine seine seine seine", name="own_words", min=2)
+
+
+def all_met(answer, *others, of=None):
+    spec = {"name": "all_met", **({"of": of} if of else {})}
+    every = (*others, Criterion(id="all", text="All.", check=spec))
+    task = Task(id="t", prompt="p", criteria=every)
+    return check(task, Response(task_id="t", id="r", text=answer), every[-1])
+
+
+def test_all_met():
+    short = Criterion(id="short", text="Short.", check={"name": "words", "max": 3})
+    shout = Criterion(id="shout", text="No !", weight=-1, check={"name": "contains", "any": ["!"]})
+    human = Criterion(id="human", text="Kind.")
+    assert all_met("Hello you", short, shout).status == "met"
+    assert all_met("Hello you!", short, shout).status == "unmet"
+    assert all_met("Hello to you all", short, shout).status == "unmet"
+    assert (
+        all_met("Hello you", short, human).status == "unknown"
+    )  # what a judge must say is not known
+    assert all_met("Hello to you all", short, human).status == "unmet"
+    assert all_met("Hello to you all", short, shout, of=["shout"]).status == "met"
+    assert all_met("Hello").status == "unknown"
+    with pytest.raises(DataError, match="no other criterion 'x'"):
+        all_met("Hello", short, of=["x"])
+    loose = Criterion(id="short", text="Short.", check={"name": "words", "max": 30})
+    assert all_met("Hello you", short).key != all_met("Hello you", loose).key
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "85",
+        "85. Confidence: 75%",
+        "85\nConfidence: 75%",
+        "**85**\n\nI am 90% sure.",
+        "85. My confidence is high.",
+    ],
+)
+def test_exact_reads_past_a_stated_confidence(said):
+    assert met(said, name="exact", answers=["85"])
+    assert said == "85" or not met(said, name="exact", answers=["85"], confidence=False)
+
+
+def test_exact_is_not_loosened_by_it():
+    for said in (
+        "86. Confidence: 75%",
+        "85 or 86. Confidence: 75%",
+        "Confidence: 75%. Or 85",
+        "I am 85% sure.",
+    ):
+        assert not met(said, name="exact", answers=["85"])
