@@ -17,6 +17,7 @@ from .. import stats
 from ..records import Grade, Response, Task, grade_from_json, response_from_json, to_json
 from ..runs import plain
 from ..stats.estimate import Estimate
+from . import pooling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,15 +43,21 @@ class Evaluation:
         """Mean reward over prompts, with a t interval over prompts."""
         return mean_by_cluster(self.scores, self.clusters)
 
-    def criteria(self) -> dict[str, Estimate]:
-        """Share of answers that meet each criterion (unknown left out), clustered by prompt."""
-        ids = list(dict.fromkeys(v.criterion_id for g in self.grades for v in g.verdicts))
-        return {i: mean_by_cluster(self.values(i), self.clusters) for i in ids}
+    def criteria(self, names: pooling.Names | None = None) -> dict[str, Estimate]:
+        """Share of answers that meet each criterion (unknown left out), clustered by prompt.
 
-    def values(self, criterion: str) -> list[float | None]:
-        """Value in [0, 1] of one criterion per answer; None = unknown or not asked."""
-        found = [{v.criterion_id: v.value for v in g.verdicts} for g in self.grades]
-        return [f.get(criterion) for f in found]
+        names : pooling.names(tasks); without it criteria are pooled by id and called "id c1".
+        """
+        rows = self.values(names)
+        labels = list(dict.fromkeys(k for r in rows for k in r))
+        return {k: mean_by_cluster([r.get(k) for r in rows], self.clusters) for k in labels}
+
+    def values(self, names: pooling.Names | None = None) -> list[dict[str, float]]:
+        """Per answer the mean value in [0, 1] of each criterion that is known, by the criterion's text."""
+        return [
+            pooling.means(names or {}, g.task_id, ((v.criterion_id, v.value) for v in g.verdicts))
+            for g in self.grades
+        ]
 
     def save(self, path: Path) -> None:
         """Write the answers and grades as one JSON file."""
@@ -84,7 +91,8 @@ def read(path: str | Path) -> Evaluation:
 class Gain:
     """After minus before on the same prompts.
 
-    reward : difference of mean rewards with its interval (paired by prompt, t over prompts); criteria : the same per criterion.
+    reward : difference of mean rewards with its interval (paired by prompt, t over prompts).
+    criteria : the same per criterion, by its text (kit.train.pooling).
     words : difference in words per answer; truncated : in the share of cut answers; trivial : mean reward of each trivial policy.
     """
 
@@ -95,7 +103,11 @@ class Gain:
     words: Estimate
     truncated: Estimate
     trivial: dict[str, float | None] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Names of the rows of `criteria`: they are texts already."""
+        return {k: k for k in self.criteria}
 
     @property
     def shown(self) -> bool:
@@ -124,7 +136,7 @@ class Gain:
         """Rows for a table: what, difference, low, high; the reward first, then its criteria, then lengths."""
         rows = [
             ("reward", self.reward),
-            *((self.texts.get(k, k), v) for k, v in self.criteria.items()),
+            *self.criteria.items(),
             ("words per answer", self.words),
             ("share cut off", self.truncated),
         ]
@@ -158,20 +170,21 @@ def compare(
     trivial: dict[str, float | None] | None = None,
 ) -> Gain:
     """The gain from `before` to `after`, which answered the same prompts."""
-    ids = [i for i in before.criteria() if i in after.criteria()]
-    texts = {c.id: (c.title or c.text) for t in tasks for c in t.criteria}
+    names = pooling.names(tasks)
+    old, new = before.values(names), after.values(names)
+    labels = [k for k in dict.fromkeys(k for r in old for k in r) if any(k in r for r in new)]
+
+    def change(a: Sequence[float | None], b: Sequence[float | None]) -> Estimate:
+        return paired(a, b, before.clusters, after.clusters)
+
     return Gain(
         before=before.reward(),
         after=after.reward(),
-        reward=paired(before.scores, after.scores, before.clusters, after.clusters),
-        criteria={
-            i: paired(before.values(i), after.values(i), before.clusters, after.clusters)
-            for i in ids
-        },
-        words=paired(_words(before), _words(after), before.clusters, after.clusters),
-        truncated=paired(_cut(before), _cut(after), before.clusters, after.clusters),
+        reward=change(before.scores, after.scores),
+        criteria={k: change([r.get(k) for r in old], [r.get(k) for r in new]) for k in labels},
+        words=change(_words(before), _words(after)),
+        truncated=change(_cut(before), _cut(after)),
         trivial=trivial or {},
-        texts=texts,
     )
 
 

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import KitError, MissingError
 from .device import choose
 from .models import base, resolve, tokenizer_of
 
 
-def merge(model: str, adapter: str | Path, out: str | Path) -> Path:
-    """The model with the adapter added to its weights, as a folder that `from_pretrained` loads; float32 on a CPU, else the device's dtype."""
+def merge(
+    model: str,
+    adapter: str | Path,
+    out: str | Path,
+    *,
+    dtype: Literal["float32", "auto"] = "float32",
+) -> Path:
+    """The model with the adapter added to its weights, as a folder that `from_pretrained` loads.
+
+    The sum is made in float32; dtype : of the stored weights ("auto": the one this machine computes in).
+    The folder appears when it is complete, so that a kill leaves no half of it behind.
+    """
     from peft import PeftModel
 
     source, out = resolve(model), Path(out)
-    plain, _ = base(source, choose())
+    plain, _ = base(source, choose("float32"))
     merged = PeftModel.from_pretrained(plain, str(adapter)).merge_and_unload()
-    merged.save_pretrained(str(out))
-    tokenizer_of(source).save_pretrained(str(out))
+    partial = out.with_name(out.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    merged.to(choose(dtype).torch_dtype()).save_pretrained(str(partial))
+    tokenizer_of(source).save_pretrained(str(partial))
+    shutil.rmtree(out, ignore_errors=True)
+    partial.rename(out)
     return out
 
 

@@ -17,11 +17,12 @@ from typing import Any
 from ..errors import DataError, JudgeDownError, KitError
 from ..records import Response, Task, fingerprint
 from ..runs import plain
-from . import answers, evaluation, padding, rollouts, sentinels, world
+from . import answers, evaluation, padding, pooling, rollouts, sentinels, world
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .evaluation import Evaluation, Gain
 from .models import Loaded, eos_ids, load
+from .resume import drop_reference, last_checkpoint, mark_folder, save_adapter, step_of
 from .reward import Bill, Reward
 
 
@@ -93,6 +94,7 @@ def train(
         budget=budget,
         patience_s=settings.patience_s,
     )
+    run.reward.check()
     run.on_step = on_step
     if settings.audit_every:
         if audit is None:
@@ -146,7 +148,7 @@ class _Run:
         )
         self.on_step: Callable[[dict[str, Any]], None] | None = None
         self.trainer: Any = None
-        self.stopped: str | None = None  # the alarm that ended the run
+        self.monitor: Any = None
         self.trivial: dict[str, float | None] = {}
         self._check()
 
@@ -163,31 +165,14 @@ class _Run:
         self.out.mkdir(parents=True, exist_ok=True)
         if not world.main():
             return  # the first process looks at the folder for all
-        mark = {
-            "settings": to_mapping(self.settings),
-            "tasks": fingerprint([t.id for t in self.tasks]),
-        }
-        path = self.out / "settings.json"
         if not self.resume and (self.out / rollouts.ROLLOUTS).exists():
             raise KitError(
                 "this folder already holds a run",
                 where=str(self.out),
                 fix="choose another folder, or resume=True",
             )
-        if self.resume and path.exists():
-            old = json.loads(path.read_text("utf-8"))
-            if plain(old) != plain(mark):
-                wrong = [
-                    k
-                    for k, v in mark["settings"].items()
-                    if plain(old["settings"].get(k)) != plain(v)
-                ] or ["tasks"]
-                raise KitError(
-                    f"the run in this folder has another {wrong[0]}",
-                    where=str(self.out),
-                    fix="resume with the same settings and tasks",
-                )
-        path.write_text(json.dumps(plain(mark), indent=2), "utf-8")
+        tasks = fingerprint([t.id for t in self.tasks])
+        mark_folder(self.out, {"settings": to_mapping(self.settings), "tasks": tasks}, self.resume)
 
     def go(self) -> GRPOResult:
         started = time.time()
@@ -196,17 +181,8 @@ class _Run:
             self.trivial = answers.trivial_rewards(self.heldout, self.reward)
         self.trainer = self._make()
         checkpoint = last_checkpoint(self.out) if self.resume else None
-        if self.resume and world.main():
-            step = int(checkpoint.name.split("-")[1]) if checkpoint else 0
-            for name in (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", "evals.jsonl"):
-                rollouts.Log(self.out / name).rewind(step)
         if self.resume:
-            world.wait()
-            for row in rollouts.read_steps(self.out):
-                self.watch.check(row)
-                self.growth.check(row)
-            if self.audit is not None:
-                self.audit.resume(rollouts.read(self.out / "audits.jsonl"))
+            self._go_on(checkpoint)
         t0 = time.perf_counter()
         try:
             self.trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
@@ -214,10 +190,17 @@ class _Run:
             self._save_now()
             raise
         seconds = time.perf_counter() - t0
+        if self.monitor.blind and not self.monitor.known:
+            raise DataError(
+                f"no answer got a known reward in {self.monitor.blind_steps} batches: {self.monitor.blind}",
+                where=str(self.out),
+                fix="see rollouts.jsonl there; the reward, the judge or the rows do not fit each other",
+            )
         with world.whole(self.loaded.model):
             if world.main():
-                self.loaded.model.save_pretrained(str(self.out / "adapter"))
+                save_adapter(self.loaded.model, self.out / "adapter")
                 self.loaded.tokenizer.save_pretrained(str(self.out / "adapter"))
+        drop_reference(self.loaded.model)
         after = self.evaluate("after", self.settings.steps)
         gain = (
             evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial)
@@ -239,6 +222,17 @@ class _Run:
             seconds=seconds,
             trivial=self.trivial,
         )
+
+    def _go_on(self, checkpoint: Path | None) -> None:
+        """Set logs, batch and alarms back to the checkpoint, or to the start."""
+        step = step_of(checkpoint) if checkpoint else 0
+        if world.main():
+            for name in (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", "evals.jsonl"):
+                rollouts.Log(self.out / name).rewind(step)
+        world.wait()
+        self.monitor.resume(step)
+        if checkpoint:
+            self.trainer.kit_resume(checkpoint)
 
     def evaluate(self, name: str, step: int) -> Evaluation | None:
         """Grade samples on the held-out prompts, or read what an interrupted run already has; of several processes the first one does it."""
@@ -282,7 +276,17 @@ class _Run:
                 for t in order(self.tasks, self.settings)
             ]
         )
-        monitor = StepLog(self)
+        self.monitor = monitor = StepLog(
+            out=self.out,
+            settings=self.settings,
+            bill=self.reward.bill,
+            watch=self.watch,
+            growth=self.growth,
+            names=pooling.names(self.tasks),
+            audit=self.audit,
+            evaluate=self.evaluate if self.heldout else None,
+            on_step=self.on_step,
+        )
         trainer = trainer_class()(
             model=self.loaded.model,
             reward_funcs=self._reward_function(),
@@ -294,6 +298,7 @@ class _Run:
         from transformers.trainer_callback import PrinterCallback
 
         trainer.remove_callback(PrinterCallback)  # nothing in the kit prints
+        monitor.trainer = trainer
         trainer.kit_setup(
             self.settings, self.loaded, rollouts.Log(self.out / rollouts.ROLLOUTS), monitor.on_batch
         )
@@ -347,6 +352,8 @@ class _Run:
         }
         hits: dict[str, int] = {}
         for s in steps:
+            if s["batch"] != s["step"]:
+                continue  # the same answers as in the row before
             for k, n in (s.get("sentinels") or {}).items():
                 hits[k] = hits.get(k, 0) + n
         return plain(
@@ -376,7 +383,7 @@ class _Run:
                 "sentinels": hits,
                 "sentinel_alarm": self.watch.alarm,
                 "padding_alarm": self.growth.alarm,
-                "stopped": self.stopped,
+                "stopped": self.monitor.stopped,
                 "judge": {
                     "name": getattr(self.reward.judge, "name", None),
                     "calls": bill.calls,
@@ -407,16 +414,3 @@ def sum_bills(bills: Sequence[Bill]) -> Bill:
     return Bill(
         **{f.name: sum(getattr(b, f.name) for b in bills) for f in dataclasses.fields(Bill)}
     )
-
-
-def last_checkpoint(out: str | Path) -> Path | None:
-    """The newest complete checkpoint of a run's folder."""
-    found = sorted(
-        (
-            p
-            for p in (Path(out) / "checkpoints").glob("checkpoint-*")
-            if (p / "trainer_state.json").exists()
-        ),
-        key=lambda p: int(p.name.split("-")[1]),
-    )
-    return found[-1] if found else None

@@ -3,45 +3,85 @@
 from __future__ import annotations
 
 import logging
-import math
 import statistics
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 from transformers import TrainerCallback
 
+from ..stats import macro_mean
 from ..system import progress
-from . import padding, rollouts, sentinels, world
-
-if TYPE_CHECKING:
-    from .grpo import _Run
+from . import padding, pooling, rollouts, sentinels, world
+from .config import GRPOSettings
+from .reward import Bill
 
 logger = logging.getLogger(__name__)
+BLIND_STEPS = 3  # batches without one known reward, from the start on, that end a run
+TIMES = ("generation", "judge", "kit")
 
 
 class StepLog(TrainerCallback):
-    """Collects what happened in a step and writes it when trl logs; drives the progress bar and the live view."""
+    """Collects what happened in a step and writes it when trl logs; drives the progress bar and the live view.
 
-    def __init__(self, run: _Run):
-        self.run, self.log = run, rollouts.Log(run.out / rollouts.STEPS)
+    names : pooling.names of the tasks; evaluate : called with a name and a step, for `settings.eval_every`; None where nothing is held out.
+    stopped : the alarm that ended the training; blind : why no reward was ever known, None as soon as one is.
+    """
+
+    def __init__(
+        self,
+        *,
+        out: Path,
+        settings: GRPOSettings,
+        bill: Bill,
+        watch: sentinels.Watch,
+        growth: padding.Growth,
+        names: pooling.Names | None = None,
+        audit: Any = None,
+        evaluate: Callable[[str, int], Any] | None = None,
+        on_step: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        self.out, self.settings, self.bill = out, settings, bill
+        self.watch, self.growth, self.audit = watch, growth, audit
+        self.names = names or {}
+        self.evaluate, self.call = evaluate, on_step
+        self.log = rollouts.Log(out / rollouts.STEPS)
+        self.trainer: Any = None  # set when it is made
         self.rows: list[dict[str, Any]] = []
         self.summary: dict[str, Any] = summary(())
+        self.batch, self.blind_steps, self.known = 0, 0, 0
+        self.blind: str | None = None
+        self.stopped: str | None = None
         self.bar: Any = None
         self.began = time.perf_counter()
-        self.before = {"generation": 0.0, "judge": 0.0, "kit": 0.0}
+        self.before = dict.fromkeys(TIMES, 0.0)
         self.alarms: list[str] = []
+
+    def resume(self, step: int) -> None:
+        """Take over what the logs of an interrupted run say, up to `step`."""
+        for row in rollouts.read_steps(self.out):
+            if row["step"] <= step and row.get("batch", row["step"]) == row["step"]:
+                self.watch.check(row)
+                self.growth.check(row)
+                self.known += row["answers"] - row["unknown_rewards"]
+        rows = rollouts.read(self.out)
+        last = max((r["step"] for r in rows), default=0)
+        self.rows = [r for r in rows if r["step"] == last]
+        self.batch, self.summary = last, summary(self.rows, self.names)
+        if self.audit is not None:
+            self.audit.resume(rollouts.read(self.out / "audits.jsonl"))
 
     def on_batch(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
         """The answers of a batch, as written to the rollout log."""
-        self.rows, self.summary = list(rows), summary(rows)
+        self.rows, self.summary, self.batch = list(rows), summary(rows, self.names), step
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.bar = (
-            progress.bar(total=args.max_steps, initial=state.global_step, desc="GRPO", unit="step")
-            if world.main()
-            else None
-        )
+        if world.main():
+            self.bar = progress.bar(
+                total=args.max_steps, initial=state.global_step, desc="GRPO", unit="step"
+            )
         self.began = time.perf_counter()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -50,16 +90,23 @@ class StepLog(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """One row per step, of the answers of all processes; trl logs at every step."""
-        if not logs or "reward" not in logs or not world.main():
+        if not logs or "loss" not in logs or not world.main():
             return
-        now, times = (
-            time.perf_counter(),
-            self.run.trainer.kit_times,
-        )  # what this call itself takes counts into the next step
-        spent = {k: times[k] - self.before[k] for k in self.before}
+        now = time.perf_counter()  # what this call itself takes counts into the next step
+        row = self._row(state.global_step, args.max_steps, logs, now)
+        self.log.append([row])
+        self._show(row)
+        if self.call is not None:
+            self.call(row)
+        self.trainer.kit_times["kit"] += time.perf_counter() - now
+
+    def _row(self, step: int, steps: int, logs: dict[str, Any], now: float) -> dict[str, Any]:
+        times = self.trainer.kit_times
+        spent = {k: times[k] - self.before[k] for k in TIMES}
         total, self.began, self.before = now - self.began, now, dict(times)
-        row = {
-            "step": state.global_step,
+        return {
+            "step": step,
+            "batch": self.batch,
             "time": time.time(),
             **self.summary,
             "entropy": logs.get("entropy"),
@@ -69,58 +116,51 @@ class StepLog(TrainerCallback):
             "lr": logs.get("learning_rate"),
             "loss": logs.get("loss"),
             "seconds": total,
-            "seconds_generation": spent["generation"],
-            "seconds_judge": spent["judge"],
-            "seconds_kit": spent["kit"],
+            **{f"seconds_{k}": v for k, v in spent.items()},
             "seconds_update": max(0.0, total - sum(spent.values())),
             "alarms": list(self.alarms),
-            "judge_cost": self.run.reward.bill.cost,
-            "judge_calls": self.run.reward.bill.calls,
-            "skipped_rows": self.run.trainer.kit_skipped,
-            "seconds_left": total * (args.max_steps - state.global_step),
+            "judge_cost": self.bill.cost,
+            "judge_calls": self.bill.calls,
+            "skipped_rows": self.trainer.kit_skipped,
+            "seconds_left": total * (steps - step),
         }
-        self.log.append([row])
-        if self.bar is not None:
-            self.bar.update(1)
-            reward = row["reward"]
-            self.bar.set_postfix_str(
-                "reward unknown"
-                if reward is None
-                else f"reward {reward:.3f}, {row['words']:.0f} words"
-            )
-        if self.run.on_step is not None:
-            self.run.on_step(row)
-        times["kit"] += time.perf_counter() - now
+
+    def _show(self, row: dict[str, Any]) -> None:
+        if self.bar is None:
+            return
+        self.bar.update(1)
+        reward, words = row["reward"], row["words"]
+        said = "reward unknown" if reward is None else f"reward {reward:.3f}, {words:.0f} words"
+        self.bar.set_postfix_str(said)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Sentinels, at every step; audit and held-out evaluation, every N steps."""
-        step, settings = state.global_step, self.run.settings
-        for name, watch in (("sentinels", self.run.watch), ("padding", self.run.growth)):
+        """Sentinels and unknown rewards, at every new batch; audit and held-out evaluation, every N steps."""
+        step = state.global_step
+        if self.batch == step:
+            self._look(control, step, args.max_steps)
+        if self.audit is not None and step % self.audit.every == 0 and world.size() == 1:
+            self.audit.check(step, self.rows)
+            self._alarm(control, "judge audit", self.audit.alarm, self.settings.audit_stop)
+        every = self.settings.eval_every
+        if self.evaluate and every and step % every == 0 and step < args.max_steps:
+            r = self.evaluate(f"step{step}", step).reward()
+            row = {"step": step, "reward": r.value, "low": r.low, "high": r.high, "n": r.n}
+            rollouts.Log(self.out / "evals.jsonl").append([{**row, "prompts": r.n_clusters}])
+
+    def _look(self, control: Any, step: int, steps: int) -> None:
+        for name, watch in (("sentinels", self.watch), ("padding", self.growth)):
             watch.check(self.summary)
-            self._alarm(control, name, watch.alarm, settings.sentinel_stop)
-        if self.run.audit is not None and step % self.run.audit.every == 0 and world.size() == 1:
-            self.run.audit.check(step, self.rows)
-            self._alarm(control, "judge audit", self.run.audit.alarm, settings.audit_stop)
-        if (
-            settings.eval_every
-            and step % settings.eval_every == 0
-            and step < args.max_steps
-            and self.run.heldout
-        ):
-            e = self.run.evaluate(f"step{step}", step)
-            r = e.reward()
-            rollouts.Log(self.run.out / "evals.jsonl").append(
-                [
-                    {
-                        "step": step,
-                        "reward": r.value,
-                        "low": r.low,
-                        "high": r.high,
-                        "n": r.n,
-                        "prompts": r.n_clusters,
-                    }
-                ]
-            )
+            self._alarm(control, name, watch.alarm, self.settings.sentinel_stop)
+        unknown = self.summary["unknown_rewards"]
+        self.known += self.summary["answers"] - unknown
+        if not unknown or unknown < self.summary["answers"]:
+            return
+        self.blind_steps += 1
+        why = reasons(self.rows)
+        logger.warning("step %d: every reward is unknown, nothing is learned (%s)", step, why)
+        if not self.known:
+            self.blind = why
+            control.should_training_stop |= self.blind_steps >= min(BLIND_STEPS, steps)
 
     def _alarm(self, control: Any, name: str, alarm: str | None, stop: bool) -> None:
         """Say an alarm once, keep it for the rows of steps.jsonl, and end the training where that is set."""
@@ -131,48 +171,77 @@ class StepLog(TrainerCallback):
             self.alarms.append(text)
             logger.warning("%s", text)
         if stop:
-            self.run.stopped = self.run.stopped or text
+            self.stopped = self.stopped or text
             control.should_training_stop = True
 
 
-def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Reward with its interval (t over groups), group health, lengths, padding and unknown share of one batch's rollout rows."""
-    groups: dict[str, list[float | None]] = {}
+def reasons(rows: Sequence[dict[str, Any]]) -> str:
+    """Why rewards are unknown, counted: the composer's reason, then the failures of verdicts.
+
+    >>> reasons([{"excluded": "nothing applies", "verdicts": []}] * 2)
+    'nothing applies: 2 answers'
+    """
+    why = Counter(r.get("excluded") or "no reward" for r in rows)
+    failed = Counter(v["failure"] for r in rows for v in r["verdicts"] if v.get("failure"))
+    parts = [f"{k}: {n} answers" for k, n in why.most_common(3)]
+    return ", ".join(parts + [f"{k}: {n} verdicts" for k, n in failed.most_common(3)])
+
+
+def summary(rows: Sequence[dict[str, Any]], names: pooling.Names | None = None) -> dict[str, Any]:
+    """One batch's rollout rows: reward with its interval (t over prompts), group health, lengths, padding, unknown share.
+
+    reward : mean over prompts of their answers' mean, as in the evaluation; the interval is None for a single prompt.
+    """
+    groups: dict[str, list[dict[str, Any]]] = {}
     for r in rows:
-        groups.setdefault(r["task_id"], []).append(r["reward"])
-    known = [r["reward"] for r in rows if r["reward"] is not None]
-    h = rollouts.health(groups.values())
+        groups.setdefault(r["task_id"], []).append(r)
+    unknown = sum(r["reward"] is None for r in rows)
+    reward = macro_mean([r["reward"] for r in rows], cluster=[r["task_id"] for r in rows])
+    h = rollouts.health(
+        [[r["reward"] for r in g] for g in groups.values()],
+        ranges=[g[0].get("range") or (0.0, 1.0) for g in groups.values()],
+    )
     verdicts = [v for r in rows for v in r["verdicts"]]
-    criteria: dict[str, list[float]] = {}
-    for v in verdicts:
-        if v.get("value") is not None:
-            criteria.setdefault(v["id"], []).append(v["value"])
-    half = 1.96 * statistics.stdev(known) / math.sqrt(len(known)) if len(known) > 1 else math.nan
-    mean = statistics.fmean(known) if known else None
-    words = [len(r["text"].split()) for r in rows]
     return {
-        "reward": mean,
-        "reward_low": mean - half if known else None,
-        "reward_high": mean + half if known else None,
+        "reward": _known(reward.value),
+        "reward_low": _known(reward.low),
+        "reward_high": _known(reward.high),
         "answers": len(rows),
-        "unknown_rewards": len(rows) - len(known),
+        "unknown_rewards": unknown,
         "groups": h.total,
         "mixed": h.mixed,
         "good": h.good,
         "bad": h.bad,
         "flat": h.flat,
         "groups_unknown": h.unknown,
-        "words": statistics.fmean(words) if words else None,
-        "tokens": statistics.fmean(r["tokens"] for r in rows) if rows else None,
-        "truncated": statistics.fmean(float(r["truncated"]) for r in rows) if rows else None,
-        "unknown_verdicts": sum(v["status"] == "unknown" for v in verdicts) / len(verdicts)
-        if verdicts
-        else None,
+        "words": _mean(len(r["text"].split()) for r in rows),
+        "tokens": _mean(r["tokens"] for r in rows),
+        "truncated": _mean(float(r["truncated"]) for r in rows),
+        "unknown_verdicts": _mean(v["status"] == "unknown" for v in verdicts),
         "flagged": sum(bool(r.get("sentinels")) for r in rows),
         "sentinels": sentinels.count(r.get("sentinels") or () for r in rows),
-        "criteria": {k: statistics.fmean(v) for k, v in criteria.items()},
+        "criteria": _criteria(rows, names or {}),
         **padding.measure(rows),
     }
+
+
+def _criteria(rows: Sequence[dict[str, Any]], names: pooling.Names) -> dict[str, float]:
+    """Mean over answers of each criterion, by its text."""
+    found: dict[str, list[float]] = {}
+    for r in rows:
+        values = ((v["id"], v.get("value")) for v in r["verdicts"])
+        for k, v in pooling.means(names, r["task_id"], values).items():
+            found.setdefault(k, []).append(v)
+    return {k: statistics.fmean(v) for k, v in found.items()}
+
+
+def _mean(values: Any) -> float | None:
+    found = [float(v) for v in values]
+    return statistics.fmean(found) if found else None
+
+
+def _known(value: float) -> float | None:
+    return None if value != value else value
 
 
 class LossLog(TrainerCallback):

@@ -11,6 +11,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "test": dict(
         model="tiny-random",
         engine="transformers",
+        dtype="float32",  # the same numbers on a processor with bfloat16 and without
         steps=2,
         group_size=4,
         prompts_per_step=2,
@@ -131,6 +132,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 _SHARED = (
     "model",
     "engine",
+    "dtype",
     "quantize",
     "lora_rank",
     "lora_alpha",

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ..errors import JudgeDownError, KitError
+from ..errors import DataError, JudgeDownError, KitError
 from ..records import Grade, Response, Task, Verdict
 
+logger = logging.getLogger(__name__)
 DOWN = "transport"
 
 
@@ -100,10 +103,33 @@ class Reward:
                 fix="start it again, then resume the run: everything so far is saved",
             )
         self.bill.waits = 0
-        return [
-            self.composer.score(self.by_id[r.task_id], r, vs)
-            for r, vs in zip(responses, verdicts, strict=True)
+        return [self._score(r, vs) for r, vs in zip(responses, verdicts, strict=True)]
+
+    def _score(self, response: Response, verdicts: Sequence[Verdict]) -> Grade:
+        grade = self.composer.score(self.by_id[response.task_id], response, verdicts)
+        return dataclasses.replace(
+            grade, meta={**grade.meta, "range": limits(self.composer, grade)}
+        )
+
+    def check(self) -> None:
+        """DataError when no part of the reward applies to any task; a warning that counts those it does not apply to."""
+        blank = [Response(task_id=t.id, id="check", text="") for t in self.tasks]
+        missed = [
+            t.id
+            for t, r in zip(self.tasks, blank, strict=True)
+            if self.composer.score(t, r, ()).meta.get("excluded") == "nothing applies"
         ]
+        if not missed:
+            return
+        said = f"no part of the reward {self.composer.name!r} applies to {len(missed)} of {len(self.tasks)} tasks"
+        if len(missed) < len(self.tasks):
+            logger.warning("%s (the first is %r): they teach nothing", said, missed[0])
+            return
+        raise DataError(
+            said,
+            where=f"task {missed[0]!r}",
+            fix="choose a reward that reads what the rows hold, or add criteria, truth or sources",
+        )
 
     async def _ask(self, responses: Sequence[Response]) -> tuple[list[list[Verdict]], Any]:
         """Verdicts per response. Criteria that depend on the answer (cited claims) are asked answer by answer, all at once."""
@@ -120,6 +146,26 @@ class Reward:
         ]
         each = await asyncio.gather(*jobs)
         return [list(g) for g in each], None
+
+
+def limits(composer: Any, grade: Grade) -> tuple[float, float]:
+    """The lowest and the highest reward that the parts which apply to this task allow, scale included."""
+    details, ends = grade.meta.get("details", {}), []
+    applied = [c for c in composer.components if c.name in grade.meta.get("intervals", {})]
+    total = math.fsum(abs(c.weight) for c in applied) if composer.combine == "mean" else 1.0
+    for c in applied:
+        low, high = details.get(c.name, {}).get("range", (0.0, 1.0))
+        cut = high if c.cap is None else min(high, c.cap)
+        ends.append(sorted((c.weight * low / (total or 1.0), c.weight * cut / (total or 1.0))))
+    low, high = math.fsum(e[0] for e in ends), math.fsum(e[1] for e in ends)
+    if composer.format.mode == "bonus":
+        high += composer.format.bonus
+    low = min([low, *(g.to for g in composer.gates)])
+    if composer.format.mode == "gate":
+        low = min(low, composer.format.gate_to)
+    low = low if composer.floor is None else max(low, composer.floor)
+    high = high if composer.cap is None else min(high, composer.cap)
+    return low * composer.scale, high * composer.scale
 
 
 class _NoJudge:

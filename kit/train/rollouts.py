@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ def read(path: str | Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     if not path.exists():
         return rows
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8").split("\n"):  # an answer may hold U+2028
         try:
             row = json.loads(line)
         except ValueError:
@@ -96,6 +97,8 @@ def row(
         "parts": dict(grade.parts),
         "seconds": round(seconds, 3),
         "sentinels": list(sentinels),
+        "range": grade.meta.get("range"),
+        "excluded": grade.meta.get("excluded"),
         "verdicts": [
             {
                 k: v
@@ -119,7 +122,7 @@ def row(
 class Health:
     """Groups of one step by what they can teach: mixed rewards, all at the top, all at the bottom, all equal between, none known.
 
-    Only mixed groups have a gradient. good : every reward at or above `good_from` of the range, bad : at or below its mirror.
+    Only mixed groups have a gradient. good, bad : every reward at the top, at the bottom of what the prompt allows.
     """
 
     mixed: int = 0
@@ -135,23 +138,30 @@ class Health:
 
 
 def health(
-    groups: Iterable[Iterable[float | None]], *, top: float = 1.0, bottom: float = 0.0
+    groups: Iterable[Iterable[float | None]],
+    *,
+    ranges: Iterable[tuple[float, float]] | None = None,
 ) -> Health:
     """Count groups of rewards; rewards within 1e-6 are equal, unknown ones are left out.
 
+    ranges : lowest and highest reward that each group's prompt allows (default [0, 1]).
+
     >>> health([[1, 1], [0, 1], [0, 0], [0.5, 0.5], [None, None]])
     Health(mixed=1, good=1, bad=1, flat=1, unknown=1)
+    >>> health([[1, 1], [0, 0]], ranges=[(0, 10), (-1, 1)])
+    Health(mixed=0, good=0, bad=0, flat=2, unknown=0)
     """
-    counts = dict.fromkeys(("mixed", "good", "bad", "flat", "unknown"), 0)
-    for group in groups:
-        known = [r for r in group if r is not None]
-        if not known:
-            kind = "unknown"
-        elif max(known) - min(known) > 1e-6:
-            kind = "mixed"
-        else:
-            kind = (
-                "good" if known[0] >= top - 1e-6 else "bad" if known[0] <= bottom + 1e-6 else "flat"
-            )
-        counts[kind] += 1
+    groups = [[r for r in g if r is not None] for g in groups]
+    ends = [(0.0, 1.0)] * len(groups) if ranges is None else list(ranges)
+    counts = Counter(_kind(g, *e) for g, e in zip(groups, ends, strict=True))
     return Health(**counts)
+
+
+def _kind(known: Sequence[float], bottom: float, top: float) -> str:
+    if not known:
+        return "unknown"
+    if max(known) - min(known) > 1e-6:
+        return "mixed"
+    if known[0] >= top - 1e-6:
+        return "good"
+    return "bad" if known[0] <= bottom + 1e-6 else "flat"

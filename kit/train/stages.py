@@ -19,6 +19,14 @@ from ..runs import plain
 from . import evaluation, export, rollouts
 from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, check_options, to_mapping
 from .models import Loaded, load
+from .resume import (
+    drop_reference,
+    last_checkpoint,
+    mark_folder,
+    resumable,
+    save_adapter,
+    step_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +57,6 @@ def train(
     loaded: Loaded | None = None,
 ) -> StageResult:
     """Run SFT on rows {prompt, response} or {text}, or DPO on rows {prompt, chosen, rejected}."""
-    from .grpo import last_checkpoint
-
     out = Path(out)
     if not resume and (out / rollouts.STEPS).exists():
         raise KitError(
@@ -60,18 +66,17 @@ def train(
         )
     out.mkdir(parents=True, exist_ok=True)
     data = _dpo_rows(rows) if isinstance(settings, DPOSettings) else _sft_rows(rows)
-    (out / "settings.json").write_text(
-        json.dumps(plain({"settings": to_mapping(settings)}), indent=2), "utf-8"
-    )
+    mark_folder(out, {"settings": to_mapping(settings), "rows": fingerprint(data)}, resume)
     loaded = loaded or load(settings)
     log, started = rollouts.Log(out / rollouts.STEPS), time.perf_counter()
     checkpoint = last_checkpoint(out) if resume else None
     if resume:
-        log.rewind(int(checkpoint.name.split("-")[1]) if checkpoint else 0)
+        log.rewind(step_of(checkpoint) if checkpoint else 0)
     trainer = _trainer(settings, loaded, data, out, log, on_step)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     seconds = time.perf_counter() - started
-    loaded.model.save_pretrained(str(out / "adapter"))
+    drop_reference(loaded.model)
+    save_adapter(loaded.model, out / "adapter")
     loaded.tokenizer.save_pretrained(str(out / "adapter"))
     steps = rollouts.read_steps(out)
     metrics = plain(
@@ -185,7 +190,6 @@ def chain(
         folder = out / f"{i + 1}_{s.stage}"
         s = dataclasses.replace(s, model=model)
         if not (folder / "merged" / "config.json").exists():
-            going = (folder / rollouts.STEPS).exists()
             if isinstance(s, GRPOSettings):
                 results.append(
                     grpo.train(
@@ -195,7 +199,7 @@ def chain(
                         composer=composer,
                         out=folder,
                         ledger=out / "ledger.sqlite",
-                        resume=going,
+                        resume=True,
                     )
                 )
             else:
@@ -204,7 +208,7 @@ def chain(
                         s,
                         pairs if isinstance(s, DPOSettings) else sft_rows,
                         out=folder,
-                        resume=going,
+                        resume=True,
                     )
                 )
             export.merge(model, folder / "adapter", folder / "merged")
@@ -281,15 +285,15 @@ def _trainer(
         bf16=loaded.device.kind == "cuda" and loaded.device.dtype == "bfloat16",
         fp16=loaded.device.kind == "cuda" and loaded.device.dtype == "float16",
         dataloader_pin_memory=False,
-        max_length=settings.max_tokens,
-        **settings.options,
-    )  # type: ignore[attr-defined]
+        max_length=settings.max_tokens,  # type: ignore[attr-defined]
+    )
     if dpo:
         values["beta"] = settings.beta  # type: ignore[attr-defined]
     elif "prompt" in data[0]:
         values["completion_only_loss"] = settings.answer_only  # type: ignore[attr-defined]
+    values |= dict(settings.options)
     check_options(values, config_class)
-    trainer = (trl.DPOTrainer if dpo else trl.SFTTrainer)(
+    trainer = resumable(trl.DPOTrainer if dpo else trl.SFTTrainer)(
         model=loaded.model,
         args=config_class(**values),
         train_dataset=Dataset.from_list(data),

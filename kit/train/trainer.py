@@ -1,17 +1,18 @@
 """The kit's GRPO trainer: trl's, with sampling, log-probabilities, log and time split of our own where they fit.
 
-The class is made by a function, because unsloth replaces trl's trainer when it is imported: the parent must be looked up
-after the engine was chosen. trl's loss, optimiser, scheduler, checkpoints and distributed parts stay trl's.
+The class is put together by a function, because unsloth replaces trl's trainer when it is imported: the parent must
+be looked up after the engine was chosen. trl's loss, optimiser, scheduler, checkpoints and distributed parts stay trl's.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..records import Grade, Response
-from . import kl, packing, rollouts, sampling, world
+from . import kl, packing, resume, rollouts, sampling, world
 from .config import GRPOSettings, check_options
 from .device import import_torch
 from .models import Loaded, eos_ids
@@ -65,229 +66,254 @@ def arguments(settings: GRPOSettings, loaded: Loaded, out: str) -> Any:
         shuffle_dataset=False,
         dataloader_pin_memory=False,
         logging_nan_inf_filter=False,
-        **settings.options,
-    )
+        use_bias_correction_kl=False,  # the documented k3, not k3 times the ratio
+    ) | dict(settings.options)
     check_options(values, GRPOConfig)
     return GRPOConfig(**values)
 
 
+class GRPOHooks:
+    """What the kit does differently from trl's GRPOTrainer, which stands behind it in the order of base classes."""
+
+    def kit_setup(
+        self,
+        settings: GRPOSettings,
+        loaded: Loaded,
+        log: rollouts.Log,
+        on_batch: Callable[..., None] | None = None,
+    ) -> None:
+        """Attach settings and log; choose the fast paths that fit this model."""
+        self.kit, self.kit_loaded = settings, loaded
+        self.kit_log, self.kit_on_batch = log, on_batch
+        self.kit_times = dict.fromkeys(("generation", "judge", "kit"), 0.0)
+        self.kit_pending: list[tuple[Response, Grade, tuple[str, ...]]] = []
+        self.kit_engine: Any = None
+        self.kit_slow = _slow(settings, loaded, self.model)
+        self.kit_kl = settings.kl if settings.beta and settings.kl != "k3" else None
+        self.kit_skipped = 0
+
+    @property
+    def kit_parts(self) -> int:
+        """Micro-batches that one batch of answers is trained on, all passes together."""
+        return self.args.steps_per_generation * self.num_iterations
+
+    def kit_resume(self, checkpoint: Path) -> None:
+        """Go on inside the batch that was in use at the checkpoint."""
+        self._step = resume.step_of(checkpoint) * self.args.gradient_accumulation_steps
+        self._buffered_inputs = resume.read_batch(checkpoint)
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        """Called for every checkpoint, before the file that marks it as complete."""
+        if self._step % self.kit_parts and self._buffered_inputs is not None:
+            resume.write_batch(Path(output_dir), self._buffered_inputs)
+        super()._save_rng_state(output_dir)
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers depend on seed, micro-batch and process alone, also after a stop (dropout, order of rows)."""
+        import_torch().manual_seed(self._kit_seed(self._step))
+        return super().training_step(*args, **kwargs)
+
+    def _kit_seed(self, number: int) -> int:
+        return (self.kit.seed * 1_000_003 + number) * 1009 + self.accelerator.process_index
+
+    def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
+        """Answers of a step, the same ones in a resumed run."""
+        started, torch = time.perf_counter(), import_torch()
+        seed = self._kit_seed(self.state.global_step)
+        try:
+            if self.kit_slow is not None:
+                with torch.random.fork_rng():
+                    torch.manual_seed(seed)
+                    return super()._generate_single_turn(prompt_ids, *args, **kwargs)
+            return self._kit_sample(prompt_ids, torch.Generator().manual_seed(seed)), None
+        finally:
+            self.kit_times["generation"] += time.perf_counter() - started
+
+    def _kit_sample(self, prompt_ids: Any, generator: Any) -> list[list[int]]:
+        if self.kit_engine is None:
+            self.kit_engine = sampling.Engine(self.model)
+        else:
+            self.kit_engine.refresh()
+        return sampling.sample(
+            self.kit_engine,
+            prompt_ids,
+            max_new_tokens=self.max_completion_length,
+            temperature=self.temperature,
+            top_p=self.kit.top_p,
+            top_k=self.kit.top_k,
+            eos_ids=eos_ids(self.model, self.processing_class),
+            generator=generator,
+        ).ids
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: Any,
+        attention_mask: Any,
+        logits_to_keep: int,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        pictures = (v for k, v in kwargs.items() if k.endswith(("values", "thw", "sizes")))
+        if self.kit_slow is not None or any(v is not None for v in pictures):
+            return super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, *args, **kwargs
+            )
+        values, entropies = packing.logps(
+            model, input_ids, attention_mask, logits_to_keep, score=self._kit_score
+        )
+        return values, entropies, None
+
+    def _kit_score(self, logits: Any, labels: Any) -> tuple[Any, Any]:
+        """Log-probabilities and entropies (1, N) from logits (1, N, V) and labels (1, N)."""
+        logp = (logits.float() / self.temperature).log_softmax(-1)
+        with import_torch().no_grad():
+            entropy = -(logp.exp() * logp).sum(-1)
+        return logp.gather(-1, labels[..., None])[..., 0], entropy
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        output = super()._generate_and_score_completions(inputs)
+        if not self.model.training:
+            return output
+        if self.kit_kl == "k1":
+            d = kl.estimate(self._kit_old(output), output["ref_per_token_logps"], "k1")
+            output["kit_k1"] = d * output["completion_mask"]  # (B, C)
+        if self.kit_pending:
+            self._kit_write(
+                output["advantages"].tolist(), output["completion_mask"].sum(-1).tolist()
+            )
+        return output
+
+    def _kit_old(self, output: Any) -> Any:
+        """Log-probabilities (B, C) of the answers under the policy that wrote them."""
+        if output.get("old_per_token_logps") is not None:
+            return output["old_per_token_logps"]
+        torch = import_torch()
+        ids = torch.cat([output["prompt_ids"], output["completion_ids"]], dim=1)
+        mask = torch.cat([output["prompt_mask"], output["completion_mask"]], dim=1)
+        with torch.no_grad():
+            return self._get_per_token_logps_and_entropies(
+                self.model, ids, mask, output["completion_ids"].size(1)
+            )[0]
+
+    def _kit_write(self, advantages: Sequence[float], tokens: Sequence[int]) -> None:
+        started, step = time.perf_counter(), self.state.global_step + 1
+        rows = [
+            rollouts.row(
+                step,
+                r,
+                g,
+                advantage=None if g.score is None else a,
+                tokens=int(n),
+                seconds=time.time(),
+                sentinels=flags,
+            )
+            for (r, g, flags), a, n in zip(self.kit_pending, advantages, tokens, strict=True)
+        ]
+        rows = world.gather(rows)
+        if world.main():
+            self.kit_log.append(rows)
+        if self.kit_on_batch is not None:
+            self.kit_on_batch(step, rows)
+        self.kit_pending = []
+        self.kit_times["kit"] += time.perf_counter() - started
+
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        if self.kit_slow is not None or not self.model.training:
+            return super()._prepare_inputs(generation_batch)
+        if self._step % self.kit_parts == 0 or self._buffered_inputs is None:
+            batch = self._generate_and_score_completions(generation_batch)
+            self._buffered_inputs = _split(batch, self.args.steps_per_generation)
+        return self._buffered_inputs[self._step % self.args.steps_per_generation]
+
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        if self.kit_kl is not None:
+            return self._kit_loss_with_kl(model, inputs)
+        live = inputs["advantages"] != 0
+        if not self._kit_drops() or bool(live.all()):
+            return super()._compute_loss(model, inputs)
+        self.kit_skipped += int((~live).sum())
+        if not bool(live.any()):
+            return sum(p.sum() for p in model.parameters() if p.requires_grad) * 0.0
+        rows, is_tensor = live.shape[0], import_torch().is_tensor
+        kept = {
+            k: v[live] if is_tensor(v) and v.dim() and v.shape[0] == rows else v
+            for k, v in inputs.items()
+        }
+        return super()._compute_loss(model, kept)
+
+    def _kit_drops(self) -> bool:
+        """True where rows without advantage can be left out and the loss stays the same."""
+        return (
+            self.kit.zero_variance == "drop"
+            and self.beta == 0.0
+            and self.loss_type in ("dapo", "cispo")
+            and self.kit_slow is None
+        )
+
+    def _kit_loss_with_kl(self, model: Any, inputs: Any) -> Any:
+        """trl's loss without its own k3 term, and the chosen estimator instead: k1 in the advantages, k2 in the loss."""
+        mask, beta, seen = inputs["completion_mask"], self.beta, []
+        if self.kit_kl == "k1":
+            paid = inputs["advantages"][:, None] - beta * inputs["kit_k1"]  # (B, C)
+            inputs = {**inputs, "advantages": paid}
+        original = self._get_per_token_logps_and_entropies
+        self._get_per_token_logps_and_entropies = lambda *a, **k: (
+            seen.append(original(*a, **k)) or seen[-1]
+        )
+        self.beta = 0.0
+        try:
+            loss = super()._compute_loss(model, inputs)
+        finally:
+            self.beta = beta
+            del self._get_per_token_logps_and_entropies
+        value = kl.estimate(seen[0][0], inputs["ref_per_token_logps"], self.kit_kl)
+        shown = (value.detach() * mask).sum() / mask.sum().clamp(min=1)
+        self._metrics["train"]["kl"].append(float(shown))
+        return loss if self.kit_kl == "k1" else loss + beta * self._kit_mean(value, mask, inputs)
+
+    def _kit_mean(self, value: Any, mask: Any, inputs: Any) -> Any:
+        """A term per token (B, C) averaged as the loss averages its own, shared out to the micro-batches of a step."""
+        parts, total = self.current_gradient_accumulation_steps, (value * mask).sum()
+        if self.loss_type == "grpo":
+            each = (value * mask).sum(-1) / mask.sum(-1).clamp(min=1.0)  # (B,)
+            return each.mean() / parts
+        if self.loss_type == "bnpo":
+            return total / mask.sum().clamp(min=1.0) / parts
+        if self.loss_type == "dr_grpo":
+            return total / (value.size(0) * self.max_completion_length) / parts
+        tokens = inputs["num_items_in_batch"].clamp(min=1.0) / self.accelerator.num_processes
+        return total / (tokens * parts / self.args.steps_per_generation)
+
+
+def _slow(settings: GRPOSettings, loaded: Loaded, model: Any) -> str | None:
+    """Why the fast path is not taken; None where it is."""
+    if not settings.fast:
+        return "fast is off"
+    if world.size() > 1:
+        return "several processes train together"
+    if loaded.engine != "transformers":
+        return "the engine is unsloth"
+    return sampling.fast_ok(model)
+
+
 def trainer_class() -> type:
-    """A subclass of the installed GRPOTrainer (unsloth's, where unsloth was imported first)."""
+    """The hooks before the installed GRPOTrainer (unsloth's, where unsloth was imported first)."""
     import trl
 
-    class KitGRPOTrainer(trl.GRPOTrainer):  # type: ignore[misc, name-defined]
-        """GRPOTrainer with the kit's hooks; see the module."""
-
-        def kit_setup(
-            self,
-            settings: GRPOSettings,
-            loaded: Loaded,
-            log: rollouts.Log,
-            on_batch: Callable[..., None] | None = None,
-        ) -> None:
-            """Attach settings and log; choose the fast paths that fit this model."""
-            self.kit, self.kit_loaded, self.kit_log, self.kit_on_batch = (
-                settings,
-                loaded,
-                log,
-                on_batch,
-            )
-            self.kit_times = dict.fromkeys(("generation", "judge", "kit"), 0.0)
-            self.kit_pending: list[tuple[Response, Grade, tuple[str, ...]]] = []
-            self.kit_engine: Any = None
-            reason = (
-                "fast is off"
-                if not settings.fast
-                else "several processes train together"
-                if world.size() > 1
-                else "the engine is unsloth"
-                if loaded.engine != "transformers"
-                else sampling.fast_ok(self.model)
-            )
-            self.kit_slow = reason
-            self.kit_kl = settings.kl if settings.beta and settings.kl != "k3" else None
-            self.kit_skipped = 0
-
-        def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
-            """The random numbers of a step depend on seed, step and process alone: a resumed run samples the same answers."""
-            started, torch = time.perf_counter(), import_torch()
-            seed = (
-                self.kit.seed * 1_000_003 + self.state.global_step
-            ) * 1009 + self.accelerator.process_index
-            try:
-                if self.kit_slow is not None:
-                    with torch.random.fork_rng():
-                        torch.manual_seed(seed)
-                        return super()._generate_single_turn(prompt_ids, *args, **kwargs)
-                if self.kit_engine is None:
-                    self.kit_engine = sampling.Engine(self.model)
-                else:
-                    self.kit_engine.refresh()
-                got = sampling.sample(
-                    self.kit_engine,
-                    prompt_ids,
-                    max_new_tokens=self.max_completion_length,
-                    temperature=self.temperature,
-                    top_p=self.kit.top_p,
-                    top_k=self.kit.top_k,
-                    eos_ids=eos_ids(self.model, self.processing_class),
-                    generator=torch.Generator().manual_seed(seed),
-                )
-                return got.ids, None
-            finally:
-                self.kit_times["generation"] += time.perf_counter() - started
-
-        def _get_per_token_logps_and_entropies(
-            self,
-            model: Any,
-            input_ids: Any,
-            attention_mask: Any,
-            logits_to_keep: int,
-            *args: Any,
-            **kwargs: Any,
-        ) -> Any:
-            if self.kit_slow is not None or any(
-                v is not None for k, v in kwargs.items() if k.endswith(("values", "thw", "sizes"))
-            ):
-                return super()._get_per_token_logps_and_entropies(
-                    model, input_ids, attention_mask, logits_to_keep, *args, **kwargs
-                )
-            values, entropies = packing.logps(
-                model, input_ids, attention_mask, logits_to_keep, score=self._kit_score
-            )
-            return values, entropies, None
-
-        def _kit_score(self, logits: Any, labels: Any) -> tuple[Any, Any]:
-            logp = (logits.float() / self.temperature).log_softmax(-1)
-            with import_torch().no_grad():
-                entropy = -(logp.exp() * logp).sum(-1)
-            return logp.gather(-1, labels[..., None])[..., 0], entropy
-
-        def _generate_and_score_completions(self, inputs: Any) -> Any:
-            output = super()._generate_and_score_completions(inputs)
-            if self.kit_kl == "k1" and self.model.training:
-                ids = import_torch().cat([output["prompt_ids"], output["completion_ids"]], dim=1)
-                mask = import_torch().cat([output["prompt_mask"], output["completion_mask"]], dim=1)
-                with import_torch().no_grad():
-                    old = self._get_per_token_logps_and_entropies(
-                        self.model, ids, mask, output["completion_ids"].size(1)
-                    )[0]
-                output["kit_k1"] = (
-                    kl.estimate(old, output["ref_per_token_logps"], "k1")
-                    * output["completion_mask"]
-                )
-            if self.model.training and self.kit_pending:
-                self._kit_write(
-                    output["advantages"].tolist(), output["completion_mask"].sum(-1).tolist()
-                )
-            return output
-
-        def _kit_write(self, advantages: Sequence[float], tokens: Sequence[int]) -> None:
-            started, step = time.perf_counter(), self.state.global_step + 1
-            rows = [
-                rollouts.row(
-                    step,
-                    r,
-                    g,
-                    advantage=None if g.score is None else a,
-                    tokens=int(n),
-                    seconds=time.time(),
-                    sentinels=flags,
-                )
-                for (r, g, flags), a, n in zip(self.kit_pending, advantages, tokens, strict=True)
-            ]
-            rows = world.gather(rows)
-            if world.main():
-                self.kit_log.append(rows)
-            if self.kit_on_batch is not None:
-                self.kit_on_batch(step, rows)
-            self.kit_pending = []
-            self.kit_times["kit"] += time.perf_counter() - started
-
-        def _prepare_inputs(self, generation_batch: Any) -> Any:
-            if self.kit_slow is not None or not self.model.training:
-                return super()._prepare_inputs(generation_batch)
-            every = self.args.steps_per_generation * self.num_iterations
-            if self._step % every == 0 or self._buffered_inputs is None:
-                batch = self._generate_and_score_completions(generation_batch)
-                self._buffered_inputs = _split(batch, self.args.steps_per_generation)
-            return self._buffered_inputs[self._step % self.args.steps_per_generation]
-
-        def _compute_loss(self, model: Any, inputs: Any) -> Any:
-            torch = import_torch()
-            if self.kit_kl is not None:
-                return self._kit_loss_with_kl(model, inputs)
-            live = inputs["advantages"] != 0
-            can_drop = (
-                self.kit.zero_variance == "drop"
-                and self.beta == 0.0
-                and self.loss_type in ("dapo", "cispo")
-                and self.kit_slow is None
-            )
-            if not can_drop or bool(live.all()):
-                return super()._compute_loss(model, inputs)
-            self.kit_skipped += int((~live).sum())
-            if not bool(live.any()):
-                return sum(p.sum() for p in model.parameters() if p.requires_grad) * 0.0
-            rows = live.shape[0]
-            kept = {
-                k: v[live] if torch.is_tensor(v) and v.dim() and v.shape[0] == rows else v
-                for k, v in inputs.items()
-            }
-            return super()._compute_loss(model, kept)
-
-        def _kit_loss_with_kl(self, model: Any, inputs: Any) -> Any:
-            """trl's loss without its own k3 term, and the chosen estimator instead: k1 in the advantages, k2 in the loss."""
-            ref, mask, beta, seen = (
-                inputs["ref_per_token_logps"],
-                inputs["completion_mask"],
-                self.beta,
-                [],
-            )
-            if self.kit_kl == "k1":
-                inputs = {
-                    **inputs,
-                    "advantages": inputs["advantages"][:, None] - beta * inputs["kit_k1"],
-                }
-            original = self._get_per_token_logps_and_entropies
-            self._get_per_token_logps_and_entropies = lambda *a, **k: (
-                seen.append(original(*a, **k)) or seen[-1]
-            )
-            self.beta = 0.0
-            try:
-                loss = super()._compute_loss(model, inputs)
-            finally:
-                self.beta = beta
-                del self._get_per_token_logps_and_entropies
-            value = kl.estimate(seen[0][0], ref, self.kit_kl)
-            self._metrics["train"]["kl"].append(
-                float((value.detach() * mask).sum() / mask.sum().clamp(min=1))
-            )
-            if self.kit_kl == "k1":
-                return loss
-            normal = (
-                inputs["num_items_in_batch"].clamp(min=1.0)
-                * self.current_gradient_accumulation_steps
-                / self.args.steps_per_generation
-            )
-            return loss + beta * (value * mask).sum() / normal
-
-    return KitGRPOTrainer
+    return type("KitGRPOTrainer", (GRPOHooks, resume.Resumable, trl.GRPOTrainer), {})
 
 
 def _split(batch: dict[str, Any], parts: int) -> list[dict[str, Any]]:
-    """Groups stay together (their prompt is computed once per part), so the rows are cut in order, not shuffled."""
+    """Groups stay together (their prompt is computed once per part): rows are cut in order, not shuffled."""
     torch = import_torch()
     if parts == 1:
         return [batch]
     rows = batch["advantages"].shape[0]
     size = rows // parts
 
-    def cut(v, i):
-        return (
-            v[i * size : (i + 1) * size]
-            if torch.is_tensor(v) and v.dim() and v.shape[0] == rows
-            else v
-        )
+    def cut(v: Any, i: int) -> Any:
+        by_row = torch.is_tensor(v) and v.dim() and v.shape[0] == rows
+        return v[i * size : (i + 1) * size] if by_row else v
 
     return [{k: cut(v, i) for k, v in batch.items()} for i in range(parts)]

@@ -407,7 +407,7 @@ class TestEvaluation:
 
     def test_unknown_is_left_out_not_zero(self, tmp_path):
         e = _evaluation("b", {"p": [None, 1.0], "q": [1.0, 1.0]})
-        assert e.reward().value == 1.0 and e.criteria()["c"].n == 3
+        assert e.reward().value == 1.0 and e.criteria()["id c"].n == 3
         e.save(tmp_path / "e.json")
         assert evaluation.read(tmp_path / "e.json") == e
 

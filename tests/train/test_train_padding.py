@@ -159,7 +159,7 @@ def test_while_training_it_stops_the_run_where_that_is_set(tmp_path, monkeypatch
     turn = iter(range(100))
     real = monitor.summary
 
-    def grows(rows):
+    def grows(rows, names=None):
         n = next(turn) if rows else 0
         return {
             **real(rows),

@@ -1,0 +1,141 @@
+"""Going on after a stop, to the bit: adapters, the batch in use and random numbers as they would have been.
+
+Three things get lost on the way through the libraries. With a KL term trl keeps a second adapter, "ref"; a
+checkpoint then holds the trained adapter at its top and `ref/` below, and transformers loads the folders below
+alone: the trained adapter would be thrown away. A batch that is trained on several times (iterations, substeps)
+is not in a checkpoint, so that a resumed run would sample it again from a newer policy. And random numbers drawn
+between the last step and the stop (a dead judge, say) would shift those of the step that is done again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from ..runs import plain
+from . import world
+from .device import import_torch
+
+TRAINED, REFERENCE = "default", "ref"
+
+
+def last_checkpoint(out: str | Path) -> Path | None:
+    """The newest complete checkpoint of a run's folder; one that a kill cut short is passed over."""
+    found = (Path(out) / "checkpoints").glob("checkpoint-*")
+    return max((p for p in found if _complete(p)), key=step_of, default=None)
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step that a checkpoint was written after.
+
+    >>> step_of(Path("checkpoints/checkpoint-30"))
+    30
+    """
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def _complete(checkpoint: Path) -> bool:
+    """True when trainer_state.json is there and whole: it is the last file of a checkpoint."""
+    try:
+        json.loads((checkpoint / "trainer_state.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def mark_folder(out: Path, mark: Mapping[str, Any], resume: bool) -> None:
+    """Write settings.json; KitError where the folder to resume holds a run with another value."""
+    path, mark = out / "settings.json", plain(dict(mark))
+    if resume and path.exists():
+        old = json.loads(path.read_text("utf-8"))
+        before, now = ({**m["settings"], **{k: m.get(k) for k in mark}} for m in (old, mark))
+        wrong = [k for k in now if k != "settings" and before.get(k) != now[k]]
+        if wrong:
+            raise KitError(
+                f"the run in this folder has another {wrong[0]}",
+                where=str(out),
+                fix="resume with the same settings and tasks",
+            )
+    path.write_text(json.dumps(mark, indent=2), "utf-8")
+
+
+def load_adapters(model: Any, checkpoint: Path) -> None:
+    """Put the weights of a checkpoint into the trained adapter, and into "ref" where there is one."""
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    for name in model.peft_config:
+        path = checkpoint / ("" if name == TRAINED else name) / "adapter_model.safetensors"
+        if not path.is_file():
+            raise KitError(
+                f"the checkpoint lacks the weights of the adapter {name!r}",
+                where=str(path),
+                fix="delete this checkpoint: the run goes on from the one before",
+            )
+        got = set_peft_model_state_dict(model, load_file(path), adapter_name=name)
+        if got.unexpected_keys:
+            raise KitError(
+                f"the checkpoint is of another adapter: it has {got.unexpected_keys[0]!r}",
+                where=str(path),
+                fix="resume with the same model and LoRA settings",
+            )
+
+
+def save_adapter(model: Any, folder: Path) -> None:
+    """Write the trained adapter alone, without trl's "ref"."""
+    model.save_pretrained(str(folder), selected_adapters=[TRAINED])
+
+
+def drop_reference(model: Any) -> None:
+    """Remove trl's adapter "ref" from a model, so that it can be trained again."""
+    if REFERENCE in getattr(model, "peft_config", {}):
+        model.delete_adapter(REFERENCE)
+
+
+def write_batch(folder: Path, parts: Sequence[Mapping[str, Any]]) -> None:
+    """The tensors of a batch in parts that is still in use, one file per process."""
+    from safetensors.torch import save_file
+
+    torch = import_torch()
+    flat = {
+        f"{i}/{k}": v.detach().contiguous()
+        for i, part in enumerate(parts)
+        for k, v in part.items()
+        if torch.is_tensor(v)
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({k: v.clone() for k, v in flat.items()}, _batch_file(folder))
+
+
+def read_batch(folder: Path) -> list[dict[str, Any]] | None:
+    """The parts as `write_batch` left them; None where the checkpoint lies between two batches."""
+    from safetensors.torch import load_file
+
+    if not _batch_file(folder).is_file():
+        return None
+    parts: dict[int, dict[str, Any]] = {}
+    for key, value in load_file(_batch_file(folder)).items():
+        number, _, name = key.partition("/")
+        parts.setdefault(int(number), {})[name] = value
+    return [parts[i] for i in sorted(parts)]
+
+
+def _batch_file(folder: Path) -> Path:
+    return folder / f"kit_batch_{world.rank()}.safetensors"
+
+
+class Resumable:
+    """Goes before a trl trainer in the order of base classes: adapters are loaded by name."""
+
+    model: Any
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        load_adapters(self.model if model is None else model, Path(resume_from_checkpoint))
+
+
+def resumable(trainer: type) -> type:
+    """The trainer class with `Resumable` in front."""
+    return type(f"Kit{trainer.__name__}", (Resumable, trainer), {})

@@ -1,0 +1,280 @@
+"""A resumed run equals the uninterrupted one, to the bit, on a CPU. Offline, tiny random model, float32.
+
+The incident: with beta > 0 trl saves a second adapter, and transformers then loads the folder "ref" alone:
+|lora_B| at step 4 was .530 uninterrupted and .114 resumed, and nothing said so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kit.errors import JudgeDownError, KitError
+from kit.records import Criterion, Task
+from kit.train import grpo, monitor, resume, rollouts, stages
+from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
+from kit.train.presets import preset
+
+CODE = Criterion(
+    id="c1", text="Contains a letter of a-j.", check={"name": "contains", "any": list("abcdefghij")}
+)
+CODE2 = Criterion(
+    id="c2",
+    text="Contains one of k-t or 0-3.",
+    check={"name": "contains", "any": list("klmnopqrst0123")},
+)
+TASKS = [Task(id=f"t{i}", prompt=f"say {i}", criteria=(CODE, CODE2)) for i in range(5)]
+ROWS = [{"prompt": f"say {i}", "response": "abc" * (1 + i % 3)} for i in range(10)]
+PAIRS = [{"prompt": f"say {i}", "chosen": "abc", "rejected": "xyz" * (1 + i % 2)} for i in range(8)]
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step):
+    def call(row):
+        if row["step"] == step:
+            raise Stop
+
+    return call
+
+
+def settings(**changes):
+    base = dict(steps=4, save_every=2, group_size=4, prompts_per_step=2, max_answer_tokens=4)
+    return build(GRPOSettings, {**preset("test"), **base, "keep": 9, **changes})
+
+
+def weights(result):
+    from safetensors.torch import load_file
+
+    return load_file(result.adapter / "adapter_model.safetensors")
+
+
+def same(a, b):
+    import torch
+
+    a, b = weights(a), weights(b)
+    assert a.keys() == b.keys() and not any("ref" in k for k in a)
+    assert any(v.abs().sum() > 0 for k, v in a.items() if "lora_B" in k)
+    return all(torch.equal(a[k], b[k]) for k in a)
+
+
+def told(rows):
+    """What two runs must share, in their logs too."""
+    return [
+        {k: v for k, v in r.items() if "second" not in k and k not in ("time", "judge_calls")}
+        for r in rows
+    ]
+
+
+def check(whole, resumed):
+    assert same(whole, resumed)
+    a, b = told(whole.steps()), told(resumed.steps())
+    for x, y in zip(a, b, strict=True):
+        x.pop("skipped_rows"), y.pop("skipped_rows")
+        assert x == y
+    assert [(r["text"], r["reward"], r["advantage"]) for r in whole.rollouts()] == [
+        (r["text"], r["reward"], r["advantage"]) for r in resumed.rollouts()
+    ]
+
+
+def both(tmp_path, s, *, stop, **more):
+    whole = grpo.train(s, TASKS, out=tmp_path / "whole", **more)
+    with pytest.raises(Stop):
+        grpo.train(s, TASKS, out=tmp_path / "cut", on_step=stop_at(stop), **more)
+    return whole, grpo.train(s, TASKS, out=tmp_path / "cut", resume=True, **more)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(beta=0.1),
+        dict(beta=0.1, iterations=2, save_every=3),
+        dict(iterations=2, lora_dropout=0.2, save_every=1),
+    ],
+)
+def test_resumed_equals_uninterrupted(tmp_path, changes):
+    check(*both(tmp_path, settings(**changes), stop=3 if changes.get("save_every") == 1 else 4))
+
+
+@pytest.mark.slow  # 48 pairs of runs, about a second each
+@pytest.mark.parametrize(
+    ("beta", "kl", "iterations", "save_every", "stop", "more"),
+    [
+        (beta, kl, iterations, save_every, stop, more)
+        for (beta, kl), iterations, (save_every, stop), more in itertools.product(
+            [(0.0, "k3"), (0.1, "k3"), (0.1, "k2"), (0.1, "k1")],
+            [1, 2],
+            [(2, 4), (3, 5)],
+            [{}, {"substeps": 2, "micro_rows": 2, "lora_dropout": 0.1}, {"fast": False}],
+        )
+    ],
+)
+def test_the_whole_matrix(tmp_path, beta, kl, iterations, save_every, stop, more):
+    s = settings(beta=beta, kl=kl, iterations=iterations, save_every=save_every, steps=6, **more)
+    check(*both(tmp_path, s, stop=stop))
+
+
+@pytest.mark.slow  # three trainings
+@pytest.mark.parametrize("beta", [0.0, 0.1])
+def test_with_an_adapter_to_go_on_from(tmp_path, beta):
+    """The reference of the KL term is the adapter that the run started from, also after a stop."""
+    first = grpo.train(settings(lr=1e-2), TASKS, out=tmp_path / "first")
+    s = settings(beta=beta, adapter=str(first.adapter), iterations=2, save_every=3)
+    whole, resumed = both(tmp_path, s, stop=4)
+    check(whole, resumed)
+    if beta:
+        assert whole.steps()[0]["kl"] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.slow  # two trainings with a KL term
+def test_after_a_dead_judge(tmp_path, monkeypatch):
+    from test_train_grpo import FakeJudge
+    from test_train_grpo import tasks as judged
+
+    monkeypatch.setattr("kit.train.reward.Reward.pause_s", 0.01)
+    s = settings(beta=0.1, save_every=0, lora_dropout=0.2, patience_s=0.05)
+    whole = grpo.train(s, judged(4), judge=FakeJudge(), out=tmp_path / "whole")
+    with pytest.raises(JudgeDownError):
+        down = FakeJudge(down_calls=range(16, 10_000))
+        grpo.train(s, judged(4), judge=down, out=tmp_path / "cut")
+    check(whole, grpo.train(s, judged(4), judge=FakeJudge(), out=tmp_path / "cut", resume=True))
+
+
+@pytest.mark.parametrize(
+    ("cls", "rows", "changes"),
+    [(SFTSettings, ROWS, {"lora_dropout": 0.2}), (DPOSettings, PAIRS, {"lr": 1e-3})],
+)
+def test_supervised_stages_too(tmp_path, cls, rows, changes):
+    values = {**preset("test", cls.stage), "steps": 4, "save_every": 2, **changes}
+    s = build(cls, values)
+    whole = stages.train(s, rows, out=tmp_path / "whole")
+    with pytest.raises(Stop):
+        stages.train(s, rows, out=tmp_path / "cut", on_step=stop_at(3))
+    resumed = stages.train(s, rows, out=tmp_path / "cut", resume=True)
+    assert same(whole, resumed)
+    assert [x["loss"] for x in whole.steps()] == [x["loss"] for x in resumed.steps()]
+    with pytest.raises(KitError, match="another lr"):
+        stages.train(build(cls, {**values, "lr": 0.5}), rows, out=tmp_path / "cut", resume=True)
+
+
+CHAIN = """
+import sys
+sys.path.insert(0, {here!r})
+from test_train_resume import chain_of
+chain_of({out!r})
+"""
+
+
+def chain_of(out):
+    common = dict(steps=3, save_every=2)
+    return stages.chain(
+        [
+            build(SFTSettings, {**preset("test", "sft"), **common}),
+            build(DPOSettings, {**preset("test", "dpo"), **common}),
+            settings(beta=0.1, iterations=2, **common),
+        ],
+        out=out,
+        sft_rows=ROWS,
+        pairs=PAIRS,
+        tasks=TASKS[:3],
+        heldout=TASKS[3:],
+    )
+
+
+@pytest.mark.slow  # a process per kill, killed in each stage
+def test_a_chain_killed_in_every_stage(tmp_path):
+    """kill -9 as soon as a stage has logged its second step; the chain that goes on ends where the other does."""
+    import torch
+    from safetensors.torch import load_file
+
+    chain_of(tmp_path / "whole")
+    out, here = tmp_path / "cut", str(Path(__file__).parent)
+    code = CHAIN.format(here=here, out=str(out))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for folder in ("1_sft", "2_dpo", "3_grpo"):
+        run = subprocess.Popen([sys.executable, "-c", code], env=env)
+        while run.poll() is None and len(rollouts.read_steps(out / folder)) < 2:
+            time.sleep(0.005)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    chain_of(out)
+    for folder in ("1_sft", "2_dpo", "3_grpo"):
+        a, b = (
+            load_file(p / folder / "merged" / "model.safetensors")
+            for p in (tmp_path / "whole", out)
+        )
+        assert all(torch.equal(a[k], b[k]) for k in a), folder
+
+
+def test_a_checkpoint_that_was_cut_short_is_passed_over(tmp_path):
+    for n, text in ((2, "{}"), (4, '{"global_'), (10, None)):
+        folder = tmp_path / "checkpoints" / f"checkpoint-{n}"
+        folder.mkdir(parents=True)
+        if text is not None:
+            (folder / "trainer_state.json").write_text(text)
+    assert resume.last_checkpoint(tmp_path).name == "checkpoint-2"
+    assert resume.last_checkpoint(tmp_path / "nothing") is None
+
+
+def test_every_pass_over_a_batch_is_logged_and_counted_once(tmp_path):
+    """`iterations: 2` wrote every other step, and half the steps were reported."""
+    s = settings(iterations=2, steps=4, save_every=0)
+    r = grpo.train(s, TASKS, out=tmp_path)
+    assert [(x["step"], x["batch"]) for x in r.steps()] == [(1, 1), (2, 1), (3, 3), (4, 3)]
+    assert r.metrics["steps"] == 4 and len(r.rollouts()) == 2 * 8
+    hits = sum(len(x["sentinels"]) for x in r.rollouts())
+    assert sum(r.metrics["sentinels"].values()) == hits
+
+
+def test_answers_with_line_separators_stay_in_the_log(tmp_path):
+    """A policy could hide its answers from every reader of the log with one character."""
+    log = rollouts.Log(tmp_path / rollouts.ROLLOUTS)
+    for n, mark in enumerate("\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\r", 1):
+        log.append([{"step": n, "text": f"a{mark}b"}])
+    assert [r["text"][1] for r in rollouts.read(tmp_path)] == list(
+        "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\r"
+    )
+
+
+def test_the_interval_of_a_step_is_over_prompts():
+    """Eight equal answers to each of two prompts are two values, not sixteen."""
+    rows = [
+        {"task_id": t, "reward": x, "text": "a b", "tokens": 2, "truncated": False, "verdicts": []}
+        for t, x in (("a", 0.2), ("b", 0.6))
+        for _ in range(8)
+    ]
+    s = monitor.summary(rows)
+    assert s["reward"] == pytest.approx(0.4)
+    assert s["reward_high"] - s["reward"] == pytest.approx(12.706 * 0.2, rel=1e-3)
+    assert monitor.summary(rows[:8])["reward_low"] is None
+
+
+def test_group_health_knows_the_range_of_the_reward(tmp_path):
+    """At scale 10 every bad group above .1 counted as all good."""
+    reward = {"scale": 10.0, "components": [{"kind": "rubric", "how": "mean"}]}
+    r = grpo.train(settings(save_every=0), TASKS, composer=reward, out=tmp_path)
+    rows = r.rollouts()
+    assert {tuple(x["range"]) for x in rows} == {(0.0, 10.0)}
+    good = 0
+    for step, task in {(x["step"], x["task_id"]) for x in rows}:
+        found = {x["reward"] for x in rows if (x["step"], x["task_id"]) == (step, task)}
+        good += found == {10.0}
+    assert sum(s["good"] for s in r.steps()) == good
+    assert any(s["bad"] + s["flat"] for s in r.steps())
+
+
+def test_the_log_of_a_resumed_run_reads_as_json(tmp_path):
+    path = tmp_path / "steps.jsonl"
+    path.write_text(json.dumps({"step": 1}) + "\n" + json.dumps({"step": 2})[:7])
+    rollouts.Log(path).append([{"step": 2}])
+    assert rollouts.read_steps(tmp_path) == [{"step": 1}, {"step": 2}]
