@@ -1,7 +1,9 @@
-"""The ledger: every verdict and every raw reply that was paid for, in one SQLite file. Cache, resume, replay and cost book.
+"""The ledger: every verdict and every raw reply that was paid for, in one SQLite file.
 
-Rows are JSON, never pickle. WAL mode, a rowid table and a commit before anything is handed on: two processes may use one file
-at once (claims.py: they share the work), and a kill -9 loses nothing that had been answered. On a network file system, where WAL is unsafe, the journal is an ordinary one.
+Cache, resume, replay and cost book. Rows are JSON, never pickle. WAL mode, a rowid table and a
+commit before anything is handed on: two processes may use one file at once (claims.py: they share
+the work), and a kill -9 loses nothing that had been answered. On a network file system, where WAL
+is unsafe, the journal is an ordinary one.
 """
 
 from __future__ import annotations
@@ -13,38 +15,23 @@ import random
 import sqlite3
 import threading
 import time
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, MissingError
 from ..records import Verdict
-from . import claims
-from .records import Call, rebuilt
+from . import claims, exchange
+from .records import Call
+from .rows import CALL_COLUMNS, FIELDS, INSERT_CALL, call_of, call_row, verdict_of, verdict_row
 
-FIELDS = (
-    "task_id",
-    "response_id",
-    "criterion_id",
-    "status",
-    "p",
-    "value",
-    "reason",
-    "failure",
-    "judge",
-    "key",
-    "tokens_in",
-    "tokens_out",
-    "cost",
-    "meta",
-)
 MIGRATIONS = (
-    """CREATE TABLE verdicts(id INTEGER PRIMARY KEY, key TEXT NOT NULL, row TEXT NOT NULL, call TEXT, created REAL NOT NULL);
+    """CREATE TABLE verdicts(id INTEGER PRIMARY KEY, key TEXT NOT NULL, row TEXT NOT NULL,
+         call TEXT, created REAL NOT NULL);
        CREATE UNIQUE INDEX verdicts_key ON verdicts(key);
-       CREATE TABLE calls(id INTEGER PRIMARY KEY, call TEXT NOT NULL, judge TEXT, model TEXT, endpoint TEXT, status TEXT,
-         tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER, cost REAL, seconds REAL, created REAL,
-         request BLOB, reply BLOB, meta TEXT);
+       CREATE TABLE calls(id INTEGER PRIMARY KEY, call TEXT NOT NULL, judge TEXT, model TEXT,
+         endpoint TEXT, status TEXT, tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER,
+         cost REAL, seconds REAL, created REAL, request BLOB, reply BLOB, meta TEXT);
        CREATE UNIQUE INDEX calls_call ON calls(call);
        CREATE TABLE notes(name TEXT PRIMARY KEY, value TEXT NOT NULL, created REAL NOT NULL);""",
     """CREATE TABLE claims(key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL)
@@ -54,27 +41,8 @@ MIGRATIONS = (
          WITHOUT ROWID;
        CREATE INDEX verdicts_call ON verdicts(call) WHERE call IS NOT NULL;""",
 )
+PAGE = 1000  # rows read at once
 NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
-
-
-SHORT = (
-    1024  # bytes; shorter texts are stored as they are: compressing them costs more than it saves
-)
-
-
-def _pack(text: str) -> bytes:
-    raw = text.encode("utf-8", "surrogatepass")
-    return (
-        zlib.compress(raw, 1) if len(raw) > SHORT or raw[:1] == b"\x78" else raw
-    )  # 0x78: how zlib's output begins
-
-
-def _unpack(blob: bytes | None) -> str:
-    return (
-        (zlib.decompress(blob) if blob[:1] == b"\x78" else blob).decode("utf-8", "surrogatepass")
-        if blob
-        else ""
-    )
 
 
 @contextlib.contextmanager
@@ -106,7 +74,7 @@ def _unwritable(path: Path, e: BaseException) -> DataError | None:
 
 
 def _on_network(path: Path) -> bool:
-    """True when the folder lies on a network file system (Linux; elsewhere unknown counts as no)."""
+    """True when the folder lies on a network file system (Linux; elsewhere: no)."""
     try:
         mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
     except OSError:
@@ -142,7 +110,7 @@ class Ledger:
             )
         self.connection()
 
-    # -- the file -----------------------------------------------------------------------------------------------------
+    # -- the file
     def connection(self) -> sqlite3.Connection:
         """The connection of this process (a forked child opens its own)."""
         if self._db is not None and self._pid == os.getpid():
@@ -163,13 +131,13 @@ class Ledger:
             raise _unwritable(self.path, e) or DataError(
                 f"this is no usable ledger ({e})",
                 where=str(self.path),
-                fix="give another path, or move the file away; `kit judge --ledger NEW` starts a new one",
+                fix="give another path, or move the file away; --ledger NEW starts a new one",
             ) from None
         self._db, self._pid = db, os.getpid()
         return db
 
     def _settle(self, db: sqlite3.Connection) -> None:
-        """Journal mode (the switch to WAL ignores the busy time-out, so it is tried again) and schema."""
+        """Journal mode (the switch to WAL ignores the busy time-out: tried again) and schema."""
         mode = "DELETE" if _on_network(self.path.parent) else "WAL"
         for attempt in range(200):
             try:
@@ -207,7 +175,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The connection, locked, with a write transaction around what is done inside; DataError when the disk is full or failing."""
+        """The connection, locked, in a write transaction; DataError when the disk is full."""
         with self.lock:
             try:
                 with _transaction(self.connection()) as db:
@@ -235,7 +203,7 @@ class Ledger:
         with self.lock:
             return self.connection().execute("SELECT count(*) FROM verdicts").fetchone()[0]
 
-    # -- verdicts -----------------------------------------------------------------------------------------------------
+    # -- verdicts
     def get(self, key: str) -> Verdict | None:
         """The verdict stored under this key, or None."""
         return self.get_many([key]).get(key)
@@ -278,7 +246,7 @@ class Ledger:
     def put(
         self, verdicts: Iterable[Verdict] = (), *, call: Call | None = None, replace: bool = False
     ) -> None:
-        """Store verdicts and the call that gave them, in one transaction, on disk when this returns.
+        """Store verdicts and the call that gave them, on disk when this returns.
 
         A key that is there stays as it is (the first answer counts) unless `replace`.
         """
@@ -291,17 +259,17 @@ class Ledger:
         replace: bool = False,
         done: Sequence[str] = (),
     ) -> None:
-        """`put` for several calls at once, in one transaction: all of them are on disk when this returns. `done`: claims to give back."""
+        """`put` for several calls, in one transaction. `done`: claims to give back."""
         how, now = "REPLACE" if replace else "IGNORE", time.time()
         rows = [
-            (v.key, _row(v), call.id if call else v.meta.get("call"), now)
+            (v.key, verdict_row(v), call.id if call else v.meta.get("call"), now)
             for verdicts, call in batch
             for v in verdicts
             if v.key
         ]
-        calls = [_call_row(call, now) for _, call in batch if call is not None]
+        calls = [call_row(call, now) for _, call in batch if call is not None]
         with self.transaction() as db:
-            db.executemany(_INSERT_CALL, calls)
+            db.executemany(INSERT_CALL, calls)
             db.executemany(
                 f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows
             )
@@ -315,36 +283,46 @@ class Ledger:
 
     def verdicts(self) -> Iterator[Verdict]:
         """All stored verdicts, oldest first."""
-        with self.lock:
-            rows = self.connection().execute("SELECT row FROM verdicts ORDER BY id").fetchall()
-        yield from (_verdict(r) for (r,) in rows)
+        for (row,) in self.pages("verdicts", "row"):
+            yield verdict_of(row)
 
-    # -- calls and costs ----------------------------------------------------------------------------------------------
+    def pages(self, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
+        """All rows of a table, oldest first, a page at a time: memory stays flat."""
+        last = 0
+        sql = f"SELECT id, {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT {PAGE}"
+        while True:
+            with self.lock:
+                rows = self.connection().execute(sql, (last,)).fetchall()
+            if not rows:
+                return
+            yield from (r[1:] for r in rows)
+            last = rows[-1][0]
+
+    # -- calls and costs
     def calls(self) -> Iterator[Call]:
         """All paid calls with request and raw reply, oldest first."""
-        with self.lock:
-            rows = (
-                self.connection()
-                .execute(f"SELECT {_CALL_COLUMNS} FROM calls ORDER BY id")
-                .fetchall()
-            )
-        yield from (_call(r) for r in rows)
+        return map(call_of, self.pages("calls", CALL_COLUMNS))
 
     def call(self, call_id: str) -> Call | None:
         """One call by its id."""
         with self.lock:
             row = (
                 self.connection()
-                .execute(f"SELECT {_CALL_COLUMNS} FROM calls WHERE call=?", (call_id,))
+                .execute(f"SELECT {CALL_COLUMNS} FROM calls WHERE call=?", (call_id,))
                 .fetchone()
             )
-        return _call(row) if row else None
+        return call_of(row) if row else None
 
     def costs(self) -> list[dict[str, Any]]:
-        """The cost book: per judge and model the calls, tokens, US dollars and verdicts, and dollars per verdict."""
-        sql = """SELECT judge, model, endpoint, count(*), sum(tokens_in), sum(tokens_out), sum(tokens_cached), sum(cost), avg(seconds),
-                 (SELECT count(*) FROM verdicts v JOIN calls c ON c.call=v.call WHERE c.judge=k.judge AND c.model=k.model
-                  AND c.endpoint=k.endpoint) FROM calls k GROUP BY judge, model, endpoint ORDER BY sum(cost) DESC"""
+        """The cost book, per judge, model and endpoint.
+
+        Calls, tokens, US dollars, verdicts, and dollars per verdict.
+        """
+        sql = """SELECT judge, model, endpoint, count(*), sum(tokens_in), sum(tokens_out),
+                   sum(tokens_cached), sum(cost), avg(seconds), coalesce(sum(n), 0)
+                 FROM calls LEFT JOIN (SELECT call AS of, count(*) AS n FROM verdicts
+                                       WHERE call IS NOT NULL GROUP BY call) ON of=calls.call
+                 GROUP BY judge, model, endpoint ORDER BY sum(cost) DESC"""
         names = (
             "judge",
             "model",
@@ -365,9 +343,10 @@ class Ledger:
         ]
 
     def explain(self, key: str) -> dict[str, Any]:
-        """Everything known of one verdict: the verdict, what was asked, the raw reply, tokens, cost and time.
+        """All that is known of one verdict: what was asked, the raw reply, tokens, cost, time.
 
-        `key` may be the beginning of a key. MissingError when nothing, DataError when several begin so.
+        `key` may be the beginning of a key. MissingError when nothing begins so, DataError when
+        several do.
         """
         with self.lock:
             found = (
@@ -390,7 +369,7 @@ class Ledger:
                 f"several keys begin with {key!r}", where=str(self.path), fix="give more digits"
             )
         found_key, row, call_id, created = exact[0]
-        v, call = _verdict(row), self.call(call_id) if call_id else None
+        v, call = verdict_of(row), self.call(call_id) if call_id else None
         siblings = self._siblings(call_id, found_key) if call_id else []
         return {
             "key": found_key,
@@ -412,10 +391,10 @@ class Ledger:
             )
         return [
             {"criterion_id": v.criterion_id, "status": v.status, "key": v.key}
-            for v in (_verdict(r) for (r,) in rows)
+            for v in (verdict_of(r) for (r,) in rows)
         ]
 
-    # -- small facts, kept openly (what an endpoint can do) -----------------------------------------------------------
+    # -- small facts, kept openly (what an endpoint can do)
     def note(self, name: str, value: Any = None) -> Any:
         """Read a small JSON note, or write it when a value is given."""
         with self.lock:
@@ -428,53 +407,37 @@ class Ledger:
             )
             return value
 
-    # -- for others to replay -----------------------------------------------------------------------------------------
+    # -- for others to replay
     def export(self, path: str | Path, *, requests: bool = False) -> int:
         """Write verdicts and raw replies as JSONL (requests only on wish); how many lines."""
-        lines, path = 0, Path(path)
-        part = path.with_name(path.name + ".part")
-        with open(part, "w", encoding="utf-8", errors="surrogatepass") as f:
-            for c in self.calls():
-                row = vars(c) | {"request": c.request if requests else "{}", "meta": dict(c.meta)}
-                f.write(json.dumps({"kind": "call", **row}, ensure_ascii=False) + "\n")
-                lines += 1
-            with self.lock:
-                rows = (
-                    self.connection()
-                    .execute("SELECT row, call FROM verdicts ORDER BY id")
-                    .fetchall()
-                )
-            for row, call_id in rows:
-                f.write(
-                    json.dumps(
-                        {
-                            "kind": "verdict",
-                            **dict(zip(FIELDS, json.loads(row), strict=True)),
-                            "call": call_id,
-                        },
-                        ensure_ascii=False,
-                    )
-                    + "\n"
-                )
-                lines += 1
-        os.replace(part, path)
-        return lines
+        return exchange.write(self, Path(path), requests=requests)
 
     def load(self, path: str | Path) -> int:
-        """Read what `export` wrote into this ledger; keys that are there stay. How many lines; DataError names the bad one."""
-        path = Path(path)
-        if not path.exists():
-            raise MissingError("there is no such file", where=str(path))
-        n = 0
-        with open(path, encoding="utf-8", errors="surrogatepass") as f, self.transaction() as db:
-            for n, line in enumerate(f, 1):
-                _load_line(db, line, f"{path}, line {n}")
-        return n
+        """Read what `export` wrote; keys that are there stay. How many lines.
 
+        DataError names the bad line, and nothing of the file is kept then.
+        """
+        with self.transaction() as db:
+            return exchange.read(db, Path(path))
 
-_decode = json.JSONDecoder().raw_decode
-_CALL_COLUMNS = "call,judge,model,endpoint,status,tokens_in,tokens_out,tokens_cached,cost,seconds,created,request,reply,meta"
-_INSERT_CALL = f"INSERT OR IGNORE INTO calls({_CALL_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+    def merge(self, other: str | Path) -> tuple[int, int]:
+        """Add another ledger's verdicts and calls; keys that are there stay. (verdicts, calls)."""
+        with Ledger(other, readonly=True) as book, self.transaction() as db:
+            return exchange.merge(db, book)
+
+    def prune(
+        self, *, days: float | None = None, judge: str | None = None, kinds: Collection[str] = ()
+    ) -> int:
+        """Forget verdicts older than `days`, of one judge, or unknown for one of these causes.
+
+        What is given must all hold. The calls stay in the cost book, without their texts where no
+        verdict is left. How many verdicts went; the file shrinks.
+        """
+        with self.transaction() as db:
+            gone = exchange.prune(db, days=days, judge=judge, kinds=kinds)
+        with self.lock:
+            self.connection().execute("VACUUM")
+        return gone
 
 
 def _found(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Verdict]:
@@ -484,7 +447,7 @@ def _found(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Verdict]:
         part = keys[start : start + 500]
         marks = ",".join("?" * len(part))
         rows = db.execute(f"SELECT key, row FROM verdicts WHERE key IN ({marks})", part)
-        out.update((key, _verdict(row)) for key, row in rows)
+        out.update((key, verdict_of(row)) for key, row in rows)
     return out
 
 
@@ -493,100 +456,3 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _row(v: Verdict) -> str:
-    return json.dumps(
-        (
-            v.task_id,
-            v.response_id,
-            v.criterion_id,
-            v.status,
-            v.p,
-            v.value,
-            v.reason,
-            v.failure,
-            v.judge,
-            v.key,
-            v.tokens_in,
-            v.tokens_out,
-            v.cost,
-            dict(v.meta),
-        ),
-        ensure_ascii=True,
-    )
-
-
-def _verdict(row: str) -> Verdict:
-    t, r, c, status, p, value, reason, failure, judge, key, tin, tout, cost, meta = _decode(row)[0]
-    return rebuilt(
-        {
-            "task_id": t,
-            "response_id": r,
-            "criterion_id": c,
-            "status": status,
-            "p": p,
-            "value": value,
-            "reason": reason,
-            "failure": failure,
-            "judge": judge,
-            "key": key,
-            "tokens_in": tin,
-            "tokens_out": tout,
-            "cost": cost,
-            "cached": False,
-            "meta": meta,
-        }
-    )
-
-
-def _call_row(c: Call, now: float) -> tuple[Any, ...]:
-    return (
-        c.id,
-        c.judge,
-        c.model,
-        c.endpoint,
-        c.status,
-        c.tokens_in,
-        c.tokens_out,
-        c.tokens_cached,
-        c.cost,
-        c.seconds,
-        c.created or now,
-        _pack(c.request),
-        _pack(c.reply),
-        json.dumps(dict(c.meta)),
-    )
-
-
-def _call(row: Sequence[Any]) -> Call:
-    names = _CALL_COLUMNS.split(",")
-    data = dict(zip(names, row, strict=True))
-    data["id"] = data.pop("call")
-    data["request"], data["reply"] = _unpack(data["request"]), _unpack(data["reply"])
-    data["meta"] = json.loads(data["meta"] or "{}")
-    return Call(**data)
-
-
-def _load_line(db: sqlite3.Connection, line: str, where: str) -> None:
-    """One exported line into the database."""
-    try:
-        row = json.loads(line)
-        kind = row.pop("kind")
-        if kind == "verdict":
-            call_id = row.pop("call", None)
-            v = Verdict(**{k: row[k] for k in FIELDS})
-            db.execute(
-                "INSERT OR IGNORE INTO verdicts(key,row,call,created) VALUES(?,?,?,?)",
-                (v.key, _row(v), call_id, time.time()),
-            )
-        elif kind == "call":
-            db.execute(_INSERT_CALL, _call_row(Call(**row), time.time()))
-        else:
-            raise ValueError(f"kind is {kind!r}")
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise DataError(
-            f"not a line of an exported ledger ({type(e).__name__}: {e})",
-            where=where,
-            fix="export the ledger again",
-        ) from None

@@ -378,6 +378,9 @@ def test_a_ledger_is_fast_enough_to_sit_on_the_loop(tmp_path):
         def keys(self, task, response, criteria):
             return [f"{response.id}/{c.id}" for c in criteria]
 
+        async def verdicts(self, task, response, criteria):
+            raise AssertionError("all is in the ledger")
+
     rs = [Response(task_id="t", id=f"r{i}", text="x") for i in range(500)]
     book = Ledger(tmp_path / "l.sqlite")
     book.put([verdict(f"{r.id}/{c.id}") for r in rs for c in TASK.criteria])
@@ -482,3 +485,63 @@ def test_a_ledger_made_before_is_read_and_its_keys_are_found(tmp_path):
     with Ledger(book) as opened:
         found = opened.explain(got[0].key)
     assert found["call"]["model"] == "stub" and len(found["same_call"]) == 1
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("value", 7),
+        ("p", float("nan")),
+        ("cost", -5),
+        ("cost", float("inf")),
+        ("tokens_in", 10**30),
+        ("tokens_in", True),
+        ("key", None),
+        ("key", 3),
+        ("meta", []),
+        ("reason", {"a": 1}),
+        ("status", "perhaps"),
+    ],
+)
+def test_an_import_that_no_ledger_wrote_is_refused_with_its_line_and_nothing_is_kept(
+    tmp_path, field, value
+):
+    """Value 7 and cost -5 were taken, 10**30 tokens were a traceback, a null key was dropped."""
+    book = Ledger(tmp_path / "l.sqlite")
+    book.put([verdict("a", reason="two\u2028lines\x85"), verdict("b", "unmet")])
+    assert book.export(tmp_path / "x.jsonl") == 2
+    rows = [json.loads(x) for x in (tmp_path / "x.jsonl").read_text("utf-8").split("\n") if x]
+    rows[1][field] = value
+    text = "\n".join(json.dumps(r, ensure_ascii=False) for r in rows)
+    (tmp_path / "bad.jsonl").write_text(text, "utf-8")
+    other = Ledger(tmp_path / "o.sqlite")
+    with pytest.raises(DataError, match=r"bad\.jsonl, line 2"):
+        other.load(tmp_path / "bad.jsonl")
+    assert len(other) == 0
+    assert other.load(tmp_path / "x.jsonl") == 2 and other.get("a") == book.get("a")
+
+
+def test_ledgers_are_merged_and_pruned(tmp_path):
+    one, two = Ledger(tmp_path / "1.sqlite"), Ledger(tmp_path / "2.sqlite")
+    call = Call(id="x", judge="j", model="m", endpoint="e", request="q" * 9000, cost=0.5)
+    one.put([verdict("a", judge="j")])
+    two.put([verdict("a", "unmet", judge="k"), verdict("b", judge="k")], call=call)
+    two.put([verdict("c", "unknown", failure="parse", judge="k")])
+    assert one.merge(two.path) == (2, 1) and one.merge(two.path) == (0, 0)
+    assert one.get("a").status == "met" and len(one) == 3
+    assert one.prune(kinds=["parse"]) == 1 and one.get("c") is None
+    assert one.prune(judge="k", days=1) == 0
+    assert one.prune(judge="k") == 1 and len(one) == 1
+    assert one.call("x").request == "" and one.costs()[0]["cost"] == 0.5  # the cost book stays
+    with pytest.raises(DataError, match="what to forget"):
+        one.prune()
+
+
+def test_the_cost_book_counts_each_calls_verdicts_once(tmp_path):
+    book = Ledger(tmp_path / "l.sqlite")
+    for n in range(3):
+        call = Call(id=f"{n}", judge="j", model="m", endpoint="e", cost=1.0, tokens_in=5)
+        book.put([verdict(f"{n}{i}") for i in range(n)], call=call)
+    (row,) = book.costs()
+    assert (row["calls"], row["verdicts"], row["cost"], row["tokens_in"]) == (3, 3, 3.0, 15)
+    assert row["cost_per_verdict"] == 1.0

@@ -1,0 +1,164 @@
+"""Ledgers among each other: written as JSONL, read back field by field, merged, pruned."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DataError, MissingError
+from ..records import FAILURES, Verdict
+from .records import Call
+from .rows import CALL_COLUMNS, FIELDS, INSERT_CALL, call_row, verdict_row
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
+
+MOST = 1 << 53  # beyond this a number is no count, no amount and no second
+TEXTS = ("id", "key", "task_id", "response_id", "criterion_id", "judge", "model", "endpoint")
+COUNTS = ("tokens_in", "tokens_out", "tokens_cached")
+AMOUNTS = ("cost", "seconds", "created")
+SHARES = ("p", "value")
+INSERT_VERDICT = "INSERT OR IGNORE INTO verdicts(key,row,call,created) VALUES(?,?,?,?)"
+
+
+def write(book: Ledger, path: Path, *, requests: bool = False) -> int:
+    """Calls and verdicts of a ledger as JSONL; how many lines. Memory stays flat."""
+    part = path.with_name(path.name + ".part")
+    lines = 0
+    try:
+        with open(part, "w", encoding="utf-8", errors="surrogatepass") as f:
+            for row in _rows(book, requests):
+                f.write(json.dumps(row, ensure_ascii=False) + "\n")
+                lines += 1
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return lines
+
+
+def _rows(book: Ledger, requests: bool) -> Any:
+    for c in book.calls():
+        hidden = {} if requests else {"request": "{}"}
+        yield {"kind": "call", **vars(c), "meta": dict(c.meta), **hidden}
+    for row, call in book.pages("verdicts", "row, call"):
+        fields = dict(zip(FIELDS, json.loads(row), strict=True))
+        yield {"kind": "verdict", **fields, "call": call}
+
+
+def read(db: sqlite3.Connection, path: Path) -> int:
+    """The lines of an exported ledger into the database; how many."""
+    if not path.exists():
+        raise MissingError("there is no such file", where=str(path))
+    n = 0
+    with open(path, "rb") as f:  # lines end at \n only: a reason may hold U+2028
+        for n, raw in enumerate(f, 1):
+            if raw.strip():
+                _line(db, raw, f"{path}, line {n}")
+    return n
+
+
+def _line(db: sqlite3.Connection, raw: bytes, where: str) -> None:
+    try:
+        row = json.loads(raw.decode("utf-8", "surrogatepass"))
+        if not isinstance(row, dict):
+            raise ValueError("no object")
+        kind = row.pop("kind", None)
+        if kind not in ("verdict", "call"):
+            raise ValueError(f"kind is {kind!r}")
+        _sound(row)
+        _insert(db, kind, row)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError) as e:
+        why = e.what if isinstance(e, DataError) else e
+        if isinstance(e, KeyError):
+            why = f"the field {e} is missing"
+        raise DataError(
+            f"not a line of an exported ledger ({why})"[:400],
+            where=where,
+            fix="export the ledger again; nothing of this file was read in",
+        ) from None
+
+
+def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any]) -> None:
+    now = time.time()
+    if kind == "call":
+        if not row.get("id"):
+            raise ValueError("a call needs an id")
+        db.execute(INSERT_CALL, call_row(Call(**row), now))
+        return
+    call = row.pop("call", None)
+    if not row["key"]:
+        raise ValueError("a verdict needs a key")
+    if call is not None and not isinstance(call, str):
+        raise ValueError(f"call is {call!r}, not text")
+    v = Verdict(**{k: row[k] for k in FIELDS})
+    db.execute(INSERT_VERDICT, (v.key, verdict_row(v), call, now))
+
+
+def _sound(row: Mapping[str, Any]) -> None:
+    """ValueError for a field that no ledger could have written."""
+    for name in TEXTS:
+        if not isinstance(row.get(name, ""), str):
+            raise ValueError(f"{name} is {row[name]!r}, not text")
+    for name in ("reason", "failure", "request", "reply", "status"):
+        if not isinstance(row.get(name), (str, type(None))):
+            raise ValueError(f"{name} is {row[name]!r}, not text")
+    for name in COUNTS:
+        if not _number(row.get(name, 0), MOST, int):
+            raise ValueError(f"{name} is {row[name]!r}, not a count")
+    for name in AMOUNTS:
+        if not _number(row.get(name, 0.0), MOST):
+            raise ValueError(f"{name} is {row[name]!r}, not a number from 0 on")
+    for name in SHARES:
+        if row.get(name) is not None and not _number(row[name], 1.0):
+            raise ValueError(f"{name} is {row[name]!r}, not in [0, 1]")
+    if not isinstance(row.get("meta", {}), dict):
+        raise ValueError("meta is no object")
+
+
+def _number(x: Any, most: float, kinds: Any = (int, float)) -> bool:
+    if isinstance(x, bool) or not isinstance(x, kinds):
+        return False
+    return 0 <= x <= most  # False for NaN
+
+
+def merge(db: sqlite3.Connection, other: Ledger) -> tuple[int, int]:
+    """Verdicts and calls of another ledger; how many were new."""
+    before = [_count(db, t) for t in ("verdicts", "calls")]
+    db.executemany(INSERT_CALL, other.pages("calls", CALL_COLUMNS))
+    db.executemany(INSERT_VERDICT, other.pages("verdicts", "key, row, call, created"))
+    after = [_count(db, t) for t in ("verdicts", "calls")]
+    return after[0] - before[0], after[1] - before[1]
+
+
+def _count(db: sqlite3.Connection, table: str) -> int:
+    return db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+
+def prune(
+    db: sqlite3.Connection, *, days: float | None, judge: str | None, kinds: Collection[str]
+) -> int:
+    """Delete verdicts by age, judge and cause; empty the texts of calls that then have none."""
+    wrong = sorted(set(kinds) - set(FAILURES))
+    if wrong:
+        raise DataError(f"there is no failure kind {wrong[0]!r}", fix=f"use any of {FAILURES}")
+    marks = ",".join("?" * len(kinds))
+    tests = {
+        "created < ?": [] if days is None else [time.time() - days * 86400],
+        f"row ->> {FIELDS.index('judge')} = ?": [] if judge is None else [judge],
+        f"row ->> {FIELDS.index('failure')} IN ({marks})": list(kinds),
+    }
+    used = {test: values for test, values in tests.items() if values}
+    if not used:
+        raise DataError("nothing says what to forget", fix="give days, a judge or failure kinds")
+    values = [x for row in used.values() for x in row]
+    gone = db.execute(f"DELETE FROM verdicts WHERE {' AND '.join(used)}", values).rowcount
+    db.execute(
+        "UPDATE calls SET request=x'', reply=x'' WHERE NOT EXISTS"
+        " (SELECT 1 FROM verdicts v WHERE v.call=calls.call)"
+    )
+    return gone
