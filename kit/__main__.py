@@ -8,6 +8,7 @@ import os
 import sys
 
 from . import __version__
+from .cli.common import printable
 from .errors import KitError
 from .system import packages, progress
 
@@ -17,6 +18,7 @@ COMMANDS = (
     "fetch",
     "inspect",
     "judge",
+    "ledger",
     "agree",
     "calibrate",
     "train",
@@ -66,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
     except KitError as e:
         if os.environ.get("KIT_DEBUG"):
             raise
-        sys.stderr.write(f"error: {e}\n")
+        sys.stderr.write(f"error: {printable(str(e))}\n")
         return e.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("stopped; what was done is saved, the same command continues\n")

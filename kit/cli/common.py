@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
 from ..runs import plain
+
+# what a terminal obeys: escape sequences, their 8-bit forms, line separators, text turned around
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Text of others that a terminal cannot obey: control characters as \\uXXXX.
+
+    >>> print(printable("a\\x1b[2Jb"))
+    a\\u001b[2Jb
+    """
+    return _OBEYED.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def emit(args: Any, data: Any, text: str) -> None:
@@ -16,6 +29,7 @@ def emit(args: Any, data: Any, text: str) -> None:
         if getattr(args, "json", False)
         else text
     ).rstrip() + "\n"
+    out = printable(out)
     try:
         out.encode(sys.stdout.encoding or "utf-8")
     except (

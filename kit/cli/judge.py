@@ -1,25 +1,28 @@
 """Judge answers: verdicts per criterion and a score per answer, written as JSONL.
 
-Each line of GRADES: {task_id, response_id, score, score_low, score_high, verdicts: [...], usage, cost}. Answers that are in GRADES
-already are skipped with --resume; verdicts that are in the ledger are not paid again in any case.
-"""  # shown by --help; here are the options, their checks and what is built from them, the work itself is in `judging`
+Each line of GRADES: {task_id, response_id, score, score_low, score_high, verdicts: [...], usage,
+cost}. Answers that are in GRADES already are skipped with --resume; verdicts that are in the ledger
+are not paid again in any case.
+"""  # shown by --help; here are the options and their checks, the work itself is in `judging`
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, KitError, MissingError
+from ..errors import DataError, KitError
+from ..judge.factory import FORMS
 from ..records import FAILURES, Response, Task, response_from_json
 from ..system import paths
-from . import judging
+from . import judging, ledger
 from .common import json_flag
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
-KINDS = ("replay", "endpoint", "decisions", "server", "local", "embedding", "code")
+REMOTE = ("endpoint", "decisions")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -29,56 +32,28 @@ def add(parser: argparse.ArgumentParser) -> None:
     a("responses", nargs="?", help="JSONL of {task_id, response, response_id?}")
     a(
         "--judge",
-        choices=KINDS,
         default="replay",
-        help="who judges what code does not (default: replay); server: a .gguf file, served on this machine meanwhile",
+        metavar="JUDGE",
+        help=f"who judges what code does not: {FORMS} (default: replay); "
+        "server: a .gguf file, served on this machine meanwhile",
     )
     a("--out", help="GRADES.jsonl (default: beside RESPONSES)")
     a("--ledger", help="the ledger file (default: in the kit's cache)")
     a(
         "--model",
-        help="model name; for local: a model folder; for server: a .gguf file; for replay: a recorded judge, e.g. gpt-4o/bare",
+        help="model name; for local: a model folder; for server: a .gguf file; "
+        "for replay: a recorded judge, e.g. gpt-4o/bare",
     )
     a(
         "--replay-from",
         metavar="FILE",
-        help="for replay: a ledger, or verdicts as JSONL (default: a recorded real judge, see --model)",
+        help="for replay: a ledger, or verdicts as JSONL (default: a recorded judge, see --model)",
     )
-    a("--base-url", help="an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)")
-    a("--key-env", help="the environment variable that holds the key")
-    a(
-        "--how",
-        default="all",
-        help="all criteria in one call (all), one each (one), or a number per call",
-    )
-    a("--template", help="judge template: rubric, single, or a file")
-    a(
-        "--probability",
-        choices=("none", "logprobs", "stated"),
-        default="none",
-        help="where P(met) comes from",
-    )
-    a("--effort", help="reasoning effort of a reasoning model")
-    a("--concurrency", type=int, help="most calls at once")
-    a("--timeout", type=float, default=120.0, help="seconds for one attempt")
-    a(
-        "--patience",
-        type=float,
-        default=180.0,
-        help="seconds without any success until the run stops (exit code 5)",
-    )
-    a(
-        "--price",
-        help="IN,OUT in dollars per million tokens, for models that the price table does not know",
-    )
+    _endpoint(parser.add_argument_group("judges over HTTP (endpoint, decisions, server)"))
+    _made_of_judges(parser.add_argument_group("judges made of judges"))
     a("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)")
     a("--budget-calls", type=int, help="stop before more calls are made")
     a("--budget-tokens", type=int, help="stop before more tokens are used")
-    a(
-        "--batch",
-        action="store_true",
-        help="through the provider's batch API: half the price, up to a day",
-    )
     a("--resume", action="store_true", help="keep the grades that are in OUT and do the rest")
     a(
         "--skip-bad",
@@ -100,7 +75,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     a(
         "--audit",
         action="store_true",
-        help="run the attack and bias suite against the judge on these answers instead; with --out AUDIT.html also as a page with the plot",
+        help="run the attack and bias suite against the judge on these answers instead; "
+        "with --out AUDIT.html also as a page with the plot",
     )
     a("--explain", metavar="KEY", help="show everything that the ledger knows of a verdict")
     a("--costs", action="store_true", help="show the ledger's cost book")
@@ -113,14 +89,62 @@ def add(parser: argparse.ArgumentParser) -> None:
     json_flag(parser)
 
 
+def _endpoint(group: Any) -> None:
+    """How a server is asked; what is not given is the judge's own default."""
+    a = group.add_argument
+    a("--base-url", help="an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)")
+    a("--key-env", help="the environment variable that holds the key")
+    a(
+        "--header",
+        action="append",
+        metavar="NAME:VALUE",
+        help="a header of every request; VALUE $NAME is read from the environment",
+    )
+    a(
+        "--extra",
+        action="append",
+        metavar="NAME=JSON",
+        help="a field of every request's body, e.g. top_k=20",
+    )
+    a("--how", help="all criteria in one call (all), one each (one), or a number per call")
+    a("--template", help="judge template: rubric, single, or a file")
+    a("--mode", choices=("schema", "text"), help="replies under a JSON schema, or plain text")
+    a("--probability", choices=("none", "logprobs", "stated"), help="where P(met) comes from")
+    a("--temperature", help="default 0; none: it is not sent")
+    a("--effort", help="reasoning effort of a reasoning model")
+    a("--max-tokens", type=int, help="most tokens of a reply")
+    a("--concurrency", type=int, help="most calls at once")
+    a("--timeout", type=float, help="seconds for one attempt (default 120)")
+    a("--tries", type=int, help="attempts per call (default 5)")
+    a(
+        "--patience",
+        type=float,
+        help="seconds without any success until the run stops (exit code 5; default 180)",
+    )
+    a("--price", help="IN,OUT in dollars per million tokens, for models without a known price")
+    a("--batch", action="store_true", help="through the batch API: half the price, up to a day")
+
+
+def _made_of_judges(group: Any) -> None:
+    a = group.add_argument
+    a("--votes", type=int, metavar="N", help="ask N times at temperature 1: P(met) is the share")
+    a(
+        "--panel",
+        action="append",
+        metavar="JUDGE",
+        help="another member of a panel, e.g. endpoint:other-model (give it several times)",
+    )
+    a("--escalate", metavar="JUDGE", help="a stronger judge for what --judge is in doubt of")
+
+
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; the exit code."""
-    from ..judge.ledger import Ledger
-
+    actions = {"explain": args.explain, "export": args.export, "import": args.load}
+    for action, what in {**actions, "costs": args.costs}.items():
+        if what:
+            ledger.do(args, action, [what])
+            return 0
     path = Path(args.ledger) if args.ledger else paths.home() / "ledger.sqlite"
-    if args.explain or args.costs or args.export or args.load:
-        with Ledger(path, readonly=not args.load) as book:
-            return judging.ledger(args, book)
     if not args.tasks or not args.responses:
         raise KitError(
             "TASKS and RESPONSES are needed",
@@ -180,18 +204,15 @@ def _sane(args: argparse.Namespace, ledger: Path) -> None:
             where="--base-url",
             fix="write it whole, for example http://127.0.0.1:8000/v1",
         )
-    if (
-        args.judge in ("endpoint", "decisions")
-        and args.key_env
-        and not os.environ.get(args.key_env)
-    ):
+    remote = args.judge.partition(":")[0] in REMOTE
+    if remote and args.key_env and not os.environ.get(args.key_env):
         raise KitError(
             f"the environment variable {args.key_env} is not set",
             where="--key-env",
             fix=f"export {args.key_env}=...",
         )
     if (
-        args.judge in ("endpoint", "decisions")
+        remote
         and not args.estimate
         and "api.openai.com"
         in (args.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
@@ -224,9 +245,10 @@ def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response])
 
 
 def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
-    """Answers from JSONL (or a JSON array, CSV, Parquet); DataError names file and line, also for an answer to no task or an id that comes twice.
+    """Answers from JSONL (or a JSON array, CSV, Parquet).
 
-    Ids that are numbers are read as text, as they are in tasks.
+    DataError names file and line, also for an answer to no task or an id that comes twice. Ids
+    that are numbers are read as text, as they are in tasks.
     """
     from ..data.tables import nearest, read_rows
 
@@ -271,91 +293,97 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
 
 
 def make(args: argparse.Namespace) -> Any:
-    """The judge that the arguments name."""
-    kind = args.judge
-    if kind in ("code", "embedding"):
-        from ..judge.factory import judge_of
+    """The judge that the arguments name, through the factory that configs and notebooks use."""
+    from ..judge.factory import judge_of
 
-        return judge_of(kind)
-    if kind == "replay":
-        return _replay(args)
-    if kind == "local":
-        from ..data.models import smollm2
-        from ..judge.local import LocalJudge
-
-        if args.model and not Path(args.model).is_dir():
-            raise MissingError(
-                "there is no such model folder",
-                where=f"--model {args.model}",
-                fix="give a folder with a model; without --model SmolLM2 judges",
-            )
-        return LocalJudge.from_pretrained(args.model or smollm2())
-    if kind == "server":
-        return _server(args)
-    common = {
-        "base_url": args.base_url,
-        "key_env": args.key_env,
-        "concurrency": args.concurrency,
-        "timeout": args.timeout,
-        "patience": args.patience,
-        "price": _price(args.price),
-    }
-    if kind == "decisions":
-        from ..judge.decisions import DecisionJudge
-
-        return DecisionJudge(args.model, **common)
-    from ..judge.endpoint import EndpointJudge
-
-    who: Any = EndpointJudge(
-        args.model,
-        how=_how(args.how),
-        template=args.template,
-        probability=args.probability,
-        effort=args.effort,
-        **common,
-    )
+    options = _options(args)
+    value: Any = _named(args.judge, options, args)
     if args.batch:
-        from ..judge.batch import BatchJudge
-
-        who = BatchJudge(who)
-    return who
-
-
-def _server(args: argparse.Namespace) -> Any:
-    """A judge on a GGUF file that is served on this machine until this process ends."""
-    from ..data.models import smollm2_gguf
-    from ..judge.server import LocalServer
-
-    slots = args.concurrency or 1
-    server = LocalServer(args.model or smollm2_gguf(), slots=slots, context=8192).start()
-    return server.judge(
-        how=_how(args.how),
-        template=args.template,
-        probability=args.probability,
-        timeout=args.timeout,
-        patience=args.patience,
-        name=server.model,
-    )
+        value = {"batch": value}
+    if args.votes:
+        value = {"votes": value, "n": args.votes}
+    if args.panel:
+        value = {"panel": [value, *(_named(p, options) for p in args.panel)]}
+    if args.escalate:
+        value = {"escalate": [value, _named(args.escalate, options)]}
+    return judge_of(value, where="--judge")
 
 
-def _replay(args: argparse.Namespace) -> Any:
-    """Recorded verdicts: of a file or ledger (--replay-from), else of a recorded real judge (--model NAME or NAME/PROMPT)."""
-    from ..judge.replay import ReplayJudge
-
-    source = args.replay_from
-    if source:
-        if not Path(source).exists():
-            raise MissingError("there is no such file", where=source)
-        jsonl = Path(source).suffix.lower() in (".jsonl", ".json")
-        return (ReplayJudge.from_jsonl if jsonl else ReplayJudge.from_ledger)(
-            source, judge=args.model
-        )
-    name, _, prompt = (args.model or "gpt-4o").partition("/")
-    return ReplayJudge.recorded(name, prompt or "bare")
+def _named(
+    text: str, options: dict[str, Any], args: argparse.Namespace | None = None
+) -> dict[str, Any]:
+    """A judge by its name, with the options that were given; `args`: it is the one of --judge."""
+    kind, _, subject = text.partition(":")
+    if args is None:
+        return {kind: subject or None, **(options if kind in REMOTE else {})}
+    if kind == "replay" and args.replay_from:
+        return {kind: args.replay_from, "judge": args.model}
+    return {kind: subject or args.model, **options}
 
 
-def _how(text: str) -> str | int:
-    return int(text) if text.isdigit() else text
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of a judge over HTTP that were given."""
+    names = ("base_url", "key_env", "template", "mode", "probability", "effort")
+    numbers = ("max_tokens", "concurrency", "timeout", "tries", "patience")
+    given = {n: getattr(args, n) for n in (*names, *numbers)}
+    given |= {"how": _how(args.how), "price": _price(args.price)}
+    given |= {"headers": _headers(args.header), "extra": _extra(args.extra)}
+    out = {k: v for k, v in given.items() if v is not None}
+    if args.temperature is not None:
+        out["temperature"] = _temperature(args.temperature)
+    return out
+
+
+def _headers(given: list[str] | None) -> dict[str, str] | None:
+    if not given:
+        return None
+    out = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        name, value = name.strip(), value.strip()
+        if not colon or not name or "\n" in value or "\r" in value:
+            fix = "write NAME:VALUE, or 'NAME:$VARIABLE' for one that is secret"
+            raise KitError("this is no header", where="--header", fix=fix)
+        if value.startswith("$"):
+            if value[1:] not in os.environ:
+                fix = f"export {value[1:]}=..."
+                raise KitError(f"{value[1:]} is not set", where=f"--header {name}", fix=fix)
+            value = os.environ[value[1:]]
+        out[name] = value
+    return out
+
+
+def _extra(given: list[str] | None) -> dict[str, Any] | None:
+    if not given:
+        return None
+    out = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            fix = "write NAME=VALUE, VALUE as JSON, e.g. top_k=20"
+            raise KitError(f"{text!r} is no field", where="--extra", fix=fix)
+        try:
+            out[name.strip()] = json.loads(value)
+        except ValueError:  # plain text needs no quotes
+            out[name.strip()] = value
+    return out
+
+
+def _temperature(text: str) -> float | None:
+    if text == "none":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 10:
+        fix = "give a number from 0 on, or none"
+        raise KitError(f"{text!r} is no temperature", where="--temperature", fix=fix)
+    return value
+
+
+def _how(text: str | None) -> str | int | None:
+    return int(text) if text is not None and text.isdigit() else text
 
 
 def _price(text: str | None) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""What `judge` does once its options are read: judging in chunks, estimating, auditing, and the ledger's own commands."""
+"""What `judge` does once its options are read: judging, estimating, auditing."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
+from ..judge.records import PASSING
 from ..records import Grade, Response, Task, Verdict, fingerprint, to_json
 from ..runs import plain
 from ..system import paths, processes
 from .common import emit
 
-CHUNK = 200  # answers between two writes of the output
+SYNC = 200  # lines between two times that the output is on the disk for sure
+WAIT = (
+    10_000  # finished answers that may wait for a slow one, so that lines keep the answers' order
+)
+SHOWN = 20  # criteria in the table at the end
 
 
 def judge(
@@ -28,7 +34,7 @@ def judge(
     ledger: Path,
     out: Path,
 ) -> int:
-    """Judge in chunks; each chunk's grades are on disk before the next begins."""
+    """Judge; each answer's grade is written as soon as those before it are."""
     busy = KitError(
         "another run is writing this file now",
         where=f"--out {out}",
@@ -50,58 +56,35 @@ def _judge(
 ) -> int:
     from ..judge import run as engine
     from ..judge.ledger import Ledger
-    from ..system.progress import bar
 
-    done = _done(out) if args.resume else set()
+    done = _kept(out) if args.resume else set()
     left = [r for r in answers if (r.task_id, r.id) not in done]
     if out.exists() and not args.resume:
         out.unlink()
     out.parent.mkdir(parents=True, exist_ok=True)
-    budget = _budget(args)
-    by_id, stop, totals = {t.id: t for t in tasks}, None, _Totals(args.aggregate)
-    size = len(left) if args.batch else CHUNK
-    with (
-        Ledger(ledger) as book,
-        open(out, "a", encoding="utf-8") as f,
-        bar(total=len(left), desc="judging", unit="answer", delay=2.0) as shown,
-    ):
-        for start in range(0, len(left), max(size, 1)):
-            part = left[start : start + size]
-            try:
-                got = engine.judge(
-                    tasks,
-                    part,
-                    judge=who,
-                    ledger=book,
-                    progress=False,
-                    budget=budget,
-                    retry=[k for k in args.retry.split(",") if k],
-                )
-            except (BudgetError, JudgeDownError) as e:
-                got, stop = getattr(e, "verdicts", engine.Verdicts()), e
-            mine: dict[tuple[str, str], list[Verdict]] = {}
-            for v in got:
-                mine.setdefault((v.task_id, v.response_id), []).append(v)
-            grades = [
-                _grade(args, by_id[r.task_id], r, mine.get((r.task_id, r.id), [])) for r in part
-            ]
-            whole = (
-                [
-                    g
-                    for g in grades
-                    if not any(v.failure in ("budget", "transport") for v in g.verdicts)
-                ]
-                if stop
-                else grades
-            )
-            totals.add(whole, got)
-            f.write("".join(json.dumps(plain(row(g)), ensure_ascii=False) + "\n" for g in whole))
-            f.flush()
-            os.fsync(f.fileno())
-            shown.update(len(whole))
-            shown.set_postfix_str(f"${totals.cost:.4f}", refresh=False)
-            if stop:
-                break
+    by_id, stop, totals = {t.id: t for t in tasks}, None, _Totals(args.aggregate, tasks)
+    with Ledger(ledger) as book, _Grades(out, left) as grades:
+
+        def each(r: Response, got: list[Verdict]) -> None:
+            g = _grade(args, by_id[r.task_id], r, got)
+            totals.add(g)
+            grades.put(g)
+
+        try:
+            spent = engine.judge(
+                tasks,
+                left,
+                judge=who,
+                ledger=book,
+                progress=False,
+                budget=_budget(args),
+                retry=[k for k in args.retry.split(",") if k],
+                each=each,
+            ).spent
+        except (BudgetError, JudgeDownError) as e:
+            spent, stop = e.verdicts.spent, e  # type: ignore[union-attr]
+    totals.calls, totals.cost = spent.calls, spent.cost
+    totals.tokens = spent.tokens_in + spent.tokens_out
     emit(args, totals.data(out, len(done), who), totals.text(out, len(done), ledger))
     if stop:
         raise stop
@@ -109,33 +92,98 @@ def _judge(
         raise JudgeDownError(
             f"not one call succeeded: {totals.said}",
             where=f"judge {getattr(who, 'name', '')}",
-            fix="look at the server, the address and the key; then run the same command again without --resume",
+            fix="look at the server, the address and the key; then run the same command again",
         )
     return 0
 
 
-def _done(out: Path) -> set[tuple[str, str]]:
-    """Answers that have a whole line in OUT; half a line at the end (a crash) is cut off."""
+class _Grades:
+    """The output: a line per answer, in the order of the answers, whatever the order of coming.
+
+    At most WAIT finished answers wait for a slow one; beyond that the oldest are written out of
+    order, so that memory stays flat.
+    """
+
+    def __init__(self, out: Path, answers: Sequence[Response]) -> None:
+        from ..system.progress import bar
+
+        self.file = out.open("a", encoding="utf-8")
+        self.at = {(r.task_id, r.id): i for i, r in enumerate(answers)}
+        self.bar = bar(total=len(answers), desc="judging", unit="answer", delay=2.0)
+        self.waiting: dict[int, str] = {}
+        self.next = self.unsynced = 0
+
+    def put(self, g: Grade) -> None:
+        """One answer is finished."""
+        line = json.dumps(plain(row(g)), ensure_ascii=False) + "\n"
+        self.waiting[self.at[g.task_id, g.response_id]] = line
+        self.bar.update(1)
+        if len(self.waiting) > WAIT:
+            self._write([self.waiting.pop(i) for i in sorted(self.waiting)[: WAIT // 2]])
+        ready = []
+        while self.next in self.waiting:
+            ready.append(self.waiting.pop(self.next))
+            self.next += 1
+        if ready:
+            self._write(ready)
+
+    def _write(self, lines: Sequence[str]) -> None:
+        self.file.write("".join(lines))
+        self.file.flush()
+        self.unsynced += len(lines)
+        if self.unsynced >= SYNC:
+            os.fsync(self.file.fileno())
+            self.unsynced = 0
+
+    def __enter__(self) -> _Grades:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        try:
+            self._write([self.waiting[i] for i in sorted(self.waiting)])
+            os.fsync(self.file.fileno())
+        finally:
+            self.file.close()
+            self.bar.close()
+
+
+def _kept(out: Path) -> set[tuple[str, str]]:
+    """Answers whose line in OUT stands; the others are cut out: they are judged again.
+
+    Half a line at the end (a crash), and lines with a verdict that a new call can change (the
+    judge was away, a cap was reached). Read line by line; a line ends at \\n and nowhere else.
+    """
     if not out.exists():
         return set()
-    raw = out.read_bytes()
-    whole = raw[: raw.rfind(b"\n") + 1]
-    if whole != raw:
-        part = out.with_name(out.name + ".part")
-        part.write_bytes(whole)
-        os.replace(part, out)
-    rows = []
-    for n, line in enumerate(whole.decode("utf-8").splitlines(), 1):
-        try:
-            data = json.loads(line)
-            rows.append((data["task_id"], data["response_id"]))
-        except (ValueError, KeyError, TypeError):
-            raise DataError(
-                "this is no line of a grades file",
-                where=f"{out}, line {n}",
-                fix="give another --out, or run without --resume",
-            ) from None
-    return set(rows)
+    kept: set[tuple[str, str]] = set()
+    part = out.with_name(out.name + ".part")
+    try:
+        with open(out, "rb") as old, open(part, "wb") as new:
+            for n, line in enumerate(old, 1):
+                key = _done(line, f"{out}, line {n}") if line.endswith(b"\n") else None
+                if key is not None:
+                    kept.add(key)
+                    new.write(line)
+            changed = new.tell() != old.tell()
+        if changed:
+            os.replace(part, out)
+    finally:
+        part.unlink(missing_ok=True)
+    return kept
+
+
+def _done(line: bytes, where: str) -> tuple[str, str] | None:
+    """The answer that a line of OUT grades; None where it is to be judged again."""
+    try:
+        data = json.loads(line.decode("utf-8", "surrogatepass"))
+        again = any(v.get("failure") in PASSING for v in data.get("verdicts", ()))
+        return None if again else (data["task_id"], data["response_id"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(
+            "this is no line of a grades file",
+            where=where,
+            fix="give another --out, or run without --resume",
+        ) from None
 
 
 def _grade(args: argparse.Namespace, task: Task, r: Response, got: list[Verdict]) -> Grade:
@@ -167,48 +215,84 @@ def row(g: Grade) -> dict[str, Any]:
     }
 
 
+@dataclass
+class _Row:
+    """A criterion in the table at the end."""
+
+    id: str
+    text: str
+    n: int = 0
+    met: int = 0
+    unmet: int = 0
+    unknown: int = 0
+    known: int = 0
+    total: float = 0.0
+
+    def add(self, v: Verdict) -> None:
+        """Add a verdict."""
+        self.n += 1
+        self.met += v.status == "met"
+        self.unmet += v.status == "unmet"
+        self.unknown += not v.known
+        if v.value is not None:
+            self.known, self.total = self.known + 1, self.total + v.value
+
+    def data(self) -> dict[str, Any]:
+        """As JSON; the mean is of known verdicts, None where there are none."""
+        mean = self.total / self.known if self.known else None
+        names = ("id", "text", "n", "met", "unmet", "unknown")
+        return {**{k: getattr(self, k) for k in names}, "mean": mean}
+
+
 class _Totals:
     """What the run gave, for the last lines of output."""
 
-    def __init__(self, how: str) -> None:
+    def __init__(self, how: str, tasks: Sequence[Task]) -> None:
         self.how = how
-        self.answers = self.scored = self.verdicts = self.unknown = self.cached = self.calls = (
-            self.tokens
-        ) = 0
-        self.cost, self.scores = 0.0, []
-        self.lost, self.by_code, self.said = 0, 0, ""
+        self.answers = self.scored = self.verdicts = self.unknown = self.cached = 0
+        self.calls = self.tokens = self.lost = self.by_code = 0
+        self.cost, self.said = 0.0, ""
+        self.scores: list[tuple[str, float | None]] = []
         self.why: Counter[str] = Counter()
+        self.texts = {(t.id, c.id): c.title or c.text for t in tasks for c in t.criteria}
+        self.rows: dict[tuple[str, str], _Row] = {}
 
-    def add(self, grades: Sequence[Grade], got: Any) -> None:
-        """Add a chunk."""
-        self.answers += len(grades)
-        self.scores += [(g.task_id, g.score) for g in grades]
-        self.scored += sum(g.score is not None for g in grades)
-        verdicts = [v for g in grades for v in g.verdicts]
-        self.verdicts += len(verdicts)
-        self.unknown += sum(not v.known for v in verdicts)
-        self.why.update(
-            f"{v.failure}: {v.reason}" if v.reason else str(v.failure)
-            for v in verdicts
-            if not v.known
-        )
-        self.cached += sum(v.cached for v in verdicts)
-        self.by_code += sum(v.judge == "code" for v in verdicts)
-        lost = [v for v in verdicts if v.failure == "transport"]
-        self.lost, self.said = (
-            self.lost + len(lost),
-            (lost[-1].reason or "no reason given") if lost else self.said,
-        )
-        spent = getattr(got, "spent", None)
-        if spent is not None:
-            self.calls, self.cost, self.tokens = (
-                self.calls + spent.calls,
-                self.cost + spent.cost,
-                self.tokens + spent.tokens_in + spent.tokens_out,
-            )
+    def add(self, g: Grade) -> None:
+        """Add an answer."""
+        self.answers += 1
+        self.scores.append((g.task_id, g.score))
+        self.scored += g.score is not None
+        self.verdicts += len(g.verdicts)
+        for v in g.verdicts:
+            self._verdict(g.task_id, v)
+
+    def _verdict(self, task_id: str, v: Verdict) -> None:
+        text = self.texts.get((task_id, v.criterion_id), "")
+        name = (v.criterion_id, text)
+        self.rows.setdefault(name, _Row(*name)).add(v)
+        self.cached += v.cached
+        self.by_code += v.judge == "code"
+        if not v.known:
+            self.unknown += 1
+            self.why[f"{v.failure}: {v.reason}" if v.reason else str(v.failure)] += 1
+        if v.failure == "transport":
+            self.lost, self.said = self.lost + 1, v.reason or "no reason given"
+
+    def table(self) -> str:
+        """The criteria with what was found, as text; the rarest are left out of a long table."""
+        rows = sorted(self.rows.values(), key=lambda r: -r.n)
+        lines = [f"{'criterion':40} {'n':>6} {'met':>6} {'unmet':>6} {'unknown':>7} {'mean':>5}"]
+        for r in rows[:SHOWN]:
+            mean = "" if r.data()["mean"] is None else f"{r.data()['mean']:.2f}"
+            name = " ".join(f"{r.id}: {r.text}".split())[:40]
+            counts = f"{r.n:6} {r.met:6} {r.unmet:6} {r.unknown:7}"
+            lines.append(f"{name:40} {counts} {mean:>5}")
+        if len(rows) > SHOWN:
+            lines.append(f"... and {len(rows) - SHOWN} more criteria (all of them with --json)")
+        return "\n".join(lines)
 
     def mean(self) -> Any:
-        """Mean score with an interval clustered by task, unknown ones counted; None where there is no score."""
+        """Mean score, its interval clustered by task; None where there is no score."""
         from .. import stats
 
         bounds = (0.0, 1.0) if self.how in ("mean", "flip", "signed") else (-math.inf, math.inf)
@@ -242,15 +326,18 @@ class _Totals:
             "cost": self.cost,
             "cost_per_verdict": per,
             "abilities": getattr(who, "abilities", None),
+            "criteria": [r.data() for r in self.rows.values()],
         }
 
     def text(self, out: Path, kept: int, ledger: Path) -> str:
         """As text."""
         mean = f"mean score {self.mean()}" if self.scored else "no answer got a score"
         return (
-            f"{self.answers} answers judged ({kept} kept from before), {mean}; {self.answers - self.scored} without a score\n"
-            f"{self.verdicts} verdicts, {self.unknown} unknown, {self.cached} from the ledger; {self.calls} calls, {self.tokens} tokens, "
-            f"${self.cost:.4f}\n"
+            f"{self.table()}\n"
+            f"{self.answers} answers judged ({kept} kept from before), {mean}; "
+            f"{self.answers - self.scored} without a score\n"
+            f"{self.verdicts} verdicts, {self.unknown} unknown, {self.cached} from the ledger; "
+            f"{self.calls} calls, {self.tokens} tokens, ${self.cost:.4f}\n"
             + "".join(f"unknown, {n} times: {why[:200]}\n" for why, n in self.why.most_common(1))
             + f"grades: {out}\nledger: {ledger}"
         )
@@ -276,66 +363,19 @@ def estimate(
             "tokens_out": cost.tokens_out,
             "cost": cost.cost,
         },
-        f"{len(answers)} answers: {cost.calls} calls, about {cost.tokens_in} tokens in, {cost.tokens_out} out, {money}; nothing was sent",
+        f"{len(answers)} answers: {cost.calls} calls, about {cost.tokens_in} tokens in, "
+        f"{cost.tokens_out} out, {money}; nothing was sent",
     )
     return 0
-
-
-def ledger(args: argparse.Namespace, book: Any) -> int:
-    """The ledger's own commands."""
-    if args.load:
-        n = book.load(args.load)
-        emit(args, {"lines": n}, f"{n} lines read into {book.path}")
-    elif args.export:
-        n = book.export(args.export)
-        emit(args, {"lines": n}, f"{n} lines written to {args.export}")
-    elif args.costs:
-        rows = book.costs()
-        lines = [
-            f"{r['judge']}  {r['model']}  {r['endpoint']}: {r['calls']} calls, {r['verdicts']} verdicts, {r['tokens_in']} + {r['tokens_out']} "
-            f"tokens, ${r['cost']:.4f}"
-            for r in rows
-        ]
-        emit(args, rows, "\n".join(lines) or "nothing has been paid")
-    else:
-        found = book.explain(args.explain)
-        emit(args, found, explained(found))
-    return 0
-
-
-def explained(found: dict[str, Any]) -> str:
-    """What the ledger knows of a verdict, as text."""
-    v, call = found["verdict"], found["call"]
-    state = v["status"] + (f" ({v['failure']})" if v["failure"] else "")
-    lines = [
-        f"{v['task_id']} / {v['response_id']} / {v['criterion_id']}: {state}, P(met) {v['p']}, by {v['judge']}",
-        f"key: {found['key']}",
-        f"reason: {v['reason']}",
-    ]
-    if not call:
-        return "\n".join([*lines, "no call is stored with it"])
-    lines.append(
-        f"call {call['id']}: {call['model']} at {call['endpoint']}, {call['tokens_in']} + {call['tokens_out']} tokens, "
-        f"${call['cost']:.6f}, {call['seconds']:.2f} s"
-    )
-    if call["meta"].get("without"):
-        lines.append(
-            f"asked without (refused by the endpoint): {', '.join(call['meta']['without'])}"
-        )
-    lines += [
-        f"same call: {', '.join(s['criterion_id'] + ' ' + s['status'] for s in found['same_call']) or 'nothing else'}",
-        "",
-        "asked:",
-    ]
-    messages = call["request"].get("messages", []) if isinstance(call["request"], dict) else []
-    lines += [f"[{m['role']}]\n{m['content']}" for m in messages]
-    return "\n".join([*lines, "", "raw reply:", call["reply"]])
 
 
 def audit(
     args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path
 ) -> int:
-    """The attack and bias suite on these answers; through the ledger, so that it can be interrupted. With --out, also as a page."""
+    """The attack and bias suite on these answers; with --out, also as a page.
+
+    Through the ledger, so that it can be interrupted.
+    """
     from ..judge import audit as suite
     from ..judge.ledger import Ledger
 

@@ -1,8 +1,14 @@
-"""A judge from its name or its settings: one vocabulary for notebooks, configs and the command
-line.
+"""A judge from its name or its settings: one vocabulary for notebooks, configs and commands.
 
-"code" (no model), "replay:gpt-4o/bare", "embedding", "local", "local:FOLDER", "server:FILE.gguf",
-"endpoint:MODEL", "decisions:MODEL"; a mapping gives options: {endpoint: MODEL, base_url: URL}.
+By name: "code" (no model), "replay:gpt-4o/bare", "replay:FILE", "embedding", "local",
+"local:FOLDER", "server:FILE.gguf", "endpoint:MODEL", "decisions:MODEL". A mapping gives options,
+and judges made of judges:
+
+    {endpoint: MODEL, base_url: URL, how: one}
+    {panel: [JUDGE, JUDGE, JUDGE], rule: majority}
+    {escalate: [CHEAP, STRONG], low: 0.2, high: 0.8}
+    {votes: {endpoint: MODEL}, n: 5}
+    {batch: {endpoint: MODEL}}
 """
 
 from __future__ import annotations
@@ -17,7 +23,10 @@ from ..errors import KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, unknown
 from ..settings.read import known_names, nearest
 
-FORMS = "code, replay:NAME, embedding, local, server, endpoint:MODEL, decisions:MODEL"
+FORMS = (
+    "code, replay:NAME, embedding, local, server, endpoint:MODEL, decisions:MODEL, "
+    "panel:JUDGE,JUDGE or escalate:CHEAP,STRONG"
+)
 
 
 class CodeOnly:
@@ -59,15 +68,16 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
     return _maker(kind)(subject, **options)
 
 
-def _parts(value: Any, where: str) -> tuple[str, str | None, dict[str, Any]]:
+def _parts(value: Any, where: str) -> tuple[str, Any, dict[str, Any]]:
     """Kind, subject and options of a judge's name or mapping."""
     if isinstance(value, str):
         kind, _, subject = value.partition(":")
         return ("code" if kind == "none" else kind), subject or None, {}
-    kind = next((k for k in value if k in KINDS), None) if isinstance(value, Mapping) else None
+    names = list(value) if isinstance(value, Mapping) else []
+    kind = next((k for k in names if k in KINDS), names[0] if names else None)
     if kind is None:
         raise KitError(f"{value!r} names no judge", where=where, fix=f"give one of {FORMS}")
-    return kind, value[kind], {str(k): v for k, v in value.items() if k != kind}
+    return str(kind), value[kind], {str(k): v for k, v in value.items() if k != kind}
 
 
 def _maker(kind: str) -> Callable[..., Any]:
@@ -88,15 +98,18 @@ def _code(subject: str | None) -> Any:
     return CodeOnly()
 
 
-def _replay(subject: str | None, *, threshold: float | None = 3.0) -> Any:
-    """A file of verdicts or a ledger, or a recorded real judge ("gpt-4o", "gpt-4o/parity")."""
+def _replay(subject: str | None, *, threshold: float | None = 3.0, judge: str | None = None) -> Any:
+    """A file of verdicts or a ledger, or a recorded real judge ("gpt-4o", "gpt-4o/parity").
+
+    judge : whose verdicts, where a file holds those of several.
+    """
     from .replay import ReplayJudge
 
     path = Path(subject or "")
-    if subject and path.suffix in (".jsonl", ".json"):
-        return ReplayJudge.from_jsonl(path)
-    if subject and path.suffix in (".sqlite", ".db"):
-        return ReplayJudge.from_ledger(path)
+    if subject and path.suffix.lower() in (".jsonl", ".json"):
+        return ReplayJudge.from_jsonl(path, judge=judge)
+    if subject and (path.suffix in (".sqlite", ".db") or path.is_file()):
+        return ReplayJudge.from_ledger(path, judge=judge)
     name, _, prompt = (subject or "gpt-4o").partition("/")
     return ReplayJudge.recorded(name, prompt or "bare", threshold=threshold)
 
@@ -122,8 +135,72 @@ def _server(subject: str | None, **options: Any) -> Any:
     from ..data.models import smollm2_gguf
     from .server import LocalServer
 
-    server = LocalServer(subject or smollm2_gguf(), context=8192).start()
+    slots = options.pop("concurrency", None) or 1
+    server = LocalServer(subject or smollm2_gguf(), slots=slots, context=8192).start()
     return server.judge(**{"name": server.model, **options})
+
+
+def _members(subject: Any, what: str) -> list[Any]:
+    """The judges of a judge made of judges: a list of them, or their names with commas."""
+    values = subject.split(",") if isinstance(subject, str) else subject
+    if not isinstance(values, Sequence) or len(values) < 2:
+        fix = f"write {{{what}: [JUDGE, JUDGE]}}, each by its name or with its options"
+        raise KitError(f"{what} needs at least two judges", where="judge", fix=fix)
+    return [judge_of(v, where=f"judge {i} of {what}") for i, v in enumerate(values, 1)]
+
+
+def _panel(
+    subject: Any,
+    *,
+    rule: str = "majority",
+    quorum: int | None = None,
+    share: bool = False,
+    name: str | None = None,
+) -> Any:
+    from .panel import Panel
+
+    members = _members(subject, "panel")
+    return Panel(members, rule=rule, quorum=quorum, share=share, name=name)
+
+
+def _escalate(
+    subject: Any,
+    *,
+    low: float = 0.2,
+    high: float = 0.8,
+    fallback: bool = False,
+    name: str | None = None,
+) -> Any:
+    from .escalate import Escalate
+
+    judges = _members(subject, "escalate")
+    if len(judges) != 2:
+        fix = "give two: the cheap one and the strong one"
+        raise KitError(f"escalate has {len(judges)} judges", where="judge", fix=fix)
+    return Escalate(*judges, low=low, high=high, fallback=fallback, name=name)
+
+
+def _votes(subject: Any, *, n: int = 5, name: str | None = None) -> Any:
+    """n samples of one endpoint, at temperature 1 where no other is given."""
+    from .panel import self_consistency
+
+    kind, model, options = _parts(subject, "judge votes")
+    if kind != "endpoint" or not isinstance(n, int) or n < 2:
+        fix = "write {votes: {endpoint: MODEL}, n: 5}; n is 2 or more"
+        raise KitError(f"{n!r} votes of {kind}", where="judge votes", fix=fix)
+    options = {"temperature": 1.0, **options}
+    return self_consistency(lambda i: judge_of({kind: model, **options, "sample": i}), n, name=name)
+
+
+def _batch(subject: Any, *, poll: float = 30.0, gather: float = 1.0) -> Any:
+    from .batch import BatchJudge
+    from .endpoint import EndpointJudge
+
+    inner = judge_of(subject)
+    if not isinstance(inner, EndpointJudge):
+        fix = "write {batch: {endpoint: MODEL}}"
+        raise KitError("only an endpoint judge has a batch API", where="judge batch", fix=fix)
+    return BatchJudge(inner, poll=poll, gather=gather)
 
 
 CLASSES = {
@@ -136,5 +213,9 @@ MADE: dict[str, Callable[..., Any]] = {
     "embedding": _embedding,
     "local": _local,
     "server": _server,
+    "panel": _panel,
+    "escalate": _escalate,
+    "votes": _votes,
+    "batch": _batch,
 }
 KINDS = (*MADE, *CLASSES)

@@ -1,7 +1,8 @@
-"""`judge(tasks, responses, judge=...)`: verdicts for every response and criterion, from a script, a cell, or a reward function.
+"""`judge(tasks, responses, judge=...)`: verdicts for every response and criterion.
 
-Criteria with a `check` go to code, the rest to the judge; the ledger is consulted first. Verdicts come in the order
-responses x criteria whatever the order of execution.
+From a script, a cell, or a reward function. Criteria with a `check` go to code, the rest to the
+judge; the ledger is consulted first. Verdicts come in the order responses x criteria whatever the
+order of execution.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import html
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,16 @@ from .records import Forecast, Question, question
 from .session import Session, using
 
 TOGETHER = 64  # responses looked up at once
+Each = Callable[[Response, list[Verdict]], None]
 WORKERS = 32  # questions at once for a judge that does not say (`judge.workers`)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """What a run asked and paid: requests, tokens, US dollars, seconds; verdicts from the ledger, from code, and unknown by cause."""
+    """What a run asked and paid: requests, tokens, US dollars, seconds.
+
+    And its verdicts: all, from the ledger, from code, unknown by cause.
+    """
 
     verdicts: int = 0
     calls: int = 0
@@ -47,7 +52,8 @@ class Spent:
     def __str__(self) -> str:
         lost = ", ".join(f"{n} {kind}" for kind, n in self.unknown) or "none"
         return (
-            f"{self.verdicts} verdicts in {self.seconds:.1f} s: {self.cached} from the ledger, {self.by_code} by code, {self.calls} calls, "
+            f"{self.verdicts} verdicts in {self.seconds:.1f} s: {self.cached} from the ledger, "
+            f"{self.by_code} by code, {self.calls} calls, "
             f"{self.tokens_in} + {self.tokens_out} tokens, ${self.cost:.4f}; unknown: {lost}"
         )
 
@@ -94,30 +100,37 @@ def judge(
     budget: Budget | None = None,
     retry: Collection[str] = (),
     on_budget: str = "raise",
+    each: Each | None = None,
 ) -> Verdicts:
     """Verdicts of `judge` (and of code) on every response, in the order responses x criteria.
 
     tasks : a Task, a list of them, or a TaskSet; responses : the answers, each naming its task
         (default: those of the TaskSet).
-    judge : an object with `verdicts`, or a name: "endpoint:my-model", "replay:gpt-4o/bare", "local",
-        "embedding", "code" (criteria without a check stay unknown); see kit.judge.factory.
-    ledger : a Ledger or its path; what is in it is not asked again. retry : failure kinds that are asked again all the same.
-    budget : caps, checked before each call. on_budget : "raise" a BudgetError (its `.verdicts` hold what was done, the rest
-        unknown "budget"), or "unknown": return them.
-    Works in a script, in a notebook's running loop, under papermill; Ctrl-C stops the work, and what was answered is in the ledger.
+    judge : an object with `verdicts`, or a name: "endpoint:my-model", "replay:gpt-4o/bare",
+        "local", "embedding", "code" (criteria without a check stay unknown); see kit.judge.factory.
+    ledger : a Ledger or its path; what is in it is not asked again. retry : failure kinds that are
+        asked again all the same.
+    budget : caps, checked before each call. on_budget : "raise" a BudgetError (its `.verdicts` hold
+        what was done, the rest unknown "budget"), or "unknown": return them.
+    each : called with every response and its verdicts as soon as they are all there, on the kit's
+        loop; then nothing is kept: what is returned is empty and has only `.spent`.
+    Works in a script, in a notebook's running loop, under papermill; Ctrl-C stops the work, and
+    what was answered is in the ledger.
 
     >>> from kit.records import Criterion
     >>> class Fair:
     ...     name = "fair"
     ...     async def verdicts(self, task, response, criteria):
-    ...         return [Verdict(task_id=task.id, response_id=response.id, criterion_id=c.id, status="met") for c in criteria]
+    ...         ids = dict(task_id=task.id, response_id=response.id)
+    ...         return [Verdict(**ids, criterion_id=c.id, status="met") for c in criteria]
     >>> task = Task(id="t", prompt="p", criteria=(Criterion(id="c", text="x"),))
-    >>> judge(task, [Response(task_id="t", id="r", text="a")], judge=Fair(), progress=False)[0].status
+    >>> answers = [Response(task_id="t", id="r", text="a")]
+    >>> judge(task, answers, judge=Fair(), progress=False)[0].status
     'met'
     """
     answers = _answers(tasks, responses)
-    work = _all(tasks, answers, judge_of(judge), ledger, progress, budget, retry, on_budget)
-    return loop.run(work)
+    who = judge_of(judge)
+    return loop.run(_all(tasks, answers, who, ledger, progress, budget, retry, on_budget, each))
 
 
 def _answers(tasks: Any, responses: Iterable[Response] | None) -> Iterable[Response]:
@@ -140,8 +153,11 @@ async def ajudge(
     retry: Collection[str] = (),
     on_budget: str = "raise",
 ) -> Verdicts:
-    """`judge` for asynchronous code (an async cell, a trainer's async reward); the work runs on the kit's own loop."""
-    return await loop.hop(_all(tasks, responses, judge, ledger, progress, budget, retry, on_budget))
+    """`judge` for asynchronous code: an async cell, a trainer's async reward."""
+    who = judge_of(judge)
+    return await loop.hop(
+        _all(tasks, responses, who, ledger, progress, budget, retry, on_budget, None)
+    )
 
 
 def estimate(
@@ -151,7 +167,10 @@ def estimate(
     judge: Any,
     ledger: Ledger | str | Path | None = None,
 ) -> Forecast:
-    """What judging would cost now, ledger hits left out; nothing is sent. `cost` is None where the price is not known."""
+    """What judging would cost now, ledger hits left out; nothing is sent.
+
+    `cost` is None where the price is not known.
+    """
     book, total = _open(ledger), Forecast()
     for task, response in _pairs(tasks, responses):
         criteria = [c for c in _judged(task) if not c.by_code]
@@ -186,7 +205,8 @@ def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Respon
             raise DataError(
                 f"there is no task {r.task_id!r}",
                 where=f"response {n} ({r.id!r}), field task_id",
-                fix=f"the tasks are {', '.join(sorted(by_id)[:5])}{' ...' if len(by_id) > 5 else ''}",
+                fix=f"the tasks are {', '.join(sorted(by_id)[:5])}"
+                + (" ..." if len(by_id) > 5 else ""),
             )
         out.append((by_id[r.task_id], r))
     return out
@@ -201,6 +221,7 @@ async def _all(
     budget: Budget | None,
     retry: Collection[str],
     on_budget: str,
+    each: Each | None,
 ) -> Verdicts:
     """The whole run, on the kit's loop."""
     if on_budget not in ("raise", "unknown"):
@@ -212,9 +233,11 @@ async def _all(
     pairs = _pairs(tasks, responses)
     book = _open(ledger)
     run = Session(ledger=book, budget=budget, retry=frozenset(retry))
+    if each is not None:  # memory stays flat
+        run.fresh = None
     try:
         with using(run), loop.fewer_collections(), run.beating():
-            job = _Job(pairs, who, run, progress)
+            job = _Job(pairs, who, run, progress, each)
             await job.run()
     finally:
         try:
@@ -233,9 +256,16 @@ class _Job:
     """The questions of one run: cached ones and code at once, then workers on the rest."""
 
     def __init__(
-        self, pairs: Sequence[tuple[Task, Response]], who: Any, run: Session, progress: bool
+        self,
+        pairs: Sequence[tuple[Task, Response]],
+        who: Any,
+        run: Session,
+        progress: bool,
+        each: Each | None,
     ):
-        self.pairs, self.who, self.run_, self.stop = pairs, who, run, None
+        self.pairs, self.who, self.run_, self.stop, self.each = pairs, who, run, None, each
+        self.verdicts = self.cached = self.by_code = 0
+        self.lost: Counter[str] = Counter()
         judged = {id(t): _judged(t) for t, _ in pairs}
         self.criteria = [judged[id(t)] for t, _ in pairs]
         self.found: list[dict[int, Verdict]] = [{} for _ in pairs]
@@ -271,9 +301,11 @@ class _Job:
                     if k in hits:
                         out[places[n]] = q.again(n, hits[k])
                 asked = [n for n, j in enumerate(places) if j not in out]
+                self.bar.update(len(out))
                 if asked:
                     left.append((i, q.only(asked), [places[n] for n in asked]))
-                self.bar.update(len(out))
+                else:
+                    self._over(i)
             await asyncio.sleep(0)
         return left
 
@@ -295,10 +327,8 @@ class _Job:
         try:
             for i in range(n):
                 workers.append(asyncio.create_task(self._worker(queue)))
-                if i % 8 == 7:
-                    await asyncio.sleep(
-                        0
-                    )  # the first requests go out while the next are made ready
+                if i % 8 == 7:  # the first requests go out while the next are made ready
+                    await asyncio.sleep(0)
             await asyncio.gather(*workers)
         except (BudgetError, JudgeDownError) as e:
             self.stop = e
@@ -317,32 +347,55 @@ class _Job:
                 self.stop = self.stop or e
                 return
             self.found[i].update(zip(places, got, strict=True))
+            self._over(i)
             self.bar.update(len(got))
             self.bar.set_postfix_str(f"${self.run_.cost:.4f}", refresh=False)
 
-    def result(self) -> Verdicts:
+    def _over(self, i: int) -> None:
+        """All verdicts on a response are there: hand them on, and keep them only where nobody
+        took them."""
+        if self.each is None:
+            return
+        got = self._rows(i)
+        self._count(i, got)
+        self.each(self.pairs[i][1], got)
+        self.found[i] = {}
+
+    def _rows(self, i: int) -> list[Verdict]:
+        """The verdicts on a response, in order; where the run was stopped, what there is."""
+        (task, response), found = self.pairs[i], self.found[i]
+        if self.stop is not None:
+            found = self.run_.partial(task, response, self.criteria[i]) | found
         kind = "budget" if isinstance(self.stop, BudgetError) else "transport"
         name = getattr(self.who, "name", "")
-        out = Verdicts()
-        for i, (task, response) in enumerate(self.pairs):
-            stored = (
-                self.run_.partial(task, response, self.criteria[i]) if self.stop is not None else {}
-            )
-            for j, c in enumerate(self.criteria[i]):
-                v = self.found[i].get(j) or stored.get(j)
-                out.append(v or unknown(task.id, response.id, c.id, kind, judge=name))
-        run = self.run_
-        lost = Counter(v.failure for v in out if v.failure)
+        return [
+            found.get(j) or unknown(task.id, response.id, c.id, kind, judge=name)
+            for j, c in enumerate(self.criteria[i])
+        ]
+
+    def _count(self, i: int, got: Sequence[Verdict]) -> None:
+        self.verdicts += len(got)
+        self.cached += sum(v.cached for v in got)
+        self.by_code += sum(c.by_code for c in self.criteria[i])
+        self.lost.update(v.failure for v in got if v.failure)
+
+    def result(self) -> Verdicts:
+        out, run = Verdicts(), self.run_
+        if self.each is None:
+            for i in range(len(self.pairs)):
+                got = self._rows(i)
+                self._count(i, got)
+                out += got
         out.spent = Spent(
-            verdicts=len(out),
+            verdicts=self.verdicts,
             calls=run.calls,
             tokens_in=run.tokens_in,
             tokens_out=run.tokens_out,
             cost=run.cost,
             seconds=time.monotonic() - run.started,
-            cached=sum(v.cached for v in out),
-            by_code=sum(len([c for c in cs if c.by_code]) for cs in self.criteria),
-            unknown=tuple(sorted(lost.items())),
+            cached=self.cached,
+            by_code=self.by_code,
+            unknown=tuple(sorted(self.lost.items())),
         )
         return out
 

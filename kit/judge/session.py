@@ -41,7 +41,7 @@ class Session:
     tokens_out: int = 0
     cost: float = 0.0
     started: float = field(default_factory=time.monotonic)
-    fresh: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+    fresh: dict[tuple[str, str, str], Verdict] | None = field(default_factory=dict)
     held: set[str] = field(default_factory=set)  # keys that this run has claimed
     _unwritten: list[tuple[list[Verdict], Call | None]] = field(default_factory=list)
     _wanted: list[tuple[Sequence[str], asyncio.Future[Answer]]] = field(default_factory=list)
@@ -52,7 +52,8 @@ class Session:
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> dict[int, Verdict]:
         """What was answered in this run of a response that was not finished, by position."""
-        found = {i: self.fresh.get((task.id, response.id, c.id)) for i, c in enumerate(criteria)}
+        fresh = self.fresh or {}
+        found = {i: fresh.get((task.id, response.id, c.id)) for i, c in enumerate(criteria)}
         return {i: v for i, v in found.items() if v is not None}
 
     def lookup(self, keys: Sequence[str]) -> dict[str, Verdict]:
@@ -78,8 +79,8 @@ class Session:
             self.tokens_out += call.tokens_out
             self.cost += call.cost
         new = [v for v in verdicts if not v.cached and v.failure not in PASSING]
-        for v in new:
-            self.fresh[v.task_id, v.response_id, v.criterion_id] = v
+        if self.fresh is not None:
+            self.fresh.update({(v.task_id, v.response_id, v.criterion_id): v for v in new})
         keep = [v for v in new if v.key]
         if self.ledger is not None and (keep or call is not None):
             self._unwritten.append((keep, call))

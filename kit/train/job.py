@@ -11,7 +11,6 @@ lr: 5.0e-4             # any setting of the stage
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -21,10 +20,9 @@ from typing import Any
 from ..errors import KitError, MissingError
 from ..records import Task
 from ..system import paths
-from .config import GRPOSettings, Settings, from_mapping, load_values, nearest
+from .config import GRPOSettings, Settings, from_mapping, load_values
 
 KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "out", "ledger")
-JUDGES = ("none", "embedding", "local")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,37 +110,12 @@ def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
 
 
 def judge_of(value: Any, where: str) -> Any:
-    """A judge from its name in a config."""
+    """A judge from its name or its options in a config (kit.judge.factory); None for "none"."""
     if value in (None, "none"):
         return None
-    if value == "embedding":
-        from ..judge import EmbeddingJudge
+    from ..judge import factory
 
-        return EmbeddingJudge()
-    if value == "local":
-        from ..data import models
-        from ..judge import LocalJudge
-
-        return LocalJudge.from_pretrained(models.smollm2())
-    if isinstance(value, Mapping) and "endpoint" in value:
-        from ..judge import EndpointJudge
-
-        options = {str(k): v for k, v in value.items() if k != "endpoint"}
-        known = [
-            p for p in inspect.signature(EndpointJudge).parameters if p not in ("self", "model")
-        ]
-        if wrong := [k for k in options if k not in known]:
-            raise KitError(
-                f"an endpoint judge has no option {wrong[0]!r}",
-                where=f"{where}, key judge",
-                fix=nearest(wrong[0], known),
-            )
-        return EndpointJudge(value["endpoint"], **options)
-    raise KitError(
-        f"there is no judge {value!r}",
-        where=f"{where}, key judge",
-        fix=nearest(str(value), list(JUDGES)) + ", or {endpoint: MODEL}",
-    )
+    return factory.judge_of(value, where=f"{where}, key judge")
 
 
 def _find(value: Any, beside: Path | None, where: str) -> Path:

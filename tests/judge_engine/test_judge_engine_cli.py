@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from judge_stub import StubServer
+from judge_stub import StubServer, asked, completion, content
 
 from kit.__main__ import main
 
@@ -209,3 +209,107 @@ def test_audit_reports_rates_with_intervals(files, capsys):
         assert main(command(files, stub, "--audit", "--json")) == 0
         rows = json.loads(capsys.readouterr().out)["rows"]
         assert len(rows) > 8 and all({"name", "rate", "low", "high", "n"} <= set(r) for r in rows)
+
+
+def test_a_slow_answer_holds_up_nobody_and_lines_keep_their_order(files, capsys):
+    """Every 200 answers waited for the slowest: 25 s by command against 8 s in Python."""
+    rows = [
+        {"task_id": "t0", "response": f"w1 answer {i}", "response_id": f"r{i}"} for i in range(60)
+    ]
+    (files / "answers.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    running = []
+
+    class Slow(StubServer):
+        async def _post(self, request, raw, n):
+            running.append(self.now)
+            slow = b"answer 0" in raw
+            self.latency = 2.0 if slow else 0.02
+            return await super()._post(request, raw, n)
+
+    with Slow() as stub:
+        start = time.monotonic()
+        assert main(command(files, stub, "--concurrency", "4")) == 0
+    assert time.monotonic() - start < 6
+    assert [g["response_id"] for g in grades(files)] == [f"r{i}" for i in range(60)]
+
+
+def test_resume_asks_again_what_only_the_way_lost(files, capsys):
+    """An outage used to be permanent: --resume kept "transport" unknowns for ever."""
+    down = {"yes": True}
+
+    def handler(body, n):
+        answer, rows = asked(body)
+        if down["yes"] and "answer 4" in answer:
+            return 503, {"error": {"message": "away"}}
+        return completion(content(answer, rows, "response_format" in body))
+
+    with StubServer(handler=handler) as stub:
+        assert main(command(files, stub, "--tries", "1")) == 0
+        lost = [g for g in grades(files) if g["verdicts"][0]["failure"] == "transport"]
+        assert [g["response_id"] for g in lost] == ["r4"]
+        down["yes"], calls = False, stub.calls
+        assert main(command(files, stub, "--resume")) == 0
+        assert stub.calls == calls + 1
+    rows = grades(files)
+    assert sorted(g["response_id"] for g in rows) == [f"r{i}" for i in range(9)]
+    assert all(v["failure"] is None for g in rows for v in g["verdicts"])
+
+
+def test_resume_reads_lines_that_hold_other_line_ends(files, capsys):
+    """U+2028 in a reason made half lines of whole ones: exit code 2."""
+
+    def handler(body, n):
+        _answer, rows = asked(body)
+        said = {r["id"]: {"reason": "a\u2028b\u2029c\x85d", "verdict": "met"} for r in rows}
+        return completion(json.dumps(said, ensure_ascii=False))
+
+    with StubServer(handler=handler) as stub:
+        assert main(command(files, stub)) == 0
+        before, calls = (files / "grades.jsonl").read_bytes(), stub.calls
+        assert "\u2028".encode() in before
+        assert main(command(files, stub, "--resume")) == 0 and stub.calls == calls
+    assert (files / "grades.jsonl").read_bytes() == before
+
+
+def test_what_a_judge_wrote_cannot_command_the_terminal(files, capsys):
+    def handler(body, n):
+        _answer, rows = asked(body)
+        text = "\x1b[2J\x9b31m\u202eevil\r"
+        return completion(json.dumps({r["id"]: {"reason": text, "verdict": "met"} for r in rows}))
+
+    with StubServer(handler=handler) as stub:
+        main(command(files, stub))
+    key = grades(files)[0]["verdicts"][0]["key"]
+    for more in ((), ("--json",)):
+        capsys.readouterr()
+        assert main(["ledger", "explain", key, "--ledger", str(files / "l.sqlite"), *more]) == 0
+        out = capsys.readouterr().out
+        assert "evil" in out and "u001b[2J" in out
+        assert not any(c in out for c in "\x1b\x9b\u202e\r")
+
+
+def test_a_table_per_criterion_ends_the_run(files, capsys):
+    with StubServer() as stub:
+        assert main(command(files, stub)) == 0
+        out = capsys.readouterr().out
+        assert "criterion" in out and "c1: says w1" in out
+        assert main(command(files, stub, "--json")) == 0
+    rows = {r["id"]: r for r in json.loads(capsys.readouterr().out)["criteria"]}
+    assert rows["c1"]["n"] == 9 and rows["c1"]["met"] == 4 and rows["c1"]["unmet"] == 5
+    assert rows["c1"]["mean"] == pytest.approx(4 / 9) and rows["c2"]["mean"] == 1.0
+
+
+def test_the_ledger_has_a_command_of_its_own(files, capsys):
+    with StubServer() as stub:
+        main(command(files, stub))
+    own, new = ["--ledger", str(files / "l.sqlite")], ["--ledger", str(files / "new.sqlite")]
+    assert main(["ledger", "costs", *own]) == 0 and "9 calls" in capsys.readouterr().out
+    assert main(["ledger", "export", str(files / "x.jsonl"), *own]) == 0
+    assert main(["ledger", "import", str(files / "x.jsonl"), *new]) == 0
+    assert main(["ledger", "merge", str(files / "l.sqlite"), *new]) == 0
+    assert "0 verdicts and 0 calls are new" in capsys.readouterr().out
+    assert main(["ledger", "prune", "--judge", "m", *new, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdicts"] == 9
+    assert main(["ledger", "exprot", "x", *own]) == 2
+    assert "did you mean 'export'" in capsys.readouterr().err
+    assert main(["ledger", "prune", *own]) == 2

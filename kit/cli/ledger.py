@@ -1,0 +1,145 @@
+"""The ledger: what was judged and paid, and what to do with it.
+
+explain KEY            everything that is known of a verdict (the beginning of a key will do)
+costs                  the cost book, per judge, model and endpoint
+export FILE            verdicts and replies as JSONL, for others to replay
+import FILE            read such a file; a line that no ledger wrote is refused, and nothing is kept
+merge LEDGER ...       add other ledgers' verdicts and calls; what is there stays
+prune                  forget verdicts (--days, --judge, --unknown); the cost book stays
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from ..settings.read import nearest
+from ..system import paths
+from .common import emit, json_flag
+
+HELP = "explain, costs, export, import, merge, prune: what was judged and paid"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `ledger`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    a = parser.add_argument
+    a("action", help=", ".join(ACTIONS))
+    a("what", nargs="*", help="a key, a file, or ledgers: see above")
+    a("--ledger", help="the ledger file (default: in the kit's cache)")
+    a("--requests", action="store_true", help="export: with the requests, not only the replies")
+    a("--days", type=float, help="prune: verdicts older than so many days")
+    a("--judge", help="prune: verdicts of this judge")
+    a("--unknown", default="", metavar="KINDS", help="prune: unknown for these causes, e.g. parse")
+    json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; the exit code."""
+    if args.action not in ACTIONS:
+        fix = nearest(args.action, ACTIONS)
+        raise KitError(f"there is no action {args.action!r}", where="kit ledger", fix=fix)
+    most = {"costs": 0, "prune": 0, "merge": 1000}.get(args.action, 1)
+    if len(args.what) > most or (most and not args.what):
+        fix = "see python -m kit ledger --help"
+        raise KitError(f"{args.action} takes another number of names", where="kit ledger", fix=fix)
+    do(args, args.action, args.what)
+    return 0
+
+
+def do(args: argparse.Namespace, action: str, what: list[str]) -> None:
+    """One action on the ledger that `args.ledger` names."""
+    from ..judge.ledger import Ledger
+
+    path = Path(args.ledger) if args.ledger else paths.home() / "ledger.sqlite"
+    writes = action in ("import", "merge", "prune")
+    with Ledger(path, readonly=not writes) as book:
+        data, text = ACTIONS[action](book, what, args)
+    emit(args, data, text)
+
+
+def _explain(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+    found = book.explain(what[0])
+    return found, explained(found)
+
+
+def _costs(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+    rows = book.costs()
+    lines = [
+        f"{r['judge']}  {r['model']}  {r['endpoint']}: {r['calls']} calls, "
+        f"{r['verdicts']} verdicts, {r['tokens_in']} + {r['tokens_out']} tokens, ${r['cost']:.4f}"
+        for r in rows
+    ]
+    return rows, "\n".join(lines) or "nothing has been paid"
+
+
+def _export(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+    n = book.export(what[0], requests=getattr(args, "requests", False))
+    return {"lines": n}, f"{n} lines written to {what[0]}"
+
+
+def _import(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+    n = book.load(what[0])
+    return {"lines": n}, f"{n} lines read into {book.path}"
+
+
+def _merge(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+    rows = []
+    for name in what:
+        verdicts, calls = book.merge(name)
+        rows.append({"ledger": name, "verdicts": verdicts, "calls": calls})
+    lines = [
+        f"{r['ledger']}: {r['verdicts']} verdicts and {r['calls']} calls are new" for r in rows
+    ]
+    return rows, "\n".join(lines)
+
+
+def _prune(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+    kinds = [k for k in args.unknown.split(",") if k]
+    n = book.prune(days=args.days, judge=args.judge, kinds=kinds)
+    return {"verdicts": n}, f"{n} verdicts forgotten; what they cost stays in the cost book"
+
+
+ACTIONS: dict[str, Callable[[Any, list[str], Any], tuple[Any, str]]] = {
+    "explain": _explain,
+    "costs": _costs,
+    "export": _export,
+    "import": _import,
+    "merge": _merge,
+    "prune": _prune,
+}
+
+
+def explained(found: dict[str, Any]) -> str:
+    """What the ledger knows of a verdict, as text."""
+    v, call = found["verdict"], found["call"]
+    state = v["status"] + (f" ({v['failure']})" if v["failure"] else "")
+    lines = [
+        f"{v['task_id']} / {v['response_id']} / {v['criterion_id']}: {state}, "
+        f"P(met) {v['p']}, by {v['judge']}",
+        f"key: {found['key']}",
+        f"reason: {v['reason']}",
+    ]
+    if not call:
+        return "\n".join([*lines, "no call is stored with it"])
+    lines.append(
+        f"call {call['id']}: {call['model']} at {call['endpoint']}, "
+        f"{call['tokens_in']} + {call['tokens_out']} tokens, ${call['cost']:.6f}, "
+        f"{call['seconds']:.2f} s"
+    )
+    if call["meta"].get("without"):
+        lines.append(
+            f"asked without (refused by the endpoint): {', '.join(call['meta']['without'])}"
+        )
+    same = ", ".join(f"{s['criterion_id']} {s['status']}" for s in found["same_call"])
+    lines += [
+        f"same call: {same or 'nothing else'}",
+        "",
+        "asked:",
+    ]
+    messages = call["request"].get("messages", []) if isinstance(call["request"], dict) else []
+    lines += [f"[{m['role']}]\n{m['content']}" for m in messages]
+    return "\n".join([*lines, "", "raw reply:", call["reply"]])
