@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DataError, KitError
-from ..records import Criterion, Response, Task, Verdict, fingerprint
+from ..errors import DataError, JudgeDownError, KitError
+from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from .base import ask
 from .panel import paid
-from .records import Forecast, keys_of
+from .records import PASSING, Forecast, keys_of
 
 VERSION = 1
 
@@ -85,11 +85,11 @@ class Escalate:
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Verdict]:
         """One verdict per criterion, in order."""
-        first = await ask(self.cheap, task, response, criteria)
+        first = await _either(self.cheap, task, response, criteria)
         open_ = [i for i, v in enumerate(first) if doubtful(v, self.low, self.high)]
-        second = (
-            await ask(self.strong, task, response, [criteria[i] for i in open_]) if open_ else []
-        )
+        rest, down = [criteria[i] for i in open_], all(v.failure == "transport" for v in first)
+        asked = ask if down else _either  # when neither can be reached the run ends
+        second = await asked(self.strong, task, response, rest) if open_ else []
         out = [self._final(v, None) for v in first]
         for i, v in zip(open_, second, strict=True):
             out[i] = self._final(first[i], v)
@@ -105,8 +105,16 @@ class Escalate:
         meta = {
             **last.meta,
             "escalated": second is not None,
-            "first": {"judge": first.judge, "status": first.status, "p": first.p},
+            "first": {
+                "judge": first.judge,
+                "status": first.status,
+                "p": first.p,
+                "reason": first.reason,
+                "failure": first.failure,
+            },
         }
+        if any(v.failure in PASSING for v in both):
+            meta["passing"] = True  # not stored: the next run asks the one that failed again
         if any(paid(v) for v in both):
             meta["paid"] = {"cost": sum(paid(v) for v in both)}
         return dataclasses.replace(
@@ -119,6 +127,17 @@ class Escalate:
             tokens_in=sum(v.tokens_in for v in both),
             tokens_out=sum(v.tokens_out for v in both),
         )
+
+
+async def _either(
+    judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
+) -> list[Verdict]:
+    """One judge's verdicts; unknown with the cause where it cannot be reached."""
+    try:
+        return await ask(judge, task, response, criteria)
+    except JudgeDownError as e:
+        more = dict(judge=judge.name, reason=e.what)
+        return [unknown(task.id, response.id, c.id, "transport", **more) for c in criteria]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Several judges, or several samples of one, as one judge: majority or mean P(met), with the disagreement kept on the record."""
+"""Several judges, or several samples of one, as one: majority or mean P(met), disagreement kept."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import KitError
+from ..errors import BudgetError, KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from .base import ask
-from .records import Forecast, keys_of
+from .keys import redact
+from .records import PASSING, Forecast, keys_of
 
 VERSION = 1
 RULES = ("majority", "mean")
@@ -20,11 +21,14 @@ RULES = ("majority", "mean")
 class Panel:
     """A judge made of judges; members go through the ledger each under their own keys, all at once.
 
-    rule : "majority" of the known votes (a tie is decided by the mean P, a dead tie is unknown "contradiction"), or "mean": the mean P(met)
-        against one half. quorum : known votes that are needed, default more than half of the members; fewer make the verdict unknown.
-    p : mean of the members' P(met) (a member without one counts 1 or 0); with share=True the share of met votes.
-    meta : votes by status, disagreement (share of known votes against the larger side, in [0, .5]), p_sd, members.
-    Tokens and cost are the members' sum.
+    rule : "majority" of the known votes (a tie is decided by the mean P, a dead tie is unknown
+        "contradiction"), or "mean": the mean P(met) against one half.
+    quorum : known votes that are needed, default more than half of the members; fewer make the
+        verdict unknown. A member that fails is an unknown vote with its cause.
+    p : mean of the members' P(met) (one without counts 1 or 0); with share=True the share of met
+        votes.
+    meta : votes by status, disagreement (share of known votes against the larger side, in [0, .5]),
+        p_sd, members (status, P, reason, failure of each). Tokens and cost are the members' sum.
     """
 
     def __init__(
@@ -69,13 +73,38 @@ class Panel:
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Verdict]:
         """One verdict per criterion, in order."""
-        rows = await asyncio.gather(*(ask(j, task, response, criteria) for j in self.judges))
+        rows = await members(self.judges, task, response, criteria)
         return [
             combine(
                 list(votes), rule=self.rule, quorum=self.quorum, share=self.share, judge=self.name
             )
             for votes in zip(*rows, strict=True)
         ]
+
+
+async def members(
+    judges: Sequence[Any], task: Task, response: Response, criteria: Sequence[Criterion]
+) -> list[list[Verdict]]:
+    """Each judge's verdicts, all asked at once; a judge that fails gives unknown ones with its cause.
+
+    Raises BudgetError, and the first failure where every judge fails.
+    """
+    rows = await asyncio.gather(
+        *(ask(j, task, response, criteria) for j in judges), return_exceptions=True
+    )
+    faults = [r for r in rows if isinstance(r, BaseException)]
+    for e in faults:
+        if len(faults) == len(rows) or isinstance(e, BudgetError) or not isinstance(e, Exception):
+            raise e
+    out = []
+    for j, row in zip(judges, rows, strict=True):
+        if isinstance(row, BaseException):
+            kind = "transport" if isinstance(row, KitError) else "error"
+            why = getattr(row, "what", f"{type(row).__name__}: {row}"[:200])
+            more = dict(judge=j.name, reason=redact(why))
+            row = [unknown(task.id, response.id, c.id, kind, **more) for c in criteria]
+        out.append(row)
+    return out
 
 
 def self_consistency(make: Callable[[int], Any], n: int = 5, *, name: str | None = None) -> Panel:
@@ -127,12 +156,9 @@ def combine(
             if len(known) < len(votes)
             else "missing"
         )
-        return unknown(
-            *ids,
-            str(cause),
-            reason=f"{len(known)} of {len(votes)} votes are known, {quorum} needed",
-            **made,
-        )
+        why = "; ".join(f"{v.judge}: {v.failure}, {v.reason or ''}" for v in votes if not v.known)
+        reason = f"{len(known)} of {len(votes)} votes are known, {quorum} needed ({why[:600]})"
+        return unknown(*ids, str(cause), reason=reason, **made)
     side = (
         2 * met - len(known) if rule == "majority" and 2 * met != len(known) else (p or 0.0) - 0.5
     )
@@ -156,17 +182,20 @@ def _value(v: Verdict) -> float:
 
 
 def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float]) -> dict[str, Any]:
-    """What is kept of the members: their votes, how far they are apart, what they cost."""
-    members = [
-        {"judge": v.judge, "status": v.status, "p": v.p, "failure": v.failure, "key": v.key}
-        for v in votes
-    ]
+    """What is kept of the members: votes, reasons, how far they are apart, what they cost.
+
+    passing : a member could not be reached: the verdict is not stored, the next run asks it again.
+    """
+    fields = ("judge", "status", "value", "p", "reason", "failure", "key")
+    members = [{name: getattr(v, name) for name in fields} for v in votes]
     out: dict[str, Any] = {
         "votes": dict(Counter(v.status for v in votes)),
         "members": members,
         "disagreement": min(met, known - met) / known if known else None,
         "p_sd": statistics.pstdev(ps) if ps else None,
     }
+    if any(v.failure in PASSING or v.meta.get("passing") for v in votes):
+        out["passing"] = True
     if any(paid(v) for v in votes):
         out["paid"] = {"cost": sum(paid(v) for v in votes)}
     return out

@@ -126,10 +126,9 @@ class LocalServer:
         raise self._down(f"was not ready after {self.wait:g} s")
 
     def _open(self, url: str, *, timeout: float) -> Any:
-        return urllib.request.urlopen(
-            urllib.request.Request(url, headers={"Authorization": f"Bearer {self.key}"}),
-            timeout=timeout,
-        )
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # this machine
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.key}"})
+        return direct.open(request, timeout=timeout)
 
     def _down(self, what: str) -> JudgeDownError:
         tail = "; ".join(list(self._said)[-3:])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.errors import DataError, KitError
+from kit.errors import DataError, JudgeDownError, KitError
 from kit.judge import judge
 from kit.judge.escalate import Escalate, doubtful, saving
 from kit.judge.ledger import Ledger
@@ -189,3 +189,41 @@ def test_bad_settings():
         Panel([FakeJudge("a", {})])
     with pytest.raises(KitError):
         Escalate(FakeJudge("a", {}), FakeJudge("b", {}), low=0.9, high=0.1)
+
+
+class DeadJudge(FakeJudge):
+    down = True
+
+    async def verdicts(self, task, response, criteria):
+        if self.down:
+            raise JudgeDownError("the endpoint refuses: HTTP 404", where="x")
+        return await super().verdicts(task, response, criteria)
+
+
+def test_a_members_failure_is_that_members_unknown_and_is_asked_again(tmp_path):
+    """One member's 404 ended the run; and nobody could see why a member had said nothing."""
+    dead = DeadJudge("dead", plan(0.9, 0.9, 0.9))
+    good = [FakeJudge(n, plan(0.9, 0.1, 0.9)) for n in "ab"]
+    panel, book = Panel([*good, dead]), Ledger(tmp_path / "l.sqlite")
+    out = judge(TASK, [ANSWER], judge=panel, ledger=book, progress=False)
+    assert [x.status for x in out] == ["met", "unmet", "met"]
+    gone = out[0].meta["members"][2]
+    assert gone["failure"] == "transport" and "404" in gone["reason"] and "p" in gone
+    DeadJudge.down = False
+    again = judge(TASK, [ANSWER], judge=panel, ledger=book, progress=False)
+    assert good[0].asked == ["c0", "c1", "c2"] and dead.asked == ["c0", "c1", "c2"]
+    assert all(m["failure"] is None for x in again for m in x.meta["members"])
+    DeadJudge.down = True
+    with pytest.raises(JudgeDownError):
+        judge(TASK, [ANSWER], judge=Panel([dead, DeadJudge("e", {})]), progress=False)
+
+
+def test_an_escalation_bears_one_judge_that_is_away():
+    DeadJudge.down = True
+    dead, good = DeadJudge("dead", {}), FakeJudge("good", plan(0.9, 0.5, 0.1))
+    out = judge(TASK, [ANSWER], judge=Escalate(dead, good), progress=False)
+    assert [x.status for x in out] == ["met", "met", "unmet"]
+    out = judge(TASK, [ANSWER], judge=Escalate(good, dead), progress=False)
+    assert [x.failure for x in out] == [None, "transport", None]
+    with pytest.raises(JudgeDownError):
+        judge(TASK, [ANSWER], judge=Escalate(dead, dead), progress=False)
