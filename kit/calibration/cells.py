@@ -13,7 +13,9 @@ from ..errors import DataError
 from .inputs import CHUNK, Inputs
 
 AUTO_DISTINCT = 64  # bins="auto": one bin per value up to this many distinct values ...
-AUTO_BINS = 15  # ... otherwise this many equal-width bins
+AUTO_ROWS = 5  # ... when each has this many rows on average
+AUTO_BINS = 15  # ... otherwise this many equal-width bins, fewer below AUTO_FEW rows
+AUTO_FEW = ((50, 5), (150, 10))
 TOL = 1e-7  # a confidence this near to an edge i/K lies on it, so that float32 and i*0.1 agree with i/10
 FINE = 300  # cells over all bins, for the spread of confidence inside a bin
 
@@ -92,15 +94,38 @@ class Locator:
     convention: str
 
 
+def same(conf: np.ndarray) -> np.ndarray:
+    """Confidences to seven decimals, so that .1 + .2 is .3 and a float32 is what was written."""
+    return np.round(np.asarray(conf, dtype=float), 7)
+
+
+def auto_bins(rows: int) -> int:
+    """Equal-width bins of "auto" for this many rows.
+
+    >>> auto_bins(49), auto_bins(149), auto_bins(150)
+    (5, 10, 15)
+    """
+    return next((k for below, k in AUTO_FEW if rows < below), AUTO_BINS)
+
+
+def by_value(values: np.ndarray | None, rows: int) -> bool:
+    """True when "auto" gives each of these distinct values a bin: few values, and rows enough in each.
+
+    >>> by_value(np.arange(64) / 64, 64), by_value(np.array([0.5, 0.8]), 20)
+    (False, True)
+    """
+    return values is not None and rows >= AUTO_ROWS * len(values)
+
+
 def distinct(conf: np.ndarray, limit: int = AUTO_DISTINCT) -> np.ndarray | None:
-    """Sorted distinct values, or None as soon as there are more than `limit`.
+    """Sorted distinct values (to seven decimals), or None as soon as there are more than `limit`.
 
     >>> distinct(np.array([0.5, 0.1, 0.5])).tolist()
     [0.1, 0.5]
     """
     seen = np.empty(0)
     for i in range(0, len(conf), CHUNK):
-        part = np.asarray(conf[i : i + CHUNK], dtype=float)
+        part = same(conf[i : i + CHUNK])
         if len(seen):
             at = np.minimum(np.searchsorted(seen, part), len(seen) - 1)
             part = part[seen[at] != part]
@@ -196,7 +221,7 @@ def explicit(edges: Sequence[float], closed: str, conf: np.ndarray) -> Locator:
 def per_value(values: np.ndarray) -> Locator:
     """One bin per distinct confidence."""
     return Locator(
-        lambda p: np.searchsorted(values, p),
+        lambda p: np.searchsorted(values, same(p)),
         np.arange(len(values)),
         values,
         values,
@@ -256,9 +281,9 @@ def locator(
         )  # type: ignore[arg-type]
     if bins == "auto":
         values = distinct(x.conf)
-        return width(AUTO_BINS, closed) if values is None else per_value(values)
+        return per_value(values) if by_value(values, x.n) else width(auto_bins(x.n), closed)  # type: ignore[arg-type]
     if bins == "distinct":
-        return per_value(np.unique(np.asarray(x.conf, dtype=float)))
+        return per_value(np.unique(same(x.conf)))
     return width(bins, closed)  # type: ignore[arg-type]
 
 

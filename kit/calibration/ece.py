@@ -12,7 +12,9 @@ import numpy as np
 from scipy import special
 
 from ..errors import DataError
+from ..stats.clusters import effective_df
 from ..stats.estimate import Estimate, number
+from ..stats.tails import t_quantile
 from . import resample
 from .cells import Cells, locator, tally
 from .inputs import check
@@ -201,13 +203,15 @@ def ece_of(
     if n_boot:
         null = resample.null_gaps(cells, n_boot, seed) if null is None else null
         drawn = np.abs(cells.per_bin(null)).sum(-1) / cells.size
+        if cells.units is not None:  # sign flips of few clusters are lighter-tailed than the error
+            drawn = drawn * t_quantile(level, freedom(cells)) / t_quantile(level, math.inf)
         p_value = float((1 + (drawn >= value - 1e-12).sum()) / (n_boot + 1))
         low, high = _interval(cells, value, best, s, level)
         if p_value > 1 - level:
             low = 0.0
     notes = [note] if note else []
-    if cells.n_clusters is not None and cells.n_clusters < 20:
-        notes.append(f"only {cells.n_clusters} clusters: the interval is too narrow below about 20")
+    if cells.n_clusters is not None and cells.n_clusters < 8:
+        notes.append(f"only {cells.n_clusters} clusters: too few to trust any interval")
     if value < 2 * null_of(cells):
         notes.append(
             "not far from what a calibrated model would score at this n; collect more rows before reading it"
@@ -243,30 +247,42 @@ def spread(cells: Cells, s: np.ndarray) -> float:
     Where gaps are clear, |gap| is linear in the rows and the error is that of a mean (per cluster when there are clusters);
     where noise folds at 0, sqrt(sum w^2 s^2), which folding must not shrink.
     """
-    size, gap = resample.bin_sums(cells, cells.n)
-    sign, total = np.sign(gap)[cells.bin, None], np.abs(gap).sum() / cells.size
-    score = sign * (np.array([0.0, 1.0]) - cells.mean) - total
+    size = resample.bin_sums(cells, cells.n)[0]
     if cells.units is None:
-        count, square = cells.size, float((cells.n * score**2).sum())
+        count, square = cells.size, float((cells.n * row_scores(cells) ** 2).sum())
     else:
-        count, square = (
-            float(cells.units.shape[0]),
-            float(((cells.units @ score.reshape(-1)) ** 2).sum()),
-        )
+        count, square = float(cells.units.shape[0]), float((unit_scores(cells) ** 2).sum())
     linear = square / cells.size**2 * (count / (count - 1) if count > 1 else 1.0)
     return math.sqrt(max(linear, float((size**2 * s**2).sum()) / cells.size**2))
+
+
+def freedom(cells: Cells) -> float:
+    """Degrees of freedom of the clusters' scores; infinite for independent rows."""
+    return math.inf if cells.units is None else effective_df(unit_scores(cells))
+
+
+def unit_scores(cells: Cells) -> np.ndarray:
+    """What each cluster (C,) adds to the binned error: sign of its bins' gaps times its residuals, less its share of the error."""
+    return np.asarray(cells.units @ row_scores(cells).reshape(-1)).ravel()
+
+
+def row_scores(cells: Cells) -> np.ndarray:
+    """The same for a row of each cell and outcome (m, 2)."""
+    _, gap = resample.bin_sums(cells, cells.n)
+    sign, total = np.sign(gap)[cells.bin, None], np.abs(gap).sum() / cells.size
+    return sign * (np.array([0.0, 1.0]) - cells.mean) - total
 
 
 def _interval(
     cells: Cells, value: float, best: float, s: np.ndarray, level: float
 ) -> tuple[float, float]:
-    """Debiased value minus, and its middle with the plug-in plus, normal quantile times standard error.
+    """Debiased value minus, and its middle with the plug-in plus, Student's quantile times standard error.
 
     First-order debiasing takes off too much where gaps and noise are alike, and the plug-in keeps too much; the upper limit
     starts halfway. Measured coverage of the 95% interval: .943-.987 (300 runs each, n 300 to 2000, error 0 to .14, 15 bins), against
     .84-.95 for a bootstrap-like spread of the plug-in shifted to the debiased value (normal simulation, n 100 to 3000).
     """
-    half = math.sqrt(2) * float(special.erfinv(level)) * spread(cells, s)
+    half = t_quantile(level, freedom(cells)) * spread(cells, s)
     return max(0.0, best - half), min(1.0, (best + value) / 2 + half)
 
 
@@ -308,7 +324,8 @@ def ece(
     """Expected calibration error with interval, null value and test.
 
     conf : (n,) in [0, 1], or a Sketch. correct : (n,) True / False / 1 / 0.
-    bins : "auto" (one bin per value up to 64 distinct values, else 15 equal-width right-closed bins), "distinct", or K.
+    bins : "auto" (one bin per value where there are at most 64 values, equal to seven decimals, with 5 rows or more each on
+    average; else 15 equal-width right-closed bins, 10 below 150 rows, 5 below 50), "distinct", or K.
     closed : "right" = (a, b], 0 in the first bin; "left" = [a, b), 1 in the last.
     edges : explicit edges, compared exactly as floating-point numbers. equal_mass : K bins of equal weight, ties together.
     cluster : (n,) labels; intervals and test then rest on clusters. weights : (n,), how many rows each stands for

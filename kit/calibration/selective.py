@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special
 
+from ..stats.clusters import effective_df, limits
 from ..stats.estimate import Estimate
-from . import resample
 from .inputs import Inputs, check
 
 
@@ -61,6 +62,16 @@ def areas(size: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return risk.sum(-1) / n, general.sum(-1) / n**2
 
 
+def _estimate(value: float, psi: np.ndarray, name: str, x: Inputs, level: float) -> Estimate:
+    low = high = se = math.nan
+    if len(psi) > 1:
+        se = math.sqrt(float((psi**2).sum()))
+        df = effective_df(psi)
+        low, high = limits(value, se, df, len(psi), bounds=(0.0, 1.0), level=level)
+    words = f"{name}, jackknife-t on the logit"
+    return Estimate(value, low, high, x.n, x.n_clusters, words, "", x.missing, level, se)
+
+
 def _blocks(x: Inputs) -> tuple[np.ndarray, np.ndarray]:
     values, at = np.unique(-np.asarray(x.conf, dtype=float), return_inverse=True)
     return -values, at
@@ -73,13 +84,13 @@ def risk_coverage(
     cluster: Any = None,
     weights: Any = None,
     missing: str = "raise",
-    n_boot: int = 500,
+    interval: bool = True,
     level: float = 0.95,
-    seed: int = 0,
 ) -> RiskCoverage:
     """Risk-coverage curve with AURC and AUGRC; shuffling tied rows does not move them.
 
-    conf : (n,) in [0, 1]. correct : (n,). Intervals: percentile bootstrap over rows or clusters.
+    conf : (n,) in [0, 1]. correct : (n,). Intervals: jackknife over rows or clusters; interval=False
+    leaves them out.
 
     >>> round(risk_coverage([.9, .8, .7, .6], [1, 1, 0, 1]).aurc.value, 6)
     0.145833
@@ -91,22 +102,12 @@ def risk_coverage(
     size, errors = np.bincount(at, weights=w), np.bincount(at, weights=wrong)
     keep = size > 0
     aurc, augrc = (float(v) for v in areas(size[keep], errors[keep]))
-    limits = _limits(x, at, w, n_boot, level, seed)
+    psi = _influence(x, at, w) if interval else np.empty((0, 2))
     total = errors.sum()
     best = float(areas(np.array([size.sum() - total, total]), np.array([0.0, total]))[0])
     estimates = [
-        Estimate(
-            v,
-            float(lo),
-            float(hi),
-            x.n,
-            x.n_clusters,
-            f"{name}, percentile bootstrap",
-            "",
-            x.missing,
-            level,
-        )
-        for v, (lo, hi), name in zip((aurc, augrc), limits, ("AURC", "AUGRC"), strict=True)
+        _estimate(v, psi[:, k], name, x, level)
+        for k, (v, name) in enumerate(((aurc, "AURC"), (augrc, "AUGRC")))
     ]
     done = np.cumsum(size)[keep]
     return RiskCoverage(
@@ -123,25 +124,45 @@ def risk_coverage(
     )
 
 
-def _limits(
-    x: Inputs, at: np.ndarray, w: np.ndarray, n_boot: int, level: float, seed: int
-) -> list[tuple[float, float]]:
-    """Bootstrap limits of AURC and AUGRC; over 500 distinct confidences are resampled in 500 neighbouring groups."""
+POOLED = 500  # distinct confidences beyond which neighbours share a cell
+LEAVE_OUT = 400  # clusters up to which each is really left out; beyond, the derivative does as well
+
+
+def _influence(x: Inputs, at: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Influences (units, 2) of rows or clusters on AURC and AUGRC; their sums of squares are the variances."""
     from scipy import sparse
 
-    if n_boot < 2:
-        return [(np.nan, np.nan)] * 2
     m = int(at.max()) + 1
-    group = at if m <= 500 else (np.cumsum(np.bincount(at))[at] - 1) * 500 // x.n
-    m = min(m, 500)
+    group = at if m <= POOLED else (np.cumsum(np.bincount(at))[at] - 1) * POOLED // x.n
+    m = min(m, POOLED)
     j = group * 2 + np.asarray(x.correct).astype(int)
-    rng = np.random.default_rng(seed)
+    cell = np.bincount(j, weights=w, minlength=2 * m)
+    c = x.n_clusters if x.cluster is not None else x.n
+    if x.cluster is not None and c <= LEAVE_OUT:
+        units = np.bincount(x.cluster * (2 * m) + j, w, c * 2 * m).reshape(c, 2 * m)
+        left = _both((cell - units).reshape(c, m, 2))
+        return np.sqrt((c - 1) / c) * (left - left.mean(0))
+    slope = _slopes(cell.reshape(m, 2))
     if x.cluster is None:
-        cell = np.bincount(j, weights=w, minlength=2 * m)
-        drawn = rng.multinomial(max(1, round(cell.sum())), cell / cell.sum(), n_boot).astype(float)
+        psi = w[:, None] * slope[j]
     else:
-        units = sparse.csr_matrix((w, (x.cluster, j)), shape=(x.n_clusters, 2 * m))
-        drawn = np.concatenate([b @ units for _, b in resample.draws(units.shape[0], n_boot, rng)])
-    drawn = drawn.reshape(n_boot, m, 2)
-    both = areas(drawn.sum(-1), drawn[:, :, 0])
-    return [tuple(np.quantile(v, [(1 - level) / 2, (1 + level) / 2])) for v in both]  # type: ignore[misc]
+        psi = sparse.csr_matrix((w, (x.cluster, j)), shape=(c, 2 * m)) @ slope
+    return np.sqrt(c / max(c - 1, 1)) * (psi - psi.mean(0))
+
+
+def _both(cells: np.ndarray) -> np.ndarray:
+    """AURC and AUGRC (..., 2) of weights (..., m, 2), wrong and right."""
+    return np.stack(areas(cells.sum(-1), cells[..., 0]), -1)
+
+
+def _slopes(cells: np.ndarray) -> np.ndarray:
+    """Derivatives (2m, 2) of both areas by each weight (m, 2), less what more rows of all kinds would do."""
+    flat = cells.reshape(-1)
+    step = 1e-4 * flat.sum()
+    out = np.empty((len(flat), 2))
+    for k in range(len(flat)):
+        more = flat.copy()
+        more[k] += step
+        out[k] = _both(more.reshape(cells.shape))
+    out = (out - _both(cells)) / step
+    return out - flat @ out / flat.sum()

@@ -10,7 +10,19 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .cells import AUTO_BINS, AUTO_DISTINCT, FINE, TOL, Cells, closed_right, distinct, mass
+from .cells import (
+    AUTO_BINS,
+    AUTO_DISTINCT,
+    FINE,
+    TOL,
+    Cells,
+    auto_bins,
+    by_value,
+    closed_right,
+    distinct,
+    mass,
+    same,
+)
 from .inputs import Inputs, check
 
 G = 25200  # divisible by 10, 15, 20, 25, 30, 50 and 100
@@ -92,7 +104,7 @@ class Sketch:
         if seen is None:
             self.values = None
             return
-        at = np.searchsorted(seen, p)
+        at = np.searchsorted(seen, same(p))
         part = np.stack(
             [
                 seen,
@@ -191,8 +203,10 @@ class Sketch:
                 where.upper,
                 where.convention + "; sketch grid 1/25200",
             )
-        if bins in ("auto", "distinct") and self.values is not None:
+        one_each = bins == "distinct" and self.values is not None
+        if one_each or (bins == "auto" and by_value(self.values, self.rows)):
             v = self.values
+            assert v is not None
             many = "s" if len(v) != 1 else ""
             return Cells(
                 np.arange(len(v)),
@@ -210,7 +224,7 @@ class Sketch:
                 where="argument bins",
                 fix="pass the rows, or a number of bins",
             )
-        return self._width(used, AUTO_BINS if bins == "auto" else bins, right)  # type: ignore[arg-type]
+        return self._width(used, auto_bins(self.rows) if bins == "auto" else bins, right)  # type: ignore[arg-type]
 
     def _width(self, used: np.ndarray, k: int, right: bool) -> Cells:
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1 or G % k:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, floats, same_length
+from .clusters import codes, effective_df, floats, limits, same_length
 from .estimate import Estimate, unknown
+from .shares import share
 from .tails import t_quantile
 
 
@@ -155,17 +156,31 @@ def ppi(
     b = np.bincount(group, np.where(lab, -(f - f[lab].mean()) / m, (f - f[~lab].mean()) / n), c)
     lam = 0.0 if not (b @ b) > 0 else -float(a @ b) / float(b @ b)
     value = float(y[lab].mean() + lam * (f[~lab].mean() - f[lab].mean()))
-    se = math.sqrt(inside / (inside - 1) * float(((a + lam * b) ** 2).sum()))
-    half = t_quantile(level, inside - 1) * se
-    return Estimate(
-        value,
-        value - half,
-        value + half,
-        len(f),
-        c,
-        f"PPI++ (lambda {lam:.3f}), {m} labels",
-        "",
-        missing,
-        level,
-        se,
-    )
+    psi = math.sqrt(inside / (inside - 1)) * (a + lam * b)
+    held = np.bincount(group, lab, c) > 0
+    se, df = math.sqrt(float((psi**2).sum())), effective_df(psi[held])
+    words = f"PPI++ (lambda {lam:.3f}), {m} labels"
+    out = Estimate(value, math.nan, math.nan, len(f), c, words, "", missing, level, se)
+    return _ppi_limits(out, y[lab], group[lab], df)
+
+
+RARE = 5  # labelled clusters that must hold each outcome before the judge narrows the interval of a rate
+
+
+def _ppi_limits(out: Estimate, y: np.ndarray, group: np.ndarray, df: float) -> Estimate:
+    """With limits, on the logit where labels are 0 and 1; from the labels alone where few clusters hold the rarer of them."""
+    shares = bool(np.isin(y, (0.0, 1.0)).all())
+    number = np.unique(group, return_inverse=True)[1]
+    few = min(len(np.unique(group[y == v])) for v in (0.0, 1.0)) if shares else RARE
+    if few < RARE:
+        alone = share(y, np.ones(len(y)), number, level=out.level)
+        low, high = min(alone.low, out.value), max(alone.high, out.value)
+        note = (
+            f"the rarer label occurs in {few} labelled clusters, {RARE} are needed: "
+            "the interval is that of the labels alone"
+        )
+        return replace(out, low=low, high=high, note=note)
+    bounds = (0.0, 1.0) if shares else (-math.inf, math.inf)
+    clusters = int(number.max()) + 1
+    low, high = limits(out.value, out.se, df, clusters, bounds=bounds, level=out.level)
+    return replace(out, low=low, high=high)

@@ -58,7 +58,10 @@ def test_order(table, binning, random) -> None:
         and a.p_value == b.p_value
     )
     assert c.smece(p, y).value == pytest.approx(c.smece(p[order], y[order]).value, abs=1e-8)
-    r, s = c.risk_coverage(p, y, n_boot=0), c.risk_coverage(p[order], y[order], n_boot=0)
+    r, s = (
+        c.risk_coverage(p, y, interval=False),
+        c.risk_coverage(p[order], y[order], interval=False),
+    )
     assert r.aurc.value == pytest.approx(
         s.aurc.value, abs=1e-12
     ) and r.augrc.value == pytest.approx(s.augrc.value, abs=1e-12)
@@ -117,8 +120,10 @@ def test_weights_of_two_are_doubled_rows(table, binning) -> None:
     assert c.smece(p, y, weights=np.full(len(p), 2)).value == pytest.approx(
         c.smece(np.repeat(p, 2), np.repeat(y, 2)).value, abs=1e-8
     )
-    assert c.risk_coverage(p, y, weights=np.full(len(p), 2), n_boot=0).augrc.value == pytest.approx(
-        c.risk_coverage(np.repeat(p, 2), np.repeat(y, 2), n_boot=0).augrc.value, abs=1e-12
+    assert c.risk_coverage(
+        p, y, weights=np.full(len(p), 2), interval=False
+    ).augrc.value == pytest.approx(
+        c.risk_coverage(np.repeat(p, 2), np.repeat(y, 2), interval=False).augrc.value, abs=1e-12
     )
 
 

@@ -45,7 +45,7 @@ def test_reliability_figure(kind) -> None:
 
 def test_other_figures() -> None:
     for result in (
-        c.risk_coverage(P, Y, n_boot=20),
+        c.risk_coverage(P, Y),
         c.sensitivity(P, Y, n_boot=20),
         c.compare((P, Y), (P, Y), n_boot=20),
     ):

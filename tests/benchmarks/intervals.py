@@ -1,0 +1,229 @@
+"""Generators of clustered rows for coverage tables: clusters of 2 to 16 rows, correlation within a cluster, any margin.
+
+Every row has a standard normal score, correlated `icc` with the others of its cluster (a Gaussian copula); what is derived from it
+keeps its margin exactly, so the truth of every statistic is known or found once from a huge sample of independent rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy import special
+
+from kit import calibration, stats
+from kit.stats.estimate import Estimate
+
+HUGE = 400_000
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One draw: cluster numbers (n,), and a way to draw a correlated uniform column (n,) on them."""
+
+    rng: np.random.Generator
+    cluster: np.ndarray
+    clusters: int
+    icc: float
+
+    def uniform(self) -> np.ndarray:
+        """A column of uniforms, correlated within clusters."""
+        common = self.rng.normal(size=self.clusters)[self.cluster]
+        own = self.rng.normal(size=len(self.cluster))
+        return special.ndtr(np.sqrt(self.icc) * common + np.sqrt(1 - self.icc) * own)
+
+
+def rows(rng: np.random.Generator, clusters: int, icc: float) -> Rows:
+    """Clusters of 2 to 16 rows each."""
+    size = rng.integers(2, 17, clusters)
+    return Rows(rng, np.repeat(np.arange(clusters), size), clusters, icc)
+
+
+def alone(seed: int = 0) -> Rows:
+    """Very many independent rows, for a truth."""
+    return Rows(np.random.default_rng(seed), np.arange(HUGE), HUGE, 0.0)
+
+
+Case = Callable[[Rows], Estimate]
+
+
+def judged(r: Rows, human: float, right: float) -> tuple[np.ndarray, np.ndarray]:
+    """Judge and human, 0 / 1; the judge is right in `right` of the rows, whatever the human says."""
+    y, good = r.uniform() < human, r.uniform() < right
+    return np.where(good, y, ~y).astype(int), y.astype(int)
+
+
+def accuracy(human: float, right: float) -> tuple[Case, float]:
+    """Raw agreement."""
+    return lambda r: stats.accuracy(*judged(r, human, right), cluster=r.cluster), right
+
+
+def kappa(human: float, right: float) -> tuple[Case, float]:
+    """Cohen's kappa."""
+    met = human * right + (1 - human) * (1 - right)
+    chance = met * human + (1 - met) * (1 - human)
+    truth = (right - chance) / (1 - chance)
+    return lambda r: stats.kappa(*judged(r, human, right), cluster=r.cluster), truth
+
+
+def rates(new: float, old: float) -> tuple[Case, float]:
+    """Paired difference of two rates."""
+
+    def one(r: Rows) -> Estimate:
+        return stats.difference(r.uniform() < new, r.uniform() < old, cluster=r.cluster)
+
+    return one, new - old
+
+
+def mean(rate: float) -> tuple[Case, float]:
+    """A share."""
+    return lambda r: stats.mean(r.uniform() < rate, cluster=r.cluster), rate
+
+
+def stated(r: Rows, gap: float = 0.1, values: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Confidences from .5 to 1 (or that many values) and outcomes that are right `gap` less often than said."""
+    u = r.uniform()
+    conf = 0.5 + 0.5 * (np.floor(u * values) / max(values - 1, 1) if values else u)
+    return conf, (r.uniform() < conf - gap).astype(int)
+
+
+def aurc(gap: float = 0.1) -> tuple[Case, float]:
+    """Area under the risk-coverage curve."""
+    truth = calibration.risk_coverage(*stated(alone(), gap), interval=False).aurc.value
+    return lambda r: calibration.risk_coverage(*stated(r, gap), cluster=r.cluster).aurc, truth
+
+
+def brier_change(shrink: float = 0.5) -> tuple[Case, float]:
+    """Brier score after recalibration minus before, on the same rows."""
+
+    def both(r: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        conf, y = stated(r, 0.15)
+        return conf, 0.6 + shrink * (conf - 0.75), y
+
+    conf, other, y = both(alone())
+    truth = float(((other - y) ** 2 - (conf - y) ** 2).mean())
+
+    def one(r: Rows) -> Estimate:
+        conf, other, y = both(r)
+        return calibration.compare(
+            (conf, y), (other, y), paired=True, cluster=r.cluster, n_boot=200
+        ).brier
+
+    return one, truth
+
+
+def ppi(rate: float, labelled: int) -> tuple[Case, float]:
+    """A rate from 100 judged clusters, the first `labelled` of them labelled."""
+
+    def one(r: Rows) -> Estimate:
+        f, y = judged(r, rate, 0.9)
+        return stats.ppi(f, np.where(r.cluster < labelled, y, np.nan), cluster=r.cluster)
+
+    return one, rate
+
+
+@cache
+def _ece_truth(gap: float, values: int, convention: int) -> float:
+    conf, y = stated(alone(1), gap, values)
+    bins: int | str = convention if convention else "distinct"
+    return calibration.ece(conf, y, bins=bins, n_boot=0).value
+
+
+def ece_error(gap: float, values: int = 0) -> tuple[Case, float]:
+    """Debiased error less the truth of the binning that "auto" chose: the truth of the case is 0."""
+
+    def one(r: Rows) -> Estimate:
+        conf, y = stated(r, gap, values)
+        e = calibration.ece(conf, y, cluster=r.cluster, n_boot=200)
+        per_value = e.convention.startswith("one bin per")
+        truth = _ece_truth(gap, values, 0 if per_value else int(e.convention.split()[0]))
+        d = e.debiased
+        return Estimate(d.value - truth, d.low - truth, d.high - truth, d.n)
+
+    return one, 0.0
+
+
+TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
+    "accuracy .80": (lambda: accuracy(0.6, 0.8), 0.92),
+    "accuracy .95": (lambda: accuracy(0.6, 0.95), 0.92),
+    "kappa .57": (lambda: kappa(0.7, 0.8), 0.92),
+    "kappa .77, human 70 %": (lambda: kappa(0.7, 0.9), 0.92),
+    "difference .05 - .02": (lambda: rates(0.05, 0.02), 0.92),
+    "difference .60 - .50": (lambda: rates(0.6, 0.5), 0.92),
+    "mean .02": (lambda: mean(0.02), 0.93),
+    "mean .98": (lambda: mean(0.98), 0.93),
+    "AURC": (aurc, 0.92),
+    "Brier difference": (brier_change, 0.92),
+    "ECE, default bins, gap 0": (lambda: ece_error(0.0), 0.92),
+    "ECE, default bins, gap .1": (lambda: ece_error(0.1), 0.92),
+    "ECE, 40 values, gap .1": (lambda: ece_error(0.1, 40), 0.92),
+}
+LABELLED = {
+    "ppi .70": (lambda labelled: ppi(0.7, labelled), 0.92),
+    "ppi .97": (lambda labelled: ppi(0.97, labelled), 0.92),
+}
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Of the simulations: share with an interval, coverage of those, mean half width, and the coverage that must be."""
+
+    name: str
+    clusters: int
+    icc: float
+    given: float
+    covered: float
+    half_width: float
+    must: float
+
+    @property
+    def holds(self) -> bool:
+        """Coverage as it must be, three standard errors of a 2,000-run simulation allowed; no interval at all holds, too."""
+        return self.given == 0 or self.covered >= self.must - 0.0 or np.isnan(self.covered)
+
+
+def measure(
+    name: str,
+    case: Case,
+    truth: float,
+    clusters: int,
+    icc: float,
+    runs: int,
+    must: float,
+    seed: int,
+) -> Coverage:
+    """Coverage over `runs` draws; an unknown interval is no interval, and is counted."""
+    rng = np.random.default_rng(seed)
+    total = 100 if name in LABELLED else clusters
+    found = [case(rows(rng, total, icc)) for _ in range(runs)]
+    known = [e for e in found if not (np.isnan(e.low) or np.isnan(e.high))]
+    hit = [e.low - 1e-12 <= truth <= e.high + 1e-12 for e in known]
+    half = float(np.mean([e.half_width for e in known])) if known else float("nan")
+    covered = float(np.mean(hit)) if known else float("nan")
+    return Coverage(name, clusters, icc, len(known) / runs, covered, half, must)
+
+
+def table(
+    runs: int,
+    *,
+    sizes: tuple[int, ...] = (8, 20, 40),
+    iccs: tuple[float, ...] = (0.1, 0.4, 0.8),
+    only: str = "",
+) -> Iterator[Coverage]:
+    """Every line of the table, made when asked for."""
+    for name in [*TABLE, *LABELLED]:
+        if only not in name:
+            continue
+        if name in TABLE:
+            make, must = TABLE[name]
+            case, truth = make()
+        for clusters in sizes:
+            if name in LABELLED:
+                if clusters > 20:
+                    continue
+                build, must = LABELLED[name]
+                case, truth = build(clusters)
+            for icc in iccs:
+                yield measure(name, case, truth, clusters, icc, runs, must, seed=clusters)
