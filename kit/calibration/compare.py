@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
 from ..stats.estimate import Estimate, number
+from ..stats.paired import difference
+from ..stats.ranking import auroc, auroc_change
+from ..stats.rates import mean
 from . import resample
 from .cells import Cells, locator, tally
-from .ece import ECE, ece_of, plugin
+from .ece import ECE, ece_of, unit_scores
 from .inputs import Inputs, check
 from .scores import overconfidence, underconfidence
 
@@ -22,7 +25,8 @@ from .scores import overconfidence, underconfidence
 class Comparison:
     """Two calibrations. difference : debiased ECE after minus before (below 0 = better). brier, accuracy : after minus before.
 
-    paired : the same rows (or clusters) were resampled together. verdict : a sentence that claims no more than the interval.
+    auroc : before and after; auroc_change : after minus before. constant : Brier after, less that of the best constant
+    (below 0 = the confidences say something). paired : rows are pairs. verdict : a sentence that claims no more than all these.
     """
 
     before: ECE
@@ -30,6 +34,9 @@ class Comparison:
     difference: Estimate
     brier: Estimate
     accuracy: Estimate
+    auroc: tuple[Estimate, Estimate]
+    auroc_change: Estimate
+    constant: Estimate
     over: tuple[Estimate, Estimate]
     under: tuple[Estimate, Estimate]
     paired: bool
@@ -59,6 +66,20 @@ class Comparison:
                 "change": self.accuracy.value,
                 "low": self.accuracy.low,
                 "high": self.accuracy.high,
+            },
+            {
+                "measure": "Brier less the best constant's",
+                "after": self.constant.value,
+                "low": self.constant.low,
+                "high": self.constant.high,
+            },
+            {
+                "measure": "AUROC",
+                "before": self.auroc[0].value,
+                "after": self.auroc[1].value,
+                "change": self.auroc_change.value,
+                "low": self.auroc_change.low,
+                "high": self.auroc_change.high,
             },
             {
                 "measure": "P(wrong | confidence > .8)",
@@ -91,42 +112,109 @@ class Comparison:
         return f"{html.escape(self.verdict)}<table><tr><th></th><th>before</th><th>after</th><th>change</th><th>low</th><th>high</th></tr>{rows}</table>"
 
 
-def _statistics(cells: Cells, weights: np.ndarray) -> np.ndarray:
-    """Plug-in ECE, Brier, accuracy of resampled cell weights (B, m, 2): (B, 3)."""
-    p = cells.mean
-    size = weights.sum((-1, -2))
-    square = (weights * (np.array([0.0, 1.0]) - p) ** 2).sum((-1, -2)) / size
-    return np.stack(
-        [plugin(*resample.bin_sums(cells, weights)), square, weights[..., 1].sum(-1) / size], -1
-    )
-
-
-def _together(a: Cells, b: Cells, n_boot: int, seed: int) -> np.ndarray:
-    """Changes in the statistics when the same units are drawn for both, and both errors: (n_boot, 5)."""
-    rng, out = np.random.default_rng(seed), np.empty((n_boot, 5))
-    for rows, w in resample.draws(a.units.shape[0], n_boot, rng):
-        both = [_statistics(c, np.asarray(w @ c.units).reshape(len(w), -1, 2)) for c in (a, b)]
-        out[rows] = np.column_stack([both[1] - both[0], both[0][:, 0], both[1][:, 0]])
-    return out
-
-
-def _mover(one: ECE, two: ECE, change: float, rho: float) -> tuple[float, float]:
-    """Limits of a difference from the limits of its parts, correlated by rho (Zou & Donner 2008)."""
+def _mover(
+    one: tuple[float, float, float], two: tuple[float, float, float], rho: float
+) -> tuple[float, float]:
+    """Limits of two - one from (value, low, high) of each, correlated by rho (Zou & Donner 2008)."""
 
     def reach(a: float, b: float) -> float:
         return math.sqrt(max(a * a + b * b - 2 * rho * a * b, 0.0))
 
-    down1, up1 = one.debiased.value - one.low, one.high - one.debiased.value
-    down2, up2 = two.debiased.value - two.low, two.high - two.debiased.value
+    down1, up1 = one[0] - one[1], one[2] - one[0]
+    down2, up2 = two[0] - two[1], two[2] - two[0]
+    change = two[0] - one[0]
     return change - reach(down2, up1), change + reach(up2, down1)
 
 
-def _with_units(x: Inputs, cells: Cells, binning: dict[str, Any]) -> Cells:
-    """Cells whose units are rows, where there are no clusters."""
+def _apart(one: Estimate, two: Estimate, name: str) -> Estimate:
+    """Change between two independent estimates."""
+    low, high = _mover(*((e.value, e.low, e.high) for e in (one, two)), 0.0)
+    units = (one.n_clusters or one.n) + (two.n_clusters or two.n)
+    words = f"change in {name}, unpaired, from both intervals"
+    return Estimate(two.value - one.value, low, high, one.n + two.n, units, words, level=one.level)
+
+
+def _change(one: np.ndarray, two: np.ndarray, x: Inputs, y: Inputs, how: _How) -> Estimate:
+    """Change in the mean of a column in [-1, 1] that both sides have."""
+    if how.paired:
+        return difference(two, one, cluster=x.cluster, level=how.level)
+    a, b = (
+        mean(v, cluster=side.cluster, level=how.level, bounds=(0.0, 1.0))
+        for v, side in ((one, x), (two, y))
+    )
+    return _apart(a, b, "mean")
+
+
+@dataclass(frozen=True)
+class _How:
+    paired: bool
+    level: float
+    margin: float
+
+
+def _scores(x: Inputs, cells: Cells, binning: dict[str, Any]) -> np.ndarray:
+    """What every unit, a cluster or a row, adds to the binned error."""
     if cells.units is not None:
-        return cells
-    whole = Inputs(x.conf, x.correct, x.weights, np.arange(x.n), x.n, x.missing)
-    return tally(whole, locator(whole, **binning))
+        return unit_scores(cells)
+    where = locator(x, **binning)
+    bins = where.bin[where.find(np.asarray(x.conf, dtype=float))]
+    _, gap = resample.bin_sums(cells, cells.n)
+    return np.sign(gap)[bins] * (x.correct - x.conf) - np.abs(gap).sum() / cells.size
+
+
+def _error_change(
+    one: ECE, two: ECE, sides: list[Inputs], cells: list[Cells], binning: Any, how: _How
+) -> Estimate:
+    """Change in the debiased error; with pairs, correlated as the units' scores are."""
+    rho = 0.0
+    if how.paired:
+        a, b = (_scores(x, c, binning) for x, c in zip(sides, cells, strict=True))
+        with np.errstate(all="ignore"):
+            rho = float(np.nan_to_num(np.corrcoef(a, b)[0, 1]))
+    low, high = _mover(*((e.debiased.value, e.low, e.high) for e in (one, two)), rho)
+    if one.low == 0 and two.low == 0:  # neither is told apart from a calibrated model
+        low, high = min(low, 0.0), max(high, 0.0)
+    n = one.n if how.paired else one.n + two.n
+    words = f"change in debiased ECE, {'paired' if how.paired else 'unpaired'}, from both intervals"
+    value = two.debiased.value - one.debiased.value
+    return Estimate(value, low, high, n, sides[0].n_clusters, words, level=how.level)
+
+
+def _ranking(x: Inputs, y: Inputs, how: _How) -> tuple[Estimate, Estimate, Estimate]:
+    """AUROC before and after, and its change."""
+    one, two = (auroc(v.conf, v.correct, cluster=v.cluster, level=how.level) for v in (x, y))
+    if not how.paired:
+        return one, two, _apart(one, two, "AUROC")
+    change = auroc_change(
+        y.conf,
+        x.conf,
+        y.correct,
+        correct_old=x.correct,
+        cluster=x.cluster,
+        level=how.level,
+    )
+    return one, two, change
+
+
+def against_constant(
+    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
+) -> Estimate:
+    """Brier score less that of the best constant, the share of right rows: below 0 the confidences say something.
+
+    A constant has a calibration error of almost nothing, so a low ECE alone shows no knowledge of one's errors.
+
+    >>> against_constant([0.5] * 40, [1, 0] * 20).value
+    0.0
+    """
+    x = check(conf, correct, cluster=cluster, missing=missing)
+    y = np.asarray(x.correct, dtype=float)
+    gain = (np.asarray(x.conf, dtype=float) - y) ** 2 - (y.mean() - y) ** 2
+    out = mean(gain, cluster=x.cluster, level=level)
+    return replace(out, method="Brier less that of the best constant, jackknife-t")
+
+
+def _squares(x: Inputs) -> np.ndarray:
+    return (np.asarray(x.conf, dtype=float) - x.correct) ** 2
 
 
 def compare(
@@ -136,6 +224,7 @@ def compare(
     paired: bool = False,
     cluster: Any = None,
     cluster_after: Any = None,
+    margin: float = 0.02,
     n_boot: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -144,86 +233,103 @@ def compare(
 ) -> Comparison:
     """Calibration before and after (a recalibration, a training), each given as (conf, correct).
 
-    paired : row i of both is the same question; both are then drawn together, by `cluster` where given (paired rows with
+    paired : row i of both is the same question; changes are then of pairs, by `cluster` where given (paired rows with
     missing values are refused, since the pairs would shift). Unpaired: `cluster` and `cluster_after` label each side.
+    margin : loss of accuracy that still counts as accuracy kept. n_boot : resamples of the test of each side.
     Binning as in `ece`; 15 equal-width bins by default for both, so that they compare.
+    The verdict asks for more than a lower error: accuracy kept, a Brier score better than that of the best constant, and
+    no loss in telling right from wrong (AUROC).
 
-    >>> c = compare(([.9] * 40, [1] * 20 + [0] * 20), ([.5] * 40, [1] * 20 + [0] * 20), paired=True)
-    >>> round(c.difference.value, 2), c.verdict.split(":")[0]
-    (-0.4, 'better calibrated')
+    >>> p, y = [0.1, 0.9] * 40, [0, 1, 0, 1, 0, 1, 1, 0, 0, 1] * 8
+    >>> c = compare(([0.5] * 80, y), ([0.2, 0.8] * 40, y), paired=True)
+    >>> round(c.brier.value, 2), round(c.auroc[1].value, 2), c.constant.high < 0
+    (-0.09, 0.8, True)
     """
     if binning.get("edges") is None:
         binning.setdefault("bins", 15)
+    sides = _sides(before, after, cluster, cluster if paired else cluster_after, paired, missing)
+    how = _How(paired, level, margin)
+    x, y = sides
+    cells = [tally(v, locator(v, **binning)) for v in sides]
+    one, two = (ece_of(c, n_boot=n_boot, level=level, seed=seed) for c in cells)
+    rank_one, rank_two, rank = _ranking(x, y, how)
+    out = Comparison(
+        before=one,
+        after=two,
+        difference=_error_change(one, two, sides, cells, binning, how),
+        brier=_change(_squares(x), _squares(y), x, y, how),
+        accuracy=_change(np.asarray(x.correct), np.asarray(y.correct), x, y, how),
+        auroc=(rank_one, rank_two),
+        auroc_change=rank,
+        constant=against_constant(y.conf, y.correct, cluster=y.cluster, level=level),
+        over=tuple(
+            overconfidence(v.conf, v.correct, cluster=v.cluster, level=level) for v in sides
+        ),  # type: ignore[arg-type]
+        under=tuple(
+            underconfidence(v.conf, v.correct, cluster=v.cluster, level=level) for v in sides
+        ),  # type: ignore[arg-type]
+        paired=paired,
+        verdict="",
+    )
+    return replace(out, verdict=_verdict(out, margin))
+
+
+def _sides(
+    before: Any, after: Any, cluster: Any, cluster_after: Any, paired: bool, missing: str
+) -> list[Inputs]:
     if paired and missing != "raise":
         raise DataError(
             "paired rows cannot be dropped one side at a time",
             where="argument missing",
             fix="drop incomplete pairs first",
         )
-    x, y = (
-        check(*rows, cluster=c, missing=missing)
-        for rows, c in ((before, cluster), (after, cluster if paired else cluster_after))
-    )
+    both = ((before, cluster), (after, cluster_after))
+    x, y = (check(*rows, cluster=c, missing=missing) for rows, c in both)
     if paired and x.n != y.n:
         raise DataError(
             f"{x.n} rows before, {y.n} after",
             where="arguments before, after",
             fix="pass the same rows in the same order, or paired=False",
         )
-    cells = [tally(v, locator(v, **binning)) for v in (x, y)]
-    one, two = (ece_of(c, n_boot=n_boot, level=level, seed=seed) for c in cells)
-    if paired:
-        moved = _together(
-            *(_with_units(v, c, binning) for v, c in zip((x, y), cells, strict=True)), n_boot, seed
-        )  # type: ignore[misc]
-    else:
-        moved = _statistics(cells[1], resample.bootstrap(cells[1], n_boot, seed + 2)) - _statistics(
-            cells[0], resample.bootstrap(cells[0], n_boot, seed + 1)
-        )
-    point = [
-        two.debiased.value - one.debiased.value,
-        *(_statistics(cells[1], cells[1].n[None]) - _statistics(cells[0], cells[0].n[None]))[0, 1:],
-    ]
-    limits = np.quantile(moved[:, :3], [(1 - level) / 2, (1 + level) / 2], axis=0)
-    limits[:, 0] = _mover(
-        one,
-        two,
-        point[0],
-        float(np.nan_to_num(np.corrcoef(moved[:, 3], moved[:, 4])[0, 1])) if paired else 0.0,
-    )
-    if (
-        one.low == 0 and two.low == 0
-    ):  # neither is told apart from a calibrated model: no change can be claimed
-        limits[:, 0] = min(limits[0, 0], 0.0), max(limits[1, 0], 0.0)
-    n, units = x.n + y.n if not paired else x.n, x.n_clusters
-    d, b, a = (
-        Estimate(
-            float(v),
-            float(lo),
-            float(hi),
-            n,
-            units,
-            f"change in {name}, {'paired' if paired else 'unpaired'} bootstrap",
-            level=level,
-        )
-        for v, lo, hi, name in zip(
-            point, limits[0], limits[1], ("debiased ECE", "Brier", "accuracy"), strict=True
-        )
-    )
-    over = tuple(overconfidence(v.conf, v.correct, cluster=v.cluster, level=level) for v in (x, y))
-    under = tuple(
-        underconfidence(v.conf, v.correct, cluster=v.cluster, level=level) for v in (x, y)
-    )
-    return Comparison(one, two, d, b, a, over, under, paired, _verdict(d, one, two))  # type: ignore[arg-type]
+    return [x, y]
 
 
-def _verdict(d: Estimate, one: ECE, two: ECE) -> str:
-    tail = f"debiased ECE changed by {number(d.value)} [{number(d.low, 2)}, {number(d.high, 2)}] (n={one.n} and {two.n})"
-    if d.high < 0:
-        return f"better calibrated: {tail}"
+def _verdict(c: Comparison, margin: float) -> str:
+    d = c.difference
+    tail = (
+        f"debiased ECE changed by {number(d.value)} [{number(d.low, 2)}, {number(d.high, 2)}] "
+        f"(n={c.before.n} and {c.after.n})"
+    )
     if d.low > 0:
         return f"worse calibrated: {tail}"
-    return f"no change can be claimed: {tail}"
+    if not d.high < 0:
+        return f"no change can be claimed: {tail}"
+    wrong = _objections(c, margin)
+    if not wrong:
+        return (
+            f"better calibrated: {tail}; accuracy kept within {margin:g}, Brier better than that of the "
+            f"best constant by {number(-c.constant.value)} [{number(-c.constant.high, 2)}, {number(-c.constant.low, 2)}], "
+            f"AUROC {c.auroc[1].text(2)}"
+        )
+    return f"a lower calibration error, but no better confidence: {tail}; {'; '.join(wrong)}"
+
+
+def _objections(c: Comparison, margin: float) -> list[str]:
+    """Why a lower calibration error is no better confidence here."""
+    out = []
+    if not c.accuracy.low > -margin:
+        out.append(
+            f"accuracy changed by {number(c.accuracy.value)} [{number(c.accuracy.low, 2)}, {number(c.accuracy.high, 2)}], "
+            f"not shown to be kept within {margin:g}"
+        )
+    if not c.constant.high < 0:
+        out.append(
+            f"the best constant does as well (Brier {number(c.constant.value)} [{number(c.constant.low, 2)}, "
+            f"{number(c.constant.high, 2)}] from it)"
+        )
+    if c.auroc_change.high < 0:
+        out.append(f"it tells right from wrong less well (AUROC {number(c.auroc_change.value)})")
+    return out
 
 
 @dataclass(frozen=True)

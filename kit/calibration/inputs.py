@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..stats.clusters import codes as numbered
 
 CHUNK = 1 << 15  # rows per step: the buffers of a step stay in the L2 cache
 
@@ -139,29 +140,24 @@ def _bad_correct(correct: np.ndarray, row: int) -> DataError:
 
 
 def codes(cluster: Any, n: int) -> tuple[np.ndarray, int]:
-    """Cluster labels of any hashable kind as codes 0..C-1 in order of first appearance, and C.
+    """Cluster labels of any hashable kind as codes 0..C-1, and C; DataError where a label is missing.
 
-    >>> codes(["b", "a", "b"], 3)[0].tolist()
-    [0, 1, 0]
+    >>> codes(["b", "a", "b"], 3)[1]
+    2
     """
-    labels = cluster.tolist() if hasattr(cluster, "tolist") else list(cluster)
-    if len(labels) != n:
+    if len(cluster) != n:
         raise DataError(
-            f"cluster has {len(labels)} rows, conf has {n}",
+            f"cluster has {len(cluster)} rows, conf has {n}",
             where="argument cluster",
             fix="pass one label per row",
         )
-    seen: dict[Any, int] = {}
-    out = np.empty(n, dtype=np.int64)
-    for i, label in enumerate(labels):
-        if label is None or label != label:
-            raise DataError(
-                "cluster is missing",
-                where=f"row {i} (the first row is 0), cluster",
-                fix="give every row a cluster label",
-            )
-        out[i] = seen.setdefault(label, len(seen))
-    return out, len(seen)
+    try:
+        return numbered(cluster, n)
+    except DataError as e:
+        row = e.where.rsplit(" ", 1)[1]
+        raise DataError(
+            e.what, where=f"row {row} (the first row is 0), cluster", fix=e.fix
+        ) from None
 
 
 def _weights(weights: Any, n: int) -> np.ndarray | None:

@@ -219,9 +219,9 @@ def reliability(
     Arguments as in `ece`. components : what `correct` was computed from; circular : "raise" refuses correctness that
     contains the confidence, "flag" keeps the finding in `.circular`. n_boot : resamples, at least 2.
 
-    >>> r = reliability([0.2, 0.2, 0.8, 0.8], [0, 0, 1, 1], n_boot=100)
+    >>> r = reliability([0.2, 0.2, 0.8, 0.8] * 3, [0, 0, 1, 1] * 3, n_boot=100)
     >>> round(r.ece.value, 3), r.bins.n.tolist(), r.convention
-    (0.2, [2.0, 2.0], 'one bin per distinct confidence (2 values)')
+    (0.2, [6.0, 6.0], 'one bin per distinct confidence (2 values)')
     """
     finding = ""
     if components is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from .cells import Cells
 
 BLOCK = 8_000_000  # numbers held at once
+POOL = 2000  # groups that many clusters are resampled in
 
 
 def bootstrap(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:
@@ -36,9 +37,25 @@ def bootstrap(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
             )
         return rng.multinomial(size, flat / flat.sum(), n_boot).reshape(n_boot, m, 2).astype(float)
     out = np.empty((n_boot, 2 * m))
-    for rows, w in draws(cells.units.shape[0], n_boot, rng):
-        out[rows] = w @ cells.units
+    units = pooled(cells.units, rng)
+    for rows, w in draws(units.shape[0], n_boot, rng):
+        out[rows] = w @ units
     return out.reshape(n_boot, m, 2)
+
+
+def pooled(units, rng: np.random.Generator):  # type: ignore[no-untyped-def]
+    """The clusters' sums, at random in POOL groups of clusters where there are more: a bootstrap of groups has the same variance.
+
+    With 2,000 groups that variance is known to 3 %, far below what the interval's own noise is.
+    """
+    c = units.shape[0]
+    if c <= 2 * POOL:
+        return units
+    from scipy import sparse
+
+    group = rng.permutation(c) % POOL
+    fold = sparse.csr_matrix((np.ones(c), (group, np.arange(c))), shape=(POOL, c))
+    return (fold @ units).toarray()
 
 
 def draws(units: int, n_boot: int, rng: np.random.Generator) -> Iterator[tuple[slice, np.ndarray]]:
@@ -72,7 +89,7 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
         if whole.max() <= 1:
             return (rng.random((n_boot, len(n))) < p) - n * p
         return rng.binomial(whole.astype(np.int64), p, (n_boot, len(n))) - n * p
-    gaps = residual_sums(cells)
+    gaps = pooled(residual_sums(cells), rng)
     out = np.empty((n_boot, len(cells.bin)))
     step = max(1, BLOCK // max(gaps.shape[0], 1))
     for i in range(0, n_boot, step):

@@ -85,20 +85,31 @@ def codes(cluster: Sequence[Any] | np.ndarray | None, n: int) -> tuple[np.ndarra
         return np.arange(n), n
     same_length(rows=range(n), cluster=cluster)
     array = np.asarray(cluster)
-    if array.dtype.kind in "biuUS":
-        _, inverse = np.unique(array, return_inverse=True)
-        return inverse, int(inverse.max(initial=-1)) + 1
+    if array.dtype.kind in "biuf" and not (array.dtype.kind == "f" and np.isnan(array).any()):
+        return _integers(array)
+    labels = array.tolist()
     seen: dict[Any, int] = {}
-    out = np.empty(n, dtype=np.int64)
-    for i, c in enumerate(cluster):
-        if is_unknown(c):
-            raise DataError(
-                "the cluster is unknown",
-                where=f"cluster, row {i}",
-                fix="name the prompt (or other unit) of every row",
-            )
-        out[i] = seen.setdefault(c.item() if isinstance(c, np.generic) else c, len(seen))
+    out = np.fromiter((seen.setdefault(c, len(seen)) for c in labels), np.int64, n)
+    unknown_code = next((k for c, k in seen.items() if is_unknown(c)), None)
+    if unknown_code is not None:
+        raise DataError(
+            "the cluster is unknown",
+            where=f"cluster, row {int(np.argmax(out == unknown_code))}",
+            fix="name the prompt (or other unit) of every row",
+        )
     return out, len(seen)
+
+
+def _integers(array: np.ndarray) -> tuple[np.ndarray, int]:
+    """Codes of numbers; those already 0..C-1 without a gap are taken as they are, without sorting."""
+    top = int(array.max(initial=-1)) + 1 if array.dtype.kind in "iu" else 0
+    if 0 < top <= 2 * len(array) and array.min() >= 0:
+        used = np.bincount(array, minlength=top) > 0
+        if used.all():
+            return array.astype(np.int64), top
+        return (np.cumsum(used) - 1)[array], int(used.sum())
+    _, inverse = np.unique(array, return_inverse=True)
+    return inverse, int(inverse.max(initial=-1)) + 1
 
 
 def sums(columns: np.ndarray, cluster: np.ndarray, n_clusters: int) -> np.ndarray:

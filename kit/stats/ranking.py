@@ -25,15 +25,22 @@ def _read(score: Sequence[Any], correct: Sequence[Any], name: str) -> tuple[np.n
 
 def _area(s: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
     """The area, and the influence (n,) of every row on it (DeLong's structural components, centred)."""
-    right, wrong = np.sort(s[y == 1]), np.sort(s[y == 0])
+    order = np.argsort(s, kind="stable")
+    sorted_s, hit = s[order], y[order]
+    first = np.flatnonzero(np.r_[True, sorted_s[1:] != sorted_s[:-1]])
+    rows = np.diff(np.r_[first, len(s)])
+    hits = np.add.reduceat(hit, first)
+    right, wrong = float(hits.sum()), float(len(s) - hits.sum())
+    wrong_below = np.cumsum(rows - hits) - (rows - hits) / 2
+    right_above = right - np.cumsum(hits) + hits / 2
+    area = float(hits @ wrong_below) / (right * wrong)
+    place = np.where(
+        hit == 1,
+        (np.repeat(wrong_below / wrong, rows) - area) / right,
+        (np.repeat(right_above / right, rows) - area) / wrong,
+    )
     out = np.empty(len(s))
-    for mine, other, sign in ((y == 1, wrong, 1.0), (y == 0, right, -1.0)):
-        below = np.searchsorted(other, s[mine], "left") + np.searchsorted(other, s[mine], "right")
-        place = below / (2 * len(other))
-        out[mine] = (place if sign > 0 else 1 - place) / max(int(mine.sum()), 1)
-    area = float(out[y == 1].sum())
-    out[y == 1] -= area / len(right)
-    out[y == 0] -= area / len(wrong)
+    out[order] = place
     return area, out
 
 

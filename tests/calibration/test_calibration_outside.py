@@ -147,3 +147,46 @@ def test_numbers_import_no_plots_and_no_torch() -> None:
         ).stdout.strip()
         == "[]"
     )
+
+
+def test_auto_binning_has_no_cliff_at_64_rows():
+    """The default ECE fell from .309 at n=64 to .088 at n=65: 64 distinct confidences made 64 bins."""
+    rng = np.random.default_rng(3)
+    p = 0.5 + 0.5 * rng.random(65)
+    y = rng.random(65) < p
+    both = [c.ece(p[:n], y[:n], n_boot=0).value for n in (64, 65)]
+    assert abs(both[0] - both[1]) < 0.05
+
+
+def test_auto_binning_does_not_part_what_is_the_same():
+    p = np.tile([0.1 + 0.2, 0.3, 0.9], 40)
+    e = c.ece(p, np.tile([1, 0, 1], 40), n_boot=0)
+    assert "2 values" in e.convention
+    merged = c.Sketch().update(p[:60], [1] * 60).merge(c.Sketch().update(p[60:], [0] * 60))
+    assert "2 values" in c.ece(merged, n_boot=0).convention
+    few = c.ece(p.astype(np.float32), np.tile([1, 0, 1], 40), n_boot=0)
+    assert abs(few.value - e.value) < 1e-6
+
+
+def test_a_falling_ece_that_a_constant_matches_is_no_better_confidence():
+    """RL drove every confidence to one level: ECE fell by .4, a constant did as well, and compare said "better calibrated"."""
+    rng = np.random.default_rng(0)
+    y = rng.random(400) < 0.4
+    before = np.clip(0.6 + 0.3 * y + rng.normal(0, 0.1, 400), 0, 1)
+    after = np.full(400, 0.4)
+    got = c.compare((before, y), (after, y), paired=True, n_boot=200)
+    assert got.difference.high < 0
+    assert got.verdict.startswith("a lower calibration error, but no better confidence")
+    assert "constant" in got.verdict and "right from wrong" in got.verdict
+    honest = np.where(y, 0.8, 0.1)
+    good = c.compare((np.clip(honest + 0.15, 0, 1), y), (honest, y), paired=True, n_boot=200)
+    assert good.constant.high < 0 and good.auroc[1].low > 0.8
+
+
+def test_accuracy_that_falls_is_no_better_calibration():
+    rng = np.random.default_rng(1)
+    right = rng.random(600) < 0.6
+    later = right & (rng.random(600) < 0.5)
+    said = np.where(later, 0.9, 0.05)
+    got = c.compare((np.full(600, 0.95), right), (said, later), paired=True, n_boot=200)
+    assert "accuracy changed" in got.verdict and got.accuracy.high < -0.02
