@@ -247,7 +247,9 @@ def limits(
         if open_ended:
             return math.nan, math.nan
         at = min(max(at, 0.0), 1.0)
-        edge = wilson(at * clusters, clusters, level=level, q=t_quantile(level, df))
+        edge = wilson(
+            at * clusters, clusters, level=level, q=t_quantile(level, max(clusters - 1, 1))
+        )
         return low + edge.low * (high - low), low + edge.high * (high - low)
     half = t_quantile(level, df) * se
     if open_ended or not 0 < at < 1:

@@ -76,7 +76,8 @@ def auroc(
     se, df = _spread(psi, group, len(used))
     low, high = math.nan, math.nan
     if len(used) > 1:
-        low, high = limits(value, se, df, len(used), bounds=(0.0, 1.0), level=level)
+        rarer = min(len(np.unique(group[y == v])) for v in (0, 1))
+        low, high = limits(value, se, df, rarer, bounds=(0.0, 1.0), level=level)
     words = "AUROC, clustered DeLong, t on the logit"
     return Estimate(value, low, high, len(s), len(used), words, "", missing, level, se)
 
