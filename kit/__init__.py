@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .stats.estimate import Estimate
     from .stats.rates import mean
     from .stats.report import agree
-    from .tables import table
+    from .tables import each, show, table, wide
     from .tuning.study import Study
     from .verbs import grade, split, train, trivial
 

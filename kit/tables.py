@@ -6,9 +6,10 @@ columns takes the table and the names of its columns.
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import KitError
@@ -57,7 +58,11 @@ def _verdicts(rows: Sequence[Verdict]) -> pd.DataFrame:
 
     names = {"task": "task_id", "response": "response_id", "criterion": "criterion_id"}
     columns = {c: [getattr(v, names.get(c, c)) for v in rows] for c in (*VERDICT, *SPENT)}
-    return pd.DataFrame(columns).astype({"value": float, "p": float, "cost": float})
+    if any("score" in v.meta for v in rows):  # a judge that gives points: 1 to 5, say
+        columns["score"] = [v.meta.get("score") for v in rows]
+        columns["paid"] = [v.meta.get("paid", {}).get("cost", v.cost) for v in rows]
+    numbers = [c for c in ("value", "p", "cost", "score", "paid") if c in columns]
+    return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
 
 
 def _grades(rows: Sequence[Grade]) -> pd.DataFrame:
@@ -114,7 +119,7 @@ def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     ]
     frame["kind"] = [getattr(t, "kind", None) for t in mine]
     keys = list(zip(frame["task"], frame["response"], strict=True))
-    frame["source"] = [getattr(answers.get(key), "source", None) for key in keys]
+    frame["source"] = [getattr(answers.get(key), "source", None) or "unnamed" for key in keys]
     frame["answer"] = [getattr(answers.get(key), "text", None) for key in keys]
     if "criterion" in frame:
         texts = {(t.id, c.id): c for t in rows.values() for c in t.criteria}
@@ -124,13 +129,116 @@ def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     return frame
 
 
+class Results(dict[str, Any]):
+    """Results by name; `.kappa` picks that part of each. Shows itself as a table.
+
+    >>> from kit.stats import mean
+    >>> print(Results(a=mean([0, 1, 1, 1])).value)
+    a  0.75
+    """
+
+    def __getattr__(self, part: str) -> Results:
+        if part.startswith("_"):
+            raise AttributeError(part)
+        return Results({name: getattr(result, part) for name, result in self.items()})
+
+    def _repr_html_(self) -> str:
+        return pairs_html({name: brief(result) for name, result in self.items()})
+
+    def __repr__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:<{width}}  {brief(x)}" for name, x in self.items()) or "no rows"
+
+
+def brief(result: Any) -> str:
+    """A result in one line."""
+    return cell(result).split("\n")[0]
+
+
+def each(
+    frame: pd.DataFrame,
+    by: str,
+    function: Callable[..., Any],
+    *columns: str,
+    cluster: str | None = None,
+    **options: Any,
+) -> Results:
+    """A function of columns for each value of the column `by`, in order of first sight.
+
+    >>> import pandas as pd
+    >>> from kit.stats import mean
+    >>> rows = pd.DataFrame({"judge": ["a", "a", "b"], "value": [1, 0, 1]})
+    >>> each(rows, "judge", mean, "value").n
+    a  2
+    b  1
+    """
+    out = Results()
+    for name, rows in frame.groupby(by, sort=False):
+        more = {} if cluster is None else {"cluster": rows[cluster]}
+        out[str(name)] = function(*(rows[c] for c in columns), **more, **options)
+    return out
+
+
+def wide(frame: pd.DataFrame, values: str = "value", *, columns: str = "judge") -> pd.DataFrame:
+    """One row per task, response and criterion, one column per judge: what paired comparisons need.
+
+    Labels, group, kind, prompt texts stay beside them.
+    """
+    keys = ["task", "response", "criterion"]
+    kept = [c for c in ("human", "group", "kind", "source", "text", "answer") if c in frame]
+    first = frame.drop_duplicates(keys).set_index(keys)[kept]
+    names = frame[columns].unique()
+    return first.join(frame.pivot(index=keys, columns=columns, values=values)[names]).reset_index()
+
+
+def show(rows: Any, *columns: str, caption: str = "", most: int = 40) -> Shown:
+    """Anything as a table that shows itself: a DataFrame, dicts, records, settings, results by
+    name.
+
+    columns : which, in which order (default: all). Texts are shown whole. One record or settings
+    object becomes a row per field, what differs from its default first.
+    """
+    found = [row_of(r) for r in _rows(rows)]
+    if columns:
+        found = [{c: r.get(c) for c in columns} for r in found]
+    return Shown(found, caption=caption, most=most)
+
+
+def _rows(rows: Any) -> Iterable[Any]:
+    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
+        return rows.to_dict("records")
+    if dataclasses.is_dataclass(rows):
+        return fields_of(rows)
+    if isinstance(rows, Mapping):
+        return [{"name": name, "value": brief(value)} for name, value in rows.items()]
+    return rows
+
+
+def row_of(record: Any) -> Mapping[str, Any]:
+    """A record as a dict of its fields."""
+    if isinstance(record, Mapping):
+        return record
+    return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+
+
+def fields_of(record: Any) -> list[dict[str, Any]]:
+    """The fields of a record, those that differ from their default first."""
+    rows = []
+    for f in dataclasses.fields(record):
+        made = f.default_factory is not dataclasses.MISSING
+        default = f.default_factory() if made else f.default
+        default = None if default is dataclasses.MISSING else default
+        rows.append({"field": f.name, "value": getattr(record, f.name), "default": default})
+    return sorted(rows, key=lambda r: r["value"] == r["default"])
+
+
 def cell(value: Any) -> str:
     """A value as the text of a cell: unknown as an empty cell, numbers short, lists with commas.
 
     >>> cell(None), cell(0.12345), cell((1, 2)), cell(float("nan"))
     ('', '0.123', '1, 2', '')
     """
-    if value is None or value != value:
+    if value is None or (isinstance(value, float) and value != value):
         return ""
     if isinstance(value, float):
         return f"{value:.3g}" if abs(value) < 1 else f"{value:,.4g}"
@@ -186,14 +294,14 @@ def dicts_html(
 class Shown(list[dict[str, Any]]):
     """Rows that show themselves as a table in a notebook, and as lines of text elsewhere."""
 
-    caption = ""
-
-    def __init__(self, rows: Iterable[Mapping[str, Any]] = (), *, caption: str = ""):
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]] = (), *, caption: str = "", most: int = 40
+    ):
         super().__init__(dict(r) for r in rows)
-        self.caption = caption
+        self.caption, self.most = caption, most
 
     def _repr_html_(self) -> str:
-        return dicts_html(self, caption=self.caption, most=60)
+        return dicts_html(self, caption=self.caption, most=self.most)
 
     def __repr__(self) -> str:
         lines = ["  ".join(f"{k}: {cell(v)}" for k, v in row.items()) for row in self]

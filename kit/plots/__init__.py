@@ -20,7 +20,7 @@ ONE = {
     "calibration.Comparison": "calibration.comparison",
     "stats.Agreement": "agreement.confusion",
     "judge.AuditReport": "judging.audit",
-    "rubrics.Summary": "data.criteria_per_task",
+    "rubrics.Summary": "data.overview",
     "rubrics.LintReport": "data.findings",
     "rewards.Composer": "rewards.weights",
     "rewards.RewardReport": "rewards.trivial",

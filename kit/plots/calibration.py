@@ -294,6 +294,15 @@ def side_by_side(
         _curve(
             fig, result.smooth, color, DASHES[k % len(DASHES)], f"{name} (n={result.n})", n=result.n
         )
+        fig.add_scatter(
+            x=result.bins.conf.tolist(),
+            y=result.bins.accuracy.tolist(),
+            mode="markers",
+            name=f"{name}: bins",
+            marker=dict(color=color, symbol=MARKERS[k % len(MARKERS)], size=8),
+            customdata=result.bins.n.tolist(),
+            hovertemplate="%{x:.3f}: %{y:.3f} right, n=%{customdata:g}<extra></extra>",
+        )
     fig.update_xaxes(range=[0, 1])
     fig.update_yaxes(range=[0, 1])
     return fig

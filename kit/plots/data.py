@@ -176,6 +176,12 @@ def kinds(summary: Any, *, what: str = "kinds", top: int = 20) -> Any:
     return fig
 
 
+def overview(summary: Any, *, what: str = "criteria per task") -> Any:
+    """One side of a summary: "criteria per task", "weights", "lengths" or "kinds"."""
+    sides = {"criteria per task": criteria_per_task, "weights": weights, "lengths": lengths}
+    return sides.get(what, kinds)(summary)
+
+
 def findings(lint: Any) -> Any:
     """Findings per rule, coloured by severity."""
     import plotly.graph_objects as go
@@ -245,3 +251,14 @@ def comparison(
     fig.update_xaxes(range=[-0.1, 1.1])
     fig.update_yaxes(autorange="reversed")
     return fig
+
+
+def two_answers(tasks: Any) -> Any:
+    """`comparison` of the first two answers to one task; None where no task has two."""
+    from ..rubrics import compare
+
+    for task in tasks:
+        ids = [r.id for r in tasks.answers(task.id)[:2]]
+        if len(ids) == 2:
+            return comparison(compare(tasks, task.id, *ids), first=ids[0], second=ids[1])
+    return None

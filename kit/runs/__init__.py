@@ -8,7 +8,6 @@ it is `runs/interactive-<notebook>`. metrics.json is what reports, tests and com
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
 import math
 import os
@@ -25,6 +24,7 @@ from ..records import Run, fingerprint, run_from_json, to_json
 from ..settings import profiles
 from ..system import paths, progress
 from ..system.packages import NAME
+from ..tables import pairs_html, show
 
 PACKAGES = (
     "torch",
@@ -171,27 +171,41 @@ class Session:
         return p
 
     def record(self, name: str, value: Any, *, note: str = "") -> Any:
-        """Keep one metric (a number, an estimate with interval, or a small dict) and return it."""
+        """Keep one metric (a number, an estimate with interval, or a small dict) and return it.
+
+        A name with "{}" takes results by name: `record("kappa {}", {"a": ..., "b": ...})`.
+        """
+        if "{}" in name and isinstance(value, Mapping):
+            for key, one in value.items():
+                self.record(name.format(key), one, note=note)
+            return value
         kept = plain(value)
-        self.metrics[name] = (
-            {**kept, "note": note}
-            if note and isinstance(kept, dict)
-            else ({"value": kept, "note": note} if note else kept)
-        )
+        if note:
+            kept = {**(kept if isinstance(kept, dict) else {"value": kept}), "note": note}
+        self.metrics[name] = kept
         return value
 
-    def figure(self, name: str, fig: Any, *, caption: str = "") -> Any:
-        """Keep a plotly figure for the report and return it, so that it can end a cell."""
+    def figure(self, name: str, fig: Any, *, caption: str = "", **options: Any) -> Any:
+        """Keep a figure for the report and return it, so that it can end a cell.
+
+        fig : a plotly figure, or a result that `kit.plot(result, **options)` draws; None is nothing.
+        """
+        if fig is None:
+            return None
+        if not hasattr(fig, "to_json"):
+            from ..plots import plot
+
+            fig = plot(fig, **options)
         self.figures = [f for f in self.figures if f["name"] != name]
         self.figures.append({"name": name, "caption": caption, "figure": json.loads(fig.to_json())})
         return fig
 
-    def table(self, name: str, rows: Any, *, caption: str = "") -> Any:
-        """Keep a table (a DataFrame or a list of dicts) for the report and return it."""
-        data = rows.to_dict("records") if hasattr(rows, "to_dict") else list(rows)
+    def table(self, name: str, rows: Any, *columns: str, caption: str = "") -> Any:
+        """Keep a table for the report and show it; rows and columns as `kit.show` takes them."""
+        shown = show(rows, *columns, caption=caption)
         self.tables = [t for t in self.tables if t["name"] != name]
-        self.tables.append({"name": name, "caption": caption, "rows": plain(data)})
-        return rows
+        self.tables.append({"name": name, "caption": caption, "rows": plain(_texts(shown))})
+        return shown
 
     def finish(self, *, cost: float | None = None) -> Run:
         """Write metrics.json, figures.json and tables.json and return the run's record."""
@@ -228,14 +242,16 @@ class Session:
                 if k in ("python", "torch", "trl", "transformers", NAME)
             ),
         }
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(str(k))}</th><td style='text-align:left'>{html.escape(str(v))}</td></tr>"
-            for k, v in rows.items()
-        )
-        return f"<table>{cells}</table>"
+        return pairs_html(rows)
 
     def __repr__(self) -> str:
         return f"run {self.out.name}: profile {self.profile.name} ({self.profile.why}), seed {self.seed}"
+
+
+def _texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for the report: estimates and other results in words."""
+    kinds = (str, int, float, bool, type(None), list, tuple)
+    return [{k: v if isinstance(v, kinds) else str(v) for k, v in r.items()} for r in rows]
 
 
 def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params: Any) -> Session:

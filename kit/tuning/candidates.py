@@ -45,6 +45,9 @@ class Candidate:
             )
         object.__setattr__(self, "verdicts", v)
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def known(self) -> float:
         """Share of rows with a verdict."""

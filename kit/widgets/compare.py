@@ -16,6 +16,8 @@ def show(found: Sequence[tuple[Path, Run]], notebook: str, contains: str = "") -
     row a run.
     """
     rows = compare.metrics(found, notebook=notebook, contains=contains)
+    shares = [r for r in rows if -1.5 <= r["value"] <= 1.5]
+    rows = shares or rows  # counts and seconds would squash shares into one line
     return plots.forest_by_metric(
         rows[:60], title=f"{notebook}{': ' + contains if contains else ''}"
     )
