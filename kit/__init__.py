@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .stats.rates import mean
     from .stats.report import agree
     from .tables import each, show, table, wide
+    from .train.functions import reward_function
     from .tuning.study import Study
     from .verbs import grade, split, train, trivial
 

@@ -51,6 +51,7 @@ DOORS = (
     Door("grade", "train", "verbs:grade", "verdicts to rewards; unknown makes an interval"),
     Door("Composer", "train", "rewards.composer:Composer", "a reward: components, weights, gates"),
     Door("trivial", "train", "verbs:trivial", "what a reward pays to answers without skill"),
+    Door("reward_function", "train", "train.functions:reward_function", "for TRL, verl and others"),
     Door("train", "train", "train", "GRPO on rubric rewards, measured on held-out prompts"),
     Door("reliability", "calibrate", "calibration.reliability:reliability", "reliability diagram"),
     Door("ece", "calibrate", "calibration.ece:ece", "calibration error, interval and null"),
@@ -87,7 +88,7 @@ class Guide(tuple[Door, ...]):
         lines = []
         for step, notebook in STEPS.items():
             lines.append(f"{step} (notebook {notebook})" if notebook != "all" else step)
-            lines += [f"  kit.{d.name:<14}{d.does}" for d in self if d.step == step]
+            lines += [f"  kit.{d.name:<16}{d.does}" for d in self if d.step == step]
         return "\n".join(lines)
 
 

@@ -1,0 +1,226 @@
+"""A rubric reward as a function that other trainers call: TRL, verl, open-instruct.
+
+    reward = kit.reward_function("rubrics.json", "endpoint:my-model", "default")
+    trainer = GRPOTrainer(MODEL, reward_funcs=reward, train_dataset=reward.dataset())
+    trainer.train()
+
+All answers of a batch are asked together. A reward that is not known is None (one number: NaN):
+these trainers leave it out; it is never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from ..judge import loop
+from ..judge.factory import judge_of
+from ..records import Grade, Response, Task
+from ..rewards.composer import Composer
+from .reward import Reward
+
+COLUMNS = ("task_id", "prompt_id", "id")  # where a row may name its task
+
+
+@dataclass(frozen=True)
+class Result:
+    """One reward as open-instruct reads it; score is NaN where it is not known."""
+
+    score: float
+    cost: float = 0.0
+    reasoning: str | None = None
+
+
+def reward_function(
+    tasks: Any,
+    judge: Any = "code",
+    config: Any = "default",
+    *,
+    ledger: Any = None,
+    budget: Any = None,
+    column: str | None = None,
+    patience_s: float = 120.0,
+    name: str = "rubric",
+) -> RewardFunction:
+    """A reward that TRL, verl or open-instruct can call.
+
+    tasks : a path, a TaskSet, or tasks. judge : see kit.judge_of. config : a reward of kit.rewards
+        (a preset's name, a mapping, a file, or a Composer). ledger, budget : as kit.judge.
+    column : the extra column (or field of verl's extra_info) that holds a row's task id; default
+        "task_id", "prompt_id" or "id", else the task is found by its prompt.
+    patience_s : how long a batch waits for a judge that is down until JudgeDownError.
+
+    >>> from kit.records import Criterion
+    >>> c = Criterion(id="c", text="short", check={"name": "words", "max": 3})
+    >>> f = reward_function([Task(id="t", prompt="Say.", criteria=(c,))], config="rubric")
+    >>> f(prompts=["Say."], completions=["two words"])
+    [1.0]
+    """
+    composer = config if isinstance(config, Composer) else Composer.from_config(config)
+    reward = Reward(
+        _tasks(tasks),
+        None if judge in (None, "code", "none") else judge_of(judge),
+        composer,
+        ledger=ledger,
+        budget=budget,
+        patience_s=patience_s,
+    )
+    return RewardFunction(reward, column, name)
+
+
+def _tasks(value: Any) -> list[Task]:
+    if isinstance(value, (str, Path)):
+        from ..data import load_tasks
+
+        value = load_tasks(value)
+    return [value] if isinstance(value, Task) else list(getattr(value, "tasks", value))
+
+
+class RewardFunction:
+    """See `reward_function`. `grades` : of the last batch; `bill` : what the judge cost so far.
+
+    Called with `completions` (TRL: lists of text or of chat messages, and columns) it gives a list;
+    with `solution_str` and `extra_info`, or `solution_strs` and `extra_infos` (verl), a number or a
+    list; with `prediction` and `label` (open-instruct), a Result. `asynchronous` is the same for
+    trainers that await their rewards.
+    """
+
+    def __init__(self, reward: Reward, column: str | None = None, name: str = "rubric"):
+        self.reward, self.column, self.__name__ = reward, column, name
+        self.grades: list[Grade] = []
+        self._by_prompt: dict[str, Task | None] = {}
+        for t in reward.tasks:
+            self._by_prompt[t.prompt] = None if t.prompt in self._by_prompt else t
+
+    @property
+    def bill(self) -> Any:
+        """What the judge cost so far: calls, tokens, dollars, seconds, unknown verdicts."""
+        return self.reward.bill
+
+    def __call__(self, prompts: Any = None, completions: Any = None, **fields: Any) -> Any:
+        """The rewards of a batch, or of one answer."""
+        return loop.run(self._answered(prompts, completions, fields))
+
+    async def async_call(self, prompts: Any = None, completions: Any = None, **fields: Any) -> Any:
+        """The same, awaited; the work runs on the kit's own loop."""
+        return await loop.hop(self._answered(prompts, completions, fields))
+
+    @property
+    def asynchronous(self) -> Any:
+        """This reward as a coroutine function: TRL runs several such rewards together."""
+
+        async def reward(prompts: Any = None, completions: Any = None, **fields: Any) -> Any:
+            return await self.async_call(prompts, completions, **fields)
+
+        reward.__name__ = self.__name__
+        return reward
+
+    def dataset(self, *, chat: bool = True) -> Any:
+        """The tasks as a `datasets.Dataset` with columns prompt and task_id, as TRL reads them."""
+        from datasets import Dataset
+
+        rows = [{"prompt": _turns(t) if chat else t.prompt, "task_id": t.id} for t in self.tasks]
+        return Dataset.from_list(rows)
+
+    @property
+    def tasks(self) -> Sequence[Task]:
+        """The tasks that it knows."""
+        return self.reward.tasks
+
+    async def _answered(self, prompts: Any, completions: Any, fields: Mapping[str, Any]) -> Any:
+        if completions is not None:
+            scores = await self._scores(completions, self._ids(fields, len(completions)), prompts)
+            if callable(log := fields.get("log_metric")) and scores:
+                log(f"{self.__name__}/unknown", sum(s is None for s in scores) / len(scores))
+            return scores
+        if "solution_strs" in fields:
+            infos = fields.get("extra_infos")
+            infos = [{}] * len(fields["solution_strs"]) if infos is None else infos
+            truths = fields.get("ground_truths", [None] * len(infos))
+            ids = [self._id(i, g) for i, g in zip(infos, truths, strict=True)]
+            return [_number(s) for s in await self._scores(fields["solution_strs"], ids)]
+        if "solution_str" in fields:
+            task_id = self._id(fields.get("extra_info"), fields.get("ground_truth"))
+            return _number((await self._scores([fields["solution_str"]], [task_id]))[0])
+        if "prediction" in fields:
+            label, query = fields.get("label"), fields.get("query")
+            (score,) = await self._scores([fields["prediction"]], [self._id(None, label)], [query])
+            return Result(_number(score), sum(g.cost for g in self.grades), _why(self.grades[0]))
+        raise KitError(
+            "there are no answers in this call",
+            where=f"reward {self.__name__!r}, given {', '.join(fields) or 'nothing'}",
+            fix="pass completions= (TRL), solution_str= (verl) or prediction= (open-instruct)",
+        )
+
+    async def _scores(
+        self, answers: Sequence[Any], ids: Sequence[Any], prompts: Sequence[Any] | None = None
+    ) -> list[float | None]:
+        responses = []
+        for n, (answer, task_id) in enumerate(zip(answers, ids, strict=True)):
+            task = self._task(task_id, prompts[n] if prompts is not None else None, n)
+            responses.append(Response(task_id=task.id, id=f"{n}", text=text_of(answer)))
+        self.grades = await self.reward.grade(responses)
+        return [g.score for g in self.grades]
+
+    def _ids(self, fields: Mapping[str, Any], n: int) -> Sequence[Any]:
+        """The task ids of a batch's rows, from an extra column."""
+        if self.column is not None and self.column not in fields:
+            fix = f"the columns are {', '.join(fields) or 'none'}"
+            raise KitError(f"there is no column {self.column!r}", where="reward_function", fix=fix)
+        names = COLUMNS if self.column is None else (self.column,)
+        name = next((c for c in names if c in fields and len(fields[c]) == n), None)
+        return [None] * n if name is None else fields[name]
+
+    def _id(self, info: Any, truth: Any) -> Any:
+        """The task id of one row of verl or open-instruct: in extra_info, else the label itself."""
+        info = info if isinstance(info, Mapping) else {}
+        names = COLUMNS if self.column is None else (self.column,)
+        found = next((info[c] for c in names if info.get(c) is not None), truth)
+        while isinstance(found, (list, tuple)) and len(found) == 1:
+            found = found[0]
+        return found
+
+    def _task(self, task_id: Any, prompt: Any, n: int) -> Task:
+        if task_id is not None and str(task_id) in self.reward.by_id:
+            return self.reward.by_id[str(task_id)]
+        found = None if prompt is None else self._by_prompt.get(text_of(prompt, "user"))
+        if found is None:
+            known = ", ".join(list(self.reward.by_id)[:3])
+            raise KitError(
+                f"row {n + 1} belongs to no task (id {task_id!r})",
+                where=f"reward {self.__name__!r}",
+                fix=f"give the rows a column task_id; the tasks are {known} ...",
+            )
+        return found
+
+
+def text_of(answer: Any, role: str = "assistant") -> str:
+    """The text of an answer or prompt: itself, or the last message of this role of a chat.
+
+    >>> text_of([{"role": "assistant", "content": [{"type": "text", "text": "yes"}]}])
+    'yes'
+    """
+    if isinstance(answer, str):
+        return answer
+    turns = [m for m in answer if isinstance(m, Mapping) and m.get("role") == role]
+    content = next((m["content"] for m in reversed(turns) if m.get("content")), "")
+    if isinstance(content, str):
+        return content
+    return "".join(str(p.get("text") or "") for p in content if isinstance(p, Mapping))
+
+
+def _turns(task: Task) -> list[dict[str, str]]:
+    system = [{"role": "system", "content": task.system}] if task.system else []
+    return [*system, *map(dict, task.history), {"role": "user", "content": task.prompt}]
+
+
+def _number(score: float | None) -> float:
+    return math.nan if score is None else score
+
+
+def _why(g: Grade) -> str:
+    return "; ".join(f"{v.criterion_id} {v.status}: {v.reason or ''}" for v in g.verdicts)
