@@ -10,8 +10,9 @@ import numpy as np
 from scipy import special
 
 from ..errors import DataError
-from ..stats.estimate import Estimate, number
-from ..stats.tails import chi2_above
+from ..stats.clusters import effective_df
+from ..stats.estimate import Estimate, number, unknown
+from ..stats.tails import chi2_above, f_above, t_quantile, t_two_sided
 from .ece import cells_of, ece_of
 from .inputs import Inputs, check
 
@@ -63,7 +64,7 @@ def spiegelhalter(
 ) -> Test:
     """z = sum (y-p)(1-2p) / sqrt(sum (1-2p)^2 p(1-p)); two-sided normal p. Blind to errors at p = .5.
 
-    With clusters the variance is the sum of squared cluster sums. Source: Spiegelhalter 1986.
+    With clusters the variance is the sum of squared cluster sums, and p Student's. Source: Spiegelhalter 1986.
 
     >>> spiegelhalter([0.9] * 50, [1] * 25 + [0] * 25).p_value < 1e-6
     True
@@ -90,7 +91,8 @@ def spiegelhalter(
             else "no row says anything: all confidences are .5, or certain and right",
         )
     z = top / math.sqrt(variance)
-    return Test(z, float(2 * special.ndtr(-abs(z))), x.n, x.n_clusters, "Spiegelhalter z")
+    df = math.inf if x.cluster is None else effective_df(np.bincount(x.cluster, weights=part))
+    return Test(z, t_two_sided(z, df), x.n, x.n_clusters, "Spiegelhalter z")
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,8 @@ def cox(
     missing: str = "raise",
     level: float = 0.95,
 ) -> Cox:
-    """Cox recalibration: intercept and slope with intervals (sandwich by cluster), and the joint Wald test of (0, 1).
+    """Cox recalibration: intercept and slope with intervals (cluster jackknife-t), and the joint test of (0, 1):
+    Wald's, by clusters an F test with their degrees of freedom. Separated rows give no slope and say so.
 
     eps : confidences of exactly 0 and 1 have no logit; with eps they are moved to eps and 1 - eps and counted in the note,
     without it they raise. Source: Cox 1958.
@@ -184,35 +187,87 @@ def cox(
             where="argument conf",
             fix="use ece or spiegelhalter",
         )
+    if (parted := _separated(z, np.asarray(x.correct))) is not None:
+        return parted(x, level)
     design = np.column_stack([np.ones_like(z), z])
     beta, info = logit_fit(design, np.asarray(x.correct, dtype=float), w)
-    inverse = np.linalg.pinv(info)
-    if x.cluster is not None:
-        score = design * (w * (x.correct - special.expit(design @ beta)))[:, None]
-        by = np.stack([np.bincount(x.cluster, weights=score[:, k]) for k in (0, 1)], 1)
-        c = x.n_clusters or 2
-        inverse = inverse @ (by.T @ by * c / max(c - 1, 1)) @ inverse
-    half = math.sqrt(2) * special.erfinv(level) * np.sqrt(np.diag(inverse))
+    psi = None if x.cluster is None else _left_out(x, design, beta, info, w)
+    covariance = np.linalg.pinv(info) if psi is None else psi.T @ psi
     one, two = (
-        Estimate(
-            float(beta[k]),
-            float(beta[k] - half[k]),
-            float(beta[k] + half[k]),
-            x.n,
-            x.n_clusters,
-            f"Cox {name}, Wald",
-            "",
-            x.missing,
-            level,
-            float(math.sqrt(inverse[k, k])),
-        )
+        _coefficient(k, name, beta, covariance, psi, x, level)
         for k, name in ((0, "intercept"), (1, "slope"))
     )
     off = beta - np.array([0.0, 1.0])
-    wald = float(off @ np.linalg.pinv(inverse) @ off)
+    wald = float(off @ np.linalg.pinv(covariance) @ off)
     note = f"{len(edge)} rows at 0 or 1 moved inwards by {eps:g}" if len(edge) else ""
-    if np.abs(beta).max() > 50:
-        note = (
-            note + "; " if note else ""
-        ) + "right and wrong rows are separated: the slope has no finite estimate"
-    return Cox(one, two, chi2_above(wald, 2), x.n, note)
+    if psi is None:
+        return Cox(one, two, chi2_above(wald, 2), x.n, note)
+    c = len(psi)
+    if c < 4:
+        note = "; ".join(s for s in (note, f"{c} clusters: too few for a test") if s)
+        return Cox(one, two, math.nan, x.n, note)
+    df = min(effective_df(psi[:, 0]), effective_df(psi[:, 1]))
+    under = max(df - 1, 1.0)
+    return Cox(one, two, f_above(wald / 2 * under / df, 2, under), x.n, note)
+
+
+def _separated(z: np.ndarray, y: np.ndarray) -> Any:
+    """Where a threshold parts right from wrong rows the slope has no finite value: what says so; else None."""
+    right, wrong = z[y == 1], z[y == 0]
+    up, down = wrong.max() <= right.min(), right.max() <= wrong.min()
+    if not (up or down):
+        return None
+    note = (
+        f"right and wrong rows are separated at a confidence: the slope is {'' if up else '-'}infinite, "
+        "with no interval and no test; collect more rows"
+    )
+
+    def made(x: Inputs, level: float) -> Cox:
+        nothing = unknown(
+            x.n, n_clusters=x.n_clusters, method="Cox", note=note, missing=x.missing, level=level
+        )
+        return Cox(nothing, nothing, math.nan, x.n, note)
+
+    return made
+
+
+def _left_out(
+    x: Inputs, design: np.ndarray, beta: np.ndarray, info: np.ndarray, w: np.ndarray
+) -> np.ndarray:
+    """How far each cluster, left out, moves the coefficients (C, 2), one Newton step; the sum of squares is the variance (CR3)."""
+    mu, c = special.expit(design @ beta), x.n_clusters or 0
+    score = design * (w * (x.correct - mu))[:, None]
+    heavy = w * mu * (1 - mu)
+    s = np.stack([np.bincount(x.cluster, score[:, k], c) for k in (0, 1)], 1)
+    own = np.empty((c, 2, 2))
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        own[:, i, j] = own[:, j, i] = np.bincount(x.cluster, heavy * design[:, i] * design[:, j], c)
+    step = np.einsum("cij,cj->ci", np.linalg.pinv(info - own), s)
+    return math.sqrt((c - 1) / c) * (step - step.mean(0))
+
+
+def _coefficient(
+    k: int,
+    name: str,
+    beta: np.ndarray,
+    covariance: np.ndarray,
+    psi: np.ndarray | None,
+    x: Inputs,
+    level: float,
+) -> Estimate:
+    se = math.sqrt(float(covariance[k, k]))
+    df = math.inf if psi is None else effective_df(psi[:, k])
+    half = t_quantile(level, df) * se
+    words = f"Cox {name}, {'Wald' if psi is None else 'cluster jackknife-t'}"
+    return Estimate(
+        float(beta[k]),
+        float(beta[k]) - half,
+        float(beta[k]) + half,
+        x.n,
+        x.n_clusters,
+        words,
+        "",
+        x.missing,
+        level,
+        se,
+    )

@@ -1,0 +1,75 @@
+"""Coverage with few and unequal clusters: seeded and small by default, the whole table in the slow tier (`make bench` prints it)."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kit import calibration, stats
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import intervals  # noqa: E402  (the generators live beside the benchmark)
+
+FAST = ["accuracy .95", "kappa .57", "difference .05 - .02", "mean .02"]
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_intervals_hold_at_eight_unequal_clusters(name):
+    """Before: accuracy .75-.90, kappa .80-.91, a difference of rare rates .43-.81."""
+    make, must = intervals.TABLE[name]
+    case, truth = make()
+    found = intervals.measure(name, case, truth, 8, 0.4, 250, must, seed=1)
+    assert found.covered >= must and found.given == 1
+
+
+@pytest.mark.slow  # 2,000 draws of each of 13 intervals at nine designs: about a quarter of an hour
+@pytest.mark.parametrize("name", [*intervals.TABLE, *intervals.LABELLED])
+def test_the_table_holds(name):
+    cells = [c for c in intervals.table(1000, only=name) if c.name == name]
+    noise = 2.5 * np.sqrt(0.92 * 0.08 / 1000)
+    assert all(c.given == 0 or c.covered >= c.must - noise for c in cells), cells
+
+
+def many(rng, clusters, columns):
+    size = rng.integers(2, 17, clusters)
+    group = np.repeat(np.arange(clusters), size)
+    x = 0.6 * rng.normal(size=(clusters, columns + 1))[group]
+    x += rng.normal(size=(len(group), columns + 1))
+    return {str(k): x[:, k] for k in range(columns + 1)}, group
+
+
+def test_comparing_twenty_columns_on_eight_clusters_finds_nothing():
+    """Family-wise error was .15 to .37."""
+    rng = np.random.default_rng(0)
+    false = 0
+    for _ in range(60):
+        columns, group = many(rng, 8, 20)
+        rows = stats.compare(columns, "0", cluster=group, draws=400)
+        false += any(r.p_adjusted < 0.05 for r in rows)
+    assert false <= 9
+
+
+def outcomes(rng, clusters, icc):
+    r = intervals.rows(rng, clusters, icc)
+    p = 0.3 + 0.65 * rng.random(len(r.cluster))
+    return p, (r.uniform() < p).astype(int), r.cluster
+
+
+def test_the_clustered_cox_test_keeps_its_level():
+    """It rejected .22 to .29 of calibrated samples of 8 clusters."""
+    rng = np.random.default_rng(1)
+    p_values = []
+    for _ in range(150):
+        p, y, cluster = outcomes(rng, 8, 0.4)
+        if 0 < y.mean() < 1:
+            p_values.append(calibration.cox(p, y, cluster=cluster).p_value)
+    assert np.mean(np.array(p_values) < 0.05) <= 0.07
+
+
+def test_separated_rows_have_no_slope_and_say_so():
+    """Separation gave a slope of [31, 36] with p=.000."""
+    p = np.r_[np.linspace(0.1, 0.4, 20), np.linspace(0.6, 0.9, 20)]
+    found = calibration.cox(p, np.r_[np.zeros(20), np.ones(20)])
+    assert np.isnan(found.slope.value) and np.isnan(found.p_value)
+    assert "separated" in str(found)
