@@ -9,7 +9,7 @@ import pytest
 from kit import calibration, stats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-import intervals  # noqa: E402  (the generators live beside the benchmark)
+import intervals
 
 FAST = ["accuracy .95", "kappa .57", "difference .05 - .02", "mean .02"]
 
