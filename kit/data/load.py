@@ -233,6 +233,15 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             "and marks every answer wrong",
             suggestion=f"the kit reads {here!r}; rename the field for other readers",
         )
+    for (theirs, ours), n in sorted(context.extra.get("verifiers", {}).items()):
+        yield Finding(
+            code="verifier-mapped",
+            severity="info",
+            where=context.name,
+            field="verifiers",
+            message=f"{n} of {context.rows} rows ask for {theirs}: by what their truth holds, "
+            f"this is the {ours} verifier",
+        )
     for (here, other), n in context.conflicts.most_common(20):
         yield Finding(
             code="field-conflict",

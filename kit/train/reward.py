@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -63,6 +62,7 @@ class Reward:
     budget: Any = None
     patience_s: float = 120.0
     bill: Bill = field(default_factory=Bill)
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     pause_s: ClassVar[float] = 2.0  # before the first new attempt; doubled each time
 
@@ -106,10 +106,11 @@ class Reward:
         return [self._score(r, vs) for r, vs in zip(responses, verdicts, strict=True)]
 
     def _score(self, response: Response, verdicts: Sequence[Verdict]) -> Grade:
-        grade = self.composer.score(self.by_id[response.task_id], response, verdicts)
-        return dataclasses.replace(
-            grade, meta={**grade.meta, "range": limits(self.composer, grade)}
-        )
+        task = self.by_id[response.task_id]
+        grade = self.composer.score(task, response, verdicts)
+        if task.id not in self.ranges:
+            self.ranges[task.id] = self.composer.limits(task)
+        return dataclasses.replace(grade, meta={**grade.meta, "range": self.ranges[task.id]})
 
     def check(self) -> None:
         """DataError when no part of the reward applies to any task; a warning that counts those it does not apply to."""
@@ -146,26 +147,6 @@ class Reward:
         ]
         each = await asyncio.gather(*jobs)
         return [list(g) for g in each], None
-
-
-def limits(composer: Any, grade: Grade) -> tuple[float, float]:
-    """The lowest and the highest reward that the parts which apply to this task allow, scale included."""
-    details, ends = grade.meta.get("details", {}), []
-    applied = [c for c in composer.components if c.name in grade.meta.get("intervals", {})]
-    total = math.fsum(abs(c.weight) for c in applied) if composer.combine == "mean" else 1.0
-    for c in applied:
-        low, high = details.get(c.name, {}).get("range", (0.0, 1.0))
-        cut = high if c.cap is None else min(high, c.cap)
-        ends.append(sorted((c.weight * low / (total or 1.0), c.weight * cut / (total or 1.0))))
-    low, high = math.fsum(e[0] for e in ends), math.fsum(e[1] for e in ends)
-    if composer.format.mode == "bonus":
-        high += composer.format.bonus
-    low = min([low, *(g.to for g in composer.gates)])
-    if composer.format.mode == "gate":
-        low = min(low, composer.format.gate_to)
-    low = low if composer.floor is None else max(low, composer.floor)
-    high = high if composer.cap is None else min(high, composer.cap)
-    return low * composer.scale, high * composer.scale
 
 
 class _NoJudge:

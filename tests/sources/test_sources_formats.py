@@ -227,7 +227,7 @@ def test_verifier_rows():
         {"facts": [1]},
         "factual",
         "eye",
-        ["V1", "V4"],
+        ["factual", "uncertainty"],
     )
     assert a.meta["difficulty"] == "hard" and {"no-verifier", "missing-field"} <= set(codes(t))
 

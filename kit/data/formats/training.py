@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...records import fingerprint
 from ..chats import Chat, ask, chat_of
 from ..rows import Row, as_text, number, parsed_json, tags_of
 from ..taskset import Parsed
+from . import biorlhf
+from .biorlhf import VERIFIERS
 
 LAYOUT = re.compile(
     r"^\s*###\s*Instruction:[ \t]*\n?(.*?)\n*^\s*###\s*(?:Response|Answer):[ \t]*\n?(.*)\Z",
@@ -129,11 +131,18 @@ def verifier(row: Row) -> Parsed:
         if isinstance(asked, str)
         else list(tags_of(asked))
     )
-    meta = {**chat.meta, **({"verifiers": names} if asked is not None else {})}
-    if asked is not None and not names:
-        row.find(
-            "no-verifier", "no verifier applies to this row; its reward is unknown", task_id=task_id
-        )
+    if truth and not biorlhf.is_own(truth):
+        truth = biorlhf.truth_of(truth)
+    read = biorlhf.verifiers(names, truth)
+    mapped = row.context.extra.setdefault("verifiers", {})
+    for theirs, ours in read.items():
+        if theirs != ours:
+            mapped[(theirs, ours)] = mapped.get((theirs, ours), 0) + 1
+    meta = {**chat.meta, **({"verifiers": list(read.values())} if asked is not None else {})}
+    if names != list(read.values()):
+        meta["applicable_verifiers"] = names  # as the row has them
+    if asked is not None:
+        _check_verifiers(row, task_id, names, read)
     group = row.optional("group", "tissue", "hold_out_group")
     for field in ("tissue", "source", "difficulty"):
         if row.data.get(field) is not None:
@@ -150,6 +159,31 @@ def verifier(row: Row) -> Parsed:
         meta=meta,
         **chat.fields,
     )
+
+
+def _check_verifiers(row: Row, task_id: str, names: Sequence[str], read: Mapping[str, str]) -> None:
+    """Findings for names that no verifier has, and for rows whose reward would be unknown."""
+    wrong = [n for n, ours in read.items() if ours not in VERIFIERS]
+    if wrong:
+        row.find(
+            "no-verifier",
+            f"there is no verifier {wrong[0]!r} (known: V1-V4, {', '.join(VERIFIERS)})",
+            severity="error",
+            task_id=task_id,
+            field="verifiers",
+        )
+    elif names and not read:
+        row.find(
+            "no-verifier",
+            f"the row asks for {', '.join(names)} and its truth holds nothing for them: "
+            "its reward is unknown",
+            task_id=task_id,
+            field="verifiers",
+        )
+    elif not names:
+        row.find(
+            "no-verifier", "no verifier applies to this row; its reward is unknown", task_id=task_id
+        )
 
 
 def qa(row: Row) -> Parsed:

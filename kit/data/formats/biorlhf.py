@@ -1,0 +1,145 @@
+"""BioRLHF's own truths and verifier numbers, read by what a row holds.
+
+A truth there is {pathway, direction, expected_confidence}, {tissue_directions, is_consistent}, {missions_up,
+missions_down, correct_behavior}, {key_facts | expected_answer | ...}. V3 is consistency and V4 uncertainty
+everywhere; V1 is the direction verifier and V2 the factual one in its files, the other way round in its README.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
+OWN = frozenset(("facts", "claims", "contradictions", "comparison", "answerable", "warranted"))
+_PREFIX = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
+_DIRECTIONS = {
+    **dict.fromkeys(("up", "upregulated", "activated", "increased", "positive"), "up"),
+    **dict.fromkeys(("down", "downregulated", "suppressed", "decreased", "negative"), "down"),
+    **dict.fromkeys(("none", "ns", "unchanged", "no change"), "none"),
+}
+_FACT_LISTS = ("key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_steps")
+_FACT_TEXTS = ("expected_answer", "conservation_level")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w.]*\d)")
+_SHORT = {
+    "oxidative phosphorylation": ("OXPHOS",),
+    "reactive oxygen species": ("ROS",),
+    "unfolded protein response": ("UPR",),
+    "epithelial mesenchymal transition": ("EMT", "epithelial-mesenchymal transition"),
+    "tnfa signaling via nfkb": ("NF-kB", "NFkB", "NF-κB", "TNF-alpha", "TNFα"),
+    "mtorc1": ("mTORC1", "mTOR"),
+    "interferon gamma": ("IFN-gamma", "IFN-γ", "IFNγ"),
+    "interferon alpha": ("IFN-alpha", "IFN-α", "IFNα"),
+    "p53": ("TP53",),
+    "wnt beta catenin": ("Wnt", "beta-catenin", "β-catenin"),
+    "inflammatory response": ("inflammation",),
+    "fatty acid metabolism": ("fatty acid oxidation", "lipid metabolism"),
+    "dna repair": ("DNA damage repair",),
+}
+_MIXED = ("inconsistent", "not consistent", "tissue-dependent", "differs between", "varies")
+_SAME = ("same direction", "uniform", "not tissue-specific")
+
+
+def is_own(truth: Mapping[str, Any]) -> bool:
+    """True for a truth in the kit's own words, which needs no mapping."""
+    return bool(OWN & truth.keys())
+
+
+def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The truth with facts, claims, warranted confidence and answerability added; the row's own keys stay.
+
+    >>> t = truth_of({"pathway": "HALLMARK_DNA_REPAIR", "direction": "UP", "expected_confidence": "high"})
+    >>> t["claims"], t["warranted"]
+    ([{'subject': 'dna repair', 'direction': 'up', 'aliases': ['HALLMARK_DNA_REPAIR', 'DNA damage repair']}], 'high')
+    """
+    out = dict(raw)
+    if claims := _claims(raw):
+        out["claims"] = claims
+    if facts := _facts(raw):
+        out["facts"] = facts
+    sure = str(raw.get("expected_confidence") or "").casefold()
+    if sure in ("high", "medium", "low"):
+        out["warranted"] = sure
+    if raw.get("correct_behavior") == "context_dependent":
+        out["answerable"] = False
+        out.setdefault("warranted", "low")
+    return out
+
+
+def subject_of(pathway: str) -> str:
+    """The words of a gene set's name.
+
+    >>> subject_of("HALLMARK_OXIDATIVE_PHOSPHORYLATION")
+    'oxidative phosphorylation'
+    """
+    return _PREFIX.sub("", pathway).replace("_", " ").strip().casefold()
+
+
+def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    by_tissue = raw.get("tissue_directions")
+    if isinstance(by_tissue, Mapping):
+        found = [(str(t).replace("_", " "), d, ()) for t, d in by_tissue.items()]
+    elif raw.get("pathway") and raw.get("direction"):
+        subject = subject_of(str(raw["pathway"]))
+        short = [a for k, names in _SHORT.items() if k in subject for a in names]
+        found = [(subject, raw["direction"], (str(raw["pathway"]), *short))]
+    else:
+        return []
+    return [
+        {"subject": s, "direction": _DIRECTIONS[str(d).casefold()], "aliases": list(names)}
+        for s, d, names in found
+        if str(d).casefold() in _DIRECTIONS
+    ]
+
+
+def _facts(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    texts = [str(x) for k in _FACT_LISTS for x in _listed(raw.get(k)) if x]
+    texts += [raw[k] for k in _FACT_TEXTS if isinstance(raw.get(k), str) and raw[k].strip()]
+    out = [_fact(t, i) for i, t in enumerate(dict.fromkeys(texts), 1)]
+    if isinstance(raw.get("is_consistent"), bool):
+        name, others = (
+            ("consistent", _SAME) if raw["is_consistent"] else ("tissue-specific", _MIXED)
+        )
+        out.append({"id": "consistency", "text": name, "aliases": list(others)})
+    return out
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _fact(text: str, number: int) -> dict[str, Any]:
+    """A fact; where its text holds one number, an answer that states the number states the fact."""
+    fact: dict[str, Any] = {"id": f"f{number}", "text": text}
+    found = _NUMBER.findall(text)
+    if len(found) == 1:
+        fact |= {"number": float(found[0].replace(",", "")), "tolerance": 0}
+    return fact
+
+
+def verifiers(asked: Sequence[str], truth: Mapping[str, Any]) -> dict[str, str]:
+    """Each verifier that a row names, and the kit's name for it; one that finds nothing to judge is left out.
+
+    >>> verifiers(["V1", "V4"], {"claims": [{"subject": "dna repair", "direction": "up"}]})
+    {'V1': 'direction', 'V4': 'uncertainty'}
+    >>> verifiers(["V1", "V2"], {"facts": [{"text": "liver"}]})
+    {'V2': 'factual'}
+    >>> verifiers(["V1"], {"facts": [{"text": "liver"}]})
+    {'V1': 'factual'}
+    """
+    fixed = {"v3": "consistency", "v4": "uncertainty", "pathway": "direction"}
+    holds = {"direction": bool(truth.get("claims")), "factual": bool(truth.get("facts"))}
+    numbered = {"v1": ("direction", "factual"), "v2": ("factual", "direction")}
+    out: dict[str, str] = {}
+    for name in asked:
+        low = name.casefold()
+        if low not in numbered:
+            out[name] = fixed.get(low, low)
+            continue
+        first, second = numbered[low]
+        if holds[first]:
+            out[name] = first
+        elif holds[second] and not {"v1", "v2"} <= {a.casefold() for a in asked}:
+            out[name] = second
+    return out

@@ -1,0 +1,162 @@
+"""Rows as the systems write them train; rows and judges that give no reward stop a run with the reason. Offline."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kit.__main__ import main
+from kit.data import load_tasks
+from kit.errors import DataError
+from kit.records import Criterion, Response, Task, unknown
+from kit.rewards import Composer
+from kit.train import grpo
+from kit.train.config import GRPOSettings, build
+from kit.train.presets import preset
+
+
+def bio(truth, asked, *, kind="direction", tissue="liver", prompt="Is it up or down?"):
+    return {
+        "prompt": prompt,
+        "ground_truth": json.dumps(truth),
+        "question_type": kind,
+        "applicable_verifiers": json.dumps(asked),
+        "source": "genelab",
+        "tissue": tissue,
+        "difficulty": "easy",
+    }
+
+
+DIRECTED = {"pathway": "HALLMARK_ADIPOGENESIS", "direction": "DOWN", "expected_confidence": "high"}
+COMPARED = {
+    "pathway": "HALLMARK_HYPOXIA",
+    "tissue_directions": {"kidney": "UP", "liver": "DOWN"},
+    "is_consistent": False,
+}
+FACTS = {
+    "conservation_level": "moderately conserved",
+    "key_facts": ["Mean pairwise NES correlation across missions is 0.312"],
+    "expected_confidence": "medium",
+}
+OPEN = {"pathway": "HALLMARK_MYOGENESIS", "correct_behavior": "context_dependent"}
+
+
+@pytest.mark.parametrize(
+    ("truth", "asked", "read", "good", "bad"),
+    [
+        (
+            DIRECTED,
+            ["V1", "V4"],
+            ["direction", "uncertainty"],
+            "Adipogenesis is downregulated. Confidence: 90%",
+            "Adipogenesis is upregulated. Confidence: 90%",
+        ),
+        (
+            COMPARED,
+            ["V1", "V3", "V4"],
+            ["direction", "consistency", "uncertainty"],
+            "Hypoxia goes up in kidney and down in liver, so it is tissue-specific. Confidence: 90%",
+            "Hypoxia goes down in kidney and up in liver. Confidence: 90%",
+        ),
+        (
+            FACTS,
+            ["V2", "V4"],
+            ["factual", "uncertainty"],
+            "The mean correlation is 0.312: the responses are moderately conserved. Confidence: 80%",
+            "The mean correlation is 0.9: they are highly conserved. Confidence: 80%",
+        ),
+        (FACTS, ["V1", "V4"], ["factual", "uncertainty"], None, None),  # numbered as in the README
+        (DIRECTED, ["V1", "V2", "V4"], ["direction", "uncertainty"], None, None),
+        (OPEN, ["V1", "V4"], ["uncertainty"], None, None),
+    ],
+)
+def test_biorlhf_rows_are_read_by_what_they_hold(tmp_path, truth, asked, read, good, bad):
+    """`applicable_verifiers: ["V1", "V4"]` was not mapped: no reward, lint 0 errors, exit code 0."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(bio(truth, asked)))
+    found = load_tasks(path)
+    (task,) = found.sound().tasks
+    assert task.meta["verifiers"] == read and task.group == "liver"
+    assert {f.code for f in found.findings} == {"verifier-mapped"}
+    if good:
+        composer = Composer.from_config("verifiers")
+        pay = [
+            composer.score(task, Response(task_id=task.id, id="r", text=x), ()).score
+            for x in (good, bad)
+        ]
+        assert pay[0] > 0.85 and pay[1] < 0.3
+
+
+def test_a_row_that_no_verifier_can_judge_is_named(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(
+        "\n".join(json.dumps(r) for r in (bio(DIRECTED, ["V1"]), bio({"x": 1}, ["V2"])))
+    )
+    (bad,) = [f for f in load_tasks(path).findings if f.code == "no-verifier"]
+    assert "asks for V2" in bad.message and bad.row == 2
+    path.write_text(json.dumps(bio(DIRECTED, ["V7"])))
+    with pytest.raises(DataError, match="no verifier 'V7'"):
+        load_tasks(path).sound()
+
+
+def settings(**changes):
+    return build(GRPOSettings, {**preset("test"), "save_every": 0, **changes})
+
+
+def judged(n):
+    c = (Criterion(id="c", text="Is pleasant."),)
+    return [Task(id=f"t{i}", prompt=f"say {i}", criteria=c) for i in range(n)]
+
+
+class FakeSilent:
+    """Abstains on everything; after `wakes` calls it says met or unmet by turns."""
+
+    name = "fake"
+
+    def __init__(self, wakes=10_000):
+        self.calls, self.wakes = 0, wakes
+
+    async def verdicts(self, task, response, criteria):
+        from kit.records import Verdict
+
+        self.calls += 1
+        ids = [(task.id, response.id, c.id) for c in criteria]
+        if self.calls <= self.wakes:
+            return [unknown(*i, "abstain", judge=self.name) for i in ids]
+        status = "met" if self.calls % 2 else "unmet"
+        keys = ("task_id", "response_id", "criterion_id")
+        return [
+            Verdict(**dict(zip(keys, i, strict=True)), status=status, judge="fake") for i in ids
+        ]
+
+
+def test_a_run_without_one_known_reward_stops_with_the_reason(tmp_path, caplog):
+    with pytest.raises(DataError, match="no answer got a known reward in 3 batches") as e:
+        grpo.train(settings(steps=9), judged(4), judge=FakeSilent(), out=tmp_path)
+    assert "abstain: 24 verdicts" not in str(e.value) and "abstain: 8 verdicts" in str(e.value)
+    said = [m for m in caplog.messages if "every reward is unknown" in m]
+    assert len(said) == 3 and said[0].startswith("step 1:")
+    assert not (tmp_path / "adapter").exists()
+
+
+def test_a_judge_that_wakes_up_late_ends_no_run(tmp_path, caplog):
+    r = grpo.train(settings(steps=4), judged(4), judge=FakeSilent(wakes=16), out=tmp_path)
+    assert [s["reward"] is None for s in r.steps()] == [True, True, False, False]
+    assert sum("every reward is unknown" in m for m in caplog.messages) == 2
+
+
+def test_a_reward_that_fits_no_row_is_refused_before_the_model_loads(tmp_path, monkeypatch):
+    monkeypatch.setattr(grpo, "load", lambda s: pytest.fail("the model was loaded"))
+    with pytest.raises(DataError, match="applies to 4 of 4 tasks"):
+        grpo.train(settings(), judged(4), composer="verifiers", judge=FakeSilent(), out=tmp_path)
+
+
+def test_the_command_ends_with_an_error_code(tmp_path, capsys):
+    (tmp_path / "rows.jsonl").write_text(json.dumps(bio({"x": 1}, ["V2"])))
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        f"preset: test\ntasks: rows.jsonl\nreward: verifiers\nout: {tmp_path / 'run'}\n"
+    )
+    assert main(["train", str(config)]) != 0
+    assert "applies to 1 of 1 tasks" in capsys.readouterr().err
