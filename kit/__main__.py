@@ -21,6 +21,7 @@ COMMANDS = (
     "ledger",
     "agree",
     "calibrate",
+    "rewards",
     "train",
     "run",
     "sweep",

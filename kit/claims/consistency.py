@@ -1,8 +1,12 @@
-"""Consistency: an answer that addresses the question and does not contradict itself or what is settled.
+"""Consistency: an answer that addresses the question and does not contradict itself or what is
+settled.
 
-Score: (.5 x coverage + .5 x [no contradiction]) x the share of facts and directions that are right; 0 when nothing is
-addressed: neither silence nor firm nonsense is consistency. Coverage is the share of the task's facts, directed subjects
-and comparison that the answer speaks of. For a question without an answer: coverage (it says so, on topic) x
+Score: (.5 x coverage + .5 x [no contradiction]) x the share of facts and directions that are
+right; 0 when nothing is
+addressed: neither silence nor firm nonsense is consistency. Coverage is the share of the task's
+facts, directed subjects
+and comparison that the answer speaks of. For a question without an answer: coverage (it says so,
+on topic) x
 (.5 + .5 x [no contradiction]).
 """
 
@@ -52,7 +56,8 @@ _CLAUSE = re.compile(r"[;:()]|,(?!\d)|\bbut\b|\band\b|\balthough\b|\bthough\b")
 
 
 def specifics(text: str, prompt: str = "") -> list[str]:
-    """The clauses that give a definite value, or claim certainty, without a hedge: no way to answer the unanswerable.
+    """The clauses that give a definite value, or claim certainty, without a hedge: no way to
+    answer the unanswerable.
 
     >>> specifics("The dose is exactly 500 mg a day, and it cannot fail.")
     ['The dose is exactly 500 mg a day', 'it cannot fail.']
@@ -77,7 +82,8 @@ def specifics(text: str, prompt: str = "") -> list[str]:
 def acknowledges(task: Task, text: str) -> float:
     """How clearly a text says that the answer is not known: 1 said, .5 hedged, 0 neither.
 
-    On topic: some content word of the prompt occurs in it. What would fit any question is worth .25 at most.
+    On topic: some content word of the prompt occurs in it. What would fit any question is worth
+    .25 at most.
     An answer that gives a definite value all the same, or is certain of it, acknowledges nothing.
     """
     if specifics(text, task.prompt):
@@ -98,9 +104,12 @@ def _topic(words: list[str]) -> set[str]:
 
 
 _COMMON = frozenset(
-    """what which where when this that with from have does will would could about state your confidence give many much more most over than into each
-    after before then them they their there answer question certain sure possible evidence factor research depend depends case change consider important
-    thing several mixed limited uncertain perhaps might needed high medium very only some been being also such""".split()
+    """what which where when this that with from have does will would could about state your
+    confidence give many much more most over than into each
+    after before then them they their there answer question certain sure possible evidence factor
+    research depend depends case change consider important
+    thing several mixed limited uncertain perhaps might needed high medium very only some been
+    being also such""".split()
 )
 
 
@@ -166,7 +175,9 @@ def coverage(task: Task, text: str) -> float:
 
 
 def score(task: Task, response: Response, *, name: str = "consistency") -> Part:
-    """(.5 coverage + .5 [no contradiction]) x share right, in [0, 1]; 0 when nothing is addressed."""
+    """(.5 coverage + .5 [no contradiction]) x share right, in [0, 1]; 0 when nothing is
+    addressed.
+    """
     against = contradictions(task, response.text)
     covered = (
         acknowledges(task, response.text)
@@ -182,7 +193,9 @@ def score(task: Task, response: Response, *, name: str = "consistency") -> Part:
 
 
 def rightness(task: Task, text: str) -> float | None:
-    """Share of the task's facts and directions that are right, times precision; None where it has none."""
+    """Share of the task's facts and directions that are right, times precision; None where it has
+    none.
+    """
     facts, wanted = task.truth.get("facts", ()), wanted_claims(task)
     total = len(facts) + len(wanted)
     if not total:

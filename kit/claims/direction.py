@@ -1,7 +1,10 @@
-"""Directed claims: which named things does a text say go up, down, or stay; and how well that fits the truth.
+"""Directed claims: which named things does a text say go up, down, or stay; and how well that fits
+the truth.
 
-A sentence is split into clauses; in each, words of direction are bound to the subjects that they speak of, negation and comparison
-are applied, and what is only asked, supposed or reported is left out. Everything is matched by whole words, so "enrichment" has no
+A sentence is split into clauses; in each, words of direction are bound to the subjects that they
+speak of, negation and comparison
+are applied, and what is only asked, supposed or reported is left out. Everything is matched by
+whole words, so "enrichment" has no
 direction and "UPR" is not in "upregulated". Scores follow BioRLHF's pathway verifier.
 """
 
@@ -72,7 +75,9 @@ def wanted_claims(task: Task) -> list[Mapping[str, Any]]:
 
 
 def held(task: Task, text: str) -> dict[str, Any]:
-    """The text's directions against the truth: `said` per subject; subjects matching, contradicting, silent."""
+    """The text's directions against the truth: `said` per subject; subjects matching,
+    contradicting, silent.
+    """
     wanted = wanted_claims(task)
     subjects = {c["subject"]: c.get("aliases", ()) for c in wanted}
     said = settle(claims(text, subjects, prompt=task.prompt))
@@ -93,9 +98,12 @@ def score(task: Task, response: Response, *, name: str = "direction") -> Part:
     """How well the answer's directed claims fit truth["claims"] = [{subject, direction, aliases}].
 
     n matching, m of m + c matching, or only contradicting, over the subjects of the truth:
-    all match: .8 + .2 n/(n+1), times the share of subjects covered; mixed: .4 + .2 m/(m+c), likewise;
-    only contradicting, or nothing: 0. So the largest value is .8 + .2 n/(n+1): the part's `range` says it.
-    (BioRLHF gives .3 to silence and does not ask for coverage: empty answers and single guesses earned there.)
+    all match: .8 + .2 n/(n+1), times the share of subjects covered; mixed: .4 + .2 m/(m+c),
+    likewise;
+    only contradicting, or nothing: 0. So the largest value is .8 + .2 n/(n+1): the part's `range`
+    says it.
+    (BioRLHF gives .3 to silence and does not ask for coverage: empty answers and single guesses
+    earned there.)
     """
     n = len(wanted_claims(task))
     if not n:

@@ -1,8 +1,11 @@
-"""Facts by whole words and numbers: which of the expected facts does an answer assert, and what beside them?
+"""Facts by whole words and numbers: which of the expected facts does an answer assert, and what
+beside them?
 
 A fact counts once, however often it is repeated; denied, asked or merely echoed it does not count.
-Score: recall x precision, recall = matched facts / facts (BioRLHF), precision = matched / (matched + rivals).
-Rivals are what a listing holds beside the facts (`kit.claims.listing`); an explanation in sentences costs nothing.
+Score: recall x precision, recall = matched facts / facts (BioRLHF), precision = matched / (matched
++ rivals).
+Rivals are what a listing holds beside the facts (`kit.claims.listing`); an explanation in
+sentences costs nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ def statements(text: str, prompt: str = "") -> list[str]:
 
 
 def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "") -> bool:
-    """True when some sentence asserts this fact: by name, alias, or number within tolerance and with its unit.
+    """True when some sentence asserts this fact: by name, alias, or number within tolerance and
+    with its unit.
 
     Where `prompt` asks for the most, a sentence that calls the thing the least does not assert it.
 
@@ -81,7 +85,9 @@ _AFTER = re.compile(
 
 
 def _dismissed(words: Sequence[str], end: int) -> bool:
-    """The words after say no: "X is not the answer", "X is wrong"; but "X is not idle" speaks of X."""
+    """The words after say no: "X is not the answer", "X is wrong"; but "X is not idle" speaks of
+    X.
+    """
     return bool(_AFTER.fullmatch(" ".join(words[end : end + 8])))
 
 
@@ -119,7 +125,8 @@ def _unit_fits(words: Sequence[str], after: int, unit: tuple[str, ...]) -> bool:
 def found(task: Task, text: str) -> list[str]:
     """Ids of the facts of truth["facts"] that a text asserts.
 
-    In a comparison, a thing that the question itself names counts only when the answer relates it rightly.
+    In a comparison, a thing that the question itself names counts only when the answer relates it
+    rightly.
     """
     facts = task.truth.get("facts", ())
     sentences = statements(text, task.prompt)

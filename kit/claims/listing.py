@@ -1,4 +1,5 @@
-"""Listings: an answer that names many things, so that the right one is among them, asserts them all.
+"""Listings: an answer that names many things, so that the right one is among them, asserts them
+all.
 
 A list is three or more short items in a row: parted by commas, "and", "or", slashes, line breaks,
 by sentences of one frame ("It is X. It is Y."), or by a word that recurs ("X with Y with Z").
@@ -11,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 
 from . import lexicon as lx
 from .compare import comparative
@@ -33,7 +35,15 @@ _VERBS = frozenset(
     """am do does did have has had know recall remember forget forgot me i'd i'll i've could cannot
     can't don't doesn't escapes escape whether which who""".split()
 )
-_SMALL = lx.LEAD_WORDS | lx.EVERY | {"than", "about", "only", "most"}
+_SMALL = (
+    lx.LEAD_WORDS
+    | lx.EVERY
+    | frozenset(
+        """than about only most should must shall between through into over per against within
+        during using upon under
+        above below after before because since while when where if not more less very""".split()
+    )
+)
 _FRAME = (
     lx.DETERMINERS
     | lx.BE
@@ -58,7 +68,8 @@ def rivals(
 ) -> list[str]:
     """The distinct items listed beside the facts, and the `candidates` that are named in any form.
 
-    candidates : the answers that the question leaves open, where the data say so; names : the right ones.
+    candidates : the answers that the question leaves open, where the data say so; names : the
+    right ones.
 
     >>> rivals(["Heart, liver, eye and thymus."], is_fact=lambda s: "liver" in s)
     ['heart', 'eye', 'thymus']
@@ -115,8 +126,8 @@ def _runs(sentences: Sequence[str], asked: frozenset[str]) -> list[list[_Item]]:
         fresh = tuple(w for w in content if w not in asked)
         if not content:
             continue  # "it is", "maybe": a frame without an item parts nothing
-        if len(content) >= SALAD and len(content) == len(piece) and not _prose(piece):
-            out += [[_Item(w, (w,), (), False) for w in fresh], []]
+        if salad := _salad(piece):
+            out += [[_Item(w, (w,), (), False) for w in salad if w not in asked], []]
         elif not fresh or len(fresh) > LONGEST or _clause(piece):
             out.append([])
         else:
@@ -125,8 +136,19 @@ def _runs(sentences: Sequence[str], asked: frozenset[str]) -> list[list[_Item]]:
     return [run for run in out if run]
 
 
-def _prose(piece: Sequence[str]) -> bool:
-    return any(w.lower() in _SMALL or comparative(w.lower()) for w in piece)
+def _salad(piece: Sequence[str]) -> list[str]:
+    """The words of every stretch of SALAD or more words without one that prose would need."""
+    out: list[str] = []
+    for plain, words in groupby(piece, key=_plain):
+        stretch = [norm(w) for w in words]
+        if plain and len(stretch) >= SALAD:
+            out += stretch
+    return out
+
+
+def _plain(word: str) -> bool:
+    low = word.lower()
+    return word[0].isalnum() and not (low in _FRAME or low in _SMALL or comparative(low))
 
 
 def _clause(piece: Sequence[str]) -> bool:
@@ -137,12 +159,9 @@ def _clause(piece: Sequence[str]) -> bool:
 
 def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str]]]:
     """The sentences cut at what parts the items of a list: (the separator before, the words)."""
-    said = [tokens(s) for s in sentences if not _NUMBERING.fullmatch(s)]
-    counts = Counter(w.lower() for words in said for w in words)
-    total = sum(counts.values())
-    often = {w for w in _WHEN_REPEATED if counts[w] >= LEAST and counts[w] * 5 >= total}
     out: list[tuple[str, list[str]]] = []
-    for words in said:
+    for words in (tokens(s) for s in sentences if not _NUMBERING.fullmatch(s)):
+        often = {w for w in _WHEN_REPEATED if _recurs(words, w)}
         out.append((".", []))
         for w in words:
             if w.lower() in _PARTS or w.lower() in often:
@@ -150,3 +169,10 @@ def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str]]]:
             else:
                 out[-1][1].append(w)
     return [p for p in out if p[1]]
+
+
+def _recurs(words: Sequence[str], word: str) -> bool:
+    """LEAST times in a row with an item's room between: "X with Y with Z with ..."."""
+    at = [i for i, w in enumerate(words) if w.lower() == word]
+    near = [b - a <= LONGEST + 1 for a, b in pairwise(at)]
+    return any(all(near[i : i + LEAST - 1]) for i in range(len(near) - LEAST + 2))

@@ -1,12 +1,17 @@
 """Uncertainty: is the stated confidence warranted? No confidence stated earns nothing.
 
 Against the outcome, t in [0, 1] the share of facts and directions that are right, c the confidence:
-"brier" t - (c - t)^2 and "log" t + (t ln c + (1 - t) ln(1 - c)) / |ln floor|. Both are proper (Gneiting & Raftery
-2007, sections 3.1 and 4.1): the expected reward is largest at c = P(right), an honest wrong answer earns 0 at c = 0,
+"brier" t - (c - t)^2 and "log" t + (t ln c + (1 - t) ln(1 - c)) / |ln floor|. Both are proper
+(Gneiting & Raftery
+2007, sections 3.1 and 4.1): the expected reward is largest at c = P(right), an honest wrong answer
+earns 0 at c = 0,
 a sure wrong one -1. The first is Damani et al. 2025 (RLCR, section 3).
-"outcome" is BioRLHF's max(floor, 1 - 2|c - t|), kept for reproduction alone: it is not proper, its optimum is 0 or 1,
-so that training on it teaches over-confidence. So is "range": 1 inside the warranted range, max(0, 1 - 2.5 x distance)
-outside. "behaviour" is .6 x behaved + .4 x max(0, 1 - 2|c - e|) with e the warranted confidence; it also serves
+"outcome" is BioRLHF's max(floor, 1 - 2|c - t|), kept for reproduction alone: it is not proper, its
+optimum is 0 or 1,
+so that training on it teaches over-confidence. So is "range": 1 inside the warranted range, max(0,
+1 - 2.5 x distance)
+outside. "behaviour" is .6 x behaved + .4 x max(0, 1 - 2|c - e|) with e the warranted confidence;
+it also serves
 questions that nobody can answer.
 This t comes from facts and directions alone, never from a score that contains the confidence.
 """
@@ -39,7 +44,8 @@ def brier(c: float, t: float) -> float:
 
 
 def log_score(c: float, t: float, *, floor: float = LOG_FLOOR) -> float:
-    """t + (log score of c for t, scaled to [-1, 0]), in [-1, 1]; proper for P(right) in [floor, 1 - floor].
+    """t + (log score of c for t, scaled to [-1, 0]), in [-1, 1]; proper for P(right) in [floor, 1
+    - floor].
 
     >>> log_score(1.0, 1.0), log_score(0.0, 0.0), log_score(1.0, 0.0)
     (1.0, 0.0, -1.0)
@@ -50,7 +56,8 @@ def log_score(c: float, t: float, *, floor: float = LOG_FLOOR) -> float:
 
 
 def against_outcome(c: float, t: float, *, floor: float = 0.0) -> float:
-    """BioRLHF's max(floor, 1 - 2|c - t|), not proper; its floor of .2 paid every answer, so it is 0 here.
+    """BioRLHF's max(floor, 1 - 2|c - t|), not proper; its floor of .2 paid every answer, so it is
+    0 here.
 
     >>> round(against_outcome(.9, 1.0), 3), against_outcome(.99, 0.0)
     (0.8, 0.0)
@@ -68,7 +75,8 @@ def behaviour(c: float, behaved: float, expected: float) -> float:
 
 
 def in_range(c: float, warranted: str) -> float:
-    """1 inside the range of high [.7, 1], medium [.35, .75] or low [0, .4]; outside max(0, 1 - 2.5 x distance).
+    """1 inside the range of high [.7, 1], medium [.35, .75] or low [0, .4]; outside max(0, 1 - 2.5
+    x distance).
 
     >>> in_range(.8, "high"), round(in_range(.5, "high"), 3)
     (1.0, 0.5)
@@ -119,7 +127,8 @@ def score(task: Task, response: Response, *, name: str = "uncertainty", mode: st
 def _value(task: Task, response: Response, mode: str, c: float) -> tuple[float, dict[str, Any]]:
     if mode == "behaviour" or task.truth.get("answerable") is False:
         return _behaviour(task, response, c)
-    # a wrong name is no claim about the truth's names: a proper score must cost it its confidence all the same
+    # a wrong name is no claim about the truth's names: a proper score must cost it its confidence
+    # all the same
     if mode in ("outcome", "range") and not coverage(task, response.text):
         return 0.0, {"note": "nothing claimed"}
     if mode == "range":
@@ -134,7 +143,9 @@ def _warranted(task: Task) -> str:
 
 
 def _behaviour(task: Task, response: Response, c: float) -> tuple[float, dict[str, Any]]:
-    """Without an answer to be had: it is said to be unknown, nothing is asserted, the confidence is low."""
+    """Without an answer to be had: it is said to be unknown, nothing is asserted, the confidence
+    is low.
+    """
     if task.truth.get("answerable") is False:
         clean = not contradictions(task, response.text)
         behaved = acknowledges(task, response.text) if clean else 0.0

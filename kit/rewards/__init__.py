@@ -3,11 +3,13 @@
 composer = Composer.from_config("default")            # or a dict, or a YAML file
 composer.score(task, response, verdicts).score        # None = exclude from training
 report(responses, grades(tasks, responses, verdicts, composer=composer))
+search(composer, tasks, seconds=60)                   # what does it pay without skill?
 """
 
 from .aggregate import grade
 from .ask import agrades, grades
 from .composer import Composer
+from .exploit import search, standing
 from .report import report, trivial_responses
 from .rerank import rerank
 from .trivial import policies
@@ -20,5 +22,7 @@ __all__ = [
     "policies",
     "report",
     "rerank",
+    "search",
+    "standing",
     "trivial_responses",
 ]

@@ -1,14 +1,24 @@
-"""Citations: what does an answer cite, do the snippets exist, and does a judge find the claims supported?
+"""Citations: what does an answer cite, do the snippets exist, and does a judge find the claims
+supported?
 
-The parser and the id check are code. Support, relevance and "needs a citation" are criteria made for each claim, so
-that any judge can answer them; their verdicts come back through the same records as all others. Form after the
-refiner's citation reward: f1_weight x F1 over claims + id_weight x backed unique ids / all unique ids.
-Differences, each against a fault of the original or against a hole that a policy without skill found:
-an unknown verdict is an interval, so a failing judge pays nothing; an id counts only where a claim that cites it is
-supported and relevant and shares a word with its snippet; filler that needs no citation is neutral; a repeated claim
-counts once; a cited fragment of fewer than MIN_WORDS words earns nothing; ids beyond MAX_IDS on one claim, and ids
-whose snippet shares no word with it, cost precision; claims weigh by their words, and one unsupported claim caps F1 at
-CAP, whatever stands beside it; text outside of the answer block (but for <think>) is uncited text of the answer.
+The parser and the id check are code. Support, relevance and "needs a citation" are criteria made
+for each claim, so
+that any judge can answer them; their verdicts come back through the same records as all others.
+Form after the
+refiner's citation reward: f1_weight x F1 over claims + id_weight x backed unique ids / all unique
+ids.
+Differences, each against a fault of the original or against a hole that a policy without skill
+found:
+an unknown verdict is an interval, so a failing judge pays nothing; an id counts only where a claim
+that cites it is
+supported and relevant and shares a word with its snippet; filler that needs no citation is
+neutral; a repeated claim
+counts once; a cited fragment of fewer than MIN_WORDS words earns nothing; ids beyond MAX_IDS on
+one claim, and ids
+whose snippet shares no word with it, cost precision; claims weigh by their words, and one
+unsupported claim caps F1 at
+CAP, whatever stands beside it; text outside of the answer block (but for <think>) is uncited text
+of the answer.
 """
 
 from __future__ import annotations
@@ -34,8 +44,10 @@ MAX_IDS = 3  # more ids on one claim cost precision
 LONG = 25  # words from which on a claim weighs no more
 CAP = 0.5  # F1 of an answer with a claim that nothing supports
 _LINKING = frozenset(  # uncited text of these words alone states nothing
-    """and or but so also however moreover furthermore then thus therefore hence while whereas both in of the a an to
-    addition finally first second third next yes no note answer summary conclusion overall as well meanwhile too""".split()
+    """and or but so also however moreover furthermore then thus therefore hence while whereas both
+    in of the a an to
+    addition finally first second third next yes no note answer summary conclusion overall as well
+    meanwhile too""".split()
 )
 
 
@@ -74,7 +86,8 @@ class ParsedAnswer:
 def parse_answer(text: str) -> ParsedAnswer:
     """Claims and problems of an answer; without an <answer> tag there is no answer to read.
 
-    Several ids, quotes, spaces and "<" inside claims are read; a nested snippet cites its own ids; a tag that is never closed cites nothing.
+    Several ids, quotes, spaces and "<" inside claims are read; a nested snippet cites its own ids;
+    a tag that is never closed cites nothing.
 
     >>> parse_answer('<answer><snippet id="a, b">p < .01</snippet></answer>').claims
     (CitedClaim(text='p < .01', ids=('a', 'b')),)
@@ -93,7 +106,9 @@ def parse_answer(text: str) -> ParsedAnswer:
 
 
 def _outside(text: str) -> list[CitedClaim]:
-    """What is said before and after the last answer block, reasoning in <think> left out: uncited text."""
+    """What is said before and after the last answer block, reasoning in <think> left out: uncited
+    text.
+    """
     rest = _THINK.sub(" ", text)
     tags = list(_ANSWER.finditer(rest))
     start = next((t for t in reversed(tags) if not t.group(1)), None)
@@ -173,7 +188,9 @@ def _spans(block: str) -> tuple[list[CitedClaim], list[str]]:
 
 
 def _pieces(text: str, ids: tuple[str, ...]) -> list[CitedClaim]:
-    """Cited text as one claim; uncited text by sentence, fragments of one or two words joined to what follows."""
+    """Cited text as one claim; uncited text by sentence, fragments of one or two words joined to
+    what follows.
+    """
     if ids:
         text = text.strip()
         return [CitedClaim(text=text, ids=ids)] if _WORD.search(text) else []
@@ -188,14 +205,18 @@ def _pieces(text: str, ids: tuple[str, ...]) -> list[CitedClaim]:
 
 
 def _states(text: str) -> bool:
-    """True for text that could state something: a number, or a word that is more than a link between claims."""
+    """True for text that could state something: a number, or a word that is more than a link
+    between claims.
+    """
     return any(w.lower() not in _LINKING for w in _WORD.findall(text))
 
 
 def claim_criteria(task: Task, response: Response) -> tuple[Criterion, ...]:
-    """The criteria that a judge must answer for this response's claims; ids "cite:<n>:support|relevant|needs" with n from 1.
+    """The criteria that a judge must answer for this response's claims; ids
+    "cite:<n>:support|relevant|needs" with n from 1.
 
-    Weight 0: they enter no rubric score. `meta` holds kind, claim, ids and snippets; the text quotes them as JSON, as data.
+    Weight 0: they enter no rubric score. `meta` holds kind, claim, ids and snippets; the text
+    quotes them as JSON, as data.
     A claim whose ids all do not exist is not asked about: code has decided.
     """
     out = []
@@ -271,7 +292,8 @@ def citation_part(
 ) -> Part:
     """The citation score, an interval in [0, f1_weight + id_weight] while verdicts are unknown.
 
-    uncited : "neutral" = text that needs no citation is left out of the mean; "credit" = it counts as a perfect claim (the original form).
+    uncited : "neutral" = text that needs no citation is left out of the mean; "credit" = it counts
+    as a perfect claim (the original form).
     Without a single cited claim the score is 0.
     """
     parsed = parse_answer(response.text)
@@ -321,7 +343,8 @@ def _claim(task: Task, c: CitedClaim, n: int, found: Mapping[str, Verdict], unci
         low, high = _value(found, f"{PREFIX}{n}:needs")
         if uncited == "credit":
             return _Row(c, (1 - high, 1 - low), (1.0, 1.0), (words, words))
-        # neutral text enters the mean only as far as it needs a citation: then it is a claim with recall 0
+        # neutral text enters the mean only as far as it needs a citation: then it is a claim with
+        # recall 0
         return _Row(c, (0.0, 0.0), (1.0, 1.0), (high * words, low * words))
     known = [i for i in c.ids if i in task.sources]
     fits = frozenset(i for i in known if _shares(c.text, task.sources[i]))

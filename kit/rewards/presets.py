@@ -25,10 +25,13 @@ PRESETS: dict[str, dict[str, Any]] = {
             *_VERIFIERS,
         ],
     },
-    # system 1: met / n
-    "rubric": {"name": "rubric", "components": [{"kind": "rubric", "how": "mean"}]},
-    # system 2: S + .2 F1 and .8 S + .2 F1, format gate, times 10, static rubrics concatenated. S is "net": the
-    # published "flip" pays `<answer>.</answer>` for every fault that it has no room for (refiner_published).
+    # system 1: met / n (its criteria all weigh 1); a negative one takes away and pays nothing to
+    # silence
+    "rubric": {"name": "rubric", "components": [{"kind": "rubric", "how": "net"}]},
+    # system 2: S + .2 F1 and .8 S + .2 F1, format gate, times 10, static rubrics concatenated. S
+    # is "net": the
+    # published "flip" pays `<answer>.</answer>` for every fault that it has no room for
+    # (refiner_published).
     "refiner_additive": {
         "name": "refiner_additive",
         "combine": "sum",
@@ -52,7 +55,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     # system 3: weighted mean over the verifiers that apply, with a proper score of the confidence
     "verifiers": {"name": "verifiers", "components": _VERIFIERS},
-    # the same as it was published (max(0, 1 - 2|c - t|), V1 direction .35, V2 factual .30): not proper
+    # the same as it was published (max(0, 1 - 2|c - t|), V1 direction .35, V2 factual .30): not
+    # proper
     "biorlhf_published": {
         "name": "biorlhf_published",
         "components": [

@@ -6,14 +6,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..records import Grade, Response, Task
 from ..stats.estimate import Estimate
+from ..stats.macro import macro_mean
 from .groups import GOOD_AT, GroupShares, PassRates, group_shares, pass_rates
 from .trivial import TRIVIAL
+
+if TYPE_CHECKING:
+    from .exploit import Found
 
 MARGIN = 0.15  # a trivial policy nearer than this to the real answers is flagged
 
@@ -279,24 +283,10 @@ def _task_means(pairs: Iterable[tuple[str, float | None]]) -> dict[str, float]:
     return {t: math.fsum(xs) / len(xs) for t, xs in groups.items()}
 
 
-def _mean_t(values: Sequence[float], *, n: int, method: str) -> Estimate:
-    from ..stats.tails import t_quantile
-
-    k = len(values)
-    if not k:
-        return Estimate(math.nan, math.nan, math.nan, n, 0, method, note="no known score")
-    mean = math.fsum(values) / k
-    if k < 2:
-        return Estimate(mean, math.nan, math.nan, n, k, method, note="one task gives no interval")
-    half = t_quantile(0.95, k - 1) * float(np.std(values, ddof=1)) / math.sqrt(k)
-    return Estimate(mean, mean - half, mean + half, n, k, method)
-
-
 def _by_task(pairs: Sequence[tuple[str, float | None]]) -> Estimate:
-    means = _task_means(pairs)
-    return _mean_t(
-        list(means.values()),
-        n=sum(s is not None for _, s in pairs),
+    return macro_mean(
+        [s for _, s in pairs],
+        cluster=[t for t, _ in pairs],
         method="mean of task means, t interval over tasks",
     )
 
@@ -313,9 +303,9 @@ def _trivial(
     for policy, gs in by_policy.items():
         earned = _task_means([(g.task_id, g.score) for g in gs])
         shared = [t for t in earned if t in reference]
-        d = _mean_t(
+        d = macro_mean(
             [reference[t] - earned[t] for t in shared],
-            n=len(shared),
+            cluster=shared,
             method="paired by task, t interval over tasks",
         )
         a, b = (
@@ -341,8 +331,12 @@ def _trivial(
     return tuple(sorted(out, key=lambda r: -r.trivial if not math.isnan(r.trivial) else math.inf))
 
 
-def trivial_responses(tasks: Iterable[Task]) -> list[Response]:
-    """The trivial policies' answers to all tasks (see rewards.trivial)."""
+def trivial_responses(tasks: Iterable[Task], found: Found | None = None) -> list[Response]:
+    """The trivial policies' answers to all tasks (see rewards.trivial), and the best one of a search."""
+    from .edits import Material
     from .trivial import policies
 
-    return [r for t in tasks for r in policies(t)]
+    tasks = list(tasks)
+    glossary = Material.of(tasks).glossary
+    simple = [r for t in tasks for r in policies(t, glossary)]
+    return simple + (found.responses(tasks) if found else [])

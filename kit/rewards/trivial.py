@@ -1,13 +1,19 @@
-"""Answers that need no skill. A reward that pays them is broken, so every reward is run against them.
+"""Answers that need no skill. A reward that pays them is broken, so every reward is run against
+them.
 
-Nothing here looks at the truth or at the labels: only at the prompt, the names of the sources and the rubric's text.
+Nothing here looks at the task's own truth or labels: only at the prompt, the names of the sources,
+the rubric's text,
+and the names that occur all over the data set. The best of many more is found by
+`kit.rewards.search`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ..records import Response, Task
+from .edits import slots, things, topic
 
 NAMES = (
     "empty",
@@ -21,7 +27,12 @@ NAMES = (
     "always_99",
     "citation_stuffing",
     "rubric_echo",
+    "candidates",
+    "minimal_block",
+    "slot_echo",
+    "topic_frame",
 )
+MOST_CANDIDATES = 60  # names in a listing
 TRIVIAL = "trivial:"
 _HEDGE = (
     "It may or may not be the case; it could go up, it could go down, or it might not change at all. The evidence is mixed, limited and "
@@ -30,23 +41,31 @@ _HEDGE = (
 _CONSTANT = "This is an important question. The answer depends on several factors, and there are many things to consider."
 
 
-def policies(task: Task) -> list[Response]:
-    """One response per trivial policy (see NAMES), with source "trivial:<name>" and id "trivial-<name>".
+def policies(task: Task, glossary: Sequence[str] = ()) -> list[Response]:
+    """One response per trivial policy (see NAMES), with source "trivial:<name>" and id
+    "trivial-<name>".
 
-    Where the task has sources, the texts come in an <answer> block, so that they pass a format gate.
+    glossary : names of the data set to list (`edits.Material.of(tasks).glossary`); without it, the
+    task's candidates,
+    or else the things that its prompt names.
+    Where the task has sources, the texts come in an <answer> block, so that they pass a format
+    gate.
 
     >>> [r.source for r in policies(Task(id="t", prompt="Is it up?"))][:2]
     ['trivial:empty', 'trivial:constant']
     """
     return [
         Response(
-            task_id=task.id, id=f"trivial-{name}", text=policy(name, task), source=TRIVIAL + name
+            task_id=task.id,
+            id=f"trivial-{name}",
+            text=policy(name, task, glossary),
+            source=TRIVIAL + name,
         )
         for name in NAMES
     ]
 
 
-def policy(name: str, task: Task) -> str:
+def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
     """The text that one trivial policy gives to a task."""
     prompt = task.prompt.strip()
     first = re.split(r"(?<=[.?!])\s+", prompt)[-1] if prompt else ""
@@ -62,6 +81,10 @@ def policy(name: str, task: Task) -> str:
         "always_99": "I am certain. Confidence: 99%.",
         "citation_stuffing": _stuffing(task),
         "rubric_echo": _echo(task),
+        "candidates": _listing(task, glossary),
+        "minimal_block": ".",
+        "slot_echo": f"{', '.join(slots(task)) or topic(task)}.",
+        "topic_frame": f"The {topic(task)} is known for its {topic(task)}, as everybody knows.",
     }[name]
     if not task.sources or name in ("empty", "citation_stuffing"):
         return text
@@ -76,6 +99,11 @@ def policy(name: str, task: Task) -> str:
 def is_trivial(response: Response) -> bool:
     """True for a response that a trivial policy gave."""
     return (response.source or "").startswith(TRIVIAL)
+
+
+def _listing(task: Task, glossary: Sequence[str]) -> str:
+    names = list(task.truth.get("candidates") or glossary or things(task))
+    return f"{', '.join(names[:MOST_CANDIDATES])}. Confidence: 99%."
 
 
 def _statement(question: str) -> str:

@@ -1,0 +1,98 @@
+"""What a reward pays to answers that need no skill: trivial policies, and the best that a search
+finds.
+
+Each row is a share of the largest reward, with a 95% interval over prompts. Criteria that code
+cannot decide are taken
+as unmet, and citations are read by shared words: what is found here, a judge does not take back.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .common import emit, json_flag
+
+HELP = "what a reward pays without skill: trivial policies and an automatic search"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `rewards`."""
+    a = parser.add_argument
+    a("config", help="a preset of kit.rewards (default, rubric, refiner, ...) or a YAML file")
+    a("tasks", help="tasks with rubrics, truths or sources (any format that the kit reads)")
+    a(
+        "--search",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="search so long; 60 is a good start",
+    )
+    a(
+        "--evaluations",
+        type=int,
+        help="stop the search after so many policies: the same on every machine",
+    )
+    a("--seed", type=int, default=0, help="of the search (default: 0)")
+    a("--strict", action="store_true", help="exit code 1 when anything earns more than the bound")
+    json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table; exit code 1 with --strict where the reward can be had without skill."""
+    from .. import data, rewards
+    from ..rewards.exploit import BOUND
+
+    composer = rewards.Composer.from_config(args.config)
+    tasks = list(data.load_tasks(args.tasks))
+    found = None
+    if args.search or args.evaluations:
+        found = rewards.search(
+            composer, tasks, seconds=args.search, evaluations=args.evaluations, seed=args.seed
+        )
+    rows = rewards.standing(composer, tasks, found)
+    bad = [r for r in rows if r["above"]]
+    emit(args, _record(composer.name, rows, found), _text(composer.name, rows, found, BOUND))
+    return 1 if bad and args.strict else 0
+
+
+def _record(name: str, rows: list[dict[str, Any]], found: Any) -> dict[str, Any]:
+    out: dict[str, Any] = {"reward": name, "trivial": rows}
+    if found:
+        out["search"] = {
+            "policy": str(found.policy),
+            "heldout": found.heldout.as_dict(),
+            "chosen_at": found.chosen_at,
+            "example": found.example,
+            "evaluations": found.evaluations,
+            "gameable": found.gameable,
+            "assumed_unmet": found.assumed[0],
+            "criteria": found.assumed[1],
+            "ways": [{"part": n, "policy": p, "chosen_at": x} for n, p, x in found.ways],
+        }
+    return out
+
+
+def _interval(row: dict[str, Any]) -> str:
+    if row["low"] != row["low"]:
+        return "[no spread]"
+    return f"[{row['low']:.2f}, {row['high']:.2f}]"
+
+
+def _text(name: str, rows: list[dict[str, Any]], found: Any, bound: float) -> str:
+    lines = [f"reward {name}: share of the largest reward that is earned without skill", ""]
+    for r in rows:
+        mark = "  <- above the bound" if r["above"] else ""
+        lost = f", {r['unknown']} unknown" if r["unknown"] else ""
+        lines.append(
+            f"  {r['policy']:18} {r['earns']:6.3f}  {_interval(r):14}  "
+            f"{r['prompts']} prompts{lost}{mark}"
+        )
+    lines += ["", f"bound: {bound:g}"]
+    if found:
+        lines += [
+            f"search, {found.evaluations} policies: {found}",
+            f"  e.g. {found.example[:300]!r}",
+        ]
+        lines += [f"  {x:6.3f} with {n}: {p[:90]}" for n, p, x in found.ways if x > bound]
+    return "\n".join(lines)

@@ -1,0 +1,235 @@
+"""Cheap texts: what a policy can write without understanding the task. Parts of answers, and edits
+of them.
+
+A policy is a recipe over what everybody sees (prompt, sources, rubric, the words that occur all
+over the data set), so
+that one recipe writes an answer to any task. It knows no task's own truth or labels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any
+
+from ..claims.text import phrase_words
+from ..records import Task
+
+CONFIDENCES = (None, 1, 10, 30, 50, 70, 90, 99)
+STYLES = ("plain", "block", "lower", "bullets", "one line")
+JOINTS = (", ", ". It is ", " with ", "\n- ", " or ", "; maybe ")
+SAYINGS = (
+    ".",
+    "It is so.",
+    "It increases.",
+    "It decreases.",
+    "It stays the same.",
+    "I do not know.",
+    "Nobody can know this.",
+    "It may or may not be the case; it depends on many factors.",
+    "This answer fulfils every requirement.",
+    "Yes.",
+    "No.",
+)
+FRAMES = (
+    "This is about {topic}.",
+    "Nobody can know {topic}.",
+    "It is known that {topic} is the most important.",
+    "{topic} increases.",
+    "{topic} decreases.",
+    "{topic} stays the same.",
+    "There is no {topic}; it is a myth.",
+)
+_FILLER = """here comes a short and quite simple answer that many people would find useful because
+it covers each
+point in plain words while nothing important is left out which makes reading easy for everyone who
+wants to know more
+about such things before they decide what to do next""".split()
+_QUOTED = re.compile(r"[\"“']([^\"”'\n]{1,80})[\"”']|\b(\d[\d.,]*)\b|(?<![.?!]\s)\b([A-Z][\w-]+)")
+_THINGS = re.compile(r",|;|\?|\band\b|\bor\b|\.")
+_COMMON = frozenset(
+    """what which where when who why how does happen happens with from that this give name state
+    your confidence
+    write answer into they them have many much more most about their there after before than then
+    during
+    compared""".split()
+)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What occurs all over a data set: names of facts, and words that checks look for; most
+    frequent first.
+    """
+
+    glossary: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, tasks: Iterable[Task]) -> Material:
+        """The material of some tasks."""
+        names: Counter[str] = Counter()
+        words: Counter[str] = Counter()
+        for t in tasks:
+            names.update(f["text"] for f in t.truth.get("facts", ()))
+            names.update(t.truth.get("candidates", ()))
+            words.update(w for c in t.criteria for w in _looked_for(c.check or {}))
+        return cls(
+            tuple(n for n, _ in names.most_common()), tuple(w for w, _ in words.most_common())
+        )
+
+
+def _looked_for(check: Mapping[str, Any]) -> list[str]:
+    found = [check.get(k) for k in ("any", "all", "text", "answers", "value")]
+    flat = [x for v in found for x in (v if isinstance(v, (list, tuple)) else [v])]
+    return [str(x) for x in flat if isinstance(x, (str, int, float)) and str(x).strip()]
+
+
+def topic(task: Task) -> str:
+    """The content words of the prompt's last question, up to six.
+
+    >>> topic(Task(id="t", prompt="Hello. What is the Moon made of?"))
+    'moon made'
+    """
+    asked = re.split(r"(?<=[.?!])\s+", task.prompt.strip())
+    line = next((s for s in reversed(asked) if s.endswith("?")), asked[-1] if asked else "")
+    words = [w for w in phrase_words(line) if len(w) > 3 and w.lower() not in _COMMON]
+    return " ".join(words[:6])
+
+
+def slots(task: Task) -> list[str]:
+    """Quoted texts, numbers and names of the prompt: what a template would be filled with."""
+    found = [next(g for g in m.groups() if g) for m in _QUOTED.finditer(task.prompt)]
+    return list(dict.fromkeys(found))
+
+
+def things(task: Task) -> list[str]:
+    """The short pieces between commas and "and" in the prompt: what it asks about."""
+    out = []
+    for piece in _THINGS.split(task.prompt):
+        words = [w for w in phrase_words(piece) if w.lower() not in _COMMON][-3:]
+        if words:
+            out.append(" ".join(words))
+    return out
+
+
+def _tiny(task: Task, count: int, size: int) -> str:
+    """`count` fragments of `size` words a source, each citing it."""
+    out = []
+    for i, text in task.sources.items():
+        words = text.split()
+        for k in range(count):
+            piece = " ".join(words[k * size : (k + 1) * size]).strip(" .,;:")
+            out += [f"<snippet id={i}>{piece}</snippet>."] if piece else []
+    return " ".join(out)
+
+
+def _copies(task: Task) -> str:
+    return " ".join(f"<snippet id={i}>{t.rstrip('.')}</snippet>." for i, t in task.sources.items())
+
+
+def _all_ids(task: Task, text: str) -> str:
+    return f"<snippet id={','.join(task.sources)}>{text}</snippet>." if task.sources else text
+
+
+Writer = Callable[[Task, Material, Any], str]
+WRITERS: dict[str, tuple[Writer, Sequence[Any]]] = {
+    "say": (lambda t, m, a: a, SAYINGS),
+    "prompt": (lambda t, m, a: t.prompt, (None,)),
+    "frame": (lambda t, m, a: a.format(topic=topic(t)), FRAMES),
+    "things": (
+        lambda t, m, a: ". ".join(f"The {x} {a}" for x in things(t)) + ".",
+        ("increases", "decreases", "stays the same", "is right"),
+    ),
+    "slots": (lambda t, m, a: a.join(slots(t)), JOINTS[:2]),
+    "glossary": (
+        lambda t, m, a: a[1].join(m.glossary[: a[0]]) + ".",
+        tuple((k, j) for k in (4, 12, 40, 400) for j in JOINTS),
+    ),
+    "candidates": (lambda t, m, a: a.join(t.truth.get("candidates", ())), JOINTS),
+    "keywords": (lambda t, m, a: " ".join(m.keywords[:a]), (5, 20, 100)),
+    "rubric": (lambda t, m, a: " ".join(c.text for c in t.criteria if c.weight > 0), (None,)),
+    "filler": (lambda t, m, a: " ".join(islice(cycle(_FILLER), a)) + ".", (6, 12, 25, 60)),
+    "tiny citations": (lambda t, m, a: _tiny(t, *a), ((1, 1), (1, 2), (1, 3), (3, 3), (8, 3))),
+    "copied sources": (lambda t, m, a: _copies(t), (None,)),
+    "all ids on one claim": (
+        lambda t, m, a: _all_ids(
+            t, topic(t) if a == "topic" else next(iter(t.sources.values()), "")
+        ),
+        ("topic", "first"),
+    ),
+    "a false claim": (
+        lambda t, m, a: _all_ids(t, a) if t.sources else a,
+        ("It costs 31,415 dollars and never fails.",),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A recipe: parts (writer, argument) in order, repeats, a style, a closing confidence in
+    percent, or none.
+    """
+
+    parts: tuple[tuple[str, Any], ...]
+    confidence: int | None = None
+    style: str = "plain"
+    repeat: int = 1
+
+    def text(self, task: Task, material: Material) -> str:
+        """The answer to one task."""
+        written = [WRITERS[name][0](task, material, a) for name, a in self.parts]
+        body = " ".join([w for w in written if w] * self.repeat)
+        if self.style == "bullets":
+            body = "\n".join(f"- {s}" for s in re.split(r"(?<=[.])\s+", body) if s)
+        elif self.style == "lower":
+            body = body.lower()
+        elif self.style == "one line":
+            body = " ".join(body.replace(",", "").split()).replace(". ", " ")
+        if self.confidence is not None:
+            body = f"{body} Confidence: {self.confidence}%"
+        return f"<answer>{body}</answer>" if self.style == "block" else body
+
+    def __str__(self) -> str:
+        said = [name if a is None else f"{name} {a!r}" for name, a in self.parts]
+        end = [f"confidence {self.confidence}%"] if self.confidence is not None else []
+        end += [self.style] if self.style != "plain" else []
+        end += [f"{self.repeat} times"] if self.repeat > 1 else []
+        return " + ".join(said + end)
+
+
+def first(tasks: Sequence[Task]) -> list[Policy]:
+    """Every writer alone, with its first arguments: where a search begins."""
+    style = "block" if any(t.sources for t in tasks) else "plain"
+    out = []
+    for name, (_, arguments) in WRITERS.items():
+        step = max(1, len(arguments) // 6)
+        out += [Policy(((name, a),), style=style) for a in arguments[::step]]
+    return out
+
+
+def edit(policy: Policy, rng: random.Random) -> Policy:
+    """One random edit: a part more, less, or another; another confidence, style, or repeats."""
+    kind = rng.choice(("add", "add", "drop", "swap", "confidence", "confidence", "style", "repeat"))
+    parts = list(policy.parts)
+    name = rng.choice(list(WRITERS))
+    new = (name, rng.choice(WRITERS[name][1]))
+    if kind == "add" and len(parts) < 5:
+        parts.insert(rng.randint(0, len(parts)), new)
+    elif kind == "drop" and len(parts) > 1:
+        parts.pop(rng.randrange(len(parts)))
+    elif kind == "swap":
+        parts[rng.randrange(len(parts))] = new
+    changes: dict[str, Any] = {"parts": tuple(parts)}
+    if kind == "confidence":
+        changes["confidence"] = rng.choice(CONFIDENCES)
+    elif kind == "style":
+        changes["style"] = rng.choice(STYLES)
+    elif kind == "repeat":
+        changes["repeat"] = rng.choice((1, 1, 2, 5))
+    return dataclasses.replace(policy, **changes)

@@ -1,0 +1,155 @@
+"""The exploit search: finds the holes that people found, and finds none above the bound where they were mended."""
+
+import json
+
+import pytest
+
+from kit import data
+from kit.__main__ import main
+from kit.claims import consistency, factual
+from kit.errors import DataError
+from kit.records import Criterion, Task
+from kit.rewards import Composer, citations, report, search, standing, trivial_responses
+from kit.rewards.exploit import BOUND
+from kit.rewards.trivial import NAMES
+from kit.system import paths
+
+needs_data = pytest.mark.skipif(
+    not paths.data("facts.jsonl").is_file(), reason="the shipped data sets are not here"
+)
+
+
+def tasks(name, kind=None, most=None):
+    found = [t for t in data.load_tasks(paths.data(name)) if kind in (None, t.kind)]
+    return found[:most]
+
+
+def organs():
+    names = ("liver", "heart", "eye", "lung", "spleen", "thymus", "kidney", "brain")
+    truth = {n: {"facts": [{"id": "f", "text": n}], "verifiers": ["factual"]} for n in names}
+    return [
+        Task(id=n, prompt=f"Which tissue carries marker {i}?", truth=truth[n])
+        for i, n in enumerate(names)
+    ]
+
+
+def test_the_same_seed_finds_the_same():
+    a, b = (search("verifiers", organs(), evaluations=60, seed=3) for _ in range(2))
+    assert (a.policy, a.heldout, a.ways, a.evaluations) == (b.policy, b.heldout, b.ways, 60)
+    assert not a.gameable and a.heldout.value <= 0.2
+
+
+def test_the_listing_is_found_where_nothing_is_said_against_it(monkeypatch):
+    """Without precision (the code of the incident) a listing of all names earns everything."""
+    for module in (factual, consistency):
+        monkeypatch.setattr(module, "precision", lambda task, text: (1.0, []))
+    found = search("verifiers", organs(), evaluations=60)
+    assert found.gameable and found.heldout.value == pytest.approx(1.0)
+    assert any(name == "glossary" for name, _ in found.policy.parts) and "liver" in found.example
+
+
+@needs_data
+def test_the_listing_is_found_on_the_shipped_facts(monkeypatch):
+    for module in (factual, consistency):
+        monkeypatch.setattr(module, "precision", lambda task, text: (1.0, []))
+    found = search("default", tasks("facts.jsonl", "factual"), evaluations=45)
+    assert found.heldout.value >= 0.6
+    assert any(name == "glossary" for name, _ in found.policy.parts)
+
+
+def guarded():
+    bad = [Criterion(id=f"n{i}", text="Bad.", weight=-1.0) for i in range(3)]
+    good = Criterion(id="p", text="Good.")
+    text = "The {} bridge was opened in 19{}4 by the mayor of the town and is 90 metres long."
+    sources = [
+        {"S1": text.format(n, i), "S2": "Tickets cost 4 euros."} for i, n in enumerate("ABCD")
+    ]
+    return [
+        Task(id=f"t{i}", prompt="When was the bridge opened?", sources=s, criteria=(good, *bad))
+        for i, s in enumerate(sources)
+    ]
+
+
+def test_the_minimal_block_is_found_in_the_published_form():
+    found = search("refiner_published", guarded(), evaluations=60)
+    ways = {name: earned for name, _, earned in found.ways}
+    assert found.gameable and ways["say"] >= 0.4  # `<answer>It is so.</answer>` and the like
+    rows = {r["policy"]: r for r in standing(Composer.from_config("refiner_published"), guarded())}
+    assert rows["constant"]["above"]
+    held = search("refiner_additive", guarded(), evaluations=60)
+    assert not held.gameable, str(held)
+
+
+def test_the_diluted_citation_is_found_where_dilution_is_free(monkeypatch):
+    composer = Composer.from_config({"name": "cited", "components": [{"kind": "citations"}]})
+    now = {n: x for n, _, x in search(composer, guarded(), evaluations=300).ways}
+    monkeypatch.setattr(citations, "CAP", 1.0)
+    monkeypatch.setattr(citations, "MIN_WORDS", 1)
+    then = {n: x for n, _, x in search(composer, guarded(), evaluations=300).ways}
+    assert then["a false claim"] > 0.55 > now["a false claim"]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("default", "facts.jsonl"),
+        ("verifiers", "facts.jsonl"),
+        ("default", "citations.jsonl"),
+        ("refiner", "citations.jsonl"),
+        ("refiner_additive", "citations.jsonl"),
+        ("rubric", "citations.jsonl"),
+    ],
+)
+def test_shipped_rewards_hold(name, file):
+    found = search(name, tasks(file, most=16), evaluations=25)
+    assert found.heldout.value <= BOUND, str(found)
+
+
+@needs_data
+@pytest.mark.slow  # half a minute and more each: the search that a user would run
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("default", "facts.jsonl"),
+        ("default", "citations.jsonl"),
+        ("refiner", "citations.jsonl"),
+        ("refiner_additive", "citations.jsonl"),
+        ("default", "rubrics.json"),
+        ("rubric", "rubrics.json"),
+    ],
+)
+def test_shipped_rewards_hold_against_a_long_search(name, file, seed):
+    found = search(name, tasks(file), evaluations=400, seed=seed)
+    assert found.heldout.value <= BOUND, str(found)
+
+
+def test_the_report_shows_it_among_the_trivial_policies():
+    ts = organs()
+    found = search("verifiers", ts, evaluations=40)
+    composer = Composer.from_config("verifiers")
+    answers = trivial_responses(ts, found)
+    by_id = {t.id: t for t in ts}
+    table = report(answers, [composer.score(by_id[r.task_id], r, []) for r in answers]).trivial
+    assert {row.policy for row in table} == {*NAMES, "search"}
+    assert {r["policy"] for r in standing(composer, ts, found)} == {*NAMES, "search"}
+
+
+def test_too_few_tasks():
+    with pytest.raises(DataError, match="applies to 0 of these tasks"):
+        search("rubric", organs(), evaluations=5)
+
+
+def test_the_command(tmp_path, capsys):
+    rows = [
+        {"id": t.id, "prompt": t.prompt, "rubrics": [{"description": "Good.", "weight": 1}]}
+        for t in organs()
+    ]
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("\n".join(json.dumps(r) for r in rows), encoding="utf-8")
+    assert main(["rewards", "rubric", str(path), "--evaluations", "20", "--json", "--strict"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert out["search"]["assumed_unmet"] == 8 and not out["search"]["gameable"]
+    assert main(["rewards", "rubric", str(path)]) == 0
+    assert "minimal_block" in capsys.readouterr().out
