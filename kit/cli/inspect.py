@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import html
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lint",
         action="store_true",
-        help="list every kept finding; exit code 1 when one is an error",
+        help="list the findings, one per rule and text, 20 a rule; exit code 1 when one is an error",
     )
     parser.add_argument(
         "--profile", default="t4", help="its prompt length decides what is too long (default t4)"
     )
     parser.add_argument(
-        "--no-embedding",
-        action="store_true",
-        help="compare by character n-grams even where the sentence model is cached",
+        "--similarity",
+        default="words",
+        help="words (default: the same findings everywhere), or minilm for sentence vectors too",
+    )
+    parser.add_argument(
+        "--rules",
+        default="default",
+        help="default (rules right in at least 70%% of what was read), all, or names with commas",
     )
     parser.add_argument(
         "--html", metavar="OUT", help="write summary, findings and overviews as one HTML page"
@@ -50,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
         args.file,
         format=args.format,
         profile=args.profile,
-        embed=None if args.no_embedding else "auto",
+        similarity=args.similarity,
+        rules=args.rules if args.rules in ("default", "all") else args.rules.split(","),
     )
     data = as_json(found, every=args.lint)
     text = [
@@ -64,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         text += [
             "",
             "findings:",
-            *(f"  {f}" + (f" | {f.text[:90]!r}" if f.text else "") for f in found.lint.findings),
+            *listed(found.lint),
         ]
     if args.html:
         Path(args.html).write_text(page(found), encoding="utf-8")
@@ -72,6 +79,17 @@ def run(args: argparse.Namespace) -> int:
         text += ["", f"wrote {args.html}"]
     emit(args, data, "\n".join(text))
     return 1 if args.lint and found.lint.severities.get("error") else 0
+
+
+def listed(lint: Any) -> list[str]:
+    """A line per group of findings, and per rule how many are not shown."""
+    lines, shown = [], Counter()
+    for f, rows, n in lint.groups():
+        shown[f.code] += n
+        again = f" | {n} times, rows {', '.join(map(str, rows[:8]))}" if n > 1 else ""
+        lines.append(f"  {f}" + (f" | {f.text[:90]!r}" if f.text else "") + again)
+    rest = {code: n - shown[code] for code, n in lint.counts.items() if n > shown[code]}
+    return [*lines, *(f"  and {n} more of {code}" for code, n in sorted(rest.items()))]
 
 
 def as_json(found: Any, *, every: bool) -> dict[str, Any]:
@@ -86,6 +104,7 @@ def as_json(found: Any, *, every: bool) -> dict[str, Any]:
         "tasks": found.lint.tasks,
         "criteria": found.lint.criteria,
         "similarity": found.lint.similarity,
+        "usable": found.lint.usable,
         "counts": found.lint.counts,
         "severities": found.lint.severities,
         "note_share": found.lint.note_share,

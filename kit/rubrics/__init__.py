@@ -1,7 +1,7 @@
 """What a rubric data set contains and what is wrong with it: lint, summary, splits, tables for exploring.
 
 >>> from kit import rubrics as inspect, data as sources
->>> report = inspect.lint(sources.load_tasks([{"prompt": "Name a river.", "rubrics": ["Gemini missed this."]}]), embed=None)
+>>> report = inspect.lint(sources.load_tasks([{"prompt": "Name a river.", "rubrics": ["Gemini missed this."]}]))
 >>> report.counts["annotator-note"]
 1
 """

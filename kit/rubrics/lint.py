@@ -1,28 +1,37 @@
 """Lint: what is wrong with a rubric data set, rule by rule, each finding with row, criterion, reason, severity, suggestion.
 
-Rules are code. Near-duplicates and relatedness use sentence vectors where the model is in the cache and the set is small
-enough, character n-grams otherwise; the report says which. A stream of any length is read once, in bounded memory.
+Rules are code and read words alone, so that the findings are the same everywhere; sentence vectors are used only when they
+are asked for (similarity "minilm"), and the report says so. Each rule carries how often it was right on sets it was not
+written on (`precision`); one that was wrong too often is off unless asked for. A stream of any length is read once, in
+bounded memory.
 """
 
 from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..data.findings import SEVERITIES, Finding
 from ..data.taskset import Parsed, TaskSet
 from ..errors import DataError
 from ..records import Task
+from . import precision
 from .corpus import Corpus
-from .rules import WEAK, check_row, specific
+from .rules import check_row, specific
 from .similar import Embed, embedder
 from .words import words
 
 KEEP = 500  # findings kept per rule; all are counted
 EMBED_LIMIT = 3_000  # criteria up to which vectors are made
+SETTLED = (
+    "near-duplicate",
+    "duplicate-criterion",
+    "contradiction",
+    "annotator-note",
+)  # words decided
 COSINE = 0.93  # near-duplicates within a row
 FAR = 0.05  # a criterion below this cosine to its prompt, and nearer to others, is unrelated
 PROMPT_TOKENS = {"test": 512, "cpu": 1024, "t4": 2048, "gpu": 6144, "cluster": 6144}
@@ -48,7 +57,8 @@ def prompt_tokens(profile: str) -> int:
 class LintReport:
     """What the lint found. counts : findings per rule, all of them; findings : at most KEEP per rule, worst first.
 
-    similarity : "embedding" or "n-grams".
+    similarity : "words", or "minilm" where sentence vectors were asked for.
+    flawed : criteria with an error or a warning, or in a task that has one.
     """
 
     findings: tuple[Finding, ...]
@@ -57,6 +67,7 @@ class LintReport:
     tasks: int
     criteria: int
     similarity: str
+    flawed: int = 0
     by_severity: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def of(self, code: str) -> list[Finding]:
@@ -68,8 +79,24 @@ class LintReport:
         """Share of criteria that look like annotator notes; None without criteria."""
         return self.counts.get("annotator-note", 0) / self.criteria if self.criteria else None
 
+    @property
+    def usable(self) -> float | None:
+        """Share of the set's criteria that can be used as they are: no error, no warning. None without criteria."""
+        return 1 - self.flawed / self.criteria if self.criteria else None
+
+    def groups(self, most: int = 20) -> Iterator[tuple[Finding, list[int], int]]:
+        """(first finding, rows, how often) per rule and text, at most `most` groups a rule; the rest is counted in `counts`."""
+        held: dict[tuple[str, str, str], list[Finding]] = {}
+        for f in self.findings:
+            held.setdefault((f.severity, f.code, f.text or f.message), []).append(f)
+        shown: Counter[tuple[str, str]] = Counter()
+        for (severity, code, _), found in held.items():
+            shown[severity, code] += 1
+            if shown[severity, code] <= most:
+                yield found[0], [f.row for f in found if f.row], len(found)
+
     def table(self) -> list[dict[str, Any]]:
-        """One row per rule: code, severity, how many, the first rows, an example, what to do."""
+        """One row per rule: code, severity, how many, how often such findings are right, the first rows, an example, what to do."""
         out = []
         for severity in SEVERITIES:
             for code, n in sorted(
@@ -82,6 +109,7 @@ class LintReport:
                         "severity": severity,
                         "rule": code,
                         "findings": n,
+                        "precision": precision.precision(code),
                         "rows": [f.row for f in hits[:8] if f.row],
                         "example": (first.text or first.message) if first else "",
                         "message": first.message if first else "",
@@ -95,8 +123,13 @@ class LintReport:
             f"{self.severities.get(s, 0)} {s}{'s' if s != 'info' else ''}" for s in SEVERITIES
         )
         lines = [
-            f"lint: {head} in {self.tasks} tasks, {self.criteria} criteria (similarity by {self.similarity})"
+            f"lint: {head} in {self.tasks} tasks, {self.criteria} criteria (compared by {self.similarity})"
         ]
+        if self.usable is not None:
+            lines.append(
+                f"  usable as they are: {self.criteria - self.flawed} of {self.criteria} criteria "
+                f"({self.usable:.1%}), by the rules that were on"
+            )
         for row in self.table():
             rows = (
                 ", ".join(map(str, row["rows"]))
@@ -113,8 +146,13 @@ class LintReport:
                 f"          {row['message'][:110]}"
                 + (f" | {row['example'][:80]!r}" if row["example"] != row["message"] else "")
             )
+            sure = (
+                ""
+                if row["precision"] is None
+                else f" (such findings: {row['precision']:.0%} right)"
+            )
             if row["suggestion"]:
-                lines.append(f"          -> {row['suggestion'][:110]}")
+                lines.append(f"          -> {row['suggestion'][:110]}{sure}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -130,73 +168,92 @@ class LintReport:
                     r["message"],
                     r["example"][:160],
                     r["suggestion"],
+                    "" if r["precision"] is None else f"{r['precision']:.0%}",
                 )
             )
             + "</tr>"
             for r in self.table()
         )
         return (
-            f"<p>{html.escape(str(self).splitlines()[0])}</p><table><tr><th>severity</th><th>rule</th><th>findings</th><th>first rows</th>"
-            f"<th>message</th><th>example</th><th>what to do</th></tr>{cells}</table>"
+            f"<p>{'<br>'.join(map(html.escape, str(self).split(chr(10))[: 2 if self.criteria else 1]))}</p><table><tr><th>severity</th><th>rule</th><th>findings</th><th>first rows</th>"
+            f"<th>message</th><th>example</th><th>what to do</th><th>right elsewhere</th></tr>{cells}</table>"
         )
 
 
 class Linter:
-    """Takes rows in one by one; `report()` at the end. For streams; `lint` is the short way."""
+    """Takes rows in one by one; `report()` at the end. For streams; `lint` is the short way.
 
-    def __init__(self, *, prompt_tokens: int = 2048, embed: Embed | None = None, keep: int = KEEP):
-        self.prompt_tokens, self.embed, self.keep = prompt_tokens, embed, keep
+    rules : "default" (those that are right often enough), "all", or the rules' names. embed : texts -> unit vectors, or None.
+    """
+
+    def __init__(
+        self,
+        *,
+        prompt_tokens: int = 2048,
+        embed: Embed | None = None,
+        keep: int = KEEP,
+        rules: str | Collection[str] = "default",
+    ):
+        self.prompt_tokens, self.embed, self.keep, self.rules = prompt_tokens, embed, keep, rules
         self.corpus, self.kept = Corpus(), []
         self.counts: Counter[str] = Counter()
         self.by_severity: dict[str, Counter[str]] = {}
-        self.criteria = 0
+        self.criteria = self.flawed = 0
         self.held: list[tuple[int, str, Task]] = []  # for the embedding, while the set is small
-        self.waiting: list[Finding] = []
         self.over = False
 
-    def _take(self, findings: Iterable[Finding]) -> None:
+    def _on(self, code: str) -> bool:
+        if isinstance(self.rules, str):
+            return self.rules == "all" or precision.default(code)
+        return code in self.rules
+
+    def _take(self, findings: Iterable[Finding], own: Collection[str] = ()) -> set[str | None]:
+        """Count findings and keep the first; the criteria (None: the task) that have an error or a warning.
+
+        own : rules whose findings came with the row; those are the reader's, and never off.
+        """
+        flawed = set()
         for f in findings:
+            if f.code not in own and not self._on(f.code):
+                continue
+            if f.severity == "error" and precision.severity(f.code, "error") != "error":
+                f = replace(f, severity="warning")
+            if f.severity != "info":
+                flawed.add(f.criterion_id)
             counter = self.by_severity.setdefault(f.severity, Counter())
             counter[f.code] += 1
             self.counts[f.code] += 1
             if counter[f.code] <= self.keep:
                 self.kept.append(f)
+        return flawed
 
     def add(self, p: Parsed) -> None:
         """Lint one row."""
-        self._take(p.findings)
-        self.criteria += len(p.task.criteria) if p.task else 0
+        flawed = self._take(p.findings, {f.code for f in p.findings})
+        n = len(p.task.criteria) if p.task else 0
+        self.criteria += n
         if self.embed and p.task and not self.over:
             self.held.append((p.row, p.where, p.task))
             if self.criteria > EMBED_LIMIT:
                 self.over, self.held = True, []
-        found = check_row(p, prompt_tokens=self.prompt_tokens)
-        if (
-            self.embed and not self.over
-        ):  # the vectors decide on relatedness; word overlap only if there come too many rows
-            self.waiting += [f for f in found if f.code == "unrelated" and f.confidence <= WEAK]
-            found = [f for f in found if f.code != "unrelated" or f.confidence > WEAK]
-        self._take(found)
-        self._take(self.corpus.add(p))
+        flawed |= self._take(check_row(p, prompt_tokens=self.prompt_tokens))
+        flawed |= self._take(self.corpus.add(p))
+        known = {c.id for c in p.task.criteria} if p.task else set()
+        self.flawed += n if None in flawed else len(known & flawed)
 
     def report(self) -> LintReport:
         """The report on everything taken in."""
         self._take(self.corpus.findings())
         by_vector = bool(self.embed and not self.over and self.criteria)
-        if not by_vector:
-            self._take(self.waiting)
+        if self.embed and self.over:
+            message = (
+                f"the set has more than {EMBED_LIMIT} criteria: sentence vectors were not made"
+            )
+            self._take([Finding(code="rule-limited", severity="info", message=message)])
         if by_vector:
-            known = {
-                (f.task_id, f.criterion_id)
-                for f in self.kept
-                if f.code
-                in ("near-duplicate", "duplicate-criterion", "contradiction", "annotator-note")
-            }
-            self._take(
-                f
-                for f in by_embedding(self.held, self.embed)
-                if (f.task_id, f.criterion_id) not in known
-            )  # type: ignore[arg-type]
+            known = {(f.task_id, f.criterion_id) for f in self.kept if f.code in SETTLED}
+            fresh = by_embedding(self.held, self.embed)  # type: ignore[arg-type]
+            self._take(f for f in fresh if (f.task_id, f.criterion_id) not in known)
         order = {s: i for i, s in enumerate(SEVERITIES)}
         kept = sorted(
             self.kept, key=lambda f: (order[f.severity], -self.counts[f.code], f.code, f.row or 0)
@@ -206,8 +263,9 @@ class Linter:
             counts=dict(self.counts),
             tasks=self.corpus.tasks,
             criteria=self.criteria,
+            flawed=self.flawed,
             severities={s: sum(c.values()) for s, c in self.by_severity.items()},
-            similarity="embedding" if by_vector else "n-grams",
+            similarity="minilm" if by_vector else "words",
             by_severity={s: dict(c) for s, c in self.by_severity.items()},
         )
 
@@ -259,7 +317,7 @@ def by_embedding(held: list[tuple[int, str, Task]], embed: Embed) -> Iterator[Fi
         ):
             best = int(np.argmax(prompts @ vectors[i]))
             yield Finding(
-                code="unrelated",
+                code="far-from-prompt",
                 severity="warning",
                 message=f"far from its prompt (cosine {near:.2f}), near that of row {held[best][0]}",
                 confidence=0.7,
@@ -281,22 +339,26 @@ def lint(
     source: Stream,
     *,
     profile: str = "t4",
-    embed: Embed | str | None = "auto",
+    similarity: str = "words",
+    embed: Embed | None = None,
+    rules: str | Collection[str] = "default",
     keep: int = KEEP,
     progress: bool = False,
 ) -> LintReport:
-    """Lint a task set, a list of tasks, or a stream of parsed rows (`sources.iter_tasks`).
+    """Lint a task set, a list of tasks, or a stream of parsed rows (`data.iter_tasks`).
 
-    profile : its prompt length decides what is too long. embed : "auto" (vectors when the model is cached and the set has at
-    most EMBED_LIMIT criteria), None (n-grams), or a function texts -> unit vectors. keep : findings kept per rule.
+    profile : its prompt length decides what is too long. similarity : "words", or "minilm" for sentence vectors beside them
+    (sets of at most EMBED_LIMIT criteria; MissingError where the model is not in the cache). embed : a function texts ->
+    unit vectors in its place. rules : "default", "all" or names. keep : findings kept per rule; all are counted.
     """
     from ..system.progress import bar
 
     linter = Linter(
         prompt_tokens=prompt_tokens(profile),
-        embed=embedder() if embed == "auto" else embed,
+        embed=embed or embedder(similarity),
         keep=keep,
-    )  # type: ignore[arg-type]
+        rules=rules,
+    )
     for p in bar(stream_of(source), desc="lint", unit="row", disable=not progress):
         linter.add(p)
     return linter.report()

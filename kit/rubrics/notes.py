@@ -12,17 +12,26 @@ from collections.abc import Iterable, Set
 MODEL = r"(?:gemini|gpt[- ]?\d[\w.]*|gpt|chatgpt|claude|llama|qwen|mistral|mixtral|deepseek|grok|bard|copilot|sonnet|opus|haiku|o[134](?:-mini)?|palm|phi-\d)"
 VERDICT = (
     r"(?:miss(?:es|ed|ing)?|fail(?:s|ed|ing)?|got|gets|get|did(?:n'?t| not)?|does(?:n'?t| not)|struggl\w+|hallucinat\w+|forg[eo]t\w*|ignor\w+|omit\w*|"
-    r"pass(?:es|ed)|nailed|wrong|incorrect\w*|correct\w*|skipp?\w*|mess\w* up|confus\w+|handl\w+|overlook\w*|answered|said|wrote|includ\w+|mentioned|only|made)"
+    r"nailed|wrong|skipp?\w*|mess\w* up|confus\w+|overlook\w*|answered|said|wrote|gave|mentioned|handl\w+|does (?:it|this|that))"
 )
 WHO = r"(?:responses?|answers?|models?|completions?|outputs?)"
 ROLE = r"(?:annotators?|raters?|reviewers?|labell?ers?|checkers?|qa|editor)"
+# Whoever says "I" speaks of the work on the rubric. Quoted speech is taken out before; a "we" that is asked for is a demand.
+FIRST_PERSON = (
+    r"\bI(?:['’](?:m|ve|d|ll)|\s+(?:would|should|could|might|can|don'?t|didn'?t|think|thought|believe|feel|felt|guess|assume|added?|"
+    r"changed?|removed?|dropped?|drop|marked|rated|kept|keep|split|checked|chose|found|saw|left|had|have|am|was|"
+    r"agreed?|disagree|moved|copied|took|wrote|meant|wanted|prefer|suggest|need|asked))\b|\bin my (?:view|opinion)\b"
+    r"|\bwe\s+(?:think|thought|believe|feel|felt|added|changed|removed|dropped|marked|rated|kept|decided|agreed|asked|"
+    r"(?:should|could|need to)\s+(?:ask|add|drop|remove|split|check|discuss|rephrase|provide|merge|decide))\b"
+    r"|\b(?:ask|asked|check with) the (?:team|lead|client|author|vendor)\b"
+)
 PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
     (w, re.compile(p, f))
     for w, p, f in (
         (0.9, rf"\b(?i:{WHO})\s+(?:#?[12]\b|[AB]\b(?!\s+\w+\s+(?:type|blood)))", 0),
         (
             0.8,
-            r"\b[AB]\s*[:=]\s*(?:yes|no|met|unmet|pass|fail|ok|green|yellow|red|partly|\d)",
+            r"\b[AB]\s*(?:[:=]\s*(?:yes|no|met|unmet|pass|fail|ok|green|yellow|red|partly)|:\s*\d)",
             re.I,
         ),
         (0.8, rf"\bno\s+(?:response|answer|model|completion|output)\s+(?:\w+\s+)?{VERDICT}", re.I),
@@ -39,7 +48,7 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
         (0.6, rf"\b[AB]\s+(?:and|&|/)\s+[AB]\b.*\b{VERDICT}", 0),
         (
             0.8,
-            rf"\b(?:both|neither|all|none of|either|most)\s+(?:of\s+)?(?:the\s+)?(?:two\s+|three\s+)?{WHO}\b",
+            rf"\b(?:both|neither|all|none of|either|most)\s+(?:of\s+)?(?:the\s+)?(?:two\s+|three\s+)?{WHO}\s+(?:\w+\s+)?(?:{VERDICT}|do|does|tend|includes?|mentions?)\b",
             re.I,
         ),
         (0.8, rf"\b{MODEL}(?:'s)?\s+(?:\w+\s+){{0,3}}{VERDICT}\b", re.I),
@@ -75,12 +84,16 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
             r"\b(?:please|pls)\s+(?:check|verify|rephrase|reword|split|remove|delete|confirm|review|rewrite|double[- ]check|clarify)\b",
             re.I,
         ),
-        (0.7, r"\b(?:not sure|unsure|unclear|debatable)\s+(?:if|whether|about|how)\b", re.I),
+        (
+            0.7,
+            r"(?<!if )(?<!is )(?<!are )(?<!be )\b(?:not sure|unsure|unclear|debatable)\s+(?:if|whether|how)\b|\A\s*(?:not sure|unsure|unclear|debatable)\b",
+            re.I,
+        ),
         (
             0.8,
             r"^\s*(?:explicit(?:ly)?|implicit(?:ly)?|implied|inferred|stated|directly|requested|taken|derived|comes?|from|based on|asked(?: for)?|required|mentioned|"
             r"added|specified|quoted|common sense|general knowledge|good practice|best practice|domain knowledge|expert knowledge|not in)\b"
-            r"(?:\s+[\w'’]+){0,6}\s*(?:prompt|prompts|request|instruction|instructions|system prompt|user|question|guidelines?|reference|query)?\s*[.!]?\s*$",
+            r"(?:,?\s+[\w'’]+){0,6}\s*(?:prompt|prompts|request|instruction|instructions|system prompt|user|question|guidelines?|reference|query)?\s*[.!]?\s*$",
             re.I,
         ),
         (
@@ -88,6 +101,13 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
             r"^\s*(?:I|we)\s+(?:think|added|add|believe|changed|removed|would|am|was|marked|rated|kept|split|had|checked|chose|feel|assume|left|found)\b",
             re.I,
         ),
+        (0.8, FIRST_PERSON, re.I),
+        (
+            0.8,
+            r"^\s*the\s+(?:model|response|answer)\s+(?:forgot|missed|failed|hallucinated|got|ignored|skipped|overlooked|omitted)\b",
+            re.I,
+        ),
+        (0.7, r"^\s*as per\b|\b(?:stricter|looser|clearer)\s+wording\b", re.I),
         (
             0.9,
             r"\b(?:rated|marked|labell?ed|scored|set|changed|gave)\s+(?:as\s+|it\s+|this\s+|to\s+|both\s+)*(?:green|yellow|red|🟢|🟡|🔴)",
@@ -110,7 +130,7 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
         ),
         (
             0.7,
-            r"\b(?:rubric|criteri(?:on|a)|grader|grading|labell?ing|annotation)\s+(?:is|was|seems?|should|needs?|could|guidelines?|guide|doc|batch|round)\b",
+            r"\b(?:rubric|criterion|grader|labell?ing|annotation)\s+(?:is|was|seems?|should|needs?|could|guidelines?|guide|doc|batch|round)\b",
             re.I,
         ),
         (
@@ -152,6 +172,14 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
         ),
     ),
     (r"\b(?:please|pls)", frozenset(["please", "pls"])),
+    (
+        r"^\s*the\s+",
+        frozenset(
+            "forgot missed failed hallucinated got ignored skipped overlooked omitted".split()
+        ),
+    ),
+    (r"^\s*as per", frozenset("per wording".split())),
+    (r"(?<!if )", frozenset("sure unsure unclear debatable".split())),
     (r"\b(?:not sure", frozenset("sure unsure unclear debatable".split())),
     (
         r"\b(?:rated|marked",
@@ -169,6 +197,10 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
     (r"\b(?:hard|easy", frozenset("hard easy difficult impossible tricky".split())),
     (r"^\s*(?:requested", frozenset("requested asked implied stated mentioned".split())),
     (r"^\s*(?:I|we)", frozenset(["i", "we"])),
+    (
+        r"\b(?:I|we)(?:\s+",
+        frozenset("i we i'm i've i'd i'll we'd we've we'll my ask asked check".split()),
+    ),
     (r"^\s*(?:reworded", frozenset("reworded rephrased moved renamed shortened was".split())),
     (r"^\s*(?:duplicate", frozenset("duplicate same see".split())),
     (
@@ -218,7 +250,7 @@ TRIGGER = frozenset(
     "overlap overlaps split follows please pls sure unsure unclear debatable explicit explicitly implicit implicitly implied inferred stated "
     "directly requested taken derived come comes from based asked required mentioned added specified quoted common general good best domain "
     "expert not i we rated marked labelled labeled scored set changed gave green yellow red n na none ok okay fine done yes no ditto idem x "
-    "agreed skip harsh lenient strict subjective ambiguous redundant rubric criterion criteria grader grading label labeling labelling "
+    "per wording forgot got ignored skipped overlooked omitted i'm i've i'd i'll we'd we've we'll my ask check agreed skip harsh lenient strict subjective ambiguous redundant rubric criterion criteria grader grading label labeling labelling "
     "annotation missed missing failed wrong hallucinated incorrect partially overlooked forgotten seems seem looks look hard easy difficult "
     "impossible tricky reworded rephrased moved renamed shortened was no gpt o1 o3 o4 a b both neither either like".split()
 )
@@ -230,6 +262,10 @@ STRONG = frozenset(
     "harsh lenient redundant tricky o1 o3 o4".split()
 )
 THRESHOLD = 0.5
+LONGEST = 400  # characters; a longer text is a scheme for grading, not a note
+QUOTES = re.compile(
+    r"[\"“][^\"”]{0,200}[\"”]|(?<![^\s(])['‘].{3,200}?['’](?![\w])|\(see (?:above|below)\)"
+)
 
 
 _MARKS = re.compile("[🟢🟡🔴#?-]")
@@ -267,6 +303,9 @@ def note_score(text: str, tokens: Set[str] | None = None) -> float:
         ):
             return 0.0
         tried = sorted(FREE.union(OPENED["gpt"] if gpt else (), *(OPENED[w] for w in opened)))
+    if len(text) > LONGEST:
+        return 0.0
+    text = QUOTES.sub(" ", text)
     demand = bool(DEMAND.match(text) or IMPERATIVE.match(text))
     if demand and tokens is not None and not gpt and tokens.isdisjoint(STRONG):
         return 0.0

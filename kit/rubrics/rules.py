@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
 from ..data.findings import Finding
 from ..data.taskset import Parsed
 from ..records import Criterion, Task
+from .meaning import extreme_weights, injected, missing_reference, unverifiable, wrong_sign
 from .notes import THRESHOLD, note_score
+from .same import Found, compare
 from .wording import (
     CERTAIN,
     INVENTED_WORDS,
-    Stand,
     check_fault,
-    contradict,
     demanded,
     encoding,
     invents,
     leak,
     script,
     several,
-    stand,
     subjective,
 )
-from .words import GENERIC, STOP, content, grams_of, jaccard, tokens_of, words
+from .words import GENERIC, STOP, content, tokens_of, words
 
-NEAR = 0.8  # overlap of character 4-grams from which two criteria of a row are near-duplicates
-WEAK = 0.4  # confidence of a finding by shared words alone; sentence vectors, where there are some, decide in its place
-REPORTING = frozenset(
-    "a an the this that is are was were be been being has have had do does did it its response responses answer answers text output reply "
-    "says say states state mentions mention notes note tells tell reports report includes include contains contain".split()
-)
-Found = Callable[..., None]  # (code, severity, message, **more): note a finding on the row
+WEAK = 0.4  # confidence of a finding by shared words alone
 
 
 class Read:
     """The text of a criterion with what several rules need of it. core : its words without the common ones, or all where nothing else is left."""
 
-    __slots__ = ("core", "folded", "set", "stand", "tokens")
+    __slots__ = ("core", "folded", "set", "tokens")
 
     def __init__(self, text: str):
         self.tokens = words(text)
         self.folded = " ".join(self.tokens)
         self.set = frozenset(self.tokens)
         self.core = self.set - STOP or self.set
-        self.stand: Stand | None = stand(
-            text, self.set
-        )  # None for most: it sets no limit and forbids nothing
 
 
 read = lru_cache(maxsize=4096)(Read)  # texts that many rows repeat
@@ -78,8 +67,8 @@ class Prompt:
         return self._content
 
 
-def check_row(p: Parsed, *, prompt_tokens: int, near: bool = True) -> list[Finding]:
-    """All findings on one parsed row. near : look for near-duplicates by n-grams (off when an embedding does it)."""
+def check_row(p: Parsed, *, prompt_tokens: int) -> list[Finding]:
+    """All findings on one parsed row."""
     task, out = p.task, []
     if task is None:
         return out
@@ -108,7 +97,7 @@ def check_row(p: Parsed, *, prompt_tokens: int, near: bool = True) -> list[Findi
         _one(c, r, task, prompt, found)
     _strangers(pairs, prompt, found)
     if len(pairs) > 1:
-        _pairs([x for x in pairs if x[1].tokens], found, near)
+        compare([(c, r.folded) for c, r in pairs if r.tokens], found)
     _weights(task, found)
     if p.verdicts:
         _labels(p, task, found)
@@ -169,7 +158,7 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
                 suggestion="correct its limits",
             )
     else:
-        if vague := subjective(r.set, text):
+        if not c.levels and (vague := subjective(r.set, text)):
             found(
                 "subjective",
                 "info",
@@ -177,7 +166,7 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
                 c,
                 suggestion="say what an outsider would look for, with a number or an example",
             )
-        if several(text, r.tokens):
+        if c.weight > 0 and c.scale == "binary" and several(text, r.tokens):
             found(
                 "several-requirements",
                 "info",
@@ -185,16 +174,23 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
                 c,
                 suggestion="split it into one criterion each",
             )
-    if said := leak(text, task.prompt, r.set) or (
-        prompt.invents and c.weight > 0 and demanded(text, task.prompt)
-    ):
+    if prompt.invents and c.weight > 0 and (said := demanded(text, task.prompt)):
         found(
             "answer-leak",
+            "info",
+            f"the prompt leaves the name open, and the criterion wants {said!r}",
+            c,
+            suggestion="ask for it in the prompt, or drop the criterion",
+        )
+    elif said := leak(text, task.asked, r.set):
+        found(
+            "unasked-detail",
             "info",
             f"the criterion states {said!r}, which the prompt neither holds nor asks for",
             c,
             suggestion="ask for it in the prompt, or drop the criterion",
         )
+    _meaning(c, r, task, found)
     if fault := encoding(text):
         found(
             "encoding",
@@ -223,12 +219,48 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
         and _foreign(r.set, prompt.content)
     ):
         found(
-            "unrelated",
+            "far-from-prompt",
             "info",
             "the criterion shares no content word with the prompt",
             c,
             confidence=WEAK,
             suggestion="check that it belongs to this prompt",
+        )
+
+
+def _meaning(c: Criterion, r: Read, task: Task, found: Found) -> None:
+    """Its sign, whom it talks to, and whether it can be decided at all."""
+    if why := wrong_sign(c):
+        found(
+            "sign",
+            "warning",
+            f"the sign of its weight ({c.weight:g}) looks wrong: {why}",
+            c,
+            suggestion="turn the sign, or the wording",
+        )
+    if c.check is None and injected(c.text, r.set):
+        found(
+            "injected",
+            "warning",
+            "the criterion gives orders to the judge instead of describing an answer",
+            c,
+            suggestion="remove it, and look where it came from",
+        )
+    if c.check is None and unverifiable(c.text):
+        found(
+            "unverifiable",
+            "warning",
+            "neither the answer nor the task can show whether it holds",
+            c,
+            suggestion="say what in the answer would show it",
+        )
+    if thing := missing_reference(c, r.set, task):
+        found(
+            "no-reference",
+            "warning",
+            f"it needs {thing!r}, which the task does not hold",
+            c,
+            suggestion="put it into the sources or the truth, or into the criterion itself",
         )
 
 
@@ -272,102 +304,6 @@ def specific(tokens: list[str], token_set: frozenset[str]) -> bool:
     return not token_set & GENERIC and len(content(tokens)) >= 4
 
 
-def _pairs(pairs: list[tuple[Criterion, Read]], found: Found, near: bool) -> None:
-    seen: dict[str, str] = {}
-    for c, r in pairs:
-        if r.folded in seen:
-            found(
-                "duplicate-criterion",
-                "warning",
-                f"the same criterion as {seen[r.folded]!r}",
-                c,
-                suggestion="remove one: it counts twice",
-            )
-        else:
-            seen[r.folded] = c.id
-    if any(r.stand for _, r in pairs):
-        _contradictions(pairs, found)
-    if near:
-        _near_duplicates(pairs, found)
-
-
-def _contradictions(pairs: list[tuple[Criterion, Read]], found: Found) -> None:
-    for i, (c, r) in enumerate(pairs):
-        for other, o in pairs[:i]:
-            if (
-                (r.stand or o.stand)
-                and (c.weight < 0) == (other.weight < 0)
-                and r.folded != o.folded
-                and (why := _clash(r, o))
-            ):
-                found(
-                    "contradiction",
-                    "error",
-                    f"contradicts {other.id!r}: {why}",
-                    c,
-                    suggestion="keep one of the two",
-                )
-
-
-def _clash(a: Read, b: Read) -> str | None:
-    """Why two criteria cannot both hold, or None."""
-    if a.stand is None and b.stand is None:
-        return None
-    return contradict(a.stand or Stand((), False, a.set), b.stand or Stand((), False, b.set))
-
-
-def _near_duplicates(pairs: list[tuple[Criterion, Read]], found: Found) -> None:
-    shapes: dict[int, frozenset[str]] = {}
-    cores = [r.core for _, r in pairs]
-    sizes = [len(x) for x in cores]
-    for i, mine in enumerate(cores):
-        size = sizes[i]
-        for j in range(i):
-            n = sizes[j]
-            if 1.7 * len(mine & cores[j]) < (size if size > n else n):
-                continue
-            a, b = pairs[i][1], pairs[j][1]
-            if a.folded == b.folded or _numbers_differ(a, b):
-                continue
-            for k, r in ((i, a), (j, b)):
-                if k not in shapes:
-                    shapes[k] = grams_of(r.folded)
-            s = jaccard(shapes[i], shapes[j])
-            if (
-                s < NEAR
-                and (pairs[i][0].weight < 0) == (pairs[j][0].weight < 0)
-                and len(said := _said(a)) >= 2
-                and said == _said(b)
-            ):
-                found(
-                    "near-duplicate",
-                    "warning",
-                    f"the same words in the same order as {pairs[j][0].id!r}, but for common ones",
-                    pairs[i][0],
-                    confidence=0.8,
-                    suggestion="merge them: they count twice",
-                )
-            elif s >= NEAR and not _clash(a, b):
-                found(
-                    "near-duplicate",
-                    "warning",
-                    f"nearly the same as {pairs[j][0].id!r} (overlap {s:.2f})",
-                    pairs[i][0],
-                    confidence=round(s, 2),
-                    suggestion="merge them: they count twice",
-                )
-
-
-def _said(r: Read) -> list[str]:
-    """What a criterion is on, in order: its words without articles, auxiliaries and the verbs that only report."""
-    return [w for w in r.tokens if w not in REPORTING]
-
-
-def _numbers_differ(a: Read, b: Read) -> bool:
-    """ "Names cause 1" and "names cause 2" are two criteria."""
-    return [w for w in a.tokens if w.isdigit()] != [w for w in b.tokens if w.isdigit()]
-
-
 def _weights(task: Task, found: Found) -> None:
     weights = [c.weight for c in task.criteria]
     if not weights:
@@ -386,6 +322,8 @@ def _weights(task: Task, found: Found) -> None:
             "every weight is negative: the best answer is the one that does nothing",
             suggestion="add what the answer must do",
         )
+    for c, why in extreme_weights(task.criteria):
+        found("extreme-weight", "warning", why, c, suggestion="check the decimal point")
 
 
 def _labels(p: Parsed, task: Task, found: Found) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..data.load import Source, iter_tasks
@@ -30,7 +31,9 @@ def scan(
     *,
     format: str = "auto",
     profile: str = "t4",
-    embed: Embed | str | None = "auto",
+    similarity: str = "words",
+    embed: Embed | None = None,
+    rules: str | Collection[str] = "default",
     keep: int = KEEP,
     progress: bool = True,
 ) -> Scan:
@@ -38,9 +41,10 @@ def scan(
     context = Context()
     linter = Linter(
         prompt_tokens=prompt_tokens(profile),
-        embed=embedder() if embed == "auto" else embed,
+        embed=embed or embedder(similarity),
         keep=keep,
-    )  # type: ignore[arg-type]
+        rules=rules,
+    )
     counting = Counting()
     before = gc.get_threshold()
     gc.set_threshold(

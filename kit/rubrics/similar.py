@@ -1,4 +1,4 @@
-"""Sentence vectors from all-MiniLM-L6-v2 when it is in the cache; the lint falls back to character n-grams without it."""
+"""Sentence vectors from all-MiniLM-L6-v2, when they are asked for."""
 
 from __future__ import annotations
 
@@ -10,16 +10,31 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DataError, MissingError
+
 Embed = Callable[[Sequence[str]], np.ndarray]
 
 
-def embedder() -> Embed | None:
-    """A function texts -> (n, 384) unit vectors, or None when the model (or torch) is not here. Never fetches."""
+def embedder(similarity: str = "words") -> Embed | None:
+    """None for "words"; for "minilm" a function texts -> (n, 384) unit vectors. Never fetches, and never falls back.
+
+    MissingError where the model, torch or transformers is not here; DataError for another name.
+    """
     from ..data.models import minilm_cached
 
+    if similarity == "words":
+        return None
+    if similarity != "minilm":
+        raise DataError(
+            f"there is no similarity {similarity!r}", where="similarity", fix="use words or minilm"
+        )
     folder = minilm_cached()
     if folder is None or not all(importlib.util.find_spec(m) for m in ("torch", "transformers")):
-        return None
+        raise MissingError(
+            "the sentence model is not in the cache, or torch or transformers is not installed",
+            where='similarity "minilm"',
+            fix="run `rubric-kit fetch` first, or compare by words",
+        )
     return lambda texts: embed(texts, folder)
 
 

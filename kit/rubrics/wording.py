@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from .words import words
 
 VAGUE = frozenset(
     "good nice great appealing engaging interesting compelling beautiful elegant adequate appropriate appropriately suitable reasonable "
-    "reasonably effective effectively natural high-quality quality satisfying impressive creative insightful thoughtful helpful useful "
-    "well-written meaningful sufficient sufficiently proper properly decent nicely excellent overall better fitting pleasant".split()
+    "reasonably effective effectively high-quality satisfying impressive creative insightful thoughtful helpful useful "
+    "well-written meaningful sufficient sufficiently proper properly decent nicely excellent fitting pleasant".split()
 )
 MEASURE = re.compile(
     r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example|e\.g\.|i\.e\.|namely|defined as|that is)\b|[\"“'‘(:]",
+    re.I,
+)
+# From here on a criterion is about what the answer says, not about how it is.
+SAYING = re.compile(
+    r"\b(?:that|which|who|whether|if|why|as|because|(?:states?|explains?|mentions?|recommend(?:s|ing)?|advis(?:es?|ing)|"
+    r"suggest(?:s|ing)?|informs?|includ(?:es?|ing)|claims?|describes?|lists?|guidance))\b",
     re.I,
 )
 VERBS = (
@@ -28,24 +33,21 @@ JOINED = re.compile(
     rf"(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the (?:response|answer)\s+)*(?:not\s+)?{VERBS}\b",
     re.I,
 )
-JOINING = frozenset(
-    ["and", "but", "as", "also"]
-)  # the last word of a joiner, and what may follow it
-JOINED_TO = frozenset(re.sub(r"(\w+)s\?", r"\1 \1s", VERBS[3:-1]).replace("|", " ").split()) | {
-    "also",
-    "then",
-    "it",
-    "the",
-    "not",
-}
 SEVERAL = re.compile(
-    r";\s+\w|\b(?:both)\b.+\band\b|\(\s*(?:1|a|i)\s*\).+\(\s*(?:2|b|ii)\s*\)", re.I | re.S
+    r"\b(?:both)\b.+\band\b|\(\s*(?:1|a|i)\s*\).+\(\s*(?:2|b|ii)\s*\)", re.I | re.S
 )
 # "Has three bullets, each rule is correct and every bullet is short": a clause of its own after the first one.
 CLAUSE = re.compile(
-    r"(?:,|;|\band|\bbut)\s+(?:and\s+|but\s+)?(?:each|every|no|all|none\s+of\s+the)\s+(?:[\w'’-]+\s+){1,3}?(?:is|are|has|have|must|should|does|do|may|"
+    r"(?:,|;|\band|\bbut)\s+(?:and\s+|but\s+)?(?:each|every|no|all(?!\s+of\s+(?:which|whom))|none\s+of\s+the)\s+(?:[\w'’-]+\s+){1,3}?(?:is|are|has|have|must|should|does|do|may|"
     r"contains?|starts?|begins?|ends?|uses?|includes?)\b",
     re.I,
+)
+ASIDE = re.compile(
+    r"\(\s*(?:justification|reason|note|e\.g\.|i\.e\.)[^()]*(?:\([^()]*\)[^()]*)*\)?", re.I
+)  # not a demand
+# A clause has begun before the "and": what follows may still belong to it.
+INSIDE = re.compile(
+    r"\b(?:that|which|who|whose|whether|if|how|when|where|while|because|as|such)\b", re.I
 )
 QUANTIFIED = frozenset("each every no all none".split())  # CLAUSE needs one of these words
 CONDITION = re.compile(
@@ -94,44 +96,46 @@ CONTROL = re.compile(
 
 
 def subjective(tokens: Set[str], text: str) -> list[str]:
-    """Vague words without anything to measure by; empty when there are none."""
+    """Vague words that the answer is measured by; empty when there are none, or something to measure them by.
+
+    What an answer is to say may be vague: "States that a good rest helps" is no matter of taste.
+
+    >>> subjective({"good"}, "The style is good."), subjective({"good"}, "States that rest is good.")
+    (['good'], [])
+    """
     found = tokens & VAGUE
-    return sorted(found) if found and not MEASURE.search(text) else []
+    if not found or MEASURE.search(text):
+        return []
+    said = SAYING.search(text)
+    own = set(words(text[: said.start()] if said else text))
+    return sorted(w for w in found if w in own)
 
 
 def several(text: str, tokens: Sequence[str]) -> bool:
     """True when the criterion asks for several things at once. tokens : its words, in order.
 
+    What stands in a clause of its own ("says that ... and is ...") is one thing said.
+
     >>> several("Names the river and explains why it floods.", words("Names the river and explains why it floods."))
     True
     >>> several("Names the salt and pepper.", words("Names the salt and pepper."))
     False
+    >>> text = "Says that bears sleep in winter and are awake in summer."
+    >>> several(text, words(text))
+    False
     """
-    if (";" in text or "(" in text or "both" in tokens) and SEVERAL.search(text):
+    if "(" in text:
+        text = ASIDE.sub("", text)
+    found = SEVERAL.search(text) or JOINED.search(text)
+    if found and not INSIDE.search(text, 0, found.start()):
         return True
-    if not text.isascii():  # lower case may be of another length, and words of another form
-        return bool(JOINED.search(text)) or _clauses(text)
-    low = text.lower()
-    joined = "and" in low or "but" in low
-    if (
-        ("," in low or ";" in low or joined)
-        and not QUANTIFIED.isdisjoint(tokens)
-        and _clauses(text)
-    ):
-        return True
-    if ";" in low:
-        return bool(JOINED.search(text))
-    if not (joined or "well as" in low or "also" in low):
-        return False
-    for a, b, c in zip(tokens, tokens[1:], (*tokens[2:], ""), strict=False):
-        if a in JOINING and b in JOINED_TO and (b != "the" or c in ("response", "answer")):
-            return bool(JOINED.search(text))
-    return False
+    return not QUANTIFIED.isdisjoint(tokens) and _clauses(text)
 
 
 def _clauses(text: str) -> bool:
-    n = len(CLAUSE.findall(text))
-    return n > 1 or (n == 1 and not CONDITION.match(text))
+    """True when a clause of its own follows: "..., and each bullet is short"."""
+    found = [m for m in CLAUSE.finditer(text) if not INSIDE.search(text, 0, m.start())]
+    return len(found) > 1 or (len(found) == 1 and not CONDITION.match(text))
 
 
 def leak(text: str, prompt: str, tokens: Set[str] | None = None) -> str | None:
@@ -232,52 +236,9 @@ def limits(text: str) -> list[tuple[str, float, float]]:
     return out
 
 
-LIMIT_WORDS = frozenset(
-    "least most more fewer less than exactly under over up maximum minimum".split()
-)
 NEGATION_WORDS = frozenset(
     "not no never without avoid avoids avoiding refrain refrains doesn't don't isn't lacks omits free excludes doesn’t don’t isn’t".split()
 )
-NEUTRAL = frozenset(
-    w.rstrip("s")
-    for w in (
-        "not no never without avoid avoids avoiding does do doesn't don't isn't refrain refrains from lacks lack omits any a "
-        "an the of free response answer use uses using contain contains containing include includes including is should must it has have "
-        "excludes in and its doesn’t don’t isn’t"
-    ).split()
-)
-
-
-@dataclass(frozen=True)
-class Stand:
-    """What a criterion demands, as far as `contradict` can see: counted limits, whether it forbids, its words."""
-
-    limits: tuple[tuple[str, float, float], ...]
-    forbids: bool
-    words: frozenset[str]
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The words that name the thing."""
-        return frozenset(w.rstrip("s") for w in self.words) - NEUTRAL
-
-
-def stand(text: str, tokens: frozenset[str]) -> Stand | None:
-    """The Stand of a criterion with the words `tokens`; None when it sets no limit and forbids nothing."""
-    counted = () if tokens.isdisjoint(LIMIT_WORDS) else tuple(limits(text))
-    forbids = not tokens.isdisjoint(NEGATION_WORDS) and bool(NEGATION.search(text))
-    return Stand(counted, forbids, tokens) if counted or forbids else None
-
-
-def contradict(a: Stand, b: Stand) -> str | None:
-    """Why two criteria that are both wanted cannot both hold, or None."""
-    for noun, low, high in a.limits:
-        for other, low2, high2 in b.limits:
-            if noun == other and (low > high2 or low2 > high):
-                return f"they set limits for {noun}s that no answer meets"
-    if a.forbids != b.forbids and a.names and a.names == b.names:
-        return "one asks for what the other forbids"
-    return None
 
 
 def check_fault(check: Mapping[str, Any]) -> str | None:

@@ -67,7 +67,7 @@ def measure(n: int, *, array: bool = False, criteria: int = 8) -> dict[str, floa
         write(path, n, array=array, criteria=criteria)
         before, others = peak(), children()
         start, cpu = time.perf_counter(), time.process_time()
-        found = scan(path, embed=None)
+        found = scan(path)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         return {
             "rows": found.rows,
@@ -90,7 +90,7 @@ def memory(n: int, *, what: str, array: bool = False) -> dict[str, float]:
         path = Path(folder) / ("b.json" if array else "b.jsonl")
         write(path, n, array=array, criteria=5)
         rows = (
-            scan(path, embed=None).rows
+            scan(path).rows
             if what == "inspect"
             else sum(p.task is not None for p in iter_tasks(path))
         )

@@ -193,13 +193,13 @@ def test_a_threshold_that_is_no_number_is_refused(tmp_path, capsys):
 
 
 def test_an_unknown_profile_of_inspect_is_refused(tasks, capsys):
-    assert main(["inspect", tasks, "--no-embedding", "--profile", "t5"]) == 2
+    assert main(["inspect", tasks, "--profile", "t5"]) == 2
     assert "no profile 't5'" in capsys.readouterr().err
 
 
 def test_offline_a_hub_name_stops_at_once(monkeypatch, capsys):
     monkeypatch.setenv("KIT_OFFLINE", "1")
-    assert main(["inspect", "hf:owner/name", "--no-embedding"]) == 3
+    assert main(["inspect", "hf:owner/name"]) == 3
     err = capsys.readouterr().err
     assert "KIT_OFFLINE" in err and "hf:owner/name" in err
 

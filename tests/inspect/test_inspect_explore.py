@@ -132,7 +132,7 @@ def test_splits_are_seeded_disjoint_and_provable():
 
 def test_table_filters():
     ts = sample()
-    report = inspect.lint(ts, embed=None)
+    report = inspect.lint(ts)
     ids = lambda **k: [r["task_id"] for r in explore.table(ts, **k)]  # noqa: E731
     assert (
         len(ids()) == 10
@@ -203,7 +203,7 @@ def test_overviews_hold_the_numbers_and_escape_text():
     from kit.plots import data as plots
 
     ts = sample()
-    s, report = inspect.summarize(ts), inspect.lint(ts, embed=None)
+    s, report = inspect.summarize(ts), inspect.lint(ts)
     assert list(plots.criteria_per_task(s).data[0].y) == [10]
     assert sum(sum(t.y) for t in plots.weights(s).data) == 30
     assert plots.kinds(s).data[0].x is not None and len(plots.lengths(s).data) == 3
@@ -230,7 +230,7 @@ def test_widgets_filter_compare_and_save(monkeypatch, tmp_path):
 
     monkeypatch.setenv("KIT_HEADLESS", "0")
     ts = sample()
-    box = widgets.browse(ts, inspect.lint(ts, embed=None))
+    box = widgets.browse(ts, inspect.lint(ts))
     text, chosen, shown = box.children[0].children[0], box.children[3], box.children[4]
     assert len(chosen.options) == 10 and "<img" not in shown.value and "onerror" in shown.value
     text.value = "prompt 3"

@@ -24,7 +24,7 @@ def rules(*criteria, prompt="Describe how a steam engine drives a locomotive.", 
         c if isinstance(c, Criterion) else Criterion(id=f"c{i}", text=c)
         for i, c in enumerate(criteria, 1)
     )
-    return lint([Task(id="t", prompt=prompt, criteria=cs, **more)], embed=None).counts
+    return lint([Task(id="t", prompt=prompt, criteria=cs, **more)], rules="all").counts
 
 
 def measure(rows):
@@ -73,7 +73,7 @@ def test_the_word_filter_loses_no_note():
         ("encoding", ["Names the cafÃ© car."]),
         ("encoding", ["Names the\u200bboiler"]),
         ("language", ["Называет котёл паровоза и клапан"]),
-        ("unrelated", ["Recommends sunscreen against ultraviolet radiation outdoors"]),
+        ("far-from-prompt", ["Recommends sunscreen against ultraviolet radiation outdoors"]),
         (
             "impossible-check",
             [Criterion(id="c", text="short boiler", check={"name": "words", "min": 5, "max": 2})],
@@ -105,18 +105,18 @@ def test_rules_stay_silent_on_a_clean_row():
     assert "contradiction" not in rules("It has at least 50 words.", "It has at most 100 words.")
 
 
-def test_answer_leak_needs_a_prompt_that_does_not_ask():
+def test_an_unasked_detail_needs_a_prompt_that_does_not_ask():
     assert (
         rules(
             "States that the pressure is 1850 bar.", prompt="Write a note on steam for my class."
-        ).get("answer-leak")
+        ).get("unasked-detail")
         == 1
     )
-    assert "answer-leak" not in rules(
+    assert "unasked-detail" not in rules(
         "States that the pressure is 1850 bar.",
         prompt="What is the pressure of steam for my class?",
     )
-    assert "answer-leak" not in rules(
+    assert "unasked-detail" not in rules(
         "States this in 50 words.", prompt="Write a note on steam for my class."
     )
 
@@ -141,7 +141,6 @@ def test_rules_across_rows():
             task(4, long, "train"),
             task(5, long + " today", "heldout"),
         ],
-        embed=None,
     )
     assert report.counts["split-leak"] == 2 and report.counts["duplicate-prompt"] == 1
     assert (
@@ -166,14 +165,14 @@ def test_labels_and_prompt_length_and_reader_findings():
             {"task_id": "b", "rubric - 1. criterion": "Names it."},
         ]
     )
-    counts = lint(t, embed=None).counts
+    counts = lint(t).counts
     assert (
         counts["raters-disagree"] == 1
         and counts["long-prompt"] == 1
         and counts["unread-field"] == 1
         and counts["missing-field"] == 2
     )
-    assert "long-prompt" not in lint(t, embed=None, profile="gpu").counts
+    assert "long-prompt" not in lint(t, profile="gpu").counts
 
 
 def test_embedding_finds_paraphrases_and_strangers():
@@ -202,10 +201,10 @@ def test_embedding_finds_paraphrases_and_strangers():
             out[i, int(t[5])] = 1.0
         return out
 
-    report = lint(tasks, embed=fake)
-    assert report.similarity == "embedding" and report.counts["near-duplicate"] == 4
-    assert [(f.row, f.task_id) for f in report.of("unrelated")] == [(5, "z")]
-    assert lint(tasks, embed=None).similarity == "n-grams"
+    report = lint(tasks, embed=fake, rules="all")
+    assert report.similarity == "minilm" and report.counts["near-duplicate"] == 4
+    assert [(f.row, f.task_id) for f in report.of("far-from-prompt")] == [(5, "z")]
+    assert lint(tasks).similarity == "words"
 
 
 def test_kept_findings_are_capped_and_all_are_counted():
@@ -229,7 +228,6 @@ def test_report_escapes_html_and_names_rows():
                 criteria=(Criterion(id="c", text="<script>alert(1)</script> Gemini missed this."),),
             )
         ],
-        embed=None,
     )
     assert "<script>" not in report._repr_html_() and "rows 1" in str(report)
 
@@ -243,19 +241,16 @@ def test_scan_and_the_subcommand(tmp_path, capsys):
     path.write_text(
         '{"task_id": "a", "prompt": "p", "rubrics": ["Gemini missed <b>x</b>.", "Names it."]}\n{broken\n'
     )
-    found = scan(path, embed=None)
+    found = scan(path)
     assert (found.rows, found.skipped, found.format) == (
         2,
         1,
         "checklist",
     ) and found.lint.note_share == 0.5
-    assert main(["inspect", str(path), "--json", "--no-embedding"]) == 0
+    assert main(["inspect", str(path), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["lint"]["counts"]["annotator-note"] == 1 and data["summary"]["per_task"]["max"] == 2
-    assert (
-        main(["inspect", str(path), "--lint", "--no-embedding", "--html", str(tmp_path / "o.html")])
-        == 1
-    )
+    assert main(["inspect", str(path), "--lint", "--html", str(tmp_path / "o.html")]) == 1
     out = capsys.readouterr().out
     assert "annotator-note" in out and "line 2" in out
     page = (tmp_path / "o.html").read_text()
@@ -276,7 +271,7 @@ def only(code, *criteria, prompt):
                     ),
                 )
             ],
-            embed=None,
+            rules="all",
         ).of(code)
     ]
 
@@ -381,10 +376,9 @@ def test_a_certain_thing_of_which_nothing_else_speaks_is_unrelated():
     embedded = lint(
         [Task(id="t", prompt=hail, criteria=(Criterion(id="c1", text=museum),))],
         embed=lambda texts: np.ones((len(texts), 2)),
+        rules="all",
     )
-    assert [f.criterion_id for f in embedded.of("unrelated")] == [
-        "c1"
-    ]  # vectors replace the weaker rule only
+    assert [f.criterion_id for f in embedded.of("unrelated")] == ["c1"]
 
 
 def test_a_label_that_is_the_right_answer_is_no_annotator_note():
@@ -406,7 +400,7 @@ def test_a_label_that_is_the_right_answer_is_no_annotator_note():
 def test_the_faults_of_our_own_set_are_found():
     """data/README.md lists the faults put in on purpose; the lint finds every one of them, and no note that is none."""
     tasks = load_tasks(Path(__file__).resolve().parents[2] / "data" / "rubrics.json")
-    found = {(f.code, f.task_id, f.criterion_id) for f in lint(tasks, embed=None).findings}
+    found = {(f.code, f.task_id, f.criterion_id) for f in lint(tasks, rules="all").findings}
     wanted = {
         ("annotator-note", "fault-01", "c3"),
         ("duplicate-criterion", "fault-02", "c3"),

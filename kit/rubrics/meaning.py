@@ -1,0 +1,177 @@
+"""Rules on what a criterion means for the score: its sign, its weight, whom it talks to, what it needs to be decided.
+
+The wordings are closed lists, tried only where one of their words occurs: a rule that is silent costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from statistics import median
+
+from ..records import Criterion, Task
+
+_SUBJECT = r"\A\s*(?:the\s+)?(?:(?:response|answer|text|output|reply|assistant|model|summary|email|essay|story|poem)\s+)?"
+# What nobody wants, at the head of a criterion: with a positive weight it pays.
+BAD = re.compile(
+    _SUBJECT
+    + r"""(?:
+    fail(?:s|ed)?\s+to\b
+    | (?:incorrectly|wrongly|falsely|inaccurately|mistakenly|erroneously|inappropriately)\s+\w+s\b
+    | (?:omits|neglects|forgets|overlooks|misstates|misrepresents|misinterprets|misidentifies|misspells
+        |fabricates|hallucinates|invents|insults|contradicts\s+itself|makes\s+up)\b
+    | (?:contains?|has|have|includes?|makes|introduces)\s+(?:\w+\s+){0,2}?
+        (?:errors?|mistakes?|inaccurac\w+|falsehoods?|typos?|hallucinations?|misinformation|contradictions?)\b
+    | (?:gives?|offers?|provides?|states?|recommends?|suggests?|includes?|contains?|makes?)\s+(?:\w+\s+)?
+        (?:dangerous|harmful|false|incorrect|inaccurate|wrong|misleading|fabricated|irrelevant|unsafe)\b
+    | is\s+(?:\w+\s+)?(?:rude|incorrect|inaccurate|misleading|offensive|incoherent|insulting|dismissive
+        |condescending|repetitive|factually\s+wrong)\b
+    )""",
+    re.I | re.X,
+)
+# What is only ever wanted: with a negative weight it costs.
+GOOD = re.compile(
+    _SUBJECT
+    + r"""(?:
+    (?:correctly|accurately|clearly|properly|appropriately|politely|concisely|explicitly\s+and\s+correctly)\s+\w+s\b
+    | (?:thanks|greets|apologi[sz]es)\b
+    | avoids\b | refrains\s+from\b | is\s+free\s+(?:of|from)\b
+    | (?:is|remains|stays)\s+(?:\w+\s+)?(?:correct|accurate|polite|courteous|respectful|clear|readable|coherent
+        |well[-\s]structured|factual|truthful|honest|helpful|on\s+topic)\b
+    | follows\s+(?:all\s+)?(?:the\s+)?(?:instructions?|format|prompt)\b
+    )""",
+    re.I | re.X,
+)
+# A turn that takes the head back: "Fails to mention X, which is right", "Avoids the question".
+TURN = re.compile(
+    r"\b(?:but|although|however|unless|except|only|overly|too|unnecessar\w+|answering|the question|the topic)\b",
+    re.I,
+)
+INJECTED = re.compile(
+    r"""
+    \b(?:ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b(?:instructions?|rubrics?|criteri\w+|guidelines?|rules?)\b
+    | \b(?:mark|rate|grade|score|judge|count|treat)\b[^.]{0,40}\bas\s+(?:met|passed|satisfied|fulfilled|perfect)\b
+    | \b(?:give|award|assign|grant|output|return)\b[^.]{0,40}\b(?:full|maximum|top|highest|perfect)\s+
+        (?:marks?|scores?|points?|credit|ratings?|grades?)\b
+    | \balways\s+(?:answer|say|reply|output|return|choose|mark|vote)\b[^.]{0,20}\b(?:yes|met|true|pass|one|1|10)\b
+    | \b(?:met|pass|yes)\b[^.]{0,30}\b(?:regardless\s+of|no\s+matter|whatever)\b
+    | <\|im_(?:start|end)\|> | \[/?INST\] | <</?SYS>>
+    | \A\s*(?:system|assistant|grader|judge|evaluator)\s*:
+    | "verdict"\s*:
+    """,
+    re.I | re.X,
+)
+_PEOPLE = r"(?:users?|readers?|recipients?|customers?|audiences?|patients?|listeners?|viewers?|students?|child(?:ren)?|people|guests?)"
+UNVERIFIABLE = re.compile(
+    rf"""
+    \A(?:the\s+)?{_PEOPLE}\s+(?:will|would|(?:is|are)\s+going\s+to)\s
+    | \A(?:the\s+)?{_PEOPLE}\s+(?:laugh|cry|cries|smile|feel|enjoy|like|love|buy|remember)s?\b
+    | \A(?:the\s+)?{_PEOPLE}\s+(?:is|are)\s+(?:moved|satisfied|convinced|impressed|happy|amused|pleased|touched)\b
+    | \b(?:was|were|is)\s+(?:written|composed|created|produced|drafted)\s+(?:
+        (?:in|within)\s+(?:less|under|fewer|\d+|\w+\s+(?:minutes|seconds|hours))
+        | without\s+(?:help|looking|using\s+(?:a|any|the)\s+(?:tool|model|source|internet))
+        | by\s+(?:a\s+human|hand|an?\s+AI) )
+    | \b(?:author|writer|model|assistant)\s+(?:(?:really|truly|honestly|sincerely|genuinely|actually)\s+)?
+        (?:believe[sd]?|thinks?|thought|intend(?:s|ed)|enjoy(?:s|ed)|cares?|knows?|tried|feels?|felt)\b
+    | \b(?:will|would)\s+(?:go\s+viral|sell\s+well|be\s+remembered|stand\s+the\s+test)\b
+    """,
+    re.I | re.X,
+)
+_THING = r"(?:image|picture|photo|screenshot|chart|diagram|video|audio|recording|map|spreadsheet|attachment|file|transcript|pdf)"
+REFERENCE = re.compile(
+    r"\b(?:reference|gold|golden|sample)\s+(?:answer|solution|response|output|text|translation|summary)s?\b"
+    r"|\banswer\s+key\b"
+    r"|\b(?:match|agree|correspond|compare|identical|equal|same)\w*\s+(?:with|to|as|against)?\s*(?:the\s+)?(?:ground\s+truth|model\s+answer)\b",
+    re.I,
+)
+ATTACHED = re.compile(
+    rf"\b(?:attached|enclosed|uploaded)\s+({_THING}|document|article|table|text|report|data|letter)s?\b|\b(?:provided|given|supplied)\s+({_THING})\b"
+    rf"|\b({_THING})\s+(?:above|below|provided|shown|attached)\b",
+    re.I,
+)
+_INJECTING = frozenset(
+    "ignore disregard forget override bypass mark rate grade score judge count treat give award assign grant output "
+    "return always regardless matter whatever im inst sys system assistant grader evaluator verdict".split()
+)
+_NEEDING = frozenset(
+    "reference gold golden sample key truth model attached enclosed uploaded provided given supplied above below shown".split()
+)
+LONGEST = 400  # characters: a longer text is a scheme for grading, which may speak of marks
+ASKED = re.compile(
+    r"\s*(?:does|do|is|are|has|have|did|can|was|were)\b", re.I
+)  # a question about an answer
+TIMES = 20.0  # a weight this many times the median of its row decides alone, or counts for nothing
+
+
+def wrong_sign(c: Criterion) -> str | None:
+    """What is odd about the sign of a weight, or None.
+
+    >>> wrong_sign(Criterion(id="c", text="Fails to name the river.", weight=2))
+    'it names a fault, and meeting it is rewarded'
+    >>> wrong_sign(Criterion(id="c", text="Correctly names the river.", weight=-2))
+    'it names something good, and meeting it is punished'
+    """
+    if c.weight == 0 or c.check is not None:
+        return None
+    head = c.text.split(".")[0][:160]
+    if c.weight > 0 and BAD.match(head):
+        return "it names a fault, and meeting it is rewarded"
+    if c.weight < 0 and GOOD.match(head) and not TURN.search(head):
+        return "it names something good, and meeting it is punished"
+    return None
+
+
+def injected(text: str, tokens: frozenset[str]) -> bool:
+    """True when a criterion talks to the judge instead of describing an answer."""
+    if tokens.isdisjoint(_INJECTING) or len(text) > LONGEST or ASKED.match(text):
+        return False
+    return bool(INJECTED.search(text))
+
+
+def unverifiable(text: str) -> bool:
+    """True when neither the answer nor the task can show whether the criterion holds."""
+    return bool(UNVERIFIABLE.search(text))
+
+
+def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str | None:
+    """What a criterion compares with although the task does not have it, or None.
+
+    >>> task = Task(id="t", prompt="Solve it.")
+    >>> c = Criterion(id="c", text="Agrees with the reference answer.")
+    >>> missing_reference(c, frozenset(["reference"]), task)
+    'reference answer'
+    """
+    if tokens.isdisjoint(_NEEDING) or task.sources or c.check is not None:
+        return None
+    asked = task.asked.lower()
+    if m := REFERENCE.search(c.text):
+        known = bool(task.truth) or any(
+            w in asked for w in ("reference", "answer key", "gold", "solution:")
+        )
+        return None if known else m[0]
+    if m := ATTACHED.search(c.text):
+        thing = next(g for g in m.groups() if g).lower()
+        return (
+            None if thing.rstrip("s") in asked or "attached" in asked or "http" in asked else m[0]
+        )
+    return None
+
+
+def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]]:
+    """Criteria whose weight dwarfs the others of the row, or is dwarfed by them; trees share theirs down and are left out."""
+    sizes = [abs(c.weight) for c in criteria if c.weight and c.parent is None]
+    if len(sizes) < 3:
+        return []
+    middle = median(sizes)
+    out = []
+    for c in criteria:
+        times = abs(c.weight) / middle if c.parent is None else 1.0
+        if times >= TIMES:
+            out.append(
+                (c, f"its weight is {times:.3g} times the median of the row: it decides alone")
+            )
+        elif 0 < times <= 1 / TIMES:
+            n = math.ceil(1 / times)
+            out.append((c, f"its weight is 1/{n:.3g} of the median of the row: it hardly counts"))
+    return out

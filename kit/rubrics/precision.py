@@ -1,0 +1,55 @@
+"""How often each rule was right: findings read and labelled on public sets that the rule was not written on.
+
+The sets: HealthBench (500 rows), InFoBench, WritingBench, PaperBench's 23 trees. The labels lie in
+tests/inspect/lint_labels.tsv; a test counts them against this table. "several-requirements" and "subjective" were
+mended after a first round; only findings of the second round count for them. A rule that was right in less
+than 70 % of what was read is off unless asked for; one below 90 %, or hardly read, is never an error.
+"""
+
+from __future__ import annotations
+
+ON, ERROR, ENOUGH = 0.7, 0.9, 10  # shares right; findings read from which a share counts
+# rule -> (right, read). Rules that are not here state a fact (an empty prompt, the same text twice) and need no judgement.
+READ: dict[str, tuple[int, int]] = {
+    "several-requirements": (34, 40),
+    "subjective": (27, 34),
+    "duplicate-criterion": (13, 13),
+    "boilerplate": (12, 12),
+    "sign": (6, 6),
+    "annotator-note": (3, 4),
+    "near-duplicate": (1, 1),
+    "unasked-detail": (0, 28),
+    "far-from-prompt": (0, 34),
+    "unrelated": (0, 1),
+    "language": (0, 16),  # true as said, and never a fault
+    # silent on all 22,136 criteria that were read: no false alarm, and no measure of being right
+    "answer-leak": (0, 0),
+    "injected": (0, 0),
+    "unverifiable": (0, 0),
+    "no-reference": (0, 0),
+    "extreme-weight": (0, 0),
+}
+
+
+def precision(rule: str) -> float | None:
+    """Share of a rule's findings that were right; None for a rule that states a fact, or was not read often enough.
+
+    >>> precision("empty-prompt") is None
+    True
+    """
+    right, read = READ.get(rule, (0, 0))
+    return right / read if read >= ENOUGH else None
+
+
+def default(rule: str) -> bool:
+    """True when a rule is on unless something else is asked for."""
+    right, read = READ.get(rule, (0, 0))
+    return right >= ON * read
+
+
+def severity(rule: str, wanted: str) -> str:
+    """The severity that a rule may use: an error only where it was right often enough."""
+    if wanted != "error" or rule not in READ:
+        return wanted
+    share = precision(rule)
+    return "error" if share is not None and share >= ERROR else "warning"

@@ -1,0 +1,211 @@
+"""Criteria of one row against each other: the same twice, nearly the same, and two that cannot both hold.
+
+Only criteria of one sign under one parent are compared: in a tree the same words under another node are another demand.
+What a criterion is on: its words without articles, auxiliaries and verbs that only report, each as a stem or as the
+first of its synonyms. Two that are on the same things in the same way say the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from ..data.findings import Finding
+from ..records import Criterion
+from .wording import LIMIT, NEGATION_WORDS, limits
+from .words import stem, words
+
+Found = Callable[..., None]  # (code, severity, message, **more): note a finding on the row
+LIGHT = frozenset(
+    "a an the this that these those is are was were be been being am do does did has have had having can could may might will would shall "
+    "should must it its they them their there he she his her of in on at to for with by as from into about and or so than then "
+    "response responses answer answers text output reply assistant user users reader readers generated given provided "
+    "says say state states stating mention mentions mentioning note notes tell tells report reports include includes including "
+    "contain contains containing name names give gives giving explain explains explaining describe describes describing "
+    "reason reasons because why make makes made cause causes caused due how much many way which who what also any some all each "
+    "clearly explicitly explicit correctly use uses using used".split()
+)
+# Words after which the order of what stands around them matters.
+ORDERED = frozenset(
+    "before after than then from to into over instead rather first second last more less fewer greater smaller "
+    "above below if when while until since because both".split()
+)
+NOT = NEGATION_WORDS | frozenset("fails fail omits omit lacks neither nothing none".split())
+SUBJECTS = frozenset(
+    "poem story essay email letter summary list code function article post title whole entire it length long total".split()
+)
+QUOTED = re.compile(r"[\"“‘`]([^\"”’`]{1,80})[\"”’`]|[$\\]\S+|\b\w*[A-Z_]\w*[A-Z_0-9]\w*\b")
+COUNTING = ("words", "sentences", "paragraphs", "lines", "chars", "bullets", "numbered")
+
+
+@lru_cache(maxsize=1)
+def synonyms() -> dict[str, str]:
+    """Word -> the first of its line in synonyms.txt."""
+    text = (Path(__file__).parent / "synonyms.txt").read_text(encoding="utf-8")
+    lines = (line.split() for line in text.split("\n") if line and line[0] != "#")
+    return {w: line[0] for line in lines for w in line}
+
+
+@lru_cache(maxsize=50_000)
+def _core(word: str) -> str:
+    known = synonyms()
+    return known.get(word) or known.get(root := stem(word)) or root.rstrip("e")
+
+
+class Said:
+    """What a criterion is on. core : its stems in order; key : the same as a set; literal : numbers, names, quotes."""
+
+    __slots__ = ("core", "key", "literal", "negated", "ordered")
+
+    def __init__(self, text: str, tokens: Sequence[str]):
+        kept = [w for w in tokens if w not in LIGHT and w not in NOT]
+        self.core = tuple(_core(w) for w in kept)
+        self.key = frozenset(self.core)
+        self.negated = sum(w in NOT for w in tokens) % 2 == 1
+        self.ordered = not ORDERED.isdisjoint(tokens)
+        self.literal = tuple(w for w in tokens if not w.isalpha()) + tuple(
+            sorted(m[0] for m in QUOTED.finditer(text))
+        )
+
+    def same(self, other: Said) -> bool:
+        """True when both ask for one thing: the same stems, in the same order where the order says something."""
+        if self.key != other.key or self.literal != other.literal:
+            return False
+        if self.core == other.core:
+            return len(self.core) >= 2
+        return len(self.key) >= 2 and not (self.ordered and other.ordered)
+
+
+said = lru_cache(maxsize=8192)(lambda text: Said(text, words(text)))
+
+
+def compare(criteria: Iterable[tuple[Criterion, str]], found: Found) -> None:
+    """Findings on the criteria of a row, given with their folded text: one per group that says the same."""
+    groups: dict[tuple[bool, str | None], list[tuple[Criterion, str]]] = {}
+    for c, folded in criteria:
+        groups.setdefault((c.weight < 0, c.parent), []).append((c, folded))
+    for members in groups.values():
+        if len(members) > 1:
+            _twice(_distinct(members, found), found)
+
+
+def _distinct(members: list[tuple[Criterion, str]], found: Found) -> list[Criterion]:
+    """The first criterion of each wording; one finding for each wording that comes again."""
+    by_text: dict[str, list[Criterion]] = {}
+    for c, folded in members:
+        by_text.setdefault(folded, []).append(c)
+    for same in by_text.values():
+        if len(same) > 1 and same[0].check == same[1].check:
+            found(
+                "duplicate-criterion",
+                "warning",
+                f"the same criterion as {_names(same[:-1])}",
+                same[-1],
+                suggestion="remove one: it counts twice",
+            )
+    return [same[0] for same in by_text.values()]
+
+
+def _names(criteria: Sequence[Criterion]) -> str:
+    more = f" and {len(criteria) - 5} more" if len(criteria) > 5 else ""
+    return ", ".join(repr(c.id) for c in criteria[:5]) + more
+
+
+def _twice(criteria: list[Criterion], found: Found) -> None:
+    by_key: dict[frozenset[str], list[tuple[Criterion, Said]]] = {}
+    for c in criteria:
+        s = said(c.text)
+        if s.key:
+            by_key.setdefault(s.key, []).append((c, s))
+    for alike in by_key.values():
+        if len(alike) > 1:
+            _alike(alike, found)
+    _limits(criteria, found)
+
+
+def _alike(alike: list[tuple[Criterion, Said]], found: Found) -> None:
+    """Criteria on the same things: those that say the same as one group, those that forbid what another asks for."""
+    clusters: list[list[tuple[Criterion, Said]]] = []
+    for c, s in alike:
+        for cluster in clusters:
+            first = cluster[0]
+            if first[1].negated == s.negated and first[1].same(s) and first[0].check == c.check:
+                cluster.append((c, s))
+                break
+        else:
+            clusters.append([(c, s)])
+    for cluster in clusters:
+        if len(cluster) > 1:
+            found(
+                "near-duplicate",
+                "warning",
+                f"says the same as {_names([c for c, _ in cluster[:-1]])} in other words",
+                cluster[-1][0],
+                confidence=0.8,
+                suggestion="merge them: they count twice",
+            )
+    for i, cluster in enumerate(clusters):
+        c, s = cluster[0]
+        for other in clusters[:i]:
+            o, t = other[0]
+            if s.negated != t.negated and s.literal == t.literal and not (s.ordered or t.ordered):
+                found(
+                    "contradiction",
+                    "warning",
+                    f"contradicts {o.id!r}: one asks for what the other forbids",
+                    c,
+                    confidence=0.7,
+                    suggestion="keep one of the two",
+                )
+
+
+def _limits(criteria: list[Criterion], found: Found) -> None:
+    """Counted limits on one thing that no answer meets. Where code counts both, that is certain."""
+    bounds = [(c, *b) for c in criteria for b in _bounds(c)]
+    for i, (c, noun, low, high, sure) in enumerate(bounds):
+        for o, other, low2, high2, sure2 in bounds[:i]:
+            if o is not c and noun == other and (low > high2 or low2 > high):
+                certain = sure and sure2
+                found(
+                    "contradiction",
+                    "error" if certain else "warning",
+                    f"contradicts {o.id!r}: they set limits for {noun[0]} that no answer meets",
+                    c,
+                    suggestion="keep one of the two",
+                )
+                return
+
+
+def _bounds(c: Criterion) -> list[tuple[tuple[str, frozenset[str]], float, float, bool]]:
+    """((what is counted, of what), least, most, by code?) for every limit that a criterion sets."""
+    check = c.check or {}
+    if check.get("name") in COUNTING and not check.get("not"):
+        low, high = check.get("min") or 0, check.get("max")
+        return [((check["name"], frozenset()), low, float("inf") if high is None else high, True)]
+    if c.check is not None or not LIMIT.search(c.text):
+        return []
+    rest = frozenset(w for w in said(LIMIT.sub(" ", c.text)).key if w not in SUBJECTS)
+    return [((noun + "s", rest), low, high, False) for noun, low, high in limits(c.text)]
+
+
+def findings_of(pairs: Iterable[tuple[Criterion, str]]) -> list[Finding]:
+    """The findings of `compare` as records, for trying it out.
+
+    >>> row = [Criterion(id="a", text="Says that it was cancelled."), Criterion(id="b", text="States that it had been cancelled.")]
+    >>> findings_of((c, c.text.lower()) for c in row)
+    []
+    >>> row = [Criterion(id="a", text="Mentions the fog at sea."), Criterion(id="b", text="Names the sea fog.")]
+    >>> [f.code for f in findings_of((c, c.text.lower()) for c in row)]
+    ['near-duplicate']
+    """
+    out: list[Finding] = []
+
+    def found(code: str, severity: str, message: str, c: Criterion, **more: object) -> None:
+        out.append(
+            Finding(code=code, severity=severity, message=message, criterion_id=c.id, **more)
+        )
+
+    compare(pairs, found)
+    return out

@@ -1,0 +1,173 @@
+"""What the lint is worth: precision as labelled, recall on planted faults, silence on sound rows, the same everywhere."""
+
+import csv
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from planted import FIRST, SECOND
+
+from kit.cli.inspect import listed
+from kit.data import load_tasks
+from kit.errors import KitError
+from kit.records import Criterion, Task
+from kit.rubrics import Linter, lint, precision
+from kit.rubrics.similar import embedder
+
+HERE = Path(__file__).parent
+OURS = HERE.parents[1] / "data" / "rubrics.json"
+LABELS = list(
+    csv.DictReader((HERE / "lint_labels.tsv").open(encoding="utf-8"), delimiter="\t", quoting=3)
+)
+MENDED = ("several-requirements", "subjective")  # after the first round of reading
+
+
+def task(prompt, texts):
+    pairs = [t if isinstance(t, tuple) else (t, 1) for t in texts]
+    criteria = tuple(Criterion(id=f"c{i}", text=t, weight=w) for i, (t, w) in enumerate(pairs))
+    return Task(id="t", prompt=prompt, criteria=criteria)
+
+
+def test_the_precision_that_rules_carry_is_what_was_labelled():
+    right, read = Counter(), Counter()
+    for row in LABELS:
+        if row["now"] == "still" and (row["rule"] not in MENDED or row["round"] == "2"):
+            read[row["rule"]] += 1
+            right[row["rule"]] += row["label"] == "right"
+    assert len(LABELS) >= 200 and max(len(row["quote"]) for row in LABELS) <= 40
+    assert {r: (right[r], read[r]) for r in read} == {
+        r: v for r, v in precision.READ.items() if v[1]
+    }
+
+
+def test_rules_that_are_wrong_too_often_are_off_and_none_below_nine_in_ten_is_an_error():
+    """contradiction was an error and right in 0 of 40, unrelated in 0 of 40, near-duplicate in 6 of 40."""
+    off = {r for r in precision.READ if not precision.default(r)}
+    assert off == {"unasked-detail", "far-from-prompt", "language", "unrelated"}
+    assert precision.severity("annotator-note", "error") == "warning"  # 4 read are too few
+    assert precision.severity("empty-prompt", "error") == "error"
+    t = task(
+        "Describe how a steam engine drives a locomotive.",
+        ["Recommends sunscreen against ultraviolet radiation outdoors."],
+    )
+    assert not {f.code for f in lint([t]).findings} & off
+    assert "far-from-prompt" in {f.code for f in lint([t], rules=["far-from-prompt"]).findings}
+
+
+@pytest.mark.parametrize(("name", "faults"), [("first", FIRST), ("second", SECOND)])
+def test_planted_faults_are_named(name, faults):
+    """8 of 22 were; the wanted is 18, with no alarm on the criteria beside them."""
+    named, beside = 0, []
+    for rule, prompt, texts, i in faults:
+        found = lint([task(prompt, texts)]).findings
+        named += rule in {f.code for f in found if f.criterion_id == f"c{i}"}
+        beside += [f for f in found if f.criterion_id not in (None, f"c{i}")]
+    assert len(faults) == 22 and named >= 18 and not beside, (name, named, beside)
+
+
+def test_limits_on_different_subjects_do_not_contradict():
+    for a, b in (
+        (
+            "Lists at most two activities for the morning.",
+            "Lists at least three activities for the afternoon.",
+        ),
+        ("Says that fasting sugar is under 100 mg.", "Says that random sugar is more than 200 mg."),
+        ("The title has at most 8 words.", "The body has at least 100 words."),
+        ("Explains why it rains.", "Does not explain the snow."),
+    ):
+        assert "contradiction" not in lint([task("Plan my day.", [a, b])]).counts, (a, b)
+
+
+def test_models_under_test_are_no_notes_and_the_first_person_is():
+    for text in (
+        "All models have been evaluated on the SVAMP benchmark.",
+        "Both models are trained for 300 iterations.",
+        "The F1-scores of both methods have been recorded, and GPT-2 has the lowest.",
+        "Advises to seek care if unsure about exposure.",
+        "Judge whether the completion was effective given the conversation so far.",
+    ):
+        assert "annotator-note" not in lint([task("Replicate the paper.", [text])]).counts, text
+    for text in (
+        "I added this because models forget it.",
+        "we should drop this one",
+        "I'm not sure this is needed",
+        "Model A does it, Model B does not.",
+    ):
+        assert lint([task("Replicate the paper.", [text])]).counts["annotator-note"] == 1, text
+
+
+def test_the_same_words_under_another_node_of_a_tree_are_another_demand():
+    """One set of trees gave 30,156 near-duplicates."""
+    leaf = {"text": "The accuracy has been computed and saved.", "weight": 0.5}
+    apart = Task(
+        id="t", prompt="p", criteria=tuple(Criterion(id=i, parent=i + "p", **leaf) for i in "ab")
+    )
+    beside = Task(
+        id="t", prompt="p", criteria=tuple(Criterion(id=i, parent="p", **leaf) for i in "ab")
+    )
+    assert "duplicate-criterion" not in lint([apart]).counts
+    assert lint([beside]).counts["duplicate-criterion"] == 1
+
+
+def test_criteria_that_differ_in_one_thing_are_no_duplicates_and_a_cluster_is_one_finding():
+    drawn = [
+        f"Is the formula of a {w} wave right for 5 Hz?" for w in ("square", "triangle", "sawtooth")
+    ]
+    assert "near-duplicate" not in lint([task("Give formulas.", drawn)]).counts
+    same = ["Says that the storm sank the boat.", "States that the boat sank because of the storm."]
+    same.append("Explains that a storm made the boat sink.")
+    found = lint([task("Why did it sink?", same)]).of("near-duplicate")
+    assert len(found) == 1 and "'c0', 'c1'" in found[0].message
+
+
+def test_what_the_lint_finds_does_not_depend_on_what_is_cached(monkeypatch, tmp_path):
+    """`embed="auto"` gave other findings once the sentence model was in the cache."""
+    import kit.data.models as models
+
+    tasks = load_tasks(OURS)
+    plain = [str(f) for f in lint(tasks).findings]
+    monkeypatch.setattr(models, "minilm_cached", lambda: tmp_path)
+    assert [str(f) for f in lint(tasks).findings] == plain
+    monkeypatch.setattr(models, "minilm_cached", lambda: None)
+    with pytest.raises(KitError, match="sentence model"):
+        embedder("minilm")
+    with pytest.raises(KitError, match="similarity"):
+        lint(tasks, similarity="vectors")
+
+
+def test_our_own_set_is_linted_in_seconds_with_hardly_a_false_alarm():
+    """It took 23 seconds."""
+    tasks = load_tasks(OURS)
+    start = time.process_time()
+    report = lint(tasks)
+    assert time.process_time() - start < 5
+    sound = [f for f in report.findings if f.task_id and not f.task_id.startswith("fault-")]
+    assert len(sound) <= report.criteria / 100, [str(f) for f in sound]
+
+
+def test_the_share_that_is_usable_as_it_is():
+    rows = [
+        task(
+            "Why did it sink?", ["Names the storm.", "Names the storm.", "Fails to name the boat."]
+        ),
+        task("", ["Names a bird."]),
+    ]
+    report = lint(rows)
+    assert report.flawed == 3 and report.usable == pytest.approx(1 / 4)
+    assert "1 of 4 criteria (25.0%)" in str(report)
+
+
+def test_repeated_findings_are_one_line_and_the_tail_is_counted():
+    linter = Linter(keep=100)
+    for i in range(60):
+        from kit.data.taskset import Parsed
+
+        text = "Fails to name it." if i < 30 else f"Fails to name thing {i}."
+        linter.add(Parsed(row=i, where="x", task=task(f"Name thing {i}.", [text])))
+    lines = [line for line in listed(linter.report()) if " sign" in line]
+    assert sum("30 times" in line for line in lines) == 1
+    assert lines[-1].strip() == "and 11 more of sign" and len(lines) == 21
