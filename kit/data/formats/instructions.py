@@ -103,6 +103,7 @@ def _postscript(a: Arguments) -> Made:
         "name": "regex",
         "pattern": rf"^\s*{pattern}",
         "case": False,
+        "multiline": True,
     }
 
 
