@@ -95,7 +95,8 @@ def test_an_empty_rubric_is_an_error_and_its_grade_keeps_the_answers_id(tmp_path
     "raw, says",
     [
         (
-            b'{"task_id": "t1", "response": "ok"}\n{"task_id": "t1", "response": "caf\xe9"}\n',
+            '{"task_id": "t1", "response": "größer, naïve"}\n'.encode()
+            + b'{"task_id": "t1", "response": "caf\xe9"}\n',
             "line 2",
         ),
         (b"\xff\xfe\x00binary\x80", "line 1"),
