@@ -12,20 +12,24 @@ all are refused is the endpoint of no use, and the run ends with JudgeDownError.
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import functools
 import itertools
 import json
 import logging
+import os
 import random
 import secrets
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import JudgeDownError
 from .abilities import Abilities, Doubt
 from .bill import Usage, tokens, usage
-from .keys import hidden, redact, shown
+from .keys import redact, shown, unescaped
 from .limiter import Limiter
 from .prices import FREE, Price, is_reasoning, price
 from .records import Call, Forecast
@@ -36,6 +40,7 @@ log = logging.getLogger(__name__)
 # calls are numbered in time: neighbours in the ledger's index
 _COUNT, _HERE = itertools.count(), secrets.token_hex(3)
 LARGE = 65_536  # characters; longer replies are decoded and read off the loop
+PARTS = 400_000  # objects, lists and commas in one reply
 GRACE = 0.25  # seconds in which somebody else may begin to ask
 BUSY = 50  # times that one call is told 429, for longer than `patience`, until it gives up
 TRIALS = 12  # parameters left out on trial in one call
@@ -263,16 +268,14 @@ class Caller:
     async def _good(self, raw: str, seconds: float, path: str, payload: str, lost: Usage) -> _Step:
         """A reply with status 200: the data, or why it is none."""
         try:
-            data = await large(len(raw), json.loads, raw)
+            raw = unescaped(raw)
+            data = await large(len(raw), _decoded, raw)
         except (ValueError, RecursionError) as e:
             why, counts = f"HTTP 200 with a broken body ({e})"[:200], 2
         else:
             why, counts = _unusable(data, path)
         if why:
             return self._bad(_Step(why=why, counts=counts, spent=lost, raw=raw[:LARGE]))
-        if hidden(raw):
-            raw = redact(json.dumps(data, ensure_ascii=False))
-            data = json.loads(raw)
         self.limiter.ok(seconds)
         self._bad_since, self._answered = None, True
         self._look()
@@ -398,8 +401,24 @@ def _unusable(data: Any, path: str) -> tuple[str, int]:
 
 
 async def large(size: int, work: Any, *args: Any) -> Any:
-    """`work(*args)`, in a thread when there is so much to do that the loop would stand still."""
-    return work(*args) if size < LARGE else await asyncio.to_thread(work, *args)
+    """`work(*args)`; off the loop, one after the other, when there is so much to do."""
+    if size < LARGE:
+        return work(*args)
+    run = contextvars.copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(_reader(os.getpid()), run, work, *args)
+
+
+@functools.lru_cache(maxsize=1)
+def _reader(pid: int) -> ThreadPoolExecutor:
+    """The thread that reads large replies (a forked child has its own)."""
+    return ThreadPoolExecutor(1, "kit-judge-read")
+
+
+def _decoded(raw: str) -> Any:
+    """A reply's JSON; ValueError for what is none, or has more parts than any answer has."""
+    if len(raw) > LARGE and sum(map(raw.count, "{[,")) > PARTS:
+        raise ValueError(f"it has more than {PARTS:,} parts")
+    return json.loads(raw)
 
 
 def plain(text: Any) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 OPENAI = "https://api.openai.com/v1"
 SHORTEST = 8  # characters; "none" and "EMPTY" are no secrets, and occur in any text
 CUT = "[key]"
+_ESCAPE = re.compile(r"\\+u00((?!22|5c|5C)[2-7][0-9a-fA-F])")  # of letters; quotes stay escaped
 _NAMES = re.compile(
     r"key|token|secret|auth|password|cookie|signature|credential|^(code|sig)$", re.I
 )
@@ -78,12 +79,13 @@ def redact(text: str) -> str:
     return text
 
 
-def hidden(text: str) -> bool:
-    r"""Whether JSON text holds a key in use spelled with escapes (\u0073k-...)."""
+def unescaped(text: str) -> str:
+    r"""JSON text as it is, or without keys that are spelled with escapes (\u0073k-...), also twice."""
     if "\\u00" not in text or not _IN_USE:
-        return False
-    plain = re.sub(r"\\u00([2-7][0-9a-fA-F])", lambda m: chr(int(m[1], 16)), text)
-    return redact(plain) != plain
+        return text
+    plain = _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)
+    clean = redact(plain)
+    return text if clean == plain else clean
 
 
 def shown(text: str) -> str:

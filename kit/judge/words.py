@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..records import Criterion
+from .keys import redact
 
 MET = frozenset("met|yes|true|pass|passed|satisfied|fulfilled|is met".split("|"))
 UNMET = frozenset(
@@ -133,9 +134,10 @@ def _short(raw: Any) -> bool:
 
 
 def _clean(reason: Any) -> str | None:
-    """A reason without halves of surrogate pairs, cut at REASON characters."""
+    """A reason without keys and halves of surrogate pairs, cut at REASON characters."""
     if not isinstance(reason, str):
         return None
+    reason = redact(reason)
     reason = reason if len(reason) <= REASON else reason[:REASON] + " ..."
     text = reason if reason.isascii() else reason.encode("utf-8", "replace").decode("utf-8")
     return text or None
