@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
 from ..stats.paired import difference
 from ..stats.ranking import auroc, auroc_change
@@ -196,6 +197,7 @@ def _ranking(x: Inputs, y: Inputs, how: _How) -> tuple[Estimate, Estimate, Estim
     return one, two, change
 
 
+@takes_table("conf", "correct", "cluster")
 def against_constant(
     conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
 ) -> Estimate:
@@ -217,6 +219,7 @@ def _squares(x: Inputs) -> np.ndarray:
     return (np.asarray(x.conf, dtype=float) - x.correct) ** 2
 
 
+@takes_table("before", "after", "cluster", "cluster_after")
 def compare(
     before: tuple[Any, Any],
     after: tuple[Any, Any],

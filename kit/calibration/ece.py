@@ -13,6 +13,7 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.clusters import effective_df
+from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
 from ..stats.tails import t_quantile
 from . import resample
@@ -305,6 +306,7 @@ def noise(size: np.ndarray, rate: np.ndarray) -> float:
     return float((size * rate * (1 - rate) / np.where(size > 1, size - 1, 1)).sum() / size.sum())
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def ece(
     conf: Any,
     correct: Any = None,
@@ -400,6 +402,7 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> MCE:
     )
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) -> MCE:
     """Maximum calibration error: the largest |accuracy - confidence| over non-empty bins, binning as in `ece`.
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special
 
 from ..errors import DataError
+from ..stats.columns import takes_table
 from .ece import ECE, ece
 from .inputs import Inputs, check
 from .scores import grouped, isotonic, rising
@@ -222,6 +223,7 @@ def folds(n: int, k: int, cluster: np.ndarray | None, seed: int) -> np.ndarray:
     return place[unit]
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def recalibrate(
     conf: Any,
     correct: Any,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..stats.columns import takes_table
 from ..stats.estimate import number
 from . import resample
 from .cells import Cells
@@ -196,6 +197,7 @@ def _corp(
     )
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def reliability(
     conf: Any,
     correct: Any = None,
@@ -302,6 +304,7 @@ class Concentration:
         )
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def concentration(
     conf: Any,
     correct: Any,
@@ -392,6 +395,7 @@ class Sensitivity:
         return f"<table><tr><th>binning</th><th>ECE</th><th>debiased</th><th>calibrated would be</th></tr>{rows}</table>"
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def sensitivity(
     conf: Any,
     correct: Any,

@@ -12,6 +12,7 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats import shares
+from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
 from ..stats.tails import t_quantile
 from .cells import locator, tally
@@ -166,6 +167,7 @@ def grouped(x: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values[keep], np.bincount(at, weights=w * x.correct)[keep], size[keep]
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def brier(
     conf: Any,
     correct: Any,
@@ -245,6 +247,7 @@ class LogLoss:
         return f"log loss {self.value}{tail}"
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def log_loss(
     conf: Any,
     correct: Any,
@@ -274,6 +277,7 @@ def log_loss(
     )
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def overconfidence(
     conf: Any,
     correct: Any,
@@ -299,6 +303,7 @@ def overconfidence(
     )
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def underconfidence(
     conf: Any,
     correct: Any,

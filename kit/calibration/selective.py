@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special
 
 from ..stats.clusters import effective_df, limits
+from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
 from .inputs import Inputs, check
 
@@ -77,6 +78,7 @@ def _blocks(x: Inputs) -> tuple[np.ndarray, np.ndarray]:
     return -values, at
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def risk_coverage(
     conf: Any,
     correct: Any,

@@ -11,6 +11,7 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.clusters import effective_df
+from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
 from ..stats.tails import chi2_above, f_above, t_quantile, t_two_sided
 from .ece import cells_of, ece_of
@@ -37,6 +38,7 @@ class Test:
         )
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def resampling_test(
     conf: Any, correct: Any = None, *, n_boot: int = 1999, seed: int = 0, **binning: Any
 ) -> Test:
@@ -59,6 +61,7 @@ def resampling_test(
     )
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def spiegelhalter(
     conf: Any, correct: Any, *, cluster: Any = None, weights: Any = None, missing: str = "raise"
 ) -> Test:
@@ -151,6 +154,7 @@ def both_classes(x: Inputs, what: str) -> None:
         )
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def cox(
     conf: Any,
     correct: Any,

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import fft
 
 from ..errors import DataError
+from ..stats.columns import takes_table
 from ..stats.estimate import number
 from .cells import Cells
 from .inputs import CHUNK, check
@@ -88,6 +89,7 @@ def smoothed_error(gap: np.ndarray, sigma: float) -> float:
     return float(values.sum() - (values[0] + values[-1]) / 2)
 
 
+@takes_table("conf", "correct", "cluster", "weights")
 def smece(conf: Any, correct: Any = None, *, weights: Any = None, missing: str = "raise") -> SmECE:
     """Smooth ECE: the sigma at which the residuals, smoothed with a reflected Gaussian of that width, have that L1 norm.
 

@@ -27,7 +27,18 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="column with the prompt of each row; without it rows count as independent",
     )
     parser.add_argument(
-        "--threshold", type=float, metavar="X", help="cut both columns: at least X is met"
+        "--threshold",
+        type=float,
+        metavar="X",
+        help="cut scores: at least X is 1; a column of 0 and 1 stays as it is",
+    )
+    parser.add_argument(
+        "--order", metavar="A,B,C", help="the levels from worst to best, for --weights"
+    )
+    parser.add_argument(
+        "--weights",
+        choices=("linear", "quadratic"),
+        help="kappa and AC2 of ordered levels: near misses count in part",
     )
     parser.add_argument(
         "--unknown",
@@ -66,7 +77,13 @@ def run(args: argparse.Namespace) -> int:
         _column(columns[c], c, unknown, args.threshold, args.file) for c in (args.judge, args.human)
     )
     result = agree(
-        judge, human, cluster=columns[args.cluster] if args.cluster else None, level=args.level
+        judge,
+        human,
+        cluster=columns[args.cluster] if args.cluster else None,
+        categories=_order(args.order, judge, human),
+        weights=args.weights,
+        threshold=args.threshold,
+        level=args.level,
     )
     hint = (
         ""
@@ -86,6 +103,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _order(words: str | None, *columns: list[Any]) -> list[Any] | None:
+    """The levels as the columns hold them, numbers where these are numbers."""
+    if words is None:
+        return None
+    held = {str(v): v for column in columns for v in column if v is not None}
+    return [held.get(w.strip(), w.strip()) for w in words.split(",")]
+
+
 def _column(
     values: list[Any], name: str, unknown: set[str], cut: float | None, file: str
 ) -> list[Any]:
@@ -96,7 +121,7 @@ def _column(
         elif cut is None:
             out.append(v.strip() if isinstance(v, str) else v)
         elif isinstance(v, (int, float)):
-            out.append(int(v >= cut))
+            out.append(v)
         else:
             from ..data.tables import place
 

@@ -9,7 +9,7 @@ clusters is the textbook standard error (Fleiss, Cohen & Everitt 1969; Gwet 2008
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,11 @@ import numpy as np
 
 from ..errors import DataError
 from .clusters import cell_sums, codes, estimate, is_unknown, same_length
+from .columns import takes_table
 from .estimate import Estimate
 from .shares import share
 from .tails import t_quantile
+from .vocabulary import ordered, shared
 
 Weights = str | np.ndarray | None
 
@@ -35,6 +37,7 @@ class Pairs:
     missing: int
     missing_judge: int
     missing_reference: int
+    note: str = ""  # how two vocabularies were brought together
 
     @property
     def n(self) -> int:
@@ -101,13 +104,31 @@ def pairs(
     (va, gone_a), (vb, gone_b) = _read(a), _read(b)
     group, _ = codes(cluster, n)
     keep = ~(gone_a | gone_b)
+    rewritten, said = (
+        ({}, "") if categories is not None else shared(set(va[~gone_a]), set(vb[~gone_b]))
+    )
+    if rewritten:
+        va, vb = (_rewritten(v, rewritten) for v in (va, vb))
     cats = _categories(set(va[keep]) | set(vb[keep]), categories)
     number = {c: i for i, c in enumerate(cats)}
     ja = np.fromiter((number[v] for v in va[keep]), np.int64, int(keep.sum()))
     jb = np.fromiter((number[v] for v in vb[keep]), np.int64, int(keep.sum()))
     return Pairs(
-        cats, ja, jb, group[keep], int((~keep).sum()), int(gone_a.sum()), int(gone_b.sum())
+        cats,
+        ja,
+        jb,
+        group[keep],
+        int((~keep).sum()),
+        int(gone_a.sum()),
+        int(gone_b.sum()),
+        said,
     )
+
+
+def _rewritten(values: np.ndarray, words: Mapping[Any, Any]) -> np.ndarray:
+    out = np.empty(len(values), object)
+    out[:] = [words.get(v, v) for v in values]
+    return out
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray | None:
@@ -137,6 +158,8 @@ def _number_pairs(
 ) -> Pairs:
     gone_a, gone_b = np.isnan(a), np.isnan(b)
     keep = ~(gone_a | gone_b)
+    if categories is None:
+        shared(*({_plain(v) for v in np.unique(x[~np.isnan(x)]).tolist()} for x in (a, b)))
     cats = _categories(
         {_plain(v) for v in np.unique(np.concatenate([a[keep], b[keep]])).tolist()}, categories
     )
@@ -177,7 +200,7 @@ def _read(values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
 def weight_matrix(weights: Weights, categories: Sequence[Any]) -> np.ndarray:
     """Agreement weights (q, q) in [0, 1] with ones on the diagonal: None, "linear", "quadratic", or a matrix.
 
-    Numeric categories are placed at their values, others at their position.
+    Numeric categories are placed at their values, others at their position in the order that the user gave.
 
     >>> weight_matrix("quadratic", [1, 2, 3]).tolist()
     [[1.0, 0.75, 0.0], [0.75, 1.0, 0.75], [0.0, 0.75, 1.0]]
@@ -232,7 +255,10 @@ def _chance_corrected(
     weights: Weights,
     level: float,
     se: str,
+    given: bool = False,
 ) -> Estimate:
+    if isinstance(weights, str):
+        ordered(p.categories, given)
     q, w = len(p.categories), weight_matrix(weights, p.categories)
 
     def stat(t: np.ndarray) -> np.ndarray:
@@ -268,6 +294,7 @@ def _chance_corrected(
     return out
 
 
+@takes_table("a", "b", "cluster")
 def kappa(
     a: Sequence[Any],
     b: Sequence[Any],
@@ -293,9 +320,11 @@ def kappa(
         weights,
         level,
         se,
+        categories is not None,
     )
 
 
+@takes_table("a", "b", "cluster")
 def scott_pi(
     a: Sequence[Any],
     b: Sequence[Any],
@@ -314,9 +343,11 @@ def scott_pi(
         weights,
         level,
         se,
+        categories is not None,
     )
 
 
+@takes_table("a", "b", "cluster")
 def ac1(
     a: Sequence[Any],
     b: Sequence[Any],
@@ -333,7 +364,13 @@ def ac1(
     """
     name = "Gwet's AC1" if weights is None else "Gwet's AC2"
     return _chance_corrected(
-        name, _gwet, pairs(a, b, cluster=cluster, categories=categories), weights, level, se
+        name,
+        _gwet,
+        pairs(a, b, cluster=cluster, categories=categories),
+        weights,
+        level,
+        se,
+        categories is not None,
     )
 
 
@@ -358,6 +395,7 @@ def _plain_stat(
     )
 
 
+@takes_table("a", "b", "cluster")
 def accuracy(
     a: Sequence[Any],
     b: Sequence[Any],
@@ -373,6 +411,8 @@ def accuracy(
     Interval: Wilson's on the effective rows (`shares.share`), never of zero width.
     """
     p = pairs(a, b, cluster=cluster, categories=categories)
+    if isinstance(weights, str):
+        ordered(p.categories, categories is not None)
     w = weight_matrix(weights, p.categories)
     out = _plain_stat("raw agreement", lambda s: (s * w).sum(axis=(-1, -2)), p, level, se)
     if (
@@ -387,6 +427,7 @@ def accuracy(
     return replace(out, low=e.low, high=e.high, se=e.se, method=f"raw agreement, {e.method}")
 
 
+@takes_table("a", "b", "cluster")
 def balanced_accuracy(
     a: Sequence[Any],
     b: Sequence[Any],
@@ -415,6 +456,7 @@ def balanced_accuracy(
     )
 
 
+@takes_table("a", "b", "cluster")
 def mcc(
     a: Sequence[Any],
     b: Sequence[Any],
@@ -442,6 +484,7 @@ def mcc(
     )
 
 
+@takes_table("a", "b", "cluster")
 def f1(
     a: Sequence[Any],
     b: Sequence[Any],

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DataError
 from .clusters import codes, effective_df, floats, limits, same_length
+from .columns import takes_table
 from .estimate import Estimate, unknown
 from .shares import share
 from .tails import t_quantile
@@ -119,6 +120,7 @@ def posterior(
     return float(low), float(high), float(theta.std())
 
 
+@takes_table("judge", "human", "cluster")
 def ppi(
     judge: Sequence[Any],
     human: Sequence[Any],

@@ -15,9 +15,11 @@ import numpy as np
 
 from .anytime import MANY, betting
 from .clusters import estimate, floats, same_length
+from .columns import takes_table
 from .estimate import Estimate
 
 
+@takes_table("values", "cluster")
 def macro_mean(
     values: Sequence[Any],
     *,

@@ -12,12 +12,24 @@ import numpy as np
 from ..errors import DataError
 from .agreement import Pairs, pairs
 from .anytime import HOLDS, MANY
-from .clusters import bootstrap, codes, effective_df, estimate, floats, jackknife, same_length, sums
+from .clusters import (
+    bootstrap,
+    codes,
+    effective_df,
+    estimate,
+    floats,
+    is_unknown,
+    jackknife,
+    same_length,
+    sums,
+)
+from .columns import takes_table
 from .estimate import Estimate, number
 from .shares import signed_share
 from .tails import binomial_below, chi2_above, t_quantile, t_two_sided
 
 
+@takes_table("new", "old", "cluster")
 def difference(
     new: Sequence[Any],
     old: Sequence[Any],
@@ -229,6 +241,7 @@ def _smallest_p(scaled: np.ndarray, draws: int, seed: int) -> np.ndarray:
     return np.array([t_two_sided(x, math.inf) for x in top])
 
 
+@takes_table("new", "old", "human", "cluster")
 def agreement_difference(
     new: Sequence[Any],
     old: Sequence[Any],
@@ -249,17 +262,11 @@ def agreement_difference(
     group, _ = codes(cluster, n)
     values = {v for col in (new, old, human) for v in pairs(col, col).categories}
     cats = tuple(sorted(values, key=lambda v: (isinstance(v, str), v)))
-    known = np.array(
-        [not any(x is None or x != x for x in row) for row in zip(new, old, human, strict=True)],
-        bool,
-    )
-    pick = np.flatnonzero(known)
-    a, b = (
-        pairs(
-            [col[i] for i in pick], [human[i] for i in pick], cluster=group[pick], categories=cats
-        )
-        for col in (new, old)
-    )
+    rows = list(zip(new, old, human, strict=True))
+    pick = np.flatnonzero([not any(is_unknown(x) for x in row) for row in rows])
+    both_columns = ([rows[i][k] for i in pick] for k in (0, 1))
+    people = [rows[i][2] for i in pick]
+    a, b = (pairs(col, people, cluster=group[pick], categories=cats) for col in both_columns)
     q, stat = len(cats), table_stat(measure, len(cats))
     both = np.column_stack([a.sums(), b.sums()]) if len(pick) else np.zeros((0, 2 * q * q))
     return estimate(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .clusters import codes, floats, same_length
+from .columns import takes_table
 from .estimate import Estimate
 from .tails import ranks, t_quantile
 
@@ -65,6 +66,7 @@ def _share_above(x: np.ndarray, mark: np.ndarray) -> np.ndarray:
     return (total[-1] - (total[left] + total[right]) / 2) / len(x)
 
 
+@takes_table("a", "b", "cluster")
 def spearman(
     a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, level: float = 0.95
 ) -> Estimate:
@@ -120,6 +122,7 @@ def _below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return back
 
 
+@takes_table("a", "b", "cluster")
 def kendall(
     a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, level: float = 0.95
 ) -> Estimate:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import DataError
 from .clusters import codes, effective_df, floats, limits, same_length
+from .columns import takes_table
 from .estimate import Estimate, unknown
 
 
@@ -49,6 +50,7 @@ def _spread(psi: np.ndarray, group: np.ndarray, c: int) -> tuple[float, float]:
     return math.sqrt(float((by**2).sum())), effective_df(by)
 
 
+@takes_table("score", "correct", "cluster")
 def auroc(
     score: Sequence[Any],
     correct: Sequence[Any],
@@ -82,6 +84,7 @@ def auroc(
     return Estimate(value, low, high, len(s), len(used), words, "", missing, level, se)
 
 
+@takes_table("new", "old", "correct", "correct_old", "cluster")
 def auroc_change(
     new: Sequence[Any],
     old: Sequence[Any],

@@ -13,6 +13,7 @@ from .agreement import Weights, _categories, _read, weight_matrix
 from .clusters import codes, estimate, same_length, sums
 from .estimate import Estimate
 from .tails import t_quantile
+from .vocabulary import ordered
 
 
 def counts(
@@ -54,6 +55,8 @@ def _corrected(
 ) -> Estimate:
     r, cats, missing = counts(ratings, categories)
     group, _ = codes(cluster, same_length(ratings=r, cluster=cluster))
+    if isinstance(weights, str):
+        ordered(cats, categories is not None)
     w, size = weight_matrix(weights, cats), r.sum(1)
     several, rated = size > 1, size > 0
     pair = (r * (r @ w - 1)).sum(1) / np.where(several, size * (size - 1), 1)

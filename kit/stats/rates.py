@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import DataError
 from .clusters import codes, estimate, floats, same_length, sums
+from .columns import takes_table
 from .correction import Counts, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
 from .shares import share
@@ -23,6 +24,7 @@ from .tails import t_quantile
 DESIGNS = ("random", "by_label", "shifted", "probability")
 
 
+@takes_table("values", "cluster", "weights")
 def mean(
     values: Sequence[Any],
     *,
@@ -84,6 +86,7 @@ def _columns(
     return f, y, codes(cluster, n)[0]
 
 
+@takes_table("judge", "human", "cluster", "inclusion")
 def pass_rate(
     judge: Sequence[Any],
     human: Sequence[Any],

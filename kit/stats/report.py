@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .agreement import ac1, accuracy, balanced_accuracy, kappa, mcc, pairs
+from .agreement import Weights, ac1, accuracy, balanced_accuracy, kappa, mcc, pairs
+from .clusters import floats
+from .columns import takes_table
 from .estimate import Estimate, number
 
 
@@ -108,38 +110,66 @@ def trap(raw: Estimate, k: Estimate, majority: float, commonest: Any) -> str:
     return ""
 
 
+@takes_table("judge", "human", "cluster")
 def agree(
     judge: Sequence[Any],
     human: Sequence[Any],
     *,
     cluster: Sequence[Any] | None = None,
     categories: Sequence[Any] | None = None,
+    weights: Weights = None,
+    threshold: float | None = None,
     level: float = 0.95,
 ) -> Agreement:
     """The agreement of a judge with a human in full; unknown rows are left out and counted.
 
+    judge, human : (n,) verdicts; met / unmet, yes / no, pass / fail, true / false and 1 / 0 are one vocabulary. Or a table and
+    the names of its columns: `agree(frame, "judge", "human", cluster="task")`.
+    categories : the levels from worst to best; needed where `weights` ("linear", "quadratic") ask for an order of words.
+    threshold : numbers at least this are 1, the others 0; a column of 0 and 1 stays as it is.
+
     >>> agree([1, 1, 0, None], [1, 0, 0, 1]).missing_judge
     1
+    >>> agree([4, 2, 5, 1], [1, 0, 1, 1], threshold=3).confusion.tolist()
+    [[1, 1], [0, 2]]
     """
+    said = ""
+    if threshold is not None:
+        (judge, one), (human, two) = (
+            cut(v, threshold, n) for v, n in ((judge, "judge"), (human, "human"))
+        )
+        said = " and ".join(n for n, c in (("judge", one), ("human", two)) if c)
+        said = said and f"{said}: at least {threshold:g} is 1"
     p = pairs(judge, human, cluster=cluster, categories=categories)
-    more = {"cluster": cluster, "categories": p.categories, "level": level}
+    more = {"cluster": cluster, "level": level}
+    if categories is not None:
+        more["categories"] = categories
     table = p.table()
-    k, raw = kappa(judge, human, **more), accuracy(judge, human, **more)
+    k, raw = kappa(judge, human, weights=weights, **more), accuracy(judge, human, **more)
     share = table.sum(0) / max(table.sum(), 1)
     top = float(share.max(initial=0.0))
-    note = (
+    warned = (
         trap(raw, k, top, p.categories[int(share.argmax())]) if p.n else "no row is known to both"
     )
     return Agreement(
         p.categories,
         table,
         k,
-        ac1(judge, human, **more),
+        ac1(judge, human, weights=weights, **more),
         raw,
         balanced_accuracy(judge, human, **more),
         mcc(judge, human, **more),
         top,
         p.missing_judge,
         p.missing_reference,
-        note,
+        "\n".join(t for t in (p.note, said, warned) if t),
     )
+
+
+def cut(values: Sequence[Any], threshold: float, name: str) -> tuple[np.ndarray, bool]:
+    """A column of numbers cut at the threshold, and True; as it is, and False, where it holds only 0 and 1."""
+    x = floats(values, name=name)
+    known = x[~np.isnan(x)]
+    if np.isin(known, (0.0, 1.0)).all() and not 0 < threshold <= 1:
+        return x, False
+    return np.where(np.isnan(x), np.nan, (x >= threshold).astype(float)), True

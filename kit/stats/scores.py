@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import DataError
 from .clusters import codes, estimate, floats, same_length, sums
+from .columns import takes_table
 from .estimate import Estimate
 from .tails import t_below, t_quantile
 
@@ -151,6 +152,7 @@ def _cover_both(worst: Estimate, best: Estimate, level: float) -> tuple[float, f
     return worst.value - c * worst.se, best.value + c * best.se
 
 
+@takes_table("verdicts", "weights", "answer", "cluster", "human")
 def rubric_score(
     verdicts: Sequence[Any],
     weights: Sequence[float],

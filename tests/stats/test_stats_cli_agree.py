@@ -68,3 +68,18 @@ def test_errors_name_the_column(table, capsys, args):
     assert main(["agree", table, *args]) == 2
     err = capsys.readouterr().err
     assert "to do" in err and "t.csv" in err
+
+
+def test_vocabularies_levels_and_order(tmp_path, capsys):
+    path = tmp_path / "w.csv"
+    rows = ["met,yes,low,1,0", "unmet,no,mid,3,1", "met,yes,high,5,1", "unmet,no,low,2,0"] * 4
+    path.write_text("judge,human,level,score,label\n" + "\n".join(rows) + "\n")
+    assert main(["agree", str(path), "--judge", "judge", "--human", "human", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["measures"][0]["value"] == 1
+    cut = ["agree", str(path), "--judge", "score", "--human", "label"]
+    assert main(cut) == 2 and "threshold" in capsys.readouterr().err
+    assert main([*cut, "--threshold", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["measures"][0]["value"] == 1
+    ordered = ["agree", str(path), "--judge", "level", "--human", "level", "--weights", "quadratic"]
+    assert main(ordered) == 2 and "order" in capsys.readouterr().err
+    assert main([*ordered, "--order", "low,mid,high"]) == 0

@@ -1,0 +1,80 @@
+"""Functions of columns also take a table and the names of its columns: `kappa(frame, "judge", "human", cluster="task")`.
+
+A table is anything with named columns: a pandas or polars DataFrame, a pyarrow Table, a mapping of lists. Columns are read by
+position, never by index label, so a filtered or reordered frame means what it shows.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+from ..errors import DataError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def names_of(table: Any) -> list[str] | None:
+    """The names of a table's columns; None when it is no table.
+
+    >>> names_of({"p": [0.1]}), names_of([0.1])
+    (['p'], None)
+    """
+    if isinstance(table, Mapping):
+        return [str(k) for k in table]
+    names = getattr(table, "column_names", None)
+    if names is None and hasattr(table, "__getitem__"):
+        names = getattr(table, "columns", None)
+    return None if names is None or callable(names) else list(names)
+
+
+def column(table: Any, name: str, argument: str) -> Any:
+    """One column as an array or a list, by position; DataError names the columns that are there."""
+    names = names_of(table) or []
+    if name not in names:
+        raise DataError(
+            f"there is no column {name!r}", where=f"argument {argument}", fix=f"columns: {names}"
+        )
+    values = table[name]
+    for to_array in ("to_numpy", "tolist"):
+        if hasattr(values, to_array):
+            return getattr(values, to_array)()
+    return values
+
+
+def takes_table(*arguments: str) -> Callable[[F], F]:
+    """Let a function's first argument be a table; the named arguments are then names of its columns.
+
+    >>> @takes_table("a", "weight")
+    ... def total(a, *, weight=None):
+    ...     return sum(x * w for x, w in zip(a, weight or [1] * len(a)))
+    >>> total({"x": [1, 2], "w": [3, 4]}, "x", weight="w"), total([1, 2])
+    (11, 3)
+    """
+
+    def wrap(function: F) -> F:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not args or names_of(args[0]) is None:
+                return function(*args, **kwargs)
+            table, bound = args[0], signature.bind_partial(*args[1:], **kwargs)
+            for name in arguments:
+                if name in bound.arguments:
+                    bound.arguments[name] = _picked(table, bound.arguments[name], name)
+            return function(*bound.args, **bound.kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return wrap
+
+
+def _picked(table: Any, value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        return column(table, value, name)
+    if isinstance(value, tuple) and all(isinstance(v, str) for v in value):
+        return tuple(column(table, v, name) for v in value)
+    return value

@@ -1,0 +1,117 @@
+"""Two raters, two vocabularies: met / unmet against yes / no against 1 / 0 are mapped and said; what cannot be mapped is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from ..errors import DataError
+
+YES = "met|yes|y|true|t|pass|passed|correct|right|1|1.0|satisfied|good|ok|positive".split("|")
+NO = (
+    "unmet|not met|no|n|false|f|fail|failed|incorrect|wrong|0|0.0|unsatisfied|not satisfied|bad|negative"
+).split("|")
+WHERE = "judge, human"
+
+
+def side(value: Any) -> int | None:
+    """1 for a word of yes, 0 for one of no, None for any other.
+
+    >>> side("Met"), side("not met"), side(0), side("mid")
+    (1, 0, 0, None)
+    """
+    word = str(value).strip().lower().replace("_", " ")
+    if word in YES:
+        return 1
+    return 0 if word in NO else None
+
+
+def number(value: Any) -> float | None:
+    """The number that a value is or spells, or None."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def shared(judge: Collection[Any], human: Collection[Any]) -> tuple[Mapping[Any, Any], str]:
+    """How values are rewritten so that both columns speak one vocabulary, and what to say of it; ({}, "") where they do.
+
+    judge, human : the distinct known values of each. DataError where the two cannot be brought together.
+
+    >>> shared({"met", "unmet"}, {"yes", "no"})
+    ({'met': 1, 'no': 0, 'unmet': 0, 'yes': 1}, 'met and yes are read as 1, no and unmet as 0')
+    >>> shared({1, 2}, {2, 3})
+    ({}, '')
+    """
+    both = set(judge) | set(human)
+    if not judge or not human:
+        return {}, ""
+    _refuse_levels(judge, human)
+    text = {v for v in both if isinstance(v, str)}
+    mixed = any(0 < len(text & set(c)) < len(set(c)) for c in (judge, human))
+    if not text or mixed:
+        return {}, ""
+    if set(judge) <= set(human) or set(human) <= set(judge):
+        return _spelled(both)
+    sides = {v: side(v) for v in both}
+    if None not in sides.values():
+        return _polar({v: s for v, s in sides.items() if s is not None})
+    if all(number(v) is not None for v in both):
+        return _spelled(both)
+    if len(text) < len(both) or not set(judge) & set(human):
+        raise DataError(
+            f"the two columns share no vocabulary: judge {_few(judge)}, human {_few(human)}",
+            where=WHERE,
+            fix="give both the same values, such as met / unmet",
+        )
+    return {}, ""
+
+
+def _polar(sides: Mapping[Any, int]) -> tuple[Mapping[Any, Any], str]:
+    rewritten = dict(sorted(sides.items(), key=lambda pair: str(pair[0])))
+    words = [
+        " and ".join(str(v) for v, s in rewritten.items() if s == k and v != k) for k in (1, 0)
+    ]
+    return rewritten, f"{words[0]} are read as 1, {words[1]} as 0"
+
+
+def _spelled(values: Collection[Any]) -> tuple[Mapping[Any, Any], str]:
+    """Numbers in quotes as numbers, so that 10 comes after 9; text that is no number stays."""
+    found = {v: number(v) for v in values if isinstance(v, str)}
+    if not found or None in found.values():
+        return {}, ""
+    return {v: int(x) if x == int(x) else x for v, x in found.items() if x is not None}, ""
+
+
+def _refuse_levels(judge: Collection[Any], human: Collection[Any]) -> None:
+    """A five-level score beside labels of 0 and 1 agrees with nothing: cut it first."""
+    for levels, labels, name in ((judge, human, "judge"), (human, judge, "human")):
+        known = [x for x in map(number, levels) if x is not None]
+        if len(known) < len(levels) or {number(v) for v in labels} != {0.0, 1.0}:
+            continue
+        outside = [x for x in known if x not in (0.0, 1.0)]
+        if outside:
+            raise DataError(
+                f"the {name} gives levels such as {sorted(outside)[0]:g}, the other column 0 and 1",
+                where=WHERE,
+                fix="cut the levels with threshold=, or say that both use one scale with categories=[...]",
+            )
+
+
+def _few(values: Collection[Any]) -> list[Any]:
+    return sorted(values, key=repr)[:5]
+
+
+def ordered(categories: Sequence[Any], given: bool) -> None:
+    """DataError when the weights need an order of levels that only the user knows.
+
+    >>> ordered(["low", "high"], False)
+    """
+    if given or len(categories) < 3 or all(isinstance(c, (int, float)) for c in categories):
+        return
+    raise DataError(
+        f"the order of {list(categories)[:8]} is not known",
+        where="categories",
+        fix="give categories=[worst, ..., best]; alphabetical order means nothing",
+    )
