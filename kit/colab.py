@@ -35,6 +35,7 @@ ADD = (
     "gguf",
     "papermill>=2.6",
     "msgspec>=0.19",
+    "jinja2>=3.1",
     "nbconvert>=7.16",
     "json-repair>=0.40",
     "openai>=3.50",

@@ -58,18 +58,19 @@ def words(row: Mapping[str, Any]) -> str:
 
 
 def _beside(fig: Any, names: Sequence[str], texts: Sequence[str]) -> None:
-    """Texts in the right margin, one a row."""
-    for name, text in zip(names, texts, strict=True):
-        fig.add_annotation(
-            x=1.01,
-            xref="paper",
-            xanchor="left",
-            y=name,
-            yref="y",
-            text=text,
-            showarrow=False,
-            font=dict(size=12, color=theme.GREY),
-        )
+    """Texts in the right margin, one a row; set at once, since each `add_annotation` copies all
+    that are there (27 of the 31 s that a report over 300 runs took).
+    """
+    style = dict(
+        x=1.01,
+        xref="paper",
+        xanchor="left",
+        yref="y",
+        showarrow=False,
+        font=dict(size=12, color=theme.GREY),
+    )
+    beside = [dict(style, y=n, text=t) for n, t in zip(names, texts, strict=True)]
+    fig.update_layout(annotations=[*fig.layout.annotations, *beside])
     fig.update_layout(margin_r=24 + int(6.4 * max(map(len, texts), default=0)))
 
 
@@ -131,6 +132,30 @@ def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
     fig.update_yaxes(categoryorder="array", categoryarray=names)
     _beside(fig, names, [words(r) for r in rows])
     fig.update_yaxes(range=[len(rows) - 0.4, -0.6], type="category")
+    return fig
+
+
+def band(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
+    """Many runs of one metric, sorted by value: points with their intervals, named on hovering."""
+    import plotly.graph_objects as go
+
+    fig = theme.figure(title=title, x="runs, sorted by value", y="value (bar: 95% interval)")
+    ranked = sorted(rows, key=lambda r: r["value"])
+    up = [0 if r.get("high") is None else r["high"] - r["value"] for r in ranked]
+    down = [0 if r.get("low") is None else r["value"] - r["low"] for r in ranked]
+    fig.add_trace(
+        go.Scatter(
+            x=list(range(1, len(ranked) + 1)),
+            y=[r["value"] for r in ranked],
+            mode="markers",
+            hovertext=[f"{label(r)}<br>{words(r)}" for r in ranked],
+            hoverinfo="text",
+            marker=dict(size=5, color=theme.COLORS[0]),
+            error_y=dict(
+                type="data", symmetric=False, array=up, arrayminus=down, color="#9fc5e0", width=0
+            ),
+        )
+    )
     return fig
 
 

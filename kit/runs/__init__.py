@@ -7,6 +7,7 @@ it is `runs/interactive-<notebook>`. metrics.json is what reports, tests and com
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -130,13 +131,24 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON whole or not at all (a temporary file, then a rename)."""
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all (a temporary file, then a rename).
+
+    On a full disk nothing half-written stays, and the error names the file.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(
-        json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8"
-    )
-    os.replace(temporary, path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as e:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise OSError(e.errno, e.strerror, str(path)) from None
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON whole or not at all."""
+    write_text(path, json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False))
 
 
 class Session:
@@ -161,6 +173,7 @@ class Session:
         self.metrics: dict[str, Any] = {}
         self.figures: list[dict[str, Any]] = []
         self.tables: list[dict[str, Any]] = []
+        self.sentences: list[str] = []
         self.cost = 0.0
         self._started, self._clock = datetime.now(UTC), time.monotonic()
 
@@ -207,6 +220,11 @@ class Session:
         self.tables.append({"name": name, "caption": caption, "rows": plain(_texts(shown))})
         return shown
 
+    def found(self, sentence: str) -> str:
+        """Keep a sentence for the first screen of the report ("what was found") and return it."""
+        self.sentences.append(str(sentence))
+        return sentence
+
     def finish(self, *, cost: float | None = None) -> Run:
         """Write metrics.json, figures.json and tables.json and return the run's record."""
         self.cost = self.cost if cost is None else cost
@@ -223,7 +241,7 @@ class Session:
             seconds=round(time.monotonic() - self._clock, 3),
             commit=commit(),
             cost=self.cost,
-            meta={"peak_memory_gib": peak_memory()},
+            meta={"peak_memory_gib": peak_memory(), "found": self.sentences},
         )
         write_json(self.out / "figures.json", self.figures)
         write_json(self.out / "tables.json", self.tables)

@@ -44,12 +44,16 @@ def labels(found: Found) -> dict[str, str]:
     pairs = list(found)
     names = differing(pairs)
     out = {}
+    seeds: dict[str, set[int]] = {}
+    profiles: dict[str, set[str]] = {}
     for _, r in pairs:
-        own = [x for _, x in pairs if x.notebook == r.notebook]
+        seeds.setdefault(r.notebook, set()).add(r.seed)
+        profiles.setdefault(r.notebook, set()).add(r.profile)
+    for _, r in pairs:
         parts = (
             [setting(r.params, names[r.notebook])]
-            + [f"seed={r.seed}"] * (len({x.seed for x in own}) > 1)
-            + [r.profile] * (len({x.profile for x in own}) > 1)
+            + [f"seed={r.seed}"] * (len(seeds[r.notebook]) > 1)
+            + [r.profile] * (len(profiles[r.notebook]) > 1)
         )
         out[r.id] = ", ".join(p for p in parts if p)
     count: dict[tuple[str, str], int] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 
 import pytest
@@ -82,11 +83,13 @@ def test_the_report_shows_settings_seeds_and_links(
     (tmp_path / "run1" / "03_train_grpo.html").write_text("page")
     page = report.build(tmp_path)
     for part in (
-        "<a href='#run1'>",
-        "href='run1/03_train_grpo.html'",
+        '<a href="#run1">',
+        'href="run1/03_train_grpo.html"',
+        "What was found",
+        "What to distrust",
         "lr=0.0005, seed=0",
         "Over seeds",
-        "id='seeds'",
+        'id="seeds"',
         "0.14",
         "3 seeds",
         "$0.0000 together",
@@ -124,12 +127,39 @@ def test_fifty_large_runs_make_less_than_ten_megabytes(tmp_path: Path) -> None:
         runs.write_json(folder / "figures.json", figures)
         runs.write_json(folder / "tables.json", tables)
     page = report.build(tmp_path)
-    assert len(page.encode()) < 10e6 and page.count('Plotly.newPlot("run') >= 20
+    assert len(page.encode()) < 8e6 and page.count("data-plot=") >= 20
     assert "figures are left out" in page and "more rows are in tables.json" in page
-    assert (
-        page.count("kitTemplates=[") == 1
-        and "kit-template" not in page.split("kitTemplates=[")[1].split("</script>")[0]
-    )
+    assert page.count('"templates":[') == 1 and page.count("colorscale") < 100
+
+
+def test_a_thousand_runs_make_eight_megabytes_in_seconds(tmp_path: Path) -> None:
+    """300 runs took 13 s, 27 of 31 profiled seconds in texts added to a plot one by one."""
+    for i in range(1000):
+        write(tmp_path, f"run{i:04d}", i % 3, i / 1000, lr=1e-4 * (1 + i // 3))
+    begin = time.process_time()
+    page = report.build(tmp_path)
+    assert time.process_time() - begin < 15 and len(page.encode()) < 8e6
+    assert "run0500" in page and "confirm a setting with new seeds" in page
+
+
+def test_the_first_screen_says_what_was_found_and_what_to_distrust(tmp_path: Path) -> None:
+    folder = write(tmp_path, "run0", 0, 0.3, lr=1e-4)
+    row = json.loads((folder / "metrics.json").read_text())
+    row["metrics"]["loose reward pays"] = 7
+    row["metrics"]["kappa"] = {"value": 0.5, "low": None, "high": None, "n": 8, "missing": 2}
+    row["meta"] = {"found": ["<b>The policy got better.</b>"]}
+    (folder / "metrics.json").write_text(json.dumps(row))
+    failed = write(tmp_path, "run1", 0, 0.3, lr=1e-4)
+    (failed / "metrics.json").rename(failed / "config.json")
+    row = json.loads((failed / "config.json").read_text())
+    (failed / "config.json").write_text(json.dumps({**row, "status": "failed", "metrics": {}}))
+    page = report.build(tmp_path)
+    first = page.split('id="runs"')[0].split("What was found")[1]
+    assert "&lt;b&gt;The policy got better." in first and "<b>The policy" not in first
+    assert "gain: up by 0.300 [0.250, 0.350], n = 40 in 20 clusters" in first
+    for doubt in ("did not finish", "loose reward pays: 7", "Unknown values", "No interval"):
+        assert doubt in first, doubt
+    assert page.index("What was found") < page.index("Ids, memory and money")
 
 
 def test_links_hold_where_the_report_lies_elsewhere(
@@ -138,7 +168,7 @@ def test_links_hold_where_the_report_lies_elsewhere(
     """A report written to another folder linked to pages beside itself that were not there."""
     (tmp_path / "run1" / "03_train_grpo.html").write_text("page")
     page = report.write(tmp_path, tmp_path / "sent round" / "r.html").read_text()
-    assert "href='../run1/03_train_grpo.html'" in page
+    assert 'href="../run1/03_train_grpo.html"' in page
 
 
 def test_equal_seeds_have_no_interval_and_are_no_shares(tmp_path: Path) -> None:

@@ -1,0 +1,196 @@
+"""What runs found and what to distrust, as sentences with intervals. Numbers only, no HTML.
+
+A sentence comes from a recorded metric: a difference says whether its interval excludes 0, a level
+stands with interval and n. A notebook's own sentences (`run.found(...)`) come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..records import Run
+from . import compare
+
+GAMEABLE = ("attack", "loose", "hack", "trivial", "sentinel", "gameable")
+FEW_CLUSTERS = 10  # fewer than these make even a t interval depend on its assumptions
+
+
+def number(value: Any) -> str:
+    """A number as people read it.
+
+    >>> number(0.12345), number(1234567), number(None), number(3)
+    ('0.1235', '1,234,567', 'unknown', '3')
+    """
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 10000 else f"{value:.4g}"
+    return str(value)
+
+
+def short(value: float) -> str:
+    """A number in a sentence: three decimals, so that an estimate and its interval line up.
+
+    >>> short(0.5), short(12.345), short(3)
+    ('0.500', '12.35', '3')
+    """
+    small = isinstance(value, float) and abs(value) < 10
+    return f"{value:.3f}" if small else number(value)
+
+
+def is_difference(name: str, value: Mapping[str, Any]) -> bool:
+    """True for a metric whose 0 means "no difference"."""
+    words = f"{name} {value.get('method', '')}".lower()
+    return any(w in words for w in ("difference", "gain", "change", " - ", "optimism"))
+
+
+def sentence(name: str, value: Mapping[str, Any]) -> str:
+    """A metric in one sentence.
+
+    >>> sentence("gain", {"value": 0.3, "low": 0.2, "high": 0.4, "n": 40, "n_clusters": 20})
+    'gain: up by 0.300 [0.200, 0.400], n = 40 in 20 clusters'
+    >>> sentence("gain", {"value": 0.1, "low": -0.2, "high": 0.4, "n": 40})
+    'gain: no difference shown, 0.100 [-0.200, 0.400], n = 40'
+    >>> sentence("kappa", {"value": 0.5, "low": None, "high": None, "n": 3})
+    'kappa: 0.500, without an interval, n = 3'
+    """
+    low, high = value.get("low"), value.get("high")
+    known = low is not None and high is not None
+    band = f" [{short(low)}, {short(high)}]" if known else ", without an interval"
+    clusters = f" in {value['n_clusters']} clusters" if value.get("n_clusters") else ""
+    size = f", n = {number(value['n'])}{clusters}" if value.get("n") is not None else ""
+    shown = f"{short(value['value'])}{band}{size}"
+    if not is_difference(name, value):
+        return f"{name}: {shown}"
+    if not known or low <= 0 <= high:
+        return f"{name}: no difference shown, {shown}"
+    return f"{name}: {'up by' if low > 0 else 'down by'} {shown}"
+
+
+def estimates(run: Run) -> dict[str, Mapping[str, Any]]:
+    """The run's metrics that are estimates (value and n): what holds on held-out data first, then
+    differences, then levels; those without an interval last.
+    """
+    found = {
+        k: v
+        for k, v in run.metrics.items()
+        if isinstance(v, Mapping) and isinstance(v.get("value"), (int, float)) and "n" in v
+    }
+
+    def rank(item: tuple[str, Mapping[str, Any]]) -> tuple[bool, bool, bool]:
+        heldout = any(w in item[0].lower() for w in ("held-out", "test "))
+        return item[1].get("low") is None, not heldout, not is_difference(*item)
+
+    return dict(sorted(found.items(), key=rank))
+
+
+def of_run(run: Run, most: int = 4) -> list[str]:
+    """At most so many sentences of one run, its own first."""
+    own = [str(s) for s in run.meta.get("found", ())]
+    return (own + [sentence(k, v) for k, v in estimates(run).items()])[:most]
+
+
+def over_settings(found: Sequence[tuple[Path, Run]], most: int = 4) -> list[str]:
+    """Sentences about one notebook's many runs: per metric the ends over its settings."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in compare.metrics(found):
+        rows.setdefault(row["metric"], []).append(row)
+    wide = sorted(rows.items(), key=lambda kv: (kv[1][0]["low"] is None, kv[0]))
+    out = []
+    for name, group in wide[:most]:
+        low = min(group, key=lambda r: r["value"])
+        high = max(group, key=lambda r: r["value"])
+        out.append(
+            f"{name}, {len(group)} runs: from {short(low['value'])} ({low['label']}) "
+            f"to {short(high['value'])} ({high['label']})"
+        )
+    return out
+
+
+def found(pairs: Sequence[tuple[Path, Run]]) -> dict[str, list[str]]:
+    """notebook -> sentences. With several runs of a notebook: what seeds or settings say."""
+    out: dict[str, list[str]] = {}
+    for book in dict.fromkeys(r.notebook for _, r in pairs):
+        mine = [(f, r) for f, r in pairs if r.notebook == book and r.status == "done"]
+        if len(mine) == 1:
+            out[book] = of_run(mine[0][1])
+        elif len(mine) > 1:
+            out[book] = _over_seeds(mine) or over_settings(mine)
+    return {k: v for k, v in out.items() if v}
+
+
+def _over_seeds(mine: Sequence[tuple[Path, Run]]) -> list[str]:
+    every = [s for s in compare.across_seeds(mine) if s.mean.low == s.mean.low]
+    if len({s.setting for s in every}) != 1:
+        return []
+    return [
+        f"{s.metric}: {short(s.mean.value)} [{short(s.mean.low)}, {short(s.mean.high)}] "
+        f"over {len(s.seeds)} seeds"
+        for s in every[:4]
+    ]
+
+
+def doubts(pairs: Sequence[tuple[Path, Run]], most: int = 9) -> list[str]:
+    """What to distrust: unfinished runs, gameable rewards, unknowns, missing intervals, few clusters,
+    and many looks at once.
+    """
+    runs = [r for _, r in pairs]
+    out = []
+    open_ = [r for r in runs if r.status != "done"]
+    if open_:
+        states = ", ".join(f"{r.notebook} ({r.status})" for r in open_[:4])
+        out.append(f"{len(open_)} of {len(runs)} runs did not finish: {states}.")
+    every = [(k, v) for r in runs for k, v in estimates(r).items()]
+    out += _gameable(runs)
+    out += _grouped(
+        [k for k, v in every if v.get("missing")], "unknown values are left out and counted in"
+    )
+    out += _grouped([k for k, v in every if v.get("low") is None], "no interval could be had for")
+    out += _grouped(
+        [k for k, v in every if v.get("n_clusters") and v["n_clusters"] < FEW_CLUSTERS],
+        f"fewer than {FEW_CLUSTERS} clusters stand behind",
+    )
+    out += _many(every, len(runs))
+    return out[:most]
+
+
+def _gameable(runs: Sequence[Run]) -> list[str]:
+    """What the reward can be had for without the skill, as far as the runs recorded it."""
+    hits = {
+        k: (v.get("value") if isinstance(v, Mapping) else v)
+        for r in runs
+        for k, v in r.metrics.items()
+        if any(w in k.lower() for w in GAMEABLE)
+    }
+    worst = {k: v for k, v in hits.items() if isinstance(v, (int, float)) and v}
+    return [f"{k}: {number(v)}." for k, v in list(worst.items())[:2]]
+
+
+def _grouped(names: Sequence[str], what: str) -> list[str]:
+    distinct = list(dict.fromkeys(names))
+    if not distinct:
+        return []
+    more = f" and {len(distinct) - 3} more" if len(distinct) > 3 else ""
+    return [f"{what[0].upper()}{what[1:]} {', '.join(distinct[:3])}{more}."]
+
+
+def _many(every: Sequence[tuple[str, Mapping[str, Any]]], runs: int) -> list[str]:
+    """Several looks: how many differences would exclude 0 by chance, and the winner's curse."""
+    tested = [v for k, v in every if is_difference(k, v) and v.get("low") is not None]
+    out = []
+    if len(tested) > 3:
+        out.append(
+            f"{len(tested)} differences stand here with 95% intervals: if nothing differed, about "
+            f"{0.05 * len(tested):.1f} of them would exclude 0 by chance."
+        )
+    if runs > 5 and len({k for k, _ in every}) < len(every):
+        out.append(
+            "The best of many runs looks better than it is: confirm a setting with new seeds."
+        )
+    return out
