@@ -320,7 +320,7 @@ def _hand_out(text: str, by_id: Mapping[str, list[_Pending]]) -> None:
             why = f"the batch's reply was: {shown(str(row.get('error') or body))}"
             value = body if good else why
             pending = by_id.get(row["custom_id"], [])
-        except (ValueError, AttributeError, KeyError, TypeError):
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
             continue
         for p in pending:
             if not p.future.done():

@@ -23,7 +23,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import JudgeDownError
@@ -92,6 +92,7 @@ class _Step:
 
     data: Mapping[str, Any] | None = None
     raw: str = ""
+    payload: str = ""
     why: str = ""
     counts: int = 0
     wait: float | None = None
@@ -155,8 +156,7 @@ class Caller:
             self._active -= 1
             self._look()
         if step.data is not None:
-            sent = self.abilities.without(body, trial.doubt.dropped)
-            return Outcome(data=step.data, call=self._record(step, encode(sent), trial.doubt))
+            return Outcome(data=step.data, call=self._record(step, step.payload, trial.doubt))
         if step.why == "refit":
             return Outcome(failure="refit", doubt=trial.doubt)
         if step.refused:
@@ -280,13 +280,18 @@ class Caller:
         self._bad_since, self._answered = None, True
         self._look()
         spent = usage(data, len(payload), len(raw))
-        return _Step(data=data, raw=raw, seconds=seconds, spent=spent)
+        return _Step(data=data, raw=raw, payload=payload, seconds=seconds, spent=spent)
 
     def _bad(self, step: _Step) -> _Step:
-        """Note a fault; JudgeDownError when nothing has gone well for longer than `patience`."""
+        """Note a fault; JudgeDownError when nothing has gone well for longer than `patience`.
+
+        The last call of a run alone does not end it: the endpoint may dislike just this text.
+        """
         now = time.monotonic()
         self._bad_since = self._bad_since or now
         if now - self._bad_since > self.patience + (step.wait or 0.0):
+            if self._answered and self._active == 1:
+                return replace(step, final=True, refusal=None)
             raise JudgeDownError(
                 f"no call has succeeded for {now - self._bad_since:.0f} s; "
                 f"the last said: {step.why}",

@@ -168,7 +168,7 @@ class DecisionJudge:
             out.update({n: raw[n] for n in ids if n in raw})
         for a in raw if isinstance(raw, list) else []:
             name = a.get("name") if isinstance(a, Mapping) else None
-            if name in out:
+            if isinstance(name, str) and name in out:
                 out[name] = "twice" if out[name] is not None else a
         return out
 

@@ -1,0 +1,272 @@
+"""One call: addresses, keys, capabilities, budgets, deadlines, fences; each test tells its incident."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from judge_stub import StubServer, asked, completion, content
+from test_judge_engine_endpoint import TASK, all_right, answers, at
+
+from kit.errors import BudgetError, JudgeDownError, KitError
+from kit.judge import Budget, DecisionJudge, EndpointJudge, Ledger, judge
+from kit.judge.abilities import FRESH, Abilities, Doubt
+from kit.judge.address import Address
+from kit.judge.bill import usage
+from kit.judge.keys import redact, remember, shown
+from kit.judge.wire import Wire, retry_after
+
+SECRET = "gsk_0f9e8d7c6b5a4938271605f4e3d2c1b0"
+
+
+def honest(body, n):
+    answer, rows = asked(body)
+    return completion(content(answer, rows, "response_format" in body))
+
+
+# -- addresses and keys ---------------------------------------------------------------------------
+def test_a_query_stays_behind_the_path_and_its_secrets_are_not_shown():
+    """?api-version= ended up in the middle of the URL; a key in a query was stored in the ledger."""
+    a = Address.of(f"https://h.openai.azure.com/openai/deployments/d/?api-version=1&key={SECRET}")
+    assert a.url("/chat/completions").endswith(f"/d/chat/completions?api-version=1&key={SECRET}")
+    assert SECRET not in a.shown + repr(a) and "api-version=1" in a.shown
+    assert SECRET not in redact(f"cannot reach {a.url('/x')}")
+
+
+def test_user_and_password_in_the_address_are_a_header(monkeypatch):
+    """https://user:pass@host was a traceback of the HTTP library."""
+    monkeypatch.delenv("KIT_JUDGE_KEY", raising=False)
+    with StubServer() as stub:
+        stub.keep = True
+        who = at(stub, base_url=stub.url.replace("//", "//me:" + SECRET + "@"))
+        assert all_right(judge(TASK, answers(1), judge=who, progress=False), answers(1))
+        assert stub.headers[0]["Authorization"].startswith("Basic ")
+        assert SECRET not in who.base_url + repr(who.caller.wire)
+
+
+@pytest.mark.parametrize("text", ["localhost:8000/v1", "http://", "ftp://h/v1", "http://h:port/v1"])
+def test_what_is_no_address_is_said_at_once(text):
+    with pytest.raises(KitError, match="no address"):
+        EndpointJudge("m", base_url=text)
+
+
+def test_this_machine_is_never_called_through_a_proxy(monkeypatch):
+    """Traffic of 127.0.0.1 went to the company's proxy."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with StubServer() as stub:
+        got = judge(TASK, answers(1), judge=at(stub, tries=1), progress=False)
+        assert all_right(got, answers(1))
+    assert Address.of("http://far.example/v1").proxy == "http://127.0.0.1:9"
+    assert not Address.of("http://127.0.0.1.example/v1").local  # its name only begins like ours
+
+
+def test_the_wire_does_not_print_its_headers(monkeypatch):
+    monkeypatch.setenv("KIT_JUDGE_KEY", SECRET)
+    wire = Wire(Address.of("http://h/v1"), headers={"api-key": SECRET + "x"})
+    wire._fixed = wire._heads()
+    assert SECRET not in repr(wire) and SECRET in wire._fixed["Authorization"]
+
+
+def test_keys_of_any_form_are_cut_out():
+    """Only sk-... was known: gsk_, hex and JWT went into reasons, ledger and exceptions."""
+    for key in (SECRET, "0123456789abcdef" * 4, "a/b+c=" * 8, "p\u00e4ss w\u00f6rd"):
+        remember(key)
+        assert key not in redact(f"x {key} y")
+    assert "eyJ" not in shown("bad eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc")
+    remember("none")
+    assert redact("none of it") == "none of it"
+
+
+# -- capabilities ---------------------------------------------------------------------------------
+def test_a_capability_is_learned_from_the_answer_that_proves_it():
+    abilities, doubt = Abilities(), Doubt()
+    sent = {"response_format": 1, "temperature": 0}
+    refusal = '{"error": {"message": "temperature is not supported"}}'
+    assert doubt.next(refusal, sent, abilities) and not doubt.dropped  # the same once more
+    assert doubt.next(refusal, sent, abilities) and set(doubt.dropped) == {"temperature"}
+    assert abilities.refused == {}  # not yet
+    assert abilities.learn(doubt, "here") and "temperature" in abilities.refused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"detail": [{"loc": ["body"], "msg": "bad", "input": {"response_format": 1}}]}',
+        '{"error": {"message": "too long", "request": {"response_format": 1}}}',
+        "x" * 400 + " response_format",
+    ],
+)
+def test_an_echo_teaches_nothing(text):
+    """A 422 that said the request back taught "response_format is refused" for ever."""
+    doubt = Doubt()
+    assert not doubt.next(text, {"response_format": 1}, Abilities()) and not doubt.dropped
+
+
+def test_what_was_not_the_cause_is_put_back():
+    doubt, sent = Doubt(), {"response_format": 1, "temperature": 0}
+    text = "bad request: response_format temperature"
+    assert doubt.next(text, sent, Abilities())
+    assert doubt.next(text, sent, Abilities()) and set(doubt.dropped) == {"response_format"}
+    assert doubt.next(text, {"temperature": 0}, Abilities()) and set(doubt.dropped) == {
+        "temperature"
+    }
+    assert not doubt.next(text, {"response_format": 1}, Abilities()) and not doubt.dropped
+
+
+def test_a_refusal_is_dated_and_asked_again():
+    old = {"refused": {"seed": "no", "top_p": "no", "logprobs": "no"}}
+    old["since"] = {"seed": time.time() - 60, "top_p": time.time() - FRESH - 60}
+    abilities = Abilities()
+    abilities.recall(old)
+    assert set(abilities.refused) == {"seed"}
+
+
+# -- what it costs --------------------------------------------------------------------------------
+def test_budgets_bind_where_usage_is_missing_or_a_lie(tmp_path):
+    """Without usage no cap in tokens or dollars was ever reached; a negative one gave money back."""
+
+    def reply(body, n):
+        data = honest(body, n)
+        data["usage"] = [None, {"prompt_tokens": -(10**6), "completion_tokens": -5}][n % 2]
+        return data
+
+    for cap in (Budget(tokens=6000), Budget(usd=0.05)):
+        with StubServer(handler=reply) as stub, Ledger(tmp_path / f"{id(cap)}.sqlite") as book:
+            who = at(stub, price=(10.0, 10.0), concurrency=1, max_tokens=100)
+            with pytest.raises(BudgetError):
+                judge(TASK, answers(40), judge=who, ledger=book, budget=cap, progress=False)
+            assert 2 < stub.calls < 15
+            assert all(
+                c.meta["estimated"] and c.tokens_in > 300 and c.cost > 0 for c in book.calls()
+            )
+
+
+def test_usage_out_of_all_proportion_is_an_estimate():
+    assert usage({"usage": {"prompt_tokens": 10**30, "completion_tokens": 1}}, 400, 40).estimated
+    assert not usage({"usage": {"input_tokens": 90, "output_tokens": 0}}, 400, 40).estimated
+
+
+def test_a_call_that_was_paid_and_lost_is_in_the_cost_book(tmp_path):
+    """An honest reply of 7 s was cut off at 5 s and billed five times; the cost book said 0 calls."""
+    with StubServer(latency=1.0) as stub, Ledger(tmp_path / "l.sqlite") as book:
+        who = at(stub, timeout=0.05, tries=2)
+        got = judge(TASK, answers(1), judge=who, ledger=book, progress=False)
+        assert got[0].failure == "transport" and "within 0.05 s" in got[0].reason
+        assert [c.status for c in book.calls()] == ["lost", "lost"] and got.spent.calls == 2
+
+
+def test_the_users_timeout_is_the_timeout(monkeypatch):
+    """After twenty quick replies a guess cut timeout=120 to 5 s."""
+    seen, post = [], Wire.post
+
+    async def spy(self, path, body, timeout):
+        seen.append(timeout)
+        return await post(self, path, body, timeout)
+
+    monkeypatch.setattr(Wire, "post", spy)
+    with StubServer() as stub:
+        judge(TASK, answers(40), judge=at(stub, timeout=120.0), progress=False)
+    assert set(seen) == {120.0} and len(seen) == 40
+
+
+# -- refusals and waiting -------------------------------------------------------------------------
+@pytest.mark.parametrize("status", [401, 403, 404, 307, 503])
+def test_one_refusal_is_that_calls_own_affair(status):
+    """A firewall that disliked one text ended the run for all."""
+
+    def reply(body, n):
+        if "number 0 " in asked(body)[0]:
+            wait = {"Retry-After": "86400"}
+            return status, {"error": {"message": "no"}}, wait
+        return honest(body, n)
+
+    with StubServer(handler=reply) as stub:
+        got = judge(TASK, answers(6), judge=at(stub, concurrency=1), progress=False)
+        assert {v.failure for v in got[:4]} == {"transport"} and all_right(got[4:], answers(6))
+        assert str(status) in got[0].reason and stub.calls == 6
+
+
+def test_when_all_are_told_to_come_back_tomorrow_the_run_ends_soon():
+    wait = {"Retry-After": "1000000"}
+    with StubServer(handler=lambda body, n: (429, {}, wait)) as stub:
+        start = time.monotonic()
+        with pytest.raises(JudgeDownError, match="1000000 s"):
+            judge(TASK, answers(3), judge=at(stub), progress=False)
+        assert stub.calls == 3 and time.monotonic() - start < 5
+
+
+def test_waits_that_nobody_can_wait_for():
+    assert retry_after({"Retry-After": "1e400"}) == retry_after({"Retry-After": "9" * 30}) == 1e9
+    assert retry_after({"Retry-After": "Fri, 99 Foo 99999 99:99:99"}) is None
+
+
+def test_a_server_of_another_language_is_named():
+    """A server that speaks /v1/messages gave a 404 without a hint."""
+    with StubServer(handler=lambda body, n: (404, {"type": "error"})) as stub:
+        with pytest.raises(JudgeDownError, match="/v1/messages"):
+            judge(TASK, answers(1), judge=at(stub), progress=False)
+
+
+# -- replies that were cut ------------------------------------------------------------------------
+def test_a_cut_reply_gets_more_room_and_says_why(tmp_path):
+    """A reply that was cut was "parse" without a reason, and asked again with as little room."""
+    rooms = []
+
+    def reply(body, n):
+        rooms.append(body["max_completion_tokens"])
+        return completion('{"c0": {"reason": "I', finish="length")
+
+    with StubServer(handler=reply) as stub:
+        got = judge(TASK, answers(1), judge=at(stub), progress=False)
+        assert rooms == [840, 3360] and all(
+            "cut" in v.reason and "max_tokens" in v.reason for v in got
+        )
+        rooms.clear()
+        judge(TASK, answers(1), judge=at(stub, max_tokens=50), progress=False)
+        assert rooms == [50, 50]  # the user's word
+
+
+# -- fences ---------------------------------------------------------------------------------------
+def test_fences_are_the_same_in_every_process_that_shares_a_ledger(tmp_path):
+    """The number differed from process to process, so that no server could share a prefix."""
+    sent = []
+
+    def reply(body, n):
+        sent.append(body["messages"][1]["content"])
+        return honest(body, n)
+
+    with StubServer(handler=reply) as stub:
+        for name in ("a", "a", "b"):
+            with Ledger(tmp_path / name) as book:
+                who = at(stub, sample=len(sent))
+                judge(TASK, answers(1), judge=who, ledger=book, progress=False)
+    assert sent[0] == sent[1] != sent[2]
+
+
+# -- the decision judge ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "found",
+    [
+        [{"name": {}, "probability": 1}],
+        [{"name": "c0", "probability": 10**400}, None, 7],
+        {"c0": {"noul": float("nan")}},
+        {"c0": {"type": {}}},
+        {"c0": [0.9]},
+    ],
+)
+def test_odd_answers_of_a_decision_endpoint_are_unknown(found):
+    with StubServer(handler=lambda body, n: {"answers": found, "usage": []}) as stub:
+        got = judge(TASK, answers(1), judge=DecisionJudge("m", base_url=stub.url), progress=False)
+        assert {v.failure for v in got} <= {"missing", "parse"}
+
+
+@pytest.mark.parametrize(
+    "probabilities", [{"-1": 0.9}, {"9": 0.9}, [{"value": 1e999}], [None], "x"]
+)
+def test_levels_that_are_none(probabilities):
+    """A level of -1 was counted from the end: the best one."""
+    from kit.judge.decisions import _levels
+
+    assert _levels({"probabilities": probabilities}, 3) is None
