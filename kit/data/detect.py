@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import DataError
+from .files import nearest
 from .formats import benchmarks, rubric, training
 from .formats.instructions import instructions
 from .formats.kit import kit
 from .formats.rubric import RUBRIC_KEY
 from .rows import Row, number, parsed_json
-from .tables import nearest
 from .taskset import Parsed
 
 READERS: dict[str, Callable[[Row], Parsed]] = {

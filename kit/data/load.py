@@ -12,13 +12,14 @@ from ..errors import DataError, MissingError
 from ..records import Response, Task, Verdict
 from . import detect
 from .chats import PROMPTS
+from .files import is_url, nearest
 from .findings import Finding
 from .formats.benchmarks import flat
 from .formats.kit import record_row
 from .notes import Note
 from .plain import plain
 from .rows import Context, Row
-from .tables import is_url, kind_of, nearest, read_values, write_jsonl
+from .tables import kind_of, read_values, write_jsonl
 from .taskset import Parsed, TaskSet
 
 ASKED = frozenset(

@@ -6,24 +6,20 @@ what cannot be read is a DataError that names file, line and field. `.gz` files 
 
 from __future__ import annotations
 
-import atexit
 import csv
 import gzip
 import io
 import json
 import os
-import shutil
 import tempfile
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import DataError, MissingError
+from ..errors import DataError
 from .encodings import ESCAPED, Recoded, encoding_of
+from .files import local, nearest, open_bytes
 from .notes import Note
 from .stream import BadValue, decoder, lines, values
 
@@ -52,17 +48,6 @@ CONTAINERS = (
 Problem = Callable[[str, str], None]  # (where, message): called instead of raising
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name most like `name`, or None.
-
-    >>> nearest("confidense", ["confidence", "correct"])
-    'confidence'
-    """
-    by_fold = {str(n).casefold(): str(n) for n in names}
-    found = get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.5)
-    return by_fold[found[0]] if found else None
-
-
 def kind_of(path: str | os.PathLike[str]) -> str:
     """ "json", "csv" or "parquet", by suffix, then by the first bytes."""
     p = local(path)
@@ -74,90 +59,6 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     if head[:4] == b"PAR1":
         return "parquet"
     return "json" if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else "csv"
-
-
-def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
-    """The file opened for reading bytes, unzipped when it ends in .gz; MissingError when it is not there."""
-    p = local(path)
-    if p.is_dir():
-        raise DataError("this is a folder, not a file", where=str(p), fix="give a file in it")
-    if not p.is_file():
-        near = nearest(p.name, [x.name for x in p.parent.iterdir()]) if p.parent.is_dir() else None
-        raise MissingError(
-            "there is no such file",
-            where=str(p),
-            fix=f"did you mean {near!r}?" if near else "check the path",
-        )
-    if p.suffix.lower() != ".gz":
-        return p.open("rb")
-    return io.BufferedReader(_Unzipped(p), 1 << 16)
-
-
-class _Unzipped(io.RawIOBase):
-    """A .gz file as bytes. One that is cut off or damaged ends where it can no longer be read; `fault` says so."""
-
-    def __init__(self, path: Path):
-        self.inner, self.fault, self.count = gzip.open(path, "rb"), "", 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill `buffer`; 0 at the end, or where the file is damaged."""
-        if self.fault:
-            return 0
-        try:
-            data = self.inner.read(len(buffer))
-        except (EOFError, OSError, zlib.error) as e:
-            self.fault = (
-                f"the .gz file is cut off or damaged after {self.count} unpacked bytes "
-                f"({e}); what stands before was read"
-            )
-            return 0
-        self.count += len(data)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self.inner.close()
-        super().close()
-
-
-def is_url(path: str | os.PathLike[str]) -> bool:
-    """True for an address such as https://... or s3://..., False for a path."""
-    return "://" in os.fspath(path) if isinstance(os.fspath(path), str) else False
-
-
-def local(path: str | os.PathLike[str]) -> Path:
-    """The path itself, or for an address a copy of what is there, fetched once through fsspec and deleted at exit."""
-    return _fetched(os.fspath(path)) if is_url(path) else Path(path)
-
-
-@lru_cache(maxsize=64)
-def _fetched(url: str) -> Path:
-    if os.environ.get("KIT_OFFLINE", "") not in ("", "0"):
-        raise MissingError(
-            "KIT_OFFLINE is set, so nothing is fetched",
-            where=url,
-            fix="unset KIT_OFFLINE, or give a local file",
-        )
-    folder = tempfile.TemporaryDirectory(prefix="kit-")
-    atexit.register(folder.cleanup)
-    target = Path(folder.name) / (url.partition("?")[0].rstrip("/").rpartition("/")[2] or "file")
-    try:
-        import fsspec
-
-        with fsspec.open(url, "rb") as source, target.open("wb") as out:
-            shutil.copyfileobj(source, out, 1 << 20)
-    except Exception as e:  # a protocol, a package, the network, credentials: each its own class
-        folder.cleanup()
-        raise MissingError(
-            f"the address cannot be read: {type(e).__name__}: {str(e)[:200]}",
-            where=url,
-            fix="check the address and the network (s3://, gs://, hf:// need s3fs, gcsfs, "
-            "huggingface_hub), or download the file and give its path",
-        ) from None
-    return target
 
 
 def read_rows(

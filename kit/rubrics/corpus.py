@@ -54,7 +54,7 @@ class Corpus:
         side = self.splits.setdefault(task.split, len(self.splits))
         if side == len(self.names):
             self.names.append(task.split)
-        tokens = words(task.prompt)
+        tokens = words(task.asked)
         if tokens:
             known, new = self.prompts.add(" ".join(tokens))
             if not new:

@@ -50,12 +50,12 @@ def table(
     out = []
     for t in tasks.tasks:
         agree = rater_agreement(tasks.labels(t.id))
-        n = tokens_of(t.prompt)
+        n = tokens_of(t.asked)
         keep = (
             (
                 not text
                 or text.casefold()
-                in "\n".join([t.prompt, *(c.text for c in t.criteria)]).casefold()
+                in "\n".join([t.asked, *(c.text for c in t.criteria)]).casefold()
             )
             and kind in (None, t.kind)
             and split in (None, t.split)
@@ -80,7 +80,7 @@ def table(
                     "labels": len(tasks.labels(t.id)),
                     "agreement": agree,
                     "lint": sorted(set(found.get(t.id, ()))),
-                    "prompt": t.prompt,
+                    "prompt": t.asked,
                 }
             )
     return out
@@ -153,7 +153,7 @@ def read(tasks: TaskSet, task_id: str, *, verdicts: list[Verdict] | None = None)
     return {
         "task_id": t.id,
         "row": tasks.rows_of.get(t.id),
-        "prompt": t.prompt,
+        "prompt": t.asked,
         "system": t.system,
         "kind": t.kind,
         "group": t.group,

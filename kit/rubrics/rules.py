@@ -48,7 +48,7 @@ class Prompt:
     __slots__ = ("_content", "ascii", "invents", "plain")
 
     def __init__(self, task: Task):
-        text = task.prompt
+        text = task.asked
         self.ascii = text.isascii()
         shown = (
             text[:20_000]
@@ -109,14 +109,14 @@ def _prompt(task: Task, found: Found, prompt_tokens: int) -> None:
         found(
             "empty-prompt", "error", "the prompt is empty", suggestion="write it or remove the row"
         )
-    elif (n := tokens_of(task.prompt)) > prompt_tokens:
+    elif (n := tokens_of(task.asked)) > prompt_tokens:
         found(
             "long-prompt",
             "warning",
             f"the prompt has about {n} tokens; the profile takes {prompt_tokens}",
             suggestion="shorten it, or raise the profile's prompt length",
         )
-    if fault := encoding(task.prompt):
+    if fault := encoding(task.asked):
         found(
             "encoding",
             "warning",

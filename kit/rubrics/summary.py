@@ -222,7 +222,7 @@ class Counting:
         self.n["sources"] += bool(t.sources)
         self.n["truth"] += bool(t.truth)
         self.hist["per_task"][len(t.criteria)] += 1
-        self.hist["prompt"][tokens_of(t.prompt)] += 1
+        self.hist["prompt"][tokens_of(t.asked)] += 1
         if t.kind is not None:
             self._name("kinds", t.kind)
         if t.split is not None:

@@ -171,3 +171,13 @@ def test_repeated_findings_are_one_line_and_the_tail_is_counted():
     lines = [line for line in listed(linter.report()) if " sign" in line]
     assert sum("30 times" in line for line in lines) == 1
     assert lines[-1].strip() == "and 11 more of sign" and len(lines) == 21
+
+
+def test_chats_that_end_in_the_same_words_are_other_prompts():
+    turn = {"role": "user", "content": "My knee hurts."}
+    rows = [
+        Task(id=i, prompt="yes", history=({**turn, "content": f"My {i} hurts."},)) for i in "ab"
+    ]
+    assert "duplicate-prompt" not in lint(rows).counts
+    long = Task(id="c", prompt="yes", history=({**turn, "content": "word " * 3000},))
+    assert lint([long]).counts["long-prompt"] == 1
