@@ -54,8 +54,7 @@ def table(
         keep = (
             (
                 not text
-                or text.casefold()
-                in "\n".join([t.asked, *(c.text for c in t.criteria)]).casefold()
+                or text.casefold() in "\n".join([t.asked, *(c.text for c in t.criteria)]).casefold()
             )
             and kind in (None, t.kind)
             and split in (None, t.split)
