@@ -138,7 +138,7 @@ def shared(found: Found) -> list[dict[str, Any]]:
 class Seeds:
     """One metric over the seeds of one setting: the mean over seeds with its t interval, and how many runs excluded 0 by themselves.
 
-    setting : the parameters that differ between runs of the notebook, as text ("" when none does); values : one a run, `seeds` beside them.
+    setting : the parameters that differ between runs of the notebook, as text ("" when none does); values : one a seed (the mean of its runs), `seeds` beside them; runs : all runs.
     """
 
     notebook: str
@@ -168,7 +168,10 @@ def across_seeds(found: Found) -> list[Seeds]:
         if len({r["seed"] for r in rows}) < 2:
             continue
         clear = sum(r["low"] is not None and (r["low"] > 0 or r["high"] < 0) for r in rows)
-        values = tuple(float(r["value"]) for r in rows)
+        by_seed: dict[int, list[float]] = {}
+        for r in rows:  # runs of one seed are one draw, however often it was run
+            by_seed.setdefault(r["seed"], []).append(float(r["value"]))
+        values = tuple(math.fsum(v) / len(v) for v in by_seed.values())
         out.append(
             Seeds(
                 notebook,
@@ -178,7 +181,7 @@ def across_seeds(found: Found) -> list[Seeds]:
                 clear,
                 len(rows),
                 values,
-                tuple(r["seed"] for r in rows),
+                tuple(by_seed),
             )
         )
     return out

@@ -213,13 +213,20 @@ class Study:
         return Selection(by[dev[0].name], by[baseline], tuple(train), tuple(dev), len(candidates))
 
     def test(
-        self, selection: Selection, *, seals: Seals, unseal: bool = False, replay: bool = False
+        self,
+        selection: Selection,
+        *,
+        seals: Seals | None = None,
+        unseal: bool = False,
+        replay: bool = False,
     ) -> TestRead:
         """Read the test once. A second read of any of its rows raises SealedError unless `unseal`.
 
+        seals : default the kit's own store, shared by all runs; rows are known by `data` and id.
         replay : give back the recorded result when exactly this question was asked before (for
             re-running a notebook); nothing new is read.
         """
+        seals = Seals() if seals is None else seals
         pick = self.part == "test"
         rows = row_keys([i for i, p in zip(self.ids, pick, strict=True) if p], data=self.data)
         a, b = selection.winner, selection.baseline

@@ -317,3 +317,14 @@ def test_recorded_study_end_to_end(recorded, tmp_path):
     assert chosen.n_candidates == 50 and read.gain.low > 0
     curse = tuning.winners_curse(candidates, human, cluster=cluster, sizes=[50, 200], draws=300)
     assert curse[0].optimism > curse[1].optimism > 0
+
+
+def test_a_read_in_one_run_is_known_to_the_next(tmp_path, monkeypatch):
+    """The seal lay in the run's folder: three runs read overlapping test rows, each "read once"."""
+    monkeypatch.setenv("KIT_HOME", str(tmp_path / "home"))
+    study, candidates = made()
+    chosen = study.select(candidates, baseline="base")
+    assert study.test(chosen).reads == 1
+    with pytest.raises(tuning.SealedError):
+        made()[0].test(chosen)
+    assert "read 2 times" in study.test(chosen, unseal=True).sentence
