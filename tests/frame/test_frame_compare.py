@@ -247,5 +247,5 @@ def test_reruns_of_one_seed_count_once(tmp_path: Path) -> None:
         write(tmp_path, f"run{k}", 0, 0.2)
     write(tmp_path, "other", 1, 0.4)
     gain = next(s for s in compare.across_seeds(runs.find(tmp_path)) if s.metric == "gain")
-    assert gain.seeds == (0, 1) and gain.values == pytest.approx((0.2, 0.4))
+    assert dict(zip(gain.seeds, gain.values, strict=True)) == pytest.approx({0: 0.2, 1: 0.4})
     assert gain.mean.n == 2 and gain.mean.value == pytest.approx(0.3) and gain.runs == 6
