@@ -19,7 +19,8 @@ from .session import Session, session, using
 
 POLL = 0.2  # seconds between two looks at what another process is asking
 
-_FLIGHT: dict[str, asyncio.Future[Verdict | None]] = {}
+Answers = dict[str, Verdict]  # by key
+_FLIGHT: dict[str, asyncio.Future[Answers]] = {}
 
 
 async def ask(
@@ -50,7 +51,7 @@ async def answer(judge: Any, q: Question) -> list[Verdict]:
 async def _round(judge: Any, q: Question, out: dict[int, Verdict]) -> None:
     """Ask what nobody is asking, then wait for what others ask; who fails leaves it to the next."""
     loop = asyncio.get_running_loop()
-    theirs: dict[int, asyncio.Future[Verdict | None]] = {}
+    theirs: dict[int, asyncio.Future[Answers]] = {}
     mine: list[int] = []
     for i, k in enumerate(q.keys):
         if i in out:
@@ -61,18 +62,18 @@ async def _round(judge: Any, q: Question, out: dict[int, Verdict]) -> None:
         else:
             mine.append(i)
     if mine:
-        futures = {i: loop.create_future() for i in mine}
-        _FLIGHT.update({q.keys[i]: f for i, f in futures.items()})
+        keys = [q.keys[i] for i in mine]
+        future: asyncio.Future[Answers] = loop.create_future()
+        _FLIGHT.update(dict.fromkeys(keys, future))
         try:
             await _mine(judge, q, mine, out)
         finally:
-            for i, f in futures.items():
-                if _FLIGHT.get(q.keys[i]) is f:
-                    del _FLIGHT[q.keys[i]]
-                if not f.done():
-                    f.set_result(out.get(i))
+            for k in keys:
+                if _FLIGHT.get(k) is future:
+                    del _FLIGHT[k]
+            future.set_result({q.keys[i]: out[i] for i in mine if i in out})
     for i, f in theirs.items():
-        v = await asyncio.shield(f)
+        v = (await asyncio.shield(f)).get(q.keys[i])
         if v is not None:
             out[i] = q.again(i, v)
 

@@ -12,6 +12,7 @@ void.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import socket
 import sqlite3
@@ -149,9 +150,5 @@ def give_back(db: sqlite3.Connection, keys: Collection[str]) -> None:
 def _rows(db: sqlite3.Connection, keys: Sequence[str]) -> list[tuple[str, str, int]]:
     if db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is None:
         return []
-    out: list[tuple[str, str, int]] = []
-    for start in range(0, len(keys), 500):
-        part = keys[start : start + 500]
-        marks = ",".join("?" * len(part))
-        out += db.execute(f"SELECT key, owner, beat FROM claims WHERE key IN ({marks})", part)
-    return out
+    sql = "SELECT key, owner, beat FROM claims WHERE key IN (SELECT value FROM json_each(?))"
+    return db.execute(sql, (json.dumps(list(keys)),)).fetchall()

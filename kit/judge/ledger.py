@@ -47,6 +47,9 @@ NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "c
 
 @contextlib.contextmanager
 def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    if db.in_transaction:  # part of a larger one
+        yield db
+        return
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db
@@ -440,15 +443,10 @@ class Ledger:
         return gone
 
 
-def _found(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Verdict]:
+def _found(db: sqlite3.Connection, keys: Collection[str]) -> dict[str, Verdict]:
     """Stored verdicts by key."""
-    out: dict[str, Verdict] = {}
-    for start in range(0, len(keys), 500):
-        part = keys[start : start + 500]
-        marks = ",".join("?" * len(part))
-        rows = db.execute(f"SELECT key, row FROM verdicts WHERE key IN ({marks})", part)
-        out.update((key, verdict_of(row)) for key, row in rows)
-    return out
+    sql = "SELECT key, row FROM verdicts WHERE key IN (SELECT value FROM json_each(?))"
+    return {key: verdict_of(row) for key, row in db.execute(sql, (json.dumps(list(keys)),))}
 
 
 def _json(text: str) -> Any:

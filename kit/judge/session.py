@@ -103,15 +103,23 @@ class Session:
         fault: Exception | None = None
         ours: set[str] = set()
         there: dict[str, Verdict] = {}
+        keys = [k for keys, f in wanted if not f.done() for k in keys]
         try:
-            self.flush()
-            ours, there = self._claimed([k for keys, f in wanted if not f.done() for k in keys])
+            with self._together(bool(keys)):
+                self.flush()
+                ours, there = self._claimed(keys)
         except Exception as e:  # a full disk: whoever waits for it is told
             fault = e
         _settle(done, None, fault)
         for keys, f in wanted:
             mine = {k for k in keys if k in ours}
             _settle(f, (mine, {k: there[k] for k in keys if k in there}), fault)
+
+    def _together(self, more: bool) -> contextlib.AbstractContextManager[Any]:
+        """One commit for what is stored and what is claimed, where there is both."""
+        if self.ledger is None or not more or not (self._unwritten or self._done):
+            return contextlib.nullcontext()
+        return self.ledger.transaction()
 
     def _claimed(self, keys: Sequence[str]) -> Answer:
         if not keys or self.ledger is None:
