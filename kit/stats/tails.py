@@ -1,9 +1,10 @@
-"""Quantiles and tail probabilities. scipy.special is imported late: asking a judge never waits for it."""
+"""Quantiles and tail probabilities. scipy.special is imported late: no judge waits for it."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 from types import ModuleType
 
 import numpy as np
@@ -26,10 +27,52 @@ def t_quantile(level: float, df: float) -> float:
     """
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}, not in (0, 1)", where="level", fix="0.95 is usual")
-    q = (1 + level) / 2
     if math.isinf(df):
-        return float(_special().ndtri(q))
-    return float(_special().stdtrit(max(df, 1e-9), q))
+        return NormalDist().inv_cdf((1 + level) / 2)
+    if not 1 <= df <= 500 or level < 0.5:
+        return float(_special().stdtrit(max(df, 1e-9), (1 + level) / 2))
+    return _t_quantile(1 - level, df)
+
+
+def _t_quantile(tails: float, df: float) -> float:
+    """t with P(|T| > t) = `tails`, for df >= 1: scipy.special takes .4 s to import, which is half
+    of what `kit judge` needs for 200 stored answers.
+
+    Newton steps on the log of the tail, whose slope is the density over the tail: monotone, so
+    that the steps never leave the right side for long.
+
+    >>> round(_t_quantile(0.05, 7), 10)
+    2.3646242516
+    """
+    scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(df * math.pi)
+    t = NormalDist().inv_cdf(1 - tails / 2)
+    for _ in range(100):
+        above = _beta(df / 2, 0.5, df / (df + t * t))
+        density = 2 * math.exp(scale - (df + 1) / 2 * math.log1p(t * t / df))
+        step = above / density * math.log(above / tails)
+        t += step
+        if abs(step) <= 1e-15 * t:
+            break
+    return t
+
+
+def _beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function by its continued fraction (Lentz; DLMF 8.17.22)."""
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta(b, a, 1 - x)
+    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(front + a * math.log(x) + b * math.log1p(-x)) / a
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    out = d
+    for m in range(1, 500):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for part in (even, odd):
+            d, c = 1 / (1 + part * d), 1 + part / c
+            out *= c * d
+        if abs(c * d - 1) < 1e-16:
+            break
+    return front * out
 
 
 def normal_quantile(q: float) -> float:
