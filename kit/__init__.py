@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .tables import each, show, table, wide
     from .train.functions import reward_function
     from .tuning.study import Study
-    from .verbs import grade, split, train, trivial
+    from .verbs import grade, only, split, train, trivial
 
 __version__ = "0.1.0"
 

@@ -38,6 +38,7 @@ DOORS = (
     Door("lint", "look", "rubrics.lint:lint", "what is wrong with it, and what to do"),
     Door("check", "look", "checks:check", "one criterion decided by code"),
     Door("split", "look", "verbs:split", "hold tasks out, with a manifest that proves it"),
+    Door("only", "look", "verbs:only", "the tasks with only some of their criteria"),
     Door("judge", "judge", "judge", "verdicts of a judge on answers, through a ledger"),
     Door("ajudge", "judge", "judge.run:ajudge", "the same for asynchronous code"),
     Door("estimate", "judge", "judge.run:estimate", "what judging would cost; nothing is sent"),

@@ -118,6 +118,7 @@ def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
         getattr(t, "group", None) or i for t, i in zip(mine, frame["task"], strict=True)
     ]
     frame["kind"] = [getattr(t, "kind", None) for t in mine]
+    frame["prompt"] = [getattr(t, "prompt", None) for t in mine]
     keys = list(zip(frame["task"], frame["response"], strict=True))
     frame["source"] = [getattr(answers.get(key), "source", None) or "unnamed" for key in keys]
     frame["answer"] = [getattr(answers.get(key), "text", None) for key in keys]

@@ -7,11 +7,12 @@ What needs one room only is that room's own function; see `kit.guide()`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import KitError
-from .records import Grade, Response, Task, Verdict
+from .records import Criterion, Grade, Response, Task, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +86,17 @@ def grade(
         responses = [r for r in known if (r.task_id, r.id) in judged]
     rows = getattr(tasks, "tasks", tasks)
     return Grades(grades(rows, responses, verdicts, composer=composer_of(reward)))
+
+
+def only(tasks: Any, wanted: Callable[[Criterion], bool]) -> list[Task]:
+    """The tasks with only those criteria for which `wanted(criterion)` is true.
+
+    >>> task = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="x"),))
+    >>> only([task], lambda c: c.by_code)[0].criteria
+    ()
+    """
+    rows = getattr(tasks, "tasks", tasks)
+    return [replace(t, criteria=tuple(c for c in t.criteria if wanted(c))) for t in rows]
 
 
 def trivial(
@@ -171,8 +183,6 @@ def train(
 
 def settings_of(settings: Any, changes: Mapping[str, Any]) -> Any:
     """Training settings from a preset's name, a mapping or settings, with changes on top."""
-    from dataclasses import replace
-
     from .settings import profiles
     from .train import config
 

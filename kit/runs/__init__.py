@@ -205,7 +205,7 @@ class Session:
         """
         if fig is None:
             return None
-        if not hasattr(fig, "to_json"):
+        if not hasattr(fig, "update_layout"):
             from ..plots import plot
 
             fig = plot(fig, **options)

@@ -11,16 +11,19 @@ from ..records import Run
 from ..runs import compare
 
 
-def show(found: Sequence[tuple[Path, Run]], notebook: str, contains: str = "") -> Any:
-    """The figure that the explorer shows: all metrics of a notebook whose name holds `contains`, a
-    row a run.
+def show(
+    found: Sequence[tuple[Path, Run]], notebook: str, contains: str = "", *, clear: bool = False
+) -> Any:
+    """The figure that the explorer shows: all metrics of a notebook whose name holds `contains`.
+
+    A row a metric, a mark a run. Shares, scores and differences stand alone where there are any:
+    counts and seconds would squash them. clear : only metrics with an interval; None when none has.
     """
     rows = compare.metrics(found, notebook=notebook, contains=contains)
-    shares = [r for r in rows if -1.5 <= r["value"] <= 1.5]
-    rows = shares or rows  # counts and seconds would squash shares into one line
-    return plots.forest_by_metric(
-        rows[:60], title=f"{notebook}{': ' + contains if contains else ''}"
-    )
+    rows = [r for r in rows if not clear or r["low"] is not None]
+    rows = [r for r in rows if -1.5 <= r["value"] <= 1.5] or rows
+    title = f"{notebook}: {contains}" if contains else notebook
+    return plots.forest_by_metric(rows[:60], title=title) if rows or not clear else None
 
 
 def explorer(found: Sequence[tuple[Path, Run]]) -> Any:
