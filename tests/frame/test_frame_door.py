@@ -90,8 +90,8 @@ def test_two_line_cells(labelled):
     assert len(frame) == len(verdicts) == len(kit.table(verdicts))
     known = frame[frame["correct"].notna()]
     assert set(known["correct"]) <= {0.0, 1.0}
-    assert kit.mean(known["correct"], cluster=known["task"]).n == len(known)
-    found = kit.agree(frame["value"], frame["human"], cluster=frame["task"])
+    assert kit.mean(known, "correct", cluster="task").n == len(known)
+    found = kit.agree(frame, "value", "human", cluster="task", threshold=0.5)
     assert kit.plot(found).data and kit.plot({"code": found}).data
 
 
