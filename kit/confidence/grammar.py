@@ -48,12 +48,15 @@ _TENS = {
 NUM = r"(?:\d+(?:[.,]\d+)?|[.,]\d+)"
 PCT = r"\s*(?:\\?%|percent\b|per cent\b|pct\b)"
 WORDNUM = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(list(_ONES)[1:10])}))?|(?:a |one )?hundred|{'|'.join(sorted(_ONES, key=len, reverse=True))})"
+SPAN = r"(?:\d{1,2}\s*(?:-|–|—)\s*(?:\d{2}|100)|0?[.,]\d+\s*(?:-|–|—)\s*(?:0?[.,]\d+|1(?:[.,]0+)?))"
 OF = r"(?:/|out of|in|of(?=\s*(?:5|10|100)\b))"  # "7 of 10" is a rating, "3 of 8" a count
 _STAT = (
     r"(?:confidence|credible)\s+(?:interval|limit|bound|region|band)s?\b|confidence\s+sets?\b"
     rf"|\bat (?:the |an? )?{NUM}{PCT}\s+(?:confidence level|level of confidence)\b"
     r"|\b(?:consumer|business|investor|public|market|customer|voter|economic)s?\s+confidence\b"
     r"|\b(?:low|moderate|high)[- ](?:certainty|confidence)[- ](?:evidence|data|stud(?:y|ies)|predictions?|calls?|peaks?|interactions?|hits?|variants?|regions?)\b"
+    rf"|\b(?:conducted|performed|carried out|run|tested|computed|calculated|constructed|sampled|surveyed|significant)\b"
+    rf"[^.!?\n]{{0,40}}?\b(?:with|at)\s+(?:an? |the )?{NUM}{PCT}\s+(?:confidence|certainty)\b"
     r"|\bevidence\b[^.!?\n]{0,60}\b(?:certainty|confidence)\b"
 )
 # The first alternative that fits names the token.
@@ -65,6 +68,7 @@ TOKENS = re.compile(
             r"|\(\s*(?:out of|/|max\.?)\s*(?P<top2>100|10|5|1)\s*\)|\(\s*(?:in |as )?(?:a )?(?P<top3>%|percent(?:age)?)\s*\)|\(\s*(?:as )?(?:a )?(?P<top4>fraction|decimal|probability)\s*\))",
             r"(?P<half>\b50\s*/\s*50\b|\bfifty[- ]fifty\b)",
             rf"(?P<range>{NUM}(?:{PCT})?\s*(?:-|–|—|to|and)\s*{NUM}{PCT})",
+            rf"(?P<span>(?<![\w.)]){SPAN}(?![\w%/-]))",
             rf"(?P<ratio>(?<![\w.)])-?{NUM}\s*{OF}\s*{NUM}(?![\w/]))",
             rf"(?P<ratio_words>\b(?:{WORDNUM})\s+(?:out of|in)\s+(?:{WORDNUM})\b)",
             rf"(?P<percent>(?<![\w.)])-?{NUM}{PCT}|\b{WORDNUM}{PCT})",
@@ -90,7 +94,7 @@ TOKENS = re.compile(
     ),
     re.IGNORECASE,
 )
-VALUES = ("half", "range", "ratio", "ratio_words", "percent", "number")
+VALUES = ("half", "range", "span", "ratio", "ratio_words", "percent", "number")
 SAID_LEVELS = ("low", "medium", "high", "mixed")
 REASONS = frozenset(
     "because given since due but although though as while when if unless based and considering on hence therefore".split()
@@ -125,14 +129,8 @@ def measure(kind: str, text: str, top: float | None = None, scale: float | None 
     text = text.strip()
     if kind == "half":
         return Stated("value", 0.5, text=text)
-    if kind == "range":
-        low, high = (float(v.replace(",", ".")) for v in re.findall(NUM, text)[:2])
-        ok = 0 <= low <= high <= 100
-        return (
-            Stated("value", (low + high) / 200, text=text, note="middle of a range")
-            if ok
-            else Stated("invalid", text=text, note="not a range of percentages")
-        )
+    if kind in ("range", "span"):
+        return _middle(kind, text, scale)
     if kind.startswith("ratio"):
         a, b = (
             amount(v)
@@ -157,6 +155,19 @@ def measure(kind: str, text: str, top: float | None = None, scale: float | None 
     if 1 <= v <= 10:
         return Stated("ambiguous", text=text, note=ASK)
     return _checked(v, 100.0, text)
+
+
+def _middle(kind: str, text: str, scale: float | None) -> Stated:
+    """The middle of a range: of percentages, or without a sign of fractions or of numbers above 10."""
+    low, high = (float(v.replace(",", ".")) for v in re.findall(NUM, text)[:2])
+    top = 100.0 if kind == "range" or scale is None else float(scale)
+    if kind == "span" and scale is None and high <= 1:
+        top = 1.0
+    if not 0 <= low <= high <= top:
+        return Stated("invalid", text=text, note=f"not a range within 0 and {top:g}")
+    if kind == "span" and scale is None and 1 < high <= 10:
+        return Stated("ambiguous", text=text, note=ASK)
+    return Stated("value", (low + high) / (2 * top), text=text, note="middle of a range")
 
 
 def _checked(value: float, top: float, text: str) -> Stated:

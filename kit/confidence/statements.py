@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from .grammar import NUM, PCT, REASONS, SAID_LEVELS, TOKENS, VALUES, said_top
+from .languages import found as found_in
 
 Token = re.Match[str]
 PARTIAL = "unsure of a part of the answer"
@@ -102,6 +103,7 @@ def statements(text: str) -> tuple[Statement, ...]:
             if out and out[-1].at == found.at:
                 out.pop()
             out.append(found)
+    out = _with_languages(plain, out)
     last = _closing(plain)
     if last and not any(s.end > last.at for s in out):
         out.append(last)
@@ -110,6 +112,16 @@ def statements(text: str) -> tuple[Statement, ...]:
     ):  # "Confidence: 90%. I am not sure why it breaks": the number stands
         out = [s for s in out if s.note != PARTIAL]
     return tuple(out)
+
+
+def _with_languages(plain: str, out: list[Statement]) -> list[Statement]:
+    """Also what is said in German, Spanish, Portuguese, French or Chinese, in order, each number once."""
+    more = [
+        Statement(f.start, f.end, f.at, f.kind, f.words)
+        for f in found_in(plain)
+        if not any(s.start < f.end and f.start < s.end for s in out)
+    ]
+    return sorted([*out, *more], key=lambda s: s.at) if more else out
 
 
 def _at(plain: str, tokens: list[Token], i: int) -> Statement | None:
@@ -165,7 +177,7 @@ def _before(tokens: list[Token], i: int) -> Statement | None:
             )
             return (
                 None
-                if denied or (kind == "number" and i - j > 1)
+                if denied or (kind in ("number", "span") and i - j > 1)
                 else _statement(tokens, j, i, kind)
             )
         if kind in SAID_LEVELS:
@@ -204,7 +216,9 @@ def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
         elif kind == "scale":
             top = said_top(tokens[j])
         elif kind in VALUES:
-            if (anchor == "loose" and kind == "number") or not _counts(tokens, j, kind, ends):
+            if (anchor == "loose" and kind in ("number", "span")) or not _counts(
+                tokens, j, kind, ends
+            ):
                 break
             return _statement(tokens, i, j, kind, top)
         elif kind in SAID_LEVELS and level is None and anchor != "loose":
@@ -253,7 +267,7 @@ def _counts(tokens: list[Token], j: int, kind: str, ends: bool) -> bool:
         return True
     if tokens[j + 1][0].lower() == "of" and j + 2 < len(tokens):
         return tokens[j + 2].lastgroup != "word" and tokens[j + 2][0].lower() != "the"
-    counting = kind == "number" or (
+    counting = kind in ("number", "span") or (
         kind == "ratio" and re.search(r"\bof\b", tokens[j][0]) and "out" not in tokens[j][0]
     )
     return _ends(tokens, j) if counting or ends else True
