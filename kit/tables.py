@@ -31,9 +31,10 @@ def table(records: Iterable[Any], *, human: Any = None, tasks: Any = None) -> pd
         (default: `human`, where it is a TaskSet).
 
     Verdict columns: task, response, criterion, judge, status, value, p, failure, reason, tokens_in,
-    tokens_out, cost, cached; with labels also human (in [0, 1]) and correct (1.0 where judge and
-    human
-    stand on the same side of one half, NaN where either is unknown).
+    tokens_out, cost, cached (score and paid where a judge gives points); with labels also human (in
+    [0, 1]) and correct (1.0 where judge and human
+    stand on the same side of one half, NaN where either is unknown) and sure (max(p, 1 - p): the
+    judge's confidence in its own side).
 
     >>> one = Verdict(task_id="t", response_id="r", criterion_id="c", status="met", p=0.9)
     >>> table([one])[["task", "status", "p"]].values.tolist()
@@ -104,6 +105,7 @@ def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
     same = (frame["value"] >= 0.5) == (frame["human"] >= 0.5)
     known = frame["value"].notna() & frame["human"].notna()
     frame["correct"] = same.astype(float).where(known)
+    frame["sure"] = frame["p"].where(frame["p"] >= 0.5, 1 - frame["p"])  # NaN stays NaN
     return frame
 
 

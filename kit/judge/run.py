@@ -83,7 +83,7 @@ class Verdicts(list[Verdict]):
         return rows_html(head, rows[:20]) + more + cost
 
     def __repr__(self) -> str:
-        return f"{len(self)} verdicts: {self.spent}"
+        return str(self.spent)
 
 
 def _state(v: Verdict) -> str:
