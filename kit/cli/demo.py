@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     if not books:
         raise KitError("no such notebook", where="--only", fix="numbers from 1 to 5")
+    base.mkdir(parents=True, exist_ok=True)
     begin, done = time.monotonic(), []
     for i, book in enumerate(books, 1):
         headless.to_stderr(

@@ -2,7 +2,7 @@
 
 A notebook says `run = runs.start("03_train_grpo", profile=profile, seed=seed)`, then `run.record(...)`,
 `run.figure(...)`, and last `run.finish()`. Under `kit run` the folder comes from KIT_RUN_DIR; in Jupyter
-it is `runs/interactive-<notebook>`. metrics.json is what reports, tests and comparisons read.
+and in plain papermill it is a new one below `runs/`. metrics.json is what reports, tests and comparisons read.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import dataclasses
 import json
 import math
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from .. import __version__
 from ..errors import DataError, MissingError
 from ..records import Run, fingerprint, run_from_json, to_json
 from ..settings import profiles
-from ..system import paths, progress
+from ..system import paths, processes, progress
 from ..system.packages import NAME
 from ..tables import pairs_html, show
 
@@ -246,6 +247,8 @@ class Session:
         write_json(self.out / "figures.json", self.figures)
         write_json(self.out / "tables.json", self.tables)
         write_json(self.out / "metrics.json", to_json(run))
+        if not os.environ.get("KIT_RUN_DIR"):  # else the runner says when it is done
+            write_json(self.out / "config.json", {**to_json(run), "metrics": {}})
         return run
 
     def _repr_html_(self) -> str:
@@ -275,14 +278,57 @@ def _texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params: Any) -> Session:
     """Begin a notebook's run: resolves the profile, makes the folder, sets the plot renderer when headless."""
     progress.quiet()
-    given = os.environ.get("KIT_RUN_DIR")
-    out = Path(given) if given else paths.runs() / f"interactive-{notebook}"
-    out.mkdir(parents=True, exist_ok=True)
+    given, chosen = os.environ.get("KIT_RUN_DIR"), profiles.resolve(profile or None)
     if given:
         _headless_renderer()
-    return Session(
-        notebook, out=out, profile=profiles.resolve(profile or None), seed=seed, params=params
+        out = Path(given)
+        out.mkdir(parents=True, exist_ok=True)
+    else:
+        out = _own_folder(notebook, chosen.name, seed, params)
+    return Session(notebook, out=out, profile=chosen, seed=seed, params=params)
+
+
+def new_folder(base: Path, name: str) -> Path:
+    """A folder that is nobody else's: runs started in the same second get the following ones."""
+    now = datetime.now(UTC)
+    while True:
+        folder = base / f"{now:%Y%m%dT%H%M%S}-{name}"
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            now += timedelta(seconds=1)
+
+
+def _own_folder(notebook: str, profile: str, seed: int, params: Mapping[str, Any]) -> Path:
+    """A new folder for a notebook that Jupyter or plain papermill runs.
+
+    Or the one that an earlier kernel left unfinished with the same parameters: its ledger and its
+    checkpoints are used. A finished run, and one that still runs, are never written to.
+    """
+    base = paths.runs()
+    key = f"interactive-{notebook}-{run_hash(notebook, '', profile, seed, params)}"
+    left = [p for p in sorted(base.glob(f"*-{key}")) if _abandoned(_config(p).get("meta") or {}, p)]
+    folder = left[-1] if left else new_folder(base, key)
+    run = Run(
+        id=folder.name,
+        notebook=notebook,
+        profile=profile,
+        seed=seed,
+        params=dict(params),
+        status="running",
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        meta={"pid": os.getpid(), "host": socket.gethostname()},
     )
+    write_json(folder / "config.json", to_json(run))
+    return folder
+
+
+def _abandoned(meta: Mapping[str, Any], folder: Path) -> bool:
+    """True for an unfinished run whose process is gone, or is this one (the cell was run again)."""
+    if (folder / "metrics.json").exists() or meta.get("host") != socket.gethostname():
+        return False
+    return meta.get("pid") == os.getpid() or not processes.alive(int(meta.get("pid") or 0))
 
 
 def _headless_renderer() -> None:

@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,7 @@ def plan(
                 where=f"--{name} and --set {name}=",
                 fix="give it once",
             )
+    params.locate(known, values, paths.data())
     chosen = profiles.resolve(profile or values.get("profile") or None).name
     if "profile" in known:
         values["profile"] = chosen
@@ -107,7 +108,7 @@ def run_notebook(
     base.mkdir(parents=True, exist_ok=True)
     key = f"{book.stem}-{digest}"
     if not reuse:
-        folder, run = _execute_alone(book, _new_folder(base, key), values, say)
+        folder, run = _execute_alone(book, runs.new_folder(base, key), values, say)
     else:
         with processes.alone(base, key, say):  # two sweeps into one folder run each cell once
             if old := finished(base, book.stem, digest):
@@ -118,23 +119,11 @@ def run_notebook(
                     p for p in base.glob(f"*-{key}") if runs.status(p) not in (None, "done")
                 )
                 folder, run = _execute_alone(
-                    book, unfinished[-1] if unfinished else _new_folder(base, key), values, say
+                    book, unfinished[-1] if unfinished else runs.new_folder(base, key), values, say
                 )
     if remote:
         upload(folder, remote, say)
     return folder, run
-
-
-def _new_folder(base: Path, name: str) -> Path:
-    """A folder that is nobody else's: runs started in the same second get the following ones."""
-    now = datetime.now(UTC)
-    while True:
-        folder = base / f"{now:%Y%m%dT%H%M%S}-{name}"
-        try:
-            folder.mkdir()
-            return folder
-        except FileExistsError:
-            now += timedelta(seconds=1)
 
 
 def resume(folder: str | Path, *, say: Say | None = None) -> tuple[Path, Run]:

@@ -162,6 +162,7 @@ def check(
     for i, cell in enumerate(cells, 1):
         try:
             values, notes = params.check(book, dict(cell))
+            params.locate(params.parameters(book), values, paths.data())
             if profile and values.get("profile", profile) != profile:
                 raise KitError(
                     f"profile is {profile!r} for the sweep and {values['profile']!r} here",

@@ -13,12 +13,14 @@ import io
 import json
 import math
 import tokenize
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import KitError, MissingError
 
+PATH_WORDS = ("file", "folder", "dir", "path", "jsonl")
 TYPES = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
 
 
@@ -168,6 +170,40 @@ def check(path: Path, given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]
         if note:
             notes.append(note)
     return values, notes
+
+
+def locate(known: Mapping[str, Parameter], values: dict[str, Any], *roots: Path) -> None:
+    """Make the paths among the values absolute, so that they hold wherever the kernel runs.
+
+    A parameter is a path when its name or its comment says file or folder. Names of a hub or URL
+    (with a colon) are left alone. roots : where a relative name is looked up besides the working
+    directory. MissingError for what is not there: before a kernel starts, not half a minute later.
+    """
+    for name, value in values.items():
+        p = known.get(name)
+        if p is None or not is_path(p) or not isinstance(value, str) or not value or ":" in value:
+            continue
+        tried = [Path(value).expanduser(), *(root / value for root in roots)]
+        there = next((t for t in tried if t.exists()), None)
+        if there is None:
+            raise MissingError(
+                "there is no such file or folder",
+                where=f"parameter {name} = {value!r}",
+                fix=f"looked in {', '.join(str(t.absolute().parent) for t in tried)}",
+            )
+        values[name] = str(there.resolve())
+
+
+def is_path(p: Parameter) -> bool:
+    """True when a text parameter names a file or a folder.
+
+    >>> is_path(Parameter(name="rubrics", default="", type="str", comment="your own file"))
+    True
+    >>> is_path(Parameter(name="format", default="auto", type="str", comment="how to read it"))
+    False
+    """
+    said = f"{p.name.replace('_', ' ')} {p.comment.split(';')[0]}".lower().split()
+    return p.type == "str" and any(w.strip(",.:") in PATH_WORDS for w in said)
 
 
 def coerce(p: Parameter, value: Any) -> tuple[Any, str]:

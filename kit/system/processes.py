@@ -40,6 +40,23 @@ def stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, old)
 
 
+def alive(pid: int) -> bool:
+    """True while a process of this machine with that id runs (whoever owns it).
+
+    >>> alive(os.getpid()), alive(0)
+    (True, False)
+    """
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # another user's
+    return True
+
+
 def end_with_parent() -> None:
     """Stop this process when the sweep that started it is gone, however it died; does nothing for a
     run started by hand.

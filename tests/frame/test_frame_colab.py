@@ -366,7 +366,7 @@ def test_colab_from_the_install_cell_to_the_end_of_two_notebooks(
     fake_torch(python)
     bare = tmp_path / "address.git"
     subprocess.run(["git", "clone", "-q", "--bare", str(ROOT), str(bare)], check=True)
-    env = {"COLAB_RELEASE_TAG": "release-colab", "KIT_REPO": f"file://{bare}"}
+    env = {"COLAB_RELEASE_TAG": "release-colab", "KIT_REPO": f"file://localhost{bare}"}
     done = run_cell(python, **env)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     assert "Ready after" in done.stdout
