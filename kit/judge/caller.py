@@ -17,6 +17,7 @@ import functools
 import itertools
 import json
 import logging
+import math
 import os
 import random
 import secrets
@@ -137,6 +138,8 @@ class Caller:
         self._read_notes: set[int] = set()
         self._answered = False  # has it ever answered?
         self._active = 0  # calls that are being tried
+        self._lost = 0  # calls that ended without an answer since the last one that had one
+        self._ended = -math.inf
         self._held: list[tuple[asyncio.Future[None], _Step]] = []
         self.retries = 0
 
@@ -146,14 +149,16 @@ class Caller:
     ) -> Outcome:
         """POST `body`; what the endpoint refuses is left out. Raises BudgetError, JudgeDownError."""
         self.recall()
-        if not self._active:
+        if not self._active and time.monotonic() - self._ended > self.patience:
             self._bad_since = None  # what was long ago says nothing of today
         trial = _Trial(doubt or Doubt())
         self._active += 1
         try:
             step = await self._tried(path, body, forecast, trial)
+            self._lost += step.data is None
         finally:
             self._active -= 1
+            self._ended = time.monotonic()
             self._look()
         if step.data is not None:
             return Outcome(data=step.data, call=self._record(step, step.payload, trial.doubt))
@@ -252,7 +257,8 @@ class Caller:
             return _Step(why=f"HTTP {status}: a redirect, not followed", final=True, refused=fix)
         if status in REFUSALS or quota:
             fix = FIXES.get(402 if quota else status, "look at the base URL and the account")
-            return _Step(why=why, final=True, refused=fix)
+            step = _Step(why=why, final=True, refused=fix)
+            return self._bad(step) if self._answered else step
         if wait is not None and wait > self.patience:
             why = f"{why}; it asks to wait {wait:.0f} s, longer than patience ({self.patience:g} s)"
             return _Step(why=why, final=True, refused="run the same command again later")
@@ -277,7 +283,7 @@ class Caller:
         if why:
             return self._bad(_Step(why=why, counts=counts, spent=lost, raw=raw[:LARGE]))
         self.limiter.ok(seconds)
-        self._bad_since, self._answered = None, True
+        self._bad_since, self._answered, self._lost = None, True, 0
         self._look()
         spent = usage(data, len(payload), len(raw))
         return _Step(data=data, raw=raw, payload=payload, seconds=seconds, spent=spent)
@@ -290,7 +296,7 @@ class Caller:
         now = time.monotonic()
         self._bad_since = self._bad_since or now
         if now - self._bad_since > self.patience + (step.wait or 0.0):
-            if self._answered and self._active == 1:
+            if self._answered and self._active == 1 and not self._lost:
                 return replace(step, final=True, refusal=None)
             raise JudgeDownError(
                 f"no call has succeeded for {now - self._bad_since:.0f} s; "

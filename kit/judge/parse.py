@@ -47,7 +47,8 @@ def read(
     """One reading per criterion, in order, from the raw text of a reply.
 
     mode : how the reply was asked for, "schema" (JSON) or "text" (lines).
-    cut : the reply ended at the token limit: only what is finished, and in the asked form, counts.
+    cut : the reply ended at the token limit. It is a draft, and is not believed: where it stops, the
+        judge had perhaps not made up its mind. (JSON that is whole and runs on in blanks is not one.)
 
     >>> a, b = Criterion(id="a", text=""), Criterion(id="b", text="")
     >>> [r.status for r in read('{"b": {"verdict": "unmet"}, "a": "met"}', [a, b])]
@@ -65,9 +66,11 @@ def read(
         if found or isinstance(whole, dict):
             return _readings(found, ids, criteria, "json")
         return [Reading(failure="parse", how="none") for _ in criteria]
+    if cut:
+        return [Reading(failure="parse", how="none", reason=CUT) for _ in criteria]
     voices = _Voices(ids, criteria)
-    (voices.hear_cut if cut else voices.hear)(text, mode)
-    return voices.readings("missing" if text.strip() and mode == "text" else "parse", cut)
+    voices.hear(text)
+    return voices.readings("missing" if text.strip() and mode == "text" else "parse")
 
 
 def refused(readings: Sequence[Reading]) -> list[Reading]:
@@ -91,8 +94,8 @@ class _Voices:
     heard: dict[str, list[Reading]] = field(default_factory=dict)
     lost: bool = False  # too much broken JSON to be sure of anything
 
-    def hear(self, text: str, mode: str) -> None:
-        """A whole reply in free form."""
+    def hear(self, text: str) -> None:
+        """A reply in free form."""
         start = self._members(text)
         spans = []
         for value, at, end in self._inside(text, start):
@@ -101,26 +104,11 @@ class _Voices:
             spans.append((at, end))
         self._lines([m for m in _LINE.finditer(text) if not _within(m.start(), spans)])
 
-    def hear_cut(self, text: str, mode: str) -> None:
-        """A reply that was cut: finished members of its JSON, or the lines before its last."""
-        if mode == "schema":
-            self._members(text)
-            return
-        lines = [n for n in text.rstrip().split("\n") if n.strip()]
-        marks = [_LINE.match(n) for n in lines]
-        if all(marks):
-            self._lines([m for m in marks[:-1] if m])
-            last = self._line(marks[-1])[0] if marks else None  # type: ignore[arg-type]
-            if last:  # it was being spoken of
-                self.said[last] = [Reading(failure="parse", how="text", reason=CUT)]
-
-    def readings(self, otherwise: str, cut: bool) -> list[Reading]:
+    def readings(self, otherwise: str) -> list[Reading]:
         """One reading per criterion; `otherwise` where nothing at all was found."""
         if self.lost or not (self.said or self.heard):
-            why = CUT if cut else None
-            return [Reading(failure=otherwise, how="none", reason=why) for _ in self.ids]
-        out = [_settle(self.said.get(n, []), self.heard.get(n, [])) for n in self.ids]
-        return [_cut(r) if cut else r for r in out]
+            return [Reading(failure=otherwise, how="none") for _ in self.ids]
+        return [_settle(self.said.get(n, []), self.heard.get(n, [])) for n in self.ids]
 
     def _found(self, value: Any, how: str, own: bool) -> None:
         found = occurrences(value, self.ids)
@@ -197,10 +185,6 @@ def _settle(said: Sequence[Reading], heard: Sequence[Reading]) -> Reading:
 def _shown(state: tuple[str, float | None]) -> str:
     status, value = state
     return f"{value:.3g} of 1" if status == "level" else status.replace("unknown", "cannot tell")
-
-
-def _cut(r: Reading) -> Reading:
-    return r if r.complete else replace(r, reason=CUT)
 
 
 def _within(at: int, spans: Sequence[tuple[int, int]]) -> bool:

@@ -142,6 +142,8 @@ def test_a_quotation_inside_a_string_is_part_of_the_reason():
         "VERDICT a: met",
         "VERDICT a: met\nBut wait: the answer also",
         "REASON a: fine\nVERDICT a: met\nREASON a: no, that is",
+        "VERDICT a: met\nVERDICT b: m",
+        '{"a": {"reason": "r", "verdict": "met"}, "b": {"reas',
         obj(a="met"),
         obj(a="met") + "\nOn second thought",
         f"Draft:\n{obj(a='met')}\nNow",
@@ -204,14 +206,11 @@ def test_token_probabilities_of_another_verdict_are_not_this_one():
     assert token_p(tokens, [A], read("VERDICT a: met", [A]))[0][0] == 1.0
 
 
-def test_a_truncated_reply_keeps_what_was_finished():
+def test_broken_json_keeps_what_was_finished_before_it_breaks():
     """One bad tail used to throw away the finished criteria; a repair library finishes words that were never said."""
     text = '{"a": {"reason": "r", "verdict": "met"}, "b": {"reason": "r", "verdict": "unm'
-    assert states(text, [A, B, C], cut=True) == ["met", "parse", "missing"]
-    assert states("VERDICT a: met\nVERDICT b: un", [A, B], mode="text", cut=True) == [
-        "met",
-        "parse",
-    ]
+    assert states(text, [A, B, C]) == ["met", "parse", "missing"]
+    assert states("VERDICT a: met\nVERDICT b: un", [A, B], mode="text") == ["met", "parse"]
 
 
 def test_broken_json_is_repaired_only_where_the_text_is_whole():
@@ -439,8 +438,9 @@ def test_a_reply_cut_anywhere_says_nothing_false(at, order):
     text = json.dumps(
         {k: {"reason": 'not met at first, unmet? "met"', "verdict": truth[k]} for k in order}
     )
-    for c, r in zip([A, B, C], read(text[:at], [A, B, C], cut=at < len(text)), strict=True):
-        assert r.status in ("unknown", truth[c.id])
+    for cut in (False, True):
+        for c, r in zip([A, B, C], read(text[:at], [A, B, C], cut=cut), strict=True):
+            assert r.status in ("unknown", truth[c.id])
 
 
 @pytest.mark.slow
