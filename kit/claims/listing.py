@@ -3,7 +3,10 @@ all.
 
 A list is three or more short items in a row: parted by commas, "and", "or", slashes, line breaks,
 by sentences of one frame ("It is X. It is Y."), or by a word that recurs ("X with Y with Z").
-Its items beside the facts are rivals. So is the other half of "X or Y".
+Its items beside the facts are rivals. So are the other half of "X or Y", what varies in sentences
+of one frame ("One
+thing that matters is X. One thing that matters is Y."), and the words of an answer that goes on
+and on.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ from .text import find, norm, phrase_words, tokens
 LEAST = 3  # items that make a list
 FREE = 1  # rivals of a list that cost nothing: "quartz 7, diamond 10, the top of the scale"
 LONGEST = 3  # content words of an item
+FRAME = 3  # words in which sentences of one frame begin, or end, alike
+ROOM, ROOM_A_FACT = 100, 15  # new words that an explanation may hold
+SPRAWL = 4
 SALAD = 6  # so many words in a row without any function word are items, too
 _PARTS = frozenset(", ; : / ( ) [ ] . ! ? – — | and or nor versus vs".split())
 _WHEN_REPEATED = frozenset(
@@ -93,12 +99,49 @@ def rivals(
             if run[i].or_ and right_ones[i] != right_ones[i - 1]:
                 wrong = run[i - 1] if right_ones[i] else run[i]
                 out.setdefault(" ".join(wrong.content))
+    for beside in (
+        _framed(sentences, asked, is_fact),
+        _sprawl(sentences, asked, min(len(right), 4)),
+    ):
+        if len(beside) > FREE:
+            out.update(dict.fromkeys(beside))
     words = [norm(t) for s in sentences for t in tokens(s)]
     open_ = [(c, c) for c in candidates if _novel(phrase_words(c), asked)]
     for m in find(words, open_):
         if tuple(phrase_words(m.of)) not in right:
             out.setdefault(" ".join(phrase_words(m.of)))
     return list(out)
+
+
+def _framed(
+    sentences: Sequence[str], asked: frozenset[str], is_fact: Callable[[str], bool]
+) -> list[str]:
+    """What varies in LEAST or more sentences that begin or end alike, beside the facts."""
+    groups: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
+    for s in sentences:
+        words = phrase_words(s)
+        if len(words) > FRAME:
+            groups.setdefault(("begins", *words[:FRAME]), []).append((s, words))
+            groups.setdefault(("ends", *words[-FRAME:]), []).append((s, words))
+    out: list[str] = []
+    for group in groups.values():
+        counts = Counter(w for _, words in group for w in set(words))
+        for s, words in group if len(group) >= LEAST else ():
+            item = [
+                w
+                for w in words
+                if counts[w] * 2 < len(group) and w not in asked and w.lower() not in _FRAME
+            ]
+            if 0 < len(item) <= LONGEST + 1 and not is_fact(s):
+                out.append(" ".join(item))
+    return list(dict.fromkeys(out))
+
+
+def _sprawl(sentences: Sequence[str], asked: frozenset[str], facts: int) -> list[str]:
+    """One rival for every SPRAWL new words beyond what an explanation of so many facts needs."""
+    new = {w for s in sentences for w in phrase_words(s)} - asked - _FRAME - _SMALL
+    excess = len(new) - (ROOM + ROOM_A_FACT * facts)
+    return [f"new words {i + 1}" for i in range(max(0, excess // SPRAWL))]
 
 
 def _novel(words: Sequence[str], asked: frozenset[str]) -> bool:

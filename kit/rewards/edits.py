@@ -22,7 +22,16 @@ from ..records import Task
 
 CONFIDENCES = (None, 1, 10, 30, 50, 70, 90, 99)
 STYLES = ("plain", "block", "lower", "bullets", "one line")
-JOINTS = (", ", ". It is ", " with ", "\n- ", " or ", "; maybe ")
+JOINTS = (
+    ", ",
+    ". It is ",
+    " with ",
+    "\n- ",
+    " or ",
+    "; maybe ",
+    ". One thing that matters here is ",
+    " in part. It works through ",
+)
 SAYINGS = (
     ".",
     "It is so.",

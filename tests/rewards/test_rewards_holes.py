@@ -289,3 +289,31 @@ def test_net_pays_1_for_perfect_0_for_silence(weights):
     earned = composer.score(task, *verdicts(task, composer, "x", perfect)).score
     assert earned == pytest.approx(1.0 if perfect else 0.0) == composer.limits(task)[1]
     assert composer.score(task, *verdicts(task, composer, "x", ())).score == pytest.approx(0.0)
+
+
+ORGANS = "heart eye lung spleen thymus kidney brain skin bone muscle stomach colon bladder tongue".split()
+
+
+@pytest.mark.parametrize(
+    ("frame", "most"),
+    [
+        ("One thing that matters in such cases is the {}, as the books say.", 0.1),
+        ("When one looks closely, the {} plays a role here, too.", 0.1),
+        ("The {} with", 0.1),
+    ],
+)
+def test_a_listing_in_sentences_of_one_frame(frame, most):
+    """Earned .415 on the shipped facts: sentences were too long to be items of a list."""
+    text = " ".join(frame.format(n) for n in [*ORGANS, "liver"])
+    assert value("factual", TISSUE, text) <= most
+
+
+def test_an_answer_that_goes_on_and_on():
+    names = [
+        f"{a}{b}"
+        for a in ORGANS
+        for b in "ase in oid gen kine phage cyte some lin tase ol ide one ate yl ine".split()
+    ]
+    pairs = zip(names[::2], names[1::2], strict=True)
+    text = " ".join(f"{a.capitalize()} acts through {b}." for a, b in pairs) + " So does the liver."
+    assert value("factual", TISSUE, text) <= 0.25
