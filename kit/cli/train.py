@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from .common import emit, json_flag
@@ -14,7 +15,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `train`."""
     parser.add_argument(
         "config",
-        help="YAML or JSON: stage, tasks, judge, reward, out, and settings (see kit/train/job.py; a chain: kit/train/chain.py)",
+        nargs="?",
+        help="YAML or JSON: stage, tasks, judge, reward, out, and settings (kit/train/job.py; a "
+        "chain: kit/train/chain.py); or the name of a config that ships: rlvr, refiner, biorlhf",
+    )
+    parser.add_argument(
+        "--names", action="store_true", help="print the names of other systems that are read"
     )
     parser.add_argument(
         "--resume", action="store_true", help="go on from the last checkpoint of the run's folder"
@@ -31,23 +37,42 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train; prints the sentence on the gain and where the run lies, or metrics as JSON."""
-    from ..train import chain, job
+    from ..train import chain, job, names
+
+    if args.names:
+        emit(args, {**names.ALIASES, **{k: v[0] for k, v in names.CHANGED.items()}}, names.table())
+        return 0
     from ..train.device import import_torch
 
+    config = _config(args.config)
     import_torch()
-    if chain.is_chain(args.config):
-        done = chain.run(chain.read(args.config, **_changes(args.set)))
+    if chain.is_chain(config):
+        done = chain.run(chain.read(config, **_changes(args.set)))
         emit(args, {"out": str(done.out), **done.metrics}, f"run: {done.out}\n{done.text()}")
         return 0
-    result = job.run(job.read(args.config, **_changes(args.set)), resume=args.resume)
+    result = job.run(job.read(config, **_changes(args.set)), resume=args.resume)
     emit(args, {"out": str(result.out), **result.metrics}, _text(result))
     return 0
+
+
+def _config(name: str | None) -> Path:
+    """The config file: a path, or the name of one that ships."""
+    from ..errors import KitError
+    from ..train.chain import CONFIGS
+
+    if not name:
+        raise KitError("no config is given", where="command line", fix="kit train CONFIG")
+    shipped = CONFIGS / f"{name}.yaml"
+    return (
+        shipped if "." not in name and not Path(name).exists() and shipped.exists() else Path(name)
+    )
 
 
 def _changes(pairs: list[str]) -> dict[str, Any]:
     import yaml
 
     from ..errors import KitError
+    from ..settings.read import parse
 
     out = {}
     for pair in pairs:
@@ -55,7 +80,7 @@ def _changes(pairs: list[str]) -> dict[str, Any]:
         if not sep or not name:
             raise KitError(f"--set {pair!r} is not NAME=VALUE", where="command line")
         try:
-            out[name] = yaml.safe_load(value)
+            out[name] = parse(value)
         except yaml.YAMLError:
             raise KitError(
                 f"--set {pair!r}: the value cannot be read as YAML",

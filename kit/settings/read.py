@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import re
+import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,11 +36,21 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
 def known_names(
     given: Iterable[str], known: Iterable[str], *, where: str, what: str = "setting"
 ) -> None:
-    """KitError at the first given name that is not known, with the nearest one."""
+    """KitError that lists every given name that is not known, with the nearest one."""
     names = list(known)
-    for name in given:
-        if name not in names:
-            raise KitError(f"there is no {what} {name!r}", where=where, fix=nearest(name, names))
+    wrong = [str(n) for n in given if n not in names]
+    if len(wrong) == 1:
+        raise KitError(
+            f"there is no {what} {wrong[0]!r}", where=where, fix=nearest(wrong[0], names)
+        )
+    if wrong:
+        close = {n: difflib.get_close_matches(n, names, n=1, cutoff=0.5) for n in wrong}
+        hints = [f"{n!r}: did you mean {c[0]!r}?" for n, c in close.items() if c]
+        raise KitError(
+            f"there are no {what}s {', '.join(map(repr, wrong))}",
+            where=where,
+            fix="; ".join(hints) or f"known: {', '.join(sorted(names))}",
+        )
 
 
 def load(path: str | Path, *, what: str = "config") -> dict[str, Any]:
@@ -64,11 +76,30 @@ def _yaml(text: str, path: Path, what: str) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text)
+        return parse(text)
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         place = f"{path}, line {mark.line + 1}" if mark else str(path)
         raise _broken(what, str(e).splitlines()[0], place) from None
+
+
+def parse(text: str) -> Any:
+    """The value of a YAML text; 4e-5 is a number, as in YAML 1.2 and everywhere else.
+
+    >>> parse("{lr: 4e-5, name: 4e-5b, quoted: '4e-5'}")
+    {'lr': 4e-05, 'name': '4e-5b', 'quoted': '4e-5'}
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """YAML 1.1 reads 4e-5 as text: it wants a point and a sign."""
+
+    Loader.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"^[-+]?\d[\d_]*(\.\d*)?[eE][-+]?\d+$"),
+        [*"-+0123456789"],
+    )
+    return yaml.load(text, Loader)
 
 
 def _broken(what: str, why: str, place: str) -> KitError:
@@ -100,7 +131,7 @@ def make(cls: type[T], values: Mapping[str, Any], *, where: str = "settings") ->
     try:
         return msgspec.convert({k: _whole(v) for k, v in values.items()}, cls, strict=True)
     except msgspec.ValidationError as e:
-        raise _wrong(values, str(e), where) from None
+        raise _wrong(cls, values, str(e), where) from None
 
 
 def _whole(value: Any) -> Any:
@@ -108,7 +139,7 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _wrong(values: Mapping[str, Any], said: str, where: str) -> KitError:
+def _wrong(cls: type, values: Mapping[str, Any], said: str, where: str) -> KitError:
     """msgspec's "Expected `int`, got `str` - at `$.steps`" as one of our errors."""
     what, _, path = said.partition(" - at `$.")
     name = path.rstrip("`")
@@ -116,6 +147,10 @@ def _wrong(values: Mapping[str, Any], said: str, where: str) -> KitError:
     place = f"{where}, setting {name}" if name else where
     if isinstance(value, str) and "`float`" in what:
         return KitError(f"{value!r} is not a number", where=place, fix=TEXT_NUMBER)
+    choices = typing.get_args(typing.get_type_hints(cls).get(name)) if name else ()
+    if "enum value" in what and choices:
+        fix = nearest(str(value), [str(c) for c in choices])
+        return KitError(f"{value!r} is not a choice", where=place, fix=fix)
     shown = f"{value!r}: " if name else ""
     return KitError(f"{shown}{what[:1].lower()}{what[1:]}", where=place)
 

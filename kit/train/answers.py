@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..records import Response, Task, fingerprint
@@ -32,8 +32,8 @@ def sample_answers(
     """
     from . import sampling
 
-    torch = import_torch()
-    prompts = [p for t in tasks for p in [prompt_ids(loaded.tokenizer, t)] * samples]
+    torch, limit = import_torch(), settings.max_prompt_tokens
+    prompts = [p for t in tasks for p in [prompt_ids(loaded.tokenizer, t, limit)] * samples]
     owners = [(t, j) for t in tasks for j in range(samples)]
     fast = (
         settings.fast and loaded.engine == "transformers" and sampling.fast_ok(loaded.model) is None
@@ -105,19 +105,72 @@ def trivial_rewards(tasks: Sequence[Task], reward: Reward) -> dict[str, float | 
     return {k: sum(v) / len(v) if v else None for k, v in sums.items()}
 
 
-def prompt_ids(tokenizer: Any, task: Task) -> list[int]:
+def prompt_ids(tokenizer: Any, task: Task, limit: int | None = None) -> list[int]:
     """Token ids of a task's prompt in the model's chat layout, ready for the answer."""
-    return list(
-        tokenizer.apply_chat_template(
-            messages(task), add_generation_prompt=True, tokenize=True, return_dict=True
-        )["input_ids"]
+    return _ids(tokenizer, messages(task, tokenizer, limit))
+
+
+def _ids(tokenizer: Any, chat: list[dict[str, str]]) -> list[int]:
+    found = tokenizer.apply_chat_template(
+        chat, add_generation_prompt=True, tokenize=True, return_dict=True
     )
+    return list(found["input_ids"])
 
 
-def messages(task: Task) -> list[dict[str, str]]:
-    """A task as chat messages: system text, the turns so far, the prompt."""
+def messages(task: Task, tokenizer: Any = None, limit: int | None = None) -> list[dict[str, str]]:
+    """A task as chat messages; its sources stand below the prompt as tool output.
+
+    limit : most tokens of the whole prompt. Where it is passed, every snippet is cut after the same
+    number of words, the most that fits; ids and prompt stay whole. `is_cut` tells.
+    """
+    whole = _chat(task, None)
+    if not limit or tokenizer is None or not shows(task):
+        return whole
+    if len(_ids(tokenizer, whole)) <= limit:
+        return whole
+    low, high = 0, max(len(s.split()) for s in task.sources.values())
+    while high - low > 1:  # low fits, or nothing does
+        middle = (low + high) // 2
+        fits = len(_ids(tokenizer, _chat(task, middle))) <= limit
+        low, high = (middle, high) if fits else (low, middle)
+    return _chat(task, low)
+
+
+def shows(task: Task) -> bool:
+    """True when the policy is given the task's sources: there are some, and the prompt lacks them."""
+    return any(s.strip() and s.strip() not in task.prompt for s in task.sources.values())
+
+
+def is_cut(task: Task, tokenizer: Any, limit: int) -> bool:
+    """True when the tool output of this task does not fit and is shortened."""
+    return shows(task) and messages(task, tokenizer, limit) != _chat(task, None)
+
+
+def _chat(task: Task, words: int | None) -> list[dict[str, str]]:
     system = [{"role": "system", "content": task.system}] if task.system else []
-    return [*system, *map(dict, task.history), {"role": "user", "content": task.prompt}]
+    text = task.prompt
+    if shows(task):
+        text += "\n\n" + tool_output(task.sources, words)
+    return [*system, {"role": "user", "content": text}]
+
+
+def tool_output(sources: Mapping[str, str], words: int | None = None) -> str:
+    """Snippets as the refiner's tools give them; words : of each that are kept (None: all).
+
+    >>> print(tool_output({"S1": "Cats purr a lot."}, 2))
+    <tool_output>
+    <snippet id=S1>Cats purr ...</snippet>
+    </tool_output>
+    """
+    lines = [f"<snippet id={i}>{_first(t, words)}</snippet>" for i, t in sources.items()]
+    return "\n".join(["<tool_output>", *lines, "</tool_output>"])
+
+
+def _first(text: str, words: int | None) -> str:
+    kept = text.split()
+    if words is None or len(kept) <= words:
+        return text.strip()
+    return " ".join([*kept[:words], "..."])
 
 
 def answer(

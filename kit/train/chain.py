@@ -25,10 +25,12 @@ from typing import Any
 from ..errors import DataError, KitError
 from ..records import Response, Task
 from ..runs import plain
+from ..settings.read import known_names, load
 from ..stats.estimate import Estimate
 from ..system import paths
 from . import evaluation, job
-from .config import STAGES, Settings, from_mapping, load_values, nearest
+from .config import STAGES, Settings, from_mapping
+from .names import translate
 
 CONFIGS = Path(__file__).parent / "configs"
 KEYS = ("tasks", "answers", "ask", "judge", "reward", "settings", "stages", "out")
@@ -107,7 +109,7 @@ class ChainReport:
 def is_chain(path: str | Path) -> bool:
     """True when a config file describes a chain (it has the key `stages`); a file that cannot be read is none."""
     try:
-        return "stages" in load_values(Path(path))
+        return "stages" in load(path)
     except KitError:
         return False
 
@@ -116,7 +118,11 @@ def read(path: str | Path, **changes: Any) -> ChainJob:
     """A chain from a YAML or JSON file; `changes` replace values of it, names of settings those of all stages."""
     path = Path(path)
     return build(
-        load_values(path), beside=path.parent, where=str(path), name=path.stem, changes=changes
+        load(path, what="training config"),
+        beside=path.parent,
+        where=str(path),
+        name=path.stem,
+        changes=changes,
     )
 
 
@@ -131,11 +137,10 @@ def build(
     """A chain from a mapping; see the module."""
     values = {**values, **{k: v for k, v in (changes or {}).items() if k in KEYS}}
     extra = {k: v for k, v in (changes or {}).items() if k not in KEYS}
-    wrong = [k for k in values if k not in KEYS]
-    if wrong:
-        raise KitError(
-            f"a chain has no key {wrong[0]!r}", where=where, fix=nearest(wrong[0], list(KEYS))
-        )
+    extra = translate(
+        extra, [f.name for c in STAGES.values() for f in dataclasses.fields(c)], where=where
+    )
+    known_names(values, KEYS, where=where, what="key of a chain")
     stages = values.get("stages") or ()
     if (
         not isinstance(stages, Sequence)
@@ -155,15 +160,13 @@ def build(
         for i, s in enumerate(stages)
     )
     every = job._tasks(values.get("tasks"), beside, where)
-    ask = values.get("ask") or ""
-    asked = tuple(dataclasses.replace(t, prompt=f"{t.prompt} {ask}".strip()) for t in every)
-    train = tuple(t for t in asked if t.split != "heldout")
+    train, held = job.split(job.asking(every, values.get("ask")), {}, where)
     rows, pairs = teaching(train, job._rows(values.get("answers"), beside, where))
     out = Path(values.get("out") or name).expanduser()
     return ChainJob(
         settings=settings,
         tasks=train,
-        heldout=tuple(t for t in asked if t.split == "heldout"),
+        heldout=held,
         rows=tuple(rows),
         pairs=tuple(pairs),
         judge=job.judge_of(values.get("judge", "none"), where),
@@ -334,7 +337,5 @@ def _for(stage: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> di
     """The changes that this stage has a setting for; a name that no stage knows raises."""
     names = {k: {f.name for f in dataclasses.fields(c)} for k, c in STAGES.items()}
     every = set().union(*names.values())
-    for k in changes:
-        if k not in every:
-            raise KitError(f"there is no setting {k!r}", where=where, fix=nearest(k, sorted(every)))
+    known_names(changes, sorted(every), where=where)
     return {k: v for k, v in changes.items() if k in names.get(str(stage.get("stage", "grpo")), ())}

@@ -6,16 +6,15 @@ Unknown or mistyped names raise with the nearest name; numbers written as text (
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import json
-import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union
+from typing import Any, Literal, TypeVar
 
-from ..errors import KitError, MissingError
+from ..errors import KitError
+from ..settings.read import known_names, load, make, nearest
+from .presets import preset
 
 S = TypeVar("S", bound="Settings")
 
@@ -209,57 +208,16 @@ def build(cls: type[S], values: Mapping[str, Any], *, where: str = "settings") -
       where: settings
       to do: did you mean 'group_size'?
     """
-    hints = typing.get_type_hints(cls)
-    names = [f.name for f in dataclasses.fields(cls)]
-    out: dict[str, Any] = {}
-    for key, value in values.items():
-        if key not in names:
-            raise KitError(f"there is no setting {key!r}", where=where, fix=nearest(key, names))
-        out[key] = _coerce(value, hints[key], f"{where}, setting {key}")
-    return cls(**out)
+    return make(cls, values, where=where)
 
 
 def read(path: str | Path, **changes: Any) -> Settings:
     """Settings from a YAML or JSON file: its keys, plus `stage` (sft, dpo or grpo) and `preset` (a name in presets.PRESETS)."""
-    return from_mapping({**load_values(path), **changes}, where=str(path))
-
-
-def load_values(path: str | Path) -> dict[str, Any]:
-    """The keys and values of a YAML or JSON config; MissingError, or KitError naming the line."""
-    import yaml
-
-    path = Path(path)
-    if not path.is_file():
-        raise MissingError("the training config is not there", where=str(path))
-    try:
-        values = (
-            json.loads(path.read_text("utf-8"))
-            if path.suffix == ".json"
-            else yaml.safe_load(path.read_text("utf-8"))
-        )
-    except (ValueError, yaml.YAMLError) as e:
-        mark = getattr(e, "problem_mark", None)
-        place = (
-            f", line {mark.line + 1}"
-            if mark
-            else f", line {e.lineno}"
-            if isinstance(e, json.JSONDecodeError)
-            else ""
-        )
-        raise KitError(
-            f"the training config cannot be read: {str(e).splitlines()[0]}",
-            where=f"{path}{place}",
-            fix="correct the file there",
-        ) from None
-    if not isinstance(values, Mapping):
-        raise KitError("the training config is not a mapping of names to values", where=str(path))
-    return dict(values)
+    return from_mapping({**load(path, what="training config"), **changes}, where=str(path))
 
 
 def from_mapping(values: Mapping[str, Any], *, where: str = "settings") -> Settings:
     """Settings from a mapping with `stage` and, optionally, `preset`; see `read`."""
-    from .presets import preset
-
     values = dict(values)
     stage = values.pop("stage", "grpo")
     if stage not in STAGES:
@@ -283,22 +241,14 @@ def to_mapping(settings: Settings) -> dict[str, Any]:
     }
 
 
-def nearest(name: str, names: list[str]) -> str:
-    """A hint that names the nearest known name."""
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(names))}"
-
-
 def check_options(options: Mapping[str, Any], config_class: type) -> None:
     """Every name in `options` must be a field of the installed trainer's config; KitError names the nearest one."""
-    names = [f.name for f in dataclasses.fields(config_class)]
-    for key in options:
-        if key not in names:
-            raise KitError(
-                f"{config_class.__name__} of the installed trainer has no field {key!r}",
-                where="training options",
-                fix=nearest(key, names),
-            )
+    known_names(
+        options,
+        [f.name for f in dataclasses.fields(config_class)],
+        where="training options",
+        what=f"{config_class.__name__} field",
+    )
 
 
 def _positive(settings: Settings, name: str) -> None:
@@ -306,52 +256,3 @@ def _positive(settings: Settings, name: str) -> None:
         raise KitError(
             f"{name} is {getattr(settings, name)}, it must be 1 or more", where=f"setting {name}"
         )
-
-
-def _coerce(value: Any, hint: Any, where: str) -> Any:
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Literal:
-        if value not in args:
-            raise KitError(
-                f"{value!r} is not a choice",
-                where=where,
-                fix=nearest(str(value), [str(a) for a in args]),
-            )
-        return value
-    if origin in (Union, types.UnionType):
-        for arg in args:
-            try:
-                return _coerce(value, arg, where)
-            except KitError:
-                continue
-        raise KitError(f"{value!r} is not {hint}", where=where)
-    if origin is tuple:
-        if isinstance(value, str) or not isinstance(value, (list, tuple)):
-            raise KitError(f"{value!r} is not a list", where=where)
-        return tuple(_coerce(v, args[0], where) for v in value)
-    if hint is type(None):
-        if value is not None:
-            raise KitError(f"{value!r} is not null", where=where)
-        return None
-    return _scalar(value, origin or hint, where)
-
-
-def _scalar(value: Any, kind: Any, where: str) -> Any:
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if kind is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    wrong_bool = isinstance(value, bool) and kind is not bool
-    check = (
-        Mapping
-        if kind in (Mapping, typing.Mapping) or getattr(kind, "__name__", "") == "Mapping"
-        else kind
-    )
-    if not isinstance(value, check) or wrong_bool:
-        fix = (
-            "YAML reads 1e-5 as text: write 1.0e-5"
-            if kind is float and isinstance(value, str)
-            else None
-        )
-        raise KitError(f"{value!r} is not {getattr(kind, '__name__', kind)}", where=where, fix=fix)
-    return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from .evaluation import Evaluation, Gain
 from .models import Loaded, eos_ids, load
 from .resume import drop_reference, last_checkpoint, mark_folder, save_adapter, step_of
 from .reward import Bill, Reward
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +165,13 @@ class _Run:
                 where=f"task {sorted(shared)[0]!r}",
                 fix="hold out other prompts: a gain on trained prompts shows nothing",
             )
+        if self.settings.eval_every and not self.heldout:
+            raise KitError(
+                f"eval_every is {self.settings.eval_every}, and no task is held out",
+                where="setting eval_every",
+                fix="hold out tasks (train_ratio: 0.9, holdout_by: FIELD, heldout: FILE), "
+                "or say eval_every: 0",
+            )
         self.out.mkdir(parents=True, exist_ok=True)
         if not world.main():
             return  # the first process looks at the folder for all
@@ -263,16 +273,11 @@ class _Run:
         from .trainer import arguments, trainer_class
 
         args = arguments(self.settings, self.loaded, str(self.out / "checkpoints"))
-        for t in self.tasks:
-            n = len(answers.prompt_ids(self.loaded.tokenizer, t))
-            if n > self.settings.max_prompt_tokens:
-                raise DataError(
-                    f"the prompt has {n} tokens, more than max_prompt_tokens={self.settings.max_prompt_tokens}",
-                    where=f"task {t.id!r}",
-                )
+        self._check_prompts()
+        tokenizer, limit = self.loaded.tokenizer, self.settings.max_prompt_tokens
         data = Dataset.from_list(
             [
-                {"prompt": answers.messages(t), "task_id": t.id}
+                {"prompt": answers.messages(t, tokenizer, limit), "task_id": t.id}
                 for t in order(self.tasks, self.settings)
             ]
         )
@@ -303,6 +308,28 @@ class _Run:
             self.settings, self.loaded, rollouts.Log(self.out / rollouts.ROLLOUTS), monitor.on_batch
         )
         return trainer
+
+    def _check_prompts(self) -> None:
+        """DataError for a prompt that is too long; a warning where tool output is cut to fit."""
+        tokenizer, limit, cut = self.loaded.tokenizer, self.settings.max_prompt_tokens, []
+        every = [*self.tasks, *(t for t in self.heldout if answers.shows(t))]
+        for t in every:
+            n = len(answers.prompt_ids(tokenizer, t, limit))
+            if n > limit:
+                raise DataError(
+                    f"the prompt has {n} tokens, more than max_prompt_tokens={limit}",
+                    where=f"task {t.id!r}",
+                )
+            if answers.is_cut(t, tokenizer, limit):
+                cut.append(t.id)
+        if cut:
+            logger.warning(
+                "the tool output of %d of %d prompts is cut to fit max_prompt_tokens=%d (first: %r)",
+                len(cut),
+                len(every),
+                limit,
+                cut[0],
+            )
 
     def _reward_function(self) -> Callable[..., Any]:
         async def rubric(

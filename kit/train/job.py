@@ -1,28 +1,34 @@
-"""A training job from one file: which tasks, which judge, which reward, where to, and the settings of the stage.
+"""A training job from one file: tasks, judge, reward, where to, and the settings of the stage.
 
 stage: grpo            # sft, dpo, grpo
 preset: cpu
 tasks: short_answers.json   # beside the config, in the kit's data folder, or an absolute path
-judge: embedding       # none, embedding, local, or {endpoint: MODEL, base_url: URL}
+heldout: FILE          # or a split here: train_ratio: 0.9, data_seed: 42 (a seeded shuffle);
+holdout_by: tissue     # whole groups (a field of the rows); holdout: [eye, thymus] names them
+ask: "..."             # added to every prompt
+judge: embedding       # kit.judge.factory: code, local, endpoint:MODEL, {panel: [...]}, ...
 reward: rubric         # a preset of kit.rewards, or a config
 out: my_run            # below the runs folder, or an absolute path
-lr: 5.0e-4             # any setting of the stage
+lr: 5e-4               # any setting of the stage; other systems' names are read too (names.py)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..errors import KitError, MissingError
+from ..errors import DataError, KitError, MissingError
 from ..records import Task
+from ..settings.read import known_names, load
 from ..system import paths
-from .config import GRPOSettings, Settings, from_mapping, load_values
+from .config import STAGES, GRPOSettings, Settings, from_mapping
+from .names import translate
 
-KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "out", "ledger")
+KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "out", "ledger", "ask")
+SPLIT = ("train_ratio", "data_seed", "holdout_by", "holdout")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +49,17 @@ class Job:
 def read(path: str | Path, **changes: Any) -> Job:
     """A job from a YAML or JSON file; `changes` replace values of it."""
     path = Path(path)
-    return build(
-        {**load_values(path), **changes}, beside=path.parent, where=str(path), name=path.stem
-    )
+    values = load(path, what="training config")
+    known = names_of({**values, **changes})
+    where = str(path)
+    values = translate(values, known, where=where) | translate(changes, known, where="command line")
+    return build(values, beside=path.parent, where=where, name=path.stem)
+
+
+def names_of(values: Mapping[str, Any]) -> list[str]:
+    """Every key that a config of this stage may have."""
+    stage = STAGES.get(str(values.get("stage", "grpo")), GRPOSettings)
+    return [*KEYS, *SPLIT, "stage", "preset", *(f.name for f in dataclasses.fields(stage))]
 
 
 def build(
@@ -56,23 +70,19 @@ def build(
     name: str = "training",
 ) -> Job:
     """A job from a mapping; relative paths are looked for beside the config, then in the kit's data folder."""
-    values = dict(values)
-    own = {k: values.pop(k) for k in KEYS if k in values}
-    for key in values:  # a mistyped key of the job itself; settings are looked at by from_mapping
-        if near := get_close_matches(str(key), KEYS, n=1, cutoff=0.8):
-            raise KitError(
-                f"there is no key {key!r}", where=where, fix=f"did you mean {near[0]!r}?"
-            )
+    known = names_of(values)
+    values = translate(values, known, where=where)
+    known_names(values, known, where=where, what="key or setting")
+    own = {k: values.pop(k) for k in (*KEYS, *SPLIT) if k in values}
     settings = from_mapping(values, where=where)
     every = _tasks(own.get("tasks"), beside, where) if own.get("tasks") else ()
     if not every and settings.stage == "grpo":
         raise KitError("the config names no tasks", where=where, fix="add `tasks: FILE`")
-    held = (
-        _tasks(own["heldout"], beside, where)
-        if own.get("heldout")
-        else tuple(t for t in every if t.split == "heldout")
-    )
-    train = every if own.get("heldout") else tuple(t for t in every if t.split != "heldout")
+    every = asking(every, own.get("ask"))
+    if own.get("heldout"):
+        train, held = every, asking(_tasks(own["heldout"], beside, where), own.get("ask"))
+    else:
+        train, held = split(every, {k: own[k] for k in SPLIT if k in own}, where)
     out = Path(own.get("out") or name).expanduser()
     return Job(
         settings=settings,
@@ -85,6 +95,55 @@ def build(
         out=out if out.is_absolute() else paths.runs() / out,
         ledger=Path(own["ledger"]).expanduser() if own.get("ledger") else None,
     )
+
+
+def asking(tasks: Iterable[Task], ask: str | None) -> tuple[Task, ...]:
+    """The tasks with a sentence added to every prompt."""
+    if not ask:
+        return tuple(tasks)
+    return tuple(dataclasses.replace(t, prompt=f"{t.prompt} {ask}".strip()) for t in tasks)
+
+
+def split(
+    tasks: Sequence[Task], how: Mapping[str, Any], where: str
+) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
+    """Tasks to train on and held-out ones; without a word on it, those of split "heldout"."""
+    if not how:
+        held = {t.id for t in tasks if t.split == "heldout"}
+    else:
+        held = set(_split(tasks, how, where).parts["heldout"])
+    return tuple(t for t in tasks if t.id not in held), tuple(t for t in tasks if t.id in held)
+
+
+def _split(tasks: Sequence[Task], how: Mapping[str, Any], where: str) -> Any:
+    from ..rubrics import splits
+
+    ratio, seed = how.get("train_ratio", 0.9), how.get("data_seed", 42)
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 < ratio < 1:
+        raise KitError(
+            f"train_ratio is {ratio!r}, it is the share to train on",
+            where=where,
+            fix="use a number between 0 and 1, as 0.9",
+        )
+    share, by = 1 - float(ratio), how.get("holdout_by")
+    if by is None and how.get("holdout") is None:
+        return splits.shuffle(tasks, seed=seed, share=share)
+    named = how.get("holdout")
+    named = [named] if isinstance(named, str) else named
+    grouped = [dataclasses.replace(t, group=_group(t, str(by or "group"), where)) for t in tasks]
+    return splits.by_group(grouped, seed=seed, share=share, heldout=named)
+
+
+def _group(task: Task, by: str, where: str) -> str:
+    """The value of the field that whole groups are held out by."""
+    value = task.group if by == "group" else task.meta.get(by)
+    if value is None:
+        raise DataError(
+            f"the task has no {by!r} to hold out by",
+            where=f"{where}, task {task.id!r}",
+            fix=f"fields there: {', '.join(sorted(task.meta)) or 'none'}",
+        )
+    return str(value)
 
 
 def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import KitError
-from .config import nearest
+from ..settings.read import nearest
 
 NAMES = ("k1", "k2", "k3")
 CLAMP = 40.0

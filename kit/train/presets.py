@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import KitError
+from ..settings.read import nearest
 
 PRESETS: dict[str, dict[str, Any]] = {
     # seconds, for tests and continuous integration: a random model of a few thousand parameters
@@ -153,8 +154,6 @@ def preset(name: str, stage: str = "grpo") -> dict[str, Any]:
     0.001
     """
     if name not in PRESETS:
-        from .config import nearest
-
         raise KitError(
             f"there is no training preset {name!r}",
             where="setting preset",

@@ -289,8 +289,7 @@ class TestSettings:
         path.write_text("stage: grpo\npreset: test\nlr: 1.0e-3\n")
         assert config.read(path).model == "tiny-random"
         path.write_text("stage: grpo\nlr: 1e-3\n")
-        with pytest.raises(KitError, match="1.0e-5"):
-            config.read(path)
+        assert config.read(path).lr == 1e-3
         path.write_text("a: [")
         with pytest.raises(KitError, match="cannot be read"):
             config.read(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.train import config, grpo, job, rollouts
+from kit.train import grpo, job, rollouts
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
 
@@ -224,4 +224,3 @@ def test_presets_fit_the_installed_trainer():
             str(Path("x")),
         )
         assert isinstance(args, GRPOConfig) and args.num_generations == s.group_size
-    assert config.nearest("x", ["y"]) == "known: y"
