@@ -270,7 +270,10 @@ def write(config: str | Path, out: str | Path, cluster: Cluster) -> list[Path]:
     config, out = Path(config).expanduser().resolve(), Path(out).expanduser().resolve()
     settings = check(config, cluster)
     out.mkdir(parents=True, exist_ok=True)
-    dump = lambda value: yaml.safe_dump(value, sort_keys=False)
+
+    def dump(value: object) -> str:
+        return yaml.safe_dump(value, sort_keys=False)
+
     texts = (
         dump(accelerate_config(cluster)),
         slurm(config, settings, cluster, out),
