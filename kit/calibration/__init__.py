@@ -4,7 +4,8 @@ Every result says by which convention it was computed (`.convention`), at which 
 """
 
 from .circular import Circularity, check_circular, score_without
-from .compare import Comparison, TopLabel, compare, top_label
+from .classwise import Classwise, classwise
+from .compare import Comparison, TopLabel, against_constant, compare, top_label
 from .ece import ECE, MCE, ece, mce, null_ece
 from .files import sketch_file
 from .recalibrate import METHODS, Recalibrated, Recalibrator, fit, recalibrate
@@ -30,6 +31,7 @@ __all__ = [
     "Bins",
     "Brier",
     "Circularity",
+    "Classwise",
     "Comparison",
     "Concentration",
     "Cox",
@@ -44,8 +46,10 @@ __all__ = [
     "SmECE",
     "Test",
     "TopLabel",
+    "against_constant",
     "brier",
     "check_circular",
+    "classwise",
     "compare",
     "concentration",
     "cox",

@@ -6,10 +6,13 @@
 """
 
 from .agreement import ac1, accuracy, balanced_accuracy, expand, f1, kappa, mcc, pairs, scott_pi
+from .anytime import betting, betting_path
 from .correction import lang_reiczigel, ppi, rogan_gladen
 from .estimate import Estimate, estimate_from_json, number
 from .macro import macro_difference, macro_mean
+from .ordinal import ranked_scores, rps
 from .paired import Comparison, McNemar, agreement_difference, claim, compare, difference, mcnemar
+from .panel import Panel, confusion, dawid_skene
 from .planning import (
     LabelPlan,
     connor,
@@ -18,13 +21,19 @@ from .planning import (
     half_width,
     labels_for,
     labels_needed,
+    power_of,
+    prompts_for,
 )
+from .policies import policy_difference
 from .rank import kendall, spearman
+from .ranking import auroc, auroc_change
 from .raters import ac1_raters, alpha, fleiss
 from .rates import mean, pass_rate
 from .report import Agreement, agree
+from .risk import Threshold, abstain_below
 from .scores import RubricScore, rubric_score
 from .shares import wilson
+from .trend import holm, together, trend
 
 __all__ = [
     "Agreement",
@@ -32,17 +41,26 @@ __all__ = [
     "Estimate",
     "LabelPlan",
     "McNemar",
+    "Panel",
     "RubricScore",
+    "Threshold",
+    "abstain_below",
     "ac1",
     "ac1_raters",
     "accuracy",
     "agree",
     "agreement_difference",
     "alpha",
+    "auroc",
+    "auroc_change",
     "balanced_accuracy",
+    "betting",
+    "betting_path",
     "claim",
     "compare",
+    "confusion",
     "connor",
+    "dawid_skene",
     "design_effect",
     "detectable",
     "difference",
@@ -51,6 +69,7 @@ __all__ = [
     "f1",
     "fleiss",
     "half_width",
+    "holm",
     "kappa",
     "kendall",
     "labels_for",
@@ -64,10 +83,17 @@ __all__ = [
     "number",
     "pairs",
     "pass_rate",
+    "policy_difference",
+    "power_of",
     "ppi",
+    "prompts_for",
+    "ranked_scores",
     "rogan_gladen",
+    "rps",
     "rubric_score",
     "scott_pi",
     "spearman",
+    "together",
+    "trend",
     "wilson",
 ]

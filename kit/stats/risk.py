@@ -1,0 +1,76 @@
+"""When to abstain or to escalate: a threshold on a confidence that keeps a promised risk (conformal risk control)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from .clusters import codes, floats, same_length
+from .columns import takes_table
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Answer where the confidence is at least `at`; elsewhere abstain, or ask a better judge.
+
+    risk : wrong answers given, as a share of all rows, on the rows that chose it; promised : its bound for new prompts.
+    coverage : share of rows answered. at is infinite where no threshold keeps the promise: then always abstain.
+    """
+
+    at: float
+    risk: float
+    coverage: float
+    promised: float
+    n: int
+    n_clusters: int
+
+    def __str__(self) -> str:
+        if np.isinf(self.at):
+            return f"no threshold keeps a risk of {self.promised:g}: abstain always (n={self.n})"
+        return (
+            f"answer from a confidence of {self.at:g}: {self.coverage:.0%} answered, wrong and given "
+            f"{self.risk:.3f} of all here, at most {self.promised:g} on average for new prompts"
+        )
+
+
+@takes_table("conf", "correct", "cluster")
+def abstain_below(
+    conf: Sequence[Any],
+    correct: Sequence[Any],
+    *,
+    risk: float,
+    cluster: Sequence[Any] | None = None,
+) -> Threshold:
+    """The lowest threshold at which wrong answers given stay below `risk` of all answers, for new prompts like these.
+
+    conf : (n,) numbers; correct : (n,) 1 / 0. cluster : (n,) prompt; prompts are then the exchangeable units, each with the mean
+    loss of its rows. Guarantee: E[loss] <= risk over new prompts and calibration sets, for any confidence, also a bad one, when
+    prompts are exchangeable: (n R(t) + 1) / (n + 1) <= risk. Source: Angelopoulos, Bates, Fisch, Lei & Schuster 2024, Theorem 1.
+
+    >>> found = abstain_below([i / 100 for i in range(100)], [int(i > 20) for i in range(100)], risk=0.05)
+    >>> found.at, round(found.coverage, 2)
+    (0.17, 0.83)
+    """
+    if not 0 < risk < 1:
+        raise DataError(f"risk is {risk!r}", where="risk", fix="a share in (0, 1), such as 0.05")
+    n = same_length(conf=conf, correct=correct, cluster=cluster)
+    p, y = floats(conf, name="conf"), floats(correct, name="correct")
+    keep = ~(np.isnan(p) | np.isnan(y))
+    if not keep.any():
+        raise DataError("no row is known", where="conf, correct", fix="give labelled rows")
+    group = np.unique(codes(cluster, n)[0][keep], return_inverse=True)[1]
+    p, y = p[keep], y[keep]
+    units = int(group.max()) + 1
+    weight = 1 / np.bincount(group)[group] / units
+    order = np.argsort(-p, kind="stable")
+    loss = np.cumsum((weight * (1 - y))[order])
+    last = np.flatnonzero(np.r_[p[order][1:] != p[order][:-1], True])
+    good = last[(units * loss[last] + 1) / (units + 1) <= risk]
+    if not len(good):
+        return Threshold(np.inf, 0.0, 0.0, risk, len(p), units)
+    at = float(p[order][good[-1]])
+    return Threshold(at, float(loss[good[-1]]), float((p >= at).mean()), risk, len(p), units)
