@@ -43,7 +43,6 @@ ADD = (
     "aiohttp>=3.10",
     "jsonschema>=4.20",
     "pyyaml>=6",
-    "scikit-learn>=1.4",
     "scipy>=1.11",
     "pyarrow>=15",
 )

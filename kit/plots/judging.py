@@ -145,17 +145,3 @@ def savings(rows: Sequence[Any]) -> Any:
     fig.update_xaxes(tickformat=".0%")
     fig.update_yaxes(tickformat=".0%")
     return fig
-
-
-def agreement(
-    estimates: Mapping[str, Any], *, title: str = "Agreement with humans", x: str = "kappa"
-) -> Any:
-    """One Estimate a judge, as dots with intervals."""
-    fig = theme.figure(title=title, x=x, height=160 + 30 * max(len(estimates), 3))
-    rows = [{"rate": e.value, "low": e.low, "high": e.high} for e in estimates.values()]
-    _dots(fig, x, list(estimates), rows, 0, hover=[f"n={e.n}" for e in estimates.values()])
-    fig.update_traces(
-        hovertemplate="%{y}: %{x:.3f}<br>%{customdata}<extra></extra>", showlegend=False
-    )
-    fig.update_yaxes(autorange="reversed")
-    return fig

@@ -8,7 +8,6 @@ beforehand.
 from __future__ import annotations
 
 import ast
-import difflib
 import io
 import json
 import math
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError, MissingError
+from .read import nearest
 
 PATH_WORDS = ("file", "folder", "dir", "path", "jsonl")
 TYPES = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
@@ -159,10 +159,8 @@ def check(path: Path, given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]
     values, notes = {}, []
     for name, value in given.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             raise KitError(
-                f"{Path(path).stem} has no parameter {name!r}"
-                + (f"; did you mean {near[0]!r}?" if near else ""),
+                f"{Path(path).stem} has no parameter {name!r}; {nearest(name, known)}",
                 where=str(path),
                 fix=f"its parameters: {', '.join(known)}",
             )
@@ -220,42 +218,63 @@ def coerce(p: Parameter, value: Any) -> tuple[Any, str]:
 
 
 def _convert(p: Parameter, value: Any) -> Any:
-    wrong = KitError(
-        f"{p.name} = {value!r} is not {'an' if p.type == 'int' else 'a'} {p.type}",
+    """The value as the parameter's type; KitError where it is none."""
+    nothing = isinstance(value, str) and p.type != "str" and value.lower() in ("none", "null")
+    if (value is None or nothing) and p.optional:
+        return None
+    try:
+        if value is not None and not nothing:
+            return _READ[p.type](value)
+    except (ValueError, KeyError, TypeError, OverflowError):
+        pass
+    article = "an" if p.type == "int" else "a"
+    raise KitError(
+        f"{p.name} = {value!r} is not {article} {p.type}",
         where=f"parameter {p.name}",
         fix=f"its default is {p.default!r}" + (f" ({p.comment})" if p.comment else ""),
     )
-    if value is None or (
-        isinstance(value, str) and p.type != "str" and value.lower() in ("none", "null")
-    ):
-        if p.optional:
-            return None
-        raise wrong
-    try:
-        if p.type == "str":
-            if isinstance(value, str):
-                return value
-        elif p.type == "bool":
-            if isinstance(value, bool):
-                return value
-            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[
-                str(value).lower()
-            ]
-        elif p.type in ("int", "float"):
-            if not isinstance(value, bool):
-                number = float(value)
-                if not math.isfinite(number):  # JSON has no nan: the run's record would lose it
-                    raise wrong
-                if p.type == "float" or number == int(number):
-                    return (
-                        TYPES[p.type](number)
-                        if p.type == "float" or not isinstance(value, str)
-                        else int(str(value).strip())
-                    )
-        else:
-            value = json.loads(value) if isinstance(value, str) else value
-            if isinstance(value, (list, tuple) if p.type == "list" else dict):
-                return list(value) if p.type == "list" else value
-    except (ValueError, KeyError, TypeError, OverflowError):
-        pass
-    raise wrong
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    return words[str(value).lower()]
+
+
+def _float(value: Any) -> float:
+    """A finite number: JSON has no nan, the run's record would lose it."""
+    number = float(value)
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _int(value: Any) -> int:
+    number = _float(value)
+    if number != int(number):
+        raise ValueError
+    return int(value.strip()) if isinstance(value, str) else int(number)
+
+
+def _list(value: Any) -> list[Any]:
+    found = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(found, (list, tuple)):
+        raise TypeError
+    return list(found)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    found = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(found, dict):
+        raise TypeError
+    return found
+
+
+_READ = {"int": _int, "float": _float, "str": _text, "bool": _flag, "list": _list, "dict": _dict}

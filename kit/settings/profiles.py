@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 
 from ..errors import KitError
+from .read import nearest
 
 NAMES = ("test", "cpu", "t4", "gpu", "cluster")
 
@@ -46,7 +47,7 @@ def resolve(name: str | None = None) -> Profile:
         raise KitError(
             f"there is no profile {name!r}",
             where="parameter `profile` or KIT_PROFILE",
-            fix=f"use one of {', '.join(NAMES)}",
+            fix=nearest(name, NAMES),
         )
     engine = "unsloth" if name in ("t4", "gpu") else "transformers"
     model = {

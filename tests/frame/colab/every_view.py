@@ -160,6 +160,9 @@ def calibration_views() -> None:
     plots.comparison(calibration.compare((p, y), (np.clip(p + 0.1, 0, 1), y)))
     plots.side_by_side({"a": first, "b": other})
     plots.null_by_n({50: 0.1, 100: 0.07}, observed=(80, 0.12))
+    from kit.widgets import calibration as widgets
+
+    widgets.bins_explorer(p, y)
     plots.eces({"a": calibration.ece(p, y), "b": calibration.ece(np.clip(p + 0.1, 0, 1), y)})
 
 
@@ -199,7 +202,6 @@ def other_views() -> None:
     compare.show(found, "03_x")
     agreement.at_threshold([1, 4, 5, 2], [0, 1, 1, 0])
     agreement.threshold_explorer({"a": [1.0, 4.0, 5.0, 2.0]}, [0, 1, 1, 0])
-    judging.agreement({"a": stats.kappa([1, 0, 1, 1], [1, 0, 0, 1])})
     live_controls()
     judging.audits([FakeAudit(), FakeAudit()])
     band = stats.mean([0.2, 0.4, 0.3])
