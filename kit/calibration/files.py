@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import DataError
 from .sketch import Sketch
 
@@ -87,6 +89,94 @@ def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield part
 
 
+def parquet_rows(path: str | Path) -> int:
+    """Rows of a Parquet file by its footer; 0 for a file of another kind.
+
+    >>> parquet_rows("table.csv")
+    0
+    """
+    from ..data.tables import kind_of
+
+    if Path(path).suffix.lower() not in (".parquet", ".pq") or kind_of(path) != "parquet":
+        return 0
+    import pyarrow.parquet as pq
+
+    return int(pq.ParquetFile(path).metadata.num_rows)
+
+
+def _parquet_columns(
+    path: Path, names: list[str], size: int
+) -> Iterator[tuple[int, list[np.ndarray]]]:
+    """Blocks of numeric columns, None as NaN, with the number of their first row; DataError where a column is no number."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path)
+    for name in names:
+        if name not in file.schema_arrow.names:
+            raise DataError(
+                f"column {name!r} is missing",
+                where=path.name,
+                fix=f"found {sorted(file.schema_arrow.names)[:12]}",
+            )
+    first = 0
+    for batch in file.iter_batches(batch_size=size, columns=names):
+        columns = [batch.column(batch.schema.get_field_index(n)).cast(pa.float64()) for n in names]
+        yield first, [c.to_numpy(zero_copy_only=False) for c in columns]
+        first += batch.num_rows
+
+
+def numeric_parquet(path: str | Path, names: list[str]) -> bool:
+    """True when it is a Parquet file whose columns of these names are all numbers or booleans: then it is read in blocks."""
+    if not parquet_rows(path):
+        return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.ParquetFile(path).schema_arrow
+    kinds = [schema.field(n).type for n in names if n in schema.names]
+    test = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return len(kinds) == len(names) and all(any(f(k) for f in test) for k in kinds)
+
+
+def _sketch_parquet(
+    path: Path, sketch: Sketch, names: list[str], missing: str, chunk: int
+) -> Sketch:
+    from ..data.tables import place
+
+    columns = dict(zip(("conf", "correct", "weights"), names, strict=False))
+    for first, (p, y, *w) in _parquet_columns(path, names, chunk):
+        try:
+            sketch.update(p, y, weights=w[0] if w else None, missing=missing)
+        except DataError as e:
+            raise locate(e, columns, lambda i, first=first: place(path, first + i)) from None
+    return sketch
+
+
+def parquet_cells(
+    path: str | Path, *, confidence: str, correct: str, cluster: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Columns of a numeric Parquet file as arrays, clusters as codes: a tenth of the memory of lists of objects."""
+    import pyarrow.parquet as pq
+
+    from ..data.tables import place
+
+    n, path = parquet_rows(path), Path(path)
+    p, y = np.empty(n), np.empty(n, np.float32)
+    for first, (conf, right) in _parquet_columns(path, [confidence, correct], 1 << 18):
+        p[first : first + len(conf)] = conf
+        y[first : first + len(right)] = right
+    if cluster is None:
+        return p, y, None
+    labels = pq.read_table(path, columns=[cluster]).column(cluster)
+    if labels.null_count:
+        row = next(i for i, v in enumerate(labels) if not v.is_valid)
+        where = f"{place(path, row)}, field {cluster}"
+        raise DataError("cluster is missing", where=where, fix="give every row a cluster label")
+    coded = labels.dictionary_encode().combine_chunks()
+    return p, y, coded.indices.to_numpy(zero_copy_only=False)
+
+
 def sketch_file(
     path: str | Path,
     *,
@@ -103,6 +193,9 @@ def sketch_file(
     Errors name file, line and field.
     """
     sketch = into or Sketch()
+    names = [confidence, correct, *([weight] if weight else [])]
+    if numeric_parquet(path, names):
+        return _sketch_parquet(Path(path), sketch, names, missing, chunk)
     for rows in _chunks(_pairs(Path(path), confidence, correct, weight), chunk):
         p = [confidence_cell(r[1], f"{r[0]}, field {confidence}") for r in rows]
         y = [correct_cell(r[2], f"{r[0]}, field {correct}") for r in rows]

@@ -9,6 +9,8 @@ from typing import Any
 from ..errors import DataError
 from .common import emit, json_flag
 
+STREAM_ABOVE = 1_000_000  # rows of a Parquet file from which it is read in chunks
+G = 25200  # cells of the sketch that a stream goes into: numbers of bins that divide it
 HELP = "calibration error of confidences in a table (JSONL, JSON, CSV, Parquet)"
 
 
@@ -57,7 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="read in chunks: for files larger than memory (no clusters)",
+        help="read in chunks, in flat memory (no clusters); the default for Parquet above a million rows",
     )
     parser.add_argument(
         "--html", type=Path, metavar="OUT", help="write the reliability diagram here"
@@ -67,10 +69,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _report(args: Any) -> Any:
     from .. import calibration
-    from ..calibration.files import locate, read_cells
+    from ..calibration.files import locate, numeric_parquet, parquet_cells, parquet_rows, read_cells
 
     binning = dict(bins=args.bins, closed=args.closed)
-    if args.stream:
+    numeric = numeric_parquet(args.file, [args.confidence, args.correct])
+    whole = isinstance(args.bins, str) or G % args.bins == 0
+    large = numeric and whole and parquet_rows(args.file) > STREAM_ABOVE and not args.cluster
+    if args.stream or large:
         if args.cluster:
             raise DataError(
                 "--stream keeps no clusters",
@@ -83,7 +88,8 @@ def _report(args: Any) -> Any:
             ),
             **binning,
         )
-    p, y, cluster = read_cells(
+    read = parquet_cells if numeric else read_cells
+    p, y, cluster = read(
         args.file, confidence=args.confidence, correct=args.correct, cluster=args.cluster
     )
     try:
