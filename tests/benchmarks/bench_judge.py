@@ -13,11 +13,13 @@ import argparse
 import asyncio
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = Path(__file__).with_name("judge_fast_stub.py")
@@ -294,6 +296,122 @@ def attempt(
     return got if isinstance(got, str) else {**got, "twice": said["paid_twice"]}
 
 
+def alternating(rounds: int) -> None:
+    """The kit with its ledger beside bare aiohttp, in turns: ratios of medians in one run."""
+    got: dict[str, list[dict[str, float]]] = {}
+    for _ in range(rounds):
+        for name in (*OURS, PLAIN[-1]):
+            one_run = attempt(name, 0.5, {}, 256, 256)
+            if not isinstance(one_run, str):
+                got.setdefault(name, []).append(one_run)
+    floor = got[PLAIN[-1]]
+    print(f"\nin turns, {rounds} times: 256 calls x 500 ms at 256, load {os.getloadavg()[0]:.1f}")
+    for name in OURS:
+        ratios = {k: median(got[name], k) / median(floor, k) for k in ("wall", "cpu")}
+        print(
+            f"{name:26} wall {ratios['wall']:.2f}x (goal 1.15), CPU {ratios['cpu']:.2f}x (goal 2.0)"
+            f" of bare aiohttp; {median(got[name], 'cpu'):.2f} and {median(floor, 'cpu'):.2f} ms a"
+            " call",
+            flush=True,
+        )
+
+
+def median(rows: list[dict[str, float]], name: str) -> float:
+    """The median of one figure."""
+    return statistics.median(r[name] for r in rows)
+
+
+PYTHON_CALL = """
+import json, sys, time
+start = time.perf_counter()
+from kit.data import load_tasks
+from kit.judge import EndpointJudge, judge
+from kit.records import Response
+folder, url, n = sys.argv[1:4]
+rows = [json.loads(x) for x in open(folder + "/answers.jsonl")]
+rs = [Response(task_id=r["task_id"], id=r["response_id"], text=r["response"]) for r in rows]
+who = EndpointJudge("stub", base_url=url, concurrency=int(n))
+judge(load_tasks(folder + "/tasks.json"), rs, judge=who, ledger=folder + "/p.sqlite", progress=False)
+"""
+
+
+def command(n: int, latency: float, concurrency: int) -> None:
+    """`kit judge` beside the same call in Python, both from the start of the process; then with
+    everything in the ledger.
+    """
+    folder = Path(tempfile.mkdtemp())
+    criteria = [{"id": f"c{i}", "text": f"says w{i}"} for i in range(4)]
+    tasks = [{"id": f"t{i}", "prompt": f"Say {i}", "criteria": criteria} for i in range(10)]
+    (folder / "tasks.json").write_text(json.dumps(tasks))
+    rows = [
+        {"task_id": f"t{i % 10}", "response_id": f"r{i}", "response": f"w{i % 3} answer {i}"}
+        for i in range(n)
+    ]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    stub = subprocess.Popen(
+        [sys.executable, str(STUB), str(latency), "{}", "0.5"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+    try:
+        url = f"http://127.0.0.1:{int(stub.stdout.readline())}/v1"  # type: ignore[union-attr]
+        python = [sys.executable, "-c", PYTHON_CALL, str(folder), url, str(concurrency)]
+        kit = [sys.executable, "-m", "kit", "judge", *map(str, folder.glob("tasks.json"))]
+        kit += [str(folder / "answers.jsonl"), "--judge", "endpoint:stub", "--base-url", url]
+        kit += ["--ledger", str(folder / "c.sqlite"), "--concurrency", str(concurrency)]
+        walls = [timed(c, env) for c in (python, kit, kit)]
+    finally:
+        stub.communicate("")
+    print(
+        f"\nkit judge, {n} calls x {latency * 1000:.0f} ms at {concurrency}: {walls[1]:.2f} s by "
+        f"command, {walls[0]:.2f} s in Python ({walls[1] / walls[0]:.2f}x, goal 1.2); "
+        f"all from the ledger {walls[2]:.2f} s (goal 1.0)",
+        flush=True,
+    )
+
+
+def timed(cmd: list[str], env: dict[str, str]) -> float:
+    """Seconds of a process that must end well."""
+    start = time.perf_counter()
+    subprocess.run(cmd, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def large(n: int) -> None:
+    """A ledger of n verdicts, 4 a call: explain, costs, export; the memory that the export takes."""
+    import resource
+
+    from kit.judge import Call, Ledger
+    from kit.records import Verdict
+
+    book = Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite")
+    row = dict(task_id="t", status="met", reason="because " * 8, judge="m")
+    for start in range(0, n // 4, 1000):
+        batch = []
+        for i in range(start, min(start + 1000, n // 4)):
+            verdicts = [
+                Verdict(**row, response_id=f"r{i}", criterion_id=f"c{j}", key=f"{i:08x}{j}")
+                for j in range(4)
+            ]
+            call = Call(id=f"{i:08x}", judge="m", model="m", endpoint="e", reply="{}", cost=0.001)
+            batch.append((verdicts, call))
+        book.put_many(batch)
+    steps: dict[str, Any] = {
+        "explain": lambda: book.explain(f"{n // 8:08x}0"),
+        "costs": book.costs,
+        "export": lambda: book.export(book.path.with_suffix(".jsonl")),
+    }
+    said, before = [], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for name, step in steps.items():
+        start_s = time.perf_counter()
+        step()
+        said.append(f"{name} {time.perf_counter() - start_s:.3f} s")
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"\na ledger of {n:,} verdicts: {', '.join(said)}; memory grew by {grown:.0f} MB")
+
+
 def peers() -> list[str]:
     """Peers that can be imported; the others are named with the reason."""
     found = []
@@ -329,8 +447,12 @@ def main() -> None:
     if args.one:
         print(json.dumps(one(args.one, args.url, args.n, args.concurrency)))
         return
-    names = [*OURS, *PLAIN, *peers()]
     more = 1 if args.quick else 4
+    alternating(3 if args.quick else 7)
+    command(200, 0.2, 32)
+    command(500 * more, 0.5, 100)
+    large(100_000 if args.quick else 1_000_000)
+    names = [*OURS, *PLAIN, *peers()]
     table("no faults (target: ratio <= 1.15, CPU < .5 ms)", 0.5, {}, 256, 256, 0.0, names)
     table(
         "storm: 5% 429 with Retry-After .5, 1% 500 (target: ratio <= 1.3, all answered)",
