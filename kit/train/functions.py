@@ -148,23 +148,29 @@ class RewardFunction:
             return _number((await self._scores([fields["solution_str"]], [task_id]))[0])
         if "prediction" in fields:
             label, query = fields.get("label"), fields.get("query")
-            (score,) = await self._scores([fields["prediction"]], [self._id(None, label)], [query])
-            return Result(_number(score), sum(g.cost for g in self.grades), _why(self.grades[0]))
+            (g,) = await self.graded([fields["prediction"]], [self._id(None, label)], [query])
+            return Result(_number(g.score), g.cost, _why(g))
         raise KitError(
             "there are no answers in this call",
             where=f"reward {self.__name__!r}, given {', '.join(fields) or 'nothing'}",
             fix="pass completions= (TRL), solution_str= (verl) or prediction= (open-instruct)",
         )
 
-    async def _scores(
+    async def graded(
         self, answers: Sequence[Any], ids: Sequence[Any], prompts: Sequence[Any] | None = None
-    ) -> list[float | None]:
+    ) -> list[Grade]:
+        """The grades of a batch, with their verdicts; ids : task ids, None = found by prompt."""
         responses = []
         for n, (answer, task_id) in enumerate(zip(answers, ids, strict=True)):
             task = self._task(task_id, prompts[n] if prompts is not None else None, n)
             responses.append(Response(task_id=task.id, id=f"{n}", text=text_of(answer)))
-        self.grades = await self.reward.grade(responses)
-        return [g.score for g in self.grades]
+        self.grades = grades = await loop.hop(self.reward.grade(responses))
+        return grades
+
+    async def _scores(
+        self, answers: Sequence[Any], ids: Sequence[Any], prompts: Sequence[Any] | None = None
+    ) -> list[float | None]:
+        return [g.score for g in await self.graded(answers, ids, prompts)]
 
     def _ids(self, fields: Mapping[str, Any], n: int) -> Sequence[Any]:
         """The task ids of a batch's rows, from an extra column."""

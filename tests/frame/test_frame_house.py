@@ -34,7 +34,7 @@ LAYERS = (
     ("plots",),
     ("runs",),
     ("train", "widgets"),
-    ("verbs", "cli", "__main__", "colab"),
+    ("verbs", "cli", "__main__", "colab", "adapters"),
 )
 LAYER = {room: i for i, layer in enumerate(LAYERS) for room in layer}
 DOOR = {"kit", "front"}  # names everything, imports nothing until it is asked
