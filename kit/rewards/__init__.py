@@ -7,7 +7,7 @@ search(composer, tasks, seconds=60)                   # what does it pay without
 """
 
 from .aggregate import grade
-from .ask import agrades, grades
+from .ask import grades
 from .composer import Composer
 from .exploit import search, standing
 from .report import report, trivial_responses
@@ -16,7 +16,6 @@ from .trivial import policies
 
 __all__ = [
     "Composer",
-    "agrades",
     "grade",
     "grades",
     "policies",
