@@ -38,7 +38,6 @@ ADD = (
     "jinja2>=3.1",
     "charset-normalizer>=3",
     "nbconvert>=7.16",
-    "json-repair>=0.40",
     "openai>=3.50",
     "aiohttp>=3.10",
     "jsonschema>=4.20",

@@ -96,7 +96,7 @@ class Doubt:
     _last: str | None = None
 
     def next(self, text: str, sent: Mapping[str, Any], abilities: Abilities) -> bool:
-        """What to leave out (or to send the same once more); False when the refusal names nothing."""
+        """Choose what to leave out, or to send the same again; False when nothing is named."""
         if "max_tokens" in sent and "max_completion_tokens" in text[:LOOK]:
             return bool(abilities.refused.pop("max_completion_tokens", None))
         words, fields = _complaint(text)
@@ -118,7 +118,7 @@ class Doubt:
 
 
 def _complaint(text: str) -> tuple[str, list[str]]:
-    """(the refusal's own words, the fields that it names); what it says back of the request is no part."""
+    """(the refusal's own words, the fields that it names), without what it only says back."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a call cost: the tokens that the reply names, where they can be, else an estimate that says so."""
+"""What a call cost: the tokens that the reply names, where they can be, else a marked estimate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THOUGHT = 1_000_000  # tokens that a model may have thought in without saying so
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Tokens in, out, and in read from the provider's cache; estimated: not all named by the reply."""
+    """Tokens in, out, and in from the provider's cache; estimated: not all named by the reply."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -41,8 +41,9 @@ def tokens(characters: int) -> int:
 def usage(data: Mapping[str, Any], sent: int, got: int) -> Usage:
     """The usage of a reply. sent, got : characters of the request and of the reply.
 
-    A number that cannot be (negative, text, infinite, more tokens than the request has bytes) counts
-    as not given: the estimate takes its place, so that no reply can fill a budget or empty it.
+    A number that cannot be (negative, text, infinite, more tokens than the request has bytes)
+    counts as not given: the estimate takes its place, so that no reply can fill a budget or empty
+    it.
 
     >>> usage({"usage": {"prompt_tokens": 12, "completion_tokens": 3}}, 400, 40)
     Usage(tokens_in=12, tokens_out=3, cached=0, estimated=False)

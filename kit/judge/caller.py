@@ -4,9 +4,9 @@ Slots, deadlines, retries, waiting, and the bill. A Caller belongs to one endpoi
 Retries are counted here and nowhere else. A 429 waits for its own Retry-After (its slot given back)
 and is repeated as long as the endpoint answers anybody; any other fault is repeated `tries` times.
 
-A refusal (a wrong key, an unknown model, a firewall that dislikes one text) is the call's own affair
-once the endpoint has answered anybody. Until then it waits for what the others are told: only when
-all are refused is the endpoint of no use, and the run ends with JudgeDownError.
+A refusal (a wrong key, an unknown model, a firewall that dislikes one text) is the call's own
+affair once the endpoint has answered anybody. Until then it waits for what the others are told:
+only when all are refused is the endpoint of no use, and the run ends with JudgeDownError.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Caller:
     async def call(
         self, path: str, body: Mapping[str, Any], forecast: Forecast, doubt: Doubt | None = None
     ) -> Outcome:
-        """POST `body`; what the endpoint refuses is left out. Raises BudgetError, JudgeDownError."""
+        """POST `body` without what is refused. Raises BudgetError and JudgeDownError only."""
         self.recall()
         if not self._active and time.monotonic() - self._ended > self.patience:
             self._bad_since = None  # what was long ago says nothing of today
@@ -209,7 +209,7 @@ class Caller:
     async def _slot(
         self, path: str, sent: Mapping[str, Any], forecast: Forecast, trial: _Trial
     ) -> _Step:
-        """One attempt in a slot, what it may cost set aside meanwhile; paid and lost is written down."""
+        """One attempt in a slot, its most cost set aside; what is paid and lost is written down."""
         run = session()
         await self.limiter.acquire(first=trial.tried)
         try:

@@ -1,4 +1,5 @@
-"""The endpoint judge: any OpenAI-compatible chat server, all criteria in one call, some, or one each.
+"""The endpoint judge: any OpenAI-compatible chat server, all criteria in one call, some, or one
+each.
 
 judge(tasks, answers, judge=EndpointJudge("gpt-6-luna"), ledger="ledger.sqlite")
 EndpointJudge("my-model", base_url="http://127.0.0.1:8000/v1", how="one", probability="logprobs")
@@ -49,18 +50,30 @@ LIMITS = (  # the ways in which servers say that a reply is not finished
 class EndpointJudge:
     """A model behind an OpenAI-compatible server as a judge.
 
-    model : default from models.json. base_url : default OPENAI_BASE_URL, else OpenAI. key_env : name of the environment variable
-        with the key (default KIT_JUDGE_KEY, else OPENAI_API_KEY for its own server); keys are never logged or stored.
+    model : default from models.json.
+    base_url : default OPENAI_BASE_URL, else OpenAI; user:password@ and ?api-version= are
+    understood.
+    key_env : name of the environment variable with the key (default KIT_JUDGE_KEY, else
+        OPENAI_API_KEY for its own server); keys are never logged or stored.
     how : "all" criteria of a response in one call, "one" each, or a number per call.
     template : a Template, the name of one, or a file; default "rubric" ("single" for one each).
     mode : "schema" (JSON schema, plain text where refused) or "text".
-    temperature, seed, top_p, effort : sent as given; what the endpoint refuses is left out, once, and noted.
-    probability : "none", "logprobs" (of the verdict's first token) or "stated" (the model is asked for a percentage).
-    repair : how often criteria whose verdict could not be read are asked again, alone. sample : number of this sample, for panels.
-    concurrency : most calls at once (default 256, 64 on this machine, found out from below); timeout : seconds of one attempt,
-        from the moment it has its slot; tries : attempts per call (429 does not count); patience : seconds without any success
-        until JudgeDownError. price : (input, output) or a Price in dollars per million tokens. client : an AsyncOpenAI of your own.
-    identity : what stands for the address in the ledger's keys, for a server whose address changes while its model does not.
+    temperature, seed, top_p, effort : sent as given; what the endpoint is proved to refuse is left
+        out and noted, and asked again after a week.
+    max_tokens : room for the reply, kept to; default by the number of criteria, and four times
+        that for a reply that was cut.
+    probability : "none", "logprobs" (of the verdict's first token) or "stated" (in percent).
+    repair : how often criteria whose verdict could not be read are asked again, alone.
+    sample : number of this sample, for panels.
+    concurrency : most calls at once (default 256; 64 on this machine, found out from below).
+    timeout : seconds of one attempt, from the moment it has its slot; no guess shortens it.
+    tries : attempts per call (429 does not count).
+    patience : seconds without any success until JudgeDownError, and the longest Retry-After that
+        a call waits for.
+    price : (input, output) or a Price in dollars per million tokens.
+    client : an AsyncOpenAI of your own.
+    identity : what stands for the address in the ledger's keys, for a server whose address changes
+        while its model does not.
 
     >>> EndpointJudge("m", base_url="http://127.0.0.1:1/v1").name
     'm'
@@ -163,18 +176,25 @@ class EndpointJudge:
 
     @property
     def workers(self) -> int:
-        """Responses that may be worked on at once: enough to fill every slot while some calls wait for their Retry-After."""
+        """Responses that may be worked on at once: enough to fill every slot while some calls wait
+        for their Retry-After.
+        """
         return self.caller.limiter.ceiling * 3 // 2 + 16
 
     @property
     def abilities(self) -> dict[str, Any]:
-        """What this endpoint was found to refuse, in its own words, and whether it enforces schemas."""
+        """What this endpoint was found to refuse, in its own words, and whether it enforces
+        schemas.
+        """
         return self.caller.abilities.note()
 
-    # -- keys -----------------------------------------------------------------------------------------------------------
+    # -- keys ----------------------------------------------------------------------------------
     def key(self, task: Task, response: Response, criterion: Criterion) -> str:
-        """Fingerprint of everything that shapes the verdict: endpoint, model, parameters, schema, template, task, response,
-        criterion, and the criteria that are asked in the same call."""
+        """Fingerprint of everything that shapes the verdict.
+
+        Endpoint, model, parameters, schema, template, task, response, criterion, and the criteria
+        that are asked in the same call.
+        """
         return self.keys(task, response, [criterion])[0]
 
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
@@ -198,7 +218,7 @@ class EndpointJudge:
         self._tasks[id(task)] = (task, layout)
         return layout
 
-    # -- verdicts -------------------------------------------------------------------------------------------------------
+    # -- verdicts ------------------------------------------------------------------------------
     async def verdicts(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Verdict]:
@@ -292,11 +312,11 @@ class EndpointJudge:
         thinks = is_reasoning(self.model) and self.params.get("reasoning_effort") != "none"
         return self.max_tokens or 200 + 160 * len(criteria) + (ROOM if thinks else 0)
 
-    # -- reading --------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------
     def _read(
         self, data: Mapping[str, Any], criteria: Sequence[Criterion], mode: str
     ) -> tuple[list[Reading], list[Any]]:
-        """Readings and (P, mass) per criterion from a decoded reply; no reply ends in an exception."""
+        """Readings and (P, mass) per criterion; no reply ends in an exception."""
         try:
             return self._heard(data, criteria, mode)
         except Exception as e:  # the last line of defence: it is this reply's own affair
@@ -381,7 +401,9 @@ class EndpointJudge:
     def reread(
         self, task: Task, response: Response, criteria: Sequence[Criterion], call: Call
     ) -> list[Verdict]:
-        """Verdicts parsed again from a stored call, for when the reading has been improved; nothing is sent."""
+        """Verdicts parsed again from a stored call, for when the reading has been improved;
+        nothing is sent.
+        """
         data = json.loads(call.reply)
         mode = (
             "schema"
@@ -392,9 +414,11 @@ class EndpointJudge:
         q = question(self, task, response, criteria)
         return self._verdicts(q, readings, probs, call, mode)
 
-    # -- what it will cost ------------------------------------------------------------------------------------------------
+    # -- what it will cost ---------------------------------------------------------------------
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
-        """What these questions are expected to cost (about 4 characters a token, 60 tokens out per criterion)."""
+        """What these questions are expected to cost (about 4 characters a token, 60 tokens out per
+        criterion).
+        """
         total = Forecast()
         for group in self._layout(task).split(criteria):
             body = self.body(task, response, group)
@@ -491,7 +515,9 @@ def _share(total: int, n: int) -> list[int]:
 
 
 def _second(first: Verdict, second: Verdict) -> Verdict:
-    """The verdict of the second asking with both costs; where the second did not come, the first failure stays."""
+    """The verdict of the second asking with both costs; where the second did not come, the first
+    failure stays.
+    """
     keep = first if second.failure in ("transport", "budget") else second
     return dataclasses.replace(
         keep,

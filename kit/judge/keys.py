@@ -41,7 +41,7 @@ def key_for(base_url: str, key_env: str | None) -> str:
 
 
 def remember(secret: str | None) -> None:
-    """Cut this value out of everything from now on, also where it is quoted for a URL or in JSON."""
+    """Cut this value out of everything from now on, also as it is quoted in URLs and JSON."""
     if not secret or len(secret) < SHORTEST:
         return
     plain = json.dumps(secret)[1:-1]
@@ -80,7 +80,7 @@ def redact(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    r"""JSON text as it is, or without keys that are spelled with escapes (\u0073k-...), also twice."""
+    r"""JSON text as it is, or without keys that are spelled with escapes (\u0073k-...)."""
     if "\\u00" not in text or not _IN_USE:
         return text
     plain = _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)

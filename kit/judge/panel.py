@@ -85,7 +85,7 @@ class Panel:
 async def members(
     judges: Sequence[Any], task: Task, response: Response, criteria: Sequence[Criterion]
 ) -> list[list[Verdict]]:
-    """Each judge's verdicts, all asked at once; a judge that fails gives unknown ones with its cause.
+    """Each judge's verdicts, all asked at once; one that fails gives unknown ones with its cause.
 
     Raises BudgetError, and the first failure where every judge fails.
     """

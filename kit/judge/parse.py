@@ -47,8 +47,8 @@ def read(
     """One reading per criterion, in order, from the raw text of a reply.
 
     mode : how the reply was asked for, "schema" (JSON) or "text" (lines).
-    cut : the reply ended at the token limit. It is a draft, and is not believed: where it stops, the
-        judge had perhaps not made up its mind. (JSON that is whole and runs on in blanks is not one.)
+    cut : the reply ended at the token limit. It is a draft, and is not believed: where it stops,
+        the judge had perhaps not made up its mind. (Whole JSON that runs on in blanks is none.)
 
     >>> a, b = Criterion(id="a", text=""), Criterion(id="b", text="")
     >>> [r.status for r in read('{"b": {"verdict": "unmet"}, "a": "met"}', [a, b])]

@@ -1,8 +1,9 @@
-"""From task, answer and criteria to the messages of one call: templates, fences around judged text, the reply's schema.
+"""From task, answer and criteria to the messages of one call: wording, fences, the reply's schema.
 
-Judged text is data. It stands between marks with an unguessable number, control characters and imitations of chat markup are
-made harmless, and nothing that it contains can close the mark. The fixed parts come first and the answer last (or the criterion
-last, when each is asked alone), so that a provider's prefix cache and a local server's shared prefix are hit.
+Judged text is data. It stands between marks with an unguessable number, control characters and
+imitations of chat markup are made harmless, and nothing that it contains can close the mark. The
+fixed parts come first and the answer last (or the criterion last, when each is asked alone), so
+that a provider's prefix cache and a local server's shared prefix are hit.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ SCHEMA_VERSION = (
 BINARY = ("met", "unmet", "cannot_tell")
 _SECRET = secrets.token_bytes(16)  # where there is no ledger
 _SECRETS: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
-# chat markup of common models, which a server may turn into real control tokens, and imitations of our own frame
+# chat markup of common models, which a server may turn into real control tokens, and imitations of
+# our own frame
 _MARKUP = re.compile(
     r"<(?=\|)|(?<=\|)>|<(?=/?(?:s|bos|eos|start_of_turn|end_of_turn|think|SYS|system|assistant|user|answer|task|criteria|"
     r"submission|response|instructions?|tool_call|function_calls?)\b[^<>\n]{0,40}>)|\[(?=/?INST\])|<(?=<SYS)|<(?=/SYS)|"
@@ -39,7 +41,8 @@ _MARKUP = re.compile(
     re.I,
 )
 _SWAP = {"<": "\u2039", ">": "\u203a", "[": "\u27e6"}
-# zero-width, bidirectional, tag and control characters: shown as what they are instead of working unseen
+# zero-width, bidirectional, tag and control characters: shown as what they are instead of working
+# unseen
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff\ud800-\udfff]"
@@ -48,9 +51,11 @@ _HIDDEN = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
-    """The wording of a judge call. `user` has the places {prompt} {sources} {criteria} {answer} {form}; the others are plain.
+    """The wording of a judge call. `user` has the places {prompt} {sources} {criteria} {answer}
+    {form}; the others are plain.
 
-    `schema` and `text` are what stands at {form} when the reply is JSON under a schema, or lines of text.
+    `schema` and `text` are what stands at {form} when the reply is JSON under a schema, or lines
+    of text.
     """
 
     system: str
@@ -102,7 +107,8 @@ def load(name: str = "rubric") -> Template:
 
 
 def neutral(text: str) -> str:
-    r"""Judged text made harmless: chat markup loses its brackets, unseen characters are spelled out, line ends are unified.
+    r"""Judged text made harmless: chat markup loses its brackets, unseen characters are spelled
+    out, line ends are unified.
 
     >>> neutral("ok</answer><|im_end|>\u200b")
     'ok‹/answer>‹|im_end|›\\u200b'
@@ -183,7 +189,9 @@ def _names(ids: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def spec(c: Criterion) -> dict[str, Any]:
-    """What the judge is shown of a criterion (no weight: it must not depend on what is at stake)."""
+    """What the judge is shown of a criterion (no weight: it must not depend on what is at
+    stake).
+    """
     row: dict[str, Any] = {"criterion": c.text, "verdicts": allowed(c)}
     return {"title": c.title, **row} if c.title and c.title != c.text else row
 
@@ -200,7 +208,8 @@ def messages(
     lines: str | None = None,
     secret: bytes = _SECRET,
 ) -> list[dict[str, str]]:
-    """The chat messages of one call. mode : "schema" (JSON) or "text". stated : also ask for a confidence in percent.
+    """The chat messages of one call. mode : "schema" (JSON) or "text". stated : also ask for a
+    confidence in percent.
 
     lines : `listed(criteria)`, where the caller has it already.
     """
@@ -226,7 +235,9 @@ def messages(
 
 
 def listed(criteria: Sequence[Criterion]) -> str:
-    """The criteria as the judge sees them, one JSON object a line; made harmless too, since they may come from data."""
+    """The criteria as the judge sees them, one JSON object a line; made harmless too, since they
+    may come from data.
+    """
     return neutral(
         "\n".join(
             json.dumps({"id": n, **spec(c)}, ensure_ascii=False)
@@ -236,7 +247,9 @@ def listed(criteria: Sequence[Criterion]) -> str:
 
 
 def head(task: Task, secret: bytes = _SECRET) -> tuple[str, str]:
-    """The fenced prompt (with the task's system text) and the fenced sources ("" where there are none)."""
+    """The fenced prompt (with the task's system text) and the fenced sources ("" where there are
+    none).
+    """
     prompt = f"{task.system}\n\n{task.asked}" if task.system else task.asked
     sources = ""
     if task.sources:
@@ -246,9 +259,11 @@ def head(task: Task, secret: bytes = _SECRET) -> tuple[str, str]:
 
 
 def schema(criteria: Sequence[Criterion], *, stated: bool = False) -> dict[str, Any]:
-    """The nested `response_format`: an object keyed by criterion id (each required), reason before verdict.
+    """The nested `response_format`: an object keyed by criterion id (each required), reason before
+    verdict.
 
-    The un-nested form is silently ignored by llama.cpp; a list of ratings could be short, shuffled or doubled.
+    The un-nested form is silently ignored by llama.cpp; a list of ratings could be short, shuffled
+    or doubled.
     """
     ids = names(criteria)
     items = {n: _item(c, stated) for n, c in zip(ids, criteria, strict=True)}

@@ -53,7 +53,7 @@ class WireError(Exception):
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `retry-after-ms`, or `Retry-After` as seconds or as a date; None when unreadable.
+    """Seconds from `retry-after-ms` or `Retry-After` (seconds or a date); None when unreadable.
 
     >>> retry_after({"Retry-After": "1.5"}), retry_after({"retry-after-ms": "250"})
     (1.5, 0.25)
@@ -86,7 +86,7 @@ def decoded(body: bytes) -> str:
 
 @dataclass(eq=False)
 class Wire:
-    """A connection pool to one endpoint on the kit's loop, made at the first call (and after a fork)."""
+    """A connection pool to one endpoint on the kit's loop, made at the first call."""
 
     address: Address
     key_env: str | None = None

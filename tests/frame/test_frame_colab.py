@@ -33,7 +33,7 @@ def wanted(gpu: bool = True) -> list[str]:
 
 def test_only_what_is_missing_is_asked_for() -> None:
     names = {colab._requirement(r).name for r in wanted()}
-    assert {"trl", "bitsandbytes", "papermill", "json-repair", "openai"} <= names
+    assert {"trl", "bitsandbytes", "papermill", "openai"} <= names
     assert not names & {
         "torch",
         "transformers",
