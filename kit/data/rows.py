@@ -99,6 +99,9 @@ class Row:
         """
         data = self.data
         there = [n for n in names if n in data]
+        if len(there) < 2:
+            self.used.update(there)
+            return data[there[0]] if there else None
         filled = [n for n in there if data[n] is not None]
         chosen = next((n for n in filled if not _blank(data[n])), filled[0] if filled else None)
         for n in there:

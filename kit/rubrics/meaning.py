@@ -101,6 +101,10 @@ LONGEST = 400  # characters: a longer text is a scheme for grading, which may sp
 ASKED = re.compile(
     r"\s*(?:does|do|is|are|has|have|did|can|was|were)\b", re.I
 )  # a question about an answer
+_HIDDEN = frozenset(  # UNVERIFIABLE needs one of these words
+    "user users reader readers recipient recipients customer customers audience audiences patient patients listener listeners "
+    "viewer viewers student students child children people guest guests was were is author writer model assistant will would".split()
+)
 TIMES = 20.0  # a weight this many times the median of its row decides alone, or counts for nothing
 
 
@@ -129,9 +133,9 @@ def injected(text: str, tokens: frozenset[str]) -> bool:
     return bool(INJECTED.search(text))
 
 
-def unverifiable(text: str) -> bool:
+def unverifiable(text: str, tokens: frozenset[str]) -> bool:
     """True when neither the answer nor the task can show whether the criterion holds."""
-    return bool(UNVERIFIABLE.search(text))
+    return not tokens.isdisjoint(_HIDDEN) and bool(UNVERIFIABLE.search(text))
 
 
 def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str | None:

@@ -246,7 +246,7 @@ def _meaning(c: Criterion, r: Read, task: Task, found: Found) -> None:
             c,
             suggestion="remove it, and look where it came from",
         )
-    if c.check is None and unverifiable(c.text):
+    if c.check is None and unverifiable(c.text, r.set):
         found(
             "unverifiable",
             "warning",

@@ -33,10 +33,12 @@ ORDERED = frozenset(
     "above below if when while until since because both".split()
 )
 NOT = NEGATION_WORDS | frozenset("fails fail omits omit lacks neither nothing none".split())
+_DROPPED = LIGHT | NOT
 SUBJECTS = frozenset(
     "poem story essay email letter summary list code function article post title whole entire it length long total".split()
 )
 QUOTED = re.compile(r"[\"“‘`]([^\"”’`]{1,80})[\"”’`]|[$\\]\S+|\b\w*[A-Z_]\w*[A-Z_0-9]\w*\b")
+LIMITING = ("least", "most", " than ", "exactly", "under", "over", "up to", "imum of")
 COUNTING = ("words", "sentences", "paragraphs", "lines", "chars", "bullets", "numbered")
 
 
@@ -48,7 +50,7 @@ def synonyms() -> dict[str, str]:
     return {w: line[0] for line in lines for w in line}
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=10_000)
 def _core(word: str) -> str:
     known = synonyms()
     return known.get(word) or known.get(root := stem(word)) or root.rstrip("e")
@@ -60,8 +62,7 @@ class Said:
     __slots__ = ("core", "key", "literal", "negated", "ordered")
 
     def __init__(self, text: str, tokens: Sequence[str]):
-        kept = [w for w in tokens if w not in LIGHT and w not in NOT]
-        self.core = tuple(_core(w) for w in kept)
+        self.core = tuple(_core(w) for w in tokens if w not in _DROPPED)
         self.key = frozenset(self.core)
         self.negated = sum(w in NOT for w in tokens) % 2 == 1
         self.ordered = not ORDERED.isdisjoint(tokens)
@@ -78,7 +79,7 @@ class Said:
         return len(self.key) >= 2 and not (self.ordered and other.ordered)
 
 
-said = lru_cache(maxsize=8192)(lambda text: Said(text, words(text)))
+said = lru_cache(maxsize=256)(lambda text: Said(text, words(text)))
 
 
 def compare(criteria: Iterable[tuple[Criterion, str]], found: Found) -> None:
@@ -114,15 +115,18 @@ def _names(criteria: Sequence[Criterion]) -> str:
 
 
 def _twice(criteria: list[Criterion], found: Found) -> None:
-    by_key: dict[frozenset[str], list[tuple[Criterion, Said]]] = {}
+    by_key: dict[frozenset[str], list[Criterion]] = {}
     for c in criteria:
-        s = said(c.text)
-        if s.key:
-            by_key.setdefault(s.key, []).append((c, s))
-    for alike in by_key.values():
-        if len(alike) > 1:
-            _alike(alike, found)
+        by_key.setdefault(_key(words(c.text)), []).append(c)
+    for key, alike in by_key.items():
+        if key and len(alike) > 1:
+            _alike([(c, said(c.text)) for c in alike], found)
     _limits(criteria, found)
+
+
+def _key(tokens: Sequence[str]) -> frozenset[str]:
+    """What a criterion is on, as a set of stems."""
+    return frozenset([_core(w) for w in tokens if w not in _DROPPED])
 
 
 def _alike(alike: list[tuple[Criterion, Said]], found: Found) -> None:
@@ -184,7 +188,8 @@ def _bounds(c: Criterion) -> list[tuple[tuple[str, frozenset[str]], float, float
     if check.get("name") in COUNTING and not check.get("not"):
         low, high = check.get("min") or 0, check.get("max")
         return [((check["name"], frozenset()), low, float("inf") if high is None else high, True)]
-    if c.check is not None or not LIMIT.search(c.text):
+    low_text = c.text.lower()
+    if c.check is not None or not any(w in low_text for w in LIMITING) or not LIMIT.search(c.text):
         return []
     rest = frozenset(w for w in said(LIMIT.sub(" ", c.text)).key if w not in SUBJECTS)
     return [((noun + "s", rest), low, high, False) for noun, low, high in limits(c.text)]
