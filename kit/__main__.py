@@ -26,6 +26,7 @@ COMMANDS = (
     "run",
     "sweep",
     "report",
+    "runs",
 )
 EPILOG = """exit codes: 0 done; 1 a notebook or check failed; 2 bad input or parameter;
 3 something is missing (file, download, recorded reply); 4 a cap was reached;

@@ -101,7 +101,13 @@ def run(args: argparse.Namespace) -> int:
                 f"FAILED {', '.join(f'{k}={v}' for k, v in c.params.items())}\n{c.tail}"
             )
     for path in (
-        [base / "sweep.json", base / "report.html", *(base / i for i in sorted(ids))]
+        [
+            base / "sweep.json",
+            base / "table.csv",
+            base / "table.json",
+            base / "report.html",
+            *(base / i for i in sorted(ids)),
+        ]
         if url and page
         else []
     ):
@@ -114,7 +120,9 @@ def run(args: argparse.Namespace) -> int:
             "stopped": result.stopped,
             "cells": list(map(vars, result.cells)),
         },
-        f"{', '.join(f'{n} {s}' for s, n in result.counts.items())} in {result.seconds:.0f} s\nreport: {page or 'none, no cell has a run'}",
+        f"{', '.join(f'{n} {s}' for s, n in result.counts.items())} in {result.seconds:.0f} s\ntable: {base / 'table.csv'}\nreport: {page or 'none, no cell has a run'}",
     )
+    if result.interrupted:
+        raise KeyboardInterrupt(result.stopped)
     sweep.raise_if_stopped(result)
     return 0 if set(result.counts) == {"done"} else 1

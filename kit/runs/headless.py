@@ -202,7 +202,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
             error = f"cell {e.exec_count}: {e.ename}: {e.evalue}"
             log.write("\n".join(e.traceback) if isinstance(e.traceback, list) else str(e.traceback))
         except KeyboardInterrupt as e:
-            stopped, error = e, f"stopped by {e or 'Ctrl-C'}"
+            stopped, error = e, f"stopped by {str(e) or 'Ctrl-C'}"
             log.write(error)
         except Exception as e:  # a dead kernel, say: what it had is saved and readable
             error = f"{type(e).__name__}: {e}"

@@ -7,6 +7,7 @@ and a sweep that was killed goes on where it was. The processes end with the swe
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import itertools
 import json
 import os
@@ -25,27 +26,19 @@ from ..errors import BudgetError, DataError, KitError
 from ..settings import params, profiles
 from ..system import packages, paths, processes
 from . import headless
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One cell of the grid: its parameters and, once done, its folder, status and cost."""
-
-    params: Mapping[str, Any]
-    folder: str = ""
-    status: str = "waiting"
-    seconds: float = 0.0
-    cost: float = 0.0
-    reused: bool = False
-    tail: str = ""
+from .board import Board, Cell, mark_stopped
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """All cells of a sweep in the order of the grid; `stopped` says why it ended early ("" when it did not)."""
+    """All cells of a sweep in the order of the grid.
+
+    stopped : why it ended early ("" when it did not); interrupted : by Ctrl-C or a signal.
+    """
 
     cells: tuple[Cell, ...]
     stopped: str = ""
+    interrupted: bool = False
     seconds: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -113,39 +106,89 @@ def sweep(
     checked = check(book, cells, profile, say)
     base = Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
     base.mkdir(parents=True, exist_ok=True)
-    begin = time.monotonic()
+    board = Board(base, [Cell(params=c) for c in checked])
     runner = _on_ray(address, gpus, retries, jobs, say) if address else _locally(jobs or 1)
-    done: dict[int, Cell] = {}
-    stopped = ""
-    stop = threading.Event()
+    queue = Queue(book, checked, profile, base)
+    stopped, interrupt, stop = "", "", threading.Event()
 
     def started(index: int) -> None:
+        board.change(index, status="running")
         say(f"[{index + 1}/{len(checked)}] starts: {_text(checked[index])}")
 
+    results = runner(queue, stop, started)
     try:
-        with processes.stoppable():
-            for index, cell in runner(
-                [_command(book, c, profile, base) for c in checked], stop, started
-            ):
-                done[index] = Cell(params=checked[index], **cell)
+        with processes.stoppable(), contextlib.closing(results):
+            for index, fields in results:
+                cell = board.change(index, **fields)
+                before = " (finished before)" if cell.reused else ""
                 say(
-                    f"[{index + 1}/{len(checked)}] {done[index].status}{' (finished before)' if done[index].reused else ''} in {done[index].seconds:.0f} s: "
-                    f"{_text(checked[index])}  ({len(done)} of {len(checked)} done)"
+                    f"[{index + 1}/{len(checked)}] {cell.status}{before} in {cell.seconds:.0f} s: "
+                    f"{_text(checked[index])}  ({board.progress()})"
                 )
-                stopped = _stop_reason(done.values(), begin, max_cost, max_seconds)
+                stopped = _stop_reason(board.ended(), board.began, max_cost, max_seconds)
                 if stopped:
                     stop.set()
+    except KeyboardInterrupt as e:
+        interrupt = str(e) or "Ctrl-C"
+        say(f"stopped by {interrupt}; what was done is in {base / 'table.csv'}")
     finally:
         stop.set()
-        every = tuple(done.get(i, Cell(params=c)) for i, c in enumerate(checked))
-        runs.write_json(base / "sweep.json", [runs.plain(c) for c in every])
+        open_ = [i for i, c in enumerate(board.cells) if c.status == "running"]
+        board.stop(open_, interrupt or stopped)
+        for folder in (f for i in open_ for f in queue.folders(i)):
+            mark_stopped(folder, interrupt or stopped)
+    every = tuple(board.cells)
     counts = {s: sum(c.status == s for c in every) for s in dict.fromkeys(c.status for c in every)}
+    early = len(board.ended()) < len(checked)
     return SweepResult(
         cells=every,
-        stopped=stopped if len(done) < len(checked) else "",
-        seconds=time.monotonic() - begin,
+        stopped=(interrupt or stopped) if early else "",
+        interrupted=bool(interrupt),
+        seconds=time.monotonic() - board.began,
         counts=counts,
     )
+
+
+@dataclass
+class Queue:
+    """Cells that wait for a process. One that another sweep runs just now is passed over while
+    others are left, so that two sweeps into one folder share the work.
+    """
+
+    book: Path
+    cells: Sequence[Mapping[str, Any]]
+    profile: str | None
+    base: Path
+
+    def __post_init__(self) -> None:
+        self.waiting = list(range(len(self.cells)))
+        self.keys: dict[int, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.waiting)
+
+    def next(self) -> int:
+        """The first cell that nobody runs, else the first."""
+        free = (i for i in self.waiting if not processes.busy(self.base, self._key(i)))
+        index = next(free, self.waiting[0])
+        self.waiting.remove(index)
+        return index
+
+    def command(self, index: int) -> list[str]:
+        """The words after `python` that run a cell."""
+        return _command(self.book, self.cells[index], self.profile, self.base)
+
+    def folders(self, index: int) -> list[Path]:
+        """The run folders of a cell."""
+        return sorted(self.base.glob(f"*-{self._key(index)}"))
+
+    def _key(self, index: int) -> str:
+        if index not in self.keys:
+            cell = dict(self.cells[index])
+            profile = None if "profile" in cell else self.profile
+            _, _, digest = headless.plan(self.book, profile=profile, seed=None, given=cell)
+            self.keys[index] = f"{self.book.stem}-{digest}"
+        return self.keys[index]
 
 
 def check(
@@ -234,7 +277,7 @@ def execute(
 
 
 Runner = Callable[
-    [Sequence[Sequence[str]], threading.Event, Callable[[int], None]],
+    [Queue, threading.Event, Callable[[int], None]],
     Iterator[tuple[int, dict[str, Any]]],
 ]
 
@@ -243,19 +286,19 @@ def _locally(jobs: int) -> Runner:
     threads = max(1, (os.cpu_count() or 1) // jobs)
 
     def runner(
-        commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]
+        queue: Queue, stop: threading.Event, started: Callable[[int], None]
     ) -> Iterator[tuple[int, dict[str, Any]]]:
-        waiting = list(enumerate(commands))
         running: dict[concurrent.futures.Future[dict[str, Any]], int] = {}
         children: list[subprocess.Popen[str]] = []
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             try:
-                while waiting or running:
+                while queue or running:
                     while (
-                        waiting and len(running) < jobs and not stop.is_set()
+                        queue and len(running) < jobs and not stop.is_set()
                     ):  # looked at after every finished cell
-                        index, command = waiting.pop(0)
+                        index = queue.next()
                         started(index)
+                        command = queue.command(index)
                         running[pool.submit(execute, command, threads, children.append)] = index
                     if not running:
                         return
@@ -295,7 +338,7 @@ def _on_ray(
         return execute(command, 1)
 
     def runner(
-        commands: Sequence[Sequence[str]], stop: threading.Event, started: Callable[[int], None]
+        queue: Queue, stop: threading.Event, started: Callable[[int], None]
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         mine = not ray.is_initialized()
         if mine:
@@ -306,17 +349,16 @@ def _on_ray(
             )
         try:
             remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(cell)
-            waiting = list(enumerate(commands))
             running: dict[Any, int] = {}
-            while waiting or running:
+            while queue or running:
                 while (
-                    waiting
+                    queue
                     and len(running) < (jobs or _places(ray.cluster_resources(), gpus))
                     and not stop.is_set()
                 ):
-                    index, command = waiting.pop(0)
+                    index = queue.next()
                     started(index)
-                    running[remote.remote(command)] = index
+                    running[remote.remote(queue.command(index))] = index
                 if not running:
                     return
                 ready, _ = ray.wait(list(running), num_returns=1)

@@ -106,6 +106,22 @@ def alone(
         lock.release()
 
 
+def busy(folder: Path, name: str) -> bool:
+    """True while another process holds that lock of `alone`."""
+    from filelock import FileLock, Timeout
+
+    path = folder / ".locks" / f"{name}.lock"
+    if not path.exists():
+        return False
+    try:
+        with FileLock(str(path)).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+    except (NotImplementedError, OSError):
+        return False
+
+
 def run(
     command: Sequence[str],
     env: dict[str, str],

@@ -148,7 +148,7 @@ def test_two_sweeps_into_one_folder_run_each_cell_once(tmp_path: Path, book: Any
 
 def test_two_runs_in_one_second_have_two_folders(tmp_path: Path) -> None:
     """The folder's name is a second and a hash: the same run started twice at once shared it."""
-    assert len({headless._new_folder(tmp_path, "99_try-abc") for _ in range(3)}) == 3
+    assert len({runs.new_folder(tmp_path, "99_try-abc") for _ in range(3)}) == 3
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])

@@ -1,0 +1,106 @@
+"""List, show, mend and remove runs. Mend marks runs as stopped whose process is gone."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from .common import emit, json_flag
+
+HELP = "list, show, mend or remove runs"
+ACTIONS = ("list", "show", "mend", "remove")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `runs`."""
+    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
+    parser.add_argument("ids", nargs="*", help="run ids or their ends (show, remove)")
+    parser.add_argument("--folder", help="folder of runs (default: the kit's)")
+    parser.add_argument("--yes", action="store_true", help="remove: do it, not only say what")
+    json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; exit code 3 when there is no such run."""
+    from .. import runs
+    from ..system import paths
+
+    base = Path(args.folder).expanduser().resolve() if args.folder else paths.runs()
+    found = runs.find(base)
+    do = {"list": _list, "show": _show, "mend": _mend, "remove": _remove}[args.action]
+    data, text = do(found, args)
+    emit(args, data, text)
+    return 0
+
+
+def _list(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any, str]:
+    from ..runs import compare
+
+    rows = compare.overview(found)
+    lines = [
+        f"{r['status']:8} {r['seconds'] or 0:7.0f} s  seed {r['seed']:<3} {r['profile']:5} "
+        f"{r['run']}  {r['differs in']}".rstrip()
+        for r in rows
+    ]
+    return rows, "\n".join([*lines, f"{len(rows)} runs"])
+
+
+def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any, str]:
+    from ..records import to_json
+    from ..runs import findings
+
+    chosen = _chosen(found, args.ids)
+    parts = []
+    for folder, r in chosen:
+        head = [str(folder), f"{r.notebook}: {r.status}, {r.seconds or 0:.0f} s, ${r.cost:.4f}"]
+        error = [f"  {r.meta['error']}"] if r.meta.get("error") else []
+        params = [f"  {k} = {v!r}" for k, v in r.params.items()]
+        said = [f"  {s}" for s in findings.of_run(r, most=100)]
+        parts.append("\n".join([*head, *error, *params, *said]))
+    return [to_json(r) for _, r in chosen], "\n\n".join(parts)
+
+
+def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any, str]:
+    """Runs that say "running" though nobody runs them (a kill, a lost machine) become stopped."""
+    from ..runs.board import mark_stopped
+    from ..system import processes
+
+    mended = []
+    for folder, r in found:
+        pid = r.meta.get("pid")
+        held = processes.busy(folder.parent, folder.name) or processes.busy(
+            folder.parent, folder.name.partition("-")[2]
+        )
+        if r.status == "running" and not held and not (pid and processes.alive(int(pid))):
+            mark_stopped(folder, "its process being gone")
+            mended.append(str(folder))
+    advice = "\nto continue one: python -m kit run --resume FOLDER" if mended else ""
+    return mended, "\n".join([*mended, f"{len(mended)} runs mended"]) + advice
+
+
+def _remove(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any, str]:
+    from ..runs import headless
+
+    chosen = [str(folder) for folder, _ in _chosen(found, args.ids)]
+    if args.yes:
+        for folder in chosen:
+            headless.remove(Path(folder))
+    done = "removed" if args.yes else "would be removed; say --yes to do it"
+    return chosen, "\n".join([*chosen, f"{len(chosen)} runs {done}"])
+
+
+def _chosen(found: list[tuple[Path, Any]], ids: list[str]) -> list[tuple[Path, Any]]:
+    """The runs with those ids, or whose ids end so; KitError for one that fits none or several."""
+    if not ids:
+        raise KitError("which run?", where="command line", fix="python -m kit runs list names them")
+    out = []
+    for name in ids:
+        fits = [(f, r) for f, r in found if r.id == name or r.id.endswith(name)]
+        if len(fits) != 1:
+            raise KitError(
+                f"{len(fits)} runs fit {name!r}", where="command line", fix="give its id"
+            )
+        out.append(fits[0])
+    return out

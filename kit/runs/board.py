@@ -1,0 +1,142 @@
+"""The state of a sweep while it runs: one tidy table, parameters beside metrics, and the time left."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import runs
+from ..errors import KitError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell of the grid: its parameters and, once done, its folder, status and cost.
+
+    status : waiting, running, done, failed or stopped; reason : why it was stopped or failed.
+    """
+
+    params: Mapping[str, Any]
+    folder: str = ""
+    status: str = "waiting"
+    seconds: float = 0.0
+    cost: float = 0.0
+    reused: bool = False
+    tail: str = ""
+    reason: str = ""
+
+
+@dataclass
+class Board:
+    """The cells of a sweep, in the order of the grid; written after every change.
+
+    sweep.json holds the cells; table.csv and table.json one row a cell: its parameters, status,
+    seconds, cost, and each metric with its interval (`gain`, `gain low`, `gain high`).
+    """
+
+    folder: Path
+    cells: list[Cell]
+    began: float = field(default_factory=time.monotonic)
+    rows: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def change(self, index: int, **fields: Any) -> Cell:
+        """Change a cell and write the table."""
+        self.cells[index] = cell = dataclasses.replace(self.cells[index], **fields)
+        self.rows[index] = row(cell)
+        self.write()
+        return cell
+
+    def stop(self, indices: Iterable[int], reason: str) -> None:
+        """Mark cells that were running as stopped, in the table and in their own folders."""
+        for i in indices:
+            self.cells[i] = dataclasses.replace(self.cells[i], status="stopped", reason=reason)
+            self.rows[i] = row(self.cells[i])
+        self.write()
+
+    def write(self) -> None:
+        """Write sweep.json, table.json and table.csv whole."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        rows = [self.rows.get(i) or row(c) for i, c in enumerate(self.cells)]
+        runs.write_json(self.folder / "sweep.json", [runs.plain(c) for c in self.cells])
+        runs.write_json(self.folder / "table.json", rows)
+        runs.write_text(self.folder / "table.csv", as_csv(rows))
+
+    def ended(self) -> list[Cell]:
+        """Cells that ran to an end, whatever it was."""
+        return [c for c in self.cells if c.status in ("done", "failed")]
+
+    def progress(self) -> str:
+        """How far the sweep is, what is left, and what it cost.
+
+        The time left is that of the cells that ran in this sweep (reused ones took none).
+        """
+        ended = self.ended()
+        ran = [c for c in ended if not c.reused]
+        cost = sum(c.cost for c in ran)
+        left = len(self.cells) - len(ended)
+        text = f"{len(ended)} of {len(self.cells)} done"
+        if ran and left:
+            text += f", about {(time.monotonic() - self.began) / len(ran) * left:.0f} s left"
+        return text + (f", ${cost:.4f}" if cost else "")
+
+
+def row(cell: Cell) -> dict[str, Any]:
+    """A cell as a row of the table; metrics of an unfinished cell are not there, never 0."""
+    out = {**cell.params, "status": cell.status, "seconds": round(cell.seconds, 2)}
+    out |= {"cost": cell.cost, "reason": cell.reason, "folder": Path(cell.folder).name}
+    if cell.status != "done":
+        return out
+    for name, value in _metrics(cell.folder).items():
+        column = f"metric {name}" if name in out else name
+        if isinstance(value, Mapping) and "value" in value:
+            out[column] = value["value"]
+            out |= {f"{column} {k}": value[k] for k in ("low", "high", "n") if k in value}
+        elif isinstance(value, (int, float, str, type(None))):
+            out[column] = value
+    return out
+
+
+def _metrics(folder: str) -> Mapping[str, Any]:
+    try:
+        return runs.load(Path(folder)).metrics
+    except KitError:  # removed meanwhile
+        return {}
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV; the columns of all of them, and an empty field for what is not known.
+
+    >>> as_csv([{"a": 1}, {"a": None, "b": "x,y"}])
+    'a,b\\n1,\\n,"x,y"\\n'
+    """
+    names = list(dict.fromkeys(k for r in rows for k in r))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: _field(v) for k, v in r.items()} for r in rows)
+    return out.getvalue()
+
+
+def _field(value: Any) -> Any:
+    if value is None:
+        return ""
+    return json.dumps(value) if isinstance(value, (list, dict)) else value
+
+
+def mark_stopped(folder: Path, reason: str) -> None:
+    """Say in a run's own folder that it was stopped, where nothing else could (a killed worker)."""
+    path = folder / "config.json"
+    try:
+        row = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    if row.get("status") == "running":
+        meta = {**row.get("meta", {}), "error": f"stopped by {reason}"}
+        runs.write_json(path, {**row, "status": "stopped", "meta": meta})

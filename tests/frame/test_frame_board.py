@@ -1,0 +1,117 @@
+"""A sweep's table while it runs, after Ctrl-C, and when two sweeps share a folder."""
+
+from __future__ import annotations
+
+import csv
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit import runs
+from kit.records import Run, to_json
+from kit.runs import headless, sweep
+from kit.runs.board import Board, Cell, as_csv
+from kit.system import processes
+
+BOOK = {
+    "cells": [
+        {
+            "cell_type": "code",
+            "metadata": {"tags": ["parameters"]},
+            "source": ['profile = ""\n', "seed = 0\n", "amount = 1  # of it\n"],
+        }
+    ]
+}
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "99_try.ipynb"
+    path.write_text(json.dumps(BOOK))
+    return path
+
+
+def finished(folder: Path, name: str, **metrics: Any) -> str:
+    (folder / name).mkdir(parents=True)
+    run = Run(id=name, notebook="99_try", profile="test", seed=0, metrics=metrics, status="done")
+    runs.write_json(folder / name / "metrics.json", to_json(run))
+    return str(folder / name)
+
+
+def test_the_table_is_tidy_and_written_after_every_cell(tmp_path: Path) -> None:
+    board = Board(tmp_path, [Cell(params={"lr": x, "seed": 0}) for x in (0.1, 0.2, 0.3)])
+    gain = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 20}
+    board.change(0, status="done", folder=finished(tmp_path, "r0", gain=gain, steps=3), seconds=2.0)
+    board.change(1, status="failed", tail="oops", reason="oops")
+    rows = list(csv.DictReader((tmp_path / "table.csv").open()))
+    assert [r["status"] for r in rows] == ["done", "failed", "waiting"]
+    assert rows[0]["gain"] == "0.5" and rows[0]["gain low"] == "0.4" and rows[0]["steps"] == "3"
+    assert rows[1]["gain"] == "" and rows[1]["lr"] == "0.2", "unknown is empty, never 0"
+    assert json.loads((tmp_path / "table.json").read_text())[0]["gain high"] == 0.6
+    assert "2 of 3 done, about" in board.progress() and "s left" in board.progress()
+
+
+def test_a_metric_named_like_a_parameter_has_a_column_of_its_own(tmp_path: Path) -> None:
+    board = Board(tmp_path, [Cell(params={"steps": 5})])
+    board.change(0, status="done", folder=finished(tmp_path, "r", steps=3))
+    row = json.loads((tmp_path / "table.json").read_text())[0]
+    assert row["steps"] == 5 and row["metric steps"] == 3
+    assert as_csv([{"a": [1, 2]}]) == 'a\n"[1, 2]"\n'
+
+
+def test_after_ctrl_c_the_table_says_what_was_done_and_what_was_stopped(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason was recorded as "stopped by " and nothing; no table, no report was left."""
+    base = tmp_path / "s"
+    left = base / "20260101T000000-99_try-left"
+
+    def runner(queue: sweep.Queue, stop: Any, started: Any) -> Iterator[Any]:
+        started(queue.next())
+        yield 0, {"status": "done", "folder": finished(base, "r0", gain=1.0), "seconds": 1.0}
+        started(queue.next())
+        raise KeyboardInterrupt
+
+    left.mkdir(parents=True)
+    row = to_json(Run(id=left.name, notebook="99_try", profile="", seed=0, status="running"))
+    runs.write_json(left / "config.json", row)
+    monkeypatch.setattr(sweep, "_locally", lambda jobs: runner)
+    monkeypatch.setattr(sweep.Queue, "folders", lambda self, index: [left])
+    said: list[str] = []
+    cells = sweep.grid({"amount": [1, 2, 3]})
+    result = sweep.sweep(book, cells, out=base, say=said.append)
+    assert result.interrupted and result.stopped == "Ctrl-C"
+    assert result.counts == {"done": 1, "stopped": 1, "waiting": 1}
+    rows = list(csv.DictReader((base / "table.csv").open()))
+    assert [r["status"] for r in rows] == ["done", "stopped", "waiting"]
+    assert rows[1]["reason"] == "Ctrl-C" and rows[0]["gain"] == "1.0"
+    assert runs.load(left).status == "stopped"
+    assert runs.load(left).meta["error"] == "stopped by Ctrl-C"
+    assert any("table.csv" in line for line in said)
+
+
+def test_a_cell_that_another_sweep_runs_is_passed_over(book: Path, tmp_path: Path) -> None:
+    """Two drivers into one folder waited for each other's cells one after the other."""
+    cells = sweep.grid({"amount": [1, 2]})
+    queue = sweep.Queue(book, cells, None, tmp_path)
+    _, _, digest = headless.plan(book, profile=None, seed=None, given=cells[0])
+    held, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with processes.alone(tmp_path, f"99_try-{digest}", lambda text: None):
+            held.set()
+            go.wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(20)
+    try:
+        assert queue.next() == 1
+        assert queue.next() == 0 and not queue
+    finally:
+        go.set()
+        thread.join()
