@@ -1,4 +1,5 @@
-"""Chats: what is asked last, the turns before it, what follows; and the prompt of a row, text or chat."""
+"""Chats: what is asked last, the turns before it, what follows; and the prompt of a row, text or
+chat."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Chat:
 
     @property
     def answer(self) -> str | None:
-        """The last turn of an assistant after the prompt, for rows that are there to be imitated."""
+        """The last turn of an assistant after the prompt, for rows that are there to be
+        imitated."""
         return next((t["content"] for t in reversed(self.after) if t["role"] == "assistant"), None)
 
     @property
@@ -75,7 +77,8 @@ def chat_of(row: Row, value: Any, *, answered: bool = False) -> Chat:
 
 
 def _turn(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """({role, content}, could all of it be shown as text?); content None where the turn has none."""
+    """({role, content}, could all of it be shown as text?); content None where the turn has
+    none."""
     role = as_text(turn.get("role", turn.get("from", "")))
     content = turn.get("content", turn.get("value"))
     readable = True
@@ -108,7 +111,8 @@ def is_chat(value: Any) -> bool:
 def ask(row: Row, *names: str, answered: bool = False) -> Chat:
     """The prompt of a row, out of the first of these fields that is filled: text or a chat.
 
-    Text in `input` beside an instruction belongs to the prompt and is set below it. No prompt is an error.
+    Text in `input` beside an instruction belongs to the prompt and is set below it. No prompt is an
+    error.
     """
     names = names or PROMPTS
     raw = row.take(*names)

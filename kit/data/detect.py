@@ -125,7 +125,8 @@ def format_of(row: Mapping[str, Any]) -> str | None:
 
 
 def _ratings(row: Mapping[str, Any]) -> list[str]:
-    """The columns of a wide table such as LLM-Rubric's, Q0 ... Q9 with a rating or its distribution; [] for other rows.
+    """The columns of a wide table such as LLM-Rubric's, Q0 ... Q9 with a rating or its
+    distribution; [] for other rows.
 
     >>> _ratings({"text": "Hi", "Q0": "3", "Q1": 4, "Q2": [0.1, 0.9]}), _ratings({"Q1": "Who?"})
     (['Q0', 'Q1', 'Q2'], [])

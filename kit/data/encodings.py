@@ -1,4 +1,5 @@
-"""Which encoding a file is in: by its mark, by its NUL bytes, else guessed and said; never mojibake in silence."""
+"""Which encoding a file is in: by its mark, by its NUL bytes, else guessed and said; never mojibake
+in silence."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that were no text in the encodi
 
 
 def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
-    """(encoding of a file that begins like this, what to say of it); no word on UTF-8, with a mark or without.
+    """(encoding of a file that begins like this, what to say of it); no word on UTF-8, with a mark
+    or without.
 
     DataError where the bytes are no text in any encoding that could be told.
 
@@ -75,7 +77,8 @@ def _mostly_utf8(head: bytes) -> bool:
 
 
 def _guess(head: bytes) -> str | None:
-    """The likeliest encoding. Mostly ASCII text of Western Europe is too short for statistics: then Windows-1252."""
+    """The likeliest encoding. Mostly ASCII text of Western Europe is too short for statistics: then
+    Windows-1252."""
     if head.count(0) or sum(b < 9 for b in head):
         return None
     high = sum(b >= 0x80 for b in head)

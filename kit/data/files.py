@@ -1,4 +1,5 @@
-"""A file to read: a path, a .gz, or an address, as bytes on this machine; what is not there is named with what is near."""
+"""A file to read: a path, a .gz, or an address, as bytes on this machine; what is not there is
+named with what is near."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
-    """The file opened for reading bytes, unzipped when it ends in .gz; MissingError when it is not there."""
+    """The file opened for reading bytes, unzipped when it ends in .gz; MissingError when it is not
+    there."""
     p = local(path)
     if p.is_dir():
         raise DataError("this is a folder, not a file", where=str(p), fix="give a file in it")
@@ -47,7 +49,8 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 class _Unzipped(io.RawIOBase):
-    """A .gz file as bytes. One that is cut off or damaged ends where it can no longer be read; `fault` says so."""
+    """A .gz file as bytes. One that is cut off or damaged ends where it can no longer be read;
+    `fault` says so."""
 
     def __init__(self, path: Path):
         self.inner, self.fault, self.count = gzip.open(path, "rb"), "", 0
@@ -82,7 +85,8 @@ def is_url(path: str | os.PathLike[str]) -> bool:
 
 
 def local(path: str | os.PathLike[str]) -> Path:
-    """The path itself, or for an address a copy of what is there, fetched once through fsspec and deleted at exit."""
+    """The path itself, or for an address a copy of what is there, fetched once through fsspec and
+    deleted at exit."""
     return _fetched(os.fspath(path)) if is_url(path) else Path(path)
 
 

@@ -1,4 +1,5 @@
-"""Read a rubric data set of any known format: as a stream (`iter_tasks`) or whole (`load_tasks`); write ours."""
+"""Read a rubric data set of any known format: as a stream (`iter_tasks`) or whole (`load_tasks`);
+write ours."""
 
 from __future__ import annotations
 
@@ -32,12 +33,15 @@ Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 def iter_tasks(
     source: Source, format: str = "auto", *, context: Context | None = None
 ) -> Iterator[Parsed]:
-    """Stream `Parsed` items, one per row (one per task for flat tables); memory does not grow with the file but for task ids.
+    """Stream `Parsed` items, one per row (one per task for flat tables); memory does not grow with
+    the file but for task ids.
 
-    source : a file (JSONL, JSON, CSV, Parquet), a folder saved by `datasets`, "hf:owner/name[:split]", or rows
+    source : a file (JSONL, JSON, CSV, Parquet), a folder saved by `datasets`,
+    "hf:owner/name[:split]", or rows
         (a `datasets.Dataset` too).
     format : "auto", or one of `detect.FORMATS`.
-    The last item holds the findings about the file as a whole. Every row gives a task, a response, a verdict or an error finding.
+    The last item holds the findings about the file as a whole. Every row gives a task, a response,
+    a verdict or an error finding.
     """
     context = context if context is not None else Context()
     if format != "auto" and format not in detect.FORMATS:
@@ -290,7 +294,8 @@ def _whole_file(context: Context) -> Iterator[Finding]:
 def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> TaskSet:
     """Read a data set whole.
 
-    strict : raise DataError at the first row that cannot be read; otherwise it is an error among `.findings` and counted
+    strict : raise DataError at the first row that cannot be read; otherwise it is an error among
+    `.findings` and counted
         in `.skipped`. For files too large for memory use `iter_tasks`.
     """
     context, rows_of = Context(), {}
@@ -328,7 +333,8 @@ def save_tasks(
     responses: Iterable[Response] = (),
     verdicts: Iterable[Verdict] = (),
 ) -> int:
-    """Write our own JSONL (tasks, then responses, then verdicts); the number of records. `load_tasks` gives the same back."""
+    """Write our own JSONL (tasks, then responses, then verdicts); the number of records.
+    `load_tasks` gives the same back."""
     if isinstance(tasks, TaskSet):
         responses, verdicts, tasks = (
             [*tasks.responses, *responses],

@@ -1,4 +1,5 @@
-"""Values that JSON does not know, as text: datetimes, decimals, bytes; counted, so that the reader can say so."""
+"""Values that JSON does not know, as text: datetimes, decimals, bytes; counted, so that the reader
+can say so."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class Counts(Protocol):
 
 
 def plain(row: Any, counts: Counts) -> Any:
-    """A row with values of JSON alone; a mapping keeps its keys, a value that is changed is counted under its field.
+    """A row with values of JSON alone; a mapping keeps its keys, a value that is changed is counted
+    under its field.
 
     >>> class Seen:
     ...     changed = Counter()

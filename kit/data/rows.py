@@ -1,7 +1,10 @@
-"""What the format readers share: a row that knows which of its fields were read, and criteria from any list.
+"""What the format readers share: a row that knows which of its fields were read, and criteria from
+any list.
 
-Rules: one row gives one task; a value of the wrong type is kept as JSON text and reported; a field that nothing reads
-travels in `meta` and is counted; a field that is expected and absent is counted. Nothing is defaulted in silence.
+Rules: one row gives one task; a value of the wrong type is kept as JSON text and reported; a field
+that nothing reads
+travels in `meta` and is counted; a field that is expected and absent is counted. Nothing is
+defaulted in silence.
 """
 
 from __future__ import annotations
@@ -93,9 +96,11 @@ class Row:
         )
 
     def take(self, *names: str) -> Any:
-        """The value of the first of these fields that is there, not null and, if possible, not blank.
+        """The value of the first of these fields that is there, not null and, if possible, not
+        blank.
 
-        A later one with the same value, or without one, counts as read too; one that differs goes to meta.
+        A later one with the same value, or without one, counts as read too; one that differs goes
+        to meta.
         """
         data = self.data
         there = [n for n in names if n in data]
@@ -112,11 +117,13 @@ class Row:
         return None if chosen is None else data[chosen]
 
     def keep(self, name: str, value: Any) -> None:
-        """Put a value that no record has a place for into the task's meta; equal names are numbered."""
+        """Put a value that no record has a place for into the task's meta; equal names are
+        numbered."""
         self.kept[_free_name(name, self.kept)] = value
 
     def text(self, *names: str, need: bool = False) -> str | None:
-        """A text field; another type is kept as JSON text and reported; with `need` an absent one is an error."""
+        """A text field; another type is kept as JSON text and reported; with `need` an absent one
+        is an error."""
         value = self.take(*names)
         if value is None:
             if need:
@@ -176,7 +183,8 @@ class Row:
         return out
 
     def respond(self, task_id: str, response_id: str, value: Any, **more: Any) -> bool:
-        """Add a response when the value is text (null: none; another type: as JSON text, reported)."""
+        """Add a response when the value is text (null: none; another type: as JSON text,
+        reported)."""
         if value is None:
             return False
         if not isinstance(value, str):
@@ -270,7 +278,8 @@ class Row:
         )
 
     def _worded(self, task_id: str, criteria: Sequence[Criterion]) -> list[Criterion]:
-        """The criteria that say something or name a check; a blank one is no criterion, what hangs on it goes to meta."""
+        """The criteria that say something or name a check; a blank one is no criterion, what hangs
+        on it goes to meta."""
         blank = {c.id: c for c in criteria if not c.text.strip() and c.check is None}
         if not blank:
             return list(criteria)
@@ -318,7 +327,8 @@ def as_text(value: Any) -> str:
 
 
 def parsed_json(value: Any) -> Any:
-    """JSON in text as a value (control characters allowed); anything else, or text that is not JSON, as it is."""
+    """JSON in text as a value (control characters allowed); anything else, or text that is not
+    JSON, as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value, strict=False)
@@ -345,7 +355,8 @@ def number(value: Any) -> float | None:
 def weight_of(
     row: Row, item: Mapping[str, Any], names: Sequence[str], criterion_id: str, default: float = 1.0
 ) -> tuple[float, set[str]]:
-    """(weight, fields read); a weight that is no number is 0 (recorded, not scored) and an error."""
+    """(weight, fields read); a weight that is no number is 0 (recorded, not scored) and an
+    error."""
     for n in names:
         if item.get(n) is not None:
             value = number(item[n])
@@ -381,7 +392,8 @@ def criteria_from(
     names: Sequence[str] = ("weight", "points"),
     field_name: str = "rubrics",
 ) -> list[Criterion]:
-    """Criteria out of a list of texts or objects; an object's other fields go to `meta`. Numbered from 1 under `prefix`."""
+    """Criteria out of a list of texts or objects; an object's other fields go to `meta`. Numbered
+    from 1 under `prefix`."""
     value = parsed_json(value)
     if isinstance(value, Mapping):
         texts = all(isinstance(v, str) for v in value.values())

@@ -1,7 +1,10 @@
-"""JSON as a stream: values one by one out of a file of any size, tolerant of raw control characters in strings.
+"""JSON as a stream: values one by one out of a file of any size, tolerant of raw control characters
+in strings.
 
-Real rubric files hold unescaped TABs (and other control characters) inside strings. Replacing every TAB would
-damage files that are indented with tabs, so nothing is replaced: the decoder takes the characters as text.
+Real rubric files hold unescaped TABs (and other control characters) inside strings. Replacing every
+TAB would
+damage files that are indented with tabs, so nothing is replaced: the decoder takes the characters
+as text.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ class BadValue:
 
 
 def decoder(note: Callable[[str], None]) -> json.JSONDecoder:
-    """A JSON decoder that takes control characters in strings, and notes keys that occur twice in an object."""
+    """A JSON decoder that takes control characters in strings, and notes keys that occur twice in
+    an object."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         out = dict(items)
@@ -131,9 +135,11 @@ class _Buffer:
 
 
 def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
-    """`("row N (line L)", value)` per element of a top-level array, or per value of a file of values one after another.
+    """`("row N (line L)", value)` per element of a top-level array, or per value of a file of
+    values one after another.
 
-    A fault gives a BadValue that says what was not read: reading goes on at the next row that has the fields of the
+    A fault gives a BadValue that says what was not read: reading goes on at the next row that has
+    the fields of the
     rows before; where there is none, the rest of the file is measured and given up.
     """
     b = _Buffer(source)
@@ -180,9 +186,11 @@ _START = re.compile(r"[\]}\n]\s*,?\s*(?=\{)")  # where a row may begin
 
 
 def _resume(b: _Buffer, parse: json.JSONDecoder, like: frozenset[str]) -> tuple[str, bool]:
-    """(what was left out, was a row found?): go on to the next object that has most of the fields `like`.
+    """(what was left out, was a row found?): go on to the next object that has most of the fields
+    `like`.
 
-    An object inside the broken row has other fields. Memory stays flat: what was searched is let go.
+    An object inside the broken row has other fields. Memory stays flat: what was searched is let
+    go.
     """
     start, left, first = b.line_of(b.at), 0, True
     while True:

@@ -1,7 +1,10 @@
-"""Rows from JSONL, JSON, CSV and Parquet files, as a stream, each with its place; and rows back into files.
+"""Rows from JSONL, JSON, CSV and Parquet files, as a stream, each with its place; and rows back
+into files.
 
-Conventions: NaN stays NaN, null stays None, an empty CSV cell is None. Nothing is dropped in silence:
-what cannot be read is a DataError that names file, line and field. `.gz` files are read as they are.
+Conventions: NaN stays NaN, null stays None, an empty CSV cell is None. Nothing is dropped in
+silence:
+what cannot be read is a DataError that names file, line and field. `.gz` files are read as they
+are.
 """
 
 from __future__ import annotations
@@ -64,9 +67,11 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 def read_rows(
     path: str | os.PathLike[str], *, problem: Problem | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Stream `(where, row)` of a JSONL, JSON array, CSV or Parquet file; memory does not grow with the file.
+    """Stream `(where, row)` of a JSONL, JSON array, CSV or Parquet file; memory does not grow with
+    the file.
 
-    Raw control characters inside JSON strings are accepted as they are. A JSON object that holds its rows
+    Raw control characters inside JSON strings are accepted as they are. A JSON object that holds
+    its rows
     in one field (data, rows, items, ...) is unpacked.
 
     path : a local file; `.gz` works.
@@ -182,7 +187,8 @@ def _unpack(where: str, value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 class _text:
-    """Bytes of a JSON file in UTF-8, with its first block looked at: which encoding, lines or one document?"""
+    """Bytes of a JSON file in UTF-8, with its first block looked at: which encoding, lines or one
+    document?"""
 
     def __init__(self, raw: IO[bytes], note: Callable[[str], None], where: str):
         head = raw.read(1 << 16)
@@ -285,10 +291,13 @@ def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[st
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Columns of a file, `{name: [value per row]}`, all of one length; a row without the field gives None.
+    """Columns of a file, `{name: [value per row]}`, all of one length; a row without the field
+    gives None.
 
-    CSV columns whose cells are all numbers (or all true/false) become numbers (booleans); "nan" becomes NaN.
-    A dotted name ("scores.total") reaches into objects. DataError names a column found in no row, and the nearest.
+    CSV columns whose cells are all numbers (or all true/false) become numbers (booleans); "nan"
+    becomes NaN.
+    A dotted name ("scores.total") reaches into objects. DataError names a column found in no row,
+    and the nearest.
     """
     columns: dict[str, list[Any]] = {n: [] for n in names}
     found: set[str] = set()
@@ -323,7 +332,8 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
 
 
 def place(path: str | os.PathLike[str], index: int) -> str:
-    """Where row `index` (the first is 0) of `read_columns` stands, as `read_rows` says it: file and line, the header counted.
+    """Where row `index` (the first is 0) of `read_columns` stands, as `read_rows` says it: file and
+    line, the header counted.
 
     Reads the file again up to there: for error messages.
     """
@@ -368,9 +378,11 @@ def _number(text: str) -> int | float:
 
 
 def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write one object per line, UTF-8, atomically (the old file stays until the new one is whole); the number of rows.
+    """Write one object per line, UTF-8, atomically (the old file stays until the new one is whole);
+    the number of rows.
 
-    NaN and infinities are written as NaN / Infinity, which `read_rows` reads back; other types as text.
+    NaN and infinities are written as NaN / Infinity, which `read_rows` reads back; other types as
+    text.
     """
     p = Path(path)
     p.parent.mkdir(parents=True, exist_ok=True)

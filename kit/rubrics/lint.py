@@ -1,8 +1,12 @@
-"""Lint: what is wrong with a rubric data set, rule by rule, each finding with row, criterion, reason, severity, suggestion.
+"""Lint: what is wrong with a rubric data set, rule by rule, each finding with row, criterion,
+reason, severity, suggestion.
 
-Rules are code and read words alone, so that the findings are the same everywhere; sentence vectors are used only when they
-are asked for (similarity "minilm"), and the report says so. Each rule carries how often it was right on sets it was not
-written on (`precision`); one that was wrong too often is off unless asked for. A stream of any length is read once, in
+Rules are code and read words alone, so that the findings are the same everywhere; sentence vectors
+are used only when they
+are asked for (similarity "minilm"), and the report says so. Each rule carries how often it was
+right on sets it was not
+written on (`precision`); one that was wrong too often is off unless asked for. A stream of any
+length is read once, in
 bounded memory.
 """
 
@@ -39,7 +43,8 @@ Stream = TaskSet | Iterable[Parsed] | Iterable[Task]
 
 
 def prompt_tokens(profile: str) -> int:
-    """The longest prompt that a profile takes, in tokens; DataError for a profile that does not exist.
+    """The longest prompt that a profile takes, in tokens; DataError for a profile that does not
+    exist.
 
     >>> prompt_tokens("t4")
     2048
@@ -55,7 +60,8 @@ def prompt_tokens(profile: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class LintReport:
-    """What the lint found. counts : findings per rule, all of them; findings : at most KEEP per rule, worst first.
+    """What the lint found. counts : findings per rule, all of them; findings : at most KEEP per
+    rule, worst first.
 
     similarity : "words", or "minilm" where sentence vectors were asked for.
     flawed : criteria with an error or a warning, or in a task that has one.
@@ -81,11 +87,13 @@ class LintReport:
 
     @property
     def usable(self) -> float | None:
-        """Share of the set's criteria that can be used as they are: no error, no warning. None without criteria."""
+        """Share of the set's criteria that can be used as they are: no error, no warning. None
+        without criteria."""
         return 1 - self.flawed / self.criteria if self.criteria else None
 
     def groups(self, most: int = 20) -> Iterator[tuple[Finding, list[int], int]]:
-        """(first finding, rows, how often) per rule and text, at most `most` groups a rule; the rest is counted in `counts`."""
+        """(first finding, rows, how often) per rule and text, at most `most` groups a rule; the
+        rest is counted in `counts`."""
         held: dict[tuple[str, str, str], list[Finding]] = {}
         for f in self.findings:
             held.setdefault((f.severity, f.code, f.text or f.message), []).append(f)
@@ -96,7 +104,8 @@ class LintReport:
                 yield found[0], [f.row for f in found if f.row], len(found)
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per rule: code, severity, how many, how often such findings are right, the first rows, an example, what to do."""
+        """One row per rule: code, severity, how many, how often such findings are right, the first
+        rows, an example, what to do."""
         out = []
         for severity in SEVERITIES:
             for code, n in sorted(
@@ -183,7 +192,8 @@ class LintReport:
 class Linter:
     """Takes rows in one by one; `report()` at the end. For streams; `lint` is the short way.
 
-    rules : "default" (those that are right often enough), "all", or the rules' names. embed : texts -> unit vectors, or None.
+    rules : "default" (those that are right often enough), "all", or the rules' names. embed : texts
+    -> unit vectors, or None.
     """
 
     def __init__(
@@ -208,7 +218,8 @@ class Linter:
         return code in self.rules
 
     def _take(self, findings: Iterable[Finding], own: Collection[str] = ()) -> set[str | None]:
-        """Count findings and keep the first; the criteria (None: the task) that have an error or a warning.
+        """Count findings and keep the first; the criteria (None: the task) that have an error or a
+        warning.
 
         own : rules whose findings came with the row; those are the reader's, and never off.
         """
@@ -347,9 +358,12 @@ def lint(
 ) -> LintReport:
     """Lint a task set, a list of tasks, or a stream of parsed rows (`data.iter_tasks`).
 
-    profile : its prompt length decides what is too long. similarity : "words", or "minilm" for sentence vectors beside them
-    (sets of at most EMBED_LIMIT criteria; MissingError where the model is not in the cache). embed : a function texts ->
-    unit vectors in its place. rules : "default", "all" or names. keep : findings kept per rule; all are counted.
+    profile : its prompt length decides what is too long. similarity : "words", or "minilm" for
+    sentence vectors beside them
+    (sets of at most EMBED_LIMIT criteria; MissingError where the model is not in the cache). embed
+    : a function texts ->
+    unit vectors in its place. rules : "default", "all" or names. keep : findings kept per rule; all
+    are counted.
     """
     from ..system.progress import bar
 

@@ -1,6 +1,8 @@
-"""Rules on what a criterion means for the score: its sign, its weight, whom it talks to, what it needs to be decided.
+"""Rules on what a criterion means for the score: its sign, its weight, whom it talks to, what it
+needs to be decided.
 
-The wordings are closed lists, tried only where one of their words occurs: a rule that is silent costs nothing.
+The wordings are closed lists, tried only where one of their words occurs: a rule that is silent
+costs nothing.
 """
 
 from __future__ import annotations
@@ -91,19 +93,24 @@ ATTACHED = re.compile(
     re.I,
 )
 _INJECTING = frozenset(
-    "ignore disregard forget override bypass mark rate grade score judge count treat give award assign grant output "
-    "return always regardless matter whatever im inst sys system assistant grader evaluator verdict".split()
+    "ignore disregard forget override bypass mark rate grade score judge count treat "
+    "give award assign grant output "
+    "return always regardless matter whatever im inst sys system assistant grader "
+    "evaluator verdict".split()
 )
 _NEEDING = frozenset(
-    "reference gold golden sample key truth model attached enclosed uploaded provided given supplied above below shown".split()
+    "reference gold golden sample key truth model attached enclosed uploaded provided "
+    "given supplied above below shown".split()
 )
 LONGEST = 400  # characters: a longer text is a scheme for grading, which may speak of marks
 ASKED = re.compile(
     r"\s*(?:does|do|is|are|has|have|did|can|was|were)\b", re.I
 )  # a question about an answer
 _HIDDEN = frozenset(  # UNVERIFIABLE needs one of these words
-    "user users reader readers recipient recipients customer customers audience audiences patient patients listener listeners "
-    "viewer viewers student students child children people guest guests was were is author writer model assistant will would".split()
+    "user users reader readers recipient recipients customer customers audience "
+    "audiences patient patients listener listeners "
+    "viewer viewers student students child children people guest guests was were is "
+    "author writer model assistant will would".split()
 )
 TIMES = 20.0  # a weight this many times the median of its row decides alone, or counts for nothing
 
@@ -163,7 +170,8 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
 
 
 def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]]:
-    """Criteria whose weight dwarfs the others of the row, or is dwarfed by them; trees share theirs down and are left out."""
+    """Criteria whose weight dwarfs the others of the row, or is dwarfed by them; trees share theirs
+    down and are left out."""
     sizes = [abs(c.weight) for c in criteria if c.weight and c.parent is None]
     if len(sizes) < 3:
         return []

@@ -1,7 +1,9 @@
 """Annotator notes posing as criteria: "Gemini missed this", "see criterion 4", "from the prompt".
 
-In the RLVR family such notes lie in `criterion_origin` fields; readers that take every field named "criterion..." grade them.
-The rule scores evidence; its precision and recall are measured in tests/inspect on a labelled sample of our own.
+In the RLVR family such notes lie in `criterion_origin` fields; readers that take every field named
+"criterion..." grade them.
+The rule scores evidence; its precision and recall are measured in tests/inspect on a labelled
+sample of our own.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ VERDICT = (
 )
 WHO = r"(?:responses?|answers?|models?|completions?|outputs?)"
 ROLE = r"(?:annotators?|raters?|reviewers?|labell?ers?|checkers?|qa|editor)"
-# Whoever says "I" speaks of the work on the rubric. Quoted speech is taken out before; a "we" that is asked for is a demand.
+# Whoever says "I" speaks of the work on the rubric. Quoted speech is taken out before; a "we"
+# that is asked for is a demand.
 FIRST_PERSON = (
     r"\bI(?:['’](?:m|ve|d|ll)|\s+(?:would|should|could|might|can|don'?t|didn'?t|think|thought|believe|feel|felt|guess|assume|added?|"
     r"changed?|removed?|dropped?|drop|marked|rated|kept|keep|split|checked|chose|found|saw|left|had|have|am|was|"
@@ -150,10 +153,12 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
 )
 # Words of which one must occur before a pattern is tried.
 _MODELS = frozenset(
-    "gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot sonnet opus haiku palm gpt o1 o3 o4 phi".split()
+    "gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot "
+    "sonnet opus haiku palm gpt o1 o3 o4 phi".split()
 )
 _ROLES = frozenset(
-    "annotator annotators rater raters reviewer reviewers labeler labelers labeller labellers checker checkers qa editor".split()
+    "annotator annotators rater raters reviewer reviewers labeler labelers labeller "
+    "labellers checker checkers qa editor".split()
 )
 _AB = frozenset("a b 1 2".split())
 _GATES: tuple[tuple[str, frozenset[str]], ...] = (
@@ -168,7 +173,8 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
     (
         r"\b(?:see|same as",
         frozenset(
-            "see same similar duplicate dup cf like merge merged covered overlap overlaps split follows".split()
+            "see same similar duplicate dup cf like merge merged covered overlap "
+            "overlaps split follows".split()
         ),
     ),
     (r"\b(?:please|pls)", frozenset(["please", "pls"])),
@@ -206,14 +212,17 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
     (
         r"^\s*(?:explicit",
         frozenset(
-            "explicit explicitly implicit implicitly implied inferred stated directly requested taken derived come comes from based "
-            "asked required mentioned added specified quoted common general good best domain expert not".split()
+            "explicit explicitly implicit implicitly implied inferred stated directly "
+            "requested taken derived come comes from based "
+            "asked required mentioned added specified quoted common general good best "
+            "domain expert not".split()
         ),
     ),
     (
         r"^\s*(?:missed",
         frozenset(
-            "missed missing failed wrong hallucinated incorrect partially overlooked forgotten".split()
+            "missed missing failed wrong hallucinated incorrect partially overlooked "
+            "forgotten".split()
         ),
     ),
 )
@@ -244,21 +253,34 @@ IMPERATIVE = re.compile(
     re.I,
 )
 TRIGGER = frozenset(
-    "response responses answer answers model models completion completions output outputs gemini chatgpt claude llama qwen mistral mixtral "
-    "deepseek grok bard copilot sonnet opus haiku palm note nb todo fixme comment remark tbd annotator annotators rater raters reviewer "
-    "reviewers labeler labeller checker checkers qa editor this above previous next see same similar duplicate dup cf merge merged covered "
-    "overlap overlaps split follows please pls sure unsure unclear debatable explicit explicitly implicit implicitly implied inferred stated "
-    "directly requested taken derived come comes from based asked required mentioned added specified quoted common general good best domain "
-    "expert not i we rated marked labelled labeled scored set changed gave green yellow red n na none ok okay fine done yes no ditto idem x "
-    "per wording forgot got ignored skipped overlooked omitted i'm i've i'd i'll we'd we've we'll my ask check agreed skip harsh lenient strict subjective ambiguous redundant rubric criterion criteria grader grading label labeling labelling "
-    "annotation missed missing failed wrong hallucinated incorrect partially overlooked forgotten seems seem looks look hard easy difficult "
-    "impossible tricky reworded rephrased moved renamed shortened was no gpt o1 o3 o4 a b both neither either like".split()
+    "response responses answer answers model models completion completions output "
+    "outputs gemini chatgpt claude llama qwen mistral mixtral "
+    "deepseek grok bard copilot sonnet opus haiku palm note nb todo fixme comment "
+    "remark tbd annotator annotators rater raters reviewer "
+    "reviewers labeler labeller checker checkers qa editor this above previous next "
+    "see same similar duplicate dup cf merge merged covered "
+    "overlap overlaps split follows please pls sure unsure unclear debatable explicit "
+    "explicitly implicit implicitly implied inferred stated "
+    "directly requested taken derived come comes from based asked required mentioned "
+    "added specified quoted common general good best domain "
+    "expert not i we rated marked labelled labeled scored set changed gave green "
+    "yellow red n na none ok okay fine done yes no ditto idem x "
+    "per wording forgot got ignored skipped overlooked omitted i'm i've i'd i'll we'd "
+    "we've we'll my ask check agreed skip harsh lenient strict subjective ambiguous "
+    "redundant rubric criterion criteria grader grading label labeling labelling "
+    "annotation missed missing failed wrong hallucinated incorrect partially "
+    "overlooked forgotten seems seem looks look hard easy difficult "
+    "impossible tricky reworded rephrased moved renamed shortened was no gpt o1 o3 o4 "
+    "a b both neither either like".split()
 )
 # With such a word even a text that reads like a criterion is looked at closely.
 STRONG = frozenset(
-    "gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot sonnet opus haiku palm gpt both neither either all b models "
-    "responses completions todo fixme tbd annotator annotators rater raters reviewer reviewers labeler labeller checker checkers qa rubric "
-    "criterion criteria grader grading labeling labelling annotation please pls unsure yellow red green rated marked duplicate dup "
+    "gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot "
+    "sonnet opus haiku palm gpt both neither either all b models "
+    "responses completions todo fixme tbd annotator annotators rater raters reviewer "
+    "reviewers labeler labeller checker checkers qa rubric "
+    "criterion criteria grader grading labeling labelling annotation please pls unsure "
+    "yellow red green rated marked duplicate dup "
     "harsh lenient redundant tricky o1 o3 o4".split()
 )
 THRESHOLD = 0.5
@@ -273,7 +295,8 @@ _COLOURS = frozenset(["green", "yellow", "red"])
 
 
 def _free(text: str, tokens: Set[str]) -> bool:
-    """False where none of the patterns in FREE can match: they need a colon or dash, a colour, or a text of one or two words."""
+    """False where none of the patterns in FREE can match: they need a colon or dash, a colour, or a
+    text of one or two words."""
     return (
         ":" in text
         or "-" in text
@@ -284,7 +307,8 @@ def _free(text: str, tokens: Set[str]) -> bool:
 
 
 def note_score(text: str, tokens: Set[str] | None = None) -> float:
-    """How much a text looks like an annotator's note, in [0, 1]; from THRESHOLD on the lint reports it.
+    """How much a text looks like an annotator's note, in [0, 1]; from THRESHOLD on the lint reports
+    it.
 
     tokens : the words of the text (`words`); with them most texts are done at a glance.
 

@@ -1,15 +1,20 @@
-"""How often each rule was right: findings read and labelled on public sets that the rule was not written on.
+"""How often each rule was right: findings read and labelled on public sets that the rule was not
+written on.
 
 The sets: HealthBench (500 rows), InFoBench, WritingBench, PaperBench's 23 trees. The labels lie in
-tests/inspect/lint_labels.tsv; a test counts them against this table. "several-requirements" and "subjective" were
-mended after a first round; only findings of the second round count for them. A rule that was right in less
-than 70 % of what was read is off unless asked for; one below 90 %, or hardly read, is never an error.
+tests/inspect/lint_labels.tsv; a test counts them against this table. "several-requirements" and
+"subjective" were
+mended after a first round; only findings of the second round count for them. A rule that was right
+in less
+than 70 % of what was read is off unless asked for; one below 90 %, or hardly read, is never an
+error.
 """
 
 from __future__ import annotations
 
 ON, ERROR, ENOUGH = 0.7, 0.9, 10  # shares right; findings read from which a share counts
-# rule -> (right, read). Rules that are not here state a fact (an empty prompt, the same text twice) and need no judgement.
+# rule -> (right, read). Rules that are not here state a fact (an empty prompt, the same text
+# twice) and need no judgement.
 READ: dict[str, tuple[int, int]] = {
     "several-requirements": (34, 40),
     "subjective": (27, 34),
@@ -32,7 +37,8 @@ READ: dict[str, tuple[int, int]] = {
 
 
 def precision(rule: str) -> float | None:
-    """Share of a rule's findings that were right; None for a rule that states a fact, or was not read often enough.
+    """Share of a rule's findings that were right; None for a rule that states a fact, or was not
+    read often enough.
 
     >>> precision("empty-prompt") is None
     True

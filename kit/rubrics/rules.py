@@ -28,7 +28,8 @@ WEAK = 0.4  # confidence of a finding by shared words alone
 
 
 class Read:
-    """The text of a criterion with what several rules need of it. core : its words without the common ones, or all where nothing else is left."""
+    """The text of a criterion with what several rules need of it. core : its words without the
+    common ones, or all where nothing else is left."""
 
     __slots__ = ("core", "folded", "set", "tokens")
 
@@ -265,7 +266,8 @@ def _meaning(c: Criterion, r: Read, task: Task, found: Found) -> None:
 
 
 def _strangers(pairs: list[tuple[Criterion, Read]], prompt: Prompt, found: Found) -> None:
-    """Short criteria on a certain thing that nothing else in the row speaks of; those with more words are `_foreign`."""
+    """Short criteria on a certain thing that nothing else in the row speaks of; those with more
+    words are `_foreign`."""
     for c, r in pairs:
         if (
             c.check is None
@@ -300,7 +302,8 @@ def _foreign(tokens: frozenset[str], prompt_content: set[str]) -> bool:
 
 
 def specific(tokens: list[str], token_set: frozenset[str]) -> bool:
-    """True when a criterion has enough content of its own to be related to a prompt, or not ("Is polite." has not)."""
+    """True when a criterion has enough content of its own to be related to a prompt, or not ("Is
+    polite." has not)."""
     return not token_set & GENERIC and len(content(tokens)) >= 4
 
 

@@ -1,7 +1,10 @@
-"""Criteria of one row against each other: the same twice, nearly the same, and two that cannot both hold.
+"""Criteria of one row against each other: the same twice, nearly the same, and two that cannot both
+hold.
 
-Only criteria of one sign under one parent are compared: in a tree the same words under another node are another demand.
-What a criterion is on: its words without articles, auxiliaries and verbs that only report, each as a stem or as the
+Only criteria of one sign under one parent are compared: in a tree the same words under another node
+are another demand.
+What a criterion is on: its words without articles, auxiliaries and verbs that only report, each as
+a stem or as the
 first of its synonyms. Two that are on the same things in the same way say the same.
 """
 
@@ -19,23 +22,31 @@ from .words import stem, words
 
 Found = Callable[..., None]  # (code, severity, message, **more): note a finding on the row
 LIGHT = frozenset(
-    "a an the this that these those is are was were be been being am do does did has have had having can could may might will would shall "
-    "should must it its they them their there he she his her of in on at to for with by as from into about and or so than then "
-    "response responses answer answers text output reply assistant user users reader readers generated given provided "
-    "says say state states stating mention mentions mentioning note notes tell tells report reports include includes including "
-    "contain contains containing name names give gives giving explain explains explaining describe describes describing "
-    "reason reasons because why make makes made cause causes caused due how much many way which who what also any some all each "
+    "a an the this that these those is are was were be been being am do does did has "
+    "have had having can could may might will would shall "
+    "should must it its they them their there he she his her of in on at to for with "
+    "by as from into about and or so than then "
+    "response responses answer answers text output reply assistant user users reader "
+    "readers generated given provided "
+    "says say state states stating mention mentions mentioning note notes tell tells "
+    "report reports include includes including "
+    "contain contains containing name names give gives giving explain explains "
+    "explaining describe describes describing "
+    "reason reasons because why make makes made cause causes caused due how much many "
+    "way which who what also any some all each "
     "clearly explicitly explicit correctly use uses using used".split()
 )
 # Words after which the order of what stands around them matters.
 ORDERED = frozenset(
-    "before after than then from to into over instead rather first second last more less fewer greater smaller "
+    "before after than then from to into over instead rather first second last more "
+    "less fewer greater smaller "
     "above below if when while until since because both".split()
 )
 NOT = NEGATION_WORDS | frozenset("fails fail omits omit lacks neither nothing none".split())
 _DROPPED = LIGHT | NOT
 SUBJECTS = frozenset(
-    "poem story essay email letter summary list code function article post title whole entire it length long total".split()
+    "poem story essay email letter summary list code function article post title whole "
+    "entire it length long total".split()
 )
 QUOTED = re.compile(r"[\"“‘`]([^\"”’`]{1,80})[\"”’`]|[$\\]\S+|\b\w*[A-Z_]\w*[A-Z_0-9]\w*\b")
 LIMITING = ("least", "most", " than ", "exactly", "under", "over", "up to", "imum of")
@@ -57,7 +68,8 @@ def _core(word: str) -> str:
 
 
 class Said:
-    """What a criterion is on. core : its stems in order; key : the same as a set; literal : numbers, names, quotes."""
+    """What a criterion is on. core : its stems in order; key : the same as a set; literal :
+    numbers, names, quotes."""
 
     __slots__ = ("core", "key", "literal", "negated", "ordered")
 
@@ -71,7 +83,8 @@ class Said:
         )
 
     def same(self, other: Said) -> bool:
-        """True when both ask for one thing: the same stems, in the same order where the order says something."""
+        """True when both ask for one thing: the same stems, in the same order where the order says
+        something."""
         if self.key != other.key or self.literal != other.literal:
             return False
         if self.core == other.core:
@@ -83,7 +96,8 @@ said = lru_cache(maxsize=256)(lambda text: Said(text, words(text)))
 
 
 def compare(criteria: Iterable[tuple[Criterion, str]], found: Found) -> None:
-    """Findings on the criteria of a row, given with their folded text: one per group that says the same."""
+    """Findings on the criteria of a row, given with their folded text: one per group that says the
+    same."""
     groups: dict[tuple[bool, str | None], list[tuple[Criterion, str]]] = {}
     for c, folded in criteria:
         groups.setdefault((c.weight < 0, c.parent), []).append((c, folded))
@@ -130,7 +144,8 @@ def _key(tokens: Sequence[str]) -> frozenset[str]:
 
 
 def _alike(alike: list[tuple[Criterion, Said]], found: Found) -> None:
-    """Criteria on the same things: those that say the same as one group, those that forbid what another asks for."""
+    """Criteria on the same things: those that say the same as one group, those that forbid what
+    another asks for."""
     clusters: list[list[tuple[Criterion, Said]]] = []
     for c, s in alike:
         for cluster in clusters:

@@ -16,7 +16,8 @@ from .summary import Counting, Summary
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """Summary and lint of one file. rows : rows of the file; skipped : rows of which nothing could be read."""
+    """Summary and lint of one file. rows : rows of the file; skipped : rows of which nothing could
+    be read."""
 
     name: str
     format: str
@@ -37,7 +38,8 @@ def scan(
     keep: int = KEEP,
     progress: bool = True,
 ) -> Scan:
-    """Read a file once: its summary and its lint; memory does not grow with the file but for ids and hashes of prompts."""
+    """Read a file once: its summary and its lint; memory does not grow with the file but for ids
+    and hashes of prompts."""
     context = Context()
     linter = Linter(
         prompt_tokens=prompt_tokens(profile),

@@ -16,7 +16,8 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 
 
 def embedder(similarity: str = "words") -> Embed | None:
-    """None for "words"; for "minilm" a function texts -> (n, 384) unit vectors. Never fetches, and never falls back.
+    """None for "words"; for "minilm" a function texts -> (n, 384) unit vectors. Never fetches, and
+    never falls back.
 
     MissingError where the model, torch or transformers is not here; DataError for another name.
     """
@@ -46,7 +47,8 @@ def _model(folder: Path) -> tuple[Any, Any]:
 
 
 def embed(texts: Sequence[str], folder: Path, *, batch: int = 64) -> np.ndarray:
-    """Unit vectors (n, 384) of texts: mean over tokens (at most 128 each); short and long texts are batched apart."""
+    """Unit vectors (n, 384) of texts: mean over tokens (at most 128 each); short and long texts are
+    batched apart."""
     import torch
 
     from ..system.progress import bar

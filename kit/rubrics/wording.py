@@ -1,4 +1,5 @@
-"""Rules on the wording of one criterion: several requirements, subjective words, leaked answers, contradictions, encoding."""
+"""Rules on the wording of one criterion: several requirements, subjective words, leaked answers,
+contradictions, encoding."""
 
 from __future__ import annotations
 
@@ -11,9 +12,12 @@ from typing import Any
 from .words import words
 
 VAGUE = frozenset(
-    "good nice great appealing engaging interesting compelling beautiful elegant adequate appropriate appropriately suitable reasonable "
-    "reasonably effective effectively high-quality satisfying impressive creative insightful thoughtful helpful useful "
-    "well-written meaningful sufficient sufficiently proper properly decent nicely excellent fitting pleasant".split()
+    "good nice great appealing engaging interesting compelling beautiful elegant "
+    "adequate appropriate appropriately suitable reasonable "
+    "reasonably effective effectively high-quality satisfying impressive creative "
+    "insightful thoughtful helpful useful "
+    "well-written meaningful sufficient sufficiently proper properly decent nicely "
+    "excellent fitting pleasant".split()
 )
 MEASURE = re.compile(
     r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example|e\.g\.|i\.e\.|namely|defined as|that is)\b|[\"“'‘(:]",
@@ -36,7 +40,8 @@ JOINED = re.compile(
 SEVERAL = re.compile(
     r"\b(?:both)\b.+\band\b|\(\s*(?:1|a|i)\s*\).+\(\s*(?:2|b|ii)\s*\)", re.I | re.S
 )
-# "Has three bullets, each rule is correct and every bullet is short": a clause of its own after the first one.
+# "Has three bullets, each rule is correct and every bullet is short": a clause of its own after
+# the first one.
 CLAUSE = re.compile(
     r"(?:,|;|\band|\bbut)\s+(?:and\s+|but\s+)?(?:each|every|no|all(?!\s+of\s+(?:which|whom))|none\s+of\s+the)\s+(?:[\w'’-]+\s+){1,3}?(?:is|are|has|have|must|should|does|do|may|"
     r"contains?|starts?|begins?|ends?|uses?|includes?)\b",
@@ -59,7 +64,8 @@ ASKS = re.compile(
     re.I,
 )
 ASKING = frozenset(
-    "what which who whom when where why how name calculate compute find solve identify determine list explain translate answer give state tell "
+    "what which who whom when where why how name calculate compute find solve identify "
+    "determine list explain translate answer give state tell "
     "describe summarise summarize compare convert estimate classify extract".split()
 )
 STATES = re.compile(
@@ -74,7 +80,8 @@ COUNTED = re.compile(
 SPECIFIC = re.compile(r"[\"“]([^\"”]{2,60})[\"”]|(?<![\w.])(\d[\d,.]*\d|\d)(?![\w])")
 SAID = re.compile(r"[\d\"“]")  # without one of these SPECIFIC finds nothing
 STATING = frozenset(
-    "state states say says answer answers give gives conclude concludes identifies name names mention mentions report reports result "
+    "state states say says answer answers give gives conclude concludes identifies "
+    "name names mention mentions report reports result "
     "equal equals".split()
 )  # STATES needs one of these words
 NEGATION = re.compile(
@@ -96,7 +103,8 @@ CONTROL = re.compile(
 
 
 def subjective(tokens: Set[str], text: str) -> list[str]:
-    """Vague words that the answer is measured by; empty when there are none, or something to measure them by.
+    """Vague words that the answer is measured by; empty when there are none, or something to
+    measure them by.
 
     What an answer is to say may be vague: "States that a good rest helps" is no matter of taste.
 
@@ -139,7 +147,8 @@ def _clauses(text: str) -> bool:
 
 
 def leak(text: str, prompt: str, tokens: Set[str] | None = None) -> str | None:
-    """The quoted text or number that a criterion states while the prompt neither holds it nor asks for anything; None otherwise."""
+    """The quoted text or number that a criterion states while the prompt neither holds it nor asks
+    for anything; None otherwise."""
     if tokens is not None and tokens.isdisjoint(STATING) and "'" not in text and text.isascii():
         return None
     if not SAID.search(text) or not STATES.search(text) or asks(prompt):
@@ -173,7 +182,8 @@ INVENT = re.compile(
     re.I,
 )
 INVENTED_WORDS = frozenset(
-    "name names title titles slogan slogans nickname nicknames motto mottos mottoes headline headlines tagline taglines username "
+    "name names title titles slogan slogans nickname nicknames motto mottos mottoes "
+    "headline headlines tagline taglines username "
     "usernames caption captions".split()
 )
 DEMANDED = re.compile(
@@ -202,7 +212,8 @@ def demanded(text: str, prompt: str) -> str | None:
     return m[1] if m and m[1].lower() not in prompt.lower() else None
 
 
-# A criterion on a certain thing, "Mentions the opening hours": unrelated when neither the prompt nor another criterion knows the thing.
+# A criterion on a certain thing, "Mentions the opening hours": unrelated when neither the prompt
+# nor another criterion knows the thing.
 CERTAIN = re.compile(
     r"\s*(?:the\s+(?:response|answer|text|output)\s+)?(?:mentions?|names?|gives?|lists?|describes?|discusses|covers?|includes?|contains?|refers?\s+to|"
     r"talks?\s+about)\s+(?:the|its|their)\s",
@@ -237,7 +248,8 @@ def limits(text: str) -> list[tuple[str, float, float]]:
 
 
 NEGATION_WORDS = frozenset(
-    "not no never without avoid avoids avoiding refrain refrains doesn't don't isn't lacks omits free excludes doesn’t don’t isn’t".split()
+    "not no never without avoid avoids avoiding refrain refrains doesn't don't isn't "
+    "lacks omits free excludes doesn’t don’t isn’t".split()
 )
 
 
@@ -272,7 +284,8 @@ def encoding(text: str) -> str | None:
 
 @lru_cache(maxsize=64)  # of one prompt for each of its criteria
 def script(text: str) -> str | None:
-    """The main script of a text ("LATIN", "CYRILLIC", "CJK" ...), None with fewer than 8 letters."""
+    """The main script of a text ("LATIN", "CYRILLIC", "CJK" ...), None with fewer than 8
+    letters."""
     if text.isascii():
         return "LATIN" if sum(map(str.isalpha, text[:400])) >= 8 else None
     found: dict[str, int] = {}

@@ -1,4 +1,5 @@
-"""Benchmarks: HealthBench, InFoBench, checklists (WildBench, WritingBench style), weighted trees (PaperBench style), flat tables."""
+"""Benchmarks: HealthBench, InFoBench, checklists (WildBench, WritingBench style), weighted trees
+(PaperBench style), flat tables."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def healthbench(row: Row) -> Parsed:
 
 
 def infobench(row: Row) -> Parsed:
-    """InFoBench: decomposed yes / no questions, an answer, and the recorded verdicts of a judge on it."""
+    """InFoBench: decomposed yes / no questions, an answer, and the recorded verdicts of a judge on
+    it."""
     task_id = row.task_id("id", "task_id")
     chat, given = ask(row, "instruction"), row.data.get("input")
     criteria = criteria_from(
@@ -98,7 +100,8 @@ def infobench(row: Row) -> Parsed:
 
 
 def checklist(row: Row) -> Parsed:
-    """A prompt with a list of criteria, as texts or objects (WildBench, WritingBench, the RLVR list form and the like)."""
+    """A prompt with a list of criteria, as texts or objects (WildBench, WritingBench, the RLVR list
+    form and the like)."""
     task_id = row.task_id("task_id", "id", "session_id", "index", "prompt_id")
     chat = ask(
         row, "prompt", "query", "question", "instruction", "conversation_input", "messages", "input"
@@ -128,7 +131,8 @@ def checklist(row: Row) -> Parsed:
 
 
 def _levels(item: Any) -> Any:
-    """WritingBench: {name, criteria_description, "1-2": ..., "9-10": ...} as text, title and levels, worst first."""
+    """WritingBench: {name, criteria_description, "1-2": ..., "9-10": ...} as text, title and
+    levels, worst first."""
     if not isinstance(item, Mapping) or not isinstance(item.get("criteria_description"), str):
         return item
     keys = sorted(
@@ -156,10 +160,13 @@ def _ordinal(row: Row, c: Criterion) -> Criterion:
 
 
 def tree(row: Row) -> Parsed:
-    """A weighted tree of requirements: the leaves become criteria, their weight the product of shares down from the root.
+    """A weighted tree of requirements: the leaves become criteria, their weight the product of
+    shares down from the root.
 
-    Inner nodes are kept in `task.meta["tree"]`; `kit.data.trees.node_scores` recomputes them from leaf verdicts.
-    A graded tree (PaperBench's `graded_task_tree`, leaves with score and explanation) gives a verdict per leaf too.
+    Inner nodes are kept in `task.meta["tree"]`; `kit.data.trees.node_scores` recomputes them from
+    leaf verdicts.
+    A graded tree (PaperBench's `graded_task_tree`, leaves with score and explanation) gives a
+    verdict per leaf too.
     """
     graded = parsed_json(row.data.get("graded_task_tree"))
     if isinstance(graded, Mapping):
@@ -187,7 +194,8 @@ def tree(row: Row) -> Parsed:
 def _walk(
     row: Row, root: Mapping[str, Any], task_id: str
 ) -> tuple[list[dict[str, Any]], list[Criterion]]:
-    """(inner nodes, leaves) of a tree, in its order; the leaves' scores become verdicts of the row."""
+    """(inner nodes, leaves) of a tree, in its order; the leaves' scores become verdicts of the
+    row."""
     nodes: list[dict[str, Any]] = []
     leaves: list[Criterion] = []
     stack: list[tuple[Mapping[str, Any], str | None, float, str]] = [(root, None, 1.0, "root")]
@@ -234,7 +242,8 @@ def _walk(
 
 
 def _score(row: Row, task_id: str, leaf: str, node: Mapping[str, Any]) -> set[str]:
-    """Make a verdict of a graded leaf; the fields that were read. A score that is not valid is unknown."""
+    """Make a verdict of a graded leaf; the fields that were read. A score that is not valid is
+    unknown."""
     if node.get("score") is None:
         return set()
     score, reason = number(node["score"]), node.get("explanation")
@@ -308,7 +317,8 @@ def _says_nothing(node: Any) -> bool:
 
 
 def flat(rows: list[Row]) -> Parsed:
-    """A flat table, one row per criterion (and answer); consecutive rows of one task belong together."""
+    """A flat table, one row per criterion (and answer); consecutive rows of one task belong
+    together."""
     row = rows[0]
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question", "instruction")
     criteria: dict[str, Criterion] = {}

@@ -1,8 +1,11 @@
 """IFEval and its kin: rows of instruction ids with arguments, as criteria that code decides.
 
-Each id with its arguments becomes a check of `kit.checks` that measures what the id's own verifier measures
-(Zhou et al. 2023, table 1): paragraphs between lines of three asterisks, sections by their mark, and so on. An id
-that is not known here, as IFBench and the other languages of M-IFEval have, is left to a judge and said.
+Each id with its arguments becomes a check of `kit.checks` that measures what the id's own verifier
+measures
+(Zhou et al. 2023, table 1): paragraphs between lines of three asterisks, sections by their mark,
+and so on. An id
+that is not known here, as IFBench and the other languages of M-IFEval have, is left to a judge and
+said.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ def _bounds(relation: Any, count: Any) -> tuple[str, dict[str, int]] | None:
 def _counted(
     noun: str, check: dict[str, Any], count: str, relation: str = "at least", offset: int = 0
 ) -> Callable[[Arguments], Made]:
-    """A maker for "has {at least N} {noun}". relation : the name of its argument, or the relation itself."""
+    """A maker for "has {at least N} {noun}". relation : the name of its argument, or the relation
+    itself."""
 
     def make(a: Arguments) -> Made:
         found = _bounds(

@@ -1,4 +1,5 @@
-"""Rubric formats: RLVR JSON and its list sibling, open-instruct with its legacy forms, positive / negative rows with snippets."""
+"""Rubric formats: RLVR JSON and its list sibling, open-instruct with its legacy forms, positive /
+negative rows with snippets."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
 
 
 class _Layout:
-    """Which fields of an RLVR row hold what. The rows of a file have few different sets of fields, so each set is looked at once."""
+    """Which fields of an RLVR row hold what. The rows of a file have few different sets of fields,
+    so each set is looked at once."""
 
     def __init__(self, keys: tuple[str, ...]):
         rubrics = [(k, int(m[1]), m[2]) for k in keys if (m := RUBRIC_KEY.match(k))]
@@ -54,7 +56,8 @@ _layout = lru_cache(maxsize=500)(_Layout)
 
 
 def rlvr(row: Row) -> Parsed:
-    """RLVR: fields `rubric - N. criterion`, per N weight, check, required, ratingA / ratingB and notes, which stay notes."""
+    """RLVR: fields `rubric - N. criterion`, per N weight, check, required, ratingA / ratingB and
+    notes, which stay notes."""
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt")
     data, layout = row.data, _layout(tuple(row.data))
     row.used |= layout.used
@@ -115,7 +118,8 @@ def _empty(value: Any) -> bool:
 
 
 def _numbered(row: Row, n: int, fields: Mapping[str, Any], rated: Mapping[str, str]) -> Criterion:
-    """Criterion N of a row. rated : fields that become verdicts; other fields that the record has no place for go to meta."""
+    """Criterion N of a row. rated : fields that become verdicts; other fields that the record has
+    no place for go to meta."""
     text = fields["criterion"]
     if len(fields) == 1 and isinstance(text, str):
         return Criterion(id=f"c{n}", text=text)
@@ -177,7 +181,8 @@ def _object(row: Row, *names: str) -> dict[str, Any]:
 
 
 def snippets(row: Row, value: Any) -> dict[str, str]:
-    """Snippets of tool output: an object id -> text, a list of {id, text}, or text with <snippet id=...> marks."""
+    """Snippets of tool output: an object id -> text, a list of {id, text}, or text with <snippet
+    id=...> marks."""
     value = parsed_json(value)
     if value is None:
         return {}
@@ -243,7 +248,8 @@ def _prompt(row: Row) -> Chat:
 
 
 def open_instruct(row: Row) -> Parsed:
-    """open-instruct: messages, verifier key `dataset`, ground_truth JSON with rubrics; both legacy forms, nested or at the top."""
+    """open-instruct: messages, verifier key `dataset`, ground_truth JSON with rubrics; both legacy
+    forms, nested or at the top."""
     task_id = row.task_id("id", "task_id")
     fields = ("messages", "prompt", "query", "question", "Question")
     chat = _prompt(row) if any(row.data.get(k) is not None for k in fields) else Chat()

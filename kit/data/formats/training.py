@@ -1,4 +1,5 @@
-"""Formats without a rubric, or with answers only: SFT, DPO, verifier rows, question / answer tests, our answers, prompts."""
+"""Formats without a rubric, or with answers only: SFT, DPO, verifier rows, question / answer tests,
+our answers, prompts."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ INPUT = re.compile(r"\n+^\s*###\s*Input:[ \t]*\n?", re.M)
 
 
 def split_layout(text: str) -> tuple[str, str] | None:
-    """(instruction, response) of a text in the "### Instruction: / ### Response:" layout; None when it is not.
+    """(instruction, response) of a text in the "### Instruction: / ### Response:" layout; None when
+    it is not.
 
     >>> split_layout("### Instruction:\\nSay hi.\\n\\n### Response:\\nhi")
     ('Say hi.', 'hi')
@@ -110,7 +112,8 @@ def dpo(row: Row) -> Parsed:
 
 
 def verifier(row: Row) -> Parsed:
-    """Verifier rows: ground truth (JSON), question type, applicable verifiers, hold-out group (group, or tissue)."""
+    """Verifier rows: ground truth (JSON), question type, applicable verifiers, hold-out group
+    (group, or tissue)."""
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question")
     raw = parsed_json(row.take("truth", "ground_truth"))
     if raw is None:
@@ -187,7 +190,8 @@ def _check_verifiers(row: Row, task_id: str, names: Sequence[str], read: Mapping
 
 
 def qa(row: Row) -> Parsed:
-    """Question / answer tests: the answer goes to `truth["answer"]`; names that another reader would expect are reported."""
+    """Question / answer tests: the answer goes to `truth["answer"]`; names that another reader
+    would expect are reported."""
     task_id, chat = row.task_id("id", "task_id"), ask(row, "question", "prompt", "query")
     renamed = row.context.extra.setdefault("renamed", {})
     truth = {}
@@ -205,7 +209,8 @@ def qa(row: Row) -> Parsed:
 
 
 def answers(row: Row) -> Parsed:
-    """Our answers: `{task_id, response_id, response, source, labels: {criterion: label}}`; no task."""
+    """Our answers: `{task_id, response_id, response, source, labels: {criterion: label}}`; no
+    task."""
     task_id = row.optional("task_id")
     if task_id is None:
         row.find(
