@@ -40,6 +40,7 @@ from .wire import Reply, Wire, WireError
 log = logging.getLogger(__name__)
 # calls are numbered in time: neighbours in the ledger's index
 _COUNT, _HERE = itertools.count(), secrets.token_hex(3)
+KEPT = 262_144  # characters of a reply that are stored
 LARGE = 65_536  # characters; longer replies are decoded and read off the loop
 PARTS = 400_000  # objects, lists and commas in one reply
 GRACE = 0.25  # seconds in which somebody else may begin to ask
@@ -376,13 +377,14 @@ class Caller:
         meta |= {"without": without} if without else {}
         meta |= {"estimated": True} if bill.estimated else {}
         meta |= {"why": step.why} if step.why else {}
+        meta |= {"characters": len(step.raw)} if len(step.raw) > KEPT else {}
         return Call(
             id=f"{time.time_ns():016x}{next(_COUNT) & 0xFFFF:04x}{_HERE}",
             judge=self.name,
             model=plain((step.data or {}).get("model")) or self.model,
             endpoint=self.base_url,
             request=redact(payload),
-            reply=step.raw,
+            reply=step.raw[:KEPT],
             status=status,
             tokens_in=bill.tokens_in,
             tokens_out=bill.tokens_out,

@@ -15,7 +15,7 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import KitError
+from ..errors import DataError, KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import loop, parse, templates
 from .abilities import Doubt
@@ -404,6 +404,9 @@ class EndpointJudge:
         """Verdicts parsed again from a stored call, for when the reading has been improved;
         nothing is sent.
         """
+        if "characters" in call.meta:
+            where = f"call {call.id}, {call.meta['characters']:,} characters"
+            raise DataError("only the beginning of this reply was kept", where=where)
         data = json.loads(call.reply)
         mode = (
             "schema"

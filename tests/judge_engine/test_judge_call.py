@@ -8,7 +8,7 @@ import pytest
 from judge_stub import StubServer, asked, completion, content
 from test_judge_engine_endpoint import TASK, all_right, answers, at
 
-from kit.errors import BudgetError, JudgeDownError, KitError
+from kit.errors import BudgetError, DataError, JudgeDownError, KitError
 from kit.judge import Budget, DecisionJudge, EndpointJudge, Ledger, judge
 from kit.judge.abilities import FRESH, Abilities, Doubt
 from kit.judge.address import Address
@@ -226,6 +226,22 @@ def test_a_cut_reply_gets_more_room_and_says_why(tmp_path):
         rooms.clear()
         judge(TASK, answers(1), judge=at(stub, max_tokens=50), progress=False)
         assert rooms == [50, 50]  # the user's word
+
+
+def test_of_a_very_long_reply_the_beginning_is_kept(tmp_path):
+    """Replies of a megabyte, stored whole, kept the loop busy for a third of a second."""
+
+    def reply(body, n):
+        answer, rows = asked(body)
+        return completion(content(answer, rows, True).replace("looked", "x" * 300_000))
+
+    with StubServer(handler=reply) as stub, Ledger(tmp_path / "l.sqlite") as book:
+        who = at(stub)
+        got = judge(TASK, answers(1), judge=who, ledger=book, progress=False)
+        (call,) = book.calls()
+        assert all_right(got, answers(1)) and len(call.reply) < 300_000 < call.meta["characters"]
+        with pytest.raises(DataError, match="only the beginning"):
+            who.reread(TASK, answers(1)[0], TASK.criteria, call)
 
 
 # -- fences ---------------------------------------------------------------------------------------
