@@ -16,6 +16,7 @@ from typing import Any
 from .. import stats
 from ..records import Grade, Response, Task, grade_from_json, response_from_json, to_json
 from ..runs import plain
+from ..stats.anytime import MANY
 from ..stats.estimate import Estimate
 from . import pooling
 
@@ -111,8 +112,13 @@ class Gain:
 
     @property
     def shown(self) -> bool:
-        """True when the interval lies above 0."""
-        return math.isfinite(self.reward.low) and self.reward.low > 0
+        """True when the interval lies above 0 and rests on prompts enough for it (20, see kit.stats.claim)."""
+        return math.isfinite(self.reward.low) and self.reward.low > 0 and self.enough
+
+    @property
+    def enough(self) -> bool:
+        """False below 20 prompts: a few that collapse and were not drawn would turn what is seen."""
+        return (self.reward.n_clusters or 0) >= MANY
 
     @property
     def sentence(self) -> str:
@@ -121,6 +127,8 @@ class Gain:
         span = f"{r.value:+.3f} [{r.low:+.3f}, {r.high:+.3f}] on {r.n_clusters} held-out prompts"
         if self.shown:
             text = f"The held-out reward rose by {span}."
+        elif not self.enough and not r.low <= 0 <= r.high:
+            text = f"Too few prompts to show a change: {span}; {MANY} or more are needed."
         elif r.high < 0:
             text = f"The held-out reward fell: {span}."
         else:
@@ -128,7 +136,7 @@ class Gain:
         known = {k: v for k, v in self.trivial.items() if v is not None}
         if known:
             best = max(known, key=lambda k: known[k])
-            verb = "beats" if self.after.value > known[best] else "does not beat"
+            verb = _verb(self.after, known[best])
             text += f" The trained policy ({self.after.value:.3f}) {verb} the best trivial one ({best}, {known[best]:.3f})."
         return text
 
@@ -160,6 +168,13 @@ class Gain:
                 "sentence": self.sentence,
             }
         )
+
+
+def _verb(after: Estimate, best: float) -> str:
+    """How the trained policy stands to a reward, by its interval and not by two points."""
+    if after.low > best:
+        return "beats"
+    return "is not shown to beat" if after.value > best else "does not beat"
 
 
 def compare(

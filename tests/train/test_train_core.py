@@ -388,15 +388,20 @@ class TestEvaluation:
         after = _evaluation("a", {"p": [0.2, 0.4], "q": [0.8, 1.0], "r": [0.3, 0.5]})
         gain = evaluation.compare(before, after, trivial={"empty": 0.0, "parrot": 0.9})
         assert gain.reward.value == pytest.approx((0.2 + 0.3 + 0.2) / 3)
-        assert (
-            gain.shown
-            and "rose" in gain.sentence
-            and "does not beat the best trivial one (parrot" in gain.sentence
-        )
+        assert not gain.shown and "Too few prompts" in gain.sentence  # three of them
+        assert "does not beat the best trivial one (parrot" in gain.sentence
         from scipy.stats import ttest_1samp
 
         low, high = ttest_1samp([0.2, 0.3, 0.2], 0).confidence_interval(0.95)
         assert (gain.reward.low, gain.reward.high) == pytest.approx((low, high))
+
+    def test_a_gain_on_many_prompts_is_shown_and_trivial_policies_are_beaten_by_interval(self):
+        before = _evaluation("b", {f"p{i}": [0.2 + 0.01 * (i % 5)] for i in range(24)})
+        after = _evaluation("a", {f"p{i}": [0.5 + 0.03 * (i % 7)] for i in range(24)})
+        gain = evaluation.compare(before, after, trivial={"parrot": 0.575})
+        assert gain.shown and "rose" in gain.sentence
+        assert gain.after.value > 0.575 > gain.after.low
+        assert "is not shown to beat the best trivial one" in gain.sentence
 
     def test_no_gain_is_said(self):
         gain = evaluation.compare(
