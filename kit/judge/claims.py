@@ -121,7 +121,7 @@ class Claims:
         now = time.monotonic()
         old = self._seen.get(key)
         quiet = 0.0
-        if old is not None and old[:2] == (owner, beat):
+        if old is not None and old[:2] == (owner, beat) and state != "stopped":
             quiet = old[2] + min(now - old[3], GAP)
         self._seen[key] = (owner, beat, quiet, now)
         return state == "stopped" or quiet < LEASE

@@ -278,6 +278,20 @@ def test_where_life_cannot_be_seen_the_heartbeat_decides_by_the_observers_own_cl
     assert look(20) == "ours"
 
 
+def test_a_process_that_goes_on_after_a_stop_has_time_to_renew(tmp_path, monkeypatch):
+    """The time of the stop counted as silence: at SIGCONT its claims were void, 64 paid twice."""
+    book, now, state = Ledger(tmp_path / "l.sqlite"), [0.0], ["stopped"]
+    monkeypatch.setattr(claims.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(claims, "life", lambda owner: state[0])
+    hold(book, "k", "7 7 here/1")
+    for _ in range(int(claims.LEASE) * 2):
+        now[0] += 1.0
+        assert not book.claim(["k"])[0]
+    state[0] = "alive"
+    now[0] += 1.0
+    assert not book.claim(["k"])[0]
+
+
 def test_a_number_used_again_by_another_process_is_no_sign_of_life(tmp_path):
     number, _, machine = claims.me().split(" ")
     book = Ledger(tmp_path / "l.sqlite")

@@ -123,7 +123,7 @@ def test_a_queue_longer_than_the_lease_is_waited_for(tmp_path):
                 return await super()._post(request, raw, n)
 
     with Queue(latency=0.5, handler=count, slots=4) as stub:
-        ended([start(stub, ledger, "all", 60, lease=1.5, slots=64) for _ in range(2)], 60)
+        ended([start(stub, ledger, "all", 60, lease=4.0, slots=64) for _ in range(2)], 60)
     assert len(count.paid) == 240 and count.twice == 0
 
 
@@ -131,11 +131,11 @@ def test_a_queue_longer_than_the_lease_is_waited_for(tmp_path):
 def test_a_stopped_owner_keeps_its_claims(tmp_path):
     count, ledger = Paid(), tmp_path / "l.sqlite"
     with StubServer(latency=1.0, handler=count) as stub:
-        first = start(stub, ledger, "one", 40, lease=2.0, slots=40)
+        first = start(stub, ledger, "one", 40, lease=6.0, slots=40)
         assert first.stdout.readline() == "go\n"
         time.sleep(0.5)
         first.send_signal(signal.SIGSTOP)
-        second = start(stub, ledger, "one", 40, lease=2.0, slots=40)
+        second = start(stub, ledger, "one", 40, lease=6.0, slots=40)
         time.sleep(10)
         first.send_signal(signal.SIGCONT)
         assert first.communicate(timeout=120)[0].split()[0] == "160"
