@@ -196,6 +196,8 @@ def other_views() -> None:
     rows = numbers.metrics(found, notebook="03_x")
     comparing.forest(rows)
     comparing.forest_by_metric(rows)
+    comparing.band(rows)
+    comparing.over_seeds(numbers.across_seeds(found))
     comparing.groups(rows)
     comparing.spent(numbers.overview(found))
     compare.explorer(found)
@@ -252,6 +254,12 @@ def live_controls() -> None:
     )
     data.browse(every)
     data.compare_answers(every)
+    from kit.plots import data as pictures
+    from kit.rubrics import summarize
+
+    pictures.two_answers(every)
+    for what in ("weights", "lengths", "kinds"):
+        pictures.overview(summarize(tasks), what=what)
 
 
 if __name__ == "__main__":
