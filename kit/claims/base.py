@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..parts import Part
-from ..records import Response, Task
+from ..records import Part, Response, Task
 
 NAMES = ("factual", "direction", "consistency", "uncertainty")
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..parts import Part
-from ..records import Response, Task
+from ..records import Part, Response, Task
 from .compare import relation
 from .confidence import stated_values
 from .direction import claims, held, wanted_claims

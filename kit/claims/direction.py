@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..parts import Part
-from ..records import Response, Task
+from ..records import Part, Response, Task
 from .clauses import Claim, Reader
 from .confidence import without_confidence
 from .cues import CLASH, settle_two

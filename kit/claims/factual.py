@@ -14,8 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..parts import Part
-from ..records import Response, Task
+from ..records import Part, Response, Task
 from . import lexicon as lx
 from .compare import against, relation
 from .confidence import without_confidence

@@ -22,8 +22,7 @@ import math
 from typing import Any
 
 from ..errors import KitError
-from ..parts import Part
-from ..records import Response, Task
+from ..records import Part, Response, Task
 from .base import applicable
 from .confidence import stated
 from .consistency import acknowledges, contradictions, coverage

@@ -7,8 +7,7 @@ search(composer, tasks, seconds=60)                   # what does it pay without
 """
 
 from .aggregate import grade
-from .ask import grades
-from .composer import Composer
+from .composer import Composer, grades
 from .exploit import search, standing
 from .report import report, trivial_responses
 from .rerank import rerank

@@ -28,8 +28,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..parts import Part
-from ..records import Criterion, Response, Task, Verdict, by_criterion
+from ..records import Criterion, Part, Response, Task, Verdict, by_criterion
 
 PREFIX = "cite:"
 SUPPORT_LEVELS = ("not supported", "partly supported", "fully supported")

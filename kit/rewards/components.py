@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
-from ..parts import Part
-from ..records import Criterion, Response, Task, Verdict
+from ..records import Criterion, Part, Response, Task, Verdict, criterion_from_json
 from .aggregate import HOWS, grade, leaves
 
+FILE = Path(__file__).with_name("static_rubrics.json")  # three failure modes of cited answers
 OPTIONS = {
     "rubric": ("how", "use", "gate_to", "static", "instance_rubrics_only", "tags"),
     "citations": ("f1_weight", "id_weight", "uncited"),
@@ -90,15 +93,15 @@ def score(
 
 
 def rubric_of(options: Mapping[str, Any], task: Task) -> tuple[Criterion, ...]:
-    """The task's criteria (with one of `tags`, where given) and the static ones that the options ask for."""
+    """The task's criteria (with one of `tags`, where given) and the static ones that the options
+    ask for.
+    """
     own = task.criteria
     if tags := options.get("tags"):
         own = tuple(c for c in own if set(c.tags) & set(tags))
     static = options.get("static")
     if not static or options.get("instance_rubrics_only"):
         return own
-    from .static import static_criteria
-
     taken = {c.id for c in own}
     return own + tuple(c for c in static_criteria(static) if c.id not in taken)
 
@@ -126,3 +129,40 @@ def _rubric(
             "criteria": len(rubric),
         },
     )
+
+
+@lru_cache(maxsize=1)
+def static_sets() -> dict[str, tuple[Criterion, ...]]:
+    """All static sets by name. Their criteria name bad things, so their weights are negative.
+
+    >>> sorted(static_sets())
+    ['citation_discipline', 'off_query_padding', 'wrong_entity_confabulation']
+    """
+    rows = json.loads(FILE.read_text(encoding="utf-8"))
+    return {
+        name: tuple(
+            criterion_from_json(r, where=f"{FILE.name}, set {name}, criterion {i + 1}")
+            for i, r in enumerate(rs)
+        )
+        for name, rs in rows.items()
+    }
+
+
+def static_criteria(names: str | Sequence[str]) -> tuple[Criterion, ...]:
+    """The criteria of the named sets ("all", one name, or several), in that order.
+
+    >>> len(static_criteria("all")) >= 3
+    True
+    """
+    sets = static_sets()
+    wanted = (
+        list(sets) if names in ("all", True) else [names] if isinstance(names, str) else list(names)
+    )
+    for n in wanted:
+        if n not in sets:
+            raise KitError(
+                f"there is no static rubric set {n!r}",
+                where="option static",
+                fix=f"use all, or some of {', '.join(sets)}",
+            )
+    return tuple(c for n in wanted for c in sets[n])

@@ -1,21 +1,23 @@
-"""Several components, one reward: weights, gates, caps, format, length, scale, declared in a small config.
+"""Several components, one reward: weights, gates, caps, format, length, scale, declared in a small
+config.
 
-The config is a dict or a YAML file. Every step's contribution is kept, and the contributions sum to the reward.
-Formulas: convex and additive composition as in the refiner, weighted mean over applicable verifiers as in BioRLHF.
+The config is a dict or a YAML file. Every step's contribution is kept, and the contributions sum
+to the reward.
+Formulas: convex and additive composition as in the refiner, weighted mean over applicable
+verifiers as in BioRLHF.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
-from ..parts import Part
-from ..records import Criterion, Grade, Response, Task, Verdict
+from ..records import Criterion, Grade, Part, Response, Task, Verdict
 from . import components, formatting
 from .aggregate import BOUNDS, MAX_WIDTH, pay, usage
 from .config import COMBINES, Component, Gate
@@ -24,24 +26,67 @@ from .config import number as _number
 from .config import preset as _preset
 from .config import read as _read
 from .presets import PRESETS
-from .steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """One reward function for a trainer that weights and normalises by itself; call(...) is None where it cannot say."""
+    """One reward function for a trainer that weights and normalises by itself; call(...) is None
+    where it cannot say.
+    """
 
     name: str
     weight: float
     call: Callable[[Task, Response, Iterable[Verdict]], float | None]
 
 
+class Steps:
+    """The running interval of a reward and what each step did to its lower and upper end."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[Any]] = []  # [name, change of low, change of high]
+        self.low = self.high = 0.0
+
+    def add(self, name: str, low: float, high: float) -> None:
+        self.rows.append([name, low, high])
+        self.low, self.high = math.fsum(r[1] for r in self.rows), math.fsum(r[2] for r in self.rows)
+
+    def limit(self, name: str, to: float, *, at_low: bool, at_high: bool) -> None:
+        low, high = (
+            min(self.low, to) if at_low else self.low,
+            min(self.high, to) if at_high else self.high,
+        )
+        self._set(name, low, high)
+
+    def raise_to(self, name: str, to: float) -> None:
+        self._set(name, max(self.low, to), max(self.high, to))
+
+    def _set(self, name: str, low: float, high: float) -> None:
+        self.rows.append([name, low - self.low, high - self.high])
+        self.low, self.high = low, high
+
+    def multiply(self, factor: float) -> None:
+        self.rows = [[n, lo * factor, hi * factor] for n, lo, hi in self.rows]
+        self.low, self.high = self.low * factor, self.high * factor
+
+    def note(self, name: str, value: float) -> None:
+        self.rows.append([name, value, value])
+
+    def parts(self, *, known_only: bool) -> dict[str, float | None]:
+        out: dict[str, float | None] = {}
+        for name, low, high in self.rows:
+            unknown = known_only and low != high
+            out[name] = None if unknown or out.get(name, 0.0) is None else out.get(name, 0.0) + low  # type: ignore[operator]
+        return out
+
+
 @dataclass(frozen=True, kw_only=True)
 class Composer:
     """A reward: components, how they combine, and what is done to the sum.
 
-    combine : "mean" = sum w s / sum w over the components that apply (convex); "sum" = sum w s (additive).
-    gates, cap, floor : upper and lower limits; scale : factor on the final reward (10 in the refiner).
+    combine : "mean" = sum w s / sum w over the components that apply (convex); "sum" = sum w s
+    (additive).
+    gates, cap, floor : upper and lower limits; scale : factor on the final reward (10 in the
+    refiner).
     max_width, bound : see rewards.aggregate.grade; the width is measured before scaling.
 
     >>> from kit.records import Criterion, Response, Task, Verdict
@@ -66,7 +111,9 @@ class Composer:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | str | Path = "default") -> Composer:
-        """A composer from a dict, a YAML or JSON file, or the name of a preset; KitError names the wrong field."""
+        """A composer from a dict, a YAML or JSON file, or the name of a preset; KitError names the
+        wrong field.
+        """
         where = "config"
         if not isinstance(config, Mapping):
             where = str(config)
@@ -94,7 +141,9 @@ class Composer:
         )
 
     def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
-        """Everything that must be judged for this response: rubric leaves, static rubrics, one set per cited claim."""
+        """Everything that must be judged for this response: rubric leaves, static rubrics, one set
+        per cited claim.
+        """
         out: dict[str, Criterion] = {}
         for c in self._active():
             for criterion in components.criteria(c.kind, c.options, task, response):
@@ -117,9 +166,11 @@ class Composer:
         return out
 
     def limits(self, task: Task) -> tuple[float, float]:
-        """The lowest and the highest reward that any answer to this task can earn; (0, 0) where nothing applies.
+        """The lowest and the highest reward that any answer to this task can earn; (0, 0) where
+        nothing applies.
 
-        Length and truncation penalties are left out. A gate or a cap can make the upper end lower than 1 x scale,
+        Length and truncation penalties are left out. A gate or a cap can make the upper end lower
+        than 1 x scale,
         and so can a formula: the direction verifier's best is .8 + .2 n/(n+1).
 
         >>> t = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="x"), Criterion(id="b", text="y", weight=-1)))
@@ -144,10 +195,13 @@ class Composer:
         return low * self.scale, high * self.scale
 
     def score(self, task: Task, response: Response, verdicts: Iterable[Verdict]) -> Grade:
-        """The reward. score is None (exclude from training) when nothing applies, too much is unknown, or by truncation rule.
+        """The reward. score is None (exclude from training) when nothing applies, too much is
+        unknown, or by truncation rule.
 
-        parts : contribution per component and step, summing to the score; None = does not apply, or unknown and not paid.
-        meta : "range" (see `limits`), "scores" and "details" per component, "flags" (format, truncated, words), "excluded" (the reason, or None).
+        parts : contribution per component and step, summing to the score; None = does not apply,
+        or unknown and not paid.
+        meta : "range" (see `limits`), "scores" and "details" per component, "flags" (format,
+        truncated, words), "excluded" (the reason, or None).
         """
         verdicts = tuple(verdicts)
         parts = self.parts(task, response, verdicts)
@@ -233,9 +287,11 @@ class Composer:
         }
 
     def functions(self) -> list[Function]:
-        """One reward function per component (and one each for format bonus and length), for the trainer's own weighting.
+        """One reward function per component (and one each for format bonus and length), for the
+        trainer's own weighting.
 
-        Gates, format gate and truncation act on every function; a component that does not apply, or is unknown, is None.
+        Gates, format gate and truncation act on every function; a component that does not apply,
+        or is unknown, is None.
         """
         out = []
         for c in self._active():
@@ -275,7 +331,9 @@ class Composer:
         return out
 
     def table(self) -> list[dict[str, Any]]:
-        """The config as rows for a notebook: step, kind, weight, share of the total weight, options."""
+        """The config as rows for a notebook: step, kind, weight, share of the total weight,
+        options.
+        """
         total = math.fsum(abs(c.weight) for c in self._active()) or 1.0
         rows = [
             {
@@ -397,3 +455,36 @@ def _build(config: dict[str, Any], where: str) -> Composer:
         **made,
         **config,
     )
+
+
+def grades(
+    tasks: Iterable[Task] | Mapping[str, Task],
+    responses: Sequence[Response],
+    verdicts: Iterable[Verdict],
+    *,
+    composer: Composer,
+) -> list[Grade]:
+    """A grade per response from verdicts that are there already; no judge is called."""
+    by_id = index(tasks)
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for v in verdicts:
+        groups.setdefault((v.task_id, v.response_id), []).append(v)
+    return [
+        composer.score(task_of(by_id, r), r, groups.get((r.task_id, r.id), ())) for r in responses
+    ]
+
+
+def index(tasks: Iterable[Task] | Mapping[str, Task]) -> Mapping[str, Task]:
+    """Tasks by id."""
+    return tasks if isinstance(tasks, Mapping) else {t.id: t for t in tasks}
+
+
+def task_of(by_id: Mapping[str, Task], response: Response) -> Task:
+    """The task of a response; KitError when it is not among the tasks."""
+    if response.task_id not in by_id:
+        raise KitError(
+            f"response {response.id!r} answers task {response.task_id!r}, which is not here",
+            where="tasks",
+            fix="pass the task too",
+        )
+    return by_id[response.task_id]

@@ -8,8 +8,7 @@ from typing import Any
 
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict
-from .ask import grades
-from .composer import Composer
+from .composer import Composer, grades
 
 GROUPS = ("positive", "negative", "code", "judged")
 

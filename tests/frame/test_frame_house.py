@@ -26,7 +26,7 @@ MODULES = sorted(KIT.rglob("*.py"))
 
 # A room may import from its own layer and from those above it in this list.
 LAYERS = (
-    ("errors", "verb", "moved", "records", "parts", "settings", "system", "text", "page"),
+    ("errors", "verb", "moved", "records", "settings", "system", "text", "page"),
     ("stats", "confidence", "checks", "claims", "tables"),
     ("data",),
     ("judge", "calibration", "rubrics"),

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.parts import Part
-from kit.records import Response, Task
+from kit.records import Part, Response, Task
 from kit.rewards import components
 from kit.rewards.composer import Composer
 

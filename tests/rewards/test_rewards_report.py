@@ -9,8 +9,7 @@ import pytest
 from kit.errors import BudgetError, JudgeDownError, KitError
 from kit.judge import judge
 from kit.records import Criterion, Response, Task, Verdict, unknown
-from kit.rewards.ask import grades
-from kit.rewards.composer import Composer
+from kit.rewards.composer import Composer, grades
 from kit.rewards.evolve import EvolvingRubrics, read
 from kit.rewards.report import correlations, group_shares, pass_rates, report
 from kit.rewards.rerank import rerank, weight_names
