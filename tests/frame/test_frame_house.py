@@ -43,16 +43,15 @@ AGAINST = {  # room -> rooms below it that it still imports
     "data": {"calibration"},  # check of a published claim
     "judge": {"plots"},  # the audit draws its own page
     "train": {"__main__"},  # `python -m kit.train` is the subcommand
-    "claims": {"train"},
 }
 CIRCLES = 2  # circles of modules, late imports counted
 STATEMENTS = 18_000  # the goal; docstrings are not counted
 STATEMENTS_NOW = 24_000  # the bound while rooms are being rebuilt
 PER_MODULE = 250
-CROWDED = 8  # modules above it, none above MOST
-MOST = 330
+CROWDED = 3  # modules above it, none above MOST
+MOST = 300
 DENSITY = 10.0  # AST nodes per line of code
-NESTED = 27  # conditional expressions inside conditional expressions
+NESTED = 26  # conditional expressions inside conditional expressions
 LONG = {  # rooms with lines over 100 columns
     "calibration", "checks", "claims", "cli", "colab.py", "confidence", "data", "judge", "rewards",
     "rubrics", "runs", "stats", "system", "tests", "train",
