@@ -19,6 +19,7 @@ from .encodings import ESCAPED
 from .notes import Note
 
 BLOCK = 1 << 20  # bytes read at once
+TRIES = 300  # places that look like the beginning of a row and are none; then the rest is given up
 KEPT = 1 << 20  # characters that are searched again for a row that a block's end cut
 LIMIT = 1 << 28  # characters of one value; beyond that the file is taken to be broken
 
@@ -192,13 +193,16 @@ def _resume(b: _Buffer, parse: json.JSONDecoder, like: frozenset[str]) -> tuple[
     An object inside the broken row has other fields. Memory stays flat: what was searched is let
     go.
     """
-    start, left, first = b.line_of(b.at), 0, True
+    start, left, first, tries = b.line_of(b.at), 0, True, TRIES
     while True:
         at = b.at + first
         for m in _START.finditer(b.text, at):
             place = m.end()
+            if not like or tries <= 0:
+                break
             found = _row_at(b, parse, place)
-            if like and found is not None and 2 * len(like & found.keys()) > len(like):
+            tries -= found is None
+            if found is not None and 2 * len(like & found.keys()) > len(like):
                 left += place - b.at
                 line = b.line_of(place)
                 b.at = place

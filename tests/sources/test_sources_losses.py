@@ -4,6 +4,7 @@ import copy
 import datetime
 import gzip
 import json
+import time
 from decimal import Decimal
 
 import pytest
@@ -291,6 +292,16 @@ def test_a_broken_end_says_how_much_was_not_read(tmp_path):
     path.write_text('[{"prompt": "a"},\n{"prompt": "b"},\n{"prompt": "c", oh dear' + "x" * 900)
     t = load_tasks(path)
     assert len(t) == 2 and any("9" in f.message and "was not read" in f.message for f in t.findings)
+
+
+def test_looking_for_the_next_row_ends_soon_in_a_hostile_file(tmp_path):
+    """A hundred thousand places that look like rows took more than two minutes."""
+    path = tmp_path / "x.json"
+    path.write_text('[{"prompt": "a"}, {bad ' + '}\n{"prompt": [' * 100_000)
+    start = time.process_time()
+    t = load_tasks(path)
+    assert time.process_time() - start < 2
+    assert len(t) == 1 and any("1400005 characters" in f.message for f in t.findings)
 
 
 def test_a_missing_comma_loses_nothing(tmp_path):
