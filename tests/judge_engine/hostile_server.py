@@ -449,8 +449,8 @@ scenario(
     lambda a: http(b"", "500 No", Transfer_Encoding="chunked", Content_Length=None) + b"@ENDLESS",
 )
 scenario("endless head", GONE, lambda a: b"HTTP/1.1 200 OK\r\n@HEADS")
-scenario("drip", GONE, lambda a: http(b"", length=10_000) + b"@DRIP", timeout=4.0)
-scenario("hang", GONE, lambda a: b"@HANG", timeout=4.0)
+scenario("drip", GONE, lambda a: http(b"", length=10_000) + b"@DRIP", timeout=12.0)
+scenario("hang", GONE, lambda a: b"@HANG", timeout=12.0)
 scenario("closed", GONE, lambda a: b"@CLOSE")
 scenario("reset", GONE, lambda a: b"@RESET")
 scenario("no http", GONE, lambda a: b"SSH-2.0-OpenSSH\r\n\r\n@CLOSE")
