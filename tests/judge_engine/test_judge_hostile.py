@@ -51,20 +51,21 @@ def answers(n):
 
 
 class Watch:
-    """The longest time for which this process kept the kit's loop standing, and how far memory grew.
+    """The longest turn of the kit's loop, and how far memory grew.
 
-    Counted in CPU seconds of the process: what other processes take is not the engine's affair.
+    Counted in CPU seconds of the loop's own thread, so that a busy machine is not taken for a busy
+    loop; `wall` is the longest turn by the clock.
     """
 
     def __init__(self):
-        self.lag, self.start, self.most = 0.0, _rss(), 0
+        self.lag, self.wall, self.start, self.most = 0.0, 0.0, _rss(), 0
 
     async def run(self):
         while True:
-            wall, cpu = time.monotonic(), time.process_time()
+            wall, cpu = time.monotonic(), time.thread_time()
             await asyncio.sleep(0.01)
-            stood = min(time.monotonic() - wall - 0.01, time.process_time() - cpu)
-            self.lag = max(self.lag, stood)
+            self.wall = max(self.wall, time.monotonic() - wall - 0.01)
+            self.lag = max(self.lag, time.thread_time() - cpu)
             self.most = max(self.most, _rss() - self.start)
 
 
@@ -155,7 +156,8 @@ def test_one_bad_reply_harms_nobody(server, tmp_path, monkeypatch, caplog):
 def test_ten_thousand_hostile_calls(server, tmp_path, monkeypatch, caplog):
     watch, log = check(server, list(NUMBERS), 48, 2, tmp_path, monkeypatch, caplog)
     sys.stdout.write(
-        f"{log['requests']} requests, {len(NUMBERS)} scenarios, lag {watch.lag:.2f} s, "
+        f"{log['requests']} requests, {len(NUMBERS)} scenarios, lag {watch.lag:.2f} s "
+        f"({watch.wall:.2f} by the clock), "
         f"{watch.most / 2**20:.0f} MB\n"
     )
     assert len(NUMBERS) >= 140 and log["requests"] >= 10_000
