@@ -23,6 +23,7 @@ COMMANDS = (
     "calibrate",
     "rewards",
     "train",
+    "export",
     "run",
     "sweep",
     "report",

@@ -124,8 +124,11 @@ class Gain:
     def sentence(self) -> str:
         """What these numbers allow one to say."""
         r = self.reward
-        span = f"{r.value:+.3f} [{r.low:+.3f}, {r.high:+.3f}] on {r.n_clusters} held-out prompts"
-        if self.shown:
+        where = f"on {r.n_clusters} held-out prompts"
+        span = f"{r.value:+.3f} [{r.low:+.3f}, {r.high:+.3f}] {where}"
+        if not (math.isfinite(r.low) and math.isfinite(r.high)):
+            text = f"No gain was shown: {r.value:+.3f} {where}, and no interval can be given."
+        elif self.shown:
             text = f"The held-out reward rose by {span}."
         elif not self.enough and not r.low <= 0 <= r.high:
             text = f"Too few prompts to show a change: {span}; {MANY} or more are needed."

@@ -1,15 +1,21 @@
-"""What others can use: the merged model, a GGUF where the engine offers it, and a model card written from the run's record."""
+"""What others can use: adapter, merged model, GGUF, and a model card from the run's record."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import KitError, MissingError
+from ..settings.read import nearest
+from . import gguf_file
 from .device import choose
+from .gguf_file import Kind
 from .models import base, resolve, tokenizer_of
+
+FORMS = ("adapter", "merged", "gguf")
 
 
 def merge(
@@ -38,16 +44,40 @@ def merge(
     return out
 
 
-def gguf(loaded: Any, out: str | Path, *, method: str = "q4_k_m") -> Path:
-    """A GGUF of the trained model, through unsloth; KitError with other engines."""
-    if not hasattr(loaded.model, "save_pretrained_gguf"):
-        raise KitError(
-            "only the unsloth engine writes GGUF files",
-            where=f"engine {loaded.engine!r}",
-            fix="export the merged model and convert it with llama.cpp's convert_hf_to_gguf.py",
+def export(run: str | Path, to: str, out: str | Path | None = None, *, kind: Kind = "f16") -> Path:
+    """A finished run as "adapter", "merged" (a model folder) or "gguf" (one file for llama.cpp).
+
+    out : default RUN/export/adapter, RUN/export/merged, RUN/export/NAME.gguf. kind : see gguf_file.write.
+    """
+    run = Path(run)
+    if to not in FORMS:
+        raise KitError(f"there is no export {to!r}", where="--to", fix=nearest(to, FORMS))
+    model = _settings(run)["model"]
+    adapter = run / "adapter"
+    if not (adapter / "adapter_config.json").is_file():
+        raise MissingError(
+            "the run has no adapter yet", where=str(adapter), fix="train it to the end first"
         )
-    loaded.model.save_pretrained_gguf(str(out), loaded.tokenizer, quantization_method=method)
-    return Path(out)
+    name = f"{run.name}.gguf" if to == "gguf" else to
+    place = run / "export" / name if out is None else Path(out).expanduser()
+    if place.exists():
+        raise KitError("there is something already", where=str(place), fix="give another --out")
+    if to == "adapter":
+        return Path(shutil.copytree(write_card(run).parent, place))
+    if to == "merged":
+        return merge(model, adapter, place)
+    with tempfile.TemporaryDirectory(dir=run) as folder:
+        whole = merge(model, adapter, Path(folder) / run.name)
+        return gguf_file.write(whole, place, kind=kind)
+
+
+def _settings(run: Path) -> dict[str, Any]:
+    try:
+        return json.loads((run / "settings.json").read_text("utf-8"))["settings"]
+    except OSError:
+        raise MissingError(
+            "this is no folder of a training", where=str(run), fix="give the run's folder"
+        ) from None
 
 
 def card(run: str | Path) -> str:

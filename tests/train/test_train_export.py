@@ -1,0 +1,118 @@
+"""Exports: atomic, float32, offline; a GGUF answers as the adapter does, through the local server."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import urllib.request
+
+import pytest
+
+from kit.__main__ import main
+from kit.errors import KitError, MissingError
+from kit.records import Criterion, Task
+from kit.train import export, gguf_file, grpo
+from kit.train.config import GRPOSettings, build
+from kit.train.models import load
+from kit.train.presets import preset
+
+C = (Criterion(id="c", text="x", check={"name": "contains", "any": list("abcdefghij")}),)
+TASKS = [Task(id=f"t{i}", prompt=f"say {i}", criteria=C) for i in range(4)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("export") / "run"
+    return grpo.train(build(GRPOSettings, {**preset("test"), "lr": 1e-2}), TASKS, out=out).out
+
+
+def logits(**changes):
+    import torch
+
+    model = load(build(GRPOSettings, {**preset("test"), **changes})).model.eval()
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([[5, 6, 7, 8]])).logits.float()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_merged_model_answers_like_the_adapter(run, tmp_path, dtype):
+    """Merging in bfloat16 rounds the update away; it is made in float32 whatever the machine likes."""
+    import torch
+
+    merged = export.merge("tiny-random", run / "adapter", tmp_path / "m")
+    assert not list(tmp_path.glob("*.partial"))
+    one, other = (
+        logits(model=str(merged), dtype=dtype),
+        logits(adapter=str(run / "adapter"), dtype=dtype),
+    )
+    near = 1e-5 if dtype == "float32" else 2e-2
+    assert torch.allclose(one, other, atol=near)
+    if dtype == "float32":
+        assert not torch.allclose(one, logits(), atol=1e-5)
+
+
+def test_the_command_exports(run, tmp_path, capsys):
+    for to in ("adapter", "merged"):
+        assert main(["export", str(run), "--to", to, "--out", str(tmp_path / to)]) == 0
+    assert (tmp_path / "adapter" / "adapter_config.json").is_file()
+    assert (tmp_path / "merged" / "config.json").is_file()
+    assert main(["export", str(run), "--to", "merged", "--out", str(tmp_path / "merged")]) != 0
+    assert "something already" in capsys.readouterr().err
+    with pytest.raises(MissingError, match="no folder of a training"):
+        export.export(tmp_path, "gguf")
+
+
+def test_a_tokenizer_that_llama_cpp_cannot_read_is_refused(run, tmp_path):
+    with pytest.raises(KitError, match="no merges"):
+        export.export(run, "gguf", tmp_path / "x.gguf")
+    assert not (tmp_path / "x.gguf").exists()
+
+
+def test_other_shapes_are_refused(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "mamba"}))
+    with pytest.raises(KitError, match="not 'mamba'"):
+        gguf_file.write(tmp_path, tmp_path / "x.gguf")
+
+
+def greedy(model, ids, n):
+    import torch
+
+    with torch.no_grad():
+        for _ in range(n):
+            ids = torch.cat([ids, model(input_ids=ids).logits[:, -1:].argmax(-1)], dim=1)
+    return ids[0, -n:].tolist()
+
+
+@pytest.mark.slow  # SmolLM2, trained and served
+@pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, reason="xllamacpp is missing")
+def test_a_gguf_answers_like_the_adapter(tmp_path):
+    """Greedy continuations of the server and of the model with its adapter, token by token."""
+    import torch
+
+    from kit.judge.server import LocalServer
+
+    more = {"model": "SmolLM2-135M-Instruct", "max_answer_tokens": 4, "lr": 1e-3, "save_every": 0}
+    values = {**preset("test"), **more}
+    run = grpo.train(build(GRPOSettings, values), TASKS, out=tmp_path / "run").out
+    path = export.export(run, "gguf", tmp_path / "m.gguf", kind="f32")
+    loaded = load(build(GRPOSettings, {**values, "adapter": str(run / "adapter")}))
+    text = "The capital of France is the city of 1789, and"
+    ids = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
+    wanted = greedy(loaded.model.eval(), torch.tensor([ids]), 12)
+    with LocalServer(path, context=256) as server:
+        body = {
+            "prompt": text,
+            "temperature": 0,
+            "n_predict": 12,
+            "max_tokens": 12,
+            "ignore_eos": True,
+        }
+        request = urllib.request.Request(
+            server.base_url + "/completions",
+            json.dumps({"model": server.model, **body}).encode(),
+            {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"},
+        )
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        said = json.load(opener.open(request, timeout=60))
+    assert said["usage"]["prompt_tokens"] == len(ids)
+    assert said["choices"][0]["text"] == loaded.tokenizer.decode(wanted)
