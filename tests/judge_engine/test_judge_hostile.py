@@ -80,6 +80,22 @@ def outcome(v):
     return "right" if v.status == ("met" if said else "unmet") else "WRONG"
 
 
+def stored_oddly(path, got):
+    """What is odd about the verdicts and about what the ledger keeps."""
+    odd = []
+    with Ledger(path) as book:
+        texts = [c.request + c.reply + str(c.meta) + c.model for c in book.calls()]
+        texts += [str(v) for v in (*got, *book.verdicts())]
+        stored = {v.failure for v in book.verdicts()}
+        odd += [] if all(c.tokens_in >= 0 <= c.cost for c in book.calls()) else ["negative"]
+    odd += ["an outage is stored"] if stored & {"transport", "budget", "error"} else []
+    odd += ["no cause"] if any(not v.known and not v.failure for v in got) else []
+    odd += ["no reason"] if any(v.failure == "transport" and not v.reason for v in got) else []
+    if any(KEY in t or json.dumps(KEY)[1:-1] in t for t in texts):
+        odd.append("LEAK")
+    return odd
+
+
 async def attack(url, name, n, folder, tries=2):
     """One scenario: what its victims and the others got, and what is odd about it."""
     _, allowed, options = hostile.SCENARIOS[name]
@@ -95,16 +111,7 @@ async def attack(url, name, n, folder, tries=2):
     odd = [f"victims {dict(victims)}"] if set(victims) - allowed else []
     odd += [f"others {dict(others)}"] if set(others) - {"right"} else []
     odd += ["learned " + str(who.abilities["refused"])] if who.abilities["refused"] else []
-    with Ledger(path) as book:
-        texts = [c.request + c.reply + str(c.meta) + c.model for c in book.calls()]
-        texts += [str(v) for v in (*got, *book.verdicts())]
-        stored = {v.failure for v in book.verdicts()}
-        odd += [] if all(c.tokens_in >= 0 <= c.cost for c in book.calls()) else ["negative"]
-    odd += ["an outage is stored"] if stored & {"transport", "budget", "error"} else []
-    odd += ["no cause"] if any(not v.known and not v.failure for v in got) else []
-    odd += ["no reason"] if any(v.failure == "transport" and not v.reason for v in got) else []
-    if any(KEY in t or json.dumps(KEY)[1:-1] in t for t in texts):
-        odd.append("LEAK")
+    odd += await asyncio.to_thread(stored_oddly, path, got)  # the test's work is not the loop's
     await who.close()
     return {name: odd} if odd else {}
 
