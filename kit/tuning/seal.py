@@ -41,13 +41,13 @@ class Seals:
     """The ledger of test reads, one SQLite file; rows are remembered by fingerprint, so a new name
     or a new split does not break a seal.
 
-    path : file, made on first use; several processes may share it. Default: seals.sqlite in the
-        kit's home, so that a read in one run is known to every other: seals belong to the data, not
-        to a run.
+    path : file, made on first use; several processes may share it. Default: seals.sqlite beside the
+        folders of the runs (KIT_RUNS), so that a read in one run is known to every other: seals
+        belong to the data, not to a run.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self.path = paths.home() / "seals.sqlite" if path is None else Path(path)
+        self.path = paths.runs() / "seals.sqlite" if path is None else Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with closing(self._open()) as db:
             db.execute(

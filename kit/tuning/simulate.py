@@ -70,9 +70,10 @@ def winners_curse(
     h = floats(human, name="human")
     same_length(human=h, **{c.name: c.verdicts for c in candidates})
     group, c = codes(cluster, len(h))
-    if not candidates or max(sizes) >= len(h):
+    labelled = int(np.sum(~np.isnan(h)))
+    if not candidates or max(sizes) >= labelled:
         raise DataError(
-            f"{len(candidates)} candidates, {len(h)} rows, m up to {max(sizes)}",
+            f"{len(candidates)} candidates, {labelled} labelled rows, m up to {max(sizes)}",
             where="sizes",
             fix="m must be smaller than the rows",
         )
@@ -83,7 +84,7 @@ def winners_curse(
         blocks.append(np.bincount(group[known] * 4 + cell, minlength=4 * c).reshape(c, 4))
     cells = np.concatenate(blocks, axis=1).astype(float)
     rows, rng, stat = (
-        np.bincount(group, minlength=c),
+        np.bincount(group[~np.isnan(h)], minlength=c),  # a row without a label is no row here
         np.random.default_rng(seed),
         table_stat(measure, 2),
     )
