@@ -122,14 +122,23 @@ def trivial(
     return by_rank[["policy", "task", "score"]].reset_index(drop=True)
 
 
-def split(tasks: Any, *, share: float = 0.25, seed: int = 0) -> Split:
+def split(
+    tasks: Any,
+    *,
+    share: float = 0.25,
+    seed: int = 0,
+    by: Callable[[Task], Any] | None = None,
+) -> Split:
     """Train and held-out tasks with a manifest of hashes; whole groups where tasks name them.
 
-    share : of the tasks held out, in (0, 1).
+    share : of the tasks held out, in (0, 1). by : for example `lambda task: task.kind`: the
+    same share of every kind is held out.
     """
     from .rubrics import splits
 
     rows = getattr(tasks, "tasks", tasks)
+    if by is not None:
+        return splits.stratified(rows, by=by, seed=seed, share=share)
     make = splits.by_group if len({t.group for t in rows}) > 1 else splits.shuffle
     return make(rows, seed=seed, share=share)
 

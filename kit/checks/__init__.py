@@ -116,13 +116,6 @@ def key(task: Task, response: Response, criterion: Criterion) -> str:
     )
 
 
-def validate(task: Task, criterion: Criterion, *, allow_python: bool = True) -> None:
-    """Raise DataError when the criterion's check is malformed; nothing is run. For linting a data set."""
-    args = _arguments(task, criterion, allow_python)
-    if args["name"] in RULES:
-        RULES[args["name"]][1](task, Response(task_id=task.id, id="", text="x"), args)
-
-
 def _arguments(task: Task, criterion: Criterion, allow_python: bool) -> Arguments:
     where = f"task {task.id!r}, criterion {criterion.id!r}"
     raw = criterion.check

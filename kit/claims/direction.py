@@ -55,19 +55,6 @@ def settle(found: Sequence[Claim]) -> dict[str, str]:
     return {k: "unstated" if v == CLASH else v for k, v in out.items()}
 
 
-def classify(
-    sentence: str, subject: str, aliases: Sequence[str] = (), others: Sequence[str] = ()
-) -> str:
-    """What one sentence says of one subject: one of DIRECTIONS.
-
-    >>> classify("It is not true that TSH did not rise.", "TSH")
-    'up'
-    """
-    return settle(claims(sentence, {subject: aliases, **dict.fromkeys(others, ())})).get(
-        subject, "unstated"
-    )
-
-
 def wanted_claims(task: Task) -> list[Mapping[str, Any]]:
     """The directed claims that the truth names: {subject, direction, aliases}, up, down or none."""
     return [c for c in task.truth.get("claims", ()) if c.get("direction") in ("up", "down", "none")]

@@ -208,8 +208,6 @@ DETERMINERS = _words(
     "the a an its their his her this that these those both all any each such some of in on for to overall total mean average basal"
 )
 # after a subject: the head noun is still the subject
-SAME_HEAD = _words("""level pathway signaling signalling gene expression activity concentration rate amount number production response set itself
-    also value score protein transcript mrna content output abundance count size both all""")
 # after a subject: the head noun is something else, or its opposite
 OTHER_HEAD = _words("""inhibitor antagonist blocker degradation breakdown resistance deficiency scavenger suppressor repressor removal clearance knockout
     mutant antibody vaccine sensor test assay measurement research uptake researcher agonist mimetic target inhibition suppression loss depletion

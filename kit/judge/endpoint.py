@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import logging
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import DataError, KitError
+from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import loop, parse, templates
 from .abilities import Doubt
@@ -25,7 +24,7 @@ from .caller import Caller, Outcome, large
 from .layout import Layout, digest
 from .parse import CUT, Reading
 from .prices import Price, default_model, is_reasoning, warning
-from .records import Call, Forecast, Question, question
+from .records import Call, Forecast, Question
 from .session import session
 from .wire import OPENAI, Wire
 
@@ -397,25 +396,6 @@ class EndpointJudge:
                 )
             )
         return out
-
-    def reread(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], call: Call
-    ) -> list[Verdict]:
-        """Verdicts parsed again from a stored call, for when the reading has been improved;
-        nothing is sent.
-        """
-        if "characters" in call.meta:
-            where = f"call {call.id}, {call.meta['characters']:,} characters"
-            raise DataError("only the beginning of this reply was kept", where=where)
-        data = json.loads(call.reply)
-        mode = (
-            "schema"
-            if self.mode == "schema" and "response_format" not in call.meta.get("without", ())
-            else "text"
-        )
-        readings, probs = self._read(data, criteria, mode)
-        q = question(self, task, response, criteria)
-        return self._verdicts(q, readings, probs, call, mode)
 
     # -- what it will cost ---------------------------------------------------------------------
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:

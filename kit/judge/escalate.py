@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import html
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DataError, JudgeDownError, KitError
+from ..errors import JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from .base import ask
 from .panel import paid
@@ -138,111 +135,3 @@ async def _either(
     except JudgeDownError as e:
         more = dict(judge=judge.name, reason=e.what)
         return [unknown(task.id, response.id, c.id, "transport", **more) for c in criteria]
-
-
-@dataclass(frozen=True)
-class Saving:
-    """What escalation saves against the strong judge alone; every figure an Estimate.
-
-    escalated : share of verdicts sent on. saved : 1 - cost / cost of the strong judge alone (negative: it costs more).
-    same : share of known verdicts equal to the strong judge's. kappa_cheap, kappa_strong, kappa_both : with the human labels, or None.
-    """
-
-    low: float
-    high: float
-    escalated: Any
-    saved: Any
-    same: Any
-    kappa_cheap: Any = None
-    kappa_strong: Any = None
-    kappa_both: Any = None
-
-    def table(self) -> list[dict[str, Any]]:
-        """Rows {what, value, low, high, n}."""
-        rows = [
-            ("sent to the strong judge", self.escalated),
-            ("cost saved", self.saved),
-            ("same verdict as the strong judge", self.same),
-            ("kappa with humans, cheap", self.kappa_cheap),
-            ("kappa with humans, strong", self.kappa_strong),
-            ("kappa with humans, both", self.kappa_both),
-        ]
-        return [
-            {"what": w, "value": e.value, "low": e.low, "high": e.high, "n": e.n}
-            for w, e in rows
-            if e is not None
-        ]
-
-    def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><td>{html.escape(r['what'])}</td><td>{r['value']:.3f}</td><td>[{r['low']:.3f}, {r['high']:.3f}]</td><td>{r['n']}</td></tr>"
-            for r in self.table()
-        )
-        return (
-            f"<table><caption>escalated when {self.low:g} &lt; P &lt; {self.high:g}</caption><tr><th></th><th>value</th><th>95% interval</th>"
-            f"<th>n</th></tr>{body}</table>"
-        )
-
-
-def saving(
-    cheap: Sequence[Verdict],
-    strong: Sequence[Verdict],
-    *,
-    low: float = 0.2,
-    high: float = 0.8,
-    human: Sequence[Any] | None = None,
-    cluster: Sequence[Any] | None = None,
-) -> Saving:
-    """The saving of `Escalate(cheap, strong, low, high)` on verdicts of both judges over the same rows, row by row.
-
-    human : reference labels (True / False / None), for kappa. cluster : what rows belong together (the prompt); default the task id.
-    Costs are what was paid when the verdicts were made. DataError when the rows do not match.
-    """
-    import numpy as np
-
-    from .. import stats
-    from ..stats import clusters
-
-    rows = [(a.task_id, a.response_id, a.criterion_id) for a in cheap]
-    if rows != [(b.task_id, b.response_id, b.criterion_id) for b in strong] or not rows:
-        raise DataError(
-            "the two judges' verdicts are not on the same rows",
-            where="saving(cheap, strong)",
-            fix="judge the same responses with both",
-        )
-    cluster = list(cluster) if cluster is not None else [a.task_id for a in cheap]
-    up = [doubtful(v, low, high) for v in cheap]
-    final = [b if u else a for a, b, u in zip(cheap, strong, up, strict=True)]
-    costs = np.array(
-        [
-            [paid(a) + (paid(b) if u else 0.0), paid(b)]
-            for a, b, u in zip(cheap, strong, up, strict=True)
-        ]
-    )
-    group, n_groups = clusters.codes(cluster, len(rows))
-    if costs[:, 1].sum() > 0:
-        saved = clusters.estimate(
-            lambda t: 1 - t[..., 0] / t[..., 1],
-            clusters.sums(costs, group, n_groups),
-            n=len(rows),
-            method="cost saved",
-        )
-    else:
-        saved = stats.Estimate(
-            math.nan, math.nan, math.nan, len(rows), None, "cost saved", "no prices are recorded"
-        )
-    met = [
-        [None if not v.known else v.value >= 0.5 for v in part] for part in (cheap, strong, final)
-    ]
-    same = [None if a is None or b is None else a == b for a, b in zip(met[2], met[1], strict=True)]
-    kappas = (
-        [stats.kappa(m, human, cluster=cluster) for m in met] if human is not None else [None] * 3
-    )
-    return Saving(
-        low,
-        high,
-        stats.mean(up, cluster=cluster),
-        saved,
-        stats.mean(same, cluster=cluster),
-        *kappas,
-    )

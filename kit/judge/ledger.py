@@ -278,12 +278,6 @@ class Ledger:
             )
             claims.give_back(db, done)
 
-    def delete(self, keys: Sequence[str]) -> int:
-        """Forget these verdicts (their calls stay in the cost book); how many there were."""
-        with self.lock:
-            db = self.connection()
-            return sum(db.execute("DELETE FROM verdicts WHERE key=?", (k,)).rowcount for k in keys)
-
     def verdicts(self) -> Iterator[Verdict]:
         """All stored verdicts, oldest first."""
         for (row,) in self.pages("verdicts", "row"):

@@ -5,7 +5,6 @@ Nothing here can reach a network. What was not recorded is a MissingError that n
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
@@ -239,49 +238,6 @@ class ReplayJudge:
             return None if old is None else readdress(old, task, response, c)
 
         return cls(f"replay:{judge or (names or ['nobody'])[0]}", look, key)
-
-
-PARAPHRASES = (
-    "lexical",
-    "syntactic",
-    "register_formal",
-    "register_casual",
-    "form_question",
-    "form_imperative",
-)
-
-
-def recorded_tasks(
-    data: RecordedJudges | None = None, *, paraphrased: bool = False
-) -> tuple[list[Task], list[Response]]:
-    """The recorded items as tasks with one binary criterion "c1" and their answers, for `ReplayJudge.recorded`.
-
-    paraphrased : only the 150 items whose criterion was also asked in other words, those and the negated criterion in criterion.meta
-    ("paraphrases", "negation"), so that `audit` has what it needs for the rows "paraphrase" and "label flip".
-    """
-    from ..data import recorded
-
-    data = data or recorded.load()
-    other: dict[str, dict[str, str]] = {}
-    for row in data.paraphrases:
-        other.setdefault(row["item_id"], {})[row["variant_type"]] = row["unit_test"]
-    tasks, responses = [], []
-    for t, r in zip((ts := data.taskset()).tasks, ts.responses, strict=True):
-        c, said = t.criteria[0], other.get(t.id, {})
-        if paraphrased and not said:
-            continue
-        meta = {
-            **c.meta,
-            "paraphrases": tuple(said[k] for k in PARAPHRASES if k in said),
-            "negation": said.get("control_negated"),
-        }
-        tasks.append(
-            dataclasses.replace(
-                t, criteria=(dataclasses.replace(c, scale="binary", levels=(), meta=meta),)
-            )
-        )
-        responses.append(r)
-    return tasks, responses
 
 
 def _by_key(

@@ -25,7 +25,6 @@ from ..records import Criterion, Response, Task, fingerprint
 
 FOLDER = Path(__file__).with_name("prompts")
 SECTIONS = ("system", "user", "schema", "text")
-PLACES = ("prompt", "sources", "criteria", "answer", "form")
 SCHEMA_VERSION = (
     1  # part of every ledger key: raise it when the reply's form or its reading changes
 )

@@ -12,11 +12,6 @@ from ..stats import Agreement, Estimate, number
 from . import theme
 
 
-def estimate_rows(estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
-    """The numbers behind `forest`: one row per estimate."""
-    return [{"name": name, **e.as_dict()} for name, e in estimates.items()]
-
-
 def _hover(name: str, e: Estimate) -> str:
     import html
 
@@ -172,11 +167,6 @@ def trap(
             line_color=theme.GREY,
         )
     return fig
-
-
-def curse_rows(curses: Sequence[Any]) -> list[dict[str, Any]]:
-    """The numbers behind `curse`."""
-    return [dict(c.__dict__) for c in curses]
 
 
 def curse(curses: Sequence[Any], *, title: str = "") -> Any:

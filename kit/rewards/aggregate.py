@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from ..errors import DataError, KitError
 from ..records import Criterion, Grade, Task, Verdict, by_criterion
 
@@ -342,27 +340,3 @@ def _check(how: str, bound: str, use: str) -> None:
                 where=f"parameter {name}",
                 fix=f"use one of {', '.join(allowed)}",
             )
-
-
-def score_matrix(
-    values: np.ndarray, weights: np.ndarray, *, how: str = "mean"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Many responses to one flat rubric at once: low and high scores.
-
-    values : (n, k) in [0, 1], NaN = unknown. weights : (k,). No gates, no trees. Returns two arrays (n,).
-
-    >>> low, high = score_matrix(np.array([[1, 0], [1, np.nan]]), np.array([1.0, -1.0]), how="signed_unclipped")
-    >>> low.tolist(), high.tolist()
-    ([0.5, 0.0], [0.5, 0.5])
-    """
-    _check(how, "low", "value")
-    values, w = np.asarray(values, float), np.asarray(weights, float)
-    used = np.sign(w) if how == "mean" else w
-    scale = _denominator([float(x) for x in w], how)
-    if not scale:
-        return np.zeros(len(values)), np.zeros(len(values))
-    nan = np.isnan(values)
-    worst, best = np.where(nan, used < 0, values), np.where(nan, used >= 0, values)
-    shift = -used[used < 0].sum() if how in ("mean", "flip") else 0.0
-    low, high = (worst @ used + shift) / scale, (best @ used + shift) / scale
-    return (np.maximum(low, 0), np.maximum(high, 0)) if how == "signed" else (low, high)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,17 +26,6 @@ from .config import number as _number
 from .config import preset as _preset
 from .config import read as _read
 from .presets import PRESETS
-
-
-@dataclass(frozen=True, kw_only=True)
-class Function:
-    """One reward function for a trainer that weights and normalises by itself; call(...) is None
-    where it cannot say.
-    """
-
-    name: str
-    weight: float
-    call: Callable[[Task, Response, Iterable[Verdict]], float | None]
 
 
 class Steps:
@@ -286,50 +275,6 @@ class Composer:
             "words": formatting.count_words(response.text),
         }
 
-    def functions(self) -> list[Function]:
-        """One reward function per component (and one each for format bonus and length), for the
-        trainer's own weighting.
-
-        Gates, format gate and truncation act on every function; a component that does not apply,
-        or is unknown, is None.
-        """
-        out = []
-        for c in self._active():
-            alone = dataclasses.replace(
-                self,
-                components=tuple(
-                    dataclasses.replace(o, weight=1.0 if o.name == c.name else 0.0)
-                    for o in self.components
-                ),
-                length=None,
-                scale=1.0,
-                combine="mean",
-                cap=None,
-                floor=None,
-                format=dataclasses.replace(
-                    self.format, mode="gate" if self.format.mode == "gate" else "off"
-                ),
-            )
-            out.append(Function(name=c.name, weight=c.weight * self.scale, call=_caller(alone)))
-        if self.format.mode == "bonus":
-            out.append(
-                Function(
-                    name="format",
-                    weight=self.format.bonus * self.scale,
-                    call=lambda task, response, verdicts: self.format.check(task, response).score,
-                )
-            )
-        if self.length is not None:
-            length = self.length
-            out.append(
-                Function(
-                    name="length",
-                    weight=self.scale,
-                    call=lambda task, response, verdicts: -length.penalty(response),
-                )
-            )
-        return out
-
     def table(self) -> list[dict[str, Any]]:
         """The config as rows for a notebook: step, kind, weight, share of the total weight,
         options.
@@ -383,10 +328,6 @@ class Composer:
 
     def _active(self) -> list[Component]:
         return [c for c in self.components if c.active]
-
-
-def _caller(composer: Composer) -> Callable[[Task, Response, Iterable[Verdict]], float | None]:
-    return lambda task, response, verdicts: composer.score(task, response, verdicts).score
 
 
 def _build(config: dict[str, Any], where: str) -> Composer:

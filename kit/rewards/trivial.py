@@ -96,11 +96,6 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
     )
 
 
-def is_trivial(response: Response) -> bool:
-    """True for a response that a trivial policy gave."""
-    return (response.source or "").startswith(TRIVIAL)
-
-
 def _listing(task: Task, glossary: Sequence[str]) -> str:
     names = list(task.truth.get("candidates") or glossary or things(task))
     return f"{', '.join(names[:MOST_CANDIDATES])}. Confidence: 99%."

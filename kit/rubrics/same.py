@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from ..data.findings import Finding
 from ..records import Criterion
 from .wording import LIMIT, NEGATION_WORDS, limits
 from .words import stem, words
@@ -208,24 +207,3 @@ def _bounds(c: Criterion) -> list[tuple[tuple[str, frozenset[str]], float, float
         return []
     rest = frozenset(w for w in said(LIMIT.sub(" ", c.text)).key if w not in SUBJECTS)
     return [((noun + "s", rest), low, high, False) for noun, low, high in limits(c.text)]
-
-
-def findings_of(pairs: Iterable[tuple[Criterion, str]]) -> list[Finding]:
-    """The findings of `compare` as records, for trying it out.
-
-    >>> row = [Criterion(id="a", text="Says that it was cancelled."), Criterion(id="b", text="States that it had been cancelled.")]
-    >>> findings_of((c, c.text.lower()) for c in row)
-    []
-    >>> row = [Criterion(id="a", text="Mentions the fog at sea."), Criterion(id="b", text="Names the sea fog.")]
-    >>> [f.code for f in findings_of((c, c.text.lower()) for c in row)]
-    ['near-duplicate']
-    """
-    out: list[Finding] = []
-
-    def found(code: str, severity: str, message: str, c: Criterion, **more: object) -> None:
-        out.append(
-            Finding(code=code, severity=severity, message=message, criterion_id=c.id, **more)
-        )
-
-    compare(pairs, found)
-    return out

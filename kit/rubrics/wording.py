@@ -84,10 +84,6 @@ STATING = frozenset(
     "name names mention mentions report reports result "
     "equal equals".split()
 )  # STATES needs one of these words
-NEGATION = re.compile(
-    r"\b(?:not|no|never|without|avoids?|avoiding|refrains? from|doesn't|does not|don't|isn't|lacks?|omits?|free of|contains no|excludes?)\b",
-    re.I,
-)
 LIMIT = re.compile(
     r"\b(at least|at most|no more than|no fewer than|no less than|fewer than|less than|more than|exactly|under|over|up to|maximum of|minimum of)\s+"
     r"(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+(\w+)",

@@ -93,14 +93,6 @@ def grams_of(t: str, n: int = 4) -> frozenset[str]:
     return frozenset([t[i : i + n] for i in range(max(1, len(t) - n + 1))])
 
 
-def jaccard(a: frozenset[str] | set[str], b: frozenset[str] | set[str]) -> float:
-    """Shared over all, in [0, 1]; two empty sets give 1."""
-    if not a and not b:
-        return 1.0
-    both = len(a & b)
-    return both / (len(a) + len(b) - both)
-
-
 @lru_cache(maxsize=50_000)
 def hash_of(word: str) -> int:
     """A 32-bit hash of a word, the same on every machine.

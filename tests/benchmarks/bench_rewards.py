@@ -10,11 +10,9 @@ import random
 import time
 from collections.abc import Callable
 
-import numpy as np
-
 from kit.claims.direction import claims
 from kit.records import Criterion, Response, Task, Verdict
-from kit.rewards.aggregate import grade, score_matrix
+from kit.rewards.aggregate import grade
 from kit.rewards.composer import Composer
 
 
@@ -61,7 +59,6 @@ def main() -> None:
         Response(task_id="t", id=str(r), text="an answer of a few words") for r in range(n)
     ]
     weights = {c.id: c.weight for c in criteria}
-    matrix = np.array([list(row.values()) for row in values])
     composer = Composer.from_config({"components": [{"kind": "rubric", "how": "flip"}]})
     text = "TSH rises because T4 falls. The yield does not increase, but the purity stays the same. Confidence: 80%"
     subjects = {"TSH": [], "T4": [], "yield": [], "purity": []}
@@ -70,9 +67,6 @@ def main() -> None:
         "grade(), one by one": best(lambda: [grade(task, v, how="flip") for v in verdicts]),
         "Composer.score(), one by one": best(
             lambda: [composer.score(task, r, v) for r, v in zip(responses, verdicts, strict=True)]
-        ),
-        "score_matrix(), all at once": best(
-            lambda: score_matrix(matrix, np.array(list(weights.values())), how="flip")
         ),
     }
     base = rows["plain loop over dicts (no unknowns, no parts)"]

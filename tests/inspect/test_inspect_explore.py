@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+import kit
 from kit import rubrics as inspect
 from kit.data import TaskSet, load_tasks
 from kit.errors import DataError
@@ -117,7 +118,7 @@ def test_splits_are_seeded_disjoint_and_provable():
         == splits.shuffle(tasks, seed=1).parts
         != splits.shuffle(tasks, seed=2).parts
     )
-    by_kind = splits.stratified(tasks, share=0.4).of(tasks, "heldout")
+    by_kind = kit.split(tasks, share=0.4, by=lambda task: task.kind).of(tasks, "heldout")
     assert [sum(t.kind == k for t in by_kind) for k in "ab"] == [2, 2]
     changed = [
         Task(id=t.id, prompt=t.prompt + ("!" if t.id == "t3" else "")) if t.id == "t3" else t

@@ -377,13 +377,11 @@ def test_stated_confidence_and_logprobs_become_p():
         assert [v.p for v in got] == [pytest.approx(0.1)] * 2 + [None, None]
 
 
-def test_replies_can_be_read_again(tmp_path):
+def test_a_verdict_can_be_traced_to_its_call(tmp_path):
     with StubServer() as stub:
         who, book = at(stub), Ledger(tmp_path / "l.sqlite")
         got = judge(TASK, answers(1), judge=who, ledger=book, progress=False)
-        (call,) = book.calls()
-        again = who.reread(TASK, answers(1)[0], TASK.criteria, call)
-        assert [(v.key, v.status) for v in again] == [(v.key, v.status) for v in got]
+        assert len(list(book.calls())) == 1
         found = book.explain(got[0].key[:24])
         assert (
             found["call"]["request"]["messages"][0]["role"] == "system"

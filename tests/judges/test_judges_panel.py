@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.errors import DataError, JudgeDownError, KitError
+from kit.errors import JudgeDownError, KitError
 from kit.judge import judge
-from kit.judge.escalate import Escalate, doubtful, saving
+from kit.judge.escalate import Escalate, doubtful
 from kit.judge.ledger import Ledger
 from kit.judge.panel import Panel, combine, self_consistency
 from kit.records import Criterion, Response, Task, Verdict
@@ -161,27 +161,6 @@ def test_a_verdict_without_p_is_doubtful():
         and doubtful(v("parse"))
         and not doubtful(v(0.2))
     )
-
-
-def test_saving_counts_both_bills():
-    cheap = [
-        dataclasses.replace(v(p, cost=0.01), task_id=f"t{i}")
-        for i, p in enumerate([0.9, 0.1, 0.5, 0.6] * 5)
-    ]
-    strong = [
-        dataclasses.replace(v(p, cost=0.10), task_id=f"t{i}")
-        for i, p in enumerate([0.9, 0.1, 0.1, 0.9] * 5)
-    ]
-    got = saving(cheap, strong, human=[True, False, False, True] * 5)
-    assert (
-        float(got.escalated) == 0.5
-        and float(got.saved) == pytest.approx(1 - (20 * 0.01 + 10 * 0.1) / 2.0)
-        and got.saved.low < got.saved.value
-    )
-    assert float(got.same) == 1.0 and float(got.kappa_both) == 1.0 and float(got.kappa_cheap) == 0.5
-    assert "&lt;" in got._repr_html_() and len(got.table()) == 6
-    with pytest.raises(DataError, match="same rows"):
-        saving(cheap, strong[::-1])
 
 
 def test_bad_settings():

@@ -238,17 +238,3 @@ def test_ambiguous_recordings_are_refused(tmp_path):
     bad.write_text('{"kind": "verdict"}\n')
     with pytest.raises(DataError, match="line 1"):
         ReplayJudge.from_jsonl(bad)
-
-
-@pytest.mark.slow
-@needs_data
-def test_a_recorded_judge_can_be_audited_on_what_was_recorded(data):
-    from kit.judge.audit import audit
-    from kit.judge.replay import recorded_tasks
-
-    tasks, answers = recorded_tasks(data, paraphrased=True)
-    assert len(tasks) == 150
-    report = audit(ReplayJudge.recorded("gpt-4o", data=data), tasks, answers, progress=False)
-    row, flip = report.row("paraphrase"), report.row("label flip")
-    assert row.rate.n > 500 and 0 < row.rate.value < 0.25 and row.rate.n_clusters <= 150
-    assert flip.rate.n > 100 and "not recorded" in report.row("padding").note

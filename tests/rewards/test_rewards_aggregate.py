@@ -3,14 +3,13 @@
 import dataclasses
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.errors import DataError, KitError
 from kit.records import Criterion, Task, Verdict, unknown
-from kit.rewards.aggregate import HOWS, grade, leaves, pay, score_matrix
+from kit.rewards.aggregate import HOWS, grade, leaves, pay
 
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -310,32 +309,6 @@ def test_contributions_sum_to_the_score(rows, how):
     g = grade(t, vs, how=how, gate_to=None)
     if g.score is not None:
         assert math.fsum(g.parts.values()) == pytest.approx(g.score, abs=1e-12)
-
-
-@SETTINGS
-@given(
-    st.lists(
-        st.tuples(
-            st.floats(-3, 3),
-            st.lists(st.sampled_from([0.0, 1.0, 0.5, math.nan]), min_size=4, max_size=4),
-        ),
-        min_size=1,
-        max_size=8,
-    ),
-    st.sampled_from(HOWS),
-)
-def test_matrix_form_agrees_with_grade(columns, how):
-    weights = np.array([w for w, _ in columns])
-    values = np.array([v for _, v in columns]).T
-    low, high = score_matrix(values, weights, how=how)
-    for i, row in enumerate(values):
-        g = grade(
-            task(*weights), verdicts(*[None if math.isnan(x) else float(x) for x in row]), how=how
-        )
-        assert (g.score_low, g.score_high) == (
-            pytest.approx(low[i], abs=1e-12),
-            pytest.approx(high[i], abs=1e-12),
-        )
 
 
 def test_pay():

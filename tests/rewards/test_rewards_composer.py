@@ -177,25 +177,6 @@ def test_static_rubrics_concatenated_or_not():
         make(components=[{"kind": "rubric", "static": ["nope"]}]).criteria(CITED, response())
 
 
-def test_one_function_each():
-    c = make(
-        scale=10.0,
-        format={"mode": "bonus", "answer_block": True, "bonus": 0.1},
-        length={"soft": 5, "hard": 6},
-    )
-    functions = {f.name: f for f in c.functions()}
-    assert list(functions) == ["rubric", "citations", "format", "length"]
-    vs = all_verdicts(p2=0)
-    assert (
-        functions["rubric"].call(CITED, response(), vs) == 0.5 and functions["rubric"].weight == 8.0
-    )
-    assert functions["citations"].call(CITED, response(), vs) == pytest.approx(1.0)
-    assert functions["citations"].call(CITED, response(), [v("p1", 1)]) is None
-    assert functions["rubric"].call(Task(id="t", prompt="p"), response(), []) is None
-    total = sum(f.weight * f.call(CITED, response(), vs) for f in functions.values())
-    assert total == pytest.approx(c.score(CITED, response(), vs).score)
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [

@@ -4,7 +4,7 @@ import csv
 from collections import Counter
 from pathlib import Path
 
-from kit.claims.direction import DIRECTIONS, classify
+from kit.claims.direction import DIRECTIONS, claims, settle
 
 TABLE = Path(__file__).with_name("direction_sentences.tsv")
 
@@ -15,9 +15,9 @@ def rows():
 
 
 def said(row):
-    return classify(
-        row["sentence"], row["subject"], others=[o for o in row["others"].split("|") if o]
-    )
+    others = dict.fromkeys((o for o in row["others"].split("|") if o), ())
+    found = settle(claims(row["sentence"], {row["subject"]: (), **others}))
+    return found.get(row["subject"], "unstated")
 
 
 def test_table_of_sentences(capsys):

@@ -7,7 +7,7 @@ import pytest
 from kit.claims import NAMES, applicable, verify
 from kit.claims.compare import relation
 from kit.claims.confidence import stated
-from kit.claims.direction import classify, pathway_score
+from kit.claims.direction import claims, pathway_score, settle
 from kit.claims.factual import matched
 from kit.claims.uncertainty import against_outcome, behaviour, in_range
 from kit.records import Response, Task
@@ -77,8 +77,8 @@ def test_enrichment_is_not_up():
 
     s = "Gene set enrichment of the UPR was computed."
     assert naive(s) == "up"  # the fault
-    assert classify(s, "UPR") == "unstated"
-    assert classify("The UPR showed negative enrichment.", "UPR") == "down"
+    assert settle(claims(s, {"UPR": ()})) == {}
+    assert settle(claims("The UPR showed negative enrichment.", {"UPR": ()})) == {"UPR": "down"}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_enrichment_is_not_up():
 def test_names_do_not_match_inside_words(name, text):
     assert name.lower() in text.lower()  # the fault: a substring search finds it
     assert not matched({"text": name}, [text])
-    assert classify(text, name) == "unstated"
+    assert settle(claims(text, {name: ()})) == {}
 
 
 def test_repeating_a_fact_does_not_pay():

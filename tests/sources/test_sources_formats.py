@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from kit.data import load_tasks, save_tasks, write_tasks
-from kit.data.trees import node_scores
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, Verdict
 
@@ -380,13 +379,6 @@ def test_tree_weights_multiply_down_and_roots_are_recomputed():
         "a2": 0.5,
         "b": 0.25,
     } and t.prompt == "all"
-    told = [
-        Verdict(task_id="root", response_id="r", criterion_id=c, status=s)
-        for c, s in (("a1", "met"), ("a2", "unmet"), ("b", "met"))
-    ]
-    scores = node_scores(t, told)
-    assert scores["root"] == (0.5, 0.5) and scores["a"] == pytest.approx((1 / 3, 1 / 3))
-    assert node_scores(t, told[:1])["root"] == (0.25, 1.0)
 
 
 def test_flat_table_groups_rows_and_labels(tmp_path):

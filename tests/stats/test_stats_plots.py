@@ -25,7 +25,6 @@ def test_forest_and_rows():
     assert (
         list(fig.data[0].x) == [es["a"].value, None, es["c"].value] and "<i>" not in fig.to_json()
     )
-    assert [r["name"] for r in plots.estimate_rows(es)] == list(es)
     json.loads(fig.to_json())
 
 
@@ -47,7 +46,7 @@ def test_curse_and_labels():
         sizes=[50, 100],
         draws=50,
     )
-    assert list(plots.curse(c).data[0].y) == [x["optimism"] for x in plots.curse_rows(c)]
+    assert list(plots.curse(c).data[0].y) == [x.optimism for x in c]
     rows = plots.label_rows([141, 246], 0.8, q1=0.9, q0=0.8)
     assert round(rows[1]["human_only"], 3) == 0.05 and round(rows[0]["with_judge"], 3) == 0.05
     assert len(plots.labels(rows).data) == 2

@@ -163,8 +163,7 @@ def tree(row: Row) -> Parsed:
     """A weighted tree of requirements: the leaves become criteria, their weight the product of
     shares down from the root.
 
-    Inner nodes are kept in `task.meta["tree"]`; `kit.data.trees.node_scores` recomputes them from
-    leaf verdicts.
+    Inner nodes are kept in `task.meta["tree"]`.
     A graded tree (PaperBench's `graded_task_tree`, leaves with score and explanation) gives a
     verdict per leaf too.
     """

@@ -13,16 +13,13 @@ import pkgutil
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 os.environ["KIT_HEADLESS"] = "1"  # as in the rooms' tests; the live controls are built below
 ROOT = Path(__file__).resolve().parents[3]
 # Helpers that return no figure and no control: texts, numbers, rows.
 PLAIN = {
-    "estimate_rows",
     "trap_rows",
-    "curse_rows",
     "label_rows",
     "rgba",
     "safe",
@@ -168,7 +165,6 @@ def calibration_views() -> None:
 
 def other_views() -> None:
     """What no room's test draws."""
-    from kit import stats
     from kit.plots import compare as comparing
     from kit.plots import judging, training
     from kit.records import Run
@@ -206,8 +202,6 @@ def other_views() -> None:
     agreement.threshold_explorer({"a": [1.0, 4.0, 5.0, 2.0]}, [0, 1, 1, 0])
     live_controls()
     judging.audits([FakeAudit(), FakeAudit()])
-    band = stats.mean([0.2, 0.4, 0.3])
-    judging.savings([SimpleNamespace(saved=band, same=band, low=0.2, high=0.8)])
     training.series([{"step": 1, "loss": 0.1}, {"step": 2, "loss": 0.05}], "loss")
 
 
