@@ -41,6 +41,7 @@ MOVED = {
     "kit.report": "kit.runs.report",
     "kit.compare": "kit.runs.compare",
     "kit.cluster": "kit.train.cluster",
+    "kit.data.published": "kit.calibration.published",
     "kit.html": "kit.page",
 }
 

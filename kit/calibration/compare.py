@@ -15,6 +15,7 @@ from ..stats.estimate import Estimate, number
 from ..stats.paired import difference
 from ..stats.ranking import auroc, auroc_change
 from ..stats.rates import mean
+from ..tables import rows_html
 from . import resample
 from .cells import Cells, locator, tally
 from .ece import ECE, ece_of, unit_scores
@@ -99,18 +100,9 @@ class Comparison:
         return f"{self.verdict} | before: {self.before}; after: {self.after}"
 
     def _repr_html_(self) -> str:
-        def show(v: Any) -> str:
-            return "" if v is None else number(v)
-
-        rows = "".join(
-            f"<tr><td>{html.escape(r['measure'])}</td>"
-            + "".join(
-                f"<td>{show(r.get(k))}</td>" for k in ("before", "after", "change", "low", "high")
-            )
-            + "</tr>"
-            for r in self.table()
-        )
-        return f"{html.escape(self.verdict)}<table><tr><th></th><th>before</th><th>after</th><th>change</th><th>low</th><th>high</th></tr>{rows}</table>"
+        head = ("measure", "before", "after", "change", "low", "high")
+        rows = [[r.get(k) for k in head] for r in self.table()]
+        return html.escape(self.verdict) + rows_html(head, rows)
 
 
 def _mover(

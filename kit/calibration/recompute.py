@@ -1,4 +1,4 @@
-"""A published calibration claim, recomputed from its own files (see kit.data.published)."""
+"""A published calibration claim, recomputed from its own files (see kit.calibration.published)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from .ece import ECE, ece
 
 if TYPE_CHECKING:
-    from ..data.published import Evaluation
+    from .published import Evaluation
 
 THEIRS = [i * 0.1 for i in range(11)]  # a little above .3, .6 and .7
 NAMED = 40  # characters of a file's name that tell it from the others

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..stats.columns import takes_table
 from ..stats.estimate import number
+from ..tables import rows_html
 from . import resample
 from .cells import Cells
 from .ece import ECE, MCE, cells_of, ece_of, mce_of
@@ -101,12 +102,17 @@ class Reliability:
 
     def _repr_html_(self) -> str:
         head = "<br>".join(html.escape(line) for line in str(self).split("\n"))
-        rows = "".join(
-            f"<tr><td>{r['lower']:.3g} to {r['upper']:.3g}</td><td>{r['n']:g}</td><td>{r['conf']:.3f}</td><td>{r['accuracy']:.3f}</td>"
-            f"<td>[{r['low']:.2f}, {r['high']:.2f}]</td></tr>"
+        rows = [
+            (
+                f"{r['lower']:.3g} to {r['upper']:.3g}",
+                f"{r['n']:g}",
+                f"{r['conf']:.3f}",
+                f"{r['accuracy']:.3f}",
+                f"[{r['low']:.2f}, {r['high']:.2f}]",
+            )
             for r in self.table()
-        )
-        return f"{head}<table><tr><th>bin</th><th>n</th><th>confidence</th><th>accuracy</th><th>interval</th></tr>{rows}</table>"
+        ]
+        return head + rows_html(("bin", "n", "confidence", "accuracy", "interval"), rows)
 
 
 def _bin_table(cells: Cells, boot: np.ndarray, null: np.ndarray, level: float) -> Bins:
@@ -388,11 +394,16 @@ class Sensitivity:
         ]
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(n)}</td><td>{e.value:.3f}</td><td>{e.debiased.value:.3f} [{e.low:.2f}, {e.high:.2f}]</td><td>{e.null:.3f}</td></tr>"
-            for n, e in self.rows
-        )
-        return f"<table><tr><th>binning</th><th>ECE</th><th>debiased</th><th>calibrated would be</th></tr>{rows}</table>"
+        rows = [
+            (
+                name,
+                f"{e.value:.3f}",
+                f"{e.debiased.value:.3f} [{e.low:.2f}, {e.high:.2f}]",
+                f"{e.null:.3f}",
+            )
+            for name, e in self.rows
+        ]
+        return rows_html(("binning", "ECE", "debiased", "calibrated would be"), rows)
 
 
 @takes_table("conf", "correct", "cluster", "weights")

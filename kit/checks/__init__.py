@@ -89,7 +89,7 @@ def check(
         met, p, reason = not met, None if p is None else 1 - p, f"{reason}; wanted the contrary"
     if criterion.weight >= 0 and not text_of.visible(response.text).strip():
         met, p, reason = False, None, f"the answer is empty ({reason})"
-    p = (1.0 if met else 0.0) if p is None else p
+    p = float(met) if p is None else p
     return Verdict(
         task_id=task.id,
         response_id=response.id,

@@ -50,7 +50,7 @@ def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:
 def _superlative(word: str) -> int:
     """comparative() for the words that name an extreme: "largest", "most", "least"."""
     extreme = word in ("most", "least", "fewest", "top", "bottom") or word.endswith("est")
-    return (1 if word == "top" else -1 if word == "bottom" else comparative(word)) * extreme
+    return {"top": 1, "bottom": -1}.get(word, comparative(word)) * extreme
 
 
 def against(prompt: str, raw: Sequence[str], start: int, end: int) -> bool:
@@ -98,16 +98,11 @@ def relation(
             before = [m for m in entities if m.end <= i]
             after = [m for m in entities if m.start > i and "than" not in raw[i : m.start]]
             than = [m for m in entities if m.start > i and "than" in raw[i : m.start]]
-            who = (
-                before[-1].of
-                if before
-                else after[0].of
-                if after
-                else {"more": "less", "less": "more"}[than[0].of]
-                if than
-                else None
-            )
-            if who is None:
+            if before or after:
+                who = before[-1].of if before else after[0].of
+            elif than:
+                who = {"more": "less", "less": "more"}[than[0].of]
+            else:
                 continue
             denied = any(x in lx.NEGATORS or x.endswith("n't") for x in raw[max(0, i - 4) : i])
             says_more = (sign > 0) != denied

@@ -75,17 +75,8 @@ def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
         x.startswith("enrich") for x in words[i + 1 : i + 3]
     ):
         return "up" if w.startswith("pos") else "down"
-    kind = (
-        "up"
-        if w in lx.UP
-        else "down"
-        if w in lx.DOWN
-        else "change"
-        if w in lx.CHANGE
-        else "none"
-        if w in lx.NONE
-        else ""
-    )
+    lists = {"up": lx.UP, "down": lx.DOWN, "change": lx.CHANGE, "none": lx.NONE}
+    kind = next((name for name, words_of in lists.items() if w in words_of), "")
     negated = any(x in lx.NEGATORS or x == "little" for x in words[max(0, i - 4) : i])
     idle = (
         (

@@ -126,6 +126,7 @@ def page(found: Any) -> str:
     """One HTML page that needs no network; all text escaped."""
     from ..page import figure_div, plotly_js
     from ..plots import data as plots
+    from ..tables import rows_html
 
     figures = [
         ("criteria per task", plots.criteria_per_task(found.summary)),
@@ -144,28 +145,16 @@ def page(found: Any) -> str:
         )
         for i, (_, fig) in enumerate(figures)
     )
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(str(x))}</td>"
-            for x in (
-                f.severity,
-                f.code,
-                f.row or "",
-                f.criterion_id or "",
-                f.message,
-                (f.text or "")[:200],
-                f.suggestion or "",
-            )
-        )
-        + "</tr>"
+    head = ("severity", "rule", "row", "criterion", "message", "text", "what to do")
+    rows = [
+        (f.severity, f.code, f.row, f.criterion_id, f.message, (f.text or "")[:200], f.suggestion)
         for f in found.lint.findings[:2000]
-    )
+    ]
     name = html.escape(found.name)
     return (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{name}</title><style>body{{font:15px/1.5 sans-serif;max-width:1100px;"
         f"margin:2em auto;padding:0 1em}}table{{border-collapse:collapse}}td,th{{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:left;"
         f"vertical-align:top}}</style>{plotly_js()}<h1>{name}</h1><p>Format {html.escape(found.format)}, {found.rows} rows, {found.skipped} skipped.</p>"
         f"<h2>What is in it</h2>{found.summary._repr_html_()}<h2>What to fix</h2>{found.lint._repr_html_()}{divs}"
-        f"<h2>Findings</h2><table><tr><th>severity<th>rule<th>row<th>criterion<th>message<th>text<th>what to do</tr>{rows}</table></html>"
+        f"<h2>Findings</h2>{rows_html(head, rows)}</html>"
     )

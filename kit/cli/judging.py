@@ -388,8 +388,10 @@ def audit(
         "rows": report.table(),
     }
     if args.out:
+        from ..plots.judging import audit_page
+
         Path(args.out).parent.mkdir(parents=True, exist_ok=True)
-        Path(args.out).write_text(report.page(), encoding="utf-8")
+        Path(args.out).write_text(audit_page(report), encoding="utf-8")
         said["out"] = args.out
     emit(
         args,

@@ -117,7 +117,9 @@ def amount(text: str) -> float:
 def said_top(token: re.Match[str]) -> float:
     """The largest value of a scale token, "(1-10)"."""
     found = next((v for v in (token["top"], token["top2"]) if v), None)
-    return float(found) if found else (100.0 if token["top3"] else 1.0)
+    if found:
+        return float(found)
+    return 100.0 if token["top3"] else 1.0
 
 
 def measure(kind: str, text: str, top: float | None = None, scale: float | None = None) -> Stated:

@@ -141,7 +141,9 @@ def number_scale(labels: list[Any]) -> tuple[float, float] | None:
             continue
     numbers = [x for x in numbers if math.isfinite(x)]
     top = max(numbers, default=0.0)
-    return None if top <= 1 else (1.0, 5.0) if top <= 5 else (1.0, 10.0) if top <= 10 else None
+    if not 1 < top <= 10:
+        return None
+    return (1.0, 5.0) if top <= 5 else (1.0, 10.0)
 
 
 def by_rater(label: Any) -> Iterator[tuple[str, Any]]:

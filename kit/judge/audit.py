@@ -18,6 +18,7 @@ from .. import stats
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from ..system import progress as bars
+from ..tables import rows_html
 from .attacks import ATTACKS, BIASES, Attack, Bias
 from .records import keys_of
 from .run import _judged as leaves
@@ -44,7 +45,7 @@ class AuditRow:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """The audit of one judge. `.table()`, `.plot()`; shown as a table in a notebook, hostile text escaped."""
+    """The audit of one judge. `.table()`, `kit.plot(...)`; shown as a table in a notebook, hostile text escaped."""
 
     judge: str
     rows: tuple[AuditRow, ...]
@@ -86,18 +87,6 @@ class AuditReport:
                 return r
         raise KeyError(name)
 
-    def plot(self) -> Any:
-        """Rates with intervals, attacks above biases (plotly figure)."""
-        from ..plots import judging
-
-        return judging.audit(self)
-
-    def page(self) -> str:
-        """Plot and table as one HTML page that needs no network."""
-        from ..page import figure_page
-
-        return figure_page(f"Audit of {self.judge}", self.plot(), self._repr_html_())
-
     def __str__(self) -> str:
         lines = [
             f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, {self.n_verdicts} verdicts, {self.unknown_share:.1%} unknown"
@@ -109,17 +98,23 @@ class AuditReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        e = html.escape
-        body = "".join(
-            f"<tr><td>{e(r.kind)}</td><td title='{e(r.what, quote=True)}'>{e(r.name)}</td><td>{e(str(r.rate))}</td>"
-            f"<td>{e(str(r.drift)) if r.drift is not None else ''}</td><td>{f'{r.unknown.value:.1%}' if r.unknown is not None and r.unknown.n else ''}</td>"
-            f"<td style='text-align:left'>{e(r.note or r.example[:300])}</td></tr>"
+        rows = [
+            (
+                r.kind,
+                f"<span title='{html.escape(r.what)}'>{html.escape(r.name)}</span>",
+                str(r.rate),
+                r.drift if r.drift is None else str(r.drift),
+                f"{r.unknown.value:.1%}" if r.unknown is not None and r.unknown.n else "",
+                r.note or r.example[:300],
+            )
             for r in self.rows
+        ]
+        head = ("", "what", "rate [95% interval]", "drift", "became unknown", "example")
+        caption = (
+            f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, "
+            f"{self.unknown_share:.1%} of plain verdicts unknown"
         )
-        return (
-            f"<table><caption>{e(self.judge)}: {self.n_responses} answers to {self.n_tasks} tasks, {self.unknown_share:.1%} of plain verdicts unknown"
-            f"</caption><tr><th></th><th>what</th><th>rate [95% interval]</th><th>drift</th><th>became unknown</th><th>example</th></tr>{body}</table>"
-        )
+        return rows_html(head, rows, caption=caption, raw=(1,))
 
 
 def audit(

@@ -129,8 +129,8 @@ class Caller:
         self.timeout, self.tries, self.patience = timeout, tries, patience
         local = wire.address.local
         self.price = prices or (FREE if local else price(model))
-        start = None if concurrency else 4 if local else 256
-        self.limiter = Limiter(concurrency or (64 if local else 256), start=start)
+        start, most = (4, 64) if local else (256, 256)
+        self.limiter = Limiter(concurrency or most, start=None if concurrency else start)
         self.abilities = Abilities()
         if is_reasoning(model):
             why = "reasoning model (models.json)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
@@ -61,13 +61,10 @@ class DecisionJudge:
         self.model = model or default_model()
         address = Address.of(base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
         self.base_url = address.shown
-        self.api = (
-            api
-            if api != "auto"
-            else (
-                "decisions" if self.base_url.startswith("https://api.openai.com") else "systemone"
-            )
-        )
+        if api == "auto":
+            hosted = self.base_url.startswith("https://api.openai.com")
+            api = "decisions" if hosted else "systemone"
+        self.api = api
         if self.api not in MOST or not 0 < threshold < 1:
             raise KitError(
                 f"api is {api!r}, threshold is {threshold!r}",
@@ -282,13 +279,11 @@ def _share(p: Any) -> bool:
 def _levels(a: Mapping[str, Any], n: int) -> list[float] | None:
     """Probabilities of the n levels in order, from a list of {value, probability} or a map of level number to probability."""
     raw, out = a.get("probabilities"), [0.0] * n
-    pairs = (
-        raw.items()
-        if isinstance(raw, Mapping)
-        else [(r.get("value"), r.get("probability")) for r in raw if isinstance(r, Mapping)]
-        if isinstance(raw, list)
-        else []
-    )
+    pairs: Iterable[tuple[Any, Any]] = ()
+    if isinstance(raw, Mapping):
+        pairs = raw.items()
+    elif isinstance(raw, list):
+        pairs = [(r.get("value"), r.get("probability")) for r in raw if isinstance(r, Mapping)]
     seen = set()
     for i, p in pairs:
         level = str(i)

@@ -19,7 +19,8 @@ class Layout:
     def __init__(self, task: Task, how: str | int, own: str):
         parents = {c.parent for c in task.criteria}
         asked = [c for c in task.criteria if not c.by_code and c.id not in parents]
-        size = len(asked) or 1 if how == "all" else 1 if how == "one" else int(how)
+        sizes = {"all": len(asked) or 1, "one": 1}
+        size = sizes[how] if how in sizes else int(how)
         self.base = fingerprint([own, size == 1, task.asked, task.system, dict(task.sources)])
         self._group: dict[str, int] = {}
         self._mark: dict[str, str] = {}

@@ -139,7 +139,9 @@ def combine(
     known, first = [v for v in votes if v.known], votes[0]
     quorum = quorum if quorum is not None else len(votes) // 2 + 1
     met = sum(_value(v) >= 0.5 for v in known)
-    ps = [float(_value(v) >= 0.5) if share else _value(v) if v.p is None else v.p for v in known]
+    ps = [_value(v) if v.p is None else v.p for v in known]
+    if share:
+        ps = [float(_value(v) >= 0.5) for v in known]
     p = statistics.fmean(ps) if ps else None
     made: dict[str, Any] = dict(
         judge=judge,

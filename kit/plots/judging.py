@@ -42,6 +42,13 @@ def audit(report: Any) -> Any:
     return fig
 
 
+def audit_page(report: Any) -> str:
+    """Figure and table of an AuditReport as one HTML page that needs no network."""
+    from ..page import figure_page
+
+    return figure_page(f"Audit of {report.judge}", audit(report), report._repr_html_())
+
+
 def audits(reports: Sequence[Any]) -> Any:
     """Several judges' audits side by side: one colour and marker a judge."""
     names = list(

@@ -155,9 +155,9 @@ def static_criteria(names: str | Sequence[str]) -> tuple[Criterion, ...]:
     True
     """
     sets = static_sets()
-    wanted = (
-        list(sets) if names in ("all", True) else [names] if isinstance(names, str) else list(names)
-    )
+    if names in ("all", True):
+        names = list(sets)
+    wanted = [names] if isinstance(names, str) else list(names)
     for n in wanted:
         if n not in sets:
             raise KitError(

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..errors import KitError
 from ..records import Criterion, Grade, Part, Response, Task, Verdict
+from ..tables import rows_html
 from . import components, formatting
 from .aggregate import BOUNDS, MAX_WIDTH, pay, usage
 from .config import COMBINES, Component, Gate
@@ -309,22 +310,9 @@ class Composer:
         ]
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head = "".join(f"<th>{h}</th>" for h in ("step", "kind", "weight", "share", "options"))
-        cells = [
-            [
-                r["step"],
-                r["kind"],
-                *("" if r[k] is None else f"{r[k]:.3g}" for k in ("weight", "share")),
-                r["options"],
-            ]
-            for r in self.table()
-        ]
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(str(x))}</td>" for x in row) + "</tr>" for row in cells
-        )
-        return f"<table><caption>Reward {escape(self.name)}</caption><tr>{head}</tr>{body}</table>"
+        head = ("step", "kind", "weight", "share", "options")
+        rows = [[r[k] for k in head] for r in self.table()]
+        return rows_html(head, rows, caption=f"Reward {self.name}")
 
     def _active(self) -> list[Component]:
         return [c for c in self.components if c.active]

@@ -13,6 +13,7 @@ import numpy as np
 from ..records import Grade, Response, Task
 from ..stats.estimate import Estimate
 from ..stats.macro import macro_mean
+from ..tables import rows_html
 from .groups import GOOD_AT, GroupShares, PassRates, group_shares, pass_rates
 from .trivial import TRIVIAL
 
@@ -141,25 +142,11 @@ class RewardReport:
             f"<h4>Reward {escape(self.name)}: {escape(str(self.reward))}</h4>"
             + (f"<ul>{warn}</ul>" if warn else "")
             + "".join(
-                f"<details{' open' if k in ('summary', 'trivial') else ''}><summary>{k}</summary>{_html(rows[:60])}</details>"
+                f"<details{' open' if k in ('summary', 'trivial') else ''}><summary>{k}</summary>{rows_html(list(rows[0]), [list(r.values()) for r in rows[:60]])}</details>"
                 for k, rows in t.items()
                 if rows
             )
         )
-
-
-def _html(rows: Sequence[Mapping[str, Any]]) -> str:
-    def cell(x: Any) -> str:
-        return "" if x is None else f"{x:.3f}" if isinstance(x, float) else escape(str(x))
-
-    head = "".join(f"<th>{escape(str(k))}</th>" for k in rows[0])
-    return (
-        f"<table><tr>{head}</tr>"
-        + "".join(
-            "<tr>" + "".join(f"<td>{cell(v)}</td>" for v in r.values()) + "</tr>" for r in rows
-        )
-        + "</table>"
-    )
 
 
 def report(

@@ -114,13 +114,9 @@ def task_of(tasks: TaskSet, task_id: str) -> Task:
 
 def mark(v: Verdict) -> str:
     """A verdict as a short word: met, unmet, "level 0.50", "unknown (parse)"."""
-    return (
-        v.status
-        if v.status in ("met", "unmet")
-        else f"level {v.value:.2f}"
-        if v.status == "level"
-        else f"unknown ({v.failure})"
-    )
+    if v.status in ("met", "unmet"):
+        return v.status
+    return f"level {v.value:.2f}" if v.status == "level" else f"unknown ({v.failure})"
 
 
 def read(tasks: TaskSet, task_id: str, *, verdicts: list[Verdict] | None = None) -> dict[str, Any]:
@@ -205,9 +201,9 @@ def compare(
     for c in t.criteria:
         a, b = value(first, c.id), value(second, c.id)
         lead = None if a is None or b is None else (a - b) * (-1 if c.weight < 0 else 1)
-        better = (
-            "unknown" if lead is None else "first" if lead > 0 else "second" if lead < 0 else "same"
-        )
+        better = "unknown"
+        if lead is not None:
+            better = ("same", "first", "second")[(lead > 0) - (lead < 0)]
         out.append(
             {
                 "id": c.id,

@@ -22,6 +22,7 @@ from ..data.findings import SEVERITIES, Finding
 from ..data.taskset import Parsed, TaskSet
 from ..errors import DataError
 from ..records import Task
+from ..tables import rows_html
 from . import precision
 from .corpus import Corpus
 from .rules import check_row, specific
@@ -165,28 +166,25 @@ class LintReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            "<tr>"
-            + "".join(
-                f"<td>{html.escape(str(x))}</td>"
-                for x in (
-                    r["severity"],
-                    r["rule"],
-                    r["findings"],
-                    ", ".join(map(str, r["rows"])),
-                    r["message"],
-                    r["example"][:160],
-                    r["suggestion"],
-                    "" if r["precision"] is None else f"{r['precision']:.0%}",
-                )
+        head = (
+            "severity", "rule", "findings", "first rows",
+            "message", "example", "what to do", "right elsewhere",
+        )  # fmt: skip
+        rows = [
+            (
+                r["severity"],
+                r["rule"],
+                r["findings"],
+                r["rows"],
+                r["message"],
+                r["example"][:160],
+                r["suggestion"],
+                "" if r["precision"] is None else f"{r['precision']:.0%}",
             )
-            + "</tr>"
             for r in self.table()
-        )
-        return (
-            f"<p>{'<br>'.join(map(html.escape, str(self).split(chr(10))[: 2 if self.criteria else 1]))}</p><table><tr><th>severity</th><th>rule</th><th>findings</th><th>first rows</th>"
-            f"<th>message</th><th>example</th><th>what to do</th><th>right elsewhere</th></tr>{cells}</table>"
-        )
+        ]
+        lines = str(self).split("\n")[: 2 if self.criteria else 1]
+        return f"<p>{'<br>'.join(map(html.escape, lines))}</p>{rows_html(head, rows)}"
 
 
 class Linter:

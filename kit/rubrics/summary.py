@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import random
 from collections import Counter
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..data.taskset import Parsed
+from ..tables import pairs_html
 from .lint import Stream, stream_of
 from .words import tokens_of
 
@@ -164,14 +164,7 @@ class Summary:
         return "\n".join(f"{k:<42}{v}" for k, v in self.rows())
 
     def _repr_html_(self) -> str:
-        return (
-            "<table>"
-            + "".join(
-                f"<tr><th style='text-align:left'>{html.escape(k)}</th><td style='text-align:left'>{html.escape(v)}</td></tr>"
-                for k, v in self.rows()
-            )
-            + "</table>"
-        )
+        return pairs_html(self.rows())
 
 
 class Counting:

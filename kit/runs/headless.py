@@ -208,7 +208,9 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
             error = f"{type(e).__name__}: {e}"
             log.write(error)
     _remove_sockets(folder)
-    status = "stopped" if stopped else "failed" if error else "done"
+    status = "failed" if error else "done"
+    if stopped:
+        status = "stopped"
     if target.exists():
         with contextlib.suppress(Exception):
             pages.write_notebook_html(target)

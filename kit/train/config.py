@@ -232,13 +232,13 @@ def from_mapping(values: Mapping[str, Any], *, where: str = "settings") -> Setti
 def to_mapping(settings: Settings) -> dict[str, Any]:
     """Plain JSON values, `stage` included; `from_mapping` reads them back."""
     values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
-    return {
-        "stage": settings.stage,
-        **{
-            k: list(v) if isinstance(v, tuple) else dict(v) if isinstance(v, Mapping) else v
-            for k, v in values.items()
-        },
-    }
+    return {"stage": settings.stage, **{k: _plain(v) for k, v in values.items()}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def check_options(options: Mapping[str, Any], config_class: type) -> None:

@@ -222,7 +222,8 @@ class Study:
     ) -> TestRead:
         """Read the test once. A second read of any of its rows raises SealedError unless `unseal`.
 
-        seals : default one file beside the runs, shared by all of them; rows are known by `data` and id.
+        seals : default one file beside the runs, shared by all of them; rows are known by `data`
+            and id.
         replay : give back the recorded result when exactly this question was asked before (for
             re-running a notebook); nothing new is read.
         """

@@ -5,12 +5,14 @@ import json
 
 import pytest
 
+import kit
 from kit.checks import check
 from kit.errors import DataError
 from kit.judge.attacks import ATTACKS, BIASES
 from kit.judge.audit import audit
 from kit.judge.ledger import Ledger
 from kit.judge.replay import ReplayJudge
+from kit.plots.judging import audit_page
 from kit.records import Criterion, Response, Task, Verdict, unknown
 
 WORDS = ("river", "city", "bridge", "tower")
@@ -129,7 +131,7 @@ def test_report_escapes_hostile_text_and_plots():
     report = audit(FakeJudge("obeys"), TASKS, ANSWERS, progress=False)
     page = report._repr_html_()
     assert "<script" not in page and "<b>because" not in page and "fake &lt;obeys&gt;" in page
-    fig = report.plot()
+    fig = kit.plot(report)
     assert "<obeys>" not in fig.layout.title.text and sum(len(t.x) for t in fig.data) == sum(
         r["rate"] is not None for r in report.table()
     )
@@ -170,7 +172,7 @@ def test_tasks_that_code_checks_alone_are_left_out_and_the_page_is_whole():
         progress=False,
     )
     assert report.n_tasks == len(TASKS) and len(report.rows) == len(ATTACKS) + len(BIASES)
-    page = report.page()
+    page = audit_page(report)
     assert (
         "Plotly.newPlot" in page
         and "label flip" in page

@@ -219,7 +219,8 @@ def instructions(row: Row) -> Parsed:
     )
     raw, given = row.take("instruction_id_list"), row.take("kwargs")
     ids, arguments = parsed_json(raw), parsed_json(given)
-    ids = ids if isinstance(ids, list) else [] if ids is None else [ids]
+    if not isinstance(ids, list):
+        ids = [] if ids is None else [ids]
     aligned = isinstance(arguments, list) and len(arguments) == len(ids)
     if not aligned and arguments is not None:
         row.find(

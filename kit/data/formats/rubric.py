@@ -261,11 +261,11 @@ def open_instruct(row: Row) -> Parsed:
     criteria, used = _open_rubrics(row, source)
     if source is row.data:
         row.used |= used
-    rest = (
-        {str(k): v for k, v in source.items() if k not in used}
-        if source is not row.data
-        else ({"ground_truth": truth} if truth is not None else {})
-    )
+    rest: dict[str, Any] = {}
+    if source is not row.data:
+        rest = {str(k): v for k, v in source.items() if k not in used}
+    elif truth is not None:
+        rest = {"ground_truth": truth}
     if prompt is None:
         asked = next(
             (

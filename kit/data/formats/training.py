@@ -121,13 +121,10 @@ def verifier(row: Row) -> Parsed:
         row.find(
             "missing-field", "the row has no ground truth", severity="error", field="ground_truth"
         )
-    truth = (
-        {str(k): v for k, v in raw.items()}
-        if isinstance(raw, Mapping)
-        else {}
-        if raw is None
-        else {"value": raw}
-    )
+    if isinstance(raw, Mapping):
+        truth = {str(k): v for k, v in raw.items()}
+    else:
+        truth = {} if raw is None else {"value": raw}
     asked = parsed_json(row.take("verifiers", "applicable_verifiers"))
     names = (
         [n.strip() for n in asked.split(",") if n.strip()]

@@ -19,6 +19,7 @@ os.environ["KIT_HEADLESS"] = "1"  # as in the rooms' tests; the live controls ar
 ROOT = Path(__file__).resolve().parents[3]
 # Helpers that return no figure and no control: texts, numbers, rows.
 PLAIN = {
+    "audit_page",
     "trap_rows",
     "label_rows",
     "rgba",

@@ -38,7 +38,7 @@ class Evaluation:
 
     def correct_without(self, drop: tuple[str, ...] = ("V4",), above: float = 0.5) -> list[float]:
         """Correctness from the other verifiers alone (NaN where none applies), so that it does not contain the confidence."""
-        from ..calibration import score_without
+        from .circular import score_without
 
         rest = score_without(self.scores, weights=WEIGHTS, drop=drop)
         return [float("nan") if x != x else float(x > above) for x in rest]
