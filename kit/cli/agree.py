@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DataError
@@ -15,11 +16,18 @@ HELP = "agreement of a judge's column with a human's: kappa, AC1, raw agreement,
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `agree`."""
     parser.add_argument("file", help="JSONL, JSON, CSV or Parquet")
+    parser.add_argument("--judge", metavar="COL", help="column of the judge's verdicts or scores")
+    parser.add_argument("--human", metavar="COL", help="column of the human's labels or scores")
     parser.add_argument(
-        "--judge", required=True, metavar="COL", help="column with the judge's verdicts or scores"
+        "--confusion",
+        action="store_true",
+        help="also what the judge says where the human says each level, with intervals",
     )
     parser.add_argument(
-        "--human", required=True, metavar="COL", help="column with the human's labels or scores"
+        "--panel",
+        metavar="A,B,C",
+        help="columns of three judges or more, without a human: likely levels and each judge's "
+        "accuracy (Dawid-Skene)",
     )
     parser.add_argument(
         "--cluster",
@@ -56,7 +64,12 @@ def run(args: argparse.Namespace) -> int:
     from ..data.tables import read_columns
     from ..stats import agree
 
-    names = [args.judge, args.human, *([args.cluster] if args.cluster else [])]
+    panel = [c.strip() for c in (args.panel or "").split(",") if c.strip()]
+    if not panel and not (args.judge and args.human):
+        fix = "name both columns, or the judges' columns with --panel A,B,C"
+        raise DataError("--judge and --human are needed", where="kit agree", fix=fix)
+    sides = panel or [args.judge, args.human]
+    names = [*sides, *([args.cluster] if args.cluster else [])]
     columns = read_columns(args.file, list(dict.fromkeys(names)))
     if args.threshold is not None and not math.isfinite(args.threshold):
         raise DataError(
@@ -73,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
         "n/a",
         *(u.strip().lower() for u in args.unknown),
     }
-    judge, human = (
-        _column(columns[c], c, unknown, args.threshold, args.file) for c in (args.judge, args.human)
-    )
+    read = [_column(columns[c], c, unknown, args.threshold, args.file) for c in sides]
+    if panel:
+        return _panel(args, panel, read)
+    judge, human = read
     result = agree(
         judge,
         human,
@@ -90,17 +104,70 @@ def run(args: argparse.Namespace) -> int:
         if args.cluster
         else "\nrows taken as independent: give --cluster COL when several rows share a prompt"
     )
-    common.emit(
-        args,
-        {
-            "file": args.file,
-            "n": result.kappa.n,
-            "n_clusters": result.kappa.n_clusters,
-            **result.as_dict(),
-        },
-        result.text() + hint,
-    )
+    data = {
+        "file": args.file,
+        "n": result.kappa.n,
+        "n_clusters": result.kappa.n_clusters,
+        **result.as_dict(),
+    }
+    text = result.text()
+    if args.confusion:
+        lines, data["rates"] = _confusion(args, judge, human, columns)
+        text += "\n" + lines
+    common.emit(args, data, text + hint)
     return 0
+
+
+def _confusion(
+    args: argparse.Namespace, judge: list[Any], human: list[Any], columns: Mapping[str, list[Any]]
+) -> tuple[str, list[dict[str, Any]]]:
+    """What the judge says, given what the human says: lines, and rows for --json."""
+    from ..stats import confusion
+
+    judge, human = _cut(args, judge, args.judge), _cut(args, human, args.human)
+    found = confusion(
+        judge,
+        human,
+        cluster=columns[args.cluster] if args.cluster else None,
+        categories=_order(args.order, judge, human),
+        level=args.level,
+    )
+    lines = [f"  {y} -> {x}: {e}" for (y, x), e in found.items()]
+    rows = [{"human": y, "judge": x, **e.as_dict()} for (y, x), e in found.items()]
+    return "\n".join(["what the human says -> what the judge says", *lines]), rows
+
+
+def _panel(args: argparse.Namespace, names: list[str], read: list[list[Any]]) -> int:
+    """Several judges without a reference: each one's accuracy by the model, and the levels."""
+    from ..stats import dawid_skene
+
+    columns = [_cut(args, c, name) for c, name in zip(read, names, strict=True)]
+    found = dawid_skene(list(zip(*columns, strict=True)))
+    accuracy = dict(zip(names, found.accuracy().tolist(), strict=True))
+    shares = dict(zip(map(str, found.categories), found.prevalence.tolist(), strict=True))
+    lines = [f"{name:<24}accuracy {value:.3f} (by the model)" for name, value in accuracy.items()]
+    lines += [f"{name:<24}share {value:.3f} of the items" for name, value in shares.items()]
+    lines += [f"agrees with the majority on {found.agrees:.1%} of the items", found.note]
+    data = {
+        "file": args.file,
+        "n": len(found.label),
+        "accuracy": accuracy,
+        "prevalence": shares,
+        "agrees": found.agrees,
+        "label": found.label,
+        "note": found.note,
+    }
+    common.emit(args, data, "\n".join(filter(None, lines)))
+    return 0
+
+
+def _cut(args: argparse.Namespace, column: list[Any], name: str) -> list[Any]:
+    """The column cut at --threshold, where one is given."""
+    from ..stats.report import cut
+
+    if args.threshold is None:
+        return column
+    return [None if x != x else int(x) for x in cut(column, args.threshold, name)[0].tolist()]
 
 
 def _order(words: str | None, *columns: list[Any]) -> list[Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,21 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="read in chunks, in flat memory (no clusters); the default for Parquet above a million rows",
     )
     parser.add_argument(
+        "--abstain",
+        type=float,
+        metavar="RISK",
+        help="also the threshold below which to abstain, so that wrong answers given stay below "
+        "this share of all",
+    )
+    parser.add_argument(
         "--html", type=Path, metavar="OUT", help="write the reliability diagram here"
     )
     json_flag(parser)
 
 
-def _report(args: Any) -> Any:
-    from .. import calibration
+def _report(args: Any) -> tuple[Any, Any]:
+    """The reliability, and the threshold of --abstain (or None)."""
+    from .. import calibration, stats
     from ..calibration.files import locate, numeric_parquet, parquet_cells, parquet_rows, read_cells
 
     binning = dict(bins=args.bins, closed=args.closed)
@@ -82,18 +91,28 @@ def _report(args: Any) -> Any:
                 where="option --cluster",
                 fix="leave out one of the two",
             )
-        return calibration.reliability(
+        if args.abstain is not None:
+            raise DataError(
+                "a table that is read in chunks has no threshold to abstain at",
+                where="option --abstain",
+                fix="leave out one of the two, or give fewer rows",
+            )
+        streamed = calibration.reliability(
             calibration.sketch_file(
                 args.file, confidence=args.confidence, correct=args.correct, missing=args.missing
             ),
             **binning,
         )
+        return streamed, None
     read = parquet_cells if numeric else read_cells
     p, y, cluster = read(
         args.file, confidence=args.confidence, correct=args.correct, cluster=args.cluster
     )
     try:
-        return calibration.reliability(p, y, cluster=cluster, missing=args.missing, **binning)
+        found = calibration.reliability(p, y, cluster=cluster, missing=args.missing, **binning)
+        if args.abstain is None:
+            return found, None
+        return found, stats.abstain_below(p, y, risk=args.abstain, cluster=cluster)
     except DataError as e:
         from ..data.tables import place
 
@@ -102,22 +121,26 @@ def _report(args: Any) -> Any:
             "correct": args.correct,
             "cluster": args.cluster or "cluster",
         }
-        found = locate(e, columns, lambda i: place(args.file, i))
+        located = locate(e, columns, lambda i: place(args.file, i))
         raise (
-            found
-            if found is not e
+            located
+            if located is not e
             else DataError(e.what, where=f"{args.file.name}, {e.where}", fix=e.fix)
         ) from None
 
 
 def run(args: Any) -> int:
     """Print the report; write the diagram when asked."""
-    result = _report(args)
+    result, threshold = _report(args)
     text = str(result)
+    data = result.as_dict()
+    if threshold is not None:
+        text += f"\nabstain: {threshold}"
+        data["abstain"] = asdict(threshold)
     if args.html:
         from ..plots import plot
 
         args.html.write_text(plot(result).to_html(include_plotlyjs=True), encoding="utf-8")
         text += f"\ndiagram: {args.html}"
-    emit(args, result.as_dict(), text)
+    emit(args, data, text)
     return 0

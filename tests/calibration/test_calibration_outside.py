@@ -228,3 +228,19 @@ def test_parquet_is_read_in_blocks_with_the_same_numbers(tmp_path, monkeypatch, 
     pq.write_table(pa.table(table), path)
     assert main(["calibrate", str(path), "--confidence", "p", "--correct", "ok"]) == 2
     assert "2501" in capsys.readouterr().err
+
+
+def test_a_threshold_to_abstain_at_has_a_door(tmp_path, capsys):
+    """`stats.abstain_below` was in the library only."""
+    from kit.__main__ import main
+
+    path = tmp_path / "t.csv"
+    lines = [f"{i / 100},{int(i > 20)},p{i}" for i in range(100)]
+    path.write_text("\n".join(["p,ok,prompt", *lines]))
+    call = ["calibrate", str(path), "--confidence", "p", "--correct", "ok", "--cluster", "prompt"]
+    assert main([*call, "--abstain", "0.05", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["abstain"]["at"] == 0.17
+    assert main([*call, "--abstain", "0.05"]) == 0
+    assert "answer from a confidence of 0.17" in capsys.readouterr().out
+    assert main([*call, "--abstain", "2"]) == 2
+    assert main([*call[:-2], "--stream", "--abstain", "0.05"]) == 2

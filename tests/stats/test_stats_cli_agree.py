@@ -83,3 +83,34 @@ def test_vocabularies_levels_and_order(tmp_path, capsys):
     ordered = ["agree", str(path), "--judge", "level", "--human", "level", "--weights", "quadratic"]
     assert main(ordered) == 2 and "order" in capsys.readouterr().err
     assert main([*ordered, "--order", "low,mid,high"]) == 0
+
+
+def test_what_the_judge_says_where_the_human_says_each_level(table, capsys):
+    """Sensitivity and specificity were in the library only."""
+    sides = ["--judge", "judge", "--human", "human", "--cluster", "prompt", "--confusion"]
+    assert main(["agree", table, *sides]) == 0
+    assert "  met -> unmet: .250" in capsys.readouterr().out
+    assert main(["agree", table, *sides, "--json"]) == 0
+    rows = {(r["human"], r["judge"]): r for r in json.loads(capsys.readouterr().out)["rates"]}
+    assert rows["met", "met"]["value"] == 0.75 and rows["unmet", "met"]["n"] == 1
+    cut = ["--judge", "score", "--human", "score", "--threshold", "3", "--confusion", "--json"]
+    assert main(["agree", table, *cut]) == 0
+    rates = json.loads(capsys.readouterr().out)["rates"]
+    assert [(r["human"], r["judge"], r["value"]) for r in rates if r["value"]] == [
+        (0, 0, 1.0),
+        (1, 1, 1.0),
+    ]
+
+
+def test_a_panel_needs_no_human(tmp_path, capsys):
+    path = tmp_path / "panel.csv"
+    rows = [(i % 2, i % 2, 1 if i % 5 == 0 else i % 2) for i in range(60)]
+    path.write_text("a,b,c\n" + "\n".join(",".join(map(str, r)) for r in rows) + "\n")
+    assert main(["agree", str(path), "--panel", "a,b,c", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["label"] == [i % 2 for i in range(60)] and data["n"] == 60
+    assert data["accuracy"]["c"] < data["accuracy"]["a"] <= 1.0
+    assert main(["agree", str(path), "--panel", "a,b,c"]) == 0
+    assert "by the model" in capsys.readouterr().out
+    assert main(["agree", str(path), "--judge", "a"]) == 2
+    assert "--human" in capsys.readouterr().err
