@@ -84,6 +84,12 @@ def grade(
             fix = "give responses=, or a TaskSet that holds them"
             raise KitError("the answers are not here", where="kit.grade", fix=fix)
         responses = [r for r in known if (r.task_id, r.id) in judged]
+        if judged and not responses:
+            raise KitError(
+                f"none of the {len(judged)} answers that have verdicts is in the task set",
+                where=f"kit.grade, response {verdicts[0].response_id!r}",
+                fix="give responses=; a file of verdicts alone does not hold the answers' texts",
+            )
     rows = getattr(tasks, "tasks", tasks)
     return Grades(grades(rows, responses, verdicts, composer=composer_of(reward)))
 

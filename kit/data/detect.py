@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 from ..errors import DataError
+from ..records import Criterion, Task
 from .files import nearest
 from .formats import benchmarks, rubric, training
+from .formats.benchmarks import LABELS
 from .formats.instructions import instructions
 from .formats.kit import kit
 from .formats.rubric import RUBRIC_KEY
+from .labels import by_rater
 from .rows import Row, number, parsed_json
 from .taskset import Parsed
 
@@ -34,6 +38,7 @@ READERS: dict[str, Callable[[Row], Parsed]] = {
     "prompts": training.prompts,
 }  # "flat" reads several rows at once
 WIDE = re.compile(r"(?:Q|question|criterion|dimension|rubric)[ _-]?\d+\Z", re.I)
+RATED = re.compile(r"rubric\s*-\s*\d{1,6}\s*\.\s*rating[A-Z]\s*\Z", re.I)
 FORMATS = (*READERS, "flat")
 EXPECTED = (
     "prompt",
@@ -55,6 +60,35 @@ EXPECTED = (
 )
 
 
+OWN_TASK = frozenset(f.name for f in fields(Task))
+OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
+ONLY_OURS = {"truth", "history", "sources", "meta", "scale", "levels", "points", "parent", "check"}
+
+
+def _own_task(row: Mapping[str, Any]) -> bool:
+    """True for a task of our own format without its `record`: nothing but our fields, and at
+    least one that no list of criteria has.
+
+    >>> _own_task({"id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "x", "points": 5}]})
+    True
+    """
+    criteria = row["criteria"]
+    if not (isinstance(criteria, list) and all(isinstance(c, Mapping) for c in criteria)):
+        return False
+    named = all(
+        isinstance(c.get("id"), str) and {"id", "text"} <= c.keys() <= OWN_CRITERION
+        for c in criteria
+    )
+    used = set(row).union(*criteria)
+    return (
+        named
+        and isinstance(row.get("id"), str)
+        and isinstance(row.get("prompt"), str)
+        and row.keys() <= OWN_TASK
+        and bool(used & ONLY_OURS)
+    )
+
+
 def _rubric_list(row: Mapping[str, Any], key: str) -> list[Any]:
     value = parsed_json(row.get(key))
     return value if isinstance(value, list) else []
@@ -68,7 +102,7 @@ def format_of(row: Mapping[str, Any]) -> str | None:
     """
     has = row.keys()
     if row.get("record") in ("task", "response", "verdict") or (
-        "criteria" in has and {"id", "prompt", "truth", "meta"} <= has
+        "criteria" in has and ({"id", "prompt", "truth", "meta"} <= has or _own_task(row))
     ):
         return "kit"
     if any(RUBRIC_KEY.match(k) for k in has if isinstance(k, str) and k.startswith("rubric")):
@@ -142,6 +176,19 @@ def _rating(value: Any) -> bool:
             map(_rating, value.values() if isinstance(value, Mapping) else value)
         )
     return number(value) is not None
+
+
+def labels_of(row: Mapping[str, Any]) -> Iterator[Any]:
+    """The labels of people in a row, one by one: of our answers, an RLVR row, or a flat table.
+
+    >>> list(labels_of({"labels": {"c1": [1, 4]}})), list(labels_of({"label": "3", "score": 90}))
+    ([1, 4], ['3'])
+    """
+    named = parsed_json(row.get("labels"))
+    rated = [v for k, v in row.items() if isinstance(k, str) and RATED.match(k)]
+    held = list(named.values()) if isinstance(named, Mapping) else rated
+    held = held or [row[k] for k in LABELS if row.get(k) is not None][:1]
+    return (one for label in held for _, one in by_rater(label))
 
 
 def detect(rows: Iterable[Mapping[str, Any]], *, where: str = "the file") -> str:

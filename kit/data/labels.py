@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..records import Verdict, unknown
@@ -126,23 +126,28 @@ def _number(x: float, scale: tuple[float, float] | None) -> tuple[str, float | N
     return "level", value
 
 
-def number_scale(labels: list[Any]) -> tuple[float, float] | None:
-    """The scale that numeric labels of one row are on: 1-5 when one exceeds 1 (1-10 when one exceeds 5), else None (0/1).
+def number_scale(labels: Iterable[Any]) -> tuple[float, float] | None:
+    """The scale of the numeric labels of a whole file: None (0/1) where none exceeds 1, 1-5 or
+    1-10 by the largest.
 
-    >>> number_scale([1, 4, None]), number_scale([0, 1]), number_scale(["yes"])
-    ((1.0, 5.0), None, None)
+    (nan, nan), on which no number is understood, where both 1-5 and 0/1 occur, or more than 10:
+    a 1 would be the best on one scale and the worst on the other.
+
+    >>> number_scale([1, 4, None]), number_scale([0, 1]), number_scale(["yes"]), number_scale([0, 5])
+    ((1.0, 5.0), None, None, (nan, nan))
     """
-    numbers = []
+    low, top = math.inf, 0.0
     for x in labels:
         try:
-            if not isinstance(x, bool) and x is not None:
-                numbers.append(float(x))
+            value = math.nan if isinstance(x, bool) or x is None else float(x)
         except (TypeError, ValueError, OverflowError):
             continue
-    numbers = [x for x in numbers if math.isfinite(x)]
-    top = max(numbers, default=0.0)
-    if not 1 < top <= 10:
+        if math.isfinite(value):
+            low, top = min(low, value), max(top, value)
+    if top <= 1:
         return None
+    if low < 1 or top > 10:
+        return (math.nan, math.nan)
     return (1.0, 5.0) if top <= 5 else (1.0, 10.0)
 
 

@@ -17,6 +17,7 @@ from .files import is_url, nearest
 from .findings import Finding
 from .formats.benchmarks import flat
 from .formats.kit import record_row
+from .labels import number_scale
 from .notes import Note
 from .plain import plain
 from .rows import Context, Row
@@ -26,6 +27,7 @@ from .taskset import Parsed, TaskSet
 ASKED = frozenset(
     (*PROMPTS, "id", "task_id", "prompt_id", "answer", "expected_answer", "ground_truth")
 )
+RATED = ("flat", "answers")  # formats whose numeric labels mean nothing without their scale
 LOOK = 50  # rows that decide the format
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
@@ -83,8 +85,24 @@ def iter_tasks(
             where=lost[0].where if lost else context.name,
             fix=f"{lost[0].message}" if lost else "write one object per row",
         )
-    yield from _read(itertools.chain(head, stream), context, lost)
+    stream = itertools.chain(head, stream)
+    if context.format in RATED or any(map(detect.RATED.match, set().union(*rows))):
+        stream = _on_scale(source, stream, context)
+    yield from _read(stream, context, lost)
     yield Parsed(row=0, where=context.name, findings=tuple(_whole_file(context)))
+
+
+def _on_scale(source: Source, stream: Iterable[Any], context: Context) -> Iterable[Any]:
+    """The stream, with the scale of all its labels known: a file is read once more for it, other
+    rows are held."""
+    if isinstance(source, (str, os.PathLike)) and (is_url(source) or Path(source).is_file()):
+        held = (value for _, value in read_values(source, problem=lambda *_: None))
+    else:
+        stream = list(stream)
+        held = (value for _, value in stream)
+    found = (detect.labels_of(row) for row in held if isinstance(row, Mapping))
+    context.scale = number_scale(itertools.chain.from_iterable(found))
+    return stream
 
 
 def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[str, Any]]:
@@ -201,6 +219,10 @@ def _one(reader: Any, row: Row, context: Context) -> Parsed:
 
 
 def _same_task(a: Row, b: Row) -> bool:
+    for key in ("prompt", "question", "instruction"):
+        both = a.data.get(key), b.data.get(key)
+        if None not in both and both[0] != both[1]:
+            return False  # one id for two prompts: the second gets an id of its own, and an error
     for key in ("task_id", "id"):
         if a.data.get(key) is not None or b.data.get(key) is not None:
             return a.data.get(key) == b.data.get(key)

@@ -50,12 +50,14 @@ SHARED = {  # field of a task -> fields of a row that hold it, where a reader do
 class Context:
     """What one file's reading gathers: ids seen, fields unread, missing, or at odds with another.
 
+    scale : (lowest, highest) of the file's numeric labels; None = 0/1.
     conflicts : (field read, field left in meta) -> in how many rows they differ.
     changed : (field, type) -> in how many rows a value that JSON does not know became text.
     """
 
     name: str = ""
     format: str = ""
+    scale: tuple[float, float] | None = None
     ids: Seen = field(default_factory=Seen)
     again: Counter[str] = field(
         default_factory=Counter
@@ -206,13 +208,18 @@ class Row:
         criterion_id: str,
         value: Any,
         *,
-        scale: tuple[float, float] | None = None,
         judge: str | None = None,
     ) -> None:
-        """Add the verdicts that one label field holds (one rater or several)."""
+        """Add the verdicts that one label field holds (one rater or several); numbers on the scale
+        of the file."""
         for rater, one in labels.by_rater(value):
             verdict, understood = labels.human(
-                task_id, response_id, criterion_id, one, scale=scale, judge=judge or rater
+                task_id,
+                response_id,
+                criterion_id,
+                one,
+                scale=self.context.scale,
+                judge=judge or rater,
             )
             self.verdicts.append(verdict)
             if not understood:
@@ -221,7 +228,8 @@ class Row:
                     f"the label {as_text(one)[:40]!r} is not understood",
                     task_id=task_id,
                     criterion_id=criterion_id,
-                    suggestion="use green / yellow / red, yes / no, 1-5 or N/A; it counts as unknown",
+                    suggestion="use green / yellow / red, yes / no, N/A, or one scale of numbers "
+                    "for the whole file (0/1, 1-5 or 1-10); it counts as unknown",
                 )
 
     def done(self, task: Task | None) -> Parsed:

@@ -54,9 +54,8 @@ def rlvr_row(task: Task) -> dict[str, Any]:
 
 
 def _open_instruct(task: Task) -> dict[str, Any]:
-    turns = ([{"role": "system", "content": task.system}] if task.system else []) + [
-        {"role": "user", "content": task.prompt}
-    ]
+    turns = [{"role": "system", "content": task.system}] if task.system else []
+    turns += [*map(dict, task.history), {"role": "user", "content": task.prompt}]
     rubrics = [
         {"description": c.text, "title": c.title or c.id, "weight": c.weight} for c in task.criteria
     ]
@@ -113,10 +112,14 @@ def _losses(task: Task, kind: str) -> list[str]:
     lost = set().union(*(full(c) for c in task.criteria), set()) - holds
     own = {
         k
-        for k in ("truth", "sources", "system", "group", "split", "kind", "tags", "meta")
+        for k in ("truth", "sources", "system", "group", "split", "kind", "tags", "meta", "history")
         if getattr(task, k)
     }
-    own -= {"rlvr": own, "open-instruct": {"system"}, "refiner": {"sources"}}.get(kind, set())
+    own -= {
+        "rlvr": own - {"history"},
+        "open-instruct": {"system", "history"},
+        "refiner": {"sources"},
+    }.get(kind, set())
     return sorted(lost | own)
 
 

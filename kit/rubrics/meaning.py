@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from ..records import Criterion, Task
+from .same import branch
 
 _SUBJECT = r"\A\s*(?:the\s+)?(?:(?:response|answer|text|output|reply|assistant|model|summary|email|essay|story|poem)\s+)?"
 # What nobody wants, at the head of a criterion: with a positive weight it pays.
@@ -172,13 +173,13 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
 def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]]:
     """Criteria whose weight dwarfs the others of the row, or is dwarfed by them; trees share theirs
     down and are left out."""
-    sizes = [abs(c.weight) for c in criteria if c.weight and c.parent is None]
+    sizes = [abs(c.weight) for c in criteria if c.weight and branch(c) is None]
     if len(sizes) < 3:
         return []
     middle = median(sizes)
     out = []
     for c in criteria:
-        times = abs(c.weight) / middle if c.parent is None else 1.0
+        times = abs(c.weight) / middle if branch(c) is None else 1.0
         if times >= TIMES:
             out.append(
                 (c, f"its weight is {times:.3g} times the median of the row: it decides alone")

@@ -91,6 +91,12 @@ class Said:
         return len(self.key) >= 2 and not (self.ordered and other.ordered)
 
 
+def branch(c: Criterion) -> str | None:
+    """The node of a tree that a criterion hangs on, in the rubric or in the file that it is from;
+    None outside of trees."""
+    return c.parent or c.meta.get("node")
+
+
 said = lru_cache(maxsize=256)(lambda text: Said(text, words(text)))
 
 
@@ -99,7 +105,7 @@ def compare(criteria: Iterable[tuple[Criterion, str]], found: Found) -> None:
     same."""
     groups: dict[tuple[bool, str | None], list[tuple[Criterion, str]]] = {}
     for c, folded in criteria:
-        groups.setdefault((c.weight < 0, c.parent), []).append((c, folded))
+        groups.setdefault((c.weight < 0, branch(c)), []).append((c, folded))
     for members in groups.values():
         if len(members) > 1:
             _twice(_distinct(members, found), found)

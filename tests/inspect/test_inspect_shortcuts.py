@@ -135,7 +135,7 @@ def test_rlvr_rows_of_one_layout_are_read_each_by_itself():
     assert [f.code for f in t.findings if f.row == 2 and f.field].count(
         "duplicate-field"
     ) == 1 and [r.text for r in t.responses] == ["r0", "r1"]
-    assert [(v.task_id, v.status) for v in t.verdicts] == [("t0", "met")]
+    assert [(v.task_id, v.status, v.value) for v in t.verdicts] == [("t0", "level", 0.0)]
 
 
 @pytest.mark.parametrize("repeat", [1, 3])

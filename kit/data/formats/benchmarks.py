@@ -15,6 +15,7 @@ from ..taskset import Parsed
 
 LEVEL_KEY = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\Z")
 NODE_TEXTS = ("requirements", "text", "criterion")
+LABELS = ("label", "met", "rating", "score")  # what a flat table calls a label
 LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
 
 
@@ -163,7 +164,8 @@ def tree(row: Row) -> Parsed:
     """A weighted tree of requirements: the leaves become criteria, their weight the product of
     shares down from the root.
 
-    Inner nodes are kept in `task.meta["tree"]`.
+    Inner nodes are kept in `task.meta["tree"]`; a leaf names its own in `meta["node"]`. It has no
+    `parent`: that would be a criterion, and shares already hold the weights above it.
     A graded tree (PaperBench's `graded_task_tree`, leaves with score and explanation) gives a
     verdict per leaf too.
     """
@@ -232,9 +234,8 @@ def _walk(
                 id=name,
                 text=text,
                 weight=share,
-                parent=parent,
                 tags=tags_of(node.get("task_category")),
-                meta={**rest, "own_weight": own},
+                meta={**rest, "own_weight": own, "node": parent},
             )
         )
     return nodes, leaves
@@ -350,6 +351,15 @@ def flat(rows: list[Row]) -> Parsed:
                     severity="error",
                     criterion_id=name,
                 )
+            if item["weight"] is not None and made.weight != first.weight:
+                r.find(
+                    "field-mismatch",
+                    f"criterion {name!r} has the weights {first.weight:g} and {made.weight:g} in "
+                    "this task; the first is used",
+                    severity="error",
+                    criterion_id=name,
+                    field="weight",
+                )
             row.keep(f"criterion {name} in row {r.number}", _given(item))
         _flat_answer(row, r, task_id, name)
         if r is not row:
@@ -370,7 +380,7 @@ def _given(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
     text = r.take("response", "answer", "output")
-    label = r.take("label", "met", "rating", "score")
+    label = r.take(*LABELS)
     if text is None:
         if label is not None:
             r.find(
@@ -397,12 +407,5 @@ def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
     elif source not in (None, known[name].source):
         row.keep(f"source of {name} in row {r.number}", source)
     if label is not None:
-        rater, x = r.optional("rater", "annotator"), number(label)
-        row.label(
-            task_id,
-            name,
-            criterion,
-            label,
-            judge=f"human:{rater}" if rater else None,
-            scale=(1.0, 5.0) if x is not None and x > 1 else None,
-        )
+        rater = r.optional("rater", "annotator")
+        row.label(task_id, name, criterion, label, judge=f"human:{rater}" if rater else None)

@@ -10,7 +10,6 @@ from typing import Any
 
 from ...records import Criterion
 from ..chats import Chat, ask
-from ..labels import number_scale
 from ..rows import Row, as_text, criteria_from, number, parsed_json, tags_of, weight_of
 from ..taskset import Parsed
 
@@ -34,9 +33,6 @@ class _Layout:
                 self.twice.append((per[n][name], n, name))
             per[n][name] = k
         self.rubrics = sorted(per.items())  # (N, {name: field})
-        self.rated = [
-            k for names in per.values() for name, k in names.items() if name.startswith("rating")
-        ]
         self.answers: list[
             tuple[str, str, str, tuple[str, ...]]
         ] = []  # field, "letter" or "model", its name, the fields on its failures
@@ -70,13 +66,6 @@ def rlvr(row: Row) -> Parsed:
         row.keep(key, data[key])
     answers = _answers(row, task_id, layout) if layout.answers else {}
     criteria, lost = [], {}
-    scale = (
-        number_scale(
-            [x for k in layout.rated for x in (data[k] if isinstance(data[k], list) else [data[k]])]
-        )
-        if layout.rated
-        else None
-    )
     holes: list[
         int
     ] = []  # blank numbers since the last criterion; those at the end are placeholders
@@ -99,7 +88,7 @@ def rlvr(row: Row) -> Parsed:
         criteria.append(_numbered(row, n, fields, rated))
         for name in rated.keys() & fields.keys():
             if fields[name] is not None:
-                row.label(task_id, rated[name], f"c{n}", fields[name], scale=scale)
+                row.label(task_id, rated[name], f"c{n}", fields[name])
     return row.task(
         task_id,
         chat.prompt,
