@@ -42,6 +42,7 @@ MOVED = {
     "kit.compare": "kit.runs.compare",
     "kit.cluster": "kit.train.cluster",
     "kit.data.published": "kit.calibration.published",
+    "kit.train.unsloth_engine": "kit.train.models",
     "kit.html": "kit.page",
 }
 

@@ -25,9 +25,9 @@ from ..system import progress as bars
 from . import loop
 from .base import ask
 from .bill import usage
-from .caller import Raw, encode, plain, said
 from .endpoint import EndpointJudge
 from .keys import key_for, redact, shown
+from .payload import Raw, encode, plain, said
 from .prices import models
 from .records import Call, Forecast, Question
 from .session import session

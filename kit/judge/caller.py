@@ -12,26 +12,22 @@ only when all are refused is the endpoint of no use, and the run ends with Judge
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import functools
 import itertools
-import json
 import logging
 import math
-import os
 import random
 import secrets
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import JudgeDownError
 from .abilities import Abilities, Doubt
 from .bill import Usage, tokens, usage
-from .keys import redact, shown, unescaped
+from .keys import redact, unescaped
 from .limiter import Limiter
+from .payload import LARGE, decoded, encode, large, plain, said, unusable
 from .prices import FREE, Price, is_reasoning, price
 from .records import Call, Forecast
 from .session import session
@@ -41,8 +37,6 @@ log = logging.getLogger(__name__)
 # calls are numbered in time: neighbours in the ledger's index
 _COUNT, _HERE = itertools.count(), secrets.token_hex(3)
 KEPT = 262_144  # characters of a reply that are stored
-LARGE = 65_536  # characters; longer replies are decoded and read off the loop
-PARTS = 400_000  # objects, lists and commas in one reply
 GRACE = 0.25  # seconds in which somebody else may begin to ask
 BUSY = 50  # times that one call is told 429, for longer than `patience`, until it gives up
 TRIALS = 12  # parameters left out on trial in one call
@@ -276,11 +270,11 @@ class Caller:
         """A reply with status 200: the data, or why it is none."""
         try:
             raw = unescaped(raw)
-            data = await large(len(raw), _decoded, raw)
+            data = await large(len(raw), decoded, raw)
         except (ValueError, RecursionError) as e:
             why, counts = f"HTTP 200 with a broken body ({e})"[:200], 2
         else:
-            why, counts = _unusable(data, path)
+            why, counts = unusable(data, path)
         if why:
             return self._bad(_Step(why=why, counts=counts, spent=lost, raw=raw[:LARGE]))
         self.limiter.ok(seconds)
@@ -394,70 +388,3 @@ class Caller:
             created=time.time(),
             meta=meta,
         )
-
-
-def _unusable(data: Any, path: str) -> tuple[str, int]:
-    """(why a decoded reply is no answer, what the fault counts); ("", 0) when it is one."""
-    if not isinstance(data, dict):
-        return "HTTP 200 with a body that is no object", 2
-    if data.get("error"):
-        return f"HTTP 200 with an error: {said(json.dumps(data))}", 1
-    if not path.endswith("/chat/completions"):
-        return ("", 0) if data.get("answers") else ("HTTP 200 without answers", 2)
-    choices = data.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(first, Mapping) or not isinstance(first.get("message"), Mapping):
-        return "HTTP 200 without a choice that has a message", 2
-    if first.get("error") or first.get("finish_reason") == "error":
-        return f"HTTP 200 with an error: {said(json.dumps(first))}", 1
-    return "", 0
-
-
-async def large(size: int, work: Any, *args: Any) -> Any:
-    """`work(*args)`; off the loop, one after the other, when there is so much to do."""
-    if size < LARGE:
-        return work(*args)
-    run = contextvars.copy_context().run
-    return await asyncio.get_running_loop().run_in_executor(_reader(os.getpid()), run, work, *args)
-
-
-@functools.lru_cache(maxsize=1)
-def _reader(pid: int) -> ThreadPoolExecutor:
-    """The thread that reads large replies (a forked child has its own)."""
-    return ThreadPoolExecutor(1, "kit-judge-read")
-
-
-def _decoded(raw: str) -> Any:
-    """A reply's JSON; ValueError for what is none, or has more parts than any answer has."""
-    if len(raw) > LARGE and sum(map(raw.count, "{[,")) > PARTS:
-        raise ValueError(f"it has more than {PARTS:,} parts")
-    return json.loads(raw)
-
-
-def plain(text: Any) -> str:
-    """A server's word as text that can be stored: short, without halves of surrogate pairs."""
-    return text[:200].encode("utf-8", "replace").decode() if isinstance(text, str) else ""
-
-
-class Raw(str):
-    """JSON text that is ready: `encode` takes it as it is (a schema is the same for many calls)."""
-
-
-def encode(body: Mapping[str, Any]) -> str:
-    """A request body as JSON text.
-
-    >>> encode({"a": Raw("[1,2]"), "b": None})
-    '{"a":[1,2],"b":null}'
-    """
-    parts = (f'"{k}":{v if isinstance(v, Raw) else json.dumps(v)}' for k, v in body.items())
-    return "{" + ",".join(parts) + "}"
-
-
-def said(text: str) -> str:
-    """The server's own message, short, on one line; keys are cut out."""
-    try:
-        error = json.loads(text).get("error")
-        text = error.get("message", text) if isinstance(error, dict) else str(error or text)
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    return plain(shown(str(text)))

@@ -20,9 +20,10 @@ from . import loop, parse, templates
 from .abilities import Doubt
 from .address import Address
 from .base import ask
-from .caller import Caller, Outcome, large
+from .caller import Caller, Outcome
 from .layout import Layout, digest
 from .parse import CUT, Reading
+from .payload import large
 from .prices import Price, default_model, is_reasoning, warning
 from .records import Call, Forecast, Question
 from .session import session

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..records import Criterion, Task, fingerprint
 from . import templates
-from .caller import Raw
+from .payload import Raw
 
 
 class Layout:

@@ -118,10 +118,13 @@ class LocalServer:
         while time.monotonic() < end:
             if self._process is None or self._process.poll() is not None:
                 raise self._down("ended by itself")
-            with contextlib.suppress(urllib.error.URLError, OSError):
-                with self._open(self.base_url.removesuffix("/v1") + "/health", timeout=2) as reply:
-                    if reply.status == 200:
-                        return
+            health = self.base_url.removesuffix("/v1") + "/health"
+            with (
+                contextlib.suppress(urllib.error.URLError, OSError),
+                self._open(health, timeout=2) as reply,
+            ):
+                if reply.status == 200:
+                    return
             time.sleep(0.05)
         raise self._down(f"was not ready after {self.wait:g} s")
 

@@ -27,6 +27,7 @@ from .resume import (
     save_adapter,
     step_of,
 )
+from .trainer import common_options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,28 +264,9 @@ def _trainer(
             f"{batch} rows cannot be split into micro-batches of {micro}",
             where="setting micro_rows",
         )
-    values: dict[str, Any] = dict(
-        output_dir=str(out / "checkpoints"),
-        seed=settings.seed,
-        max_steps=settings.steps,
+    values = common_options(settings, loaded, str(out / "checkpoints")) | dict(
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=batch // micro,
-        learning_rate=settings.lr,
-        lr_scheduler_type=settings.schedule,
-        warmup_steps=settings.warmup,
-        weight_decay=settings.weight_decay,
-        max_grad_norm=settings.max_grad_norm,
-        gradient_checkpointing=settings.gradient_checkpointing,
-        logging_steps=1,
-        save_strategy="steps" if settings.save_every else "no",
-        save_steps=settings.save_every or settings.steps,
-        save_total_limit=settings.keep,
-        report_to=list(settings.report_to) or "none",
-        disable_tqdm=True,
-        use_cpu=loaded.device.kind == "cpu",
-        bf16=loaded.device.kind == "cuda" and loaded.device.dtype == "bfloat16",
-        fp16=loaded.device.kind == "cuda" and loaded.device.dtype == "float16",
-        dataloader_pin_memory=False,
         max_length=settings.max_tokens,  # type: ignore[attr-defined]
     )
     if dpo:

@@ -13,39 +13,17 @@ from typing import Any
 
 from ..records import Grade, Response
 from . import kl, packing, resume, rollouts, sampling, world
-from .config import GRPOSettings, check_options
+from .config import GRPOSettings, Settings, check_options
 from .device import import_torch
 from .models import Loaded, eos_ids
 
 
-def arguments(settings: GRPOSettings, loaded: Loaded, out: str) -> Any:
-    """trl's GRPOConfig for these settings; every option is checked against the installed class."""
-    from trl import GRPOConfig
-
-    rows = world.share(
-        settings.group_size * settings.prompts_per_step, settings.group_size
-    )  # of this process; one alone takes all
-    part = rows // settings.substeps
-    micro = settings.micro_rows or part
-    values: dict[str, Any] = dict(
+def common_options(settings: Settings, loaded: Loaded, out: str) -> dict[str, Any]:
+    """What every stage tells trl: steps, optimiser, checkpoints, device."""
+    return dict(
         output_dir=out,
         seed=settings.seed,
         max_steps=settings.steps,
-        per_device_train_batch_size=micro,
-        gradient_accumulation_steps=part // micro,
-        steps_per_generation=rows // micro,
-        num_generations=settings.group_size,
-        num_iterations=settings.iterations,
-        max_completion_length=settings.max_answer_tokens,
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        top_k=settings.top_k,
-        beta=settings.beta,
-        epsilon=settings.epsilon,
-        loss_type=settings.loss,
-        importance_sampling_level=settings.importance,
-        mask_truncated_completions=settings.truncated == "mask",
-        scale_rewards={"std": "group", "centred": "none", "batch": "batch"}[settings.advantage],
         learning_rate=settings.lr,
         lr_scheduler_type=settings.schedule,
         warmup_steps=settings.warmup,
@@ -61,13 +39,45 @@ def arguments(settings: GRPOSettings, loaded: Loaded, out: str) -> Any:
         bf16=loaded.device.kind == "cuda" and loaded.device.dtype == "bfloat16",
         fp16=loaded.device.kind == "cuda" and loaded.device.dtype == "float16",
         use_cpu=loaded.device.kind == "cpu",
-        use_vllm=settings.use_vllm,
-        remove_unused_columns=False,
-        shuffle_dataset=False,
         dataloader_pin_memory=False,
-        logging_nan_inf_filter=False,
-        use_bias_correction_kl=False,  # the documented k3, not k3 times the ratio
-    ) | dict(settings.options)
+    )
+
+
+def arguments(settings: GRPOSettings, loaded: Loaded, out: str) -> Any:
+    """trl's GRPOConfig for these settings; every option is checked against the installed class."""
+    from trl import GRPOConfig
+
+    rows = world.share(
+        settings.group_size * settings.prompts_per_step, settings.group_size
+    )  # of this process; one alone takes all
+    part = rows // settings.substeps
+    micro = settings.micro_rows or part
+    values = (
+        common_options(settings, loaded, out)
+        | dict(
+            per_device_train_batch_size=micro,
+            gradient_accumulation_steps=part // micro,
+            steps_per_generation=rows // micro,
+            num_generations=settings.group_size,
+            num_iterations=settings.iterations,
+            max_completion_length=settings.max_answer_tokens,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            top_k=settings.top_k,
+            beta=settings.beta,
+            epsilon=settings.epsilon,
+            loss_type=settings.loss,
+            importance_sampling_level=settings.importance,
+            mask_truncated_completions=settings.truncated == "mask",
+            scale_rewards={"std": "group", "centred": "none", "batch": "batch"}[settings.advantage],
+            use_vllm=settings.use_vllm,
+            remove_unused_columns=False,
+            shuffle_dataset=False,
+            logging_nan_inf_filter=False,
+            use_bias_correction_kl=False,  # the documented k3, not k3 times the ratio
+        )
+        | dict(settings.options)
+    )
     check_options(values, GRPOConfig)
     return GRPOConfig(**values)
 

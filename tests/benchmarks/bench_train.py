@@ -249,7 +249,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.worker:
         if args.worker == "unsloth":
-            from kit.train.unsloth_engine import import_unsloth
+            from kit.train.models import import_unsloth
 
             import_unsloth()
         if args.worker in ("kit", "overhead"):

@@ -266,7 +266,7 @@ class Watch:
             order.append(name)
         return None
 sys.meta_path.insert(0, Watch())
-from kit.train.unsloth_engine import import_unsloth
+from kit.train.models import import_unsloth
 assert not order, order
 import_unsloth()
 import trl
@@ -288,7 +288,7 @@ print("order", order)
 
 @pytest.mark.slow
 def test_unsloth_after_trl_is_refused() -> None:
-    code = "import trl\nfrom kit.train.unsloth_engine import import_unsloth\nimport_unsloth()"
+    code = "import trl\nfrom kit.train.models import import_unsloth\nimport_unsloth()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -42,19 +42,16 @@ DOOR = {"kit", "front"}  # names everything, imports nothing until it is asked
 AGAINST = {  # room -> rooms below it that it still imports
     "train": {"__main__"},  # `python -m kit.train` is the subcommand
 }
-CIRCLES = 2  # circles of modules, late imports counted
 STATEMENTS = 18_000  # the goal; docstrings are not counted
 STATEMENTS_NOW = 24_000  # the bound while rooms are being rebuilt
-PER_MODULE = 250
-CROWDED = 3  # modules above it, none above MOST
-MOST = 300
+PER_MODULE = 250  # statements
 DENSITY = 10.0  # AST nodes per line of code
 NESTED = 0  # conditional expressions inside conditional expressions
 LONG = {  # rooms with lines over 100 columns
     "calibration", "checks", "claims", "cli", "colab.py", "confidence", "data", "judge", "rewards",
     "rubrics", "runs", "stats", "system", "tests", "train",
 }  # fmt: skip
-OTHER_RULES = {"C901", "S608", "SIM115", "SIM117"}  # with a handful of places left
+OTHER_RULES = {"C901", "S608", "SIM115"}  # with a handful of places left
 
 
 @cache
@@ -150,7 +147,7 @@ def circles(edges: dict[tuple[str, ...], set[tuple[str, ...]]]) -> list[list[str
     return out
 
 
-def test_circles_of_modules_grow_fewer():
+def test_modules_form_no_circle():
     edges: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
     for path in MODULES:
         mine = name_of(path)
@@ -162,7 +159,7 @@ def test_circles_of_modules_grow_fewer():
                 edges[mine].add(name)
     found = circles(edges)
     assert circles({("a",): {("b",)}, ("b",): {("a",)}}) == [["a", "b"]]
-    assert len(found) <= CIRCLES, found
+    assert not found, found
 
 
 def test_there_are_at_most_25_rooms():
@@ -215,7 +212,7 @@ def test_the_kit_stays_small(record_property):
     print(f"{total} statements in {len(count)} modules, goal {STATEMENTS}: {by_room.most_common()}")
     assert total <= STATEMENTS_NOW, f"{total} statements: {by_room.most_common()}"
     crowded = {name: n for name, n in count.items() if n > PER_MODULE}
-    assert len(crowded) <= CROWDED and max(count.values()) <= MOST, crowded
+    assert not crowded, crowded
 
 
 def test_code_is_not_pressed():

@@ -204,9 +204,11 @@ def test_waits_that_nobody_can_wait_for():
 
 def test_a_server_of_another_language_is_named():
     """A server that speaks /v1/messages gave a 404 without a hint."""
-    with StubServer(handler=lambda body, n: (404, {"type": "error"})) as stub:
-        with pytest.raises(JudgeDownError, match="/v1/messages"):
-            judge(TASK, answers(1), judge=at(stub), progress=False)
+    with (
+        StubServer(handler=lambda body, n: (404, {"type": "error"})) as stub,
+        pytest.raises(JudgeDownError, match="/v1/messages"),
+    ):
+        judge(TASK, answers(1), judge=at(stub), progress=False)
 
 
 # -- replies that were cut ------------------------------------------------------------------------

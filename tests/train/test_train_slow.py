@@ -161,7 +161,7 @@ print("DONE", "unsloth" in sys.modules, r.metrics["engine"], len(r.rollouts()))
 
 def test_unsloth_after_trl_is_refused(tmp_path):
     code = (
-        "import trl\nfrom kit.train.unsloth_engine import import_unsloth\nfrom kit.errors import KitError\n"
+        "import trl\nfrom kit.train.models import import_unsloth\nfrom kit.errors import KitError\n"
         "try:\n    import_unsloth()\nexcept KitError as e:\n    print('REFUSED', e.what)"
     )
     got = subprocess.run(
