@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the agreement report."""
     from ..data.tables import read_columns
     from ..stats import agree
+    from ..stats.vocabulary import UNKNOWN
 
     panel = [c.strip() for c in (args.panel or "").split(",") if c.strip()]
     if not panel and not (args.judge and args.human):
@@ -77,15 +78,7 @@ def run(args: argparse.Namespace) -> int:
             where="--threshold",
             fix="write a number, for example 0.5",
         )
-    unknown = {
-        "",
-        "unknown",
-        "null",
-        "nan",
-        "none",
-        "n/a",
-        *(u.strip().lower() for u in args.unknown),
-    }
+    unknown = UNKNOWN | {u.strip().lower() for u in args.unknown}
     read = [_column(columns[c], c, unknown, args.threshold, args.file) for c in sides]
     if panel:
         return _panel(args, panel, read)
@@ -179,7 +172,7 @@ def _order(words: str | None, *columns: list[Any]) -> list[Any] | None:
 
 
 def _column(
-    values: list[Any], name: str, unknown: set[str], cut: float | None, file: str
+    values: list[Any], name: str, unknown: frozenset[str], cut: float | None, file: str
 ) -> list[Any]:
     out: list[Any] = []
     for i, v in enumerate(values):

@@ -1,7 +1,7 @@
 """Agreement of a judge with a reference: kappa, pi, AC1 / AC2, accuracy, balanced accuracy, MCC, F1, each with a clustered interval.
 
-Conventions. The first column is the judge, the second the reference (a human). A row in which either is unknown (None, NaN) is
-left out and counted in `missing`. Values that are all 0 / 1 / True / False make the two categories 0 and 1 even when one does not occur.
+Conventions. The first column is the judge, the second the reference (a human). A row in which either is unknown (None, NaN, a word
+such as n/a) is left out and counted in `missing`. Values that are all 0 / 1 / True / False make the two categories 0 and 1 even when one does not occur.
 Interval: cluster jackknife-t (Efron & Tibshirani 1993, ch. 11); `se="linear"` gives the cluster-robust delta method, which without
 clusters is the textbook standard error (Fleiss, Cohen & Everitt 1969; Gwet 2008).
 """
@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import cell_sums, codes, estimate, is_unknown, same_length
+from .clusters import cell_sums, codes, estimate, same_length
 from .columns import takes_table
 from .estimate import Estimate
 from .shares import share
 from .tails import t_quantile
-from .vocabulary import ordered, shared
+from .vocabulary import ordered, shared, unsaid
 
 Weights = str | np.ndarray | None
 
@@ -101,7 +101,7 @@ def pairs(
     xa, xb = _numbers(a), _numbers(b)
     if xa is not None and xb is not None:
         return _number_pairs(xa, xb, codes(cluster, n)[0], categories)
-    (va, gone_a), (vb, gone_b) = _read(a), _read(b)
+    (va, gone_a), (vb, gone_b) = _read(a, categories), _read(b, categories)
     group, _ = codes(cluster, n)
     keep = ~(gone_a | gone_b)
     rewritten, said = (
@@ -184,9 +184,11 @@ def _number_pairs(
     )
 
 
-def _read(values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+def _read(
+    values: Sequence[Any], categories: Sequence[Any] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     raw = values.tolist() if hasattr(values, "tolist") else list(values)
-    gone = np.fromiter((is_unknown(v) for v in raw), bool, len(raw))
+    gone = np.fromiter((unsaid(v, categories) for v in raw), bool, len(raw))
     out = np.empty(len(raw), object)
     for i, v in enumerate(raw):
         out[i] = None if gone[i] else _plain(v)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..errors import DataError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,10 +32,35 @@ def names_of(table: Any) -> list[str] | None:
     return None if names is None or callable(names) else list(names)
 
 
-def column(table: Any, name: str, argument: str) -> Any:
+def grid(ratings: Any) -> list[list[Any]]:
+    """Rows by raters as lists, by position: from lists, an array, or a table with a column a rater.
+
+    >>> grid({"ann": [1, 0], "bob": [1, None]})
+    [[1, 1], [0, None]]
+    """
+    names = names_of(ratings)
+    if names is not None and not hasattr(ratings, "to_numpy"):
+        return [list(r) for r in zip(*(_listed(ratings[c]) for c in ratings), strict=True)]
+    array = ratings.to_numpy() if names is not None else ratings
+    rows = list(_listed(array))
+    bad = next((i for i, r in enumerate(rows) if isinstance(r, str) or np.ndim(r) != 1), None)
+    if bad is not None:
+        raise DataError(
+            f"{rows[bad]!r} is no row of ratings",
+            where=f"ratings, row {bad}",
+            fix="give (items, raters): a row an item, None where not rated",
+        )
+    return [list(r) for r in rows]
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def column(table: Any, name: Any, argument: str) -> Any:
     """One column as an array or a list, by position; DataError names the columns that are there."""
     names = names_of(table) or []
-    if name not in names:
+    if name not in names and str(name) not in names:
         raise DataError(
             f"there is no column {name!r}", where=f"argument {argument}", fix=f"columns: {names}"
         )
@@ -72,9 +99,14 @@ def takes_table(*arguments: str) -> Callable[[F], F]:
     return wrap
 
 
+def _is_name(value: Any) -> bool:
+    """A frame made of an array has whole numbers for names."""
+    return isinstance(value, (str, int, np.integer)) and not isinstance(value, bool)
+
+
 def _picked(table: Any, value: Any, name: str) -> Any:
-    if isinstance(value, str):
+    if _is_name(value):
         return column(table, value, name)
-    if isinstance(value, tuple) and all(isinstance(v, str) for v in value):
+    if isinstance(value, tuple) and all(_is_name(v) for v in value):
         return tuple(column(table, v, name) for v in value)
     return value

@@ -18,7 +18,6 @@ from .clusters import (
     effective_df,
     estimate,
     floats,
-    is_unknown,
     jackknife,
     same_length,
     sums,
@@ -27,6 +26,7 @@ from .columns import takes_table
 from .estimate import Estimate, number
 from .shares import signed_share
 from .tails import binomial_below, chi2_above, t_quantile, t_two_sided
+from .vocabulary import unsaid
 
 
 @takes_table("new", "old", "cluster")
@@ -99,6 +99,8 @@ def mcnemar(b: int, c: int) -> McNemar:
     (17.356, 16.818, '3.716e-05')
     >>> round(mcnemar(1, 8).p_mid, 7)
     0.0214844
+    >>> round(mcnemar(5, 5).p_mid, 4)
+    0.877
     """
     if b < 0 or c < 0 or int(b) != b or int(c) != c:
         raise DataError(f"b = {b!r}, c = {c!r}", where="b, c", fix="give two counts")
@@ -108,7 +110,7 @@ def mcnemar(b: int, c: int) -> McNemar:
     chi2, corrected = (b - c) ** 2 / n, max(abs(b - c) - 1, 0) ** 2 / n
     below, at = binomial_below(less, n)
     exact = min(1.0, 2 * below)
-    mid = 2 * below - at
+    mid = 1 - at / 2 if b == c else 2 * below - at
     return McNemar(
         int(b),
         int(c),
@@ -263,7 +265,7 @@ def agreement_difference(
     values = {v for col in (new, old, human) for v in pairs(col, col).categories}
     cats = tuple(sorted(values, key=lambda v: (isinstance(v, str), v)))
     rows = list(zip(new, old, human, strict=True))
-    pick = np.flatnonzero([not any(is_unknown(x) for x in row) for row in rows])
+    pick = np.flatnonzero([not any(unsaid(x) for x in row) for row in rows])
     both_columns = ([rows[i][k] for i in pick] for k in (0, 1))
     people = [rows[i][2] for i in pick]
     a, b = (pairs(col, people, cluster=group[pick], categories=cats) for col in both_columns)

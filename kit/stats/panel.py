@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import DataError
 from .agreement import _categories, _read, pairs
 from .clusters import codes
-from .columns import takes_table
+from .columns import grid, takes_table
 from .estimate import Estimate, unknown
 from .shares import share
 
@@ -54,14 +54,14 @@ def dawid_skene(
     >>> p.label, p.agrees
     ((1, 0, 1, 0, 1), 1.0)
     """
-    rows = [list(r) for r in (ratings.tolist() if hasattr(ratings, "tolist") else ratings)]
+    rows = grid(ratings)
     if not rows or len({len(r) for r in rows}) != 1 or len(rows[0]) < 3:
         raise DataError(
             "a panel needs items with the same three judges or more",
             where="ratings",
             fix="one column a judge, None where it did not rate",
         )
-    flat, gone = _read([v for r in rows for v in r])
+    flat, gone = _read([v for r in rows for v in r], categories)
     cats = _categories(set(flat[~gone]), categories)
     number = {c: i for i, c in enumerate(cats)}
     said = np.array([-1 if g else number[v] for v, g in zip(flat, gone, strict=True)])

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import DataError
 from .agreement import Weights, _categories, _read, weight_matrix
 from .clusters import codes, estimate, same_length, sums
+from .columns import grid
 from .estimate import Estimate
 from .tails import t_quantile
 from .vocabulary import ordered
@@ -21,19 +22,19 @@ def counts(
 ) -> tuple[np.ndarray, tuple[Any, ...], int]:
     """How many raters gave each category: (items, q), the categories, and how many ratings are missing.
 
-    ratings : (items, raters), None / NaN = not rated.
+    ratings : (items, raters), None / NaN = not rated; or a table with a column a rater.
 
     >>> counts([[1, 1, None], [0, 1, 1]])[0].tolist()
     [[0.0, 2.0], [1.0, 2.0]]
     """
-    rows = ratings.tolist() if hasattr(ratings, "tolist") else [list(r) for r in ratings]
+    rows = grid(ratings)
     if len({len(r) for r in rows}) > 1:
         raise DataError(
             "items have different numbers of raters",
             where="ratings",
             fix="give one column per rater, None where not rated",
         )
-    flat, gone = _read([v for r in rows for v in r])
+    flat, gone = _read([v for r in rows for v in r], categories)
     cats = _categories(set(flat[~gone]), categories)
     number = {c: i for i, c in enumerate(cats)}
     out = np.zeros((len(rows), len(cats)))

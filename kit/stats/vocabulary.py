@@ -6,11 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..errors import DataError
+from .clusters import is_unknown
 
 YES = "met|yes|y|true|t|pass|passed|correct|right|1|1.0|satisfied|good|ok|positive".split("|")
 NO = (
     "unmet|not met|no|n|false|f|fail|failed|incorrect|wrong|0|0.0|unsatisfied|not satisfied|bad|negative"
 ).split("|")
+UNKNOWN = frozenset({"", "unknown", "null", "nan", "none", "n/a"})  # words that are no answer
 WHERE = "judge, human"
 
 
@@ -24,6 +26,17 @@ def side(value: Any) -> int | None:
     if word in YES:
         return 1
     return 0 if word in NO else None
+
+
+def unsaid(value: Any, categories: Collection[Any] | None = None) -> bool:
+    """No answer: None, NaN, or a word such as unknown or n/a, unless it is one of the categories.
+
+    >>> [unsaid(v) for v in (None, " N/A ", "", "unmet", 0)], unsaid("none", ["none", "all"])
+    ([True, True, True, False, False], False)
+    """
+    if not isinstance(value, str):
+        return is_unknown(value)
+    return value.strip().lower() in UNKNOWN and (categories is None or value not in categories)
 
 
 def number(value: Any) -> float | None:
