@@ -199,9 +199,16 @@ class _Sentence:
             return False
         if link in _LINKS:
             return named or left[0] == 0
+        if link == ":":  # "TSH: rises" says what "TSH rises" does
+            return named and self._only_named(*left)
         if link == "but" and self.words[right[0] + 1 : right[0] + 2] == ["not"]:
             return named
         return link == "but" and "not" in words and named and not within(self.subjects, *right)
+
+    def _only_named(self, start: int, end: int) -> bool:
+        """True when the piece is nothing but names of subjects."""
+        inside = {i for m in within(self.subjects, start, end) for i in range(m.start, m.end)}
+        return all(i in inside or self.words[i] in lx.LIST_WORDS for i in range(start, end))
 
     def _bind(self, start: int, subjects: list[Match], cues: Sequence[Cue]) -> list[_Bound]:
         """Each word of direction with the subjects that it speaks of; several on one subject are settled."""

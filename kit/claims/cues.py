@@ -77,6 +77,8 @@ def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
         return "up" if w.startswith("pos") else "down"
     lists = {"up": lx.UP, "down": lx.DOWN, "change": lx.CHANGE, "none": lx.NONE}
     kind = next((name for name, words_of in lists.items() if w in words_of), "")
+    if w in lx.STATES and _stated(words[max(0, i - 2) : i]):
+        kind = lx.STATES[w]
     negated = any(x in lx.NEGATORS or x == "little" for x in words[max(0, i - 4) : i])
     idle = (
         (
@@ -95,6 +97,12 @@ def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
         or tuple(words[max(0, i - 2) : i]) in (("rather", "than"), ("instead", "of"))
     )
     return "" if idle else kind
+
+
+def _stated(before: Sequence[str]) -> bool:
+    """True in "is high", "is very high", ": not high"; "a high dose" states no level."""
+    last = [w for w in before if w not in ("not", "very", "too", "quite") and w[-2:] != "ly"][-1:]
+    return bool(last) and (last[0] in lx.BE or last[0] == ":")
 
 
 def _adverbial(words: Sequence[str], i: int, taken: set[int]) -> bool:

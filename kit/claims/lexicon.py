@@ -261,6 +261,7 @@ HARD = _words(
 
 # small closed sets used by the reader
 BE = _words("is are was were be been being gets got becomes became")
+STATES = {"high": "up", "low": "down", "normal": "none"}  # "X is high", "X: low"
 HEDGES = _words("may might could perhaps possibly probably likely maybe seems appears suggests")
 PRONOUNS = _words("it they both this these")
 PLURAL_PRONOUNS = _words("they both these")

@@ -49,6 +49,8 @@ def clean(text: str) -> str:
         .replace("−", "-")
         .replace("‐", "-")
         .replace("‑", "-")
+        .replace("↑", " increases ")
+        .replace("↓", " decreases ")
     )
     return _MARKUP.sub("", text)
 
