@@ -16,6 +16,7 @@ from typing import Any
 
 from ..records import Part, Response, Task
 from . import lexicon as lx
+from .bags import surplus
 from .compare import against, relation
 from .confidence import without_confidence
 from .listing import rivals
@@ -150,13 +151,15 @@ def names(task: Task) -> list[str]:
 
 def precision(task: Task, text: str) -> tuple[float, list[str]]:
     """(matched / (matched + rivals), the rivals); 1.0 where nothing is listed beside the facts."""
-    beside = rivals(
-        statements(text, task.prompt),
+    said = statements(text, task.prompt)
+    listed = rivals(
+        said,
         is_fact=lambda s: any(matched(f, [s]) for f in task.truth.get("facts", ())),
         prompt=task.prompt,
         candidates=task.truth.get("candidates", ()),
         names=names(task),
     )
+    beside = list(dict.fromkeys([*listed, *surplus(task, said)]))
     hits = len(found(task, text))
     return (hits / (hits + len(beside)) if beside else 1.0), beside
 

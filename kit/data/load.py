@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..claims.bags import known_names
 from ..errors import DataError, MissingError
 from ..records import Response, Task, Verdict
 from . import detect
@@ -336,7 +337,7 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
             raise DataError(bad.message, where=bad.where, fix=bad.suggestion)
     real = Path(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else None
     return TaskSet(
-        tasks=tasks,
+        tasks=known_names(tasks),
         responses=responses,
         verdicts=verdicts,
         findings=findings,

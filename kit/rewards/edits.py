@@ -13,8 +13,8 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import cycle, islice
+from dataclasses import dataclass, field
+from itertools import cycle, islice, zip_longest
 from typing import Any
 
 from ..claims.text import phrase_words
@@ -54,6 +54,8 @@ FRAMES = (
     "{topic} stays the same.",
     "There is no {topic}; it is a myth.",
 )
+VERBS = ("stood near", "met", "passed", "came after", "led", "held", "found", "drew", "built")
+PAIRS = tuple((most, frame) for most in (6, 40, 100) for frame in range(3))
 _FILLER = """here comes a short and quite simple answer that many people would find useful because
 it covers each
 point in plain words while nothing important is left out which makes reading easy for everyone who
@@ -72,24 +74,30 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True)
 class Material:
-    """What occurs all over a data set: names of facts, and words that checks look for; most
-    frequent first.
+    """What occurs all over a data set: names of facts (all, and by group of tasks), and words that
+    checks look for; most frequent first.
     """
 
     glossary: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    groups: Mapping[str | None, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tasks: Iterable[Task]) -> Material:
         """The material of some tasks."""
         names: Counter[str] = Counter()
         words: Counter[str] = Counter()
+        groups: dict[str | None, dict[str, None]] = {}
         for t in tasks:
-            names.update(f["text"] for f in t.truth.get("facts", ()))
+            expected = [f["text"] for f in t.truth.get("facts", ())]
+            names.update(expected)
+            groups.setdefault(t.group, {}).update(dict.fromkeys(expected))
             names.update(t.truth.get("candidates", ()))
             words.update(w for c in t.criteria for w in _looked_for(c.check or {}))
         return cls(
-            tuple(n for n, _ in names.most_common()), tuple(w for w, _ in words.most_common())
+            tuple(n for n, _ in names.most_common()),
+            tuple(w for w, _ in words.most_common()),
+            {g: tuple(x) for g, x in groups.items()},
         )
 
 
@@ -138,6 +146,13 @@ def _tiny(task: Task, count: int, size: int) -> str:
     return " ".join(out)
 
 
+def _pairs(names: Sequence[Any], frame: int) -> str:
+    """Two names a sentence (or all in one), so that no list of three is there to be seen."""
+    pairs = [(a, b) for a, b in zip_longest(names[::2], names[1::2], fillvalue="thing")]
+    said = [f"a {a} {VERBS[i * (frame > 0) % len(VERBS)]} a {b}" for i, (a, b) in enumerate(pairs)]
+    return f"So {' as '.join(said)}." if frame > 1 else " ".join(f"{s.capitalize()}." for s in said)
+
+
 def _copies(task: Task) -> str:
     return " ".join(f"<snippet id={i}>{t.rstrip('.')}</snippet>." for i, t in task.sources.items())
 
@@ -160,6 +175,8 @@ WRITERS: dict[str, tuple[Writer, Sequence[Any]]] = {
         lambda t, m, a: a[1].join(m.glossary[: a[0]]) + ".",
         tuple((k, j) for k in (4, 12, 40, 400) for j in JOINTS),
     ),
+    "pairs": (lambda t, m, a: _pairs(m.groups.get(t.group, ())[: a[0]], a[1]), PAIRS),
+    "numbers": (lambda t, m, a: _pairs(range(1, a[0] + 1), a[1]), PAIRS),
     "candidates": (lambda t, m, a: a.join(t.truth.get("candidates", ())), JOINTS),
     "keywords": (lambda t, m, a: " ".join(m.keywords[:a]), (5, 20, 100)),
     "rubric": (lambda t, m, a: " ".join(c.text for c in t.criteria if c.weight > 0), (None,)),

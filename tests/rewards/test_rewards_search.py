@@ -6,7 +6,7 @@ import pytest
 
 from kit import data
 from kit.__main__ import main
-from kit.claims import consistency, factual
+from kit.claims import consistency, factual, known_names
 from kit.errors import DataError
 from kit.records import Criterion, Task
 from kit.rewards import Composer, citations, report, search, standing, trivial_responses
@@ -27,10 +27,10 @@ def tasks(name, kind=None, most=None):
 def organs():
     names = ("liver", "heart", "eye", "lung", "spleen", "thymus", "kidney", "brain")
     truth = {n: {"facts": [{"id": "f", "text": n}], "verifiers": ["factual"]} for n in names}
-    return [
-        Task(id=n, prompt=f"Which tissue carries marker {i}?", truth=truth[n])
-        for i, n in enumerate(names)
-    ]
+    asked = enumerate(names)
+    return known_names(
+        Task(id=n, prompt=f"Which tissue carries marker {i}?", truth=truth[n]) for i, n in asked
+    )
 
 
 def test_the_same_seed_finds_the_same():
@@ -45,7 +45,10 @@ def test_the_listing_is_found_where_nothing_is_said_against_it(monkeypatch):
         monkeypatch.setattr(module, "precision", lambda task, text: (1.0, []))
     found = search("verifiers", organs(), evaluations=60)
     assert found.gameable and found.heldout.value == pytest.approx(1.0)
-    assert any(name == "glossary" for name, _ in found.policy.parts) and "liver" in found.example
+    assert (
+        any(name in ("glossary", "pairs") for name, _ in found.policy.parts)
+        and "liver" in found.example
+    )
 
 
 @needs_data
@@ -54,7 +57,7 @@ def test_the_listing_is_found_on_the_shipped_facts(monkeypatch):
         monkeypatch.setattr(module, "precision", lambda task, text: (1.0, []))
     found = search("default", tasks("facts.jsonl", "factual"), evaluations=45)
     assert found.heldout.value >= 0.6
-    assert any(name == "glossary" for name, _ in found.policy.parts)
+    assert any(name in ("glossary", "pairs") for name, _ in found.policy.parts)
 
 
 def guarded():

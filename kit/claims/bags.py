@@ -1,0 +1,103 @@
+"""Bags: whatever their frame, many numbers or many answers of other questions are guesses.
+
+`listing` reads the form of an answer; this reads only what it names. A number counts where the
+truth holds one; a name counts when another task of the same data set expects it (`known_names`).
+A few are free: an explanation needs them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..records import Task
+from .text import find, norm, number_at, phrase_words, tokens
+
+FREE_NUMBERS = 3
+FREE_NAMES = 2
+STEPS = 6  # numbers of one calculation: "0.5 x 9.8 x 9 = 44.1"
+MOST_NAMES = 200
+FIELD = "elsewhere"
+
+
+def known_names(tasks: Iterable[Task]) -> list[Task]:
+    """The tasks, each with truth["elsewhere"]: names that the facts of its group's tasks have.
+
+    A truth that has the field, or no facts, stays. At most MOST_NAMES, the most frequent first.
+
+    >>> ts = [Task(id=n, prompt="Which?", truth={"facts": [{"text": n}]}) for n in ("W", "U", "Os")]
+    >>> known_names(ts)[0].truth["elsewhere"]
+    ['W', 'U', 'Os']
+    """
+    tasks = list(tasks)
+    counts: dict[str | None, Counter[str]] = {}
+    for t in tasks:
+        mine = counts.setdefault(t.group, Counter())
+        mine.update(str(f["text"]) for f in _facts(t))
+    names = {g: [n for n, _ in c.most_common(MOST_NAMES)] for g, c in counts.items()}
+    return [_with(t, names[t.group]) for t in tasks]
+
+
+def _facts(task: Task) -> list[Mapping[str, Any]]:
+    facts = task.truth.get("facts")
+    rows = facts if isinstance(facts, (list, tuple)) else ()
+    return [f for f in rows if isinstance(f, Mapping) and "text" in f]
+
+
+def _with(task: Task, names: list[str]) -> Task:
+    if not _facts(task) or FIELD in task.truth or len(names) <= FREE_NAMES:
+        return task
+    return dataclasses.replace(task, truth={**task.truth, FIELD: names})
+
+
+def surplus(task: Task, sentences: Sequence[str]) -> list[str]:
+    """The numbers and the names beyond question, truth, and what is free; each is a rival."""
+    return _numbers(task, sentences) + _names(task, sentences)
+
+
+def _names(task: Task, sentences: Sequence[str]) -> list[str]:
+    asked = set(phrase_words(task.prompt))
+    right = {t for f in _facts(task) for t in (f["text"], *f.get("aliases", ()))}
+    known = {n for n in task.truth.get(FIELD, ()) if not asked.issuperset(phrase_words(n))}
+    words = [norm(t) for s in sentences for t in tokens(s)]
+    own = {tuple(phrase_words(t)) for t in right}
+    said = [m.of for m in find(words, [(n, n) for n in known | right])]
+    keys = [tuple(phrase_words(n)) for n in said]
+    beside = dict.fromkeys(" ".join(k) for k in keys if k not in own)
+    return list(beside)[FREE_NAMES:]
+
+
+def _numbers(task: Task, sentences: Sequence[str]) -> list[str]:
+    facts = [f for f in _facts(task) if f.get("number") is not None]
+    if not facts:
+        return []
+    texts = [t for f in facts for t in (f["text"], *f.get("aliases", ()))]
+    given = {n for t in (task.prompt, *texts) for n in numbers(t)}
+    beside: dict[float, None] = {}
+    for s in sentences:
+        said = numbers(s)
+        new = [n for n in said if n not in given and not any(_is(n, f) for f in facts)]
+        calculation = "=" in s and len(new) < len(said) and len(new) <= STEPS
+        beside.update(dict.fromkeys([] if calculation else new))
+    return [f"{n:g}" for n in beside][FREE_NUMBERS:]
+
+
+def _is(value: float, fact: Mapping[str, Any]) -> bool:
+    wanted, tolerance = float(fact["number"]), float(fact.get("tolerance") or 0.0)
+    return abs(value - wanted) <= tolerance + 1e-9 * max(1.0, abs(wanted))
+
+
+def numbers(text: str) -> list[float]:
+    """Every number of a text, in digits or words.
+
+    >>> numbers("A body cell holds forty-six, an egg cell 23.")
+    [46.0, 23.0]
+    """
+    words, out, i = tokens(text), [], 0
+    while i < len(words):
+        got = number_at(words, i)
+        out += [got[0]] if got else []
+        i = got[1] if got else i + 1
+    return out
