@@ -133,7 +133,7 @@ class BatchJudge:
             created=time.time(),
             meta={"batch": custom_id, **({"estimated": True} if used.estimated else {})},
         )
-        readings, probs = self.inner._read(got, criteria, mode)
+        readings, probs = self.inner._read(got, q, mode)
         return self.inner._verdicts(q, readings, probs, call, mode), call
 
     async def _send(self, custom_id: str, text: str) -> Mapping[str, Any] | str:

@@ -263,7 +263,7 @@ class EndpointJudge:
             failure = outcome.failure or "transport"
             return q.unknowns(failure, judge=self.name, reason=outcome.reason), None, mode
         size = len(outcome.call.reply)
-        readings, probs = await large(size, self._read, outcome.data, q.criteria, mode)
+        readings, probs = await large(size, self._read, outcome.data, q, mode)
         got = self._verdicts(q, readings, probs, outcome.call, mode)
         if _is_cut(outcome.data):
             return [_narrow(v, self.max_tokens) for v in got], outcome.call, mode
@@ -314,22 +314,22 @@ class EndpointJudge:
 
     # -- reading -------------------------------------------------------------------------------
     def _read(
-        self, data: Mapping[str, Any], criteria: Sequence[Criterion], mode: str
+        self, data: Mapping[str, Any], q: Question, mode: str
     ) -> tuple[list[Reading], list[Any]]:
         """Readings and (P, mass) per criterion; no reply ends in an exception."""
         try:
-            return self._heard(data, criteria, mode)
+            return self._heard(data, q, mode)
         except Exception as e:  # the last line of defence: it is this reply's own affair
             log.exception("a reply could not be read")
             why = f"the reply could not be read ({type(e).__name__})"
             lost = Reading(failure="parse", how="none", reason=why)
-            return [lost] * len(criteria), [None] * len(criteria)
+            return [lost] * len(q.criteria), [None] * len(q.criteria)
 
     def _heard(
-        self, data: Mapping[str, Any], criteria: Sequence[Criterion], mode: str
+        self, data: Mapping[str, Any], q: Question, mode: str
     ) -> tuple[list[Reading], list[Any]]:
-        choices = _choices(data)
-        readings = parse.agreed([self._choice(c, criteria, mode) for c in choices])
+        choices, criteria = _choices(data), q.criteria
+        readings = parse.agreed([self._choice(c, q, mode) for c in choices])
         logprobs = choices[0].get("logprobs")
         tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
         probs: list[Any] = [None] * len(criteria)
@@ -337,11 +337,9 @@ class EndpointJudge:
             probs = parse.token_p(tokens, criteria, readings)
         return readings, probs
 
-    def _choice(
-        self, choice: Mapping[str, Any], criteria: Sequence[Criterion], mode: str
-    ) -> list[Reading]:
-        """The readings of one choice of a reply."""
-        message = choice.get("message")
+    def _choice(self, choice: Mapping[str, Any], q: Question, mode: str) -> list[Reading]:
+        """The readings of one choice of a reply; a refusal beside a verdict is a refusal."""
+        criteria, message = q.criteria, choice.get("message")
         message = message if isinstance(message, Mapping) else {}
         mine = message.get("role") in (None, "", "assistant", "model")  # not the prompt said back
         text = _text(message.get("content")) if mine else ""
@@ -351,11 +349,11 @@ class EndpointJudge:
             why = CUT if cut else "the reply is empty"
             empty = Reading(failure="refusal" if refusal else "parse", how="none", reason=why)
             return [empty] * len(criteria)
-        readings = parse.read(text, criteria, mode=mode, cut=cut)
+        readings = parse.read(text, criteria, mode=mode, cut=cut, answer=q.response.text)
         if mode == "schema" and not cut:
             self.caller.obeyed(all(r.how == "json" and r.complete for r in readings))
-        refusal = message.get("refusal") or _ended(choice) in FILTERED
-        return parse.refused(readings) if refusal and all(r.failure for r in readings) else readings
+        filtered = _ended(choice) in FILTERED and all(r.failure for r in readings)
+        return parse.refused(readings) if message.get("refusal") or filtered else readings
 
     def _verdicts(
         self,

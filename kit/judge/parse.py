@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..records import Criterion
-from .drafts import spoken
+from .drafts import covered, quotations, reported, spoken
+from .lines import Judged, below, lines, worded
 from .logprobs import token_p
 from .templates import names
 from .words import Reading, percent, reading, word
@@ -30,19 +32,24 @@ CUT = "the reply was cut at the token limit"
 VERDICTS = ("verdict", "status", "rating", "answer")
 REASONS = ("reason", "rationale", "explanation")
 IDS = ("id", "criterion_id", "criterion")
-_LINE = re.compile(r"^([^\w\n]{0,12})(verdict|reason|confidence)\b([^\n]*)$", re.I | re.M)
-_NAMED = re.compile(r"[\s<\[\"'`*(]*([A-Za-z][\w.-]*?)[>\]\"'`*)]*\s*(?:[:=]+|->)\s*(.*)", re.S)
-_BARE = re.compile(r"[\s*'`]*(?:[:=]+|->|\bis\b)\s*(.*)", re.S)
-_TAIL = re.compile(r"[.;,(\[]|\s[-\u2013\u2014]\s|\s(?=because\b|since\b|as\b)", re.I)
-# a second thought behind the verdict word: "met, or rather unmet"
-_SECOND = re.compile(r"\b(?:actually|rather|or|wait|correction|change|instead|no)\b", re.I)
+WRAPPERS = frozenset(
+    "verdict verdicts result results criteria criterion evaluation evaluations judgment judgments "
+    "judgement judgements rating ratings score scores grade grades assessment assessments "
+    "output response answer answers data rubric".split()
+)
+DECIDES = re.compile(r"verdict|final|correct|actual|status|rating|decision|^met$", re.I)
 _OPEN = re.compile(r'\{\s*["}]|\[\s*[\[{"\]]')
 _START = re.compile(r"\s*(?:```\w*\s*)?")
 _BLANK = re.compile(r"\s*")
 
 
 def read(
-    text: str, criteria: Sequence[Criterion], *, mode: str = "schema", cut: bool = False
+    text: str,
+    criteria: Sequence[Criterion],
+    *,
+    mode: str = "schema",
+    cut: bool = False,
+    answer: str = "",
 ) -> list[Reading]:
     """One reading per criterion, in order, from the raw text of a reply.
 
@@ -61,14 +68,15 @@ def read(
     if whole is None:
         text = spoken(text)
         whole = _decoded(text)
+    voices = _Voices(ids, criteria, Judged(answer))
     if whole is not None and not (cut and len(text) - len(text.rstrip()) < RUNAWAY):
-        found = occurrences(whole, ids)
-        if found or isinstance(whole, dict):
-            return _readings(found, ids, criteria, "json")
-        return [Reading(failure="parse", how="none") for _ in criteria]
+        voices.found(whole, "json", not voices.judged.has(text))
+        if voices.said or voices.heard:
+            return voices.readings("missing")
+        failure, how = ("missing", "json") if isinstance(whole, dict) else ("parse", "none")
+        return [Reading(failure=failure, how=how) for _ in criteria]
     if cut:
         return [Reading(failure="parse", how="none", reason=CUT) for _ in criteria]
-    voices = _Voices(ids, criteria)
     voices.hear(text)
     return voices.readings("missing" if text.strip() and mode == "text" else "parse")
 
@@ -90,19 +98,21 @@ class _Voices:
 
     ids: Sequence[str]
     criteria: Sequence[Criterion]
+    judged: Judged
     said: dict[str, list[Reading]] = field(default_factory=dict)
     heard: dict[str, list[Reading]] = field(default_factory=dict)
     lost: bool = False  # too much broken JSON to be sure of anything
 
     def hear(self, text: str) -> None:
         """A reply in free form."""
-        start = self._members(text)
-        spans = []
+        text = textwrap.dedent(text)
+        start, quoted, spans = self._members(text), quotations(text), []
         for value, at, end in self._inside(text, start):
-            own = start == 0 and _alone(text, at, end)
-            self._found(value, "json found in text", own)
+            own = start == 0 and _alone(text, at, end) and not covered(at, quoted)
+            own = own and not reported(text, at, colon=True)
+            self.found(value, "json found in text", own and not self.judged.has(text[at:end]))
             spans.append((at, end))
-        self._lines([m for m in _LINE.finditer(text) if not _within(m.start(), spans)])
+        self._lines(text, spans, quoted)
 
     def readings(self, otherwise: str) -> list[Reading]:
         """One reading per criterion; `otherwise` where nothing at all was found."""
@@ -110,12 +120,13 @@ class _Voices:
             return [Reading(failure=otherwise, how="none") for _ in self.ids]
         return [_settle(self.said.get(n, []), self.heard.get(n, [])) for n in self.ids]
 
-    def _found(self, value: Any, how: str, own: bool) -> None:
-        found = occurrences(value, self.ids)
-        for n, c in zip(self.ids, self.criteria, strict=True):
-            if n in found:
-                into = self.said if own else self.heard
-                into.setdefault(n, []).append(_one(c, found[n], how))
+    def found(self, value: Any, how: str, own: bool) -> None:
+        """A decoded value; `own`: it is the judge's verdict, not only quoted."""
+        said, aside = occurrences(value, self.ids)
+        for into, rows in ((self.said if own else self.heard, said), (self.heard, aside)):
+            for n, c in zip(self.ids, self.criteria, strict=True):
+                if n in rows:
+                    into.setdefault(n, []).append(_one(c, n, rows[n], how))
 
     def _members(self, text: str) -> int:
         """Hear the finished members of a JSON reply that is not whole; where it broke, else 0."""
@@ -123,8 +134,9 @@ class _Voices:
         if text[at : at + 1] not in ("{", "[") or _raw(text, at) is not None:
             return 0
         end, values = _partial(text, at, {n.casefold() for n in self.ids})
+        own = not self.judged.has(text[at:end])
         for value in values:
-            self._found(value, "json begun", True)
+            self.found(value, "json begun", own)
         return end if values or text[at] == "{" else 0
 
     def _inside(self, text: str, at: int) -> Iterator[tuple[Any, int, int]]:
@@ -142,32 +154,28 @@ class _Voices:
                 self.lost = True
                 return
 
-    def _lines(self, marks: Sequence[re.Match[str]]) -> None:
-        """`VERDICT <id>: <word>` lines; those behind a ">" are quotations."""
+    def _lines(
+        self, text: str, spans: Sequence[tuple[int, int]], quoted: Sequence[tuple[int, int]]
+    ) -> None:
+        """`VERDICT <id>: <word>` lines; those that are quoted are only heard."""
         notes: dict[tuple[str, str], str] = {}
         verdicts = []
-        for m in marks:
-            name, rest = self._line(m)
-            if name is None:
+        for name, what, rest, sure, at in lines(text, self.ids):
+            if covered(at, spans):
                 continue
-            if m[2].casefold() == "verdict":
-                verdicts.append((name, rest, ">" in m[1]))
-            elif ">" not in m[1]:
-                notes[name, m[2].casefold()] = rest
-        for name, rest, quoted in verdicts:
-            c = self.criteria[self.ids.index(name)]
-            reason = notes.get((name, "reason"), "").strip() or None
-            r = _worded(c, rest.strip(), reason, notes.get((name, "confidence")))
-            (self.heard if quoted else self.said).setdefault(name, []).append(r)
-
-    def _line(self, m: re.Match[str]) -> tuple[str | None, str]:
-        """(id, the rest) of a line; no id where it names none of ours."""
-        named = _NAMED.match(m[3])
-        for n in self.ids if named else ():
-            if n.casefold() == named[1].casefold():  # type: ignore[index]
-                return n, named[2]  # type: ignore[index]
-        bare = _BARE.match(m[3]) if len(self.ids) == 1 and '"' not in m[1] else None
-        return (self.ids[0], bare[1]) if bare else (None, "")
+            own = sure and not covered(at, quoted) and not reported(text, at, colon=True)
+            if what == "verdict":
+                verdicts.append((name, rest, own, at))
+            elif own:
+                notes[name, what] = rest
+        for name, rest, own, at in verdicts:
+            c, reason = self.criteria[self.ids.index(name)], notes.get((name, "reason")) or ""
+            r = worded(c, rest, reason or None, notes.get((name, "confidence")))
+            line = text[at:].lstrip().partition("\n")[0]
+            repeats = own and self.judged.has(line) and (not reason or self.judged.has(reason))
+            (self.said if own and not repeats else self.heard).setdefault(name, []).append(r)
+            if rest and (second := below(text, at, c)):
+                self.heard.setdefault(name, []).append(worded(c, second, None, None))
 
 
 def _settle(said: Sequence[Reading], heard: Sequence[Reading]) -> Reading:
@@ -185,31 +193,6 @@ def _settle(said: Sequence[Reading], heard: Sequence[Reading]) -> Reading:
 def _shown(state: tuple[str, float | None]) -> str:
     status, value = state
     return f"{value:.3g} of 1" if status == "level" else status.replace("unknown", "cannot tell")
-
-
-def _within(at: int, spans: Sequence[tuple[int, int]]) -> bool:
-    return any(a <= at < b for a, b in spans)
-
-
-# -- lines of text --------------------------------------------------------------------------------
-def _worded(c: Criterion, raw: str, reason: str | None, confidence: Any) -> Reading:
-    """A verdict line's words: all of them, or those before a comma, a bracket or a "because"."""
-    full = reading(c, raw, reason, confidence, "text")
-    if full.failure != "parse" or c.scale == "points":
-        return full
-    first, *rest = _TAIL.split(raw, maxsplit=1)
-    got = reading(c, first, reason, confidence, "text")
-    tail = raw[len(first) :]
-    if rest and got.complete and _SECOND.search(tail) and _other(c, tail, got):
-        return Reading(failure="contradiction", how="text", reason=reason or raw[:200])
-    return got
-
-
-def _other(c: Criterion, tail: str, got: Reading) -> bool:
-    """True when another verdict word stands behind the first."""
-    words = re.findall(r"not met|[\w/]+", tail[:400], re.I)
-    states = {state for w in words if (state := word(c, w)) is not None and w.casefold() != "no"}
-    return any(s[0] != got.status or s[1] != got.value for s in states)
 
 
 # -- JSON -----------------------------------------------------------------------------------------
@@ -291,37 +274,46 @@ def _alone(text: str, at: int, end: int) -> bool:
     return not before.strip(" \t`*") or before.strip(" \t`*").casefold() == "json"
 
 
-def occurrences(value: Any, ids: Sequence[str]) -> dict[str, list[Any]]:
-    """Every mention of an asked id in a decoded reply, by id; ids that were not asked are left out.
+def occurrences(
+    value: Any, ids: Sequence[str]
+) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Mentions of asked ids in a decoded reply, by id: (as answers, aside); others are left out.
 
     Accepts the asked form (an object keyed by id) and a list of objects with an "id" each; never
-    positions. Wrappers ({"verdicts": ...}) are looked into.
+    positions. Known wrappers ({"verdicts": ...}) are looked into; what stands under any other key
+    ({"draft": ...}, {"the_answer_claims": ...}) is aside: it can contradict, never decide.
     """
     fold = {i.casefold(): i for i in ids}
-    out: dict[str, list[Any]] = {}
-    alone = len(ids) == 1 and isinstance(value, dict) and "verdict" in value
-    if alone and not any(k.strip().casefold() in fold for k in value):
-        value = {value.get("id", ids[0]): value} if _hashable(value.get("id", "")) else {}
-        _mentions(value, fold, out, 2)  # one question, one answer: nothing to mix up
-        return out
-    _mentions(value, fold, out, 0)
-    return out
+    said: dict[str, list[Any]] = {}
+    aside: dict[str, list[Any]] = {}
+    if len(ids) == 1 and isinstance(value, dict) and "verdict" in value:
+        if any(k.strip().casefold() in fold for k in value):
+            aside[ids[0]] = [value["verdict"]]
+        else:  # one question, one answer: nothing to mix up
+            name = value.get("id", ids[0])
+            own = fold.get(name.strip().casefold()) if isinstance(name, str) else None
+            return ({own: [value]} if own else {}), {}
+    _mentions(value, fold, said, aside, 0)
+    return said, aside
 
 
-def _hashable(name: Any) -> bool:
-    return isinstance(name, str)
-
-
-def _mentions(value: Any, fold: Mapping[str, str], out: dict[str, list[Any]], depth: int) -> None:
+def _mentions(
+    value: Any,
+    fold: Mapping[str, str],
+    out: dict[str, list[Any]],
+    aside: dict[str, list[Any]],
+    depth: int,
+) -> None:
     if depth > 3:
         return
     if isinstance(value, dict):
         for k, v in value.items():
-            own = fold.get(k.strip().casefold()) if isinstance(k, str) else None
-            if own is not None:
-                out.setdefault(own, []).extend(v if isinstance(v, _Twice) else [v])
+            name = k.strip().casefold()
+            if name in fold:
+                out.setdefault(fold[name], []).extend(v if isinstance(v, _Twice) else [v])
             elif isinstance(v, (dict, list)):
-                _mentions(v, fold, out, depth + 1)
+                into = out if name in WRAPPERS else aside
+                _mentions(v, fold, into, aside, depth + 1)
     elif isinstance(value, list):
         for item in value:
             name = next((item[k] for k in IDS if k in item), None) if _is_item(item) else None
@@ -329,25 +321,16 @@ def _mentions(value: Any, fold: Mapping[str, str], out: dict[str, list[Any]], de
             if own is not None:
                 out.setdefault(own, []).append(item)
             elif isinstance(item, (dict, list)):
-                _mentions(item, fold, out, depth + 1)
+                _mentions(item, fold, out, aside, depth + 1)
 
 
 def _is_item(item: Any) -> bool:
-    return isinstance(item, dict) and any(k in item for k in VERDICTS)
+    return isinstance(item, dict) and any(k.strip().casefold() in VERDICTS for k in item)
 
 
-def _readings(
-    found: Mapping[str, list[Any]], ids: Sequence[str], criteria: Sequence[Criterion], how: str
-) -> list[Reading]:
-    return [
-        _one(c, found[n], how) if n in found else Reading(failure="missing", how=how)
-        for n, c in zip(ids, criteria, strict=True)
-    ]
-
-
-def _one(c: Criterion, items: Sequence[Any], how: str) -> Reading:
+def _one(c: Criterion, name: str, items: Sequence[Any], how: str) -> Reading:
     """One reading from all mentions in one JSON value; named twice is not an answer."""
-    got = [_item(c, x, how) for x in items]
+    got = [_item(c, name, x, how) for x in items]
     if len(got) == 1:
         return got[0]
     differ = len({(r.status, r.value) for r in got}) > 1
@@ -355,16 +338,40 @@ def _one(c: Criterion, items: Sequence[Any], how: str) -> Reading:
     return Reading(failure=failure, how=how, reason="named twice in one reply")
 
 
-def _item(c: Criterion, item: Any, how: str) -> Reading:
-    """One criterion's part of a JSON reply."""
+def _item(c: Criterion, name: str, item: Any, how: str) -> Reading:
+    """One criterion's part of a JSON reply; all that it says of the verdict must agree."""
     if not isinstance(item, dict):
         return reading(c, item, None, None, how)
-    raws = [item[k] for k in VERDICTS if k in item]
+    low = [(k.strip().casefold(), v) for k, v in item.items()]
+    raws = [v for want in VERDICTS for k, v in low if k == want]
     reason = next((item[k] for k in REASONS if isinstance(item.get(k), str)), None)
     states = {state for r in raws if (state := word(c, r)) is not None}
-    if len(states) > 1 or any(isinstance(r, _Twice) for r in raws):
+    states |= _further(c, low) if raws else set()
+    twice = any(isinstance(r, _Twice) for r in raws)
+    if len(states) > 1 or twice or _elsewhere(c, name, low):
         return Reading(failure="contradiction", reason=reason, how=how)
     return reading(c, raws[0] if raws else None, reason, item.get("confidence"), how)
+
+
+def _further(c: Criterion, fields: Sequence[tuple[str, Any]]) -> set[tuple[str, float | None]]:
+    """What other fields say of the verdict: {"verdict": "met", "corrected_verdict": "unmet"}."""
+    out = set()
+    for k, v in fields:
+        if k in (*VERDICTS, *REASONS, *IDS, "confidence"):
+            continue
+        inner = (
+            [x for n, x in v.items() if n.casefold() in VERDICTS] if isinstance(v, dict) else [v]
+        )
+        sure = isinstance(v, (str, dict)) or DECIDES.search(k)
+        out |= {word(c, x) for x in inner if sure}
+    return {state for state in out if state is not None and state[0] != "unknown"}
+
+
+def _elsewhere(c: Criterion, name: str, fields: Sequence[tuple[str, Any]]) -> bool:
+    """True for a part that bears the id of another criterion."""
+    mine = {name.casefold(), c.id.casefold()}
+    ids = [v for k, v in fields if k in IDS[:2] and isinstance(v, str)]
+    return any(v.strip().casefold() not in mine for v in ids)
 
 
 __all__ = ["Reading", "agreed", "occurrences", "percent", "read", "refused", "token_p", "word"]

@@ -19,6 +19,7 @@ UNMET = frozenset(
 ABSTAIN = frozenset(
     "cannot tell|can't tell|cannot assess|unclear|unknown|undecidable|n a|not applicable".split("|")
 ) | {"none", "null"}
+_NEGATED = re.compile(r"[\s*`\"'(\[{<#]*(?:!|\u00ac|\[ \])")  # "!met", "[ ] met"
 LONGEST = 64  # characters of a number in text: more is none (and would keep a pattern busy)
 REASON = 4000  # characters of a reason that are kept
 
@@ -72,7 +73,7 @@ def word(c: Criterion, raw: Any) -> tuple[str, float | None] | None:
 
 
 def _plain(raw: Any) -> str:
-    if not isinstance(raw, (str, bool)):
+    if not isinstance(raw, (str, bool)) or _NEGATED.match(str(raw)):
         return "\0"
     text = re.sub(r"[\s_/-]+", " ", str(raw)).strip(" \t\n*`\"'.!:;,()[]{}<>#").casefold()
     return text.replace("\u2019", "'")
