@@ -1,4 +1,7 @@
-"""`calibrate`: calibration error of a table of confidences and outcomes, with interval, null value and convention."""
+"""`calibrate`: calibration error of a table of confidences and outcomes.
+
+With interval, null value and convention.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="read in chunks, in flat memory (no clusters); the default for Parquet above a million rows",
+        help="read in chunks, in flat memory (no clusters); the default for Parquet above a "
+        "million rows",
     )
     parser.add_argument(
         "--abstain",

@@ -1,4 +1,7 @@
-"""Look at this machine: versions against the pins, device and dtype with the reason, what will not work and the remedy."""
+"""Look at this machine: versions against the pins, device and dtype with the reason.
+
+And what will not work, with the remedy.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,8 @@ def device(load: bool) -> list[dict[str, str]]:
             item(
                 "OMP_WAIT_POLICY",
                 "ok",
-                "not set in this shell; the kit sets PASSIVE where it loads torch, your own scripts should too",
+                "not set in this shell; the kit sets PASSIVE where it loads torch, "
+                "your own scripts should too",
             )
         )
     return out

@@ -1,4 +1,7 @@
-"""The main job end to end: all five notebooks headless, in order, then one HTML report. Offline after the first fetch."""
+"""The main job end to end: all five notebooks headless, in order, then one HTML report.
+
+Offline after the first fetch.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run; finished notebooks of the same code, data and parameters are kept, so a second demo pays nothing again."""
+    """Run; finished notebooks of the same code, data and parameters are kept.
+
+    So a second demo pays nothing again.
+    """
     from pathlib import Path
 
     from ..runs import headless, report
@@ -61,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     path = report.write(base, only={f.name for f, _ in done}, title="Rubric rewards: the demo")
     failed = [r for _, r in done if r.status != "done"]
     seconds = time.monotonic() - begin
-    text = f"{'FAILED: ' + failed[0].notebook if failed else 'done'} in {seconds:.0f} s\nreport: {path}"
+    end = f"FAILED: {failed[0].notebook}" if failed else "done"
+    text = f"{end} in {seconds:.0f} s\nreport: {path}"
     emit(
         args,
         {

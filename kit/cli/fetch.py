@@ -1,4 +1,7 @@
-"""Fetch the pinned downloads (recorded judges, SmolLM2-135M-Instruct, MiniLM) once; verified by sha256, cached."""
+"""Fetch the pinned downloads (recorded judges, SmolLM2-135M-Instruct, MiniLM) once.
+
+Verified by sha256, cached.
+"""
 
 from __future__ import annotations
 

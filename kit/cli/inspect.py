@@ -13,6 +13,12 @@ from .common import emit, json_flag
 
 HELP = "summary and lint of a rubric data set (any known format)"
 
+STYLE = (
+    "body{font:15px/1.5 sans-serif;max-width:1100px;margin:2em auto;padding:0 1em}"
+    "table{border-collapse:collapse}"
+    "td,th{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}"
+)
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `inspect`."""
@@ -27,7 +33,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lint",
         action="store_true",
-        help="list the findings, one per rule and text, 20 a rule; exit code 1 when one is an error",
+        help="list the findings, one per rule and text, 20 a rule; exit code 1 when one is an "
+        "error",
     )
     parser.add_argument(
         "--profile", default="t4", help="its prompt length decides what is too long (default t4)"
@@ -152,9 +159,10 @@ def page(found: Any) -> str:
     ]
     name = html.escape(found.name)
     return (
-        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{name}</title><style>body{{font:15px/1.5 sans-serif;max-width:1100px;"
-        f"margin:2em auto;padding:0 1em}}table{{border-collapse:collapse}}td,th{{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:left;"
-        f"vertical-align:top}}</style>{plotly_js()}<h1>{name}</h1><p>Format {html.escape(found.format)}, {found.rows} rows, {found.skipped} skipped.</p>"
-        f"<h2>What is in it</h2>{found.summary._repr_html_()}<h2>What to fix</h2>{found.lint._repr_html_()}{divs}"
+        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{name}</title>"
+        f"<style>{STYLE}</style>{plotly_js()}<h1>{name}</h1>"
+        f"<p>Format {html.escape(found.format)}, {found.rows} rows, {found.skipped} skipped.</p>"
+        f"<h2>What is in it</h2>{found.summary._repr_html_()}"
+        f"<h2>What to fix</h2>{found.lint._repr_html_()}{divs}"
         f"<h2>Findings</h2>{rows_html(head, rows)}</html>"
     )

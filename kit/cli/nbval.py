@@ -1,4 +1,7 @@
-"""The notebooks that nbval can run here: those that need the recorded judges only where these are cached. Prints their paths."""
+"""Prints the paths of the notebooks that nbval can run here.
+
+Those that need the recorded judges only where these are cached.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Run a notebook over a grid or a list of parameters; finished cells are skipped, one report compares them."""
+"""Run a notebook over a grid or a list of parameters.
+
+Finished cells are skipped, one report compares them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile")
     parser.add_argument(
         "--out",
-        help="folder of runs (default: the kit's runs/sweep-NOTEBOOK), seen by all machines; or an fsspec URL, to which it is "
+        help="folder of runs (default: the kit's runs/sweep-NOTEBOOK), seen by all machines; or an "
+        "fsspec URL, to which it is "
         "copied at the end",
     )
     parser.add_argument(
@@ -120,7 +124,8 @@ def run(args: argparse.Namespace) -> int:
             "stopped": result.stopped,
             "cells": list(map(vars, result.cells)),
         },
-        f"{', '.join(f'{n} {s}' for s, n in result.counts.items())} in {result.seconds:.0f} s\ntable: {base / 'table.csv'}\nreport: {page or 'none, no cell has a run'}",
+        f"{', '.join(f'{n} {s}' for s, n in result.counts.items())} in {result.seconds:.0f} s\n"
+        f"table: {base / 'table.csv'}\nreport: {page or 'none, no cell has a run'}",
     )
     if result.interrupted:
         raise KeyboardInterrupt(result.stopped)

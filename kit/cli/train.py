@@ -1,4 +1,7 @@
-"""Train from a config file: SFT, DPO, GRPO or a chain of them, with evaluation before and after, resumable."""
+"""Train from a config file: SFT, DPO, GRPO or a chain of them, resumable.
+
+With evaluation before and after.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,8 @@ def _text(result: Any) -> str:
     lines = [f"run: {result.out}"]
     m = result.metrics
     lines.append(
-        f"{m['stage']}: {m['steps']} steps in {m['seconds_training']:.0f} s on {m['device']}, {m['dtype']} ({m['dtype_why']})"
+        f"{m['stage']}: {m['steps']} steps in {m['seconds_training']:.0f} s "
+        f"on {m['device']}, {m['dtype']} ({m['dtype_why']})"
     )
     lines.append(f"engine: {m['engine']} ({m['engine_why']})")
     if getattr(result, "gain", None) is not None:

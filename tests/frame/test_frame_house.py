@@ -43,13 +43,13 @@ AGAINST = {  # room -> rooms below it that it still imports
     "train": {"__main__"},  # `python -m kit.train` is the subcommand
 }
 STATEMENTS = 18_000  # the goal; docstrings are not counted
-STATEMENTS_NOW = 24_000  # the bound while rooms are being rebuilt
+STATEMENTS_NOW = 22_900  # the bound while rooms are being rebuilt
 PER_MODULE = 250  # statements
 DENSITY = 10.0  # AST nodes per line of code
 NESTED = 0  # conditional expressions inside conditional expressions
 LONG = {  # rooms with lines over 100 columns
-    "calibration", "checks", "claims", "cli", "colab.py", "confidence", "data", "judge", "rewards",
-    "rubrics", "runs", "stats", "system", "tests", "train",
+    "calibration", "checks", "claims", "colab.py", "confidence", "data", "judge", "rewards",
+    "rubrics", "runs", "stats", "tests", "train",
 }  # fmt: skip
 OTHER_RULES = {"C901", "S608", "SIM115"}  # with a handful of places left
 
