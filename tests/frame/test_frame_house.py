@@ -43,7 +43,7 @@ AGAINST = {  # room -> rooms below it that it still imports
     "train": {"__main__"},  # `python -m kit.train` is the subcommand
 }
 STATEMENTS = 18_000  # the goal; docstrings are not counted
-STATEMENTS_NOW = 22_900  # the bound while rooms are being rebuilt
+STATEMENTS_NOW = 23_500  # the bound while rooms are being rebuilt
 PER_MODULE = 250  # statements
 DENSITY = 10.0  # AST nodes per line of code
 NESTED = 0  # conditional expressions inside conditional expressions
