@@ -71,7 +71,29 @@ def chat_of(row: Row, value: Any, *, answered: bool = False) -> Chat:
             field="messages",
             suggestion="cut the chat after the user's turn; they are kept in meta",
         )
-    if first not in (None, 0) or (after and not (answered and len(after) == 1)):
+    if answered and len(after) > 1:
+        row.find(
+            "unread-turns",
+            f"{len(after) - 1} turns stand between the prompt and the last answer: only that "
+            "answer is learnt, as if they were not there",
+            field="messages",
+            suggestion="make one row per answer; they are kept in meta",
+        )
+    if silent := sum(t["content"] is None for t, _ in turns):
+        row.find(
+            "unread-turns",
+            f"{silent} turns hold no text (a tool call?): neither judge nor policy sees them",
+            field="messages",
+            suggestion="write out what they do; they are kept in meta",
+        )
+    if first not in (None, 0):
+        row.find(
+            "moved-turn",
+            f"turn {first + 1} is a system text; it is read as if it came first",
+            field="messages",
+            suggestion="put it first; the chat is kept in meta",
+        )
+    if silent or first not in (None, 0) or (after and not (answered and len(after) == 1)):
         meta = {"messages": list(raw)}
     return Chat(system, said[last]["content"], tuple(said[:last]), after, meta)
 

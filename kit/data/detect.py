@@ -136,6 +136,8 @@ def format_of(row: Mapping[str, Any]) -> str | None:
         return "open-instruct"
     if {"chosen", "rejected"} <= has:
         return "dpo"
+    if {"rubric", "completion", "binary_labels"} <= has:
+        return "healthbench"
     rubrics = _rubric_list(row, "rubrics")
     if any(isinstance(x, Mapping) and "points" in x for x in rubrics) and isinstance(
         parsed_json(row.get("prompt")), list

@@ -31,7 +31,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
-    """The file opened for reading bytes, unzipped when it ends in .gz; MissingError when it is not
+    """The file opened for reading bytes, unzipped where it is gzip; MissingError when it is not
     there."""
     p = local(path)
     if p.is_dir():
@@ -43,8 +43,12 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
             where=str(p),
             fix=f"did you mean {near!r}?" if near else "check the path",
         )
-    if p.suffix.lower() != ".gz":
-        return p.open("rb")
+    raw = p.open("rb")
+    zipped = raw.read(2) == b"\x1f\x8b"  # by its bytes: the name may be wrong either way
+    raw.seek(0)
+    if not zipped:
+        return raw
+    raw.close()
     return io.BufferedReader(_Unzipped(p), 1 << 16)
 
 

@@ -14,6 +14,7 @@ import gzip
 import io
 import json
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,6 +49,8 @@ CONTAINERS = (
     "train",
     "test",
 )
+OTHERS = (".yaml", ".yml", ".xlsx", ".xls", ".toml", ".xml", ".zip")
+JSON_HEAD = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[?\s*\{\s*["}]')
 Problem = Callable[[str, str], None]  # (where, message): called instead of raising
 
 
@@ -55,10 +58,19 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     """ "json", "csv" or "parquet", by suffix, then by the first bytes."""
     p = local(path)
     suffixes = [s.lower() for s in p.suffixes if s.lower() != ".gz"]
-    if suffixes and suffixes[-1] in SUFFIXES:
-        return SUFFIXES[suffixes[-1]]
+    kind = SUFFIXES.get(suffixes[-1]) if suffixes else None
+    if suffixes and suffixes[-1] in OTHERS:
+        raise DataError(
+            f"{suffixes[-1]} files are not read",
+            where=str(p),
+            fix="write JSONL (one object a line), JSON, CSV or Parquet",
+        )
+    if kind and kind != "csv":
+        return kind
     with open_bytes(p) as f:
         head = f.read(4096)
+    if kind == "csv":  # some export JSON under this name; no header begins so
+        return "json" if JSON_HEAD.match(head) else "csv"
     if head[:4] == b"PAR1":
         return "parquet"
     return "json" if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else "csv"
@@ -157,7 +169,9 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
             yield where, value
         if first is not None:
             yield from (
-                (first,) if {".jsonl", ".ndjson"} & set(path.suffixes) else _unpack(*first, name)
+                (first,)
+                if {".jsonl", ".ndjson"} & set(path.suffixes)
+                else _unpack(*first, name, problem)
             )
         _damage(raw, problem, name)
         while notes:
@@ -170,7 +184,9 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
             )
 
 
-def _unpack(where: str, value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _unpack(
+    where: str, value: Any, name: str, problem: Problem | None
+) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         held = [
             k
@@ -180,6 +196,11 @@ def _unpack(where: str, value: Any, name: str) -> Iterator[tuple[str, Any]]:
             and all(isinstance(x, dict) for x in value[k])
         ]
         if len(held) == 1 and not ("prompt" in value or "sub_tasks" in value or "id" in value):
+            if rest := [k for k in value if k != held[0]]:
+                said = (
+                    f"nothing reads {', '.join(map(repr, rest[:8]))} beside the rows in {held[0]!r}"
+                )
+                _report(problem, name, Note("unread-field", said))
             for i, row in enumerate(value[held[0]], 1):
                 yield f"{name}, field {held[0]}, item {i}", row
             return
@@ -225,7 +246,7 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         open_bytes(path) as raw,
         io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape", newline="") as f,
     ):
-        reader = csv.reader((line.replace("\0", "") for line in f), delimiter="\t" if tab else ",")
+        reader = csv.reader(f, delimiter="\t" if tab else ",")
         try:
             header = next(reader, None)
         except csv.Error as e:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
 from ..records import Criterion, Task, to_json
+from .formats.rubric import RUBRIC_KEY, rlvr
+from .rows import SHARED, Context, Row
 from .tables import dumps, write_jsonl
 
 WRITERS = ("rlvr", "rlvr-list", "open-instruct", "refiner", "flat")
@@ -49,8 +52,17 @@ def rlvr_row(task: Task) -> dict[str, Any]:
             )
             if v
         }
-        | dict(task.meta)
+        | {_free(k, row): v for k, v in task.meta.items()}
     )
+
+
+READ = ("task_id", "id", "prompt", "input", "tags", "truth", "sources", *chain(*SHARED.values()))
+
+
+def _free(name: str, row: Mapping[str, Any]) -> str:
+    """The column for a field of meta: "meta.NAME" where a reader would take it for another."""
+    taken = name in READ or name in row or RUBRIC_KEY.match(name)
+    return f"meta.{name}" if taken else name
 
 
 def _open_instruct(task: Task) -> dict[str, Any]:
@@ -115,8 +127,15 @@ def _losses(task: Task, kind: str) -> list[str]:
         for k in ("truth", "sources", "system", "group", "split", "kind", "tags", "meta", "history")
         if getattr(task, k)
     }
+    if kind == "rlvr":  # read back, it must be the same
+        back = rlvr(Row(rlvr_row(task), 1, "row 1", Context())).task
+        own &= {"history"} | ({"meta"} if back.meta.keys() != task.meta.keys() else set())
+        own |= (
+            {"criterion ids"}
+            if {c.id for c in back.criteria} != {c.id for c in task.criteria}
+            else set()
+        )
     own -= {
-        "rlvr": own - {"history"},
         "open-instruct": {"system", "history"},
         "refiner": {"sources"},
     }.get(kind, set())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 
 import pytest
@@ -152,3 +153,159 @@ def test_a_history_is_not_dropped_by_a_writer(tmp_path, format):
         write_tasks(tmp_path / "out", [task], format=format)
     write_tasks(tmp_path / "o.jsonl", [task], format="open-instruct")
     assert load_tasks(tmp_path / "o.jsonl").tasks[0].history == turns
+
+
+LISTS = {
+    "repr": repr(["Names 'it'", "Is short"]),
+    "twice": json.dumps(json.dumps(["Names 'it'", "Is short"])),
+    "objects": repr([{"criterion": "Names 'it'", "weight": 2}, {"criterion": "Is short"}]),
+}
+
+
+@pytest.mark.parametrize("cell", LISTS.values(), ids=LISTS)
+def test_a_list_of_criteria_in_a_cell_is_read_however_it_was_written(cell):
+    """pandas and csv write Python's repr: one criterion made of the raw text."""
+    criteria = load_tasks([{"prompt": "p", "rubrics": cell}]).tasks[0].criteria
+    assert [c.text for c in criteria] == ["Names 'it'", "Is short"]
+
+
+@pytest.mark.parametrize("cell", ['["Names it", "Is sh', "['Names it' 'Is short']", "[{'a': open"])
+def test_a_list_that_cannot_be_read_is_an_error_and_no_criterion(cell):
+    found = load_tasks([{"prompt": "p", "rubrics": cell}])
+    assert not found.tasks[0].criteria and found.tasks[0].meta["rubrics"] == cell
+    error = next(f for f in found.findings if f.code == "unreadable-list")
+    assert (error.row, error.field) == (1, "rubrics")
+    with pytest.raises(DataError):
+        found.sound()
+    plain = "[Important] Names it\nIs short"
+    assert len(load_tasks([{"prompt": "p", "rubrics": plain}]).tasks[0].criteria) == 2
+
+
+def test_infobench_as_rlvr_is_refused_or_at_least_asks_the_same(tmp_path):
+    """The input came back twice in the prompt, and fields of meta took the places of others."""
+    row = {
+        "id": "i",
+        "instruction": "Sum up.",
+        "input": "A long text.",
+        "decomposed_questions": ["Short?"],
+    }
+    tasks, path = load_tasks([row]).tasks, tmp_path / "o.json"
+    with pytest.raises(DataError, match="criterion ids"):
+        write_tasks(path, tasks)
+    write_tasks(path, tasks, lossy=True)
+    assert load_tasks(path).tasks[0].prompt == "Sum up.\n\nA long text."
+    meta = {"prompt": "other", "system": "s", "note": 1}
+    task = Task(id="t", prompt="p", meta=meta, criteria=(Criterion(id="c1", text="x"),))
+    with pytest.raises(DataError, match="meta"):
+        write_tasks(path, [task])
+    write_tasks(path, [task], lossy=True)
+    back = load_tasks(path).tasks[0]
+    assert (back.prompt, back.system) == ("p", None)
+    assert back.meta == {"meta.prompt": "other", "meta.system": "s", "note": 1}
+
+
+def _turn(role, content, **more):
+    return {"role": role, "content": content, **more}
+
+
+USER, ANSWER = _turn("user", "u"), _turn("assistant", "a")
+CALL = _turn("assistant", None, tool_calls=[{"id": "1"}])
+CHATS = {
+    "two answers": {"messages": [USER, ANSWER, _turn("tool", "t"), _turn("assistant", "b")]},
+    "call": {"prompt": [USER, CALL, _turn("user", "v")]},
+    "late system": {"prompt": [USER, _turn("system", "s"), _turn("user", "v")]},
+}
+
+
+@pytest.mark.parametrize("row", CHATS.values(), ids=CHATS)
+def test_turns_do_not_disappear_unsaid(row):
+    found = load_tasks([row])
+    assert _codes(found) & {"unread-turns", "moved-turn"}
+    assert found.tasks[0].meta["messages"] == next(iter(row.values()))
+
+
+def test_a_pair_on_two_chats_is_an_error():
+    """Two answers to different questions were paired for DPO."""
+    one = [_turn("user", "u"), _turn("assistant", "a"), _turn("user", "v"), _turn("assistant", "x")]
+    other = [*one[:1], _turn("assistant", "B"), _turn("user", "W"), _turn("assistant", "y")]
+    assert "context-mismatch" in _codes(load_tasks([{"chosen": one, "rejected": other}]))
+    same = [*one[:3], _turn("assistant", "y")]
+    assert not _codes(load_tasks([{"chosen": one, "rejected": same}]))
+
+
+def test_a_bad_answer_is_no_demonstration():
+    """KTO's rows and HealthBench's meta-evaluation were read as answers to imitate."""
+    rows = [{"prompt": "p", "completion": x, "label": x == "good"} for x in ("good", "bad")]
+    assert [r.text for _, r in load_tasks(rows).demonstrations()] == ["good"]
+    meta = {
+        "prompt": [_turn("user", "It hurts.")],
+        "completion": "Wait.",
+        "completion_id": "k",
+        "rubric": "Sends the user to a doctor.",
+        "binary_labels": [False, True],
+        "anonymized_physician_ids": ["A", "B"],
+    }
+    found = load_tasks([meta])
+    assert not found.demonstrations() and found.tasks[0].criteria[0].text == meta["rubric"]
+    assert [(v.judge, v.status, v.response_id) for v in found.verdicts] == [
+        ("human:A", "unmet", "k"),
+        ("human:B", "met", "k"),
+    ]
+
+
+def test_a_file_is_read_by_what_it_holds(tmp_path):
+    """One-line JSONL named .csv, JSONL named .gz, gzip without .gz, YAML: read as empty."""
+    row = {"prompt": "a", "rubrics": ["x"]}
+    line = json.dumps(row) + "\n"
+    for name in ("a.csv", "b.jsonl.gz", "c.csv.gz"):
+        (tmp_path / name).write_text(line)
+    (tmp_path / "d.jsonl").write_bytes(gzip.compress(line.encode()))
+    for path in tmp_path.iterdir():
+        assert [t.prompt for t in load_tasks(path)] == ["a"], path.name
+    (tmp_path / "e.yaml").write_text("- prompt: a\n")
+    with pytest.raises(DataError, match=r"\.yaml files are not read"):
+        load_tasks(tmp_path / "e.yaml")
+
+
+def test_what_stands_around_the_rows_is_named(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"license": "cc", "data": [{"prompt": "p", "rubrics": ["x"]}]}))
+    assert any("'license'" in f.message for f in load_tasks(path).findings)
+
+
+def test_a_nul_byte_stays_in_its_cell(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"prompt,criterion\np,a\0b\n")
+    tasks = load_tasks(path)
+    assert tasks.tasks[0].criteria[0].text == "a\0b"
+    assert "encoding" in {f.code for f in kit.lint(tasks).findings}
+
+
+def _decided(instruction, arguments, answer):
+    row = {"prompt": "p", "instruction_id_list": [instruction], "kwargs": [arguments]}
+    task = load_tasks([row]).tasks[0]
+    return kit.check(task, kit.Response(task_id=task.id, id="r", text=answer), task.criteria[0])
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ("a******a", "unmet"),
+        ("a\n******\na \n", "unmet"),
+        ("a******b", "met"),
+        ("a\nc\n\n******\n\nab\n", "met"),
+        ("******a******b******", "met"),
+        ("a******b******c", "unmet"),
+        ("a", "unmet"),
+        ("a******  ", "unmet"),
+        ("a************b", "unmet"),
+    ],
+)
+def test_two_responses_must_differ_as_in_ifeval(answer, status):
+    assert _decided("combination:two_responses", {}, answer).status == status
+
+
+def test_an_end_phrase_may_stand_in_quotation_marks_as_in_ifeval():
+    for text, status in (('"All done."', "met"), ("All done.", "met"), ("All done. No.", "unmet")):
+        found = _decided("startend:end_checker", {"end_phrase": "All done."}, text)
+        assert found.status == status

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...records import Criterion, Verdict, fingerprint, unknown
 from ..chats import ask
-from ..rows import Row, as_text, criteria_from, number, parsed_json, tags_of, weight_of
+from ..rows import Row, as_text, criteria_from, listed, number, parsed_json, tags_of, weight_of
 from ..taskset import Parsed
 
 LEVEL_KEY = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\Z")
@@ -21,6 +21,8 @@ LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubr
 
 def healthbench(row: Row) -> Parsed:
     """HealthBench: chat prompt, rubrics with points -10..10 and tags, ideal completions."""
+    if "binary_labels" in row.data:
+        return _meta_evaluation(row)
     task_id = row.task_id("prompt_id", "id", "task_id")
     chat = ask(row, "prompt")
     criteria = criteria_from(row, row.take("rubrics"), names=("points", "weight"))
@@ -52,6 +54,23 @@ def healthbench(row: Row) -> Parsed:
         meta=chat.meta,
         **chat.fields,
     )
+
+
+def _meta_evaluation(row: Row) -> Parsed:
+    """HealthBench's meta-evaluation: one criterion, one answer, and whether physicians hold it
+    met."""
+    task_id, chat = row.task_id("id", "task_id"), ask(row, "prompt")
+    criterion = Criterion(id="c1", text=row.text("rubric", need=True) or "")
+    name = row.optional("completion_id") or "completion"
+    given, raters = (
+        parsed_json(row.take(n)) for n in ("binary_labels", "anonymized_physician_ids")
+    )
+    if row.respond(task_id, name, row.take("completion"), source="data") and given is not None:
+        paired = isinstance(given, list) and isinstance(raters, list) and len(raters) == len(given)
+        label = dict(zip(map(as_text, raters), given, strict=True)) if paired else given
+        row.label(task_id, name, "c1", label)
+    group = row.optional("prompt_id") or "q-" + fingerprint(chat.prompt)[:12]
+    return row.task(task_id, chat.prompt, [criterion], group=group, meta=chat.meta, **chat.fields)
 
 
 def infobench(row: Row) -> Parsed:
@@ -108,7 +127,7 @@ def checklist(row: Row) -> Parsed:
         row, "prompt", "query", "question", "instruction", "conversation_input", "messages", "input"
     )
     name = next((n for n in LISTS if row.data.get(n) is not None), None)
-    items = parsed_json(row.take(name)) if name else None
+    items = listed(row, row.take(name), name) if name else None
     items = [_levels(x) for x in items] if isinstance(items, list) else items
     criteria = [_ordinal(row, c) for c in criteria_from(row, items, field_name=name or "criteria")]
     references = parsed_json(row.data.get("references"))

@@ -23,6 +23,11 @@ Made = tuple[str, dict[str, Any]] | None
 Arguments = Mapping[str, Any]
 CHOICES = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 HIGHLIGHT = r"\*\*[^\n*]+\*\*|\*[^\n*]+\*"
+PART = r"\s*(?=\S){}((?:(?!\*{{6}}).)*?(?!\*{{6}})\S)\s*"  # between lines of six asterisks
+END = r"(?:\*{6}\s*)?\Z"
+TWO = (  # two parts that differ
+    r"\A\s*(?:\*{6})?" + PART.format("") + r"\*{6}" + PART.format(rf"(?!\1\s*{END})") + END
+)
 CAPITAL = r"(?<!\w)[A-Z](?:[A-Z0-9'’.-]*[A-Z0-9])?(?!\w)"
 
 
@@ -134,6 +139,14 @@ def _edge(text: str, name: str, argument: str) -> Callable[[Arguments], Made]:
     return make
 
 
+def _end(a: Arguments) -> Made:
+    made = _edge("Ends with", "ends", "end_phrase")(a)
+    if made is None:
+        return None
+    said = made[1]["text"]
+    return made[0], {"name": "ends", "text": [said, f'{said}"']}  # a quotation mark may follow
+
+
 def _language(a: Arguments) -> Made:
     from ...checks.language import CODES
 
@@ -184,7 +197,7 @@ MAKERS: dict[str, Callable[[Arguments], Made]] = {
         "num_placeholders",
     ),
     "detectable_content:postscript": _postscript,
-    "startend:end_checker": _edge("Ends with", "ends", "end_phrase"),
+    "startend:end_checker": _end,
     "startend:quotation": _fixed(
         "Stands in double quotation marks, all of it.",
         name="regex",
@@ -193,11 +206,10 @@ MAKERS: dict[str, Callable[[Arguments], Made]] = {
     ),
     "combination:repeat_prompt": _edge("First repeats the request", "starts", "prompt_to_repeat"),
     "combination:two_responses": _fixed(
-        "Gives two answers, divided by six asterisks.",
+        "Gives two different answers, divided by six asterisks.",
         name="regex",
-        pattern=r"(?<!\*)\*{6}(?!\*)",
-        min=1,
-        max=1,
+        pattern=TWO,
+        dotall=True,
     ),
     "change_case:english_capital": _fixed("Is in capital letters, all of it.", name="uppercase"),
     "change_case:english_lowercase": _fixed("Is in lower case, all of it.", name="lowercase"),

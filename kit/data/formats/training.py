@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...records import fingerprint
 from ..chats import Chat, ask, chat_of
@@ -52,9 +53,10 @@ def sft(row: Row) -> Parsed:
     else:
         chat = ask(row, "prompt", "instruction", "question", "query")
         answer = row.take("completion", "response", "output", "answer")
-    if not row.respond(
-        task_id, "demonstration", answer, source="data", meta={"role": "demonstration"}
-    ):
+    role = "demonstration"
+    if row.data.get("completion") is not None and isinstance(row.data.get("label"), bool):
+        role = "demonstration" if row.take("label") else "undesired"  # KTO's rows
+    if not row.respond(task_id, role, answer, source="data", meta={"role": role}):
         row.context.missing["response"] += 1
         row.find(
             "missing-field",
@@ -85,6 +87,16 @@ def dpo(row: Row) -> Parsed:
     if prompt and "### Response:" in prompt and (parts := split_layout(prompt + "\n")):
         meta["layout"] = prompt
         prompt = parts[0]
+    contexts = [_context(v) for v in chats.values() if isinstance(v, list)]
+    if len(contexts) == 2 and contexts[0] != contexts[1]:
+        row.find(
+            "context-mismatch",
+            "chosen and rejected answer different chats: preferring one to the other means nothing",
+            severity="error",
+            task_id=task_id,
+            field="rejected",
+            suggestion="pair answers to the same turns",
+        )
     for role, value in chats.items():
         if isinstance(value, list):
             said = [
@@ -109,6 +121,17 @@ def dpo(row: Row) -> Parsed:
         )
     kind = row.optional("kind", "category", "type") or "dpo"
     return row.task(task_id, prompt, meta=meta, kind=kind, **chat.fields)
+
+
+def _context(turns: list[Any]) -> list[Any]:
+    """The turns before the last answer of a chat."""
+    said = [
+        (t.get("role", t.get("from")), t.get("content", t.get("value")))
+        for t in turns
+        if isinstance(t, Mapping)
+    ]
+    last = max((i for i, (role, _) in enumerate(said) if role in ("assistant", "gpt")), default=0)
+    return said[:last]
 
 
 def verifier(row: Row) -> Parsed:
