@@ -54,7 +54,7 @@ def grade(
     criteria : graded instead of task.criteria. One without a verdict counts as unknown.
     Parents in a tree are computed from their children: "mean" stays unweighted, every other `how` uses "flip" inside.
     Returns a Grade; `parts` holds the contribution of each top-level criterion (None where unknown), `meta` the stated range,
-    the number of unknown and of foreign verdicts. KitError on an unknown `how`, DataError on a broken tree.
+    the number of unknown and of foreign verdicts (on another criterion, response or task; they are left out). KitError on an unknown `how`, DataError on a broken tree.
 
     >>> from kit.records import Criterion, Task, Verdict, unknown
     >>> t = Task(id="t", prompt="p", criteria=tuple(Criterion(id=i, text=i) for i in "abcd"))
@@ -65,7 +65,10 @@ def grade(
     (None, 0.75, 1.0)
     """
     _check(how, bound, use)
-    verdicts = tuple(verdicts)
+    given = tuple(verdicts)
+    if response_id is None:
+        response_id = given[0].response_id if given else ""
+    verdicts = own(given, task.id, response_id)
     found = by_criterion(verdicts)
     plan = Plan.of(task.criteria if criteria is None else criteria, where=f"task {task.id!r}")
     leaves = {i: _interval(found.get(i), use) for i in plan.leaf_ids}
@@ -76,11 +79,11 @@ def grade(
         "range": plan.range(how=how, gate_to=gate_to),
         "unknown": n_unknown,
         "scored": len(leaves),
-        "foreign": len(found.keys() - plan.ids),
+        "foreign": len(found.keys() - plan.ids) + len(given) - len(verdicts),
     }
     return Grade(
         task_id=task.id,
-        response_id=response_id or (verdicts[0].response_id if verdicts else ""),
+        response_id=response_id,
         score=pay(low, high, max_width=max_width, bound=bound) if plan.scored else None,
         score_low=low,
         score_high=high,
@@ -109,6 +112,11 @@ def pay(
     if high - low > max_width + 1e-12:  # a width of exactly max_width pays, whatever the rounding
         return None
     return low if bound == "low" else (low + high) / 2
+
+
+def own(verdicts: Iterable[Verdict], task_id: str, response_id: str) -> tuple[Verdict, ...]:
+    """The verdicts on this response to this task; what was said of another one never pays."""
+    return tuple(v for v in verdicts if v.task_id == task_id and v.response_id == response_id)
 
 
 def usage(verdicts: Iterable[Verdict]) -> dict[str, int]:
@@ -162,6 +170,12 @@ class Plan:
 
     @classmethod
     def _lay_out(cls, criteria: tuple[Criterion, ...], where: str) -> Plan:
+        if not sum(abs(c.weight) for c in criteria) < math.inf:
+            raise DataError(
+                "the weights have no finite sum",
+                where=f"{where}, field weight",
+                fix="write weights near 1: only their ratios count",
+            )
         if all(c.parent is None for c in criteria):
             return cls(criteria, {None: criteria}, criteria)
         ids = {c.id for c in criteria}

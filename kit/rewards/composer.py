@@ -20,7 +20,7 @@ from ..errors import KitError
 from ..records import Criterion, Grade, Part, Response, Task, Verdict
 from ..tables import rows_html
 from . import components, formatting
-from .aggregate import BOUNDS, MAX_WIDTH, pay, usage
+from .aggregate import BOUNDS, MAX_WIDTH, own, pay, usage
 from .config import COMBINES, Component, Gate
 from .config import component as _component
 from .config import number as _number
@@ -144,7 +144,7 @@ class Composer:
         self, task: Task, response: Response, verdicts: Iterable[Verdict]
     ) -> list[tuple[Component, Part]]:
         """What each active component says, before weights."""
-        verdicts = tuple(verdicts)
+        verdicts = own(verdicts, task.id, response.id)
         out = []
         for c in self._active():
             part = components.score(c.kind, c.name, c.options, task, response, verdicts)
@@ -176,13 +176,32 @@ class Composer:
         total = math.fsum(abs(c.weight) for c, _ in used) if self.combine == "mean" else 1.0
         ends = []
         for c, (low, high) in used:
-            ends.append(sorted((c.weight * low, c.weight * min(high, c.cap if c.cap else high))))
+            top = math.inf if c.cap is None else c.cap
+            ends.append(sorted((c.weight * min(low, top), c.weight * min(high, top))))
         low, high = (math.fsum(e[i] for e in ends) / total for i in (0, 1))
-        if self.format.mode == "bonus":
+        low, high = self._gated(low, high, parts)
+        if self.format.mode == "gate":
+            low = min(low, self.format.gate_to)
+        elif self.format.mode == "bonus":
             high += self.format.bonus
-        high = high if self.cap is None else min(high, self.cap)
-        low = low if self.floor is None else max(low, self.floor)
-        return low * self.scale, high * self.scale
+        cap = math.inf if self.cap is None else self.cap
+        floor = -math.inf if self.floor is None else self.floor
+        low, high = (max(min(x, cap), floor) * self.scale for x in (low, high))
+        return low, high
+
+    def _gated(
+        self, low: float, high: float, parts: Sequence[tuple[Component, Part]]
+    ) -> tuple[float, float]:
+        """The ends under the gates: one that can close lowers `low`; one that never opens, both."""
+        by_name = {c.name: (c, p.range) for c, p in parts if p.applies}
+        for g in self.gates:
+            c, ends = by_name.get(g.component, (None, ()))
+            if c is None:
+                continue
+            least, most = (x if c.cap is None else min(x, c.cap) for x in ends)
+            low = min(low, g.to) if least < g.below else low
+            high = min(high, g.to) if most < g.below else high
+        return low, high
 
     def score(self, task: Task, response: Response, verdicts: Iterable[Verdict]) -> Grade:
         """The reward. score is None (exclude from training) when nothing applies, too much is
@@ -191,9 +210,11 @@ class Composer:
         parts : contribution per component and step, summing to the score; None = does not apply,
         or unknown and not paid.
         meta : "range" (see `limits`), "scores" and "details" per component, "flags" (format,
-        truncated, words), "excluded" (the reason, or None).
+        truncated, words), "excluded" (the reason, or None), "foreign" (verdicts on another response or
+        task, left out).
         """
-        verdicts = tuple(verdicts)
+        given = tuple(verdicts)
+        verdicts = own(given, task.id, response.id)
         parts = self.parts(task, response, verdicts)
         used = [(c, p) for c, p in parts if p.applies and c.weight]
         total = math.fsum(abs(c.weight) for c, _ in used) if self.combine == "mean" else 1.0
@@ -227,6 +248,7 @@ class Composer:
             "flags": flags,
             "excluded": excluded,
             "unknown": sum(not v.known for v in verdicts),
+            "foreign": len(given) - len(verdicts),
             "composer": self.name,
             "range": self._limits(parts),
         }
@@ -368,6 +390,7 @@ def _build(config: dict[str, Any], where: str) -> Composer:
     for k in ("cap", "floor", "scale", "max_width"):
         if k in config:
             config[k] = _number(config[k], f"{where}, field {k}")
+    _check_ends(config, where)
     if config.get("scale", 1.0) <= 0:
         raise KitError(f"scale is {config['scale']!r}, not above 0", where=f"{where}, field scale")
     for k, allowed in (("combine", COMBINES), ("bound", BOUNDS)):
@@ -384,6 +407,17 @@ def _build(config: dict[str, Any], where: str) -> Composer:
         **made,
         **config,
     )
+
+
+def _check_ends(config: Mapping[str, Any], where: str) -> None:
+    """KitError for a cap that leaves nothing to earn, or that a floor lifts."""
+    cap, floor = config.get("cap", math.inf), config.get("floor", -math.inf)
+    if cap <= max(floor, 0.0):
+        raise KitError(
+            f"cap is {cap:g}, floor {floor:g}",
+            where=f"{where}, field cap",
+            fix="write a cap above 0 and above the floor",
+        )
 
 
 def grades(

@@ -25,6 +25,12 @@ def count_words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
+def _never_negative(value: Any, where: str) -> None:
+    """KitError for what would turn a bonus into a penalty, or a penalty into a bonus."""
+    if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise KitError(f"{value!r} is not a finite number >= 0", where=where)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FormatResult:
     """ok : every demand is fulfilled; score : share of fulfilled demands in [0, 1]; problems : one sentence each."""
@@ -57,6 +63,7 @@ class Format:
                 where="field format.mode",
                 fix="use off, gate or bonus",
             )
+        _never_negative(self.bonus, "field format.bonus")
 
     def check(self, task: Task, response: Response) -> FormatResult:
         """Which demands the response fulfils; no demands = ok with score 1."""
@@ -104,6 +111,7 @@ class Truncation:
                 where="field truncation.mode",
                 fix="use keep, zero, penalty or exclude",
             )
+        _never_negative(self.amount, "field truncation.amount")
 
 
 @dataclass(frozen=True, kw_only=True)

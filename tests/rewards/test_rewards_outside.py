@@ -1,12 +1,16 @@
 """What an outsider saw in the rewards: each test tells one incident."""
 
+import itertools
+
 import pytest
 
 from kit import data
 from kit.claims import bags, factual, known_names
 from kit.claims.direction import claims, settle
-from kit.records import Response, Task
-from kit.rewards import search
+from kit.errors import DataError, KitError
+from kit.records import Criterion, Response, Task, Verdict
+from kit.rewards import Composer, search
+from kit.rewards.aggregate import grade
 from kit.system import paths
 
 needs_data = pytest.mark.skipif(
@@ -74,3 +78,73 @@ def test_a_bag_of_the_names_of_other_tasks_pays_nothing():
         assert factual.score(known[n], answer).value < 0.2
         honest = f"It is the {n}, unlike the organs beside it, which the {n} feeds."
         assert factual.score(known[n], Response(task_id=n, id="r", text=honest)).value == 1.0
+
+
+def verdict(task, response="r", criterion="a", status="met"):
+    return Verdict(task_id=task, response_id=response, criterion_id=criterion, status=status)
+
+
+def rubric(*weights, how="mean", **config):
+    rows = zip("abc", weights, strict=False)
+    task = Task(
+        id="t", prompt="p", criteria=tuple(Criterion(id=i, text="x", weight=w) for i, w in rows)
+    )
+    part = {"kind": "rubric", "name": "r", "how": how}
+    return task, Composer.from_config({"components": [part], **config})
+
+
+def test_the_verdicts_on_another_answer_pay_nothing():
+    """Those of answer A paid answer B 1.0."""
+    task, composer = rubric(1.0)
+    answer = Response(task_id="t", id="B", text="x")
+    for foreign in (verdict("t", "A"), verdict("other", "B")):
+        paid = composer.score(task, answer, [foreign])
+        assert (paid.score, paid.meta["foreign"], paid.verdicts) == (None, 1, ())
+        graded = grade(task, [foreign], response_id="B")
+        assert (graded.score, graded.meta["foreign"]) == (None, 1)
+    assert composer.score(task, answer, [verdict("t", "B")]).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("weights", "config"),
+    [
+        ((1.0,), {"gates": [{"component": "r", "below": 0.5, "to": -0.5}]}),
+        ((0.5, -2.0), {"how": "signed", "gates": [{"component": "r", "below": 0.5, "to": 0.0}]}),
+        ((-1.0,), {"how": "net", "floor": 0.2}),
+        ((1.0, -1.0), {"how": "net", "floor": -0.2, "cap": 0.4}),
+        ((1.0,), {"format": {"mode": "gate", "pattern": "never", "gate_to": -1.0}}),
+    ],
+)
+def test_the_limits_are_those_that_answers_reach(weights, config):
+    """A gate, a floor and a format gate paid outside of what `limits` said."""
+    task, composer = rubric(*weights, **config)
+    low, high = composer.limits(task)
+    answer = Response(task_id="t", id="r", text="x")
+    patterns = itertools.product(("met", "unmet"), repeat=len(weights))
+    given = [[verdict("t", "r", i, s) for i, s in zip("abc", p, strict=False)] for p in patterns]
+    paid = [composer.score(task, answer, vs).score for vs in given]
+    assert low == pytest.approx(min(paid))
+    assert high >= max(paid) - 1e-12
+    assert "format" in config or high == pytest.approx(max(paid))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"cap": 0.2, "floor": 0.5},
+        {"cap": -0.1},
+        {"truncation": {"mode": "penalty", "amount": -3}},
+        {"format": {"mode": "bonus", "bonus": -1}},
+    ],
+)
+def test_a_config_that_pays_faults_is_refused(config):
+    with pytest.raises(KitError, match="cap|not a finite"):
+        rubric(1.0, **config)
+
+
+def test_no_traceback_for_huge_weights_and_empty_searches():
+    with pytest.raises(DataError, match="no finite sum"):
+        grade(rubric(1e308, 1e308)[0], [])
+    for wrong in ({"seconds": -1}, {"seconds": float("nan")}, {"evaluations": -5}):
+        with pytest.raises(KitError, match="search"):
+            search("verifiers", [], **wrong)
