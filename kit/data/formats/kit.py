@@ -34,6 +34,16 @@ def kit(row: Row) -> Parsed:
         _check(data, row.where)
         if kind == "task":
             task = task_from_json(data, where=row.where)
+            for c in task.criteria:
+                if not c.text.strip() and c.check is None:
+                    row.find(
+                        "missing-field",
+                        "the criterion has no text",
+                        severity="error",
+                        criterion_id=c.id,
+                        field="text",
+                        suggestion="write it or remove it",
+                    )
             if not row.context.ids.add(task.id)[1]:
                 row.find(
                     "duplicate-id",
@@ -62,6 +72,7 @@ def kit(row: Row) -> Parsed:
     return row.done(None)
 
 
+WORDS = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
 TYPES: dict[str, tuple[type, ...]] = {
     "criteria": (list,),
     "truth": (dict,),
@@ -94,11 +105,9 @@ def _check(data: Mapping[str, Any], where: str) -> None:
     """Types of the fields that the records themselves do not check."""
     for name, value in data.items():
         if name in TYPES and not isinstance(value, TYPES[name]):
-            raise DataError(
-                f"the field {name!r} is {type(value).__name__}",
-                where=where,
-                fix=f"expected {TYPES[name][0].__name__}",
-            )
+            word = WORDS[TYPES[name][0]]
+            what = f"the field {name!r} is {type(value).__name__}, not {word}"
+            raise DataError(what, where=where, fix=f"expected {word}")
         if name in ("tags", "levels") and not all(isinstance(x, str) for x in value):
             raise DataError(f"the field {name!r} must hold texts", where=where)
         if (
