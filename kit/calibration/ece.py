@@ -283,7 +283,9 @@ def _interval(
     starts halfway. Measured coverage of the 95% interval: .943-.987 (300 runs each, n 300 to 2000, error 0 to .14, 15 bins), against
     .84-.95 for a bootstrap-like spread of the plug-in shifted to the debiased value (normal simulation, n 100 to 3000).
     """
-    half = t_quantile(level, freedom(cells)) * spread(cells, s)
+    q, se = t_quantile(level, freedom(cells)), spread(cells, s)
+    units = cells.size if cells.units is None else float(cells.units.shape[0])
+    half = q * se if se > 1e-12 else q * q / (units + q * q)  # Wilson's reach where all is alike
     return max(0.0, best - half), min(1.0, (best + value) / 2 + half)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,47 +12,40 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats import shares
+from ..stats.clusters import limits
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
-from ..stats.tails import t_quantile
+from ..stats.rates import mean
 from .cells import locator, tally
 from .ece import noise
 from .inputs import Inputs, check
 
 
-def mean_estimate(values: np.ndarray, x: Inputs, *, method: str, level: float = 0.95) -> Estimate:
-    """Weighted mean of (n,) values with a t interval, cluster-robust when x has clusters."""
+def mean_estimate(
+    values: np.ndarray,
+    x: Inputs,
+    *,
+    method: str,
+    level: float = 0.95,
+    bounds: tuple[float, float] = (0.0, math.inf),
+) -> Estimate:
+    """Weighted mean of (n,) values by `stats.mean`; weights without clusters count rows."""
+    words, known = f"{method}, t interval", bool(np.isfinite(values).all())
+    if known and (x.weights is None or x.cluster is not None):
+        out = mean(values, cluster=x.cluster, weights=x.weights, level=level, bounds=bounds)
+        return replace(out, n_clusters=x.n_clusters, missing=x.missing, method=words)
     w = np.ones(x.n) if x.weights is None else x.weights
-    size = w.sum()
-    mean = float(w @ values / size)
-    if not math.isfinite(mean):
-        return Estimate(
-            mean, math.nan, math.nan, x.n, x.n_clusters, method, "infinite", x.missing, level
-        )
-    if x.cluster is None:
-        square, units = float(w @ (values - mean) ** 2), float(size)
-    else:
-        square, units = (
-            float((np.bincount(x.cluster, weights=w * (values - mean)) ** 2).sum()),
-            float(x.n_clusters or 0),
-        )
-    if units <= 1:
-        return Estimate(
-            mean,
-            math.nan,
-            math.nan,
-            x.n,
-            x.n_clusters,
-            method,
-            "one unit only: no interval",
-            x.missing,
-            level,
-        )
-    se = math.sqrt(square * units / (units - 1)) / size
-    half = t_quantile(level, units - 1) * se
-    return Estimate(
-        mean, mean - half, mean + half, x.n, x.n_clusters, method, "", x.missing, level, se
-    )
+    size = float(w.sum())
+    value = float(w @ values / size)
+    if not known or size <= 1:
+        note = "one unit only: no interval" if known else "infinite"
+        nan = math.nan
+        return Estimate(value, nan, nan, x.n, x.n_clusters, words, note, x.missing, level)
+    psi = (values - value) / math.sqrt(size * (size - 1))
+    se, carry = math.sqrt(float(w @ psi**2)), float(w @ psi**4)
+    df = min(size - 1, max(1.0, 1.5 * se**4 / carry - 1)) if carry > 0 else size - 1
+    low, high = limits(value, se, df, size, bounds=bounds, level=level)
+    return Estimate(value, low, high, x.n, x.n_clusters, words, "", x.missing, level, se)
 
 
 def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
@@ -193,8 +186,9 @@ def brier(
     value = mean_estimate(
         (np.asarray(x.conf, dtype=float) - x.correct) ** 2,
         x,
-        method="mean squared error, t interval",
+        method="mean squared error",
         level=level,
+        bounds=(0.0, 1.0),
     )
     cells = tally(x, locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
     size, hits, sums = (v[cells.bins()[0] > 0] for v in cells.bins())
@@ -271,7 +265,7 @@ def log_loss(
     fit, base = isotonic(values, y, w), y.sum() / w.sum()
     corp = float(-(special.xlogy(y, fit) + special.xlog1py(w - y, -fit)).sum() / w.sum())
     unc = float(special.entr(base) + special.entr(1 - base))
-    value = mean_estimate(loss, x, method="mean log loss, t interval", level=level)
+    value = mean_estimate(loss, x, method="mean log loss", level=level)
     return LogLoss(
         value, len(bad), int(bad[0]) if len(bad) else None, value.value - corp, unc - corp, unc
     )

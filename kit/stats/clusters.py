@@ -18,6 +18,7 @@ from .estimate import Estimate, unknown
 from .shares import wilson
 from .tails import t_quantile
 
+LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
 FEW = 2.0  # degrees of freedom below which an interval says why it is so wide
 Stat = Callable[[np.ndarray], np.ndarray]  # sums (..., K) -> values (...)
 
@@ -175,12 +176,14 @@ def estimate(
     se: str = "jackknife",
     bounds: tuple[float, float] = (-math.inf, math.inf),
     note: str = "",
+    size: np.ndarray | None = None,
 ) -> Estimate:
     """Estimate of a smooth function of sums, with a cluster jackknife-t (or linearised) interval.
 
     stat : homogeneous of degree 0 (doubling every row changes nothing); sums (..., K) -> (...).
     cluster_sums : (C, K). se : "jackknife", or "linear" (the cluster-robust delta method, which without clusters is the
-        textbook standard error).
+        textbook standard error). size : (C,) rows of each cluster, or (..., C) of each kind of them
+        that must be seen; the fewest `worth` caps the degrees of freedom.
     Source: Efron & Tibshirani 1993, chapter 11; interval `limits` with `effective_df`.
     """
     if se not in ("jackknife", "linear"):
@@ -198,6 +201,12 @@ def estimate(
         )
     psi, extra = _influence(stat, cluster_sums, value, se, left)
     spread, df = math.sqrt(float((psi**2).sum())), effective_df(psi)
+    clusters = float(c) if size is None else worth(size)
+    if clusters < LEAST:
+        note = "; ".join(t for t in (note, too_few(clusters)) if t)
+        nan = math.nan
+        return Estimate(value, nan, nan, n, c, method, note, missing, level, spread)
+    df = min(df, max(clusters - 1, 1.0))
     low, high = limits(value, spread, df, c, bounds=bounds, level=level)
     words = f"{method}, cluster {'jackknife' if se == 'jackknife' else 'linearised'}-t"
     if spread <= 1e-12 * max(1.0, abs(value)):
@@ -206,6 +215,22 @@ def estimate(
         extra = extra or "few clusters carry all the spread: the interval is wide for that"
     notes = "; ".join(t for t in (note, extra) if t)
     return Estimate(value, low, high, n, c, words, notes, missing, level, spread)
+
+
+def worth(size: np.ndarray) -> float:
+    """How many clusters of equal size these are worth (Kish 1965); of several rows of sizes, the least.
+
+    >>> worth(np.array([5, 5, 5])), round(worth(np.array([60, 3, 3, 3, 3, 3, 3, 3])), 2)
+    (3.0, 1.79)
+    """
+    s = np.atleast_2d(np.asarray(size, float))
+    square = (s**2).sum(axis=1)
+    return float((s.sum(axis=1) ** 2 / np.where(square > 0, square, 1.0)).min())
+
+
+def too_few(clusters: float, what: str = "rows") -> str:
+    """Why there is no interval."""
+    return f"too few clusters: the {what} are worth {clusters:.1f} of equal size, {LEAST:.1f} are needed"
 
 
 def effective_df(psi: np.ndarray) -> float:
@@ -228,7 +253,7 @@ def limits(
     value: float,
     se: float,
     df: float,
-    clusters: int,
+    clusters: float,
     *,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     level: float = 0.95,

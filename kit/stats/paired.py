@@ -21,6 +21,7 @@ from .clusters import (
     jackknife,
     same_length,
     sums,
+    worth,
 )
 from .columns import takes_table
 from .estimate import Estimate, number
@@ -63,7 +64,7 @@ def difference(
     }
     if method == "bootstrap":
         return bootstrap(lambda t: t[..., 0] / t[..., 1], columns, seed=seed, **more)
-    out = estimate(lambda t: t[..., 0] / t[..., 1], columns, **more)
+    out = estimate(lambda t: t[..., 0] / t[..., 1], columns, size=columns[:, 1], **more)
     if out.n and np.isin(x[keep], (0.0, 1.0)).all() and np.isin(y[keep], (0.0, 1.0)).all():
         return _of_shares(out, x[keep] - y[keep], None if cluster is None else inverse)
     return out
@@ -182,9 +183,11 @@ def compare(
     old, names = floats(scores[baseline], name=baseline), [k for k in scores if k != baseline]
     estimates = [difference(scores[k], old, cluster=group, level=level) for k in names]
     at = np.arange(n) if group is None else group
-    columns = [_cluster_influence(floats(scores[k], name=k) - old, at) for k in names]
+    gaps = [floats(scores[k], name=k) - old for k in names]
+    columns = [_cluster_influence(d, at) for d in gaps]
+    clusters = [worth(np.bincount(at[~np.isnan(d)])) for d in gaps]
     psi = np.column_stack(columns) if columns else np.zeros((n, 0))
-    return _adjust(names, baseline, estimates, psi, level, draws, seed)
+    return _adjust(names, baseline, estimates, psi, clusters, level, draws, seed)
 
 
 def _cluster_influence(d: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -207,6 +210,7 @@ def _adjust(
     baseline: str,
     estimates: list[Estimate],
     psi: np.ndarray,
+    clusters: list[float],
     level: float,
     draws: int,
     seed: int,
@@ -221,10 +225,15 @@ def _adjust(
             p = 1.0 if e.value == 0 else math.nan
             out.append(Comparison(name, baseline, e, e.low, e.high, p, p))
             continue
-        df = effective_df(psi[:, j])
-        p = t_two_sided(abs(e.value) / se[j], df)
+        if math.isnan(e.low):
+            out.append(Comparison(name, baseline, e, e.low, e.high, math.nan, math.nan))
+            continue
+        df = min(effective_df(psi[:, j]), max(clusters[j] - 1, 1.0))
+        reach = e.value - e.low if e.value > 0 else e.high - e.value
+        wide = max(float(se[j]), reach / t_quantile(level, df))  # p says what the interval says
+        p = t_two_sided(abs(e.value) / wide, df)
         adjusted = max((1 + float((least <= p).sum())) / (draws + 1), p)
-        half = t_quantile(1 - min(cut, 1 - level), df) * float(se[j])
+        half = t_quantile(1 - min(cut, 1 - level), df) * wide
         low, high = min(e.value - half, e.low), max(e.value + half, e.high)
         out.append(Comparison(name, baseline, e, low, high, p, adjusted))
     return out

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, effective_df, floats, limits, same_length
+from .clusters import LEAST, codes, effective_df, floats, limits, same_length, too_few, worth
 from .columns import takes_table
 from .estimate import Estimate, unknown
 
@@ -45,6 +45,14 @@ def _area(s: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
     return area, out
 
 
+OUTCOME = "rows of the rarer outcome"
+
+
+def _rarer(y: np.ndarray, group: np.ndarray, c: int) -> float:
+    """How many clusters the rows of the rarer outcome are worth."""
+    return worth(np.stack([np.bincount(group[y == v], minlength=c) for v in (0, 1)]))
+
+
 def _spread(psi: np.ndarray, group: np.ndarray, c: int) -> tuple[float, float]:
     by = math.sqrt(c / max(c - 1, 1)) * np.bincount(group, psi, c)
     return math.sqrt(float((by**2).sum())), effective_df(by)
@@ -61,10 +69,11 @@ def auroc(
     """P(a right row scores higher than a wrong one), ties half: .5 tells nothing apart, 1 everything.
 
     score : (n,) numbers; correct : (n,) 1 / 0; unknown rows are left out and counted. Interval: DeLong's components summed by
-    cluster (DeLong et al. 1988; Obuchowski 1997), Student's t on the logit. Unknown when all rows are right, or all wrong.
+    cluster (DeLong et al. 1988; Obuchowski 1997), Student's t on the logit. Unknown when all rows are
+    right, or all wrong; no interval where the rarer outcome lies in one cluster.
 
     >>> auroc([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1]).text()
-    '.667 [.00, 1.00], n=4'
+    '.667 [no interval], n=4'
     """
     n = same_length(score=score, correct=correct, cluster=cluster)
     (s, y), (group, _) = _read(score, correct, "score"), codes(cluster, n)
@@ -76,12 +85,13 @@ def auroc(
         return unknown(len(s), method="AUROC", note=note, missing=missing, level=level)
     value, psi = _area(s, y)
     se, df = _spread(psi, group, len(used))
-    low, high = math.nan, math.nan
-    if len(used) > 1:
-        rarer = min(len(np.unique(group[y == v])) for v in (0, 1))
+    rarer = _rarer(y, group, len(used))
+    low, high, note = math.nan, math.nan, too_few(rarer, OUTCOME)
+    if rarer >= LEAST:
+        df, note = min(df, max(rarer - 1, 1.0)), ""
         low, high = limits(value, se, df, rarer, bounds=(0.0, 1.0), level=level)
     words = "AUROC, clustered DeLong, t on the logit"
-    return Estimate(value, low, high, len(s), len(used), words, "", missing, level, se)
+    return Estimate(value, low, high, len(s), len(used), words, note, missing, level, se)
 
 
 @takes_table("new", "old", "correct", "correct_old", "cluster")
@@ -112,6 +122,10 @@ def auroc_change(
         return unknown(int(keep.sum()), method="change in AUROC", note=note, missing=missing)
     (one, psi), (two, phi) = _area(a[keep], y[keep]), _area(b[keep], z[keep])
     se, df = _spread(psi - phi, group, len(used))
-    low, high = limits(one - two, se, df, len(used), level=level)
-    words = "change in AUROC, clustered DeLong, paired"
-    return Estimate(one - two, low, high, int(keep.sum()), len(used), words, "", missing, level, se)
+    rarer = min(_rarer(v[keep], group, len(used)) for v in (y, z))
+    low, high, note = math.nan, math.nan, too_few(rarer, OUTCOME)
+    if rarer >= LEAST:
+        df, note = min(df, max(rarer - 1, 1.0)), ""
+        low, high = limits(one - two, se, df, rarer, level=level)
+    words, rows = "change in AUROC, clustered DeLong, paired", int(keep.sum())
+    return Estimate(one - two, low, high, rows, len(used), words, note, missing, level, se)

@@ -60,6 +60,7 @@ def mean(
         missing=int((~keep).sum()),
         level=level,
         bounds=bounds,
+        size=columns[:, 1],
     )
     if (
         math.isnan(out.value)

@@ -244,3 +244,28 @@ def test_a_threshold_to_abstain_at_has_a_door(tmp_path, capsys):
     assert "answer from a confidence of 0.17" in capsys.readouterr().out
     assert main([*call, "--abstain", "2"]) == 2
     assert main([*call[:-2], "--stream", "--abstain", "0.05"]) == 2
+
+
+def test_no_interval_of_no_width() -> None:
+    """Perfect and constant confidences gave [.00, .00]: three right rows are no proof."""
+    for n, p in ((3, 1.0), (30, 0.9), (30, 0.6)):
+        b = c.brier([p] * n, [1] * n).value
+        assert b.high > b.value and b.high > 0.1
+        assert not np.isfinite(c.log_loss([p] * n, [1] * n).value.high)
+        e = c.ece([p] * n, [1] * n, n_boot=50).debiased
+        assert e.high > e.value and e.high - e.low > 0.1
+    change = c.compare(([0.6] * 30, [1] * 30), ([1.0] * 30, [1] * 30), paired=True, n_boot=50)
+    assert change.difference.low < change.difference.value < change.difference.high
+
+
+def test_brier_and_log_loss_know_how_many_clusters_the_rows_are_worth() -> None:
+    """One cluster of 60 rows and seven of three: the intervals covered .38 of the time."""
+    rng, cluster = np.random.default_rng(0), np.repeat(np.arange(8), [60] + [3] * 7)
+    truth = {c.brier: 0.21, c.log_loss: -(0.7 * np.log(0.7) + 0.3 * np.log(0.3))}
+    hits = dict.fromkeys(truth, 0)
+    for _ in range(50):
+        y = rng.random(81) < rng.beta(1.05, 0.45, 8)[cluster]
+        for f, right in truth.items():
+            e = f(np.full(81, 0.7), y, cluster=cluster).value
+            hits[f] += e.low <= right <= e.high
+    assert min(hits.values()) >= 45

@@ -38,3 +38,40 @@ def test_words_of_no_answer_are_unknown_in_python_too():
 def test_mid_p_of_equal_discordant_counts():
     """It was .9999; Fagerland, Lydersen & Laake 2013: 1 - P(X = b) / 2."""
     assert stats.mcnemar(5, 5).p_mid == pytest.approx(1 - math.comb(10, 5) / 2**11)
+
+
+def giant(seed=0):
+    """Eight clusters, one of 60 rows, seven of three."""
+    return np.random.default_rng(seed), np.repeat(np.arange(8), [60] + [3] * 7)
+
+
+def test_a_giant_cluster_is_no_evidence_of_many():
+    """Family-wise error was .14 (4 columns) and .31 (15), by the interval and by the p-value."""
+    rng, cluster = giant()
+    false = 0
+    for _ in range(40):
+        both = 0.6 * rng.normal(size=(8, 9))[cluster] + 0.8 * rng.normal(size=(81, 9))
+        table = {str(k): both[:, k] for k in range(9)}
+        rows = stats.compare(table, "0", cluster=cluster, draws=200)
+        false += any(r.p_adjusted <= 0.05 or r.low > 0 or r.high < 0 for r in rows)
+    assert false <= 5
+
+
+def test_an_adjusted_p_says_what_its_interval_says():
+    """Columns of 0 and 1: p_adjusted was below .05 where the interval was [-1, 1]."""
+    rng, cluster = giant(1)
+    for _ in range(40):
+        flags = (0.6 * rng.normal(size=(8, 5))[cluster] + 0.8 * rng.normal(size=(81, 5))) > 0
+        table = {str(k): flags[:, k] for k in range(5)}
+        rows = stats.compare(table, "0", cluster=cluster, draws=200)
+        assert not any(r.p_adjusted <= 0.05 and r.low <= 0 <= r.high for r in rows)
+
+
+def test_the_rarer_outcome_in_one_cluster_shows_no_auroc():
+    """Three wrong rows of one prompt gave .750 [.49, .90], and "beats" in a claim."""
+    score = [*np.round(np.linspace(0.3, 0.9, 120), 2), 0.45, 0.46, 0.44]
+    right, prompt = [1] * 120 + [0] * 3, [i // 6 for i in range(120)] + [3] * 3
+    area = stats.auroc(score, right, cluster=prompt)
+    assert math.isnan(area.low) and area.note.startswith("too few clusters")
+    change = stats.auroc_change(score, [0.5] * 123, right, cluster=prompt)
+    assert math.isnan(change.low) and "beats" not in stats.claim(change)
