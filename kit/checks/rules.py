@@ -394,7 +394,10 @@ def _without_confidence(text: str) -> str:
     last = next(iter(reversed(statements(text))), None)
     if last is None or re.search(r"[.!?]\s+\S|\n", text[last.end :]):
         return text
-    return text[: max((m.end() for m in _SENTENCE_END.finditer(text[: last.start])), default=0)]
+    ends = [m.end() for m in _SENTENCE_END.finditer(text[: last.start])]
+    if not ends and not text[last.end :].strip(" .!)]"):  # "Paris (90% sure)"
+        return text[: last.start].rstrip(" \t,;:([-–—")
+    return text[: max(ends, default=0)]
 
 
 _SENTENCE_END = re.compile(r"[.!?]\s+|\n")

@@ -84,7 +84,7 @@ TOKENS = re.compile(
             r"(?P<high>\b(?:(?:very|extremely|quite|fairly|relatively|rather|pretty) )?high\b|\b(?:very|highly|extremely|absolutely|completely|totally|entirely|strongly|quite)\b)",
             r"(?P<not>\b(?:not|never|isn.t|don.t|cannot|without|lack|no)\b|n.t\b)",
             r"(?P<that>\bthat\b)",
-            r"(?P<filler>\b(?:at all|levels?|scores?|rating|value|estimated?|is|was|are|be|would|will|of|at|about|around|approximately|roughly|nearly|almost|over|under|above|below|"
+            r"(?P<filler>\b(?:at all|levels?|scores?|rating|value|estimated?|is|was|are|am|be|would|will|of|at|about|around|approximately|roughly|nearly|almost|over|under|above|below|"
             r"least|most|in|my|this|the|answer|response|conclusion|prediction|claim|result|finding|overall|say|as|set|to|i.d|i|give|it|an?|final|currently|stands?|percentage|rated?|which|being|"
             r"correct|right|only|still|just|now|here|put|assign|statement|assessment|judge?ment|equals|degree|self|reported|for|remains|between|with|by|comes?|out|expressed|so|or|than|more|less|up)\b|\bapprox\b\.?)",
             r"(?P<stop>[.!?;](?=\s|$)|\n\s*\n)",

@@ -11,6 +11,7 @@ from .languages import found as found_in
 
 Token = re.Match[str]
 PARTIAL = "unsure of a part of the answer"
+TURNED = "it speaks of being wrong; say how sure you are that the answer is right"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ _PART_OF = re.compile(
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"[.!?](?=\s)|\n")
-_TAG = re.compile(r"</?\w+>|[*_`\"'’#]")
+_TAG = re.compile(r"</?\w+>|\\boxed(?=\{)|[*_`\"'’#{}]")
 _SPEAKER = re.compile(
     r"\b(?:[Ii]|[Ww]e)\s+(?:$|(?:am|m|are|re|feel|felt|was|remain|have|ve|would|d|can|could|do|don|cannot|must|think|believe)\b)"
 )
@@ -62,6 +63,14 @@ _BARE = re.compile(rf"(?:so|say)?\s*,?\s*{_ABOUT}(?P<v>{_UNIT}){_TAIL}", re.IGNO
 _UNSURE = re.compile(
     r"\b(?:I|we)\b[^.!?\n]{0,30}?(?:\b(?:un)?(?:sure|certain)\b|\bconfident\b|\bguess(?:ing)?\b|\bdoubt\b"
     r"|(?:\bnot|\bcannot|n t|\bnever|\bhardly|\bbarely)\s+(?:\w+\s+){0,2}?(?:prove|explain|recall|remember|know|check|verify|tell|say)\b)",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(r"\bfar from\s*$|\bdoubt(?:s|ed)?\s+(?:it|this|that|so)\s+$", re.IGNORECASE)
+_WRONG = re.compile(
+    r"\W*(?:that\s+)?(?:it|this|that|I|we|(?:my|the|this) (?:answer|response|claim))\s+"
+    r"(?:is|am|are|was|m|s|may be)\s+(?:\w+ly\s+)?"
+    r"(?:wrong|mistaken|incorrect|false|in error|not (?:right|correct|true))\b"
+    r"|\s*(?:is|would be|seems|sounds) (?:far |much )?too (?:much|high|low|little|confident)\b",
     re.IGNORECASE,
 )
 _QUANTITY = re.compile(
@@ -103,6 +112,7 @@ def statements(text: str) -> tuple[Statement, ...]:
             if out and out[-1].at == found.at:
                 out.pop()
             out.append(found)
+    out = [replace(s, note=TURNED) if _turned(plain, s) else s for s in out]
     out = _with_languages(plain, out)
     last = _closing(plain)
     if last and not any(s.end > last.at for s in out):
@@ -112,6 +122,11 @@ def statements(text: str) -> tuple[Statement, ...]:
     ):  # "Confidence: 90%. I am not sure why it breaks": the number stands
         out = [s for s in out if s.note != PARTIAL]
     return tuple(out)
+
+
+def _turned(plain: str, s: Statement) -> bool:
+    """The number says how sure the writer is to be wrong, or is named to be refused."""
+    return bool(_REFUSED.search(plain[max(0, s.start - 20) : s.at]) or _WRONG.match(plain, s.end))
 
 
 def _with_languages(plain: str, out: list[Statement]) -> list[Statement]:

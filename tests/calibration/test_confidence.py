@@ -177,3 +177,24 @@ def test_judge_score_reads_the_last_position() -> None:
         and out.mass == pytest.approx(0.75)
     )
     assert math.isnan(k.judge_score([("ok", {"ok": 0.0})]).value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am 90% sure that this is wrong.",
+        "I am 90% certain that I'm mistaken.",
+        "I doubt it 90%.",
+        "I'm far from 90% sure.",
+        "Confidence: 90% would be too much; 20% is closer.",
+    ],
+)
+def test_being_sure_to_be_wrong_is_no_confidence(text) -> None:
+    """Each was read as .9."""
+    got = k.extract(text)
+    assert got.status == "ambiguous" and "right" in got.note
+
+
+@pytest.mark.parametrize("text", ["Probability that I am right: 0.8", r"Confidence: \boxed{80\%}"])
+def test_a_probability_to_be_right_and_a_box(text) -> None:
+    assert k.extract(text).value == 0.8

@@ -450,3 +450,20 @@ def test_exact_is_not_loosened_by_it():
         "I am 85% sure.",
     ):
         assert not met(said, name="exact", answers=["85"])
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("Paris (90% sure)", True),
+        ("Paris, confidence 90%", True),
+        ("Paris Confidence: 42%", True),
+        ("Paris - confidence: 90%", True),
+        ("Paris or Rome (90% sure)", False),
+        ("Confidence: 90%", False),
+        ("I am 90% sure that it is not Paris", False),
+    ],
+)
+def test_a_confidence_in_the_answers_own_sentence(text, right):
+    """ "Paris (90% sure)" was unmet: "answer is ''"."""
+    assert met(text, name="exact", answers=["Paris"]) is right
