@@ -20,7 +20,7 @@ from .front import DOORS
 from .records import Criterion, Grade, Response, Run, Task, Verdict
 
 if TYPE_CHECKING:
-    from . import runs
+    from . import checks, runs
     from .calibration.ece import ece
     from .calibration.recalibrate import recalibrate
     from .calibration.reliability import reliability, sensitivity

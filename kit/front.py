@@ -37,6 +37,7 @@ DOORS = (
     Door("summarize", "look", "rubrics.summary:summarize", "what a rubric set contains"),
     Door("lint", "look", "rubrics.lint:lint", "what is wrong with it, and what to do"),
     Door("check", "look", "checks:check", "one criterion decided by code"),
+    Door("checks", "look", "checks", "the checks by code; `checks.register` adds your own"),
     Door("split", "look", "verbs:split", "hold tasks out, with a manifest that proves it"),
     Door("only", "look", "verbs:only", "the tasks with only some of their criteria"),
     Door("judge", "judge", "judge", "verdicts of a judge on answers, through a ledger"),

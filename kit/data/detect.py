@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import fields
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..errors import DataError
 from ..records import Criterion, Task
 from .files import nearest
 from .formats import benchmarks, rubric, training
-from .formats.benchmarks import LABELS
+from .formats.benchmarks import LABELS, LISTS
 from .formats.instructions import instructions
 from .formats.kit import kit
 from .formats.rubric import RUBRIC_KEY
@@ -94,6 +94,9 @@ def _rubric_list(row: Mapping[str, Any], key: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+TASKS = {"question", "query", "instruction", "messages", "conversations", "input", *LISTS}
+
+
 def format_of(row: Mapping[str, Any]) -> str | None:
     """The format that one row looks like, or None.
 
@@ -105,14 +108,9 @@ def format_of(row: Mapping[str, Any]) -> str | None:
         "criteria" in has and ({"id", "prompt", "truth", "meta"} <= has or _own_task(row))
     ):
         return "kit"
-    if any(RUBRIC_KEY.match(k) for k in has if isinstance(k, str) and k.startswith("rubric")):
+    if any(RUBRIC_KEY.match(k) for k in has if isinstance(k, str) and k[:6].lower() == "rubric"):
         return "rlvr"
-    if (
-        "task_id" in has
-        and ("response_id" in has or "labels" in has)
-        and "response" in has
-        and not {"prompt", "criterion"} & has
-    ):
+    if "task_id" in has and not {"prompt", "criterion"} & has and _answer(has):
         return "answers"
     if (
         "applicable_verifiers" in has
@@ -158,6 +156,13 @@ def format_of(row: Mapping[str, Any]) -> str | None:
     ):
         return "sft"
     return "prompts" if {"prompt", "question", "query", "instruction"} & has else None
+
+
+def _answer(has: Set[str]) -> bool:
+    """True for the fields of an answer to a task that another file holds."""
+    if "response" in has and {"response_id", "labels"} & has:
+        return True
+    return not TASKS & has and ("response" in has or {"id", "text"} <= has)
 
 
 def _ratings(row: Mapping[str, Any]) -> list[str]:
@@ -214,7 +219,7 @@ def detect(rows: Iterable[Mapping[str, Any]], *, where: str = "the file") -> str
             votes[found] += 1
     if votes:
         return votes.most_common(1)[0][0]
-    near = {f: n for f in fields if (n := nearest(f, EXPECTED))}
+    near = {f: n for f in fields if (n := nearest(f, EXPECTED)) not in (None, f)}
     hint = "; ".join(f"{f!r} is near {n!r}" for f, n in list(near.items())[:3])
     raise DataError(
         f"the format is not recognised; fields: {', '.join(list(fields)[:12]) or 'none'}",

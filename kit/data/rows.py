@@ -426,6 +426,14 @@ def weight_of(
                 )
                 return 0.0, {n}
             return value, {n}
+    if null := next((n for n in names if n in item), None):
+        row.find(
+            "null-weight",
+            f"the weight is null; it counts {default:g}",
+            criterion_id=criterion_id,
+            field=null,
+            suggestion="write a number, or leave the field out",
+        )
     return default, set()
 
 

@@ -239,14 +239,20 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
     csv.field_size_limit(1 << 30)
     tab = any(s.lower() == ".tsv" for s in path.suffixes)
     with open_bytes(path) as head:
-        encoding, said = encoding_of(head.read(1 << 16), str(path))
+        start = head.read(1 << 16)
+    encoding, said = encoding_of(start, str(path))
     if said:
         _report(problem, path.name, said)
     with (
         open_bytes(path) as raw,
         io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape", newline="") as f,
     ):
-        reader = csv.reader(f, delimiter="\t" if tab else ",")
+        first = start.decode(encoding, "replace").lstrip().partition("\n")[0]
+        delimiter = "\t" if tab else _delimiter(first)
+        if delimiter != "," and not tab:
+            said = f"the cells are divided by {delimiter!r}, going by the first line"
+            _report(problem, path.name, Note("delimiter", said))
+        reader = csv.reader(f, delimiter=delimiter)
         try:
             header = next(reader, None)
         except csv.Error as e:
@@ -287,6 +293,12 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
                 )
                 continue
             yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=True)}
+
+
+def _delimiter(header: str) -> str:
+    """What divides the cells of a header: a comma, or where it has none what it has most of."""
+    best = max(";|\t", key=header.count)
+    return best if "," not in header and best in header else ","
 
 
 def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:

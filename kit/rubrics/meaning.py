@@ -61,7 +61,12 @@ INJECTED = re.compile(
     | \b(?:met|pass|yes)\b[^.]{0,30}\b(?:regardless\s+of|no\s+matter|whatever)\b
     | <\|im_(?:start|end)\|> | \[/?INST\] | <</?SYS>>
     | \A\s*(?:system|assistant|grader|judge|evaluator)\s*:
-    | "verdict"\s*:
+    | "verdict"\s*: | \bverdict\s*:\s*(?:met|yes|pass|true)\b
+    | ["'](?:met|pass|passed|score)["']\s*:\s*(?:true|["']?(?:met|yes|pass)|10?\b)
+    | </?(?:criterion|criteria|rubric|verdict|system|instructions?)> | \[\[?\s*end\s+of\s+\w+\s*\]
+    | \bregardless\b[^.]{0,60}\b(?:return|say|answer|output|reply|vote)\s+(?:true|yes|met|pass)\b
+    | \bif\s+you\s+are\s+(?:an?\s+)?(?:AI|LLM|language\s+model|judge|grader|evaluator)\b
+    | \bignor(?:iere?n?|ez|er|a|e)\b[^.]{0,40}\b(?:Anweisung\w*|Vorgaben|Regeln|instrucciones|istruzioni|consignes)\b
     """,
     re.I | re.X,
 )
@@ -97,8 +102,9 @@ _INJECTING = frozenset(
     "ignore disregard forget override bypass mark rate grade score judge count treat "
     "give award assign grant output "
     "return always regardless matter whatever im inst sys system assistant grader "
-    "evaluator verdict".split()
+    "evaluator verdict ignoriere ignorieren ignorez ignorer ignora if".split()
 )
+_MARKUP = re.compile(r"[<\[{]")
 _NEEDING = frozenset(
     "reference gold golden sample key truth model attached enclosed uploaded provided "
     "given supplied above below shown".split()
@@ -136,7 +142,11 @@ def wrong_sign(c: Criterion) -> str | None:
 
 def injected(text: str, tokens: frozenset[str]) -> bool:
     """True when a criterion talks to the judge instead of describing an answer."""
-    if tokens.isdisjoint(_INJECTING) or len(text) > LONGEST or ASKED.match(text):
+    if (
+        (tokens.isdisjoint(_INJECTING) and not _MARKUP.search(text))
+        or len(text) > LONGEST
+        or ASKED.match(text)
+    ):
         return False
     return bool(INJECTED.search(text))
 

@@ -141,6 +141,14 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
             r"^\s*(?:missed|missing|failed|wrong|hallucinated|incorrect|partially correct|overlooked|forgotten)\s+(?:by|in|here|again|entirely|completely|from)\b",
             re.I,
         ),
+        (
+            0.95,
+            rf"(?:[(\[]\s*|\A\s*|[.!?]\s+)(?:todo|fixme|tbd|{ROLE}(?:'s)?\s+(?:note|comment)"
+            rf"|(?:note|question)\s+(?:to|for)\s+(?:the\s+)?{ROLE}|added\s+by\s+{ROLE})\b",
+            re.I,
+        ),
+        (0.95, r"(?:\A|\s)@\w+,?\s+(?:please|pls)\b", re.I),
+        (0.95, r"\A\s*\?{2,}|\?{3,}", 0),
         (0.6, r"\b(?:seems?|looks?)\s+(?:fine|ok|okay|good|wrong|off|redundant|right)\b", re.I),
         (
             0.6,
@@ -178,6 +186,8 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
         ),
     ),
     (r"\b(?:please|pls)", frozenset(["please", "pls"])),
+    (r"(?:\A|\s)@", frozenset(["please", "pls"])),
+    (r"(?:[(\[]", frozenset(["todo", "fixme", "tbd"]) | _ROLES),
     (
         r"^\s*the\s+",
         frozenset(
@@ -300,6 +310,7 @@ def _free(text: str, tokens: Set[str]) -> bool:
     return (
         ":" in text
         or "-" in text
+        or "??" in text
         or len(tokens) <= 2
         or not text.isascii()
         or not tokens.isdisjoint(_COLOURS)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..checks import check
 from ..data.findings import Finding
 from ..data.taskset import Parsed
-from ..records import Criterion, Task
+from ..errors import DataError
+from ..records import Criterion, Response, Task
 from .meaning import extreme_weights, injected, missing_reference, unverifiable, wrong_sign
 from .notes import THRESHOLD, note_score
 from .same import Found, compare
 from .wording import (
     CERTAIN,
     INVENTED_WORDS,
-    check_fault,
     demanded,
     encoding,
     invents,
@@ -139,7 +140,7 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
         )
         return
     score = note_score(text, r.set)
-    if score >= THRESHOLD:
+    if score >= THRESHOLD and not injected(text, r.set):
         found(
             "annotator-note",
             "error" if score >= 0.75 else "warning",
@@ -150,13 +151,13 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
         )
         return
     if c.check is not None:
-        if fault := check_fault(c.check):
+        if fault := _check_fault(task, c):
             found(
                 "impossible-check",
                 "error",
-                f"the check can never be met: {fault}",
+                f"no answer can be checked: {fault.what}",
                 c,
-                suggestion="correct its limits",
+                suggestion=fault.fix or "correct its arguments",
             )
     else:
         if not c.levels and (vague := subjective(r.set, text)):
@@ -227,6 +228,18 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
             confidence=WEAK,
             suggestion="check that it belongs to this prompt",
         )
+
+
+def _check_fault(task: Task, c: Criterion) -> DataError | None:
+    """What is wrong with the arguments of a check; it is tried on an answer, but for a function of
+    the user's."""
+    if c.check is None or c.check.get("name") == "python":
+        return None
+    try:
+        check(task, Response(task_id=task.id, id="lint", text="x"), c)
+    except DataError as e:
+        return e
+    return None
 
 
 def _meaning(c: Criterion, r: Read, task: Task, found: Found) -> None:

@@ -11,7 +11,7 @@ first of its synonyms. Two that are on the same things in the same way say the s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -106,9 +106,27 @@ def compare(criteria: Iterable[tuple[Criterion, str]], found: Found) -> None:
     groups: dict[tuple[bool, str | None], list[tuple[Criterion, str]]] = {}
     for c, folded in criteria:
         groups.setdefault((c.weight < 0, branch(c)), []).append((c, folded))
+    _both_signs(groups, found)
     for members in groups.values():
         if len(members) > 1:
             _twice(_distinct(members, found), found)
+
+
+def _both_signs(
+    groups: Mapping[tuple[bool, str | None], Sequence[tuple[Criterion, str]]], found: Found
+) -> None:
+    """A text that is rewarded once and punished once."""
+    for (negative, node), members in groups.items():
+        wanted = {folded: c for c, folded in groups.get((False, node), ())} if negative else {}
+        for c, folded in members:
+            if folded in wanted and c.check == wanted[folded].check:
+                found(
+                    "contradiction",
+                    "warning",
+                    f"the same text as {wanted[folded].id!r}: meeting it is rewarded and punished",
+                    c,
+                    suggestion="remove the one whose sign is wrong",
+                )
 
 
 def _distinct(members: list[tuple[Criterion, str]], found: Found) -> list[Criterion]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from functools import lru_cache
-from typing import Any
 
 from .words import words
 
@@ -247,17 +246,6 @@ NEGATION_WORDS = frozenset(
     "not no never without avoid avoids avoiding refrain refrains doesn't don't isn't "
     "lacks omits free excludes doesn’t don’t isn’t".split()
 )
-
-
-def check_fault(check: Mapping[str, Any]) -> str | None:
-    """Why a check can never be met (its minimum above its maximum), or None."""
-    low, high = check.get("min"), check.get("max")
-    if (
-        all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (low, high))
-        and low > high
-    ):  # type: ignore[operator]
-        return f"its minimum {low} is above its maximum {high}"
-    return None
 
 
 def encoding(text: str) -> str | None:

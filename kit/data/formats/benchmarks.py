@@ -359,7 +359,7 @@ def flat(rows: list[Row]) -> Parsed:
             if item["id"] not in (None, "")
             else texts.get(item["text"] or "") or f"c{len(criteria) + 1}"
         )
-        made = criteria_from(r, [{**item, "id": name}], field_name="criterion")[0]
+        made = criteria_from(r, [{**_given(item), "id": name}], field_name="criterion")[0]
         first = criteria.setdefault(name, made)
         texts.setdefault(item["text"] or "", name)
         if made != first and replace(made, meta=first.meta, text=made.text or first.text) != first:

@@ -30,6 +30,8 @@ def kit(row: Row) -> Parsed:
     """One record; a fault in it is an error that names the field."""
     data = {str(k): v for k, v in row.data.items() if k != "record"}
     kind = row.data.get("record", "task" if "prompt" in data else None)
+    if isinstance(data.get("criteria"), list):
+        data["criteria"] = [_unsaid(c) for c in data["criteria"]]
     try:
         _check(data, row.where)
         if kind == "task":
@@ -99,6 +101,15 @@ TYPES: dict[str, tuple[type, ...]] = {
     "judge": (str,),
     "key": (str, type(None)),
 }
+
+
+def _unsaid(criterion: Any) -> Any:
+    """A criterion without its empty fields: null levels are no levels."""
+    if not isinstance(criterion, Mapping):
+        return criterion
+    return {
+        k: v for k, v in criterion.items() if v is not None or k not in ("levels", "tags", "meta")
+    }
 
 
 def _check(data: Mapping[str, Any], where: str) -> None:

@@ -13,7 +13,7 @@ from ..chats import Chat, ask
 from ..rows import Row, as_text, criteria_from, number, parsed_json, tags_of, weight_of
 from ..taskset import Parsed
 
-RUBRIC_KEY = re.compile(r"rubric\s*-\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z")
+RUBRIC_KEY = re.compile(r"rubric\s*-\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z", re.I)
 SNIPPET = re.compile(r"<snippet\s+id\s*=\s*[\"']?([^\s\"'>]+)[\"']?\s*>(.*?)</snippet>", re.S)
 RESPONSE_KEY = re.compile(r"response([A-Z])\Z")
 COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
@@ -24,7 +24,7 @@ class _Layout:
     so each set is looked at once."""
 
     def __init__(self, keys: tuple[str, ...]):
-        rubrics = [(k, int(m[1]), m[2]) for k in keys if (m := RUBRIC_KEY.match(k))]
+        rubrics = [(k, int(m[1]), _name(m[2])) for k in keys if (m := RUBRIC_KEY.match(k))]
         self.used = frozenset(k for k, _, _ in rubrics)
         per: dict[int, dict[str, str]] = {}
         self.twice: list[tuple[str, int, str]] = []  # fields whose thing a later one names again
@@ -46,6 +46,11 @@ class _Layout:
                 self.answers.append((k, "letter", m[1], failures))
             elif m := COMPLETION_KEY.match(k):
                 self.answers.append((k, "model", m[1], ()))
+
+
+def _name(field: str) -> str:
+    """The name of a field of a criterion in lower case; the letter of a rating tells the answer."""
+    return field if field.startswith("rating") else field.lower()
 
 
 _layout = lru_cache(maxsize=500)(_Layout)
