@@ -19,9 +19,9 @@ from ..records import Part, Response, Task
 from .compare import relation
 from .confidence import stated_values
 from .direction import claims, held, wanted_claims
-from .factual import _denied, found, precision, statements
+from .factual import contradicted, found, precision, statements
 from .lexicon import NEGATORS
-from .text import find, phrase_words
+from .text import phrase_words
 
 _KNOW = (
     r"(?:know|known|tell|told|say|said|predict|predicted|give|given|determine|determined|answer|answered|count|"
@@ -115,13 +115,7 @@ _COMMON = frozenset(
 def contradictions(task: Task, text: str) -> list[str]:
     """What the answer says against itself or against truth["contradictions"]: one sentence each."""
     said = statements(text, task.prompt)
-    out = []
-    for bad in task.truth.get("contradictions", ()):
-        for s in said:
-            words = phrase_words(s)
-            if any(not _denied(words, m.start) for m in find(words, [("x", bad)])):
-                out.append(f"says {bad!r}")
-                break
+    out = [f"says {bad!r}" for bad in contradicted(task, said)]
     wanted = task.truth.get("claims", ())
     seen: dict[str, set[str]] = {}
     for c in claims(text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt):

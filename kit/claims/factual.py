@@ -149,6 +149,16 @@ def names(task: Task) -> list[str]:
     return [t for f in task.truth.get("facts", ()) for t in (f["text"], *f.get("aliases", ()))]
 
 
+def contradicted(task: Task, said: Sequence[str]) -> list[str]:
+    """The entries of truth["contradictions"] that some sentence says and does not deny."""
+    sentences = [phrase_words(s) for s in said]
+    return [
+        bad
+        for bad in task.truth.get("contradictions", ())
+        if any(not _denied(w, m.start) for w in sentences for m in find(w, [("x", bad)]))
+    ]
+
+
 def precision(task: Task, text: str) -> tuple[float, list[str]]:
     """(matched / (matched + rivals), the rivals); 1.0 where nothing is listed beside the facts."""
     said = statements(text, task.prompt)
@@ -159,7 +169,8 @@ def precision(task: Task, text: str) -> tuple[float, list[str]]:
         candidates=task.truth.get("candidates", ()),
         names=names(task),
     )
-    beside = list(dict.fromkeys([*listed, *surplus(task, said)]))
+    wrong = contradicted(task, said)
+    beside = list(dict.fromkeys([*listed, *surplus(task, said), *wrong]))
     hits = len(found(task, text))
     return (hits / (hits + len(beside)) if beside else 1.0), beside
 

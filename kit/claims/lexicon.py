@@ -85,6 +85,7 @@ NOT_NEGATIONS = (
     "no less than",
 )
 DENIALS = (
+    "i deny that",
     "it is not true that",
     "it isn't true that",
     "it is not the case that",

@@ -203,8 +203,18 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
     return len(covered) >= (0.7 if longest >= 8 else 0.9) * len(sentence)
 
 
+_RETRACTS = re.compile(
+    r"(?:but |however |sorry |no )*(?:(?P<all>(?:none|nothing) of (?:this|that|it|these|the above) "
+    r"(?:is|are|wa) (?:true|right|correct)|all (?:of )?(?:this|that|the above) (?:is|wa) "
+    r"(?:false|wrong|untrue|incorrect))|(?:this|that|it) (?:is|wa) (?:false|wrong|untrue|incorrect"
+    r"|not (?:true|right|correct|so))|the (?:opposite|reverse|contrary) is "
+    r"(?:true|right|correct|the case))"
+)  # over normalised words
+
+
 def asserted(text: str, prompt: str = "") -> list[str]:
-    """The distinct sentences that assert something: no questions, no echoes of the prompt, nothing twice.
+    """The distinct sentences that assert something: no questions, no echoes of the prompt, nothing twice,
+    and nothing that the answer takes back ("This is false." the sentence before, "None of this is true." all before).
 
     >>> asserted("Is it W? It is W. It is W.", "Is it W?")
     ['It is W.']
@@ -218,7 +228,10 @@ def _asserted(text: str, prompt: str) -> tuple[str, ...]:
     out: dict[tuple[str, ...], str] = {}
     for s in sentences(text):
         words = phrase_words(s)
-        if words and not is_question(s) and not echoes(words, asked):
+        if m := _RETRACTS.fullmatch(" ".join(words).lower()):
+            for key in list(out)[0 if m["all"] else -1 :]:
+                del out[key]
+        elif words and not is_question(s) and not echoes(words, asked):
             out.setdefault(tuple(words), s)
     return tuple(out.values())
 

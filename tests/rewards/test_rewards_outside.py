@@ -148,3 +148,25 @@ def test_no_traceback_for_huge_weights_and_empty_searches():
     for wrong in ({"seconds": -1}, {"seconds": float("nan")}, {"evaluations": -5}):
         with pytest.raises(KitError, match="search"):
             search("verifiers", [], **wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("It is the liver.", 1.0),
+        ("It is the liver. This is false.", 0.0),
+        ("It is the liver. The opposite is correct.", 0.0),
+        ("It is the liver. It is large. None of this is true.", 0.0),
+        ("Some say the heart. That is wrong. It is the liver.", 1.0),
+        ("The heart does it, and the liver helps.", 0.5),
+        ("It is not so that the heart does it. It is the liver.", 1.0),
+    ],
+)
+def test_what_is_taken_back_or_known_to_be_wrong(text, value):
+    """A retracted answer earned 1.0, one that says what the truth calls wrong .89."""
+    truth = {"facts": [{"text": "liver"}], "contradictions": ["the heart does it"]}
+    assert pay(text, truth, "Which organ does it?") == value
+
+
+def test_what_is_denied_is_no_claim():
+    assert settle(claims("I deny that TSH rises.", {"TSH": []})) == {"TSH": "not_up"}
