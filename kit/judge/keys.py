@@ -12,6 +12,7 @@ import os
 import re
 import urllib.parse
 from collections.abc import Mapping
+from typing import Any
 
 OPENAI = "https://api.openai.com/v1"
 SHORTEST = 8  # characters; "none" and "EMPTY" are no secrets, and occur in any text
@@ -38,6 +39,23 @@ def key_for(base_url: str, key_env: str | None) -> str:
     mine = (os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
     same_host = urllib.parse.urlsplit(mine).netloc == urllib.parse.urlsplit(base_url).netloc
     return (os.environ.get("OPENAI_API_KEY") if same_host else None) or "none"
+
+
+def missing(wire: Any) -> str | None:
+    """The variable that should hold the key of this connection (a Wire) and does not; else None.
+
+    Only a variable that was named, and OpenAI's own server, are sure to need one.
+    """
+    named = any(secret_name(k) for k in wire.headers)
+    if wire.client is not None or wire.address.auth or named or wire.address.local:
+        return None
+    base = wire.address.base
+    if key_for(base, wire.key_env) != "none":
+        return None
+    if wire.key_env:
+        return str(wire.key_env)
+    own = urllib.parse.urlsplit(base).netloc == urllib.parse.urlsplit(OPENAI).netloc
+    return "KIT_JUDGE_KEY (or OPENAI_API_KEY)" if own else None
 
 
 def remember(secret: str | None) -> None:

@@ -14,9 +14,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..records import Criterion, Response, Task, Verdict, fingerprint
+from ..records import (
+    Criterion,
+    Response,
+    Task,
+    Verdict,
+    criterion_from_json,
+    fingerprint,
+    to_json,
+)
 
 Ask = Callable[[str], Awaitable[str]]
+BUFFERS = ("active", "static", "inactive")
 _SIMPLE = re.compile(r"\W+")
 
 
@@ -68,6 +77,16 @@ class EvolvingRubrics:
         """What a response to this task is judged on now: persistent, static, active."""
         b = self.buffers(task)
         return (*task.criteria, *b.static.values(), *b.active.values())
+
+    def state(self, task: Task) -> dict[str, list[dict[str, Any]]]:
+        """The task's buffers as JSON values; `restore` reads them back."""
+        b = self.buffers(task)
+        return {n: [to_json(c) for c in getattr(b, n).values()] for n in BUFFERS}
+
+    def restore(self, task_id: str, state: Mapping[str, Any]) -> None:
+        """Put buffers back as `state` gave them."""
+        found = {n: [criterion_from_json(row) for row in state[n]] for n in BUFFERS}
+        self._buffers[task_id] = Buffers(**{n: {c.id: c for c in cs} for n, cs in found.items()})
 
     def table(self, task: Task) -> list[dict[str, Any]]:
         """One row per criterion: buffer, id, weight, text."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 
 
-def main() -> int:
-    """The subcommand `train`, without the rest of the command line."""
-    from ..__main__ import main as kit_main
+def main() -> None:
+    """The subcommand `train` of the whole program; of several processes the first one prints."""
     from . import world
 
     if not world.main():
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")
-
-    return kit_main(["train", *sys.argv[1:]])
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.argv[1:1] = ["train"]
+    runpy.run_module("kit", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -108,6 +108,8 @@ class GRPOSettings(Settings):
         -beta d into each token's advantage (as a loss, k1 has no gradient on average). d = log pi - log pi_ref.
     advantage : "std" divides by the group's standard deviation (easy and hard prompts weigh the same), "centred" does not,
         "batch" divides by the batch's.
+    per_component : one reward function per component of the reward, weighted by the trainer (see kit.train.payment); to
+        normalise each before the sum: options: {multi_objective_aggregation: normalize_then_sum}.
     zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no time on them, "keep" does.
     truncated : "keep" trains on cut answers with the reward they got, "mask" leaves them out of the loss.
     loss : how tokens are averaged ("dapo": over all tokens of the batch; "grpo": per answer; "dr_grpo": by a constant; ...).
@@ -135,6 +137,7 @@ class GRPOSettings(Settings):
     beta: float = 0.0
     kl: Literal["k1", "k2", "k3"] = "k3"
     advantage: Literal["std", "centred", "batch"] = "std"
+    per_component: bool = False
     zero_variance: Literal["drop", "keep"] = "drop"
     truncated: Literal["keep", "mask"] = "keep"
     loss: Literal["dapo", "grpo", "bnpo", "dr_grpo", "cispo"] = "dapo"

@@ -16,9 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, JudgeDownError, KitError
-from ..records import Response, Task, fingerprint
+from ..judge.factory import judge_of
+from ..records import Grade, Response, Task, fingerprint
 from ..runs import plain
-from . import answers, evaluation, padding, pooling, rollouts, sentinels, world
+from . import (
+    answers,
+    evaluation,
+    evolving,
+    needs,
+    padding,
+    payment,
+    pooling,
+    rollouts,
+    sentinels,
+    world,
+)
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .evaluation import Evaluation, Gain
@@ -72,6 +84,7 @@ def train(
     budget: Any = None,
     resume: bool = False,
     audit: Any = None,
+    evolve: Any = None,
     on_step: Callable[[dict[str, Any]], None] | None = None,
     loaded: Loaded | None = None,
 ) -> GRPOResult:
@@ -80,12 +93,14 @@ def train(
     judge : see kit.judge, None when code checks every criterion; composer : a Composer, a preset's name or a config.
     out : folder of the run; resume : go on from its last checkpoint. ledger : default out/ledger.sqlite.
     audit : a second judge for `settings.audit_every`; on_step : called with each row of steps.jsonl (a live view, say).
+    evolve : True or settings (kit.train.evolving.Evolve): criteria are proposed while training; off by default.
     loaded : a model that is already there (kit.train.models.load); its adapter is trained in place.
 
     JudgeDownError when the judge stays down: a checkpoint is saved first. KitError when the folder holds another run.
     """
     from ..rewards.composer import Composer
 
+    needs.check(settings, [judge, audit])
     run = _Run(settings, tasks, heldout, Path(out), resume)
     composer = composer if isinstance(composer, Composer) else Composer.from_config(composer)
     ledger = run.out / "ledger.sqlite" if ledger is None else ledger
@@ -99,6 +114,7 @@ def train(
     )
     run.reward.check()
     run.on_step = on_step
+    run.teach(evolving.settings_of(evolve))
     if settings.audit_every:
         if audit is None:
             raise KitError(
@@ -145,6 +161,7 @@ class _Run:
         self.reward: Reward
         self.loaded: Loaded
         self.audit: Any = None
+        self.evolving: evolving.Evolving | None = None
         self.watch, self.growth = (
             sentinels.Watch(settings.sentinel_alarm),
             padding.Growth(on=settings.sentinel_alarm > 0),
@@ -183,6 +200,21 @@ class _Run:
             )
         tasks = fingerprint([t.id for t in self.tasks])
         mark_folder(self.out, {"settings": to_mapping(self.settings), "tasks": tasks}, self.resume)
+
+    def teach(self, evolve: evolving.Evolve | None) -> None:
+        """Decide what is paid in training: the reward of the evaluation, or that with evolving rubrics."""
+        composer, per_component = self.reward.composer, self.settings.per_component
+        self.pay = payment.functions(composer, self._graded, per_component=per_component)
+        self.weights = payment.weights(composer, per_component=per_component)
+        if evolve is None:
+            return
+        model = self.reward.judge
+        if evolve.model is not None:
+            model = judge_of(evolve.model, where="evolve, key model")
+        needs.check(self.settings, [model])
+        mine = dataclasses.replace(self.reward, tasks=self.tasks, ranges={})
+        ask = evolving.asker(model, self.reward.bill)
+        self.evolving = evolving.Evolving(evolve, mine, ask, self.out)
 
     def go(self) -> GRPOResult:
         started = time.time()
@@ -237,10 +269,13 @@ class _Run:
         """Set logs, batch and alarms back to the checkpoint, or to the start."""
         step = step_of(checkpoint) if checkpoint else 0
         if world.main():
-            for name in (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", "evals.jsonl"):
+            logs = (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", "evals.jsonl", evolving.LOG)
+            for name in logs:
                 rollouts.Log(self.out / name).rewind(step)
         world.wait()
         self.monitor.resume(step)
+        if self.evolving is not None:
+            self.evolving.resume()
         if checkpoint:
             self.trainer.kit_resume(checkpoint)
 
@@ -272,7 +307,7 @@ class _Run:
         from .monitor import StepLog
         from .trainer import arguments, trainer_class
 
-        args = arguments(self.settings, self.loaded, str(self.out / "checkpoints"))
+        args = arguments(self.settings, self.loaded, str(self.out / "checkpoints"), self.weights)
         self._check_prompts()
         tokenizer, limit = self.loaded.tokenizer, self.settings.max_prompt_tokens
         data = Dataset.from_list(
@@ -294,7 +329,7 @@ class _Run:
         )
         trainer = trainer_class()(
             model=self.loaded.model,
-            reward_funcs=self._reward_function(),
+            reward_funcs=self.pay,
             args=args,
             train_dataset=data,
             processing_class=self.loaded.tokenizer,
@@ -331,36 +366,36 @@ class _Run:
                 cut[0],
             )
 
-    def _reward_function(self) -> Callable[..., Any]:
-        async def rubric(
-            completions: Any, completion_ids: Any, task_id: Any, **_: Any
-        ) -> list[float | None]:
-            started, trainer = time.perf_counter(), self.trainer
-            ends, step = (
-                set(eos_ids(self.loaded.model, self.loaded.tokenizer)),
-                trainer.state.global_step + 1,
+    async def _graded(
+        self, completions: Any, completion_ids: Any, task_id: Any, **_: Any
+    ) -> list[tuple[Task, Response, Grade]]:
+        """One batch's answers with the tasks that they were judged by and their grades."""
+        started, trainer = time.perf_counter(), self.trainer
+        ends = set(eos_ids(self.loaded.model, self.loaded.tokenizer))
+        step = trainer.state.global_step + 1
+        texts = [c[-1]["content"] if isinstance(c, list) else c for c in completions]
+        sampled = [
+            Response(
+                task_id=t,
+                id=f"s{step}-{j}-{fingerprint([t, x])[:8]}",
+                text=x.strip(),
+                source=f"step {step}",
+                truncated=ids[-1] not in ends,
             )
-            texts = [c[-1]["content"] if isinstance(c, list) else c for c in completions]
-            sampled = [
-                Response(
-                    task_id=t,
-                    id=f"s{step}-{j}-{fingerprint([t, x])[:8]}",
-                    text=x.strip(),
-                    source=f"step {step}",
-                    truncated=ids[-1] not in ends,
-                )
-                for j, (t, x, ids) in enumerate(zip(task_id, texts, completion_ids, strict=True))
-            ]
-            ready = time.perf_counter()
+            for j, (t, x, ids) in enumerate(zip(task_id, texts, completion_ids, strict=True))
+        ]
+        ready = time.perf_counter()
+        if self.evolving is not None:
+            grades = await self.evolving.grade(step, sampled)
+        else:
             grades = await self.reward.grade(sampled)
-            judged = time.perf_counter()
-            flags = [sentinels.look(self.reward.by_id[a.task_id], a) for a in sampled]
-            trainer.kit_pending = list(zip(sampled, grades, flags, strict=True))
-            trainer.kit_times["judge"] += judged - ready
-            trainer.kit_times["kit"] += ready - started + time.perf_counter() - judged
-            return [g.score for g in grades]
-
-        return rubric
+        judged = time.perf_counter()
+        flags = [sentinels.look(self.reward.by_id[a.task_id], a) for a in sampled]
+        trainer.kit_pending = list(zip(sampled, grades, flags, strict=True))
+        trainer.kit_times["judge"] += judged - ready
+        trainer.kit_times["kit"] += ready - started + time.perf_counter() - judged
+        by_id = (self.evolving.reward if self.evolving else self.reward).by_id
+        return [(by_id[a.task_id], a, g) for a, g in zip(sampled, grades, strict=True)]
 
     def _save_now(self) -> None:
         """A checkpoint at the last finished step."""

@@ -6,6 +6,7 @@ tasks: short_answers.json   # beside the config, in the kit's data folder, or an
 heldout: FILE          # or a split here: train_ratio: 0.9, data_seed: 42 (a seeded shuffle);
 holdout_by: tissue     # whole groups (a field of the rows); holdout: [eye, thymus] names them
 ask: "..."             # added to every prompt
+evolve: true           # criteria proposed while training: {model: endpoint:M, keep: 5, ask_every: 1}
 judge: embedding       # kit.judge.factory: code, local, endpoint:MODEL, {panel: [...]}, ...
 reward: rubric         # a preset of kit.rewards, or a config
 out: my_run            # below the runs folder, or an absolute path
@@ -24,10 +25,12 @@ from ..errors import DataError, KitError, MissingError
 from ..records import Task
 from ..settings.read import known_names, load
 from ..system import paths
+from . import needs
 from .config import STAGES, GRPOSettings, Settings, from_mapping
+from .evolving import Evolve, settings_of
 from .names import translate
 
-KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "out", "ledger", "ask")
+KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "evolve", "out", "ledger", "ask")
 SPLIT = ("train_ratio", "data_seed", "holdout_by", "holdout")
 
 
@@ -42,6 +45,7 @@ class Job:
     judge: Any
     audit: Any
     reward: Any
+    evolve: Evolve | None
     out: Path
     ledger: Path | None
 
@@ -75,6 +79,7 @@ def build(
     known_names(values, known, where=where, what="key or setting")
     own = {k: values.pop(k) for k in (*KEYS, *SPLIT) if k in values}
     settings = from_mapping(values, where=where)
+    needs.check(settings)  # before a judge loads its model
     every = _tasks(own.get("tasks"), beside, where) if own.get("tasks") else ()
     if not every and settings.stage == "grpo":
         raise KitError("the config names no tasks", where=where, fix="add `tasks: FILE`")
@@ -92,6 +97,7 @@ def build(
         judge=judge_of(own.get("judge", "none"), where),
         audit=judge_of(own.get("audit", "none"), where),
         reward=own.get("reward", "rubric"),
+        evolve=settings_of(own.get("evolve"), where),
         out=out if out.is_absolute() else paths.runs() / out,
         ledger=Path(own["ledger"]).expanduser() if own.get("ledger") else None,
     )
@@ -161,6 +167,7 @@ def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
             ledger=job.ledger,
             resume=resume,
             audit=job.audit,
+            evolve=job.evolve,
             on_step=on_step,
         )
     from . import stages

@@ -77,6 +77,11 @@ class Reward:
                     fix="give judge=..., or checks by code for all criteria",
                 )
 
+    def put(self, task: Task) -> None:
+        """Judge this task's answers by other criteria from now on."""
+        self.by_id[task.id] = task
+        self.ranges.pop(task.id, None)
+
     async def grade(self, responses: Sequence[Response]) -> list[Grade]:
         """One grade per response, in order; score None = unknown, to be left out of training."""
         verdicts: list[list[Verdict]] = [[] for _ in responses]
@@ -139,7 +144,7 @@ class Reward:
         more = dict(judge=self.judge or _NoJudge(), ledger=self.ledger, budget=self.budget)
         wanted = [self.composer.criteria(self.by_id[r.task_id], r) for r in responses]
         if all(w == self.by_id[r.task_id].criteria for w, r in zip(wanted, responses, strict=True)):
-            got = await ajudge(list(self.tasks), responses, **more)
+            got = await ajudge(list(self.by_id.values()), responses, **more)
             return _regroup(got, wanted), getattr(got, "spent", None)
         jobs = [
             ajudge(dataclasses.replace(self.by_id[r.task_id], criteria=w), [r], **more)

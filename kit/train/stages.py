@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import DataError, KitError
 from ..records import Task, fingerprint
 from ..runs import plain
-from . import evaluation, export, rollouts
+from . import evaluation, export, needs, rollouts
 from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, check_options, to_mapping
 from .models import Loaded, load
 from .resume import (
@@ -59,6 +59,7 @@ def train(
 ) -> StageResult:
     """Run SFT on rows {prompt, response} or {text}, or DPO on rows {prompt, chosen, rejected}."""
     out = Path(out)
+    needs.check(settings)
     if not resume and (out / rollouts.STEPS).exists():
         raise KitError(
             "this folder already holds a run",

@@ -43,8 +43,13 @@ def common_options(settings: Settings, loaded: Loaded, out: str) -> dict[str, An
     )
 
 
-def arguments(settings: GRPOSettings, loaded: Loaded, out: str) -> Any:
-    """trl's GRPOConfig for these settings; every option is checked against the installed class."""
+def arguments(
+    settings: GRPOSettings, loaded: Loaded, out: str, weights: list[float] | None = None
+) -> Any:
+    """trl's GRPOConfig for these settings; every option is checked against the installed class.
+
+    weights : of the reward functions, where there are several (kit.train.payment).
+    """
     from trl import GRPOConfig
 
     rows = world.share(
@@ -65,6 +70,7 @@ def arguments(settings: GRPOSettings, loaded: Loaded, out: str) -> Any:
             top_p=settings.top_p,
             top_k=settings.top_k,
             beta=settings.beta,
+            reward_weights=weights,
             epsilon=settings.epsilon,
             loss_type=settings.loss,
             importance_sampling_level=settings.importance,

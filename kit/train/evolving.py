@@ -1,0 +1,180 @@
+"""Evolving rubrics in a training (kit.rewards.evolve): criteria are proposed from a batch's answers before it is judged.
+
+Only the training reward sees them. Held-out answers are judged by the tasks' own criteria, before and after.
+evolve.jsonl holds every change with its reason, and the buffers, from which a resumed run goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from ..judge import loop
+from ..judge.records import Forecast
+from ..records import Criterion, Grade, Response
+from ..rewards.evolve import Ask, EvolvingRubrics
+from ..settings.read import make
+from . import rollouts, world
+from .needs import endpoints
+from .reward import Bill, Reward
+
+LOG = "evolve.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evolve:
+    """`evolve:` of a training config; `true` takes all defaults.
+
+    model : who proposes, an endpoint judge ("endpoint:MODEL"); default: the judge of the training.
+    ask_every : batches between two requests; most : proposals taken from one (1-5).
+    keep : active criteria that stay per task; spread : the smallest standard deviation that counts.
+    static : criteria {text, weight} for all tasks that leave without spread and come back every `every` steps.
+    """
+
+    model: Any = None
+    ask_every: int = 1
+    keep: int = 5
+    every: int = 10
+    most: int = 5
+    spread: float = 1e-6
+    static: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("ask_every", "keep", "every", "most"):
+            if getattr(self, name) < 1:
+                raise KitError(f"{name} is {getattr(self, name)}, not 1 or more", where="evolve")
+
+    def rubrics(self) -> EvolvingRubrics:
+        """The buffers, empty."""
+        static = [_criterion(row, i) for i, row in enumerate(self.static, 1)]
+        return EvolvingRubrics(
+            static=static,
+            enabled=True,
+            keep=self.keep,
+            every=self.every,
+            spread=self.spread,
+            most=self.most,
+        )
+
+
+def settings_of(value: Any, where: str = "config") -> Evolve | None:
+    """The settings behind `evolve:`; None for false.
+
+    >>> settings_of({"keep": 3}).keep
+    3
+    """
+    if value in (None, False):
+        return None
+    if value is True or isinstance(value, Evolve):
+        return Evolve() if value is True else value
+    if not isinstance(value, Mapping):
+        raise KitError(
+            f"evolve is {value!r}",
+            where=where,
+            fix="write true, or {keep: 5, model: endpoint:MODEL}",
+        )
+    return make(Evolve, value, where=f"{where}, key evolve")
+
+
+def _criterion(row: Any, i: int) -> Criterion:
+    text = row.get("text") if isinstance(row, Mapping) else row
+    if not isinstance(text, str) or not text.strip():
+        raise KitError("a criterion without a text", where=f"evolve, static {i}")
+    weight = row.get("weight", 1.0) if isinstance(row, Mapping) else 1.0
+    return Criterion(id=f"evolve-static:{i}", text=text, weight=float(weight))
+
+
+def asker(judge: Any, bill: Bill) -> Ask:
+    """A function from a prompt to the text that an endpoint judge's model says; its cost goes onto the bill."""
+    judge = next(endpoints(judge), None)
+    if judge is None:
+        raise KitError(
+            "evolving rubrics need a model that proposes criteria",
+            where="evolve",
+            fix="write evolve: {model: endpoint:MODEL}, or train with an endpoint as the judge",
+        )
+
+    async def ask(prompt: str) -> str:
+        body = {"model": judge.model, "messages": [{"role": "user", "content": prompt}]}
+        done = await loop.hop(judge.caller.call("/chat/completions", body, Forecast()))
+        if done.data is None or done.call is None:
+            raise ConnectionError(done.reason or "no reply")
+        bill.calls += 1
+        bill.cost += done.call.cost
+        return str(done.data["choices"][0]["message"]["content"])
+
+    return ask
+
+
+class Evolving:
+    """The training reward with evolving rubrics: proposals, then verdicts, then what goes.
+
+    reward : of the training tasks alone; the evaluation has one of its own.
+    """
+
+    def __init__(self, settings: Evolve, reward: Reward, ask: Ask, out: Path):
+        if world.size() > 1:
+            raise KitError("evolving rubrics train in one process", where="evolve")
+        self.settings, self.reward, self.ask = settings, reward, ask
+        self.rubrics, self.log = settings.rubrics(), rollouts.Log(out / LOG)
+        self.own = dict(reward.by_id)
+        _check(reward)
+
+    async def grade(self, step: int, responses: Sequence[Response]) -> list[Grade]:
+        """Grades by the criteria in use; buffers change before (proposals) and after (no spread)."""
+        groups: dict[str, list[Response]] = {}
+        for r in responses:
+            groups.setdefault(r.task_id, []).append(r)
+        start = len(self.rubrics.log)
+        if (step - 1) % self.settings.ask_every == 0:
+            await asyncio.gather(*(self._propose(t, rs, step) for t, rs in groups.items()))
+        for t in groups:
+            task = self.own[t]
+            self.reward.put(dataclasses.replace(task, criteria=self.rubrics.criteria(task)))
+        grades = await self.reward.grade(responses)
+        for t in groups:
+            seen = [v for g in grades if g.task_id == t for v in g.verdicts]
+            self.rubrics.update(self.own[t], seen, step=step)
+        changes = self.rubrics.log[start:]
+        self.log.append([self._row(step, t, changes) for t in groups])
+        return grades
+
+    async def _propose(self, task_id: str, responses: Sequence[Response], step: int) -> None:
+        await self.rubrics.propose(self.own[task_id], responses, ask=self.ask, step=step)
+
+    def _row(self, step: int, task_id: str, changes: Sequence[Any]) -> dict[str, Any]:
+        mine = [dataclasses.asdict(c) for c in changes if c.task_id == task_id]
+        state = self.rubrics.state(self.own[task_id])
+        return {"step": step, "task_id": task_id, "changes": mine, "buffers": state}
+
+    def resume(self) -> None:
+        """Take over the buffers as the log leaves them (rewound to the checkpoint)."""
+        for row in rollouts.read(self.log.path):
+            self.rubrics.restore(row["task_id"], row["buffers"])
+
+
+def _check(reward: Reward) -> None:
+    """KitError where a new criterion would change nothing, or nobody could judge it."""
+    if reward.judge is None:
+        raise KitError(
+            "new criteria are words, and no judge was given",
+            where="evolve",
+            fix="give judge=...",
+        )
+    task = next(iter(reward.by_id.values()))
+    new = Criterion(id="evolve-check", text="check")
+    asked = reward.composer.criteria(
+        dataclasses.replace(task, criteria=(*task.criteria, new)),
+        Response(task_id=task.id, id="check", text=""),
+    )
+    if new not in asked:
+        raise KitError(
+            f"the reward {reward.composer.name!r} reads no rubric: new criteria would change nothing",
+            where="evolve",
+            fix="choose a reward with a rubric component, as reward: rubric",
+        )

@@ -1,0 +1,141 @@
+"""What the trainer is handed: one reward per answer, or one per component of the reward (`per_component`).
+
+A component that does not apply to an answer is None there, and trl leaves it out of the sum. A component
+that applies and is unknown makes the whole answer unknown: left out of the sum it would count as 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import KitError
+from ..records import Grade, Response, Task, Verdict
+from ..rewards.composer import Composer
+
+Graded = Sequence[tuple[Task, Response, Grade]]
+Grader = Callable[..., Awaitable[Graded]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One component as a reward of its own; call(...) is None where it does not apply or is unknown."""
+
+    name: str
+    weight: float
+    call: Callable[[Task, Response, Iterable[Verdict]], float | None]
+
+
+def parts_of(composer: Composer) -> list[Part]:
+    """One part per component, and one each for a format bonus and for length.
+
+    Gates, the format gate and truncation act on every component. The weighted sum is the reward
+    where every component applies.
+    """
+    active = [c for c in composer.components if c.active]
+    total = math.fsum(abs(c.weight) for c in active) or 1.0
+    share = composer.scale / total if composer.combine == "mean" else composer.scale
+    out = [
+        Part(name=c.name, weight=c.weight * share, call=_alone(composer, c.name)) for c in active
+    ]
+    form, length = composer.format, composer.length
+    if form.mode == "bonus":
+        out.append(
+            Part(
+                name="format",
+                weight=form.bonus * composer.scale,
+                call=lambda task, response, verdicts: form.check(task, response).score,
+            )
+        )
+    if length is not None:
+        out.append(
+            Part(
+                name="length",
+                weight=composer.scale,
+                call=lambda task, response, verdicts: -length.penalty(response),
+            )
+        )
+    return out
+
+
+def _alone(composer: Composer, name: str) -> Any:
+    """The score of one component behind the gates of the whole reward, before scale."""
+    form = composer.format
+    one = dataclasses.replace(
+        composer,
+        components=tuple(
+            dataclasses.replace(c, weight=float(c.name == name)) for c in composer.components
+        ),
+        length=None,
+        scale=1.0,
+        combine="mean",
+        format=dataclasses.replace(form, mode="gate" if form.mode == "gate" else "off"),
+    )
+    return lambda task, response, verdicts: one.score(task, response, verdicts).score
+
+
+def functions(composer: Composer, grade: Grader, *, per_component: bool) -> list[Any]:
+    """Reward functions for trl; `grade(**batch)` is awaited once per batch, whatever their number."""
+    if not per_component:
+        return [_whole(grade)]
+    _check(composer)
+    once, parts = Once(grade), parts_of(composer)
+    return [_part(once, i, parts) for i in range(len(parts))]
+
+
+def weights(composer: Composer, *, per_component: bool) -> list[float] | None:
+    """The weights of `functions`; None for a single one."""
+    return [p.weight for p in parts_of(composer)] if per_component else None
+
+
+def values(parts: Sequence[Part], task: Task, response: Response, grade: Grade) -> list[Any]:
+    """What each function pays this answer; None for all of them where one that applies is unknown."""
+    found = [f.call(task, response, grade.verdicts) for f in parts]
+    lost = [
+        v is None and grade.parts.get(f.name) is not None for f, v in zip(parts, found, strict=True)
+    ]
+    return [None] * len(parts) if grade.score is None or any(lost) else found
+
+
+class Once:
+    """Grades a batch for the first function that asks; the others wait for the same grades."""
+
+    def __init__(self, grade: Grader):
+        self.grade = grade
+        self.batch: tuple[Any, asyncio.Future[Graded]] | None = None
+
+    async def __call__(self, **batch: Any) -> Graded:
+        ids = batch["completion_ids"]  # one object for all functions of a batch
+        if self.batch is None or self.batch[0] is not ids:
+            self.batch = (ids, asyncio.ensure_future(self.grade(**batch)))
+        return await self.batch[1]
+
+
+def _whole(grade: Grader) -> Any:
+    async def rubric(**batch: Any) -> list[float | None]:
+        return [g.score for _, _, g in await grade(**batch)]
+
+    return rubric
+
+
+def _part(once: Once, i: int, parts: Sequence[Part]) -> Any:
+    async def reward(**batch: Any) -> list[float | None]:
+        return [values(parts, t, r, g)[i] for t, r, g in await once(**batch)]
+
+    reward.__name__ = parts[i].name
+    return reward
+
+
+def _check(composer: Composer) -> None:
+    limits: Mapping[str, Any] = {"cap": composer.cap, "floor": composer.floor}
+    named = [k for k, v in limits.items() if v is not None]
+    if named:
+        raise KitError(
+            f"the reward has a {' and a '.join(named)}, which acts on the sum of its components",
+            where="setting per_component",
+            fix=f"take the {' and the '.join(named)} out of the reward, or say per_component: false",
+        )

@@ -1,0 +1,123 @@
+"""The loss and its gradient, row by row and token by token, beside what the trainer computed. Offline."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import pytest
+
+from kit.records import Criterion, Task
+from kit.train import grpo
+from kit.train.config import GRPOSettings, build
+from kit.train.presets import preset
+
+BETA, EPSILON = 0.3, 0.2
+CODE = Criterion(id="c", text="Has one.", check={"name": "contains", "any": list("aeiou")})
+
+
+def token_logps(model, prompt, answer, temperature):
+    """Log-probabilities (C,) of one answer, alone in its batch, without padding."""
+    import torch
+
+    ids = torch.cat([prompt, answer])[None]
+    logits = model(input_ids=ids).logits[0, len(prompt) - 1 : -1].float() / temperature
+    return logits.log_softmax(-1)[torch.arange(len(answer)), answer]
+
+
+def hand_terms(x, logp, ref, i, keep, settings):
+    """(loss, factor of each token's log-probability in the gradient) of one answer."""
+    import torch
+
+    old = x.get("old_per_token_logps")
+    old = logp if old is None else old[i][keep]
+    a = torch.full_like(logp, float(x["advantages"][i]))
+    if settings.kl == "k1":  # a price per token on the policy that wrote it, a constant
+        a = a - settings.beta * (old - ref)
+    ratio, d = (logp - old).exp(), logp - ref
+    clipped = ratio.clamp(1 - EPSILON, 1 + EPSILON)
+    loss = -torch.minimum(ratio * a, clipped * a)
+    free = ~(((a > 0) & (ratio > 1 + EPSILON)) | ((a < 0) & (ratio < 1 - EPSILON)))
+    factor = -a * ratio * free
+    if settings.kl == "k2":
+        loss, factor = loss + settings.beta * d**2 / 2, factor + settings.beta * d
+    if settings.kl == "k3":
+        loss = loss + settings.beta * ((-d).exp() - 1 + d)
+        factor = factor + settings.beta * (1 - (-d).exp())
+    return loss, factor
+
+
+def by_hand(model, parts, settings):
+    """Loss and gradient of one step; parts : its micro-batches."""
+    import torch
+
+    tokens = sum(int(x["completion_mask"].sum()) for x in parts)
+    rows = sum(len(x["advantages"]) for x in parts)
+    scale = {"dapo": tokens, "dr_grpo": rows * settings.max_answer_tokens}
+    params = [p for p in model.parameters() if p.requires_grad]
+    loss, total = 0.0, [torch.zeros_like(p) for p in params]
+    for x in parts:
+        for i in range(len(x["advantages"])):
+            keep = x["completion_mask"][i].bool()
+            text = x["prompt_ids"][i][x["prompt_mask"][i].bool()], x["completion_ids"][i][keep]
+            logp = token_logps(model, *text, settings.temperature)
+            with torch.no_grad(), model.disable_adapter():
+                ref = token_logps(model, *text, settings.temperature)
+            terms, factor = hand_terms(x, logp.detach(), ref, i, keep, settings)
+            n = scale.get(settings.loss, rows * len(terms))
+            loss += float(terms.sum()) / n
+            grads = torch.autograd.grad((factor * logp).sum() / n, params)
+            total = [t + g for t, g in zip(total, grads, strict=True)]
+    return loss, torch.cat([t.flatten() for t in total])
+
+
+@pytest.mark.parametrize(
+    ("kl", "loss", "more"),
+    [
+        ("k2", "dapo", {}),
+        ("k2", "dapo", {"micro_rows": 4}),
+        ("k2", "grpo", {"micro_rows": 4}),
+        ("k2", "dr_grpo", {}),
+        ("k2", "dapo", {"substeps": 2, "iterations": 1}),
+        ("k3", "dapo", {"micro_rows": 4}),
+        ("k3", "grpo", {}),
+        ("k1", "dapo", {}),
+    ],
+)
+def test_loss_and_gradient_are_those_of_the_formulas(tmp_path, monkeypatch, kl, loss, more):
+    """k2 ignored how the loss averages tokens; k3 was multiplied by the ratio of policies."""
+    import torch
+
+    from kit.train.trainer import GRPOHooks
+
+    s = build(
+        GRPOSettings,
+        {
+            **preset("test"),
+            **dict(beta=BETA, kl=kl, loss=loss, epsilon=EPSILON, lr=0.02, temperature=0.9),
+            **dict(steps=4, iterations=2, save_every=0, max_grad_norm=1e9, **more),
+        },
+    )
+    seen, found, original = defaultdict(list), defaultdict(list), GRPOHooks._compute_loss
+
+    def spy(self, model, inputs):
+        out = original(self, model, inputs)
+        params = [p for p in model.parameters() if p.requires_grad]
+        grads = torch.autograd.grad(out, params, retain_graph=True)
+        step = self.state.global_step
+        seen[step].append({k: v.clone() if torch.is_tensor(v) else v for k, v in inputs.items()})
+        found[step].append((float(out), torch.cat([g.flatten() for g in grads])))
+        if len(seen[step]) == self.args.gradient_accumulation_steps:
+            value, gradient = by_hand(model, seen[step], s)
+            assert math.isclose(sum(v for v, _ in found[step]), value, rel_tol=1e-3, abs_tol=1e-5)
+            mine = sum(g for _, g in found[step])
+            assert (mine - gradient).norm() <= 1e-3 * gradient.norm() + 1e-7
+            assert step == 0 or gradient.norm() > 1e-3  # it says something
+        return out
+
+    monkeypatch.setattr(GRPOHooks, "_compute_loss", spy)
+    every = [Task(id=f"t{i}", prompt=f"say {i}", criteria=(CODE,)) for i in range(2)]
+    grpo.train(s, every, out=tmp_path)
+    assert sorted(seen) == [0, 1, 2, 3]
+    drift = [x["ref_per_token_logps"] for x in seen[3]]
+    assert all(d.shape == x["completion_mask"].shape for d, x in zip(drift, seen[3], strict=True))
