@@ -51,7 +51,9 @@ def by_hand(model, parts, settings):
     """Loss and gradient of one step; parts : its micro-batches."""
     import torch
 
-    tokens = sum(int(x["completion_mask"].sum()) for x in parts)
+    tokens = int(parts[0]["num_items_in_batch"]) / settings.substeps  # of the batch, shared out
+    if settings.substeps == 1:
+        assert tokens == sum(int(x["completion_mask"].sum()) for x in parts)
     rows = sum(len(x["advantages"]) for x in parts)
     scale = {"dapo": tokens, "dr_grpo": rows * settings.max_answer_tokens}
     params = [p for p in model.parameters() if p.requires_grad]
@@ -95,7 +97,8 @@ def test_loss_and_gradient_are_those_of_the_formulas(tmp_path, monkeypatch, kl, 
         {
             **preset("test"),
             **dict(beta=BETA, kl=kl, loss=loss, epsilon=EPSILON, lr=0.02, temperature=0.9),
-            **dict(steps=4, iterations=2, save_every=0, max_grad_norm=1e9, **more),
+            **dict(steps=4, iterations=2, save_every=0, max_grad_norm=1e9),
+            **more,
         },
     )
     seen, found, original = defaultdict(list), defaultdict(list), GRPOHooks._compute_loss
@@ -106,7 +109,7 @@ def test_loss_and_gradient_are_those_of_the_formulas(tmp_path, monkeypatch, kl, 
         grads = torch.autograd.grad(out, params, retain_graph=True)
         step = self.state.global_step
         seen[step].append({k: v.clone() if torch.is_tensor(v) else v for k, v in inputs.items()})
-        found[step].append((float(out), torch.cat([g.flatten() for g in grads])))
+        found[step].append((float(out.detach()), torch.cat([g.flatten() for g in grads])))
         if len(seen[step]) == self.args.gradient_accumulation_steps:
             value, gradient = by_hand(model, seen[step], s)
             assert math.isclose(sum(v for v, _ in found[step]), value, rel_tol=1e-3, abs_tol=1e-5)
