@@ -10,7 +10,7 @@ import sys
 from . import __version__
 from .cli.common import printable
 from .errors import KitError
-from .system import packages, progress
+from .system import packages, processes, progress
 
 COMMANDS = (
     "check",
@@ -67,7 +67,8 @@ def main(argv: list[str] | None = None) -> int:
     progress.quiet()
     args = parser(argv[0] if argv else None).parse_args(argv)
     try:
-        return int(args.run(args) or 0)
+        with processes.stoppable():
+            return int(args.run(args) or 0)
     except KitError as e:
         if os.environ.get("KIT_DEBUG"):
             raise

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import DataError, KitError
 from ..judge.factory import FORMS
+from ..judge.prices import Price
 from ..records import FAILURES, Response, Task, response_from_json
 from ..system import paths
 from . import judging, ledger
@@ -191,6 +192,8 @@ def _sane(args: argparse.Namespace, ledger: Path) -> None:
                 where=f"--out {_out(args)}",
                 fix="give --out another name",
             )
+    if args.votes is not None and args.votes < 1:
+        raise KitError(f"{args.votes} votes", where="--votes", fix="give 1 or more")
     wrong = [k for k in args.retry.split(",") if k and k not in FAILURES]
     if wrong:
         raise KitError(
@@ -234,6 +237,7 @@ def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response])
             where=args.responses,
             fix='write lines of {"task_id": ..., "response": ...}',
         )
+    _storable(args, tasks, answers)
     bare = {t.id for t in tasks if not t.criteria}
     hit = next((r.task_id for r in answers if r.task_id in bare), None)
     if hit is not None and not args.skip_bad:
@@ -242,6 +246,17 @@ def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response])
             where=args.tasks,
             fix="give it a rubric, or pass --skip-bad (its answers get no score)",
         )
+
+
+def _storable(args: argparse.Namespace, tasks: list[Task], answers: list[Response]) -> None:
+    """Stop at ids with half a character: verdicts on them would be paid and could not be kept."""
+    of = {args.tasks: [x.id for t in tasks for x in (t, *t.criteria)]}
+    of[args.responses] = [r.id for r in answers]
+    for path, ids in of.items():
+        bad = next((i for i in ids if any("\ud800" <= ch <= "\udfff" for ch in i)), None)
+        if bad is not None:
+            fix = "write the id in whole characters (no half of a surrogate pair)"
+            raise DataError(f"the id {bad!a} is no text", where=path, fix=fix)
 
 
 def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
@@ -391,8 +406,9 @@ def _price(text: str | None) -> tuple[float, float] | None:
         return None
     try:
         first, second = (float(x) for x in text.split(","))
+        Price.of((first, second))
         return first, second
-    except ValueError:
+    except (ValueError, KitError):
         raise KitError(
             f"--price is {text!r}",
             where="--price",

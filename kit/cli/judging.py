@@ -161,6 +161,11 @@ def _kept(out: Path) -> set[tuple[str, str]]:
         with open(out, "rb") as old, open(part, "wb") as new:
             for n, line in enumerate(old, 1):
                 key = _done(line, f"{out}, line {n}") if line.endswith(b"\n") else None
+                if key in kept:
+                    fix = "take one of the lines out, or run without --resume"
+                    raise DataError(
+                        f"{key[1]!r} is graded twice", where=f"{out}, line {n}", fix=fix
+                    )
                 if key is not None:
                     kept.add(key)
                     new.write(line)

@@ -70,10 +70,15 @@ def _costs(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
     rows = book.costs()
     lines = [
         f"{r['judge']}  {r['model']}  {r['endpoint']}: {r['calls']} calls, "
-        f"{r['verdicts']} verdicts, {r['tokens_in']} + {r['tokens_out']} tokens, ${r['cost']:.4f}"
+        f"{r['verdicts']} verdicts, {r['tokens_in']} + {r['tokens_out']} tokens, {_dollars(r['cost'])}"
         for r in rows
     ]
     return rows, "\n".join(lines) or "nothing has been paid"
+
+
+def _dollars(cost: float | None) -> str:
+    """An amount; SQLite stores one that is not a number as nothing."""
+    return "unknown cost" if cost is None else f"${cost:.4f}"
 
 
 def _export(book: Any, what: list[str], args: Any) -> tuple[Any, str]:

@@ -81,7 +81,7 @@ class DecisionJudge:
             timeout=timeout,
             tries=tries,
             patience=patience,
-            prices=Price(input=price[0], output=price[1]) if isinstance(price, tuple) else price,
+            prices=Price.of(price),
         )
         self._own = fingerprint(
             ["decisions", VERSION, self.base_url, self.model, self.api, threshold, TEXT]

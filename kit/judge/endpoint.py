@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
@@ -21,6 +21,7 @@ from .abilities import Doubt
 from .address import Address
 from .base import ask
 from .caller import Caller, Outcome
+from .keys import remember_all
 from .layout import Layout, digest
 from .parse import CUT, Reading
 from .payload import large
@@ -141,7 +142,8 @@ class EndpointJudge:
             }.items()
             if v is not None
         }
-        prices = Price(input=price[0], output=price[1]) if isinstance(price, tuple) else price
+        for field, text in _texts(extra or {}):
+            remember_all({field: text})
         self.caller = Caller(
             self.model,
             Wire(address, key_env, client, dict(headers or {})),
@@ -150,7 +152,7 @@ class EndpointJudge:
             timeout=timeout,
             tries=tries,
             patience=patience,
-            prices=prices,
+            prices=Price.of(price),
         )
         self._openai = self.base_url.startswith("https://api.openai.com")
         self.caller.place = identity or self.base_url
@@ -443,6 +445,15 @@ def _options(how: Any, mode: str, probability: str) -> None:
             where="EndpointJudge(probability=...)",
             fix='use "none", "logprobs" or "stated"',
         )
+
+
+def _texts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and texts of a request's own fields, however deep: some of them are secrets."""
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _texts(value)
+        elif isinstance(value, str):
+            yield name, value
 
 
 def _choices(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:

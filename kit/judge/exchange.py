@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import time
@@ -41,6 +42,14 @@ def write(book: Ledger, path: Path, *, requests: bool = False) -> int:
     return lines
 
 
+def apart(book: Path, path: Path) -> None:
+    """DataError for an export over the ledger itself (or its journal), which would be lost."""
+    own = {book.resolve().with_name(book.name + end) for end in ("", "-wal", "-shm", "-journal")}
+    if path.resolve() in own or (path.exists() and book.exists() and path.samefile(book)):
+        fix = "export to another file"
+        raise DataError("this is the ledger itself, which would be lost", where=str(path), fix=fix)
+
+
 def _rows(book: Ledger, requests: bool) -> Any:
     for c in book.calls():
         hidden = {} if requests else {"request": "{}"}
@@ -64,7 +73,7 @@ def read(db: sqlite3.Connection, path: Path) -> int:
 
 def _line(db: sqlite3.Connection, raw: bytes, where: str) -> None:
     try:
-        row = json.loads(raw.decode("utf-8", "surrogatepass"))
+        row = json.loads(raw.decode("utf-8", "surrogatepass"), object_pairs_hook=_once)
         if not isinstance(row, dict):
             raise ValueError("no object")
         kind = row.pop("kind", None)
@@ -93,6 +102,7 @@ def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any]) -> None:
     call = row.pop("call", None)
     if not row["key"]:
         raise ValueError("a verdict needs a key")
+    _whole(row)
     if call is not None and not isinstance(call, str):
         raise ValueError(f"call is {call!r}, not text")
     v = Verdict(**{k: row[k] for k in FIELDS})
@@ -118,6 +128,25 @@ def _sound(row: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} is {row[name]!r}, not in [0, 1]")
     if not isinstance(row.get("meta", {}), dict):
         raise ValueError("meta is no object")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that names no field twice."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        raise ValueError("a field is named twice")
+    return out
+
+
+def _whole(row: Mapping[str, Any]) -> None:
+    """ValueError for a verdict that says two things, or holds half a character."""
+    json.dumps(row, ensure_ascii=False).encode()
+    status, value = row["status"], row["value"]
+    fits = {"met": (None, 1), "unmet": (None, 0), "unknown": (None,)}.get(status, (value,))
+    if value not in fits:
+        raise ValueError(f"status is {status!r} with the value {value!r}")
+    if status != "unknown" and row["failure"] is not None:
+        raise ValueError(f"status is {status!r} with the failure {row['failure']!r}")
 
 
 def _number(x: Any, most: float, kinds: Any = (int, float)) -> bool:
@@ -146,6 +175,8 @@ def prune(
     wrong = sorted(set(kinds) - set(FAILURES))
     if wrong:
         raise DataError(f"there is no failure kind {wrong[0]!r}", fix=f"use any of {FAILURES}")
+    if days is not None and not 0 <= days < math.inf:
+        raise DataError(f"days is {days!r}", fix="give a number of days from 0 on")
     marks = ",".join("?" * len(kinds))
     tests = {
         "created < ?": [] if days is None else [time.time() - days * 86400],

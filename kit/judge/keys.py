@@ -7,6 +7,7 @@ key of somebody else's.
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
 import re
@@ -22,6 +23,8 @@ _NAMES = re.compile(
     r"key|token|secret|auth|password|cookie|signature|credential|^(code|sig)$", re.I
 )
 _LOOKS = re.compile(r"\b(?:sk|gsk|hf|xai|key|Bearer)[-_ ][\w*.-]{6,}|\beyJ[\w-]{8,}\.[\w.-]+")
+# what may stand between the letters of a key that somebody spells out
+_BREAKS = dict.fromkeys(map(ord, " \t\r\n-\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 _IN_USE: dict[str, None] = {}  # values, the longest first
 
 
@@ -64,12 +67,25 @@ def remember(secret: str | None) -> None:
         return
     plain = json.dumps(secret)[1:-1]
     forms = {secret, plain, plain.replace("/", "\\/"), urllib.parse.quote(secret, safe="")}
-    forms.add(base64.b64encode(secret.encode("utf-8", "replace")).decode())
+    forms |= _encoded(secret.encode("utf-8", "replace"))
     if not forms <= _IN_USE.keys():
         _IN_USE.update(dict.fromkeys(forms))
         longest = sorted(_IN_USE, key=len, reverse=True)
         _IN_USE.clear()
         _IN_USE.update(dict.fromkeys(longest))
+
+
+def _encoded(secret: bytes) -> set[str]:
+    """A key as hex and in base64, wherever it begins in what was encoded (":KEY", "user:KEY").
+
+    Of base64 that part which depends on the key alone.
+    """
+    out = {secret.hex(), secret.hex().upper()}
+    for before in range(3):
+        raw = base64.b64encode(b"\0" * before + secret).decode().rstrip("=")
+        inner = raw[-(-8 * before // 6) : 8 * (before + len(secret)) // 6]
+        out |= {inner, inner.replace("+", "-").replace("/", "_")}
+    return {form for form in out if len(form) >= SHORTEST}
 
 
 def remember_all(values: Mapping[str, str]) -> None:
@@ -94,7 +110,18 @@ def redact(text: str) -> str:
     for secret in _IN_USE:
         if secret in text:
             text = text.replace(secret, CUT)
+    joined = text.translate(_BREAKS)
+    for secret in _IN_USE if len(joined) < len(text) else ():
+        if secret.translate(_BREAKS) in joined:
+            text = _broken(secret).sub(CUT, text)
     return text
+
+
+@functools.lru_cache(maxsize=256)
+def _broken(secret: str) -> re.Pattern[str]:
+    """A key with blanks, dashes or characters of no width between its letters."""
+    between = f"[{re.escape(''.join(map(chr, _BREAKS)))}]*"
+    return re.compile(between.join(map(re.escape, secret.translate(_BREAKS))))
 
 
 def unescaped(text: str) -> str:

@@ -335,7 +335,12 @@ class Ledger:
         with self.lock:
             rows = [dict(zip(names, r, strict=True)) for r in self.connection().execute(sql)]
         return [
-            {**r, "cost_per_verdict": r["cost"] / r["verdicts"] if r["verdicts"] else None}
+            {
+                **r,
+                "cost_per_verdict": r["cost"] / r["verdicts"]
+                if r["verdicts"] and r["cost"] is not None
+                else None,
+            }
             for r in rows
         ]
 
@@ -407,6 +412,7 @@ class Ledger:
     # -- for others to replay
     def export(self, path: str | Path, *, requests: bool = False) -> int:
         """Write verdicts and raw replies as JSONL (requests only on wish); how many lines."""
+        exchange.apart(self.path, Path(path))
         return exchange.write(self, Path(path), requests=requests)
 
     def load(self, path: str | Path) -> int:

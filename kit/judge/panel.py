@@ -46,6 +46,10 @@ class Panel:
                 where="Panel(judges, rule=...)",
                 fix=f"two or more judges, rule one of {RULES}",
             )
+        own = [o for j in judges if (o := getattr(j, "_own", None))]
+        if len(set(own)) < len(own):
+            fix = "name every judge once; for several votes of one judge: votes"
+            raise KitError("a judge sits twice in the panel", where="Panel(judges)", fix=fix)
         self.judges, self.rule, self.share = tuple(judges), rule, share
         self.quorum = quorum if quorum is not None else len(judges) // 2 + 1
         self.name = name or "panel(" + ", ".join(j.name for j in judges) + ")"

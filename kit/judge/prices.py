@@ -5,11 +5,15 @@ from __future__ import annotations
 import datetime
 import functools
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import KitError
+
+FIX = "give two finite numbers from 0 on: dollars per million tokens, input and output"
 FILE = Path(__file__).with_name("models.json")
 
 
@@ -21,6 +25,25 @@ class Price:
     output: float
     cached: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached"):
+            value = getattr(self, name)
+            if not (value is None and name == "cached") and not _amount(value):
+                raise KitError(f"{name} is {value!r}", where="price", fix=FIX)
+
+    @classmethod
+    def of(cls, given: Any) -> Price | None:
+        """A price as users give it: None, a Price, or (input, output); KitError for anything else.
+
+        >>> Price.of([1, 5]).output
+        5
+        """
+        if given is None or isinstance(given, Price):
+            return given
+        if isinstance(given, (tuple, list)) and len(given) == 2:
+            return cls(input=given[0], output=given[1])
+        raise KitError(f"{given!r} is no price", where="price", fix=FIX)
+
     def cost(self, tokens_in: int, tokens_out: int, tokens_cached: int = 0) -> float:
         """US dollars of one call; `tokens_in` includes the cached ones.
 
@@ -30,6 +53,11 @@ class Price:
         cached = min(tokens_cached, tokens_in)
         rate = self.input if self.cached is None else self.cached
         return ((tokens_in - cached) * self.input + cached * rate + tokens_out * self.output) / 1e6
+
+
+def _amount(x: Any) -> bool:
+    """True for a finite number from 0 on: NaN would switch off every cap in dollars."""
+    return isinstance(x, (int, float)) and not isinstance(x, bool) and 0 <= x < math.inf
 
 
 FREE = Price(input=0.0, output=0.0, cached=0.0)

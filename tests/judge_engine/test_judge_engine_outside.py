@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
+from judge_stub import StubServer, completion
 
+from kit.__main__ import main
+from kit.errors import KitError
+from kit.judge import EndpointJudge, judge, keys
+from kit.judge.factory import judge_of
+from kit.judge.ledger import Ledger
 from kit.judge.parse import read
-from kit.records import Criterion
+from kit.judge.prices import Price
+from kit.records import Criterion, Response, Task, Verdict
 
 C1, C2 = Criterion(id="c1", text="names Paris"), Criterion(id="c2", text="names Rome")
 BOTH = pytest.mark.parametrize("mode", ["schema", "text"])
@@ -175,3 +188,180 @@ def test_a_part_that_contradicts_itself_is_not_believed(item):
 def test_honest_forms_are_read_as_before(text):
     assert state(text, "schema" if text.startswith("{") else "text") == "met"
     assert state("VERDICT c1: unmet - the answer does not name it") == "unmet"
+
+
+# -- envelopes, ledgers, money, keys ---------------------------------------------------------------
+TASK = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="says w1"),))
+ANSWER = Response(task_id="t", id="r", text="w1")
+
+
+def judged(handler, **options):
+    with StubServer(handler=handler) as stub:
+        who = EndpointJudge("m", base_url=stub.url, tries=1, patience=1, **options)
+        return judge([TASK], [ANSWER], judge=who)[0]
+
+
+def test_a_reply_that_names_its_content_twice_is_broken():
+    """The last of two contradicting contents (or choices) won."""
+    met, unmet = (
+        f'{{\\"c1\\": {{\\"reason\\": \\"r\\", \\"verdict\\": \\"{w}\\"}}}}'
+        for w in ("met", "unmet")
+    )
+    message = f'{{"role": "assistant", "content": "{unmet}", "content": "{met}"}}'
+    choice = f'[{{"index": 0, "finish_reason": "stop", "message": {message}}}]'
+    assert not judged(lambda body, n: f'{{"choices": {choice}}}'.encode()).known
+    once = choice.replace(f'"content": "{unmet}", ', "")
+    assert judged(lambda body, n: f'{{"choices": {once}}}'.encode()).status == "met"
+    other = once.replace("met", "unmet")
+    twice = f'{{"choices": {other}, "choices": {once}}}'.encode()
+    assert not judged(lambda body, n: twice).known
+
+
+def test_a_refusal_beside_a_verdict_is_a_refusal():
+    text = '{"c1": {"reason": "r", "verdict": "met"}}'
+    assert judged(lambda body, n: completion(text, refusal="No.")).failure == "refusal"
+
+
+@pytest.mark.parametrize(
+    "price",
+    [(float("nan"), 1.0), (float("inf"), 1), (-1, 5), (1,), ("1", "5"), {"in": 1}, (True, 1), 3],
+)
+def test_a_price_that_is_none_is_refused(price):
+    """NaN as a price switched the budget off; others were raw errors in the middle of a run."""
+    for kind in ("endpoint", "decisions"):
+        with pytest.raises(KitError):
+            judge_of({kind: "m", "price": price, "base_url": "http://127.0.0.1:1/v1"})
+    assert Price.of([1, 5]) == Price.of((1, 5)) and Price.of(None) is None
+
+
+def command(folder, url, *more, answer="r", criterion="c1"):
+    rows = {"id": "t", "prompt": "p", "criteria": [{"id": criterion, "text": "says w1"}]}
+    (folder / "t.jsonl").write_text(json.dumps(rows))
+    answers = {"task_id": "t", "response_id": answer, "response": "w1"}
+    (folder / "a.jsonl").write_text(json.dumps(answers))
+    files = [str(folder / "t.jsonl"), str(folder / "a.jsonl"), "--out", str(folder / "g.jsonl")]
+    who = ["--judge", "endpoint", "--model", "m", "--base-url", url]
+    return ["judge", *files, *who, "--ledger", str(folder / "l.sqlite"), *more]
+
+
+@pytest.mark.parametrize("price", ["nan,5", "inf,5", "-1,5", "1,nan", "1"])
+def test_a_price_on_the_command_line_is_looked_at(price, tmp_path, capsys):
+    assert main(command(tmp_path, "http://127.0.0.1:1/v1", f"--price={price}")) == 2
+    assert "dollars" in capsys.readouterr().err
+
+
+def test_the_cost_book_with_an_amount_that_is_no_number(tmp_path, capsys):
+    """`kit ledger costs` ended in a TypeError."""
+    path = str(tmp_path / "l.sqlite")
+    with StubServer() as stub:
+        assert main(command(tmp_path, stub.url)) == 0
+    with Ledger(path) as book, book.transaction() as db:
+        db.execute("UPDATE calls SET cost=?", (float("nan"),))
+    assert main(["ledger", "costs", "--ledger", path]) == 0
+    assert "unknown cost" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ids", [{"answer": "r\ud800"}, {"criterion": "c\udc00"}])
+def test_half_a_character_in_an_id_is_seen_before_anything_is_paid(ids, tmp_path, capsys):
+    """The calls were paid, then the run ended in a UnicodeEncodeError."""
+    with StubServer() as stub:
+        assert main(command(tmp_path, stub.url, **ids)) == 3 or stub.calls == 0
+        assert stub.calls == 0
+    assert "id" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [["--votes", "0"], ["--panel", "endpoint:m"]])
+def test_votes_that_are_none_are_refused(more, tmp_path):
+    """No vote at all was one vote, and the same judge sat twice in a panel."""
+    assert main(command(tmp_path, "http://127.0.0.1:1/v1", *more)) == 2
+
+
+def test_a_grade_that_stands_twice_is_not_kept(tmp_path, capsys):
+    """Two lines on one answer with two scores were both kept, silently."""
+    with StubServer() as stub:
+        assert main(command(tmp_path, stub.url)) == 0
+        out = tmp_path / "g.jsonl"
+        out.write_text(out.read_text() + out.read_text().replace('"score": 1.0', '"score": 0.0'))
+        before = out.read_text()
+        assert main(command(tmp_path, stub.url, "--resume")) != 0
+    assert "twice" in capsys.readouterr().err and out.read_text() == before
+
+
+def test_an_export_never_writes_over_its_ledger(tmp_path):
+    """`kit ledger export L --ledger L` left JSONL where the ledger had been, with exit code 0."""
+    path = tmp_path / "l.sqlite"
+    with Ledger(path) as book:
+        book.put([Verdict(task_id="t", response_id="r", criterion_id="c", status="met", key="k")])
+    (tmp_path / "link").symlink_to(path)
+    for name in ("l.sqlite", "link", "l.sqlite-wal", "../" + tmp_path.name + "/l.sqlite"):
+        to = str(tmp_path / name)
+        assert main(["ledger", "export", to, "--ledger", str(path)]) != 0
+        assert main(["judge", "--export", to, "--ledger", str(path)]) != 0
+    for days in ("-1", "nan", "inf"):
+        assert main(["ledger", "prune", f"--days={days}", "--ledger", str(path)]) != 0
+    with Ledger(path) as book:
+        assert len(book) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reason": "\ud800"},
+        {"value": 0.0},
+        {"failure": "parse"},
+        {"status": "unmet", "value": 1.0},
+        {"status": "unknown", "failure": "parse", "value": 1.0},
+    ],
+)
+def test_a_line_that_no_ledger_wrote_is_not_read_in(change, tmp_path):
+    """A reason with half a character ended every later run; met with value 0 was accepted."""
+    with Ledger(tmp_path / "a") as book:
+        book.put([Verdict(task_id="t", response_id="r", criterion_id="c", status="met", key="k")])
+        book.export(tmp_path / "x")
+    row = json.loads((tmp_path / "x").read_text())
+    (tmp_path / "bad").write_text(json.dumps({**row, **change}))
+    (tmp_path / "twice").write_text(json.dumps(row)[:-1] + ', "status": "unmet"}')
+    with Ledger(tmp_path / "b") as book:
+        for name in ("bad", "twice"):
+            with pytest.raises(KitError):
+                book.load(tmp_path / name)
+        assert book.load(tmp_path / "x") == 1 == len(book)
+
+
+def test_keys_are_seen_in_other_clothes():
+    """A judge that echoed the key in base64, in hex or broken into pieces got it into the ledger."""
+    key = "sk-Test+4711/quite?secret"
+    keys.remember(key)
+    raw = key.encode()
+    clothes = [
+        base64.b64encode(b + raw + e).decode() for b in (b"", b":", b"user:") for e in (b"", b"x")
+    ]
+    clothes += [base64.urlsafe_b64encode(raw).decode().rstrip("="), raw.hex(), raw.hex().upper()]
+    clothes += [s.join(key) for s in (" ", "\n", "\u200b", "-")] + [key[:9] + "\n" + key[9:]]
+    for text in clothes:
+        assert keys.CUT in keys.redact(f"it is {text}!"), text
+    assert keys.redact("nothing of the kind - here") == "nothing of the kind - here"
+
+
+def test_a_key_in_extra_fields_is_not_stored(tmp_path):
+    """`--extra api_key=...` stood in the stored requests, and in an export of them."""
+    with StubServer() as stub:
+        extra = {"api_key": "very-secret-9", "nested": {"token": "also-secret-8"}}
+        who = EndpointJudge("m", base_url=stub.url, extra=extra)
+        judge([TASK], [ANSWER], judge=who, ledger=tmp_path / "l")
+    with Ledger(tmp_path / "l") as book:
+        stored = [c.request for c in book.calls()]
+    assert stored and not any("secret-" in text for text in stored)
+
+
+@pytest.mark.slow  # starts an interpreter
+def test_sigterm_is_as_ctrl_c(tmp_path):
+    """The help said 130; the run died of the signal, with its paid replies unwritten."""
+    with StubServer(latency=60.0) as stub:
+        line = [sys.executable, "-m", "kit", *command(tmp_path, stub.url)]
+        run = subprocess.Popen(line, env={**os.environ, "KIT_CACHE": str(tmp_path)})
+        deadline = time.monotonic() + 60
+        while not stub.calls and time.monotonic() < deadline:
+            time.sleep(0.05)
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(60) == 130
