@@ -234,6 +234,9 @@ def _edge(at_start: bool) -> Rule:
     return run
 
 
+_FULL_WIDTH = {i + 0xFEE0: i for i in range(0x21, 0x7F)}
+
+
 def _no_char(task: Task, response: Response, args: Arguments) -> Finding:
     raw = args.get("chars")
     if not (isinstance(raw, str) and raw) and not (
@@ -242,7 +245,9 @@ def _no_char(task: Task, response: Response, args: Arguments) -> Finding:
         raise args.wrong("chars", f"chars is {raw!r}", "write the characters as one text or a list")
     case = args.flag("case", False)
     text = text_of.visible(response.text) if case else text_of.visible(response.text).casefold()
-    count = {c: text.count(c if case else c.casefold()) for c in dict.fromkeys(raw)}
+    wide = text.translate(_FULL_WIDTH)  # "，" is a comma, too
+    folded = {c: c if case else c.casefold() for c in dict.fromkeys(raw)}
+    count = {c: max(text.count(f), wide.count(f)) for c, f in folded.items()}
     hits = {c: n for c, n in count.items() if n}
     return Finding(
         not hits,

@@ -153,7 +153,9 @@ _STARTERS = frozenset(
     "while after before because since although a an no yes my our their his her what why how who where not some many most "
     "both each one another such with from by to finally first second third next also moreover".split()
 )
-_END = re.compile(r"(?P<mark>[.!?…]+|[。！？]+)(?P<close>[\"'”’»)\]]*)(?=\s|$|(?<=[。！？]))")
+_END = re.compile(
+    r"(?P<mark>[.!?…]+|[。！？]+)(?P<close>[\"'”’»)\]]*)(?=\s|$|(?<=[。！？])|(?<=[a-z]{2}[.!?])(?=[A-Z][a-z]* ))"
+)
 
 
 def _ends(before: str, mark: str, after: str, cased: bool) -> bool:

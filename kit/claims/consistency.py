@@ -37,7 +37,8 @@ _SAID = re.compile(  # over normalised words: somebody's not knowing, not just a
     r"|\b(?:unknown|unsolved|unsettled|unpredictable|unanswerable|unknowable)\b"
     r"|\b(?:still open|open question|no proof|no evidence|hard to say|no way to|only a probability|only (?:a )?rough|no reliable)\b"
     r"|\bno (?:such|single|exact|sure|definite|certain)(?: \w+){1,3} (?:is|are|exist|known|established)\b"
-    r"|\bno (?:exact|definite|certain|single) (?:answer|number|value|date|year|cause)\b"
+    r"|\bno(?: (?:exact|definite|certain|single|one|sure|known))+ (?:answer|number|value|date|year|cause)\b"
+    rf"|\b(?:impossible|not possible|isn't possible|no method)(?: for \w+)? to(?: (?:exactly|ever|really|precisely))? {_KNOW}\b"
     r"|\b(?:do not|don't|does not) know\b|\bresearcher disagree\b|\bno answer\b"
 )
 _HEDGED = re.compile(

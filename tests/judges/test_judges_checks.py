@@ -467,3 +467,10 @@ def test_exact_is_not_loosened_by_it():
 def test_a_confidence_in_the_answers_own_sentence(text, right):
     """ "Paris (90% sure)" was unmet: "answer is ''"."""
     assert met(text, name="exact", answers=["Paris"]) is right
+
+
+def test_what_dodged_a_check():
+    assert not met("It is hot.It is big.It is old.", name="sentences", max=1)
+    assert met("Node.JS and ASP.NET are frameworks.", name="sentences", max=1)
+    assert not met("a， b", name="no_char", chars=",")
+    assert met("a, b", name="no_char", chars="，")
