@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .anytime import MANY, betting
+from .anytime import FIRM, betting
 from .clusters import estimate, floats, same_length
 from .columns import takes_table
 from .estimate import Estimate
@@ -49,7 +49,7 @@ def macro_difference(
     """Mean over clusters of (mean of new - mean of old), with a paired t interval over the clusters that both have.
 
     The two need not have the same rows, nor as many of a cluster. n : known rows of both. bounds : the range of a
-    difference, such as (-1, 1). With fewer than 20 clusters, where a t interval is deceived by a few prompts that collapse,
+    difference, such as (-1, 1). With fewer than 60 clusters, where a t interval is deceived by a few prompts that collapse,
     the interval is then the betting one, which no skew deceives.
 
     >>> macro_difference([1, 1, 0], [0, 1, 0], new_cluster=["a", "a", "b"], old_cluster=["a", "b", "b"]).value
@@ -59,7 +59,7 @@ def macro_difference(
     missing = _missing(new) + _missing(old)
     d = [right[c] - left[c] for c in left if c in right]
     n = len(new) + len(old) - missing
-    if bounds is None or not 1 < len(d) < MANY:
+    if bounds is None or not 1 < len(d) < FIRM:
         return _t(d, n, missing, level, method)
     e = betting(d, bounds=bounds, horizon=len(d), level=level)
     return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")

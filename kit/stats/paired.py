@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import DataError
 from .agreement import Pairs, pairs
-from .anytime import HOLDS, MANY
+from .anytime import FIRM, HOLDS, MANY
 from .clusters import (
     bootstrap,
     codes,
@@ -339,10 +339,11 @@ def claim(
 
     Fewer than 20 prompts show nothing unless the interval holds under skew (`betting`, `macro_difference(bounds=)`): with a
     tenth of prompts that collapse, t intervals "show" a gain that is not there in .62, .43 and .17 of samples of 4, 8 and 16.
+    Fewer than 60 show only what is left when 3 in as many, the share that may go unseen (rule of three), collapse.
     points : speak in percentage points (value * 100).
 
-    >>> claim(Estimate(0.05, 0.01, 0.09, 200, 50), what="kappa")
-    'the new one beats the baseline in kappa: +.050 [.01, .09], n=200 in 50 clusters.'
+    >>> claim(Estimate(0.05, 0.01, 0.09, 200, 100), what="kappa")
+    'the new one beats the baseline in kappa: +.050 [.01, .09], n=200 in 100 clusters.'
     >>> claim(Estimate(0.05, -0.01, 0.11, 200), what="kappa")
     'No gain shown: the difference in kappa of the new one to the baseline is +.050 [-.01, .11], n=200, and the interval holds 0.'
     """
@@ -365,9 +366,10 @@ def claim(
         1.0, abs(e.value)
     ):  # an interval of no width is a sign of too few clusters, not of certainty
         return f"Nothing can be said of {new} against {old} in {what}: the difference is {number(e.value)} in every cluster alike (n={e.n})."
-    if units < MANY and not result.method.startswith(HOLDS) and not e.low <= 0 <= e.high:
+    shown = not e.low <= 0 <= e.high
+    if shown and not result.method.startswith(HOLDS) and _fragile(result, units):
         return (
-            f"Too few to tell {new} from {old} in {what}: {text}. With {units} independent units, fewer than {MANY}, "
+            f"Too few to tell {new} from {old} in {what}: {text}. With {units} independent units, fewer than {FIRM}, "
             f"a few that collapse and were not drawn would turn it."
         )
     if e.low > 0:
@@ -375,6 +377,15 @@ def claim(
     if e.high < 0:
         return f"{new} is worse than {old} in {what}: {text}."
     return f"No gain shown: the difference in {what} of {new} to {old} is {text}, and the interval holds 0."
+
+
+def _fragile(result: Estimate, units: int) -> bool:
+    """A share of 3 / units may be unseen; would it turn the sign, each by 1 or three standard deviations?"""
+    if units < MANY:
+        return True
+    spread = 0.0 if math.isnan(result.se) else result.se * math.sqrt(units)
+    clear = min(abs(result.low), abs(result.high))
+    return units < FIRM and clear <= 3 / units * max(1.0, 3 * spread)
 
 
 __all__ = [

@@ -65,6 +65,7 @@ def mean(
     if (
         math.isnan(out.value)
         or (cluster is not None and out.n_clusters < 2)
+        or math.isinf(bounds[0]) != math.isinf(bounds[1])  # a loss, no share
         or not np.isin(x[keep], (0.0, 1.0)).all()
     ):
         return out
