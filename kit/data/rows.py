@@ -9,13 +9,9 @@ defaulted in silence.
 
 from __future__ import annotations
 
-import ast
-import io
 import itertools
 import json
 import math
-import re
-import tokenize
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +20,7 @@ from typing import Any
 from ..records import Criterion, Response, Task, Verdict
 from . import labels
 from .findings import Finding
+from .lists import listed, parsed_json
 from .seen import Seen
 from .taskset import Parsed
 
@@ -336,60 +333,6 @@ def as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def parsed_json(value: Any) -> Any:
-    """JSON in text as a value (control characters allowed); anything else, or text that is not
-    JSON, as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value, strict=False)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
-LISTED = re.compile(r"""\s*(?:\[\s*["'{\[]|\{\s*["']|"\s*[\[{])""")  # a list or object begins here
-
-
-def listed(row: Row, value: Any, field_name: str) -> Any:
-    """A list of criteria that a cell of a table holds as text: JSON (also within JSON text) or
-    Python's repr, as csv and pandas write it.
-
-    What begins like one and cannot be read is an error, kept in meta, and not a criterion.
-    """
-    value = parsed_json(value)
-    if not isinstance(value, str) or not LISTED.match(value):
-        return value
-    try:
-        found = _literal(value.strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
-        found = value
-    found = parsed_json(found)
-    if isinstance(found, (list, Mapping)):
-        return found
-    row.keep(field_name, value)
-    row.find(
-        "unreadable-list",
-        f"the field {field_name!r} begins like a list and cannot be read as one: {value[:60]!r}",
-        severity="error",
-        field=field_name,
-        suggestion="write it as JSON; it may be cut off, or the text of an array without commas",
-    )
-    return None
-
-
-def _literal(text: str) -> Any:
-    """JSON text, or a literal of Python; two texts without a comma between (numpy's repr), which
-    Python would join, are a ValueError."""
-    try:
-        return json.loads(text, strict=False)
-    except ValueError:
-        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-        kinds = [t.type for t in tokens if t.type not in (tokenize.NL, tokenize.NEWLINE)]
-        if (tokenize.STRING, tokenize.STRING) in itertools.pairwise(kinds):
-            raise ValueError("a comma is missing") from None
-        return ast.literal_eval(text)
 
 
 def number(value: Any) -> float | None:

@@ -14,7 +14,6 @@ import gzip
 import io
 import json
 import os
-import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,18 +23,10 @@ from typing import IO, Any
 from ..errors import DataError
 from .encodings import ESCAPED, Recoded, encoding_of
 from .files import local, nearest, open_bytes
+from .kinds import delimiter_of, kind_of
 from .notes import Note
 from .stream import BadValue, decoder, lines, values
 
-SUFFIXES = {
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
 CONTAINERS = (
     "data",
     "rows",
@@ -49,31 +40,7 @@ CONTAINERS = (
     "train",
     "test",
 )
-OTHERS = (".yaml", ".yml", ".xlsx", ".xls", ".toml", ".xml", ".zip")
-JSON_HEAD = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[?\s*\{\s*["}]')
 Problem = Callable[[str, str], None]  # (where, message): called instead of raising
-
-
-def kind_of(path: str | os.PathLike[str]) -> str:
-    """ "json", "csv" or "parquet", by suffix, then by the first bytes."""
-    p = local(path)
-    suffixes = [s.lower() for s in p.suffixes if s.lower() != ".gz"]
-    kind = SUFFIXES.get(suffixes[-1]) if suffixes else None
-    if suffixes and suffixes[-1] in OTHERS:
-        raise DataError(
-            f"{suffixes[-1]} files are not read",
-            where=str(p),
-            fix="write JSONL (one object a line), JSON, CSV or Parquet",
-        )
-    if kind and kind != "csv":
-        return kind
-    with open_bytes(p) as f:
-        head = f.read(4096)
-    if kind == "csv":  # some export JSON under this name; no header begins so
-        return "json" if JSON_HEAD.match(head) else "csv"
-    if head[:4] == b"PAR1":
-        return "parquet"
-    return "json" if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else "csv"
 
 
 def read_rows(
@@ -248,7 +215,7 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape", newline="") as f,
     ):
         first = start.decode(encoding, "replace").lstrip().partition("\n")[0]
-        delimiter = "\t" if tab else _delimiter(first)
+        delimiter = "\t" if tab else delimiter_of(first)
         if delimiter != "," and not tab:
             said = f"the cells are divided by {delimiter!r}, going by the first line"
             _report(problem, path.name, Note("delimiter", said))
@@ -293,12 +260,6 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
                 )
                 continue
             yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=True)}
-
-
-def _delimiter(header: str) -> str:
-    """What divides the cells of a header: a comma, or where it has none what it has most of."""
-    best = max(";|\t", key=header.count)
-    return best if "," not in header and best in header else ","
 
 
 def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:
