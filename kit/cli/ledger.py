@@ -70,7 +70,8 @@ def _costs(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
     rows = book.costs()
     lines = [
         f"{r['judge']}  {r['model']}  {r['endpoint']}: {r['calls']} calls, "
-        f"{r['verdicts']} verdicts, {r['tokens_in']} + {r['tokens_out']} tokens, {_dollars(r['cost'])}"
+        f"{r['verdicts']} verdicts, {r['tokens_in']} + {r['tokens_out']} tokens, "
+        f"{_dollars(r['cost'])}"
         for r in rows
     ]
     return rows, "\n".join(lines) or "nothing has been paid"
