@@ -277,7 +277,15 @@ def _chance_corrected(
         else f"{name} ({weights if isinstance(weights, str) else 'given'} weights)"
     )
     out = estimate(
-        stat, sums, n=p.n, method=words, missing=p.missing, level=level, se=se, bounds=(-1.0, 1.0)
+        stat,
+        sums,
+        n=p.n,
+        method=words,
+        missing=p.missing,
+        level=level,
+        se=se,
+        bounds=(-1.0, 1.0),
+        size=_by_category(p, 1, 2) if chance is _scott else sums.sum(1),
     )
     if p.n and math.isnan(out.value):
         return replace(out, note="undefined: both columns always give the same category")
@@ -383,6 +391,7 @@ def _plain_stat(
     level: float,
     se: str,
     low: float = 0.0,
+    size: np.ndarray | None = None,
 ) -> Estimate:
     q = len(p.categories)
     return estimate(
@@ -394,7 +403,17 @@ def _plain_stat(
         level=level,
         se=se,
         bounds=(low, 1.0),
+        size=p.sums().sum(1) if size is None else size,
     )
+
+
+def _by_category(p: Pairs, *sides: int) -> np.ndarray:
+    """Rows (k, C) of each category that occurs, by cluster; sides : 1 the judge's, 2 the reference's."""
+    q = len(p.categories)
+    table = p.sums().reshape(-1, q, q)
+    kinds = np.concatenate([table.sum(3 - side).T for side in sides])
+    seen = np.tile(table.sum((0, 1)) + table.sum((0, 2)) > 0, len(sides))
+    return kinds[seen & (kinds.sum(1) > 0)] if sides == (2,) else kinds[seen]
 
 
 @takes_table("a", "b", "cluster")
@@ -448,7 +467,7 @@ def balanced_accuracy(
         recall = np.diagonal(s, axis1=-2, axis2=-1) / np.where(there, size, 1)
         return (recall * there).sum(-1) / there.sum(-1)
 
-    out = _plain_stat("balanced accuracy", stat, p, level, se)
+    out = _plain_stat("balanced accuracy", stat, p, level, se, size=_by_category(p, 2))
     gone = [c for c, m in zip(p.categories, p.table().sum(0), strict=True) if m == 0]
     return replace(
         out,
@@ -476,14 +495,9 @@ def mcc(
         under = (1 - (r * r).sum(-1)) * (1 - (c * c).sum(-1))
         return top / np.sqrt(np.where(np.abs(under) < 1e-14, np.nan, under))
 
-    return _plain_stat(
-        "Matthews correlation",
-        stat,
-        pairs(a, b, cluster=cluster, categories=categories),
-        level,
-        se,
-        -1.0,
-    )
+    p = pairs(a, b, cluster=cluster, categories=categories)
+    size = _by_category(p, 1, 2)
+    return _plain_stat("Matthews correlation", stat, p, level, se, -1.0, size)
 
 
 @takes_table("a", "b", "cluster")
@@ -505,7 +519,9 @@ def f1(
         size = s[..., k, :].sum(-1) + s[..., :, k].sum(-1)
         return 2 * s[..., k, k] / np.where(np.real(size) == 0, np.nan, size)
 
-    return _plain_stat(f"F1 of {p.categories[k]!r}", stat, p, level, se)
+    size = p.sums().reshape(-1, len(p.categories), len(p.categories))
+    named = np.stack([size[:, k, :].sum(1), size[:, :, k].sum(1)])
+    return _plain_stat(f"F1 of {p.categories[k]!r}", stat, p, level, se, size=named)
 
 
 def positive_category(categories: Sequence[Any], positive: Any = None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .clusters import codes, floats, same_length
+from .clusters import LEAST, codes, effective_df, floats, same_length, too_few, worth
 from .columns import takes_table
 from .estimate import Estimate
 from .tails import ranks, t_quantile
@@ -40,8 +40,13 @@ def _finish(
         return Estimate(
             value, math.nan, math.nan, n, c, name, "perfect order: no interval", missing, level, se
         )
+    clusters = worth(np.bincount(group, minlength=c))
+    if clusters < LEAST:
+        nan = math.nan
+        return Estimate(value, nan, nan, n, c, name, too_few(clusters), missing, level, se)
+    df = min(effective_df(by), max(clusters - 1, 1.0))
     half = (
-        t_quantile(level, c - 1) * se / (1 - value**2)
+        t_quantile(level, df) * se / (1 - value**2)
     )  # on Fisher's z scale, so that limits stay inside (-1, 1)
     low, high = (math.tanh(math.atanh(value) + s * half) for s in (-1, 1))
     return Estimate(

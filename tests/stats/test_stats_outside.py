@@ -96,3 +96,23 @@ def test_no_gain_is_claimed_where_a_collapse_may_be_unseen(prompts):
     assert beats <= 3
     clear = 0.4 + 0.1 * rng.normal(size=prompts)
     assert "beats" in stats.claim(stats.difference(clear, 0 * clear))
+
+
+@pytest.mark.parametrize("measure", [stats.balanced_accuracy, stats.mcc, stats.f1, stats.scott_pi])
+def test_a_rare_class_in_one_cluster_has_no_interval(measure):
+    """Balanced accuracy covered .65 of the time, F1 .61, Scott's pi .63."""
+    human = np.array([1] * 76 + [0] * 4)
+    judge = np.where(np.arange(80) % 7 == 3, 1 - human, human)
+    more = {"positive": 0} if measure is stats.f1 else {}
+    one = measure(judge, human, cluster=np.arange(80) // 10, **more)
+    assert math.isnan(one.low) and "too few clusters" in one.note
+    spread = measure(judge, np.roll(human.reshape(4, 20), 1, 0).T.ravel(), **more)
+    assert spread.n == 80
+
+
+def test_rank_correlation_of_a_giant_cluster():
+    """Limits by seven degrees of freedom covered .77."""
+    rng, cluster = giant(2)
+    x, y = (0.6 * rng.normal(size=8)[cluster] + rng.normal(size=81) for _ in range(2))
+    e, alone = stats.spearman(x, y, cluster=cluster), stats.spearman(x, y)
+    assert e.high - e.low > 2 * (alone.high - alone.low)
