@@ -92,7 +92,18 @@ def parse(text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """YAML 1.1 reads 4e-5 as text: it wants a point and a sign."""
+        """YAML 1.1 reads 4e-5 as text: it wants a point and a sign; the last of two keys wins."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            """A mapping whose keys stand there once."""
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if key.tag != "tag:yaml.org,2002:merge" and str(key.value) in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"{key.value!r} stands there twice", key.start_mark
+                    )
+                seen.add(str(key.value))
+            return super().construct_mapping(node, deep=deep)
 
     Loader.add_implicit_resolver(
         "tag:yaml.org,2002:float",

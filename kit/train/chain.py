@@ -28,7 +28,7 @@ from ..runs import plain
 from ..settings.read import known_names, load
 from ..stats.estimate import Estimate
 from ..system import paths
-from . import evaluation, job
+from . import evaluation, holdout, job
 from .config import STAGES, Settings, from_mapping
 from .names import translate
 
@@ -160,7 +160,7 @@ def build(
         for i, s in enumerate(stages)
     )
     every = job._tasks(values.get("tasks"), beside, where)
-    train, held = job.split(job.asking(every, values.get("ask")), {}, where)
+    train, held = holdout.split(job.asking(every, values.get("ask")), {}, where)
     rows, pairs = teaching(train, job._rows(values.get("answers"), beside, where))
     out = Path(values.get("out") or name).expanduser()
     return ChainJob(

@@ -16,16 +16,16 @@ lr: 5e-4               # any setting of the stage; other systems' names are read
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, KitError, MissingError
+from ..errors import KitError, MissingError
 from ..records import Task
 from ..settings.read import known_names, load
 from ..system import paths
-from . import needs
+from . import holdout, needs
 from .config import STAGES, GRPOSettings, Settings, from_mapping
 from .evolving import Evolve, settings_of
 from .names import translate
@@ -36,7 +36,7 @@ SPLIT = ("train_ratio", "data_seed", "holdout_by", "holdout")
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Everything a training needs; tasks of split "heldout" are held out, unless a file of its own is given."""
+    """Everything a training needs; rows marked heldout, test or validation are not trained on."""
 
     settings: Settings
     tasks: tuple[Task, ...]
@@ -84,10 +84,13 @@ def build(
     if not every and settings.stage == "grpo":
         raise KitError("the config names no tasks", where=where, fix="add `tasks: FILE`")
     every = asking(every, own.get("ask"))
+    how = {k: own[k] for k in SPLIT if own.get(k) is not None}
     if own.get("heldout"):
-        train, held = every, asking(_tasks(own["heldout"], beside, where), own.get("ask"))
+        _one_way(how, where)
+        held = asking(_tasks(own["heldout"], beside, where), own.get("ask"))
+        train, held = holdout.apart(every, held, where)
     else:
-        train, held = split(every, {k: own[k] for k in SPLIT if k in own}, where)
+        train, held = holdout.split(every, how, where)
     out = Path(own.get("out") or name).expanduser()
     return Job(
         settings=settings,
@@ -103,53 +106,24 @@ def build(
     )
 
 
+def _one_way(how: Mapping[str, Any], where: str) -> None:
+    """A file of held-out tasks and a split of the others would be two answers to one question."""
+    both = [k for k in how if k != "data_seed"]
+    if both:
+        raise KitError(
+            f"`heldout` and {both[0]!r} both say what is held out",
+            where=where,
+            fix="keep one of them",
+        )
+
+
 def asking(tasks: Iterable[Task], ask: str | None) -> tuple[Task, ...]:
     """The tasks with a sentence added to every prompt."""
     if not ask:
         return tuple(tasks)
+    if not isinstance(ask, str):
+        raise KitError(f"ask is {ask!r}", where="key ask", fix="write it as one text")
     return tuple(dataclasses.replace(t, prompt=f"{t.prompt} {ask}".strip()) for t in tasks)
-
-
-def split(
-    tasks: Sequence[Task], how: Mapping[str, Any], where: str
-) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
-    """Tasks to train on and held-out ones; without a word on it, those of split "heldout"."""
-    if not how:
-        held = {t.id for t in tasks if t.split == "heldout"}
-    else:
-        held = set(_split(tasks, how, where).parts["heldout"])
-    return tuple(t for t in tasks if t.id not in held), tuple(t for t in tasks if t.id in held)
-
-
-def _split(tasks: Sequence[Task], how: Mapping[str, Any], where: str) -> Any:
-    from ..rubrics import splits
-
-    ratio, seed = how.get("train_ratio", 0.9), how.get("data_seed", 42)
-    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 < ratio < 1:
-        raise KitError(
-            f"train_ratio is {ratio!r}, it is the share to train on",
-            where=where,
-            fix="use a number between 0 and 1, as 0.9",
-        )
-    share, by = 1 - float(ratio), how.get("holdout_by")
-    if by is None and how.get("holdout") is None:
-        return splits.shuffle(tasks, seed=seed, share=share)
-    named = how.get("holdout")
-    named = [named] if isinstance(named, str) else named
-    grouped = [dataclasses.replace(t, group=_group(t, str(by or "group"), where)) for t in tasks]
-    return splits.by_group(grouped, seed=seed, share=share, heldout=named)
-
-
-def _group(task: Task, by: str, where: str) -> str:
-    """The value of the field that whole groups are held out by."""
-    value = task.group if by == "group" else task.meta.get(by)
-    if value is None:
-        raise DataError(
-            f"the task has no {by!r} to hold out by",
-            where=f"{where}, task {task.id!r}",
-            fix=f"fields there: {', '.join(sorted(task.meta)) or 'none'}",
-        )
-    return str(value)
 
 
 def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:

@@ -6,10 +6,12 @@ A config or a command written for one of them is read as it is; `kit train --nam
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import KitError
+from ..settings.read import nearest
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +58,12 @@ ALIASES: dict[str, str] = {
 CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "kl_estimator": ("kl", lambda v: f"k{str(v).lower().removeprefix('kl').removeprefix('k')}"),
     "scale_rewards": ("advantage", lambda v: _SCALES.get(v, v)),
-    "mask_truncated_completions": ("truncated", lambda v: "mask" if v else "keep"),
-    "use_4bit": ("quantize", lambda v: "nf4" if v else "none"),
+    "mask_truncated_completions": ("truncated", lambda v: "mask" if _on(v) else "keep"),
+    "use_4bit": ("quantize", lambda v: "nf4" if _on(v) else "none"),
     "hold_out_tissues": ("holdout", lambda v: v),
     "wandb_project": ("report_to", lambda v: ["wandb"] if v else []),
     "verifier_weights": ("reward", lambda v: _verifiers(v)),
-    "use_wandb": ("report_to", lambda v: ["wandb"] if v else []),
+    "use_wandb": ("report_to", lambda v: ["wandb"] if _on(v) else []),
 }
 _VERIFIERS = {"V1": "direction", "V2": "factual", "V3": "consistency", "V4": "uncertainty"}
 _SCALES = {True: "std", "group": "std", False: "centred", "none": "centred"}
@@ -98,7 +100,7 @@ def translate(
         if name in WITHOUT_USE and name not in known:
             logger.warning("%s: %s has no use here: %s", where, name, WITHOUT_USE[name])
             continue
-        for own, read in _read(name, value, known):
+        for own, read in _read(name, value, known, where):
             if own in said and out[own] != read:
                 raise KitError(
                     f"{said[own]!r} and {name!r} both set {own!r}",
@@ -114,6 +116,13 @@ def translate(
 
 def _verifiers(weights: Mapping[str, float]) -> dict[str, Any]:
     """BioRLHF's weights as a reward; its files number them: V1 direction, V2 factual."""
+    if not isinstance(weights, Mapping) or not weights:
+        raise TypeError("it is a mapping, as {V1: 0.35, V2: 0.3}")
+    for name, weight in weights.items():
+        if name not in _VERIFIERS and name not in _VERIFIERS.values():
+            raise ValueError(f"there is no verifier {name!r}; {nearest(name, _VERIFIERS)}")
+        if not _number(weight):
+            raise TypeError(f"the weight of {name} is not a number of 0 or more")
     parts = [
         {"kind": "verifier", "verifier": _VERIFIERS.get(k, k), "weight": w}
         for k, w in weights.items()
@@ -121,12 +130,28 @@ def _verifiers(weights: Mapping[str, float]) -> dict[str, Any]:
     return {"name": "verifiers", "components": parts}
 
 
-def _read(name: str, value: Any, known: set[str]) -> list[tuple[str, Any]]:
+def _on(value: Any) -> bool:
+    """A flag; "false" in quotation marks is a text, and texts are true."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise TypeError("it is true or false, without quotation marks")
+
+
+def _number(value: Any) -> bool:
+    """True for a finite number of 0 or more."""
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return plain and math.isfinite(value) and value >= 0
+
+
+def _read(name: str, value: Any, known: set[str], where: str) -> list[tuple[str, Any]]:
     if name in known:
         return [(name, value)]
     if name in CHANGED:
         own, change = CHANGED[name]
-        return [(own, change(value))]
+        try:
+            return [(own, change(value))]
+        except (TypeError, ValueError) as e:
+            raise KitError(f"{name} is {value!r}: {e}", where=where) from None
     return [(ALIASES.get(name, name), value)]
 
 
@@ -141,7 +166,22 @@ def _judge(values: dict[str, Any], where: str) -> dict[str, Any]:
             where=where,
             fix="give judge_model and its options, or `judge` alone",
         )
+    _judge_options(options, where)
     return {**values, "judge": options}
+
+
+def _judge_options(options: Mapping[str, Any], where: str) -> None:
+    """The types of a judge's options, before a judge is made of them."""
+    tries = options.get("tries", 0)
+    right = {
+        "endpoint": isinstance(options["endpoint"], str),
+        "temperature": _number(options.get("temperature", 0)),
+        "tries": _number(tries) and int(tries) == tries,
+    }
+    for name, own in JUDGE.items():
+        if not right[own]:
+            what = "the name of a model" if own == "endpoint" else "a number of 0 or more"
+            raise KitError(f"{name} is {options[own]!r}", where=where, fix=f"give {what}")
 
 
 def table() -> str:

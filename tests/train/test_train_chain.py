@@ -150,7 +150,7 @@ def test_the_command_line_runs_a_chain_and_goes_on_without_answering_again(
     tasks = [
         {
             "task_id": f"{s}{i}",
-            "prompt": f"say {i}",
+            "prompt": f"say {s} {i}",
             "group": s,
             "split": s,
             "question_type": "factual",
