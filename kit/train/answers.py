@@ -151,7 +151,7 @@ def _chat(task: Task, words: int | None) -> list[dict[str, str]]:
     text = task.prompt
     if shows(task):
         text += "\n\n" + tool_output(task.sources, words)
-    return [*system, {"role": "user", "content": text}]
+    return [*system, *map(dict, task.history), {"role": "user", "content": text}]
 
 
 def tool_output(sources: Mapping[str, str], words: int | None = None) -> str:
