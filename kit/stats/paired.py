@@ -367,7 +367,7 @@ def claim(
     ):  # an interval of no width is a sign of too few clusters, not of certainty
         return f"Nothing can be said of {new} against {old} in {what}: the difference is {number(e.value)} in every cluster alike (n={e.n})."
     shown = not e.low <= 0 <= e.high
-    if shown and not result.method.startswith(HOLDS) and _fragile(result, units):
+    if shown and not result.method.startswith(HOLDS) and fragile(result):
         return (
             f"Too few to tell {new} from {old} in {what}: {text}. With {units} independent units, fewer than {FIRM}, "
             f"a few that collapse and were not drawn would turn it."
@@ -379,8 +379,16 @@ def claim(
     return f"No gain shown: the difference in {what} of {new} to {old} is {text}, and the interval holds 0."
 
 
-def _fragile(result: Estimate, units: int) -> bool:
-    """A share of 3 / units may be unseen; would it turn the sign, each by 1 or three standard deviations?"""
+def fragile(result: Estimate) -> bool:
+    """Whether prompts that collapse and were not drawn could turn the sign of a difference.
+
+    A share of 3 / units may be unseen (rule of three, Hanley & Lippman-Hand 1983), each worth 1 or
+    three standard deviations. Always under 20 units, never from 60 on.
+
+    >>> fragile(Estimate(0.3, 0.2, 0.4, 40, 40, se=0.05)), fragile(Estimate(0.1, 0.02, 0.18, 40, 40, se=0.04))
+    (False, True)
+    """
+    units = result.n if result.n_clusters is None else result.n_clusters
     if units < MANY:
         return True
     spread = 0.0 if math.isnan(result.se) else result.se * math.sqrt(units)
@@ -396,6 +404,7 @@ __all__ = [
     "claim",
     "compare",
     "difference",
+    "fragile",
     "jackknife",
     "mcnemar",
     "table_stat",

@@ -6,6 +6,7 @@ Unknown or mistyped names raise with the nearest name; numbers written as text (
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -59,6 +60,7 @@ class Settings:
     stage: typing.ClassVar[str] = ""
 
     def __post_init__(self) -> None:
+        _finite(self)
         for name in ("steps", "lora_rank"):
             _positive(self, name)
         if not self.lr > 0:
@@ -252,6 +254,18 @@ def check_options(options: Mapping[str, Any], config_class: type) -> None:
         where="training options",
         what=f"{config_class.__name__} field",
     )
+
+
+def _finite(settings: Settings) -> None:
+    """No number is infinite, NaN or below 0; a top_p of 0 samples nothing; torch's seeds end at 2**32."""
+    values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+    for name, value in values.items():
+        if isinstance(value, (int, float)) and not 0 <= value < math.inf:
+            raise KitError(f"{name} is {value}", where=f"setting {name}", fix="a number from 0 on")
+    if not 0 < values.get("top_p", 1.0) <= 1:
+        raise KitError(f"top_p is {values['top_p']}", where="setting top_p", fix="in (0, 1]")
+    if values["seed"] >= 2**32:
+        raise KitError(f"seed is {values['seed']}", where="setting seed", fix="below 2**32")
 
 
 def _positive(settings: Settings, name: str) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 from .. import stats
 from ..records import Grade, Response, Task, grade_from_json, response_from_json, to_json
 from ..runs import plain
-from ..stats.anytime import MANY
 from ..stats.estimate import Estimate
+from ..stats.paired import fragile
 from . import pooling
 
 
@@ -69,9 +69,7 @@ class Evaluation:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_text(
-            json.dumps(
-                plain({"name": self.name, "step": self.step, "rows": rows}), ensure_ascii=False
-            ),
+            json.dumps(plain({"name": self.name, "step": self.step, "rows": rows})),
             "utf-8",
         )
         partial.replace(path)
@@ -112,13 +110,13 @@ class Gain:
 
     @property
     def shown(self) -> bool:
-        """True when the interval lies above 0 and rests on prompts enough for it (20, see kit.stats.claim)."""
+        """True when the interval lies above 0 and rests on prompts enough for it (as `stats.claim`)."""
         return math.isfinite(self.reward.low) and self.reward.low > 0 and self.enough
 
     @property
     def enough(self) -> bool:
-        """False below 20 prompts: a few that collapse and were not drawn would turn what is seen."""
-        return (self.reward.n_clusters or 0) >= MANY
+        """False where a few prompts that collapse and were not drawn would turn what is seen."""
+        return not fragile(self.reward)
 
     @property
     def sentence(self) -> str:
@@ -131,7 +129,7 @@ class Gain:
         elif self.shown:
             text = f"The held-out reward rose by {span}."
         elif not self.enough and not r.low <= 0 <= r.high:
-            text = f"Too few prompts to show a change: {span}; {MANY} or more are needed."
+            text = f"Too few prompts to show a change: {span}; a few that collapse would turn it."
         elif r.high < 0:
             text = f"The held-out reward fell: {span}."
         else:

@@ -85,7 +85,17 @@ def load_adapters(model: Any, checkpoint: Path) -> None:
 
 
 def save_adapter(model: Any, folder: Path) -> None:
-    """Write the trained adapter alone, without trl's "ref"."""
+    """Write the trained adapter alone, without trl's "ref"; one that is not finite is an error."""
+    torch = import_torch()
+    broken = [
+        n for n, p in model.named_parameters() if p.requires_grad and not torch.isfinite(p).all()
+    ]
+    if broken:
+        raise KitError(
+            f"{len(broken)} trained tensors hold NaN or infinity ({broken[0]}): the training diverged",
+            where=str(folder),
+            fix="a smaller lr or beta, or max_grad_norm; the last good checkpoint is kept",
+        )
     model.save_pretrained(str(folder), selected_adapters=[TRAINED])
 
 

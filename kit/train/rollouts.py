@@ -33,7 +33,7 @@ class Log:
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write rows in one go and flush them to the system."""
-        text = "".join(json.dumps(plain(dict(r)), ensure_ascii=False) + "\n" for r in rows)
+        text = "".join(json.dumps(plain(dict(r))) + "\n" for r in rows)
         with open(self.path, "a", encoding="utf-8") as f:
             f.write(text)
             f.flush()

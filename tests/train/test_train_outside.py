@@ -6,9 +6,15 @@ import json
 
 import pytest
 
+from kit import stats
+from kit.data.formats import biorlhf
 from kit.errors import DataError, KitError
 from kit.settings.read import parse
-from kit.train import job
+from kit.stats.estimate import Estimate
+from kit.stats.paired import fragile
+from kit.train import evaluation, job, rollouts
+from kit.train.config import GRPOSettings, build
+from kit.train.presets import preset
 
 CRITERIA = [{"id": "c", "text": "Short.", "check": {"name": "words", "max": 3}}]
 
@@ -98,3 +104,34 @@ def test_a_key_that_stands_there_twice():
     with pytest.raises(Exception, match="'steps' stands there twice"):
         parse("steps: 3\nsteps: 30")
     assert parse("a: &a {x: 1}\nb: {<<: *a, x: 2}")["b"] == {"x": 2}
+
+
+def test_numbers_that_no_run_can_use_are_refused_before_the_model_loads():
+    """beta: .inf wrote an adapter of NaN with exit code 0; -1 and a top_p of 0 were taken."""
+    wrong = {"beta": float("inf"), "epsilon": -1.0, "save_every": -1, "top_p": 0.0, "seed": 2**40}
+    for name, value in wrong.items():
+        with pytest.raises(KitError, match=name):
+            build(GRPOSettings, {**preset("test"), name: value})
+
+
+def test_a_lone_surrogate_is_written_to_the_rollouts_and_read_back(tmp_path):
+    """A policy, a judge's reason or an id with half a character ended the run in a traceback."""
+    log = rollouts.Log(tmp_path / "rollouts.jsonl")
+    log.append([{"step": 1, "text": "\ud800 \u2028 ü"}])
+    assert [r["text"] for r in rollouts.read(tmp_path / "rollouts.jsonl")] == ["\ud800 \u2028 ü"]
+
+
+def test_facts_given_as_texts_are_facts():
+    """`{"facts": ["112"]}` loaded cleanly and crashed in the verifier."""
+    truth = biorlhf.truth_of({"facts": ["112 mg"]})
+    assert not biorlhf.is_own({"facts": ["112 mg"]})
+    assert truth["facts"][0]["text"] == "112 mg" and truth["facts"][0]["number"] == 112
+
+
+def test_a_gain_is_shown_by_the_rule_that_claims_it():
+    """Training asked for 20 prompts only; `stats.claim` asks that a gain outlive unseen collapses."""
+    weak = Estimate(0.1, 0.02, 0.18, 40, 40, se=0.04)
+    assert stats.claim(weak).startswith("Too few") and fragile(weak)
+    names = ("before", "after", "reward", "words", "truncated")
+    gain = evaluation.Gain(criteria={}, **dict.fromkeys(names, weak))
+    assert not gain.shown and "a few that collapse" in gain.sentence

@@ -19,7 +19,13 @@ _DIRECTIONS = {
     **dict.fromkeys(("down", "downregulated", "suppressed", "decreased", "negative"), "down"),
     **dict.fromkeys(("none", "ns", "unchanged", "no change"), "none"),
 }
-_FACT_LISTS = ("key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_steps")
+_FACT_LISTS = (
+    "facts",
+    "key_facts",
+    "ground_truth_key_facts",
+    "expected_reasoning",
+    "correct_steps",
+)
 _FACT_TEXTS = ("expected_answer", "conservation_level")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w.]*\d)")
 _SHORT = {
@@ -43,7 +49,8 @@ _SAME = ("same direction", "uniform", "not tissue-specific")
 
 def is_own(truth: Mapping[str, Any]) -> bool:
     """True for a truth in the kit's own words, which needs no mapping."""
-    return bool(OWN & truth.keys())
+    plain_facts = any(isinstance(f, str) for f in _listed(truth.get("facts")))
+    return bool(OWN & truth.keys()) and not plain_facts
 
 
 def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
