@@ -14,8 +14,8 @@ from typing import Any
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from . import text as text_of
+from .arguments import Arguments, Finding
 from .rules import CHECKS as RULES
-from .rules import Arguments, Finding
 
 VERSION = 2  # part of every key: raise it when a measure changes
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DataError
 from ..records import Response, Task
 from . import text as text_of
+from .arguments import Arguments, Finding, Rule
 from .language import CODES, language
 
 REGEX_SECONDS = 2.0
@@ -20,88 +18,6 @@ _STOPWORDS = frozenset(
     "how why when where do does did can could would should will please your you i me my we our give write name list "
     "explain describe about into than then there not no if but so one".split()
 )
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a check measured: met, or None when it cannot tell, and the figure in words."""
-
-    met: bool | None
-    reason: str
-
-
-class Arguments(dict):
-    """A check's arguments; readers that raise a DataError naming task, criterion and field."""
-
-    where: str = ""
-
-    def wrong(self, field: str, what: str, fix: str | None = None) -> DataError:
-        return DataError(
-            f"check {self['name']!r}: {what}", where=f"{self.where}, field check.{field}", fix=fix
-        )
-
-    def number(self, field: str, *, low: float = -math.inf, whole: bool = False) -> float | None:
-        value = self.get(field)
-        if value is None:
-            return None
-        good = (
-            isinstance(value, (int, float))
-            and not isinstance(value, bool)
-            and math.isfinite(value)
-            and value >= low
-        )
-        if not good or (whole and value != int(value)):
-            raise self.wrong(
-                field,
-                f"{field} is {value!r}",
-                f"write {'a whole' if whole else 'a'} number{f' >= {low:g}' if low > -math.inf else ''}",
-            )
-        return int(value) if whole else float(value)
-
-    def bounds(
-        self, *, whole: bool = True, top: float = math.inf, default_min: float | None = None
-    ) -> tuple[float | None, float | None]:
-        names_ = ("min", "max") if whole else ("min_share", "max_share")
-        low, high = (self.number(n, low=0, whole=whole) for n in names_)
-        if low is None and high is None:
-            low = default_min
-            if low is None:
-                raise self.wrong(
-                    names_[0],
-                    f"neither {names_[0]} nor {names_[1]} is given",
-                    f'write e.g. "{names_[1]}": {50 if whole else 0.3}',
-                )
-        if low is not None and high is not None and low > high:
-            raise self.wrong(names_[0], f"{names_[0]} {low:g} is above {names_[1]} {high:g}")
-        if max(low or 0, high or 0) > top:
-            raise self.wrong(names_[1], f"a share cannot be above {top:g}")
-        return low, high
-
-    def strings(self, field: str, *, needed: bool = False) -> tuple[str, ...]:
-        value = self.get(field)
-        if value is None and not needed:
-            return ()
-        value = [value] if isinstance(value, str) else value
-        if (
-            not isinstance(value, (list, tuple))
-            or not value
-            or not all(isinstance(v, str) and v.strip() for v in value)
-        ):
-            raise self.wrong(
-                field,
-                f"{field} is {self.get(field)!r}",
-                "write a text or a list of texts, none of them empty",
-            )
-        return tuple(value)
-
-    def flag(self, field: str, default: bool) -> bool:
-        value = self.get(field, default)
-        if not isinstance(value, bool):
-            raise self.wrong(field, f"{field} is {value!r}", "write true or false")
-        return value
-
-
-Rule = Callable[[Task, Response, Arguments], Finding]
 
 
 def _span(

@@ -176,7 +176,7 @@ class TestJob:
         rows = [
             {
                 "task_id": f"{s}{i}",
-                "prompt": f"say {i}",
+                "prompt": f"say {i} {s}",
                 "split": s,
                 "rubric - 1. criterion": "Has an a.",
                 "rubric - 1. check": {"name": "contains", "any": ["a"]},
