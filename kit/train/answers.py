@@ -147,10 +147,15 @@ def is_cut(task: Task, tokenizer: Any, limit: int) -> bool:
 
 
 def _chat(task: Task, words: int | None) -> list[dict[str, str]]:
-    system = [{"role": "system", "content": task.system}] if task.system else []
     text = task.prompt
     if shows(task):
         text += "\n\n" + tool_output(task.sources, words)
+    return turns(task, text)
+
+
+def turns(task: Task, text: str) -> list[dict[str, str]]:
+    """The chat of a task: system text, the turns so far, and `text` as the user's last."""
+    system = [{"role": "system", "content": task.system}] if task.system else []
     return [*system, *map(dict, task.history), {"role": "user", "content": text}]
 
 

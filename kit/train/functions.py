@@ -21,6 +21,7 @@ from ..judge import loop
 from ..judge.factory import judge_of
 from ..records import Grade, Response, Task
 from ..rewards.composer import Composer
+from .answers import turns
 from .reward import Reward
 
 COLUMNS = ("task_id", "prompt_id", "id")  # where a row may name its task
@@ -123,7 +124,10 @@ class RewardFunction:
         """The tasks as a `datasets.Dataset` with columns prompt and task_id, as TRL reads them."""
         from datasets import Dataset
 
-        rows = [{"prompt": _turns(t) if chat else t.prompt, "task_id": t.id} for t in self.tasks]
+        rows = [
+            {"prompt": turns(t, t.prompt) if chat else t.prompt, "task_id": t.id}
+            for t in self.tasks
+        ]
         return Dataset.from_list(rows)
 
     @property
@@ -217,11 +221,6 @@ def text_of(answer: Any, role: str = "assistant") -> str:
     if isinstance(content, str):
         return content
     return "".join(str(p.get("text") or "") for p in content if isinstance(p, Mapping))
-
-
-def _turns(task: Task) -> list[dict[str, str]]:
-    system = [{"role": "system", "content": task.system}] if task.system else []
-    return [*system, *map(dict, task.history), {"role": "user", "content": task.prompt}]
 
 
 def _number(score: float | None) -> float:
