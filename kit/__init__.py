@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .judge.factory import judge_of
     from .judge.ledger import Ledger
     from .judge.run import ajudge, estimate, judge
+    from .people.agreement import agreement
     from .plots import plot
     from .rewards.composer import Composer
     from .rubrics.lint import lint

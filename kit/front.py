@@ -48,6 +48,7 @@ DOORS = (
     Door("Budget", "judge", "judge.budget:Budget", "caps on calls, tokens, dollars"),
     Door("audit", "judge", "judge.audit:audit", "attacks and biases of a judge, as rates"),
     Door("agree", "judge", "stats.report:agree", "agreement of a judge with people, in full"),
+    Door("agreement", "judge", "people.agreement:agreement", "grades beside people's labels"),
     Door("kappa", "judge", "stats.agreement:kappa", "agreement beyond chance, with interval"),
     Door("Study", "judge", "tuning.study:Study", "choose on dev, read the sealed test once"),
     Door("grade", "train", "verbs:grade", "verdicts to rewards; unknown makes an interval"),

@@ -1,4 +1,11 @@
-"""`agree`: how well a judge's column agrees with a human's, with clustered intervals."""
+"""Agreement of a judge with people, with clustered intervals. Two forms:
+
+kit agree TASKS LABELS GRADES     what `kit judge` wrote beside labels by people: overall, for each
+                                  criterion, and the ten worst disagreements with their reasons
+kit agree TABLE --judge COL --human COL    two columns of one table
+
+LABELS: answers with `labels`, or what `kit label` drew, filled in.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +17,19 @@ from typing import Any
 from ..errors import DataError
 from . import common
 
-HELP = "agreement of a judge's column with a human's: kappa, AC1, raw agreement, confusion"
+HELP = "agreement of a judge with people: grades beside labels, or two columns of a table"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `agree`."""
-    parser.add_argument("file", help="JSONL, JSON, CSV or Parquet")
+    parser.add_argument("file", metavar="TASKS|TABLE", help="JSONL, JSON, CSV or Parquet")
+    parser.add_argument("labels", nargs="?", metavar="LABELS", help="labels by people")
+    parser.add_argument("grades", nargs="?", metavar="GRADES", help="what `kit judge` wrote")
+    parser.add_argument(
+        "--code",
+        action="store_true",
+        help="GRADES: also criteria that code decides (they say nothing of a judge)",
+    )
     parser.add_argument("--judge", metavar="COL", help="column of the judge's verdicts or scores")
     parser.add_argument("--human", metavar="COL", help="column of the human's labels or scores")
     parser.add_argument(
@@ -61,6 +75,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the agreement report."""
+    if args.labels:
+        return _grades(args)
     from ..data.tables import read_columns
     from ..stats import agree
     from ..stats.vocabulary import UNKNOWN
@@ -108,6 +124,30 @@ def run(args: argparse.Namespace) -> int:
         lines, data["rates"] = _confusion(args, judge, human, columns)
         text += "\n" + lines
     common.emit(args, data, text + hint)
+    return 0
+
+
+COLUMNS = ("judge", "human", "confusion", "panel", "cluster", "order", "weights", "unknown")
+
+
+def _grades(args: argparse.Namespace) -> int:
+    """Grades beside labels: overall, per criterion, the worst disagreements."""
+    from ..people import agreement
+
+    if not args.grades:
+        fix = "kit agree TASKS LABELS GRADES, or kit agree TABLE --judge COL --human COL"
+        raise DataError("there are two files", where="kit agree", fix=fix)
+    given = next((name for name in COLUMNS if getattr(args, name)), None)
+    if given:
+        fix = "leave it out; tasks are the clusters, their groups where they have some"
+        raise DataError("this option is for columns of a table", where=f"--{given}", fix=fix)
+    cut = 0.5 if args.threshold is None else args.threshold
+    if not 0 < cut <= 1:
+        fix = "verdicts lie in [0, 1]: 0.5 is the middle"
+        raise DataError(f"the threshold is {cut}", where="--threshold", fix=fix)
+    more = {"cut": cut, "code": args.code, "level": args.level}
+    found = agreement(args.file, args.labels, args.grades, **more)
+    common.emit(args, {"file": args.grades, **found.data()}, str(found))
     return 0
 
 

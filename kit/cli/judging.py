@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..data.schemas import readable, stamped
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..judge.records import PASSING
 from ..records import Grade, Response, Task, Verdict, fingerprint, to_json
@@ -180,7 +181,7 @@ def _kept(out: Path) -> set[tuple[str, str]]:
 def _done(line: bytes, where: str) -> tuple[str, str] | None:
     """The answer that a line of OUT grades; None where it is to be judged again."""
     try:
-        data = json.loads(line.decode("utf-8", "surrogatepass"))
+        data = readable("grades", json.loads(line.decode("utf-8", "surrogatepass")), where=where)
         again = any(v.get("failure") in PASSING for v in data.get("verdicts", ()))
         return None if again else (data["task_id"], data["response_id"])
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -204,20 +205,9 @@ def row(g: Grade) -> dict[str, Any]:
     for v in data["verdicts"]:
         for name in ("task_id", "response_id"):
             v.pop(name)
-    return {
-        k: data[k]
-        for k in (
-            "task_id",
-            "response_id",
-            "score",
-            "score_low",
-            "score_high",
-            "verdicts",
-            "usage",
-            "cost",
-            "parts",
-        )
-    }
+    names = ("task_id", "response_id", "score", "score_low", "score_high")
+    more = ("verdicts", "usage", "cost", "parts")
+    return stamped("grades", {k: data[k] for k in (*names, *more)})
 
 
 @dataclass

@@ -30,7 +30,7 @@ LAYERS = (
     ("stats", "confidence", "checks", "claims", "tables"),
     ("data",),
     ("judge", "calibration", "rubrics"),
-    ("rewards", "tuning"),
+    ("rewards", "tuning", "people"),
     ("plots",),
     ("runs",),
     ("train", "widgets"),

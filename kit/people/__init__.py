@@ -1,0 +1,24 @@
+"""A judge beside people: grades joined with labels, agreement, corrected rates, what to label next.
+
+>>> from kit import people
+>>> people.sign(0.5), people.sign(None)
+(1, None)
+"""
+
+from __future__ import annotations
+
+from .agreement import AgainstPeople, agreement
+from .beside import Beside, beside, sign
+from .grades import read_grades
+from .labels import Labels, read_labels
+
+__all__ = [
+    "AgainstPeople",
+    "Beside",
+    "Labels",
+    "agreement",
+    "beside",
+    "read_grades",
+    "read_labels",
+    "sign",
+]

@@ -1,0 +1,167 @@
+"""Verdicts of a judge beside labels of people: columns that every statistic takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from ..errors import DataError, MissingError
+from ..records import Criterion, Task, Verdict
+from .grades import verdicts_of
+from .labels import Key, Labels, read_labels
+
+HALF = 0.5  # values from here on are on the side of "met"
+
+
+def sign(value: float | None, cut: float = HALF) -> int | None:
+    """The side of a value: 1 from the cut on, 0 below, None where it is unknown.
+
+    >>> sign(1.0), sign(0.25), sign(None)
+    (1, 0, None)
+    """
+    return None if value is None else int(value >= cut)
+
+
+@dataclass
+class Beside:
+    """One entry a verdict in every list, in the order of the grades.
+
+    cluster : the task's group, or the task. verdict, label : values in [0, 1], None unknown.
+    labelled : somebody looked at the row (its label may be "unknown"). code : decided by code.
+    orphans : labels on what was not graded; blank : rows of the label file not filled in yet.
+    """
+
+    task: list[str] = field(default_factory=list)
+    response: list[str] = field(default_factory=list)
+    criterion: list[str] = field(default_factory=list)
+    cluster: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    weight: list[float] = field(default_factory=list)
+    verdict: list[float | None] = field(default_factory=list)
+    p: list[float | None] = field(default_factory=list)
+    status: list[str] = field(default_factory=list)
+    reason: list[str] = field(default_factory=list)
+    failure: list[str | None] = field(default_factory=list)
+    code: list[bool] = field(default_factory=list)
+    label: list[float | None] = field(default_factory=list)
+    labelled: list[bool] = field(default_factory=list)
+    inclusion: list[float | None] = field(default_factory=list)
+    design: str | None = None
+    orphans: int = 0
+    blank: int = 0
+    ties: int = 0
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def rows(self, keep: Iterable[int]) -> Beside:
+        """The same columns with only some rows, by their numbers."""
+        at = list(keep)
+        lists = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Beside(
+            **{k: [v[i] for i in at] if isinstance(v, list) else v for k, v in lists.items()}
+        )
+
+    def judged(self) -> Beside:
+        """Without the rows that code decided: they say nothing of the judge."""
+        return self.rows(i for i, by_code in enumerate(self.code) if not by_code)
+
+    def sides(self, cut: float = HALF) -> tuple[list[int | None], list[int | None]]:
+        """Judge and people as 1, 0 or None."""
+        return [sign(v, cut) for v in self.verdict], [sign(v, cut) for v in self.label]
+
+    def favourable(self, values: Sequence[float | None]) -> list[float | None]:
+        """The values as credit: turned round where the weight is negative."""
+        both = zip(values, self.weight, strict=True)
+        return [1.0 - v if v is not None and w < 0 else v for v, w in both]
+
+    def weights(self) -> list[float] | None:
+        """Inverse probabilities to be drawn; None where all labelled rows are alike."""
+        drawn = {x for x, seen in zip(self.inclusion, self.labelled, strict=True) if seen}
+        if len(drawn) < 2 or None in drawn:
+            return None
+        return [1 / x if x else 0.0 for x in self.inclusion]
+
+
+def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
+    """Grades beside labels, a row for every verdict, labelled or not.
+
+    tasks : a file or a TaskSet; labels : a file, a TaskSet with labels, verdicts by people, or
+    None; grades : what `kit judge` wrote, grades, or verdicts.
+    DataError where no label meets a verdict: ids that differ are the usual cause.
+    """
+    by_id = {t.id: t for t in tasks_of(tasks)}
+    given = Labels({}) if labels is None else read_labels(labels)
+    out = Beside(design=given.design, blank=len(given.blank))
+    criteria: dict[tuple[str, str], Criterion] = {
+        (t.id, c.id): c for t in by_id.values() for c in t.criteria
+    }
+    verdicts = verdicts_of(grades)
+    for v in verdicts:
+        task = by_id.get(v.task_id)
+        if task is None:
+            raise _stranger(v, by_id)
+        _add(out, v, task, criteria.get((v.task_id, v.criterion_id)), given)
+    seen = {(v.task_id, v.response_id, v.criterion_id) for v in verdicts}
+    out.orphans = len(given.values.keys() - seen)
+    out.ties = len(given.ties & seen)
+    if given.values and not any(out.labelled):
+        raise _strangers(next(iter(given.values)), verdicts)
+    return out
+
+
+def _add(out: Beside, v: Verdict, task: Task, c: Criterion | None, given: Labels) -> None:
+    key: Key = (v.task_id, v.response_id, v.criterion_id)
+    row: Mapping[str, Any] = {
+        "task": v.task_id,
+        "response": v.response_id,
+        "criterion": v.criterion_id,
+        "cluster": task.group or task.id,
+        "text": "" if c is None else c.text,
+        "weight": 1.0 if c is None else c.weight,
+        "verdict": v.value,
+        "p": v.p,
+        "status": v.status,
+        "reason": v.reason or "",
+        "failure": v.failure,
+        "code": v.judge == "code",
+        "label": given.values.get(key),
+        "labelled": key in given.values,
+        "inclusion": given.inclusion.get(key),
+    }
+    for name, value in row.items():
+        getattr(out, name).append(value)
+
+
+def tasks_of(tasks: Any) -> list[Task]:
+    """Tasks out of a file, a TaskSet or a list; a file with errors is refused."""
+    if not isinstance(tasks, (str, os.PathLike)):
+        return list(getattr(tasks, "tasks", tasks))
+    from ..data import load_tasks
+
+    if not os.path.exists(tasks):
+        fix = "give the tasks that were judged"
+        raise MissingError("there is no such file of tasks", where=str(tasks), fix=fix)
+    return load_tasks(tasks).sound().tasks
+
+
+def _stranger(v: Verdict, tasks: Mapping[str, Task]) -> DataError:
+    from ..data.files import nearest
+
+    near = nearest(v.task_id, tasks)
+    fix = "give the tasks that were judged" + (f"; the nearest is {near!r}" if near else "")
+    return DataError(f"there is no task {v.task_id!r}, which was graded", where="TASKS", fix=fix)
+
+
+def _strangers(label: Key, verdicts: Sequence[Verdict]) -> DataError:
+    first = verdicts[0] if verdicts else None
+    graded = "nothing was graded"
+    if first is not None:
+        graded = f"graded is {first.task_id} / {first.response_id} / {first.criterion_id}"
+    return DataError(
+        "no label is on anything that was graded",
+        where=f"labelled is {' / '.join(label)}, {graded}",
+        fix="give labels of the same answers: task_id, response_id and criterion ids must be equal",
+    )

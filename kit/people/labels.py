@@ -1,0 +1,161 @@
+"""Labels by people: a file of `kit label` filled in, answers with labels, or any set that has them.
+
+A file of `kit label` says how its rows were drawn; every other file leaves that to its reader.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..data import labels as words
+from ..data import load_tasks
+from ..data.rows import number
+from ..data.schemas import readable
+from ..data.tables import read_rows
+from ..errors import DataError, MissingError
+from ..records import Verdict
+
+Key = tuple[str, str, str]  # task, answer, criterion
+KEYS = ("task_id", "response_id", "criterion_id")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels by (task, answer, criterion), in [0, 1]; None where people said "unknown".
+
+    design : how the labelled rows came to be labelled ("random", "stratified"), None: not said.
+    inclusion : the probability of a row to be drawn, where the file says it.
+    ties : rows on which raters are split evenly (their label is None).
+    blank : rows that nobody has filled in yet.
+    """
+
+    values: dict[Key, float | None]
+    design: str | None = None
+    inclusion: dict[Key, float] = field(default_factory=dict)
+    ties: frozenset[Key] = frozenset()
+    blank: tuple[Key, ...] = ()
+
+    def known(self) -> dict[Key, float]:
+        """Labels that say something."""
+        return {k: v for k, v in self.values.items() if v is not None}
+
+
+def read_labels(source: Any) -> Labels:
+    """Labels out of a file, a TaskSet, or verdicts by people; raters of one row are averaged.
+
+    DataError names file, line and field of what cannot be read; so does a file without any label.
+    """
+    if isinstance(source, Labels):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        return _joined(getattr(source, "verdicts", source))
+    if not Path(source).is_file():
+        raise MissingError(
+            "there is no such file of labels",
+            where=str(source),
+            fix="draw what to label with `kit label`, and fill it in",
+        )
+    first = next((row for _, row in read_rows(source)), {})
+    found = _drawn(source) if {*KEYS, "label"} <= first.keys() else _joined(_others(source))
+    if not found.values and not found.blank:
+        fix = "give answers with `labels`, or what `kit label` wrote, filled in"
+        raise DataError("there are no labels in the file", where=str(source), fix=fix)
+    return found
+
+
+def _others(source: Any) -> list[Verdict]:
+    return load_tasks(source).sound().verdicts
+
+
+def _joined(verdicts: Iterable[Verdict]) -> Labels:
+    """Verdicts by people (judges named "human..."; all of them where none is) as labels."""
+    rows = list(verdicts)
+    people = [v for v in rows if v.judge.startswith("human")] or rows
+    given: dict[Key, list[float | None]] = {}
+    for v in people:
+        given.setdefault((v.task_id, v.response_id, v.criterion_id), []).append(v.value)
+    return _averaged(given)
+
+
+def _averaged(given: Mapping[Key, list[float | None]], **more: Any) -> Labels:
+    values: dict[Key, float | None] = {}
+    ties = set()
+    for key, raters in given.items():
+        known = [x for x in raters if x is not None]
+        mean = sum(known) / len(known) if known else None
+        if mean == 0.5 and len(known) > 1 and min(known) < 0.5:
+            ties.add(key)
+            mean = None
+        values[key] = mean
+    return Labels(values, ties=frozenset(ties), **more)
+
+
+def _drawn(path: Any) -> Labels:
+    """A file of `kit label`: a row a verdict; an empty label is still to be given."""
+    rows = [(where, _read(row, where)) for where, row in read_rows(path)]
+    scale = words.number_scale(row["label"] for _, row in rows)
+    given: dict[Key, list[float | None]] = {}
+    inclusion, designs, blank = {}, set(), []
+    for where, row in rows:
+        key = tuple(plain(row[k]) for k in KEYS)
+        designs.add(row.get("design"))
+        share = number(row.get("inclusion"))
+        if share is not None:
+            inclusion[key] = _share(share, where)
+        if row["label"] is None or not str(row["label"]).strip():
+            blank.append(key)
+        else:
+            given.setdefault(key, []).append(_value(row["label"], scale, where))
+    if len(designs) > 1:
+        named = ", ".join(sorted(map(str, designs)))
+        fix = "keep one file per design"
+        raise DataError(f"the rows have several designs: {named}", where=str(path), fix=fix)
+    design = str(designs.pop() or "") or None
+    return _averaged(given, design=design, inclusion=inclusion, blank=tuple(blank))
+
+
+def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    row = readable("labels", row, where=where)
+    lost = next((k for k in KEYS if row.get(k) in (None, "")), None)
+    if lost:
+        raise DataError(f"the row has no {lost}", where=f"{where}, field {lost}")
+    return {**row, "label": row.get("label")}
+
+
+def _share(share: float, where: str) -> float:
+    if not 0 < share <= 1:
+        what = f"the probability to be drawn is {share:g}, not in (0, 1]"
+        raise DataError(what, where=f"{where}, field inclusion")
+    return share
+
+
+def _value(label: Any, scale: tuple[float, float] | None, where: str) -> float | None:
+    label = number(label) if number(label) is not None else label
+    status, value = words.read_label(label, scale=scale)
+    if status == "?":
+        raise DataError(
+            f"the label {str(label)[:40]!r} is not understood",
+            where=f"{where}, field label",
+            fix="write met, unmet, partly or unknown (or one scale of numbers in the whole file)",
+        )
+    return {"met": 1.0, "unmet": 0.0, "level": value, "unknown": None}[status]
+
+
+def guarded(text: Any) -> Any:
+    """A text that no spreadsheet takes for a formula: judged text is hostile.
+
+    >>> guarded("=1+1"), guarded("plain"), plain(guarded("-x")), plain("'tis")
+    ("'=1+1", 'plain', '-x', "'tis")
+    """
+    return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text
+
+
+def plain(text: Any) -> str:
+    """The text that was guarded; an id that is a number as text."""
+    text = str(text)
+    return text[1:] if text[:1] == "'" and text[1:].startswith(FORMULA) else text

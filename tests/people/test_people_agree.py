@@ -1,0 +1,123 @@
+"""Grades beside labels by people: `kit agree TASKS LABELS GRADES`, its numbers, its errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+from answered import made, rows_of, write
+
+import kit
+from kit import stats
+from kit.__main__ import main
+from kit.errors import DataError
+
+
+def test_overall_and_each_criterion_by_hand(tmp_path, capsys):
+    """`kit judge` ignored labels and `kit agree` could not read its grades: 17 lines of Python."""
+    assert main(["agree", *made(tmp_path), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["n"] == 119 and data["unknown"] == 1  # 3 judged criteria of 40, one unknown
+    by = {r["id"]: r for r in data["criteria"]}
+    wrong = sum(i % 3 == 0 for i in range(40))
+    assert by["c1"]["accuracy"]["value"] == pytest.approx(1 - wrong / 40)
+    assert by["c0"]["n"] == 39 and by["c0"]["unknown"] == 1 and "k" not in by
+    truth = [int(i % 4 < 2) for i in range(40)]
+    said = [x ^ (i % 3 == 0) for i, x in enumerate(truth)]
+    kappa = stats.kappa(said, truth, cluster=[i // 2 for i in range(40)])
+    got = by["c1"]["kappa"]
+    assert (got["value"], got["low"], got["high"]) == (kappa.value, kappa.low, kappa.high)
+    assert got["n_clusters"] == 20
+    assert len(data["worst"]) == 10 and data["worst"][0]["reason"].startswith("because")
+    assert any("code are left out" in n for n in data["notes"])
+
+
+def test_the_same_as_a_verb_and_whole_texts(tmp_path):
+    paths = made(tmp_path)
+    found = kit.agreement(*paths)
+    tasks, labels = kit.load(paths[0]), kit.load(paths[1])
+    again = kit.agreement(tasks, labels, kit.people.read_grades(paths[2]))
+    assert found.overall == again.overall and "c1: text of c1" in str(found)
+    assert kit.agreement(*paths, code=True).overall.n == 159
+    assert "<td" in found._repr_html_()
+
+
+def test_too_kind_goes_by_the_sign_of_the_weight(tmp_path):
+    """ "met" on a fault that an answer must not have is strict, not kind."""
+    tasks, labels, grades = made(tmp_path, prompts=2)
+    rows = rows_of(grades)
+    for row in rows:
+        row["verdicts"] = [{"criterion_id": "n", "status": "met", "reason": "x"}]
+    found = kit.agreement(tasks, labels, kit.people.read_grades(write(tmp_path / "g", rows)))
+    assert found.overall.too_strict == 2 and found.overall.too_kind == 0
+
+
+def test_five_levels_against_yes_and_no_are_cut_and_said(tmp_path):
+    """`stats.agree` compared a table of 4 x 4 in silence."""
+    tasks, labels, grades = made(tmp_path)
+    rows = rows_of(grades)
+    for row in rows:
+        for v in row["verdicts"]:
+            v["status"], v["value"] = "level", 0.75 if v["status"] == "met" else 0.25
+            v.pop("failure", None)
+    path = write(tmp_path / "levels.jsonl", rows)
+    found = kit.agreement(tasks, labels, path)
+    assert any("0.5 and more is met" in n for n in found.notes)
+    assert kit.agreement(tasks, labels, path, cut=0.8).overall.too_kind < found.overall.n
+
+
+def test_raters_that_are_split_evenly_give_no_label(tmp_path):
+    tasks, labels, grades = made(tmp_path)
+    rows = rows_of(labels)
+    rows[0]["labels"]["c0"] = [1, 0]
+    found = kit.agreement(tasks, write(tmp_path / "l.jsonl", rows), grades)
+    assert any("split evenly" in n for n in found.notes) and found.overall.unsaid == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: row.pop("verdicts"), "there is no 'verdicts'"),
+        (lambda row: row.update(task_id="t99"), "no task 't99'"),
+        (lambda row: row.update(schema=2), "this kit reads up to 1"),
+        (lambda row: row["verdicts"][0].update(status="perhaps"), "perhaps"),
+    ],
+)
+def test_errors_say_where(tmp_path, capsys, change, said):
+    tasks, labels, grades = made(tmp_path)
+    rows = rows_of(grades)
+    change(rows[3])
+    path = write(tmp_path / "bad.jsonl", rows)
+    assert main(["agree", tasks, labels, path]) == 2
+    err = capsys.readouterr().err
+    assert said in err and "where:" in err
+
+
+def test_labels_of_other_answers_are_an_error_not_an_empty_table(tmp_path):
+    tasks, labels, grades = made(tmp_path)
+    rows = [row | {"response_id": "other"} for row in rows_of(labels)]
+    with pytest.raises(DataError, match="no label is on anything that was graded"):
+        kit.agreement(tasks, write(tmp_path / "l.jsonl", rows), grades)
+
+
+def test_two_files_are_not_enough_and_columns_stay(tmp_path, capsys):
+    tasks, labels, grades = made(tmp_path)
+    assert main(["agree", tasks, labels]) == 2
+    assert "TASKS LABELS GRADES" in capsys.readouterr().err
+    assert main(["agree", tasks, labels, grades, "--judge", "x"]) == 2
+    assert "--judge" in capsys.readouterr().err
+
+
+def test_200_answers_of_5_criteria_take_a_second_and_a_half(tmp_path):
+    """A real process; processor time, so that a busy machine changes nothing."""
+    paths = made(tmp_path, prompts=50, answers=4)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "kit", "agree", *paths, "--code"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert "kappa" in done.stdout and "n=799" in done.stdout
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.5
