@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .judge.ledger import Ledger
     from .judge.run import ajudge, estimate, judge
     from .people.agreement import agreement
+    from .people.rate import rate
     from .plots import plot
     from .rewards.composer import Composer
     from .rubrics.lint import lint

@@ -20,6 +20,7 @@ COMMANDS = (
     "judge",
     "ledger",
     "agree",
+    "rate",
     "calibrate",
     "rewards",
     "train",

@@ -6,9 +6,10 @@ import argparse
 import json
 import math
 import os
+from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -220,23 +221,49 @@ class _Row:
     met: int = 0
     unmet: int = 0
     unknown: int = 0
-    known: int = 0
-    total: float = 0.0
+    values: array[float] = field(default_factory=lambda: array("d"))
+    tasks: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, v: Verdict) -> None:
-        """Add a verdict."""
+    def add(self, v: Verdict, task: int) -> None:
+        """Add a verdict on an answer to the task of this number."""
         self.n += 1
         self.met += v.status == "met"
         self.unmet += v.status == "unmet"
         self.unknown += not v.known
         if v.value is not None:
-            self.known, self.total = self.known + 1, self.total + v.value
+            self.values.append(v.value)
+            self.tasks.append(task)
+
+    def mean(self) -> Any:
+        """Mean of the known verdicts, its interval clustered by task; None where all are unknown."""
+        from .. import stats
+
+        n = len(self.values)
+        if not n:
+            return None
+        if min(self.tasks) == max(self.tasks):  # a rubric of its own for each task: no interval
+            return stats.Estimate(sum(self.values) / n, math.nan, math.nan, n, 1)
+        return stats.mean(self.values.tolist(), cluster=self.tasks.tolist(), bounds=(0.0, 1.0))
 
     def data(self) -> dict[str, Any]:
         """As JSON; the mean is of known verdicts, None where there are none."""
-        mean = self.total / self.known if self.known else None
+        mean = self.mean()
         names = ("id", "text", "n", "met", "unmet", "unknown")
-        return {**{k: getattr(self, k) for k in names}, "mean": mean}
+        row = {k: getattr(self, k) for k in names}
+        ends = {"mean": mean, "low": mean, "high": mean}
+        if mean is not None:
+            ends = {"mean": mean.value, "low": mean.low, "high": mean.high}
+        return {**row, **ends}
+
+
+def _interval(e: Any) -> str:
+    """Value and interval of an estimate, short; nothing where there is none."""
+    from ..stats import number
+
+    if e is None:
+        return ""
+    band = "none" if math.isnan(e.low) else f"{number(e.low, 2)}, {number(e.high, 2)}"
+    return f"{number(e.value, 2)} [{band}]"
 
 
 class _Totals:
@@ -251,6 +278,7 @@ class _Totals:
         self.why: Counter[str] = Counter()
         self.texts = {(t.id, c.id): c.title or c.text for t in tasks for c in t.criteria}
         self.rows: dict[tuple[str, str], _Row] = {}
+        self.numbers: dict[str, int] = {}  # of the tasks
 
     def add(self, g: Grade) -> None:
         """Add an answer."""
@@ -264,7 +292,8 @@ class _Totals:
     def _verdict(self, task_id: str, v: Verdict) -> None:
         text = self.texts.get((task_id, v.criterion_id), "")
         name = (v.criterion_id, text)
-        self.rows.setdefault(name, _Row(*name)).add(v)
+        number = self.numbers.setdefault(task_id, len(self.numbers))
+        self.rows.setdefault(name, _Row(*name)).add(v, number)
         self.cached += v.cached
         self.by_code += v.judge == "code"
         if not v.known:
@@ -276,12 +305,11 @@ class _Totals:
     def table(self) -> str:
         """The criteria with what was found, as text; the rarest are left out of a long table."""
         rows = sorted(self.rows.values(), key=lambda r: -r.n)
-        lines = [f"{'criterion':40} {'n':>6} {'met':>6} {'unmet':>6} {'unknown':>7} {'mean':>5}"]
+        lines = [f"{'n':>6} {'met':>6} {'unmet':>6} {'unknown':>7}  {'mean':<16} criterion"]
         for r in rows[:SHOWN]:
-            mean = "" if r.data()["mean"] is None else f"{r.data()['mean']:.2f}"
-            name = " ".join(f"{r.id}: {r.text}".split())[:40]
             counts = f"{r.n:6} {r.met:6} {r.unmet:6} {r.unknown:7}"
-            lines.append(f"{name:40} {counts} {mean:>5}")
+            name = " ".join(f"{r.id}: {r.text}".split())
+            lines.append(f"{counts}  {_interval(r.mean()):<16} {name}")
         if len(rows) > SHOWN:
             lines.append(f"... and {len(rows) - SHOWN} more criteria (all of them with --json)")
         return "\n".join(lines)

@@ -11,13 +11,17 @@ from .agreement import AgainstPeople, agreement
 from .beside import Beside, beside, sign
 from .grades import read_grades
 from .labels import Labels, read_labels
+from .rate import Rated, against, rate
 
 __all__ = [
     "AgainstPeople",
     "Beside",
     "Labels",
+    "Rated",
+    "against",
     "agreement",
     "beside",
+    "rate",
     "read_grades",
     "read_labels",
     "sign",

@@ -296,6 +296,7 @@ def test_a_table_per_criterion_ends_the_run(files, capsys):
         assert main(command(files, stub, "--json")) == 0
     rows = {r["id"]: r for r in json.loads(capsys.readouterr().out)["criteria"]}
     assert rows["c1"]["n"] == 9 and rows["c1"]["met"] == 4 and rows["c1"]["unmet"] == 5
+    assert rows["c1"]["low"] is None or rows["c1"]["low"] < 4 / 9 < rows["c1"]["high"]
     assert rows["c1"]["mean"] == pytest.approx(4 / 9) and rows["c2"]["mean"] == 1.0
 
 

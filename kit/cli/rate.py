@@ -1,0 +1,65 @@
+"""Pass rate and rubric score that people would give, from `kit judge`'s grades and a few labels.
+
+A rate read off a judge is biased by the judge's errors; labels of some verdicts take the bias out.
+How depends on how the labelled verdicts were chosen: `kit label` writes that into its file, for
+other files say it with --design.
+
+  random        a random sample of verdicts, or of whole prompts
+  probability   drawn with the probability in the file's column `inclusion`
+  by_label      chosen by their label (half met, half unmet, say)
+  shifted       labels from elsewhere
+
+With --against: the difference to another policy's grades by the same judge, both corrected.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from . import common
+
+HELP = "pass rate and rubric score, corrected by people's labels; --against another policy's grades"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `rate`."""
+    a = parser.add_argument
+    a("tasks", metavar="TASKS", help="the tasks that were judged")
+    a("labels", metavar="LABELS", help="labels by people: answers with labels, or kit label's file")
+    a("grades", metavar="GRADES", help="what `kit judge` wrote")
+    a("--design", help="how the labelled verdicts were chosen: see above")
+    a("--against", metavar="GRADES", help="grades of another policy's answers to the same tasks")
+    a("--against-labels", metavar="LABELS", help="their labels, where both have the same ids")
+    a(
+        "--how",
+        default="flip",
+        help="the score: flip (default, in [0, 1]), signed, positive_normalised",
+    )
+    a(
+        "--threshold",
+        type=float,
+        default=0.5,
+        metavar="X",
+        help="values from X on pass (default .5)",
+    )
+    a("--level", type=float, default=0.95, help="confidence level (default 0.95)")
+    common.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the corrected rates, or the corrected difference."""
+    from ..people import against, rate
+
+    more = {"design": args.design, "level": args.level}
+    if args.against:
+        files = (args.tasks, args.labels, args.grades, args.against)
+        found = against(*files, other_labels=args.against_labels, **more)
+        sure = {True: "differs from 0", False: "no difference shown"}[found.excludes(0)]
+        text = f"{args.grades} less {args.against}: {found}\n{sure}; {found.method}"
+        text += f"\n{found.note}" if found.note else ""
+        common.emit(args, {"difference": found.as_dict()}, text)
+        return 0
+    files = (args.tasks, args.labels, args.grades)
+    rated = rate(*files, how=args.how, cut=args.threshold, **more)
+    common.emit(args, {"file": args.grades, **rated.data()}, str(rated))
+    return 0

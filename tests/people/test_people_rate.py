@@ -1,0 +1,91 @@
+"""Rates corrected by labels: `kit rate`, its designs, the difference of two policies."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from answered import made, rows_of, write
+
+import kit
+from kit import people
+from kit.__main__ import main
+from kit.errors import DataError
+
+
+def planted(folder, *, lenient, truth, seed=0, prompts=150, name="p", labelled=40):
+    """A judge that passes `lenient` of what people fail; labels of `labelled` prompts."""
+    rng = np.random.default_rng(seed)
+    tasks, labels, grades = [], [], []
+    for t in range(prompts):
+        rubric = [{"id": c, "text": c, "weight": 1.0, "meta": {}} for c in "ab"]
+        tasks.append({"id": f"t{t}", "prompt": "p", "criteria": rubric})
+        good = {c: bool(rng.random() < truth) for c in "ab"}
+        said = {c: g or bool(rng.random() < lenient) for c, g in good.items()}
+        ids = {"task_id": f"t{t}", "response_id": name}
+        given = {c: int(g) for c, g in good.items()} if t < labelled else {}
+        labels.append({**ids, "response": "x", "labels": given})
+        verdicts = [{"criterion_id": c, "status": "met" if m else "unmet"} for c, m in said.items()]
+        ends = {"score": 1.0, "score_low": 1.0, "score_high": 1.0}
+        grades.append({**ids, **ends, "verdicts": verdicts})
+    paths = [folder / f"{name}-{kind}.jsonl" for kind in ("tasks", "labels", "grades")]
+    return [write(p, rows) for p, rows in zip(paths, (tasks, labels, grades), strict=True)]
+
+
+def test_the_bias_of_a_lenient_judge_is_taken_out(tmp_path):
+    held = 0
+    for seed in range(20):
+        found = kit.rate(*planted(tmp_path, lenient=0.5, truth=0.5, seed=seed), design="random")
+        held += found.passed.low <= 0.5 <= found.passed.high
+        assert found.judge.low > 0.6  # the judge alone never holds the truth
+        assert found.score.estimate.value == pytest.approx(found.passed.value, abs=0.06)
+    assert held >= 17  # 19 of 20 expected
+
+
+def test_the_design_is_asked_for_and_checked(tmp_path, capsys):
+    paths = planted(tmp_path, lenient=0.3, truth=0.5)
+    assert main(["rate", *paths]) == 2
+    assert "--design" in capsys.readouterr().err
+    assert main(["rate", *paths, "--design", "rundom"]) == 2
+    assert "by_label" in capsys.readouterr().err
+    assert main(["rate", *paths, "--design", "probability"]) == 2
+    assert "inclusion" in capsys.readouterr().err
+    assert main(["rate", *paths, "--design", "by_label", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["score"] is None and "at random" in " ".join(data["notes"])
+    assert data["pass_rate"]["low"] < 0.5 < data["pass_rate"]["high"]
+
+
+def test_a_fault_that_is_not_there_passes(tmp_path):
+    """Weights below 0 mark what must not be there: unmet is credit, in every number."""
+    tasks, labels, grades = made(tmp_path)
+    rows = [
+        dict(r, verdicts=[v for v in r["verdicts"] if v["criterion_id"] == "n"])
+        for r in rows_of(grades)
+    ]
+    found = kit.rate(tasks, labels, write(tmp_path / "n.jsonl", rows), design="random")
+    assert found.judge.value == pytest.approx(26 / 40) and found.people.value == found.judge.value
+
+
+def test_a_gain_that_only_the_judge_sees_is_no_gain(tmp_path):
+    """The judge passes half of the new policy's failures and none of the old one's."""
+    new = planted(tmp_path, lenient=0.5, truth=0.5, seed=1, name="new")
+    old = planted(tmp_path, lenient=0.0, truth=0.5, seed=2, name="old")
+    labels = write(tmp_path / "both.jsonl", rows_of(new[1]) + rows_of(old[1]))
+    found = people.against(new[0], labels, new[2], old[2], design="random")
+    seen = [
+        np.mean([v["status"] == "met" for r in rows_of(p[2]) for v in r["verdicts"]])
+        for p in (new, old)
+    ]
+    assert seen[0] - seen[1] > 0.2 and not found.excludes(0)
+    assert main(["rate", new[0], labels, new[2], "--against", old[2], "--design", "random"]) == 0
+
+
+def test_one_label_never_counts_for_both_policies(tmp_path):
+    new = planted(tmp_path, lenient=0.5, truth=0.5, seed=1, name="r")
+    other = write(tmp_path / "other.jsonl", rows_of(new[2]))
+    with pytest.raises(DataError, match="both policies"):
+        people.against(*new, other, design="random")
+    same = people.against(*new, other, other_labels=new[1], design="random")
+    assert same.value == pytest.approx(0.0, abs=1e-9)
