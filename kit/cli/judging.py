@@ -235,7 +235,7 @@ class _Row:
             self.tasks.append(task)
 
     def mean(self) -> Any:
-        """Mean of the known verdicts, its interval clustered by task; None where all are unknown."""
+        """Mean of the known verdicts, interval clustered by task; None where all are unknown."""
         from .. import stats
 
         n = len(self.values)
