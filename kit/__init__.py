@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .judge.run import ajudge, estimate, judge
     from .people.agreement import agreement
     from .people.rate import rate
+    from .people.view import view
     from .plots import plot
     from .rewards.composer import Composer
     from .rubrics.lint import lint

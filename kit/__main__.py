@@ -21,6 +21,7 @@ COMMANDS = (
     "ledger",
     "agree",
     "rate",
+    "view",
     "calibrate",
     "rewards",
     "train",

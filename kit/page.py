@@ -41,6 +41,8 @@ def script_json(value: Any) -> str:
     '"\\\\u003c/script>"'
     """
     text = json.dumps(value, ensure_ascii=False)
+    if any("\ud800" <= c <= "\udfff" for c in text):  # half a character: no file can hold it
+        text = json.dumps(value)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 

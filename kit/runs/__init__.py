@@ -7,7 +7,6 @@ and in plain papermill it is a new one below `runs/`. metrics.json is what repor
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import math
@@ -26,6 +25,7 @@ from ..records import Run, fingerprint, run_from_json, to_json
 from ..settings import profiles
 from ..system import paths, processes, progress
 from ..system.packages import NAME
+from ..system.paths import write_text
 from ..tables import pairs_html, show
 
 PACKAGES = (
@@ -130,21 +130,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all (a temporary file, then a rename).
-
-    On a full disk nothing half-written stays, and the error names the file.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as e:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise OSError(e.errno, e.strerror, str(path)) from None
 
 
 def write_json(path: Path, value: Any) -> None:

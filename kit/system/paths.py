@@ -7,6 +7,7 @@ runs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -58,3 +59,18 @@ def runs() -> Path:
         path = ROOT / "runs" if (ROOT / "notebooks").is_dir() else home() / "runs"
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all (a temporary file, then a rename).
+
+    On a full disk nothing half-written stays, and the error names the file.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        os.replace(temporary, path)
+    except OSError as e:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise OSError(e.errno, e.strerror, str(path)) from None

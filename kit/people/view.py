@@ -1,0 +1,200 @@
+"""Answers with their verdicts and reasons as one page: filtered and searched without a network."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import page as pages
+from ..errors import DataError
+from ..records import Grade, Response, Task, Verdict
+from ..system.paths import write_text
+from .beside import tasks_of
+from .grades import read_grades
+from .labels import Labels, read_labels
+
+KINDS = ("unmet", "met", "level", "unknown")  # as view.js counts them
+HERE = Path(__file__).parent
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+STYLE = "body{margin:0;background:#fff}main{max-width:1200px;margin:0 auto;padding:16px 14px 60px}"
+DARK = "@media (prefers-color-scheme:dark){body{background:#15191d}}h1{font-size:23px;margin:0}"
+
+
+def judgments(
+    grades: Any,
+    *,
+    tasks: Any = None,
+    answers: Any = None,
+    labels: Any = None,
+    set: str = "",
+) -> dict[str, Any]:
+    """Grades as the data of a page: tasks, and answers with a row for each verdict.
+
+    grades : a file of `kit judge`, or grades; tasks : file or TaskSet (None: ids stand for texts);
+    answers : file, TaskSet or responses; labels : as in kit.agreement. set : a name for these
+    answers ("before", say) where a page holds several.
+    """
+    rows = read_grades(grades) if isinstance(grades, (str, os.PathLike)) else list(grades)
+    given = Labels({}) if labels is None else read_labels(labels)
+    by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
+    texts = {(r.task_id, r.id): r for r in _responses(answers)}
+    out: dict[str, Any] = {"tasks": [], "answers": []}
+    at: dict[str, int] = {}
+    for g in rows:
+        task = by_id.get(g.task_id)
+        if task is None and tasks is not None:
+            fix = "give the tasks that were judged, or leave --tasks out"
+            raise DataError(f"there is no task {g.task_id!r}", where="--tasks", fix=fix)
+        if g.task_id not in at:
+            at[g.task_id] = len(out["tasks"])
+            out["tasks"].append(_task(g.task_id, task))
+        entry = out["tasks"][at[g.task_id]]
+        out["answers"].append(
+            _answer(g, at[g.task_id], entry, texts.get((g.task_id, g.response_id)), given, set)
+        )
+    return out
+
+
+def joined(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Several sets of judgments as one, the answers to one task beside each other.
+
+    >>> one = {"tasks": [{"id": "t", "prompt": "", "criteria": []}], "answers": []}
+    >>> len(joined(one, one)["tasks"])
+    1
+    """
+    tasks: dict[str, dict[str, Any]] = {}
+    answers = []
+    for part in parts:
+        for t in part["tasks"]:
+            tasks.setdefault(t["id"], {**t, "criteria": [*t["criteria"]]})
+        for a in part["answers"]:
+            old = part["tasks"][a["t"]]
+            answers.append(_moved(a, old, tasks[old["id"]]))
+    order = {name: i for i, name in enumerate(tasks)}
+    ranked = sorted(answers, key=lambda a: order[a[0]])
+    return {"tasks": list(tasks.values()), "answers": [{**a, "t": order[i]} for i, a in ranked]}
+
+
+def _moved(
+    a: Mapping[str, Any], old: Mapping[str, Any], new: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """An answer with its criteria numbered as in the joined task."""
+    verdicts = []
+    for v in a["v"]:
+        criterion = old["criteria"][v[0]]
+        verdicts.append([_number(new, criterion), *v[1:]])
+    return old["id"], {**a, "v": verdicts}
+
+
+def _number(task: dict[str, Any], criterion: Mapping[str, Any]) -> int:
+    """The criterion's place in the task; one that is not there is added."""
+    ids = [c["id"] for c in task["criteria"]]
+    if criterion["id"] not in ids:
+        task["criteria"].append(dict(criterion))
+        return len(ids)
+    return ids.index(criterion["id"])
+
+
+def _responses(answers: Any) -> Iterable[Response]:
+    if answers is None:
+        return ()
+    if isinstance(answers, (str, os.PathLike)):
+        from ..data import load_tasks
+
+        return load_tasks(answers).responses
+    return getattr(answers, "responses", answers)
+
+
+def _task(name: str, task: Task | None) -> dict[str, Any]:
+    criteria = () if task is None else task.criteria
+    return {
+        "id": name,
+        "prompt": "" if task is None else task.asked,
+        "group": None if task is None else task.group,
+        "criteria": [{"id": c.id, "text": c.text, "weight": c.weight} for c in criteria],
+    }
+
+
+def _answer(
+    g: Grade,
+    number: int,
+    task: dict[str, Any],
+    response: Response | None,
+    labels: Labels,
+    set: str,
+) -> dict[str, Any]:
+    def known(x: float | None) -> float | None:
+        return None if x is None or math.isnan(x) else x
+
+    return {
+        "t": number,
+        "id": g.response_id,
+        "text": None if response is None else response.text,
+        "source": None if response is None else response.source,
+        "set": set,
+        "score": known(g.score),
+        "low": known(g.score_low),
+        "high": known(g.score_high),
+        "v": [_verdict(v, task, labels) for v in g.verdicts],
+    }
+
+
+def _verdict(v: Verdict, task: dict[str, Any], labels: Labels) -> list[Any]:
+    place = _number(task, {"id": v.criterion_id, "text": "", "weight": 1.0})
+    label = labels.values.get((v.task_id, v.response_id, v.criterion_id))
+    kind = KINDS.index(v.status)
+    return [place, kind, v.value, v.p, v.reason or "", label, v.judge, v.failure]
+
+
+def part(name: str, data: Mapping[str, Any]) -> str:
+    """The judgments as an element of a page, with its style, script and data (escaped)."""
+    style, script = ((HERE / f"view.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    safe = html.escape(name, quote=True)
+    return (
+        f'<style>{style}</style><div id="{safe}"></div>'
+        f'<script type="application/json" id="{safe}-data">{pages.script_json(data)}</script>'
+        f"<script>{script}\nkitJudgments(document.getElementById({pages.script_json(name)}),"
+        f"JSON.parse(document.getElementById({pages.script_json(name + '-data')}).textContent))"
+        "</script>"
+    )
+
+
+def page(data: Mapping[str, Any], *, title: str = "Judgments") -> str:
+    """One HTML page of judgments that needs no network; hostile text stays text."""
+    name = html.escape(title)
+    lead = f"{len(data['answers'])} answers to {len(data['tasks'])} tasks"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f'<meta name="color-scheme" content="light dark"><title>{name}</title>'
+        f'<style>{STYLE}{DARK}</style></head><body><main class="kv"><h1>{name}</h1>'
+        f'<p class="note">{lead}</p>{part("judgments", data)}</main></body></html>'
+    )
+
+
+def view(
+    grades: Any,
+    *,
+    tasks: Any = None,
+    answers: Any = None,
+    labels: Any = None,
+    out: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Write grades as one page for a browser; its path (default: GRADES.html beside the file)."""
+    named = isinstance(grades, (str, os.PathLike))
+    if out is None and not named:
+        raise DataError("there is no file to write", where="view(out=)", fix="give out=")
+    path = Path(out) if out is not None else Path(grades).with_suffix(".html")
+    if named and path.resolve() == Path(grades).resolve():
+        fix = "give --out another name"
+        raise DataError("OUT is the file of grades, which would be lost", where=str(path), fix=fix)
+    data = judgments(grades, tasks=tasks, answers=answers, labels=labels)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    title = Path(grades).name if named else "Judgments"
+    write_text(path, page(data, title=title))
+    return path
