@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .judge.ledger import Ledger
     from .judge.run import ajudge, estimate, judge
     from .people.agreement import agreement
+    from .people.draw import draw
     from .people.rate import rate
     from .people.view import view
     from .plots import plot

@@ -19,6 +19,7 @@ COMMANDS = (
     "inspect",
     "judge",
     "ledger",
+    "label",
     "agree",
     "rate",
     "view",

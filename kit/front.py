@@ -51,6 +51,7 @@ DOORS = (
     Door("agreement", "judge", "people.agreement:agreement", "grades beside people's labels"),
     Door("rate", "judge", "people.rate:rate", "pass rate and score, corrected by people's labels"),
     Door("view", "judge", "people.view:view", "grades as one page: answers, verdicts, reasons"),
+    Door("draw", "judge", "people.draw:draw", "what people should label next, and its worth"),
     Door("kappa", "judge", "stats.agreement:kappa", "agreement beyond chance, with interval"),
     Door("Study", "judge", "tuning.study:Study", "choose on dev, read the sealed test once"),
     Door("grade", "train", "verbs:grade", "verdicts to rewards; unknown makes an interval"),

@@ -1,0 +1,293 @@
+"""What to label next: a draw with its design written down, and what the labels will be worth."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import stats
+from ..data.schemas import stamped
+from ..errors import DataError
+from ..records import Response, Task, Verdict
+from .beside import sign, tasks_of
+from .grades import verdicts_of
+from .labels import Key, Labels, guarded, read_labels
+
+DESIGNS = ("random", "stratified")
+UNITS = ("verdict", "answer")
+SOUND = 0.85  # sensitivity and specificity of a judge of whom no label tells
+ALIKE = 0.3  # correlation of verdicts on one prompt, as assumed where the labels do not say
+PILOT = 20  # labels from which a judge's errors are read instead of assumed
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Rows to label, and what they are worth.
+
+    rows : as they are written: ids, texts, an empty label (old ones stay), design, inclusion.
+    fresh : how many of them have no label yet. worth : what the interval will be, in sentences.
+    """
+
+    rows: tuple[Mapping[str, Any], ...]
+    fresh: int
+    design: str
+    worth: tuple[str, ...]
+    half_width: float
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.rows)} rows, {self.fresh} to be labelled; drawn: {self.design}"]
+        return "\n".join([*lines, *self.worth])
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """What can be drawn: units (one or several verdicts each) by stratum, in order."""
+
+    strata: Mapping[str, list[tuple[Key, ...]]]
+    tasks: Mapping[str, Task]
+    answers: Mapping[tuple[str, str], Response]
+
+    def clusters(self, keys: Iterable[Key]) -> int:
+        return len({self.tasks[k[0]].group or k[0] for k in keys})
+
+
+def draw(
+    tasks: Any,
+    answers: Any,
+    *,
+    n: int = 40,
+    design: str = "random",
+    unit: str = "verdict",
+    grades: Any = None,
+    labels: Any = None,
+    seed: int = 0,
+) -> Draw:
+    """Draw what to label next, at random or stratified by the judge's verdict.
+
+    n : units to add. unit : "verdict", or "answer" (all criteria of an answer).
+    grades : the judge's; needed for "stratified", and to say what the interval will be worth.
+    labels : a file of an earlier draw goes on (its rows and labels are kept, probabilities are
+    those of both draws); of other labels those on rows that are drawn are filled in.
+    Criteria that code decides are left out. Equal seeds draw equal rows.
+    """
+    _check(n, design, unit, grades)
+    verdicts = {} if grades is None else _by_key(verdicts_of(grades))
+    pool = _pool(tasks, answers, design, unit, verdicts)
+    old = Labels({}) if labels is None else read_labels(labels)
+    kept = _kept(old, pool, design)
+    sizes = _allocation({s: len(u) for s, u in pool.strata.items()}, kept, n, design)
+    rng = random.Random(seed)
+    chosen: list[Key] = []
+    inclusion: dict[Key, float] = {}
+    drawn = set(old.inclusion)
+    for name, units in pool.strata.items():
+        rest = [u for u in units if not kept[name] or not drawn & set(u)]
+        taken = [u for u in units if kept[name] and drawn & set(u)]
+        taken += rng.sample(rest, min(sizes[name], len(rest)))
+        keys = [key for u in taken for key in u]
+        chosen += keys
+        inclusion.update(dict.fromkeys(keys, len(taken) / len(units)))
+    if not chosen:
+        fix = "give answers to tasks with criteria for a judge"
+        raise DataError("there is nothing to label", where="kit label", fix=fix)
+    rows = _rows(pool, set(chosen), inclusion, old, design)
+    worth, half = _worth(pool, chosen, verdicts, old)
+    return Draw(tuple(rows), sum(not r["label"] for r in rows), design, tuple(worth), half)
+
+
+def _check(n: int, design: str, unit: str, grades: Any) -> None:
+    if n < 1:
+        raise DataError(f"{n} rows", where="--n", fix="give 1 or more")
+    for name, value, known in (("--design", design, DESIGNS), ("--unit", unit, UNITS)):
+        if value not in known:
+            raise DataError(f"{value!r} is not known", where=name, fix=f"use {' or '.join(known)}")
+    if design == "stratified" and grades is None:
+        fix = "give --grades, the judge's"
+        raise DataError("there are no verdicts to stratify by", where="--design", fix=fix)
+    if design == "stratified" and unit == "answer":
+        fix = "draw verdicts, or whole answers at random"
+        raise DataError("an answer has several verdicts", where="--unit answer", fix=fix)
+
+
+def _by_key(verdicts: Iterable[Verdict]) -> dict[Key, Verdict]:
+    return {(v.task_id, v.response_id, v.criterion_id): v for v in verdicts}
+
+
+def _pool(
+    tasks: Any, answers: Any, design: str, unit: str, verdicts: Mapping[Key, Verdict]
+) -> _Pool:
+    from ..rewards.aggregate import leaves
+
+    by_id = {t.id: t for t in tasks_of(tasks)}
+    asked = {i: [c.id for c in leaves(t.criteria) if not c.by_code] for i, t in by_id.items()}
+    strata: dict[str, list[tuple[Key, ...]]] = {}
+    texts = {}
+    for r in _responses(answers):
+        if r.task_id not in by_id:
+            fix = "give the tasks that these answers answer"
+            raise DataError(f"there is no task {r.task_id!r}", where="ANSWERS", fix=fix)
+        texts[r.task_id, r.id] = r
+        keys = [(r.task_id, r.id, c) for c in asked[r.task_id]]
+        for one in [tuple(keys)] if unit == "answer" and keys else [(k,) for k in keys]:
+            name = "all" if design == "random" else _stratum(verdicts.get(one[0]))
+            strata.setdefault(name, []).append(one)
+    return _Pool(strata, by_id, texts)
+
+
+def _responses(answers: Any) -> Iterable[Response]:
+    if isinstance(answers, (str, os.PathLike)):
+        from ..data import load_tasks
+
+        return load_tasks(answers).sound().responses
+    return getattr(answers, "responses", answers)
+
+
+def _stratum(v: Verdict | None) -> str:
+    if v is None or v.value is None:
+        return "unknown"
+    return "met" if sign(v.value) else "unmet"
+
+
+def _kept(old: Labels, pool: _Pool, design: str) -> dict[str, int]:
+    """Units of an earlier draw by stratum; all 0 where the labels are of no draw."""
+    if old.design is None or not old.inclusion:
+        return dict.fromkeys(pool.strata, 0)
+    if old.design != design:
+        fix = f"go on with --design {old.design}, or begin a new file"
+        raise DataError(f"these labels were drawn {old.design}", where="--labels", fix=fix)
+    drawn = set(old.inclusion)
+    return {name: sum(bool(drawn & set(u)) for u in units) for name, units in pool.strata.items()}
+
+
+def _allocation(
+    size: Mapping[str, int], kept: Mapping[str, int], n: int, design: str
+) -> dict[str, int]:
+    """How many units to add to each stratum: the fewest first, so that strata come out equal.
+
+    >>> _allocation({"met": 90, "unmet": 5}, {"met": 0, "unmet": 0}, 20, "stratified")
+    {'met': 15, 'unmet': 5}
+    """
+    if design == "random":
+        return {name: min(n, size[name] - kept[name]) for name in size}
+    add = dict.fromkeys(size, 0)
+    for _ in range(n):
+        open_ = [s for s in size if kept[s] + add[s] < size[s]]
+        if not open_:
+            break
+        add[min(open_, key=lambda s: kept[s] + add[s])] += 1
+    return add
+
+
+def _rows(
+    pool: _Pool, chosen: set[Key], inclusion: Mapping[Key, float], old: Labels, design: str
+) -> list[dict[str, Any]]:
+    """The rows in the order of the answers, so that each is read once; no verdict is shown."""
+    words = {1.0: "met", 0.0: "unmet", None: "unknown"}
+    out = []
+    for (task_id, response_id), response in pool.answers.items():
+        task = pool.tasks[task_id]
+        for c in task.criteria:
+            key = (task_id, response_id, c.id)
+            if key not in chosen:
+                continue
+            value = old.values.get(key)
+            row = {
+                "task_id": guarded(task_id),
+                "response_id": guarded(response_id),
+                "criterion_id": guarded(c.id),
+                "label": words.get(value, value) if key in old.values else "",
+                "criterion": guarded(c.text),
+                "prompt": guarded(task.asked),
+                "answer": guarded(response.text),
+                "design": design,
+                "inclusion": round(inclusion[key], 12),
+            }
+            out.append(stamped("labels", row))
+    return out
+
+
+def _worth(
+    pool: _Pool, chosen: Sequence[Key], verdicts: Mapping[Key, Verdict], old: Labels
+) -> tuple[list[str], float]:
+    """What the pass rate's interval will be, half width, with and without the judge."""
+    n, clusters = len(chosen), pool.clusters(chosen)
+    effect = stats.design_effect(max(n / clusters, 1.0), ALIKE)
+    every = [key for units in pool.strata.values() for unit in units for key in unit]
+    said = {key: _stratum(verdicts.get(key)) for key in every}
+    judged = [s for s in said.values() if s != "unknown"]
+    p = judged.count("met") / len(judged) if judged else 0.5
+    q1, q0, how = _errors(said, old)
+    rate = min(max((p + q0 - 1) / (q1 + q0 - 1), 0.02), 0.98) if q1 + q0 > 1 else p
+    alone = stats.half_width(n, rate, effect=effect)
+    lines = [f"{n} labels in {clusters} prompts: the pass rate from labels alone +-{alone:.2f}"]
+    if not judged:
+        return [*lines, "with --grades, also what a judge's verdicts add"], alone
+    passes = {
+        "met": rate * q1 / max(rate * q1 + (1 - rate) * (1 - q0), 1e-9),
+        "unmet": rate * (1 - q1) / max(rate * (1 - q1) + (1 - rate) * q0, 1e-9),
+        "unknown": 0.5,
+    }
+    variance = p * (1 - p) / len(every)
+    for name, mu in passes.items():
+        share = sum(s == name for s in said.values()) / len(every)
+        held = sum(said[key] == name for key in chosen)
+        variance += share**2 * mu * (1 - mu) / (held + 0.5)
+    half = 1.96 * math.sqrt(effect * variance)
+    right = rate * q1 + (1 - rate) * q0
+    agreed = stats.half_width(n, right, effect=effect)
+    lines.append(f"corrected by them over {len(every)} verdicts +-{half:.2f} ({how})")
+    lines.append(f"the judge's accuracy +-{agreed:.2f}")
+    if half >= alone:
+        lines.append("this judge is so weak, or n so small, that its verdicts add nothing")
+    return lines, min(half, alone)
+
+
+def _errors(said: Mapping[Key, str], old: Labels) -> tuple[float, float, str]:
+    """Sensitivity and specificity: from the labels that there are, else assumed."""
+    pairs = [
+        (said[key] == "met", sign(value))
+        for key, value in old.known().items()
+        if said.get(key, "unknown") != "unknown"
+    ]
+    yes = [met for met, truth in pairs if truth]
+    no = [not met for met, truth in pairs if not truth]
+    if min(len(yes), len(no)) * 2 < PILOT:
+        return SOUND, SOUND, f"if the judge is right in {SOUND:.0%} of either kind, assumed"
+    q1, q0 = ((sum(side) + 1) / (len(side) + 2) for side in (yes, no))
+    return q1, q0, f"the judge is right in {q1:.0%} of met and {q0:.0%} of unmet so far"
+
+
+def write(rows: Sequence[Mapping[str, Any]], out: str | os.PathLike[str]) -> Path:
+    """Write rows to label as CSV (a spreadsheet takes no text for a formula) or JSONL.
+
+    A file that is there is not written over: it may hold labels.
+    """
+    path = Path(out)
+    if path.exists():
+        raise DataError(
+            "this file is there, and may hold labels",
+            where=str(path),
+            fix="give --out another name, and this file with --labels to go on with it",
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix.lower() != ".csv":
+        from ..data.tables import write_jsonl
+
+        write_jsonl(path, rows)
+        return path
+    import csv
+    import io
+
+    from ..system.paths import write_text
+
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    write_text(path, text.getvalue())
+    return path

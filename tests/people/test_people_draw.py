@@ -1,0 +1,141 @@
+"""`kit label`: what is drawn, what it is worth, and that its file, filled in, is read again."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from answered import made, rows_of, write
+
+import kit
+from kit import people
+from kit.__main__ import main
+from kit.errors import DataError
+
+
+def study(folder, *, prompts=120, seed=0):
+    """One criterion a prompt, 4 answers; the judge misses a third of the rare failures."""
+    rng = np.random.default_rng(seed)
+    tasks, answers, grades, truth = [], [], [], {}
+    rubric = [{"id": "c", "text": "t", "meta": {}}]
+    for t in range(prompts):
+        tasks.append({"id": f"t{t}", "prompt": "p", "criteria": rubric})
+        for a in range(4):
+            ids = {"task_id": f"t{t}", "response_id": f"r{a}"}
+            met = bool(rng.random() < 0.85)
+            said = (met and rng.random() < 0.95) or (not met and rng.random() < 0.33)
+            truth[f"t{t}", f"r{a}"] = met
+            answers.append({**ids, "response": "x"})
+            ends = {"score": 1.0, "score_low": 1.0, "score_high": 1.0}
+            verdicts = [{"criterion_id": "c", "status": "met" if said else "unmet"}]
+            grades.append({**ids, **ends, "verdicts": verdicts})
+    names = ("tasks", "answers", "grades")
+    paths = [folder / f"{n}{seed}.jsonl" for n in names]
+    rows = (tasks, answers, grades)
+    return [write(p, r) for p, r in zip(paths, rows, strict=True)], truth
+
+
+def filled(drawn, truth):
+    """The rows of a draw with their labels."""
+    words = {True: "met", False: "unmet"}
+    return [r | {"label": words[truth[r["task_id"], r["response_id"]]]} for r in drawn.rows]
+
+
+def test_filled_in_it_is_what_agree_and_rate_read(tmp_path, capsys):
+    (tasks, answers, grades), truth = study(tmp_path)
+    out = tmp_path / "todo.csv"
+    command = ["label", tasks, answers, "--n", "60", "--grades", grades]
+    assert main([*command, "--design", "stratified", "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["fresh"] == 60
+    with out.open(newline="") as f:
+        rows = list(csv.DictReader(f))
+    assert "unmet" not in out.read_text()  # the judge's verdict is not shown to who labels
+    for r in rows:
+        r["label"] = "yes" if truth[r["task_id"], r["response_id"]] else "no"
+    with out.open("w", newline="") as f:
+        table = csv.DictWriter(f, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    assert main(["agree", tasks, str(out), grades]) == 0
+    assert "n=60" in capsys.readouterr().out
+    assert main(["rate", tasks, str(out), grades, "--json"]) == 0  # the file says its design
+    data = json.loads(capsys.readouterr().out)
+    assert data["design"] == "probability" and data["score"] is not None
+    assert main(["rate", tasks, str(out), grades, "--design", "random"]) == 2
+    assert main([*command, "--out", str(out)]) == 2  # labels are never written over
+    assert "may hold labels" in capsys.readouterr().err
+
+
+def test_stratified_draws_are_weighted_back(tmp_path):
+    """Half of the rows are from the rare verdict: without weights kappa and rate are off."""
+    (tasks, answers, grades), truth = study(tmp_path, prompts=300)
+    everything = [
+        {
+            "task_id": t,
+            "response_id": r,
+            "criterion_id": "c",
+            "design": "random",
+            "label": int(m),
+            "inclusion": 1.0,
+        }
+        for (t, r), m in truth.items()
+    ]
+    whole = kit.agreement(tasks, write(tmp_path / "all.jsonl", everything), grades)
+    rate = np.mean(list(truth.values()))
+    kappas, rates, held = [], [], 0
+    for seed in range(12):
+        drawn = kit.draw(tasks, answers, n=120, design="stratified", grades=grades, seed=seed)
+        labels = write(tmp_path / f"l{seed}.jsonl", filled(drawn, truth))
+        found = kit.agreement(tasks, labels, grades).overall
+        kappas.append(found.kappa.value)
+        rates.append(kit.rate(tasks, labels, grades).passed)
+        held += found.kappa.low <= whole.overall.kappa.value <= found.kappa.high
+    assert np.mean(kappas) == pytest.approx(whole.overall.kappa.value, abs=0.05)
+    assert np.mean([r.value for r in rates]) == pytest.approx(rate, abs=0.015)
+    assert held >= 10 and sum(r.low <= rate <= r.high for r in rates) >= 10
+
+
+def test_what_it_promises_comes_true(tmp_path):
+    (tasks, answers, grades), truth = study(tmp_path)
+    drawn = kit.draw(tasks, answers, n=100, grades=grades)
+    labels = write(tmp_path / "l.jsonl", filled(drawn, truth))
+    more = kit.draw(tasks, answers, n=60, grades=grades, labels=labels, seed=1)
+    assert "so far" in " ".join(more.worth)  # the judge's errors are read from the labels
+    real = kit.rate(tasks, write(tmp_path / "m.jsonl", filled(more, truth)), grades).passed
+    assert more.half_width == pytest.approx((real.high - real.low) / 2, rel=0.35)
+
+
+@pytest.mark.parametrize("design", ["random", "stratified"])
+def test_an_earlier_draw_goes_on(tmp_path, design):
+    (tasks, answers, grades), truth = study(tmp_path, prompts=30)
+    first = kit.draw(tasks, answers, n=20, design=design, grades=grades)
+    labels = write(tmp_path / "one.jsonl", filled(first, truth))
+    more = kit.draw(tasks, answers, n=10, design=design, grades=grades, labels=labels)
+    assert len(more.rows) == 30 and more.fresh == 10
+    old = {(r["task_id"], r["response_id"]): r["label"] for r in rows_of(labels)}
+    kept = {(r["task_id"], r["response_id"]): r["label"] for r in more.rows if r["label"]}
+    assert kept == old
+    if design == "random":
+        assert {r["inclusion"] for r in more.rows} == {30 / 120}
+    other = {"random": "stratified", "stratified": "random"}[design]
+    with pytest.raises(DataError, match="were drawn"):
+        kit.draw(tasks, answers, n=10, design=other, grades=grades, labels=labels)
+
+
+def test_whole_answers_equal_seeds_and_formulas(tmp_path):
+    tasks, labels, _ = made(tmp_path, prompts=5)
+    rows = [r | {"response": '=HYPERLINK("x")'} for r in rows_of(labels)]
+    path = write(
+        tmp_path / "a.jsonl", [{k: v for k, v in r.items() if k != "labels"} for r in rows]
+    )
+    one, two = (kit.draw(tasks, path, n=3, unit="answer", seed=s) for s in (4, 4))
+    assert one.rows == two.rows and len(one.rows) == 9  # three judged criteria each
+    assert {r["answer"] for r in one.rows} == {'\'=HYPERLINK("x")'}
+    assert main(["label", tasks, path, "--n", "0"]) == 2
+    assert main(["label", tasks, path, "--design", "stratified"]) == 2
+    found = people.read_labels(write(tmp_path / "blank.jsonl", list(one.rows)))
+    assert len(found.blank) == 9 and not found.values
+    assert Path(path).exists()
