@@ -409,6 +409,8 @@ def audit(
         "answers": report.n_responses,
         "cost": report.cost,
         "rows": report.table(),
+        "ladder": [{"step": r.name, **r.rate.as_dict()} for r in report.ladder],
+        "fit": report.fit.data(),
     }
     if args.out:
         from ..plots.judging import audit_page

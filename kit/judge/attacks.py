@@ -233,6 +233,11 @@ def _negated(criteria: Sequence[Criterion]) -> list[list[Criterion]]:
 
 
 BIASES = (
+    Bias(
+        "full stop added",
+        "control: a full stop and a line break, which changes nothing",
+        text=lambda task, response: response.text.rstrip() + "\n.\n",
+    ),
     Bias("position: reversed", "criteria in reverse order", criteria=_reversed),
     Bias("position: rotated", "second half of the criteria first", criteria=_rotated),
     Bias(

@@ -20,9 +20,11 @@ from ..records import Criterion, Response, Task, Verdict
 from ..system import progress as bars
 from ..tables import rows_html
 from .attacks import ATTACKS, BIASES, Attack, Bias
+from .ladder import STEPS, Step
 from .records import keys_of
 from .run import _judged as leaves
 from .run import judge as run_judge
+from .suited import Fit, fit
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,12 @@ class AuditReport:
     n_verdicts: int
     unknown_share: float
     cost: float = 0.0
+    ladder: tuple[AuditRow, ...] = ()  # credit of answers made worse, step by step
+
+    @property
+    def fit(self) -> Fit:
+        """What the judge may be used for, what not, its worst exploit and the remedy."""
+        return fit(self)
 
     def table(self) -> list[dict[str, Any]]:
         """Rows {kind, name, rate, low, high, n, unknown, drift, drift_low, drift_high, what, note}; None where there is nothing."""
@@ -95,7 +103,8 @@ class AuditReport:
             f"  {r.kind:6} {r.name:26} {r.rate}" + (f"  ({r.note})" if r.note else "")
             for r in self.rows
         ]
-        return "\n".join(lines)
+        lines += [f"  ladder {r.name:26} {r.rate}" for r in self.ladder]
+        return "\n".join([*lines, self.fit.line])
 
     def _repr_html_(self) -> str:
         rows = [
@@ -107,14 +116,15 @@ class AuditReport:
                 f"{r.unknown.value:.1%}" if r.unknown is not None and r.unknown.n else "",
                 r.note or r.example[:300],
             )
-            for r in self.rows
+            for r in (*self.rows, *self.ladder)
         ]
         head = ("", "what", "rate [95% interval]", "drift", "became unknown", "example")
         caption = (
             f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, "
             f"{self.unknown_share:.1%} of plain verdicts unknown"
         )
-        return rows_html(head, rows, caption=caption, raw=(1,))
+        line = f"<p><b>{html.escape(self.fit.line)}</b></p>"
+        return line + rows_html(head, rows, caption=caption, raw=(1,))
 
 
 def audit(
@@ -131,7 +141,7 @@ def audit(
     """Audit a judge on answers of yours; take some that deserve little, so that attacks have something to gain.
 
     Criteria checked by code are left out. Every variant is judged through `ledger`, so an interrupted audit goes on where it stopped.
-    Variants that a replay judge has not recorded are reported as such. Costs about (1 + attacks + biases) times one judging.
+    Variants that a replay judge has not recorded are reported as such. Costs about (1 + attacks + biases + 4) times one judging.
     """
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
     judged = {
@@ -150,7 +160,7 @@ def audit(
         )
     ask, out = _Asker(judge, by_id, ledger, budget), []
     with bars.bar(
-        total=1 + len(attacks) + len(biases),
+        total=1 + len(attacks) + len(biases) + len(STEPS),
         desc="audit",
         unit="variant",
         delay=2.0,
@@ -163,6 +173,8 @@ def audit(
                 shown.set_postfix_str(x.name, refresh=False)
                 out.append(one(x, ask, answers, base, by_id))
                 shown.update(1)
+        ladder = _ladder(ask, answers, base, by_id)
+        shown.update(len(STEPS))
     unknown = sum(not v.known for v in base.values()) / len(base)
     return AuditReport(
         getattr(judge, "name", type(judge).__name__),
@@ -172,6 +184,7 @@ def audit(
         len(base),
         unknown,
         ask.cost,
+        tuple(ladder),
     )
 
 
@@ -318,3 +331,50 @@ def _variants(
         rows = [r for r in answers if r.task_id in part]
         if rows:
             yield ask(rows, part)
+
+
+def _ladder(
+    ask: _Asker, answers: Sequence[Response], base: dict[Place, Verdict], tasks: dict[str, Task]
+) -> list[AuditRow]:
+    """Credit on criteria of positive weight, of the whole answers and of each step down."""
+    places = [p for p in base if tasks[p[0]].criterion(p[2]).weight > 0]
+    before = [_paid(base[p]) for p in places]
+    where = [p[0] for p in places]
+    out = [_rung("whole", "the answers as they are", before, None, where)]
+    for step in STEPS:
+        got = _taken(step, ask, answers)
+        if isinstance(got, str):
+            nothing = stats.mean([None] * len(places), cluster=where)
+            out.append(AuditRow("ladder", step.name, step.what, nothing, note=got))
+            continue
+        now = [_paid(got.get(p)) for p in places]
+        out.append(_rung(step.name, step.what, now, before, where))
+        before = now
+    return out
+
+
+def _paid(v: Verdict | None) -> float | None:
+    """1 for a verdict on the side of met, 0 below, None where it is unknown."""
+    return None if v is None or not v.known else float((v.value or 0.0) >= 0.5)
+
+
+def _taken(step: Step, ask: _Asker, answers: Sequence[Response]) -> dict[Place, Verdict] | str:
+    """Verdicts on the answers made worse, or why there are none."""
+    worse = step.worse(answers)
+    try:
+        return ask(worse) if worse else "needs two tasks"
+    except MissingError as e:
+        return f"not recorded: {e.what[:80]}"
+
+
+def _rung(
+    name: str,
+    what: str,
+    now: Sequence[float | None],
+    before: Sequence[float | None] | None,
+    where: Sequence[str],
+) -> AuditRow:
+    fall = None if before is None else stats.difference(now, before, cluster=where)
+    lost = stats.mean([float(x is None) for x in now], cluster=where) if now else None
+    rate = stats.mean(now, cluster=where)
+    return AuditRow("ladder", name, what, rate, fall, lost)
