@@ -3,9 +3,10 @@
 Every result says by which convention it was computed (`.convention`), at which n, and with which interval.
 """
 
+from .baselines import against_constant, against_lookup, against_score
 from .circular import Circularity, check_circular, score_without
 from .classwise import Classwise, classwise
-from .compare import Comparison, TopLabel, against_constant, compare, top_label
+from .compare import Comparison, TopLabel, compare, top_label
 from .ece import ECE, MCE, ece, mce, null_ece
 from .files import sketch_file
 from .recalibrate import METHODS, Recalibrated, Recalibrator, fit, recalibrate
@@ -47,6 +48,8 @@ __all__ = [
     "Test",
     "TopLabel",
     "against_constant",
+    "against_lookup",
+    "against_score",
     "brier",
     "check_circular",
     "classwise",

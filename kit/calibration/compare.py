@@ -17,10 +17,11 @@ from ..stats.ranking import auroc, auroc_change
 from ..stats.rates import mean
 from ..tables import rows_html
 from . import resample
+from .baselines import against_constant, against_lookup, against_score, squares
 from .cells import Cells, locator, tally
 from .ece import ECE, ece_of, unit_scores
 from .inputs import Inputs, check
-from .scores import overconfidence, underconfidence
+from .scores import brier, overconfidence, underconfidence
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,10 @@ class Comparison:
     """Two calibrations. difference : debiased ECE after minus before (below 0 = better). brier, accuracy : after minus before.
 
     auroc : before and after; auroc_change : after minus before. constant : Brier after, less that of the best constant
-    (below 0 = the confidences say something). paired : rows are pairs. verdict : a sentence that claims no more than all these.
+    (below 0 = the confidences say something). resolution : before and after, bias-corrected.
+    lookup, token : Brier after, less that of each family's rate, and of the token probability;
+    token_auroc : AUROC after, less the token's (None where not given). paired : rows are pairs.
+    verdict : a sentence that claims no more than all these.
     """
 
     before: ECE
@@ -41,8 +45,12 @@ class Comparison:
     constant: Estimate
     over: tuple[Estimate, Estimate]
     under: tuple[Estimate, Estimate]
+    resolution: tuple[float, float]
     paired: bool
     verdict: str
+    lookup: Estimate | None = None
+    token: Estimate | None = None
+    token_auroc: Estimate | None = None
 
     def table(self) -> list[dict[str, Any]]:
         """One dict per measure."""
@@ -69,12 +77,8 @@ class Comparison:
                 "low": self.accuracy.low,
                 "high": self.accuracy.high,
             },
-            {
-                "measure": "Brier less the best constant's",
-                "after": self.constant.value,
-                "low": self.constant.low,
-                "high": self.constant.high,
-            },
+            {"measure": "resolution", "before": self.resolution[0], "after": self.resolution[1]},
+            *self._against(),
             {
                 "measure": "AUROC",
                 "before": self.auroc[0].value,
@@ -95,6 +99,20 @@ class Comparison:
             },
         ]
         return rows
+
+    def _against(self) -> list[dict[str, Any]]:
+        """What stands against a constant, a table, and the token probability; rows that were not asked for are left out."""
+        known = {
+            "Brier less the best constant's": self.constant,
+            "Brier less the family look-up's": self.lookup,
+            "Brier less the token probability's": self.token,
+            "AUROC less the token probability's": self.token_auroc,
+        }
+        return [
+            {"measure": k, "after": e.value, "low": e.low, "high": e.high}
+            for k, e in known.items()
+            if e is not None
+        ]
 
     def __str__(self) -> str:
         return f"{self.verdict} | before: {self.before}; after: {self.after}"
@@ -189,29 +207,7 @@ def _ranking(x: Inputs, y: Inputs, how: _How) -> tuple[Estimate, Estimate, Estim
     return one, two, change
 
 
-@takes_table("conf", "correct", "cluster")
-def against_constant(
-    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
-) -> Estimate:
-    """Brier score less that of the best constant, the share of right rows: below 0 the confidences say something.
-
-    A constant has a calibration error of almost nothing, so a low ECE alone shows no knowledge of one's errors.
-
-    >>> against_constant([0.5] * 40, [1, 0] * 20).value
-    0.0
-    """
-    x = check(conf, correct, cluster=cluster, missing=missing)
-    y = np.asarray(x.correct, dtype=float)
-    gain = (np.asarray(x.conf, dtype=float) - y) ** 2 - (y.mean() - y) ** 2
-    out = mean(gain, cluster=x.cluster, level=level)
-    return replace(out, method="Brier less that of the best constant, jackknife-t")
-
-
-def _squares(x: Inputs) -> np.ndarray:
-    return (np.asarray(x.conf, dtype=float) - x.correct) ** 2
-
-
-@takes_table("before", "after", "cluster", "cluster_after")
+@takes_table("before", "after", "cluster", "cluster_after", "family", "token")
 def compare(
     before: tuple[Any, Any],
     after: tuple[Any, Any],
@@ -219,6 +215,8 @@ def compare(
     paired: bool = False,
     cluster: Any = None,
     cluster_after: Any = None,
+    family: Any = None,
+    token: Any = None,
     margin: float = 0.02,
     n_boot: int = 1000,
     level: float = 0.95,
@@ -230,10 +228,12 @@ def compare(
 
     paired : row i of both is the same question; changes are then of pairs, by `cluster` where given (paired rows with
     missing values are refused, since the pairs would shift). Unpaired: `cluster` and `cluster_after` label each side.
-    margin : loss of accuracy that still counts as accuracy kept. n_boot : resamples of the test of each side.
+    family : (n,) labels of the rows after, for a look-up of each family's rate. token : (n,) token
+    probabilities of the answers after, which need no training. margin : loss of accuracy that still counts as accuracy kept. n_boot : resamples of the test of each side.
     Binning as in `ece`; 15 equal-width bins by default for both, so that they compare.
     The verdict asks for more than a lower error: accuracy kept, a Brier score better than that of the best constant, and
-    no loss in telling right from wrong (AUROC).
+    no loss in telling right from wrong (AUROC). It says where a look-up by family, or the token
+    probability, does as well.
 
     >>> p, y = [0.1, 0.9] * 40, [0, 1, 0, 1, 0, 1, 1, 0, 0, 1] * 8
     >>> c = compare(([0.5] * 80, y), ([0.2, 0.8] * 40, y), paired=True)
@@ -252,7 +252,7 @@ def compare(
         before=one,
         after=two,
         difference=_error_change(one, two, sides, cells, binning, how),
-        brier=_change(_squares(x), _squares(y), x, y, how),
+        brier=_change(squares(x), squares(y), x, y, how),
         accuracy=_change(np.asarray(x.correct), np.asarray(y.correct), x, y, how),
         auroc=(rank_one, rank_two),
         auroc_change=rank,
@@ -263,10 +263,28 @@ def compare(
         under=tuple(
             underconfidence(v.conf, v.correct, cluster=v.cluster, level=level) for v in sides
         ),  # type: ignore[arg-type]
+        resolution=tuple(_resolution(v, binning) for v in sides),  # type: ignore[arg-type]
         paired=paired,
         verdict="",
+        **_beside(y, family, token, level),
     )
     return replace(out, verdict=_verdict(out, margin))
+
+
+def _resolution(x: Inputs, binning: dict[str, Any]) -> float:
+    return brier(x.conf, x.correct, **binning).resolution_corrected
+
+
+def _beside(y: Inputs, family: Any, token: Any, level: float) -> dict[str, Estimate]:
+    """The comparisons after training that were asked for."""
+    out = {}
+    if family is not None:
+        out["lookup"] = against_lookup(y.conf, y.correct, family, cluster=y.cluster, level=level)
+    if token is not None:
+        pair = (y.conf, y.correct, token)
+        out["token"] = against_score(*pair, cluster=y.cluster, level=level)
+        out["token_auroc"] = auroc_change(y.conf, token, y.correct, cluster=y.cluster, level=level)
+    return out
 
 
 def _sides(
@@ -304,9 +322,24 @@ def _verdict(c: Comparison, margin: float) -> str:
         return (
             f"better calibrated: {tail}; accuracy kept within {margin:g}, Brier better than that of the "
             f"best constant by {number(-c.constant.value)} [{number(-c.constant.high, 2)}, {number(-c.constant.low, 2)}], "
-            f"AUROC {c.auroc[1].text(2)}"
+            f"AUROC {c.auroc[1].text(2)}{_as_well(c)}"
         )
     return f"a lower calibration error, but no better confidence: {tail}; {'; '.join(wrong)}"
+
+
+def _as_well(c: Comparison) -> str:
+    """What needs no training and is not shown to be worse, as the end of a sentence."""
+    out = []
+    for name, e in (
+        ("a look-up of each family's rate", c.lookup),
+        ("the token probability", c.token),
+    ):
+        if e is not None and not e.high < 0:
+            verb = "does better" if e.low > 0 else "does as well"
+            out.append(
+                f"{name} {verb} (Brier {number(e.value)} [{number(e.low, 2)}, {number(e.high, 2)}] from it)"
+            )
+    return f"; but without training {' and '.join(out)}" if out else ""
 
 
 def _objections(c: Comparison, margin: float) -> list[str]:

@@ -269,3 +269,29 @@ def test_brier_and_log_loss_know_how_many_clusters_the_rows_are_worth() -> None:
             e = f(np.full(81, 0.7), y, cluster=cluster).value
             hits[f] += e.low <= right <= e.high
     assert min(hits.values()) >= 45
+
+
+def test_a_falling_error_is_measured_against_what_needs_no_training():
+    """A policy trained to say each family's rate was "better calibrated", and a table of rates did as well."""
+    rng = np.random.default_rng(0)
+    family, rate = np.repeat(["easy", "hard"], 120), np.repeat([0.9, 0.1], 120)
+    y = rng.random(240) < rate
+    token = np.clip(np.where(y, 0.97, 0.03), 0, 1)
+    found = c.compare((np.full(240, 0.9), y), (rate, y), paired=True, family=family, token=token)
+    assert found.constant.high < 0 and abs(found.lookup.value) < 0.01 and found.token.low > 0
+    assert "look-up of each family's rate does as well" in found.verdict
+    assert "the token probability does better" in found.verdict
+    assert found.resolution[0] == pytest.approx(0) and found.resolution[1] > 0.1
+    sharp = c.compare((np.full(240, 0.9), y), (token, y), paired=True, family=family)
+    assert sharp.lookup.high < 0 and "without training" not in sharp.verdict
+    assert sharp.token is None and "token" not in str(sharp.table())
+
+
+def test_the_look_up_never_sees_its_own_row():
+    """A family of one row would be right about itself."""
+    x = c.against_lookup([0.5, 0.5, 0.5, 0.5], [1, 0, 0, 0], ["a", "b", "b", "b"])
+    assert x.value == pytest.approx(0.25 - 1 / 4)
+    by_prompt = c.against_lookup([0.5] * 4, [1, 1, 0, 0], ["a"] * 4, cluster=["p", "p", "q", "q"])
+    assert by_prompt.value == pytest.approx(0.25 - 1.0)
+    with pytest.raises(DataError, match="families"):
+        c.against_lookup([0.5, 0.5], [1, 0], ["a"])

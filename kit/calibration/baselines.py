@@ -1,0 +1,94 @@
+"""What a confidence must beat to count as knowledge of one's errors: constant, table, token."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from ..stats.columns import takes_table
+from ..stats.estimate import Estimate
+from ..stats.rates import mean
+from .inputs import Inputs, check
+
+
+@takes_table("conf", "correct", "cluster")
+def against_constant(
+    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
+) -> Estimate:
+    """Brier score less that of the best constant, the share of right rows: below 0 it says something.
+
+    A constant's calibration error is almost nothing: a low ECE alone shows no knowledge of errors.
+
+    >>> against_constant([0.5] * 40, [1, 0] * 20).value
+    0.0
+    """
+    x = check(conf, correct, cluster=cluster, missing=missing)
+    return _less(x, np.full(x.n, np.mean(x.correct)), "that of the best constant", level)
+
+
+@takes_table("conf", "correct", "family", "cluster")
+def against_lookup(
+    conf: Any, correct: Any, family: Any, *, cluster: Any = None, level: float = 0.95
+) -> Estimate:
+    """Brier score less that of a table of each family's rate: below 0 it knows more than the family.
+
+    family : (n,) labels. A row's entry is made of the other clusters' rows of its family, and of all
+    other clusters where there are none: no more than a person with a list of past results has seen.
+
+    >>> against_lookup([1.0, 0.0] * 40, [1, 0] * 40, ["easy", "hard"] * 40).value
+    0.0
+    """
+    x = check(conf, correct, cluster=cluster)
+    return _less(x, lookup(x, family), "that of a look-up of each family's rate", level)
+
+
+@takes_table("conf", "correct", "score", "cluster")
+def against_score(
+    conf: Any, correct: Any, score: Any, *, cluster: Any = None, level: float = 0.95
+) -> Estimate:
+    """Brier score less that of another score in [0, 1] (a token probability): below 0 it is better.
+
+    >>> against_score([0.9, 0.1], [1, 0], [0.5, 0.5]).value
+    -0.24
+    """
+    x = check(conf, correct, cluster=cluster)
+    y = check(score, correct, cluster=cluster)
+    return _less(x, np.asarray(y.conf, dtype=float), "that of the score beside it", level)
+
+
+def lookup(x: Inputs, family: Any) -> np.ndarray:
+    """Each row's rate of right (n,) among the other clusters of its family."""
+    if len(family) != x.n:
+        raise DataError(
+            f"{len(family)} families for {x.n} rows",
+            where="argument family",
+            fix="give one a row, without rows whose confidence is missing",
+        )
+    kind = np.unique(np.asarray(family, dtype=str), return_inverse=True)[1]
+    group = np.arange(x.n) if x.cluster is None else x.cluster
+    both = np.unique(kind * x.n + group, return_inverse=True)[1]
+    y = np.asarray(x.correct, dtype=float)
+    hits, rows = _others(y, kind, both)
+    every_hits, every_rows = _others(y, np.zeros(x.n, dtype=int), group)
+    alone = np.divide(every_hits, every_rows, out=np.full(x.n, y.mean()), where=every_rows > 0)
+    return np.divide(hits, rows, out=alone, where=rows > 0)
+
+
+def _others(y: np.ndarray, whole: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Right rows and rows (n,) of each row's whole, less its own part of it."""
+    hits = np.bincount(whole, y)[whole] - np.bincount(part, y)[part]
+    return hits, np.bincount(whole)[whole] - np.bincount(part)[part]
+
+
+def squares(x: Inputs) -> np.ndarray:
+    """(confidence - outcome)^2 (n,)."""
+    return (np.asarray(x.conf, dtype=float) - x.correct) ** 2
+
+
+def _less(x: Inputs, other: np.ndarray, words: str, level: float) -> Estimate:
+    y = np.asarray(x.correct, dtype=float)
+    out = mean(squares(x) - (other - y) ** 2, cluster=x.cluster, level=level)
+    return replace(out, method=f"Brier less {words}, jackknife-t")
