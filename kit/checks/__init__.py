@@ -52,6 +52,19 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*RULES, *_FUNCTIONS}))
 
 
+def accepted(task: Task) -> str | None:
+    """The first answer that an exact check of the task accepts; None where it has no such check.
+
+    >>> c = Criterion(id="c", text="It is 7.", check={"name": "exact", "answers": ["7", "seven"]})
+    >>> accepted(Task(id="t", prompt="3 + 4?", criteria=(c,)))
+    '7'
+    """
+    for c in task.criteria:
+        if c.check and c.check.get("name") == "exact" and c.weight > 0:
+            return str(c.check["answers"][0])
+    return None
+
+
 def check(
     task: Task, response: Response, criterion: Criterion, *, allow_python: bool = False
 ) -> Verdict:

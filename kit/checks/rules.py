@@ -304,11 +304,11 @@ def _exact(task: Task, response: Response, args: Arguments) -> Finding:
     text = inner[-1] if inner else response.text
     given = norm(text_of.plain(text))
     if given not in answers and args.flag("confidence", True):
-        given = norm(text_of.plain(_without_confidence(text)))
+        given = norm(text_of.plain(without_confidence(text)))
     return Finding(given in answers, f"answer is {given[:60]!r}; {len(answers)} accepted")
 
 
-def _without_confidence(text: str) -> str:
+def without_confidence(text: str) -> str:
     """The text without its last sentence, where that states a confidence ("85. Confidence: 75%")."""
     from ..confidence.statements import statements
 

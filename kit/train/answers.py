@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..checks.rules import without_confidence
 from ..records import Response, Task, fingerprint
 from ..system import progress
 from .config import GRPOSettings
@@ -25,12 +26,17 @@ def sample_answers(
     seed: int,
     name: str = "policy",
     batch: int = 64,
+    temperature: float | None = None,
 ) -> list[Response]:
-    """`samples` answers per task at the training temperature; the same seed gives the same random numbers.
+    """`samples` answers per task; the same seed gives the same random numbers.
 
-    confidence of an answer: exp(mean log-probability of its tokens at that temperature), in (0, 1]; on every engine and device.
+    temperature : of the sampling, the training's by default; 0 = the likeliest token each time.
+    confidence of an answer: exp(mean log-probability of its tokens at that temperature, at 1 where
+    it is 0), in (0, 1]; a confidence that the text states is no part of it.
     """
     from . import sampling
+
+    heat = settings.temperature if temperature is None else temperature
 
     torch, limit = import_torch(), settings.max_prompt_tokens
     prompts = [p for t in tasks for p in [prompt_ids(loaded.tokenizer, t, limit)] * samples]
@@ -50,21 +56,29 @@ def sample_answers(
                 engine,
                 part,
                 max_new_tokens=settings.max_answer_tokens,
-                temperature=settings.temperature,
+                temperature=heat,
                 top_p=settings.top_p,
                 top_k=settings.top_k,
                 eos_ids=ends,
                 generator=generator,
             )
-            found += list(
-                zip(got.ids, got.truncated, map(sequence_confidence, got.logprobs), strict=True)
-            )
+            found += list(zip(got.ids, got.truncated, got.logprobs, strict=True))
         else:
-            found += _generate(loaded, part, settings, ends, seed + at)
+            found += _generate(loaded, part, settings, ends, seed + at, heat)
     return [
-        answer(loaded.tokenizer, t, ids, cut, f"{name}-{j}", sure)
-        for (t, j), (ids, cut, sure) in zip(owners, found, strict=True)
+        answer(loaded.tokenizer, t, ids, cut, f"{name}-{j}", _sure(loaded.tokenizer, ids, logprobs))
+        for (t, j), (ids, cut, logprobs) in zip(owners, found, strict=True)
     ]
+
+
+def _sure(tokenizer: Any, ids: Sequence[int], logprobs: Sequence[float]) -> float | None:
+    """Confidence of the answer's own tokens, without those of a statement such as "Confidence: 75%"."""
+    whole = tokenizer.decode(ids, skip_special_tokens=True)
+    kept = without_confidence(whole).rstrip()
+    if not kept or kept == whole.rstrip():
+        return sequence_confidence(logprobs)
+    ends = (i for i in range(1, len(ids)) if len(tokenizer.decode(ids[:i])) >= len(kept))
+    return sequence_confidence(logprobs[: next(ends, len(ids))])
 
 
 def evaluate(
@@ -76,7 +90,7 @@ def evaluate(
     name: str,
     step: int = 0,
 ) -> Evaluation:
-    """Sampled and graded answers of a policy to held-out prompts, with the settings' sampling and seed.
+    """Graded answers of a policy to held-out prompts, at the settings' eval_temperature and seed.
 
     The reward sees what it sees in training, the text: the answers' token confidence is recorded, not graded.
     """
@@ -87,6 +101,7 @@ def evaluate(
         settings=settings,
         seed=settings.seed + 10_000,
         name=name,
+        temperature=settings.eval_temperature,
     )
     grades = wait(reward.grade([dataclasses.replace(a, confidence=None) for a in answers]))
     return Evaluation(name=name, responses=tuple(answers), grades=tuple(grades), step=step)
@@ -235,14 +250,15 @@ def _generate(
     settings: GRPOSettings,
     ends: Sequence[int],
     seed: int,
-) -> list[tuple[list[int], bool, float | None]]:
-    """Answers of the model's own `generate`: token ids, whether cut off, confidence."""
+    heat: float,
+) -> list[tuple[list[int], bool, list[float]]]:
+    """Answers of the model's own `generate`: token ids, whether cut off, log-probabilities."""
     torch = import_torch()
     width, pad = max(map(len, prompts)), loaded.tokenizer.pad_token_id
     device = next(loaded.model.parameters()).device
     ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts], device=device)
     mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
-    training, tape = loaded.model.training, _Tape(settings.temperature)
+    training, tape = loaded.model.training, _Tape(heat or 1.0)
     loaded.model.eval()
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -250,10 +266,8 @@ def _generate(
             input_ids=ids,
             attention_mask=mask,
             max_new_tokens=settings.max_answer_tokens,
-            do_sample=True,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            top_k=settings.top_k,
+            do_sample=heat > 0,
+            **(dict(temperature=heat, top_p=settings.top_p, top_k=settings.top_k) if heat else {}),
             pad_token_id=pad,
             logits_processor=[tape],
         )
@@ -263,13 +277,7 @@ def _generate(
     for row, line in enumerate(got[:, width:].tolist()):
         stop = next((j for j, t in enumerate(line) if t in ends), None)
         kept = line if stop is None else line[: stop + 1]
-        out.append(
-            (
-                kept,
-                stop is None,
-                sequence_confidence([step[row] for step in tape.found[: len(kept)]]),
-            )
-        )
+        out.append((kept, stop is None, [step[row] for step in tape.found[: len(kept)]]))
     return out
 
 

@@ -8,8 +8,17 @@
     stages: [{stage: sft, steps: 20}, {stage: dpo, steps: 10}, {stage: grpo, steps: 20}]
     out: facts_chain              # below the runs folder, or an absolute path
 
-Correct means that at least half of the facts and directions that the task asks for are asserted and right. It is read from
-the verifiers of content alone: the confidence has no part in it, so that the calibration error is not circular.
+    answers: {exact: 100}         # or: the first 100 training tasks, answered as their exact check wants it
+    pairs: {samples: 2, tasks: 200}   # or: for DPO the model's own wrong answers, against right ones
+    system: "Answer, and say how sure you are."     # of every task, in place of its own
+    answers: {exact: 100, confidence: [75, 90, 99]}  # each with one of these, whatever the question
+    stages: [..., {stage: sft, name: outcomes, teach: outcomes}]  # own answers: 99% where right, 1% where wrong
+    evaluate: {max_answer_tokens: 20}  # how held-out prompts are answered (default: as in the grpo stage)
+    stages: [..., {stage: dpo, beta: 0.05, name: dpo .05, aside: true}, ...]   # tried, and not built on
+
+Correct means that every criterion is met, where code decides all of them; else that at least half of the facts and
+directions that the task asks for are asserted and right. The confidence has no part in it, so that the calibration error
+is not circular.
 """
 
 from __future__ import annotations
@@ -17,23 +26,41 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..checks import accepted, check
+from ..checks.rules import without_confidence
 from ..errors import DataError, KitError
 from ..records import Response, Task
+from ..rewards.aggregate import grade
 from ..runs import plain
-from ..settings.read import known_names, load
+from ..settings.read import known_names, load, make
 from ..stats.estimate import Estimate
 from ..system import paths
 from . import evaluation, holdout, job
-from .config import STAGES, Settings, from_mapping
+from .config import STAGES, GRPOSettings, Settings, from_mapping
 from .names import translate
+from .stages import OwnPairs
 
 CONFIGS = Path(__file__).parent / "configs"
-KEYS = ("tasks", "answers", "ask", "judge", "reward", "settings", "stages", "out")
+KEYS = (
+    "tasks",
+    "answers",
+    "pairs",
+    "ask",
+    "system",
+    "judge",
+    "reward",
+    "settings",
+    "stages",
+    "evaluate",
+    "out",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +71,14 @@ class ChainJob:
     tasks: tuple[Task, ...]
     heldout: tuple[Task, ...]
     rows: tuple[dict[str, str], ...]
-    pairs: tuple[dict[str, str], ...]
+    pairs: tuple[dict[str, str], ...] | OwnPairs
     judge: Any
     reward: Any
     out: Path
+    names: tuple[str, ...]
+    asides: frozenset[str]
+    taught: frozenset[str]
+    sampler: GRPOSettings | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +87,10 @@ class Quality:
 
     accuracy : share of correct answers, t over prompts; reward : mean reward; ece : debiased calibration error of the stated
     confidence with its interval (NaN where too few state one); ece_plain : what other libraries print.
-    stated : share of answers that state a confidence as a number; gain, gain_accuracy : paired differences to the start.
+    stated : share of answers that state a confidence as a number; gain, gain_accuracy : paired differences to the start;
+    step : of accuracy, to the stage that this one began from; kinds : the same per kind of task, which shows what broke.
+    net : accuracy where an answer can be known, plus that of "unknown" where it cannot, minus 1: always answering and
+    always abstaining earn 0 (NaN where the tasks do not say which can be known). seconds : of training.
     """
 
     stage: str
@@ -67,17 +101,18 @@ class Quality:
     stated: Estimate
     gain: Estimate
     gain_accuracy: Estimate
+    step: Estimate
+    net: Estimate
+    kinds: dict[str, Estimate]
+    seconds: float = math.nan
 
     def row(self) -> dict[str, Any]:
         """Plain values for a table."""
         out: dict[str, Any] = {"stage": self.stage}
         for f in dataclasses.fields(self)[1:]:
             e = getattr(self, f.name)
-            out |= (
-                {f.name: e}
-                if isinstance(e, float)
-                else {f.name: e.value, f"{f.name}_low": e.low, f"{f.name}_high": e.high}
-            )
+            out |= _spread(f.name, e) if isinstance(e, Estimate) else {f.name: e}
+        out["kinds"] = {k: _spread("step", e) for k, e in self.kinds.items()}
         return out | {"answers": self.reward.n, "prompts": self.reward.n_clusters}
 
 
@@ -90,13 +125,21 @@ class ChainReport:
     metrics: dict[str, Any]
 
     def text(self) -> str:
-        """The table as text, one line per stage, and the trivial policies below."""
-        lines = [
-            "stage  accuracy             reward               ECE of stated conf.  states one           reward minus start"
-        ]
+        """The table as text, one line per stage; below what broke, and the trivial policies."""
+        shown = {
+            "net": any(math.isfinite(q.net.value) for q in self.table),
+            "ece": any(q.ece.n for q in self.table),
+        }
+        shown["stated"] = shown["ece"]
+        columns = [c for c in _COLUMNS if shown.get(c[1], True)]
+        wide = max(len(q.stage) for q in self.table)
+        lines = [f"{'stage':{wide}} " + " ".join(f"{name:22}" for name, _ in columns) + " seconds"]
         for q in self.table:
-            cells = (q.accuracy, q.reward, q.ece, q.stated, q.gain)
-            lines.append(f"{q.stage:6} " + " ".join(f"{show(e):20}" for e in cells).rstrip())
+            cells = " ".join(f"{show(getattr(q, field)):22}" for _, field in columns)
+            lines.append(f"{q.stage:{wide}} {cells} {_seconds(q.seconds)}".rstrip())
+        for q in self.table:
+            lost = {k: e for k, e in q.kinds.items() if e.high < 0}
+            lines += [f"{q.stage} broke {k}: accuracy {show(e)}" for k, e in lost.items()]
         known = {k: v for k, v in self.metrics["trivial"].items() if v is not None}
         if known:
             best = max(known, key=lambda k: known[k])
@@ -104,6 +147,25 @@ class ChainReport:
                 f"best trivial policy: {best}, reward {known[best]:.3f}; {self.table[0].reward.n_clusters} held-out prompts"
             )
         return "\n".join(lines)
+
+
+_COLUMNS = (
+    ("accuracy", "accuracy"),
+    ("minus stage before", "step"),
+    ("reward", "reward"),
+    ("reward minus start", "gain"),
+    ("net of guessing", "net"),
+    ("ECE of stated conf.", "ece"),
+    ("states one", "stated"),
+)
+
+
+def _spread(name: str, e: Estimate) -> dict[str, float]:
+    return {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high}
+
+
+def _seconds(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.0f}"
 
 
 def is_chain(path: str | Path) -> bool:
@@ -152,27 +214,116 @@ def build(
             where=where,
             fix="stages: [{stage: sft}, {stage: grpo}]",
         )
+    names = _names(stages, where)
+    shared = values.get("settings") or {}
+    how = values.get("evaluate")
     settings = tuple(
         from_mapping(
-            {**(values.get("settings") or {}), **s, **_for(s, extra, where)},
+            {**shared, **_setting(s), **_for(s, extra, where)},
             where=f"{where}, stage {i + 1}",
         )
         for i, s in enumerate(stages)
     )
     every = job._tasks(values.get("tasks"), beside, where)
+    if values.get("system") is not None:
+        every = tuple(dataclasses.replace(t, system=str(values["system"])) for t in every)
     train, held = holdout.split(job.asking(every, values.get("ask")), {}, where)
-    rows, pairs = teaching(train, job._rows(values.get("answers"), beside, where))
+    rows, pairs = _rows_and_pairs(train, values, settings[0].seed, beside, where)
     out = Path(values.get("out") or name).expanduser()
     return ChainJob(
         settings=settings,
         tasks=train,
         heldout=held,
         rows=tuple(rows),
-        pairs=tuple(pairs),
+        pairs=pairs if isinstance(pairs, OwnPairs) else tuple(pairs),
+        names=names,
+        asides=_marked(stages, names, "aside"),
+        taught=_marked(stages, names, "teach"),
+        sampler=None if how is None else from_mapping({**shared, **how, **_for({}, extra, where)}),
         judge=job.judge_of(values.get("judge", "none"), where),
         reward=values.get("reward", "rubric"),
         out=out if out.is_absolute() else paths.runs() / out,
     )
+
+
+def _names(stages: Sequence[Mapping[str, Any]], where: str) -> tuple[str, ...]:
+    """What the stages are called, in the table and as folders."""
+    names = tuple(str(s.get("name") or s.get("stage", "grpo")) for s in stages)
+    twice = sorted({n for n in names if names.count(n) > 1} | {"start"} & set(names))
+    if twice:
+        raise KitError(
+            f"two stages are called {twice[0]!r}", where=where, fix="give one a name: {name: ...}"
+        )
+    for s in stages:
+        if s.get("teach") not in (None, "outcomes") or (s.get("teach") and s["stage"] != "sft"):
+            raise KitError(
+                f"teach is {s['teach']!r}", where=where, fix="{stage: sft, teach: outcomes}"
+            )
+    return names
+
+
+def _marked(stages: Sequence[Mapping[str, Any]], names: Sequence[str], key: str) -> frozenset[str]:
+    return frozenset(n for n, s in zip(names, stages, strict=True) if s.get(key))
+
+
+def _setting(stage: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in stage.items() if k not in ("name", "aside", "teach")}
+
+
+def _rows_and_pairs(
+    train: Sequence[Task], values: Mapping[str, Any], seed: int, beside: Path | None, where: str
+) -> tuple[Sequence[Any], Any]:
+    """Rows for SFT, and pairs for DPO or how the model makes its own."""
+    answers, own = values.get("answers"), values.get("pairs")
+    if isinstance(answers, Mapping):
+        known_names(answers, ["exact", "confidence"], where=f"{where}, key answers")
+        rows, pairs = exact_rows(train[: answers.get("exact")], where), []
+        if answers.get("confidence"):
+            rng = random.Random(f"stated/{seed}")
+            rows = [_sure(r, rng.choice(answers["confidence"])) for r in rows]
+    else:
+        rows, pairs = teaching(train, job._rows(answers, beside, where))
+    return rows, pairs if own is None else make(OwnPairs, own, where=f"{where}, key pairs")
+
+
+def _sure(row: Mapping[str, str], percent: int) -> dict[str, str]:
+    return {**row, "response": f"{row['response']}. Confidence: {percent}%"}
+
+
+def exact_rows(tasks: Sequence[Task], where: str = "tasks") -> list[dict[str, str]]:
+    """SFT rows {system, prompt, response} with the answer that each task's exact check accepts."""
+    out = []
+    for t in tasks:
+        right = accepted(t)
+        if right is None:
+            raise DataError(
+                "no exact check says what is right",
+                where=f"{where}, task {t.id!r}",
+                fix="give `answers` a file",
+            )
+        out.append(_row(t, right))
+    return out
+
+
+def _row(task: Task, text: str) -> dict[str, str]:
+    row = {"prompt": task.prompt, "response": text}
+    return {"system": task.system, **row} if task.system else row
+
+
+def outcome_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[dict[str, str]]:
+    """SFT rows of a model's own answers, each stating 99% where it is right and 1% where it is wrong.
+
+    Under the cross-entropy, a proper score, the best that a model can do is to say 99% as often as it is right. Cut,
+    empty and undecided answers are left out.
+    """
+    by_id, out = {t.id: t for t in tasks}, []
+    for r in answers:
+        said = without_confidence(r.text).strip().rstrip(".")
+        right = correct(by_id[r.task_id], r)
+        if said and right is not None and not r.truncated:
+            row = _row(by_id[r.task_id], said)
+            out.append(_sure(row, 99 if right else 1))
+    return out
 
 
 def teaching(
@@ -223,13 +374,16 @@ def restate(text: str, confidence: float) -> str:
 
 
 def correct(task: Task, response: Response) -> float | None:
-    """1.0 when at least half of the expected facts and directions are right, else 0.0; None where the task expects none.
+    """1.0 when the answer is right, else 0.0; None where the task does not say what is right.
 
-    What the answer says about its confidence is removed before facts are read, so it cannot change the outcome.
+    Right: all criteria are met, where code decides them; else at least half of the expected facts and directions.
+    What the answer says about its confidence is removed before, so it cannot change the outcome.
     """
     from ..claims import applicable
     from ..claims.uncertainty import outcome
 
+    if task.criteria and all(c.check for c in task.criteria):
+        return _fulfilled(task, response)
     asked = [
         n
         for n, k in (("factual", "facts"), ("direction", "claims"))
@@ -238,11 +392,28 @@ def correct(task: Task, response: Response) -> float | None:
     return float(outcome(task, response) >= 0.5) if asked else None
 
 
-def qualities(evaluations: Sequence[evaluation.Evaluation], tasks: Sequence[Task]) -> list[Quality]:
-    """Accuracy, reward and calibration of each evaluation; the first one is what the others are compared with."""
-    by_id = {t.id: t for t in tasks}
+def _fulfilled(task: Task, response: Response) -> float | None:
+    verdicts = [check(task, response, c) for c in task.criteria]
+    score = grade(task, verdicts, how="flip", response_id=response.id).score
+    return None if score is None else float(score == 1.0)
+
+
+def qualities(
+    evaluations: Sequence[evaluation.Evaluation],
+    tasks: Sequence[Task],
+    *,
+    asides: Collection[str] = (),
+    seconds: Mapping[str, float] | None = None,
+) -> list[Quality]:
+    """Accuracy, reward and calibration of each evaluation; the first one is what the others are compared with.
+
+    asides : names of stages that the next one does not begin from; seconds : of training, by stage.
+    """
+    by_id, out = {t.id: t for t in tasks}, []
     marks = [[correct(by_id[r.task_id], r) for r in e.responses] for e in evaluations]
-    first, out = evaluations[0], []
+    first, before = evaluations[0], marks[0]
+    kinds = [by_id[c].kind or "" for c in first.clusters]
+    open_ = [by_id[c].truth.get("answerable") for c in first.clusters]
     for e, right in zip(evaluations, marks, strict=True):
         error, raw, stated = calibration_of(e, right)
         out.append(
@@ -255,9 +426,44 @@ def qualities(evaluations: Sequence[evaluation.Evaluation], tasks: Sequence[Task
                 stated=stated,
                 gain=evaluation.paired(first.scores, e.scores, first.clusters, e.clusters),
                 gain_accuracy=evaluation.paired(marks[0], right, first.clusters, e.clusters),
+                step=evaluation.paired(before, right, first.clusters, e.clusters),
+                net=evaluation.mean_by_cluster(net_of_guessing(right, open_), e.clusters),
+                kinds={k: _within(k, kinds, before, right, e) for k in dict.fromkeys(kinds) if k},
+                seconds=(seconds or {}).get(e.name, math.nan),
             )
         )
+        before = before if e.name in asides else right
     return out
+
+
+def _within(
+    kind: str, kinds: Sequence[str], old: Sequence[Any], new: Sequence[Any], e: Any
+) -> Estimate:
+    """Change of accuracy on the tasks of one kind."""
+    at = [i for i, k in enumerate(kinds) if k == kind]
+    clusters = [e.clusters[i] for i in at]
+    return evaluation.paired([old[i] for i in at], [new[i] for i in at], clusters, clusters)
+
+
+def net_of_guessing(
+    right: Sequence[float | None], answerable: Sequence[bool | None]
+) -> list[float | None]:
+    """What each answer is paid (n,) so that always answering and always abstaining earn 0 on average, and being right 1.
+
+    right : 1.0, 0.0 or None; answerable : whether the task can be known ("unknown" is right where it cannot). With u the
+    share that cannot: a right answer earns +1, "unknown" and a wrong one 0, an invented one -(1 - u)/u, all over 1 - u.
+
+    >>> net_of_guessing([1.0, 0.0, 1.0, 0.0], [True, True, False, False])
+    [2.0, 0.0, 0.0, -2.0]
+    """
+    known = [(r, a) for r, a in zip(right, answerable, strict=True) if r is not None]
+    u = sum(a is False for _, a in known) / max(len(known), 1)
+    if not 0 < u < 1 or any(a is None for _, a in known):
+        return [None] * len(right)
+    paid = {True: (0.0, 1 / (1 - u)), False: (-1 / u, 0.0)}
+    return [
+        None if r is None else paid[bool(a)][int(r)] for r, a in zip(right, answerable, strict=True)
+    ]
 
 
 def calibration_of(
@@ -305,6 +511,10 @@ def run(chain: ChainJob) -> ChainReport:
         heldout=chain.heldout,
         judge=chain.judge,
         composer=chain.reward,
+        names=chain.names,
+        asides=chain.asides,
+        makers={n: partial(outcome_rows, chain.tasks) for n in chain.taught},
+        sampler=chain.sampler,
     )
     if not got.evaluations:
         raise DataError(
@@ -312,20 +522,30 @@ def run(chain: ChainJob) -> ChainReport:
             where="chain",
             fix="hold out tasks (split: heldout) and give a grpo stage, whose sampling is used",
         )
-    table = tuple(qualities(got.evaluations, chain.heldout))
+    folders = {n: chain.out / f"{i}_{n}" for i, n in enumerate(chain.names, 1)}
+    left = {n: json.loads((f / "metrics.json").read_text("utf-8")) for n, f in folders.items()}
+    seconds = {n: m["seconds_training"] for n, m in left.items()}
+    table = tuple(qualities(got.evaluations, chain.heldout, asides=chain.asides, seconds=seconds))
     metrics = plain(
         {
             "stage": "chain",
             "table": [q.row() for q in table],
             "trivial": got.trivial,
             "rows": len(chain.rows),
-            "pairs": len(chain.pairs),
-            "seconds": {r.settings.stage: r.metrics["seconds_training"] for r in got.stages},
+            "pairs": _pairs(chain, left),
+            "seconds": seconds,
             "model": chain.settings[0].model,
         }
     )
     (chain.out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")
     return ChainReport(out=chain.out, table=table, metrics=metrics)
+
+
+def _pairs(chain: ChainJob, left: Mapping[str, Mapping[str, Any]]) -> int:
+    """Pairs that a DPO stage had, or would have."""
+    if isinstance(chain.pairs, OwnPairs):
+        return max([m["rows"] for m in left.values() if m["stage"] == "dpo"], default=0)
+    return len(chain.pairs)
 
 
 def show(e: Estimate) -> str:

@@ -104,6 +104,7 @@ class GRPOSettings(Settings):
     prompts_per_step : prompts per batch; more = less noise per update, proportionally more time.
     substeps : updates per batch, each on a part of it; iterations : passes over the batch. Above 1, answers are older than
         the policy and the ratio is clipped at `epsilon`.
+    eval_temperature : of held-out answers; 0 = greedy, None = as in training.
     temperature, top_p, top_k : sampling; with top_p < 1 or top_k > 0 the trained distribution is not the sampled one.
     max_prompt_tokens : longer prompts raise; max_answer_tokens : longer answers are cut and count as truncated.
     beta, kl : strength of the pull to the starting model; "k3" adds exp(-d) - 1 + d to the loss, "k2" d^2 / 2, "k1" puts
@@ -132,6 +133,7 @@ class GRPOSettings(Settings):
     iterations: int = 1
     epsilon: float = 0.2
     temperature: float = 1.0
+    eval_temperature: float | None = None
     top_p: float = 1.0
     top_k: int = 0
     max_prompt_tokens: int = 512

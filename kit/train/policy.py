@@ -6,11 +6,12 @@ read as a probability. Correct means that the answer met every criterion of its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..records import Grade
+from ..records import Grade, Response, Task
 from . import evaluation
 
 STAGES = ("before", "after")
@@ -28,6 +29,26 @@ def fulfilled(grade: Grade, weights: Mapping[str, float]) -> bool | None:
         elif (v.value >= 0.5) == (weights.get(v.criterion_id, 1.0) < 0):
             return False
     return None if unknown else True
+
+
+def rows(
+    found: evaluation.Evaluation, tasks: Iterable[Task], correct: Callable[[Task, Response], Any]
+) -> list[dict[str, Any]]:
+    """Rows {stage, task_id, kind, stated, token, correct} of an evaluation, for kit.calibration.
+
+    stated : the confidence in the text, NaN where none is read; token : of the answer's tokens;
+    correct : 1.0 or 0.0 by `correct(task, response)` (kit.train.chain.correct), NaN where unknown.
+    """
+    from ..confidence import extract
+
+    by_id, out = {t.id: t for t in tasks}, []
+    for r in found.responses:
+        task, stated = by_id[r.task_id], extract(r.text).value
+        right = correct(task, r)
+        row = {"stage": found.name, "task_id": r.task_id, "kind": task.kind}
+        numbers = {"stated": stated, "token": r.confidence, "correct": right}
+        out.append(row | {k: math.nan if v is None else float(v) for k, v in numbers.items()})
+    return out
 
 
 def read(folder: str | Path, tasks: Any = ()) -> list[dict[str, Any]]:

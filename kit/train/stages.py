@@ -8,15 +8,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..checks import accepted
 from ..errors import DataError, KitError
-from ..records import Task, fingerprint
+from ..records import Response, Task, fingerprint
 from ..runs import plain
-from . import evaluation, export, needs, rollouts
+from . import evaluation, export, needs, packed_rows, rollouts, sampling, world
 from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, check_options, to_mapping
 from .models import Loaded, load
 from .resume import (
@@ -27,6 +28,7 @@ from .resume import (
     save_adapter,
     step_of,
 )
+from .reward import Reward
 from .trainer import common_options
 
 
@@ -57,7 +59,7 @@ def train(
     on_step: Callable[[dict[str, Any]], None] | None = None,
     loaded: Loaded | None = None,
 ) -> StageResult:
-    """Run SFT on rows {prompt, response} or {text}, or DPO on rows {prompt, chosen, rejected}."""
+    """SFT on rows {prompt, response} or {text}, DPO on {prompt, chosen, rejected}; each may have a `system`."""
     out = Path(out)
     needs.check(settings)
     if not resume and (out / rollouts.STEPS).exists():
@@ -137,90 +139,171 @@ def chain(
     *,
     out: str | Path,
     sft_rows: Sequence[Mapping[str, Any]] = (),
-    pairs: Sequence[Mapping[str, Any]] = (),
+    pairs: Sequence[Mapping[str, Any]] | OwnPairs = (),
     tasks: Sequence[Task] = (),
     heldout: Sequence[Task] = (),
     judge: Any = None,
     composer: Any = "rubric",
+    names: Sequence[str] = (),
+    asides: Collection[str] = (),
+    makers: Mapping[str, Callable[[list[Response]], Sequence[Mapping[str, Any]]]] | None = None,
+    sampler: GRPOSettings | None = None,
 ) -> ChainResult:
     """Run stages one after the other; after each the adapter is merged, and the next one trains a new adapter on that model.
 
-    Held-out prompts are answered and graded before the first stage and after each, with the last GRPO settings' sampling.
-    A stage whose folder is finished is not run again, so that a chain goes on after a kill.
+    names : of the stages, for folders and the table (default: their kinds); asides : names of stages whose model the next
+    one does not start from, as a second DPO with another beta. makers : for SFT stages by name, rows from
+    answers of the model so far to training tasks that `sft_rows` do not show.
+    Held-out prompts are answered and graded before the first stage and after each, with the sampling of `sampler`, by default
+    the last GRPO settings'. A stage whose folder is finished is not run again, so that a chain goes on after a kill.
     """
     from ..rewards.composer import Composer
-    from . import answers, grpo
-    from .reward import Reward
+    from . import answers
 
-    out, results, evaluations, model = Path(out), [], [], settings[0].model
+    out, model = Path(out), settings[0].model
     composer = composer if isinstance(composer, Composer) else Composer.from_config(composer)
-    sampler = next((s for s in reversed(settings) if isinstance(s, GRPOSettings)), None)
-    reward = (
-        Reward(
-            tasks=[*tasks, *heldout], judge=judge, composer=composer, ledger=out / "ledger.sqlite"
-        )
-        if heldout and sampler
-        else None
+    reward = Reward(
+        tasks=[*tasks, *heldout], judge=judge, composer=composer, ledger=out / "ledger.sqlite"
     )
-
-    def look(name: str, source: str) -> None:
-        if reward is None or sampler is None:
-            return
-        mark = fingerprint(
-            [
-                sampler.max_answer_tokens,
-                sampler.temperature,
-                sampler.top_p,
-                sampler.top_k,
-                sampler.eval_samples,
-                sampler.seed,
-            ]
-        )
-        path = (
-            out / f"eval_{name}_{mark[:8]}.json"
-        )  # a chain that goes on after a kill does not answer again
-        if not path.exists():
-            loaded = load(
-                dataclasses.replace(sampler, model=source, adapter=None)
-            )  # a fresh adapter changes nothing
-            answers.evaluate(loaded, heldout, reward, settings=sampler, name=name).save(path)
-        evaluations.append(evaluation.read(path))
-
+    line = _Line(
+        out=out,
+        rows=sft_rows,
+        pairs=pairs,
+        tasks=tasks,
+        heldout=heldout,
+        judge=judge,
+        composer=composer,
+        reward=reward,
+        sampler=sampler
+        or next((s for s in reversed(settings) if isinstance(s, GRPOSettings)), None),
+        makers=makers or {},
+    )
     out.mkdir(parents=True, exist_ok=True)
-    look("start", model)
-    for i, s in enumerate(settings):
-        folder = out / f"{i + 1}_{s.stage}"
-        s = dataclasses.replace(s, model=model)
-        if not (folder / "merged" / "config.json").exists():
-            if isinstance(s, GRPOSettings):
-                results.append(
-                    grpo.train(
-                        s,
-                        tasks,
-                        judge=judge,
-                        composer=composer,
-                        out=folder,
-                        ledger=out / "ledger.sqlite",
-                        resume=True,
-                    )
-                )
-            else:
-                results.append(
-                    train(
-                        s,
-                        pairs if isinstance(s, DPOSettings) else sft_rows,
-                        out=folder,
-                        resume=True,
-                    )
-                )
-            export.merge(model, folder / "adapter", folder / "merged")
-        model = str(folder / "merged")
-        look(s.stage, model)
+    names = list(names) or [s.stage for s in settings]
+    line.look("start", model)
+    for i, (s, name) in enumerate(zip(settings, names, strict=True)):
+        folder = out / f"{i + 1}_{name}"
+        line.run(name, dataclasses.replace(s, model=model), folder)
+        line.look(name, str(folder / "merged"))
+        if name not in asides:
+            model = str(folder / "merged")
     return ChainResult(
-        stages=tuple(results),
-        evaluations=tuple(evaluations),
-        trivial=answers.trivial_rewards(heldout, reward) if reward else {},
+        stages=tuple(line.results),
+        evaluations=tuple(line.evaluations),
+        trivial=answers.trivial_rewards(heldout, reward) if line.evaluations else {},
     )
+
+
+@dataclass(kw_only=True)
+class _Line:
+    """What the stages of a chain share, and what they left so far."""
+
+    out: Path
+    rows: Sequence[Mapping[str, Any]]
+    pairs: Sequence[Mapping[str, Any]] | OwnPairs
+    tasks: Sequence[Task]
+    heldout: Sequence[Task]
+    judge: Any
+    composer: Any
+    reward: Reward
+    sampler: GRPOSettings | None
+    makers: Mapping[str, Callable[[list[Response]], Sequence[Mapping[str, Any]]]]
+    results: list[Any] = field(default_factory=list)
+    evaluations: list[evaluation.Evaluation] = field(default_factory=list)
+
+    def look(self, name: str, source: str) -> None:
+        """Answer and grade the held-out prompts; what a killed chain already has is read."""
+        s = self.sampler
+        if s is None or not self.heldout:
+            return
+        heat = s.temperature if s.eval_temperature is None else s.eval_temperature
+        mark = fingerprint([s.max_answer_tokens, heat, s.top_p, s.top_k, s.eval_samples, s.seed])
+        path = self.out / f"eval_{name}_{mark[:8]}.json"
+        if not path.exists():
+            from . import answers
+
+            loaded = self._bare(source)
+            answers.evaluate(loaded, self.heldout, self.reward, settings=s, name=name).save(path)
+        self.evaluations.append(evaluation.read(path))
+
+    def run(self, name: str, settings: Settings, folder: Path) -> None:
+        """One stage, and its adapter merged; a finished one is left as it is."""
+        if (folder / "merged" / "config.json").exists():
+            return
+        self.results.append(self._train(name, settings, folder))
+        export.merge(settings.model, folder / "adapter", folder / "merged")
+
+    def _train(self, name: str, settings: Settings, folder: Path) -> Any:
+        from . import grpo
+
+        if isinstance(settings, GRPOSettings):
+            return grpo.train(
+                settings,
+                self.tasks,
+                judge=self.judge,
+                composer=self.composer,
+                out=folder,
+                ledger=self.out / "ledger.sqlite",
+                resume=True,
+            )
+        rows = self.rows
+        if name in self.makers:
+            rows = self._own(settings.model, self._fresh(), 1, self.makers[name])
+        elif isinstance(settings, DPOSettings):
+            rows = self._pairs(settings.model)
+        return train(settings, rows, out=folder, resume=True)
+
+    def _fresh(self) -> list[Task]:
+        """Training tasks whose answer was not shown."""
+        shown = {r.get("prompt") for r in self.rows}
+        return [t for t in self.tasks if t.prompt not in shown]
+
+    def _pairs(self, source: str) -> Sequence[Mapping[str, Any]]:
+        if not isinstance(self.pairs, OwnPairs):
+            return self.pairs
+        tasks = self.tasks[: self.pairs.tasks]
+
+        def make(found: list[Response]) -> list[dict[str, str]]:
+            grades = answers.wait(self.reward.grade(found))
+            return pairs_from(tasks, list(zip(found, grades, strict=True)))
+
+        from . import answers
+
+        return self._own(source, tasks, self.pairs.samples, make)
+
+    def _own(
+        self, source: str, tasks: Sequence[Task], samples: int, make: Callable[[Any], Any]
+    ) -> list[dict[str, Any]]:
+        """Rows made of this model's answers, sampled once and kept beside the stages."""
+        mark = fingerprint([source, samples, [t.id for t in tasks]])
+        path = self.out / f"rows_{mark[:8]}.json"
+        if path.exists():
+            return json.loads(path.read_text("utf-8"))
+        from . import answers
+
+        if self.sampler is None:
+            raise KitError(
+                "rows from the model's own answers need a grpo stage, whose sampling is used",
+                where="keys pairs, teach",
+                fix="add a grpo stage, or say how with `evaluate: {max_answer_tokens: 20}`",
+            )
+        s = self.sampler
+        more = dict(samples=samples, settings=s, seed=s.seed + 20_000)
+        rows = list(make(answers.sample_answers(self._bare(source), tasks, **more)))
+        path.write_text(json.dumps(rows), "utf-8")
+        return rows
+
+    def _bare(self, source: str) -> Loaded:
+        """A model with a fresh adapter, which changes nothing."""
+        return load(dataclasses.replace(self.sampler, model=source, adapter=None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnPairs:
+    """Pairs from the model's own answers: `samples` a task to the first `tasks` training tasks (None: all)."""
+
+    samples: int = 2
+    tasks: int | None = None
 
 
 def pairs_from(
@@ -228,17 +311,22 @@ def pairs_from(
 ) -> list[dict[str, str]]:
     """Preference pairs from graded answers (response, grade): the best against the worst of each prompt, if further apart than `margin`.
 
-    Answers whose score is unknown take no part.
+    Where an exact check says what is right, that is chosen, sampled or not. Answers whose score is unknown, and empty
+    ones, take no part.
     """
     by_task: dict[str, list[tuple[float, str]]] = {}
     for r, g in graded:
-        if g.score is not None:
+        if g.score is not None and r.text.strip():
             by_task.setdefault(r.task_id, []).append((g.score, r.text))
     out = []
     for t in tasks:
         found = sorted(by_task.get(t.id, []))
+        best = accepted(t)
+        if best is not None:
+            found.append((1.0, best))
         if len(found) > 1 and found[-1][0] - found[0][0] > margin:
-            out.append({"prompt": t.prompt, "chosen": found[-1][1], "rejected": found[0][1]})
+            row = {"prompt": t.prompt, "chosen": found[-1][1], "rejected": found[0][1]}
+            out.append({"system": t.system, **row} if t.system else row)
     return out
 
 
@@ -276,7 +364,9 @@ def _trainer(
         values["completion_only_loss"] = settings.answer_only  # type: ignore[attr-defined]
     values |= dict(settings.options)
     check_options(values, config_class)
-    trainer = resumable(trl.DPOTrainer if dpo else trl.SFTTrainer)(
+    plain = resumable(trl.DPOTrainer if dpo else trl.SFTTrainer)
+    hooks = packed_rows.DPOHooks if dpo else packed_rows.SFTHooks
+    trainer = type(f"Kit{plain.__name__}", (hooks, plain), {})(
         model=loaded.model,
         args=config_class(**values),
         train_dataset=Dataset.from_list(data),
@@ -284,11 +374,19 @@ def _trainer(
         callbacks=[LossLog(log, on_step, settings.stage)],
     )
     trainer.remove_callback(PrinterCallback)
+    if loaded.engine == "transformers" and world.size() == 1 and not sampling.fast_ok(loaded.model):
+        trainer.kit_setup()
     return trainer
 
 
 def _chat(role: str, text: str) -> list[dict[str, str]]:
     return [{"role": role, "content": text}]
+
+
+def _asked(row: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The chat that a row's answer follows: its system text, where it has one, and the question."""
+    system = _chat("system", row["system"]) if row.get("system") else []
+    return [*system, *_chat("user", row["prompt"])]
 
 
 def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -298,9 +396,7 @@ def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if isinstance(r.get("text"), str) and "prompt" not in r:
             out.append({"text": r["text"]})
         elif isinstance(r.get("prompt"), str) and isinstance(answer, str):
-            out.append(
-                {"prompt": _chat("user", r["prompt"]), "completion": _chat("assistant", answer)}
-            )
+            out.append({"prompt": _asked(r), "completion": _chat("assistant", answer)})
         else:
             raise DataError(
                 "a row needs prompt and response, or text", where=f"row {i}, fields {sorted(r)[:6]}"
@@ -324,7 +420,7 @@ def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             )
         out.append(
             {
-                "prompt": _chat("user", r["prompt"]),
+                "prompt": _asked(r),
                 "chosen": _chat("assistant", r["chosen"]),
                 "rejected": _chat("assistant", r["rejected"]),
             }

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
 
 import pytest
 
+from kit.checks import accepted
 from kit.data.tables import read_rows
 from kit.errors import KitError
 from kit.records import Grade, Response, Task
 from kit.system import paths
-from kit.train import chain, evaluation
+from kit.train import chain, evaluation, policy
 from kit.train.config import GRPOSettings
 
+FOLDERS = ("2_dpo .05", "3_dpo", "4_grpo")
 CONFIG = chain.CONFIGS / "facts_chain.yaml"
 TRUTH = {
     "facts": [{"id": "f1", "text": "46 chromosomes", "aliases": [], "number": 46, "tolerance": 0}],
@@ -192,7 +195,7 @@ def test_the_command_line_runs_a_chain_and_goes_on_without_answering_again(
         "pairs"
     ] == 2
     monkeypatch.setattr(answers, "evaluate", lambda *a, **k: pytest.fail("answers again"))
-    assert main(["train", str(path)]) == 0 and "ECE of stated conf." in capsys.readouterr().out
+    assert main(["train", str(path)]) == 0 and "reward minus start" in capsys.readouterr().out
 
 
 def test_token_confidence_is_recorded_and_never_paid(monkeypatch):
@@ -208,3 +211,109 @@ def test_token_confidence_is_recorded_and_never_paid(monkeypatch):
     assert (
         e.responses[0].confidence == 0.99 and e.scores[0] < answers.wait(reward.grade([r]))[0].score
     )
+
+
+def test_guessing_and_abstaining_earn_nothing():
+    """Accuracy paid a policy that says "unknown" to everything its share of such questions."""
+    open_ = [True, True, True, False]
+    pay = lambda right: sum(chain.net_of_guessing(right, open_)) / 4  # noqa: E731
+    assert pay([1.0, 1.0, 1.0, 1.0]) == 1.0
+    assert pay([1.0, 1.0, 1.0, 0.0]) == 0.0 and pay([0.0, 0.0, 0.0, 1.0]) == 0.0
+    assert pay([0.0] * 4) == -1.0
+    assert chain.net_of_guessing([1.0, 0.0], [True, True]) == [None, None]
+    assert chain.net_of_guessing([1.0, 0.0], [True, None]) == [None, None]
+
+
+def test_the_ladder_has_no_answer_in_its_questions():
+    from kit.data import ladder
+    from kit.rewards import trivial
+    from kit.train import holdout
+
+    made = ladder.tasks()
+    train, held = holdout.split(made, {}, "ladder")
+    assert len(train) == 420 and len(held) == 140
+    assert {t.prompt for t in train}.isdisjoint(t.prompt for t in held)
+    for t in made:
+        assert _says(accepted(t), t) == 1.0 and _says(f"{accepted(t)}. Confidence: 75%", t) == 1.0
+        assert _says(t.prompt, t) == 0.0 and _says(t.prompt.split(": ")[-1], t) == 0.0
+        assert all(_says(r.text, t) == 0.0 for r in trivial.policies(t) if t.kind != "unknown")
+    assert [_says("unknown", t) for t in made] == [float(t.kind == "unknown") for t in made]
+    assert ladder.tasks(1)[0].prompt != made[0].prompt
+
+
+def test_a_stage_tried_aside_and_pairs_of_the_models_own_answers(tmp_path):
+    """Two DPO stages had one folder and one row in the table; pairs had to be written by hand."""
+    values = {
+        "tasks": "ladder.jsonl",
+        "answers": {"exact": 6},
+        "pairs": {"samples": 1, "tasks": 6},
+        "out": str(tmp_path / "run"),
+        "settings": {"preset": "test", "steps": 1, "save_every": 0},
+        "stages": [
+            {"stage": "sft", "max_tokens": 256},
+            {"stage": "dpo", "max_tokens": 256, "name": "dpo .05", "beta": 0.05, "aside": True},
+            {"stage": "dpo", "max_tokens": 256},
+            {"stage": "grpo", "eval_samples": 1, "eval_temperature": 0, "max_answer_tokens": 4},
+        ],
+    }
+    job = chain.build(values)
+    assert [r["response"] for r in job.rows] == [accepted(t) for t in job.tasks[:6]]
+    job = dataclasses.replace(job, heldout=job.heldout[:7])
+    report = chain.run(job)
+    assert [q.stage for q in report.table] == ["start", "sft", "dpo .05", "dpo", "grpo"]
+    began = {n: json.loads((job.out / n / "settings.json").read_text()) for n in FOLDERS}
+    assert began["2_dpo .05"]["settings"]["model"] == began["3_dpo"]["settings"]["model"]
+    assert "3_dpo" in began["4_grpo"]["settings"]["model"]
+    pairs = json.loads(next(job.out.glob("rows_*.json")).read_text())
+    assert pairs and all(p["chosen"] != p["rejected"] and p["system"] for p in pairs)
+    assert report.metrics["pairs"] == len(pairs)
+    twice = {**values, "stages": [{"stage": "dpo"}, {"stage": "dpo"}]}
+    with pytest.raises(KitError, match="two stages are called"):
+        chain.build(twice)
+    with pytest.raises(KitError, match="no exact check"):
+        chain.build({**values, "tasks": "facts.jsonl"})
+
+
+def test_outcomes_are_taught_from_the_models_own_answers(tmp_path):
+    """What a stage learns to say about itself must be about its own answers, to questions it was not shown."""
+    values = {
+        "tasks": "ladder.jsonl",
+        "system": "Answer, and say how sure you are.",
+        "answers": {"exact": 400, "confidence": [75, 99]},
+        "out": str(tmp_path / "run"),
+        "settings": {"preset": "test", "steps": 1, "save_every": 0},
+        "evaluate": {"max_answer_tokens": 3, "eval_samples": 1},
+        "stages": [{"stage": "sft"}, {"stage": "sft", "name": "outcomes", "teach": "outcomes"}],
+    }
+    job = chain.build(values)
+    assert {t.system for t in job.tasks} == {"Answer, and say how sure you are."}
+    assert {r["response"].split(". ")[1] for r in job.rows} == {
+        "Confidence: 75%",
+        "Confidence: 99%",
+    }
+    task, other = job.tasks[400], job.tasks[401]
+    right = Response(task_id=task.id, id="r", text=f"{accepted(task)}. Confidence: 75%")
+    wrong = Response(task_id=other.id, id="w", text="zzz")
+    cut = dataclasses.replace(wrong, truncated=True)
+    rows = chain.outcome_rows(job.tasks, [right, wrong, cut])
+    assert [r["response"] for r in rows] == [
+        f"{accepted(task)}. Confidence: 99%",
+        "zzz. Confidence: 1%",
+    ]
+    with pytest.raises(KitError, match="teach"):
+        chain.build({**values, "stages": [{"stage": "dpo", "teach": "outcomes"}]})
+
+
+def test_the_token_confidence_is_of_the_answer_alone():
+    """The tokens of "Confidence: 75%" diluted it: every answer looked about as sure."""
+    import math
+
+    from kit.train import answers, models
+
+    tokenizer = models.tiny_tokenizer()
+    ids = tokenizer.encode("85. Confidence: 75%")
+    logprobs = [math.log(0.5)] * 3 + [math.log(0.01)] * (len(ids) - 3)
+    assert answers._sure(tokenizer, ids, logprobs) == pytest.approx(0.5)
+    assert answers._sure(tokenizer, ids[:3], logprobs[:3]) == pytest.approx(0.5)
+    rows = policy.rows(_evaluation("x", 1, 75), [TASK], chain.correct)
+    assert rows[0]["stated"] == 0.75 and rows[0]["correct"] == 1.0 and math.isnan(rows[0]["token"])

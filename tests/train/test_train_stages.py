@@ -44,6 +44,30 @@ def test_dpo_prefers_the_chosen(tmp_path):
     assert r.steps()[-1]["margin"] > r.steps()[0]["margin"]
 
 
+@pytest.mark.parametrize("stage", ["sft", "dpo"])
+def test_packed_rows_train_as_padded_ones(tmp_path, monkeypatch, stage):
+    """Rows with a shared system text are packed into one; loss and gradient stay the trainer's own."""
+    from kit.train import packed_rows, sampling
+
+    asked = [{"system": "Be brief.", "prompt": f"say {'x' * i}"} for i in range(4)]
+    more = {"sft": {"response": "aaaa"}, "dpo": {"chosen": "aaaa", "rejected": "zz"}}[stage]
+    rows = [r | more for r in asked]
+    cls = {"sft": SFTSettings, "dpo": DPOSettings}[stage]
+    values = {**preset("test", stage), "steps": 3, "lr": 2e-2, "save_every": 0, "batch": 4}
+    s = build(cls, {**values, "dtype": "float32"})
+    packed, real = [], packed_rows.pack
+    monkeypatch.setattr(packed_rows, "pack", lambda *a: packed.append(1) or real(*a))
+    fast = stages.train(s, rows, out=tmp_path / "packed").steps()
+    assert packed
+    monkeypatch.setattr(sampling, "fast_ok", lambda model: "a test")
+    plain = stages.train(s, rows, out=tmp_path / "padded").steps()
+    names = ("loss", "grad_norm", "margin", "entropy")
+    for a, b in zip(fast, plain, strict=True):
+        known = [k for k in names if b[k] is not None]
+        assert len(known) > 2
+        assert [a[k] for k in known] == pytest.approx([b[k] for k in known], rel=1e-3, abs=1e-4)
+
+
 @pytest.mark.parametrize(
     "rows, cls, hint",
     [
