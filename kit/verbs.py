@@ -6,7 +6,8 @@ What needs one room only is that room's own function; see `kit.guide()`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,14 +85,32 @@ def grade(
             fix = "give responses=, or a TaskSet that holds them"
             raise KitError("the answers are not here", where="kit.grade", fix=fix)
         responses = [r for r in known if (r.task_id, r.id) in judged]
-        if judged and not responses:
-            raise KitError(
-                f"none of the {len(judged)} answers that have verdicts is in the task set",
-                where=f"kit.grade, response {verdicts[0].response_id!r}",
-                fix="give responses=; a file of verdicts alone does not hold the answers' texts",
-            )
+        _complete(judged, responses, {t.id for t in tasks.tasks})
     rows = getattr(tasks, "tasks", tasks)
     return Grades(grades(rows, responses, verdicts, composer=composer_of(reward)))
+
+
+def _complete(
+    judged: Collection[tuple[str, str]], responses: Sequence[Response], known: Collection[str]
+) -> None:
+    """KitError where judged answers to these tasks are not among the responses; a warning for
+    verdicts on other tasks."""
+    other = sorted({task for task, _ in judged if task not in known})
+    here = {(task, r) for task, r in judged if task in known}
+    absent = sorted(here - {(r.task_id, r.id) for r in responses})
+    if absent or (judged and not responses):
+        n, (task, first) = len(absent) or len(judged), (absent or sorted(judged))[0]
+        raise KitError(
+            f"{n} of the {len(judged)} answers that have verdicts are not in the task set",
+            where=f"kit.grade, task {task!r}, response {first!r}",
+            fix="give responses=; a file of verdicts alone does not hold the answers' texts",
+        )
+    if other:
+        warnings.warn(
+            f"kit.grade leaves out the verdicts on {len(other)} tasks that are not here "
+            f"({', '.join(map(repr, other[:3]))})",
+            stacklevel=3,
+        )
 
 
 def only(tasks: Any, wanted: Callable[[Criterion], bool]) -> list[Task]:

@@ -220,7 +220,7 @@ class Row:
                 criterion_id,
                 one,
                 scale=self.context.scale,
-                judge=judge or rater,
+                judge=judge + rater.removeprefix("human") if judge else rater,
             )
             self.verdicts.append(verdict)
             if not understood:
@@ -263,9 +263,7 @@ class Row:
         criteria = self._worded(task_id, criteria)
         if rubric and not criteria:
             self.find("no-criteria", f"the row has no {rubric}", severity="error", task_id=task_id)
-        meta = dict(more.pop("meta", {}))
-        for name, value in (*self.leftover().items(), *self.kept.items()):
-            meta[_free_name(name, meta)] = value
+        meta = beside(beside(more.pop("meta", {}), self.leftover()), self.kept)
         return self.done(
             Task(
                 id=task_id,
@@ -294,10 +292,10 @@ class Row:
             return list(criteria)
         for c in blank.values():
             self.blank(task_id, c.id)
-            own = {
-                k: v for k, v in (("title", c.title), ("tags", list(c.tags)), *c.meta.items()) if v
-            }
-            if own:
+            fields = (("title", c.title), ("tags", list(c.tags)), ("levels", list(c.levels)))
+            own = {k: v for k, v in (*fields, *c.meta.items()) if v}
+            if own or c.weight != 1:
+                own = beside(own, {"weight": c.weight})
                 self.keep(f"criterion {c.id} without text", own)
         lost = [v for v in self.verdicts if v.task_id == task_id and v.criterion_id in blank]
         if lost:
@@ -324,6 +322,18 @@ def _free_name(name: str, taken: Mapping[str, Any]) -> str:
         for n in itertools.chain([name], (f"{name} ({i})" for i in itertools.count(2)))
         if n not in taken
     )
+
+
+def beside(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Both; a name that is taken gets a number.
+
+    >>> beside({"a": 1}, {"a": 2, "b": 3})
+    {'a': 1, 'a (2)': 2, 'b': 3}
+    """
+    out = dict(meta)
+    for name, value in more.items():
+        out[_free_name(name, out)] = value
+    return out
 
 
 def as_text(value: Any) -> str:

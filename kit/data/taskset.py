@@ -125,18 +125,20 @@ class TaskSet:
             )
         tasks = [*self.tasks, *(t for t in other.tasks if t.id not in mine)]
         known = {t.id for t in tasks}
-        lost = Counter(
-            r.task_id for r in (*self.responses, *other.responses) if r.task_id not in known
-        )
         notes = [
             Finding(
                 code="unknown-task",
                 severity="error",
-                message=f"{n} responses name the task {i!r}, which is not there",
+                message=f"{n} {what} name the task {i!r}, which is not there",
                 task_id=i,
                 where=str(other.path.name if other.path else "task set"),
             )
-            for i, n in lost.items()
+            for what in ("responses", "verdicts")
+            for i, n in Counter(
+                x.task_id
+                for x in (*getattr(self, what), *getattr(other, what))
+                if x.task_id not in known
+            ).items()
         ]
         return replace(
             self,

@@ -61,8 +61,22 @@ def test_verdicts_without_their_answers_are_not_graded_as_nothing():
     graded = {"requirements": "R", "id": "r", "weight": 1, "sub_tasks": [leaf]}
     tasks = load_tasks([{"paper_id": "p", "graded_task_tree": graded}])
     assert len(tasks.verdicts) == 1
-    with pytest.raises(KitError, match="none of the 1 answers"):
+    with pytest.raises(KitError, match="1 of the 1 answers"):
         kit.grade(tasks, tasks.verdicts)
+
+
+def test_verdicts_are_not_dropped_where_some_of_the_answers_are_absent():
+    """Verdicts on an answer that the set does not hold were left out with no word."""
+    row = {"id": "t", "prompt": "p", "rubrics": ["a"], "response": "x"}
+    tasks = load_tasks([row])
+    made = {"criterion_id": "c1", "status": "met"}
+    here = kit.Verdict(task_id="t", response_id="response", **made)
+    gone = kit.Verdict(task_id="t", response_id="gone", **made)
+    with pytest.raises(KitError, match=r"1 of the 2 answers .*\n.*'gone'"):
+        kit.grade(tasks, [here, gone])
+    other = kit.Verdict(task_id="u", response_id="r", **made)
+    with pytest.warns(UserWarning, match="1 tasks that are not here"):
+        assert len(kit.grade(tasks, [here, other])) == 1
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])

@@ -10,7 +10,17 @@ from typing import Any
 
 from ...records import Criterion, Verdict, fingerprint, unknown
 from ..chats import ask
-from ..rows import Row, as_text, criteria_from, listed, number, parsed_json, tags_of, weight_of
+from ..rows import (
+    Row,
+    as_text,
+    beside,
+    criteria_from,
+    listed,
+    number,
+    parsed_json,
+    tags_of,
+    weight_of,
+)
 from ..taskset import Parsed
 
 LEVEL_KEY = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\Z")
@@ -66,9 +76,22 @@ def _meta_evaluation(row: Row) -> Parsed:
         parsed_json(row.take(n)) for n in ("binary_labels", "anonymized_physician_ids")
     )
     if row.respond(task_id, name, row.take("completion"), source="data") and given is not None:
-        paired = isinstance(given, list) and isinstance(raters, list) and len(raters) == len(given)
-        label = dict(zip(map(as_text, raters), given, strict=True)) if paired else given
+        names = [as_text(r) for r in raters] if isinstance(raters, list) else []
+        paired = isinstance(given, list) and len(set(names)) == len(names) == len(given)
+        label = dict(zip(names, given, strict=True)) if paired else given
         row.label(task_id, name, "c1", label)
+        if raters is not None and not paired:
+            row.keep("anonymized_physician_ids", raters)
+            row.find(
+                "field-mismatch",
+                "anonymized_physician_ids is not one name for each of binary_labels; it is kept "
+                "in meta",
+                field="anonymized_physician_ids",
+            )
+    else:
+        for field, value in (("binary_labels", given), ("anonymized_physician_ids", raters)):
+            if value is not None:
+                row.keep(field, value)
     group = row.optional("prompt_id") or "q-" + fingerprint(chat.prompt)[:12]
     return row.task(task_id, chat.prompt, [criterion], group=group, meta=chat.meta, **chat.fields)
 
@@ -91,10 +114,11 @@ def infobench(row: Row) -> Parsed:
             field="question_label",
         )
         row.keep("question_label", kinds)
-    told = row.take("eval")
-    answered = row.respond(task_id, "output", row.take("output"), source=row.optional("model"))
-    judge = row.optional("judge") or "recorded"
+    told, text = row.take("eval"), row.take("output")
+    source = None if text is None else row.optional("model")
+    answered = row.respond(task_id, "output", text, source=source)
     if answered and isinstance(told, list) and len(told) == len(criteria):
+        judge = row.optional("judge") or "recorded"
         for c, label in zip(criteria, told, strict=True):
             row.label(task_id, "output", c.id, label, judge=judge)
     elif told is not None:
@@ -166,6 +190,8 @@ def _levels(item: Any) -> Any:
     if item.get("name") is not None and "title" not in item:
         out["title"] = as_text(out.pop("name"))
     if keys:
+        if "levels" in out:
+            out["levels (given)"] = out.pop("levels")
         out["levels"] = [f"{k}: {as_text(item[k])}" for k in keys]
     return out
 
@@ -196,6 +222,8 @@ def tree(row: Row) -> Parsed:
     else:
         task_id = row.task_id("task_id", "id")
         root = {k: row.take(k) for k in ("requirements", "weight", "sub_tasks")}
+    if as_text(root.get("id", task_id)) != task_id:
+        row.keep("id of the root", root["id"])
     root["id"] = task_id
     prompt = row.text("prompt", "task", "question")
     if prompt is None and root.get("requirements") is not None:
@@ -236,7 +264,7 @@ def _walk(
                 {"id": name, "parent": parent, "text": text or None, "weight": own, "share": share}
                 | ({"meta": rest} if rest else {})
             )
-            stack += reversed(_children(row, kids, name, share))
+            stack += reversed(_children(row, task_id, kids, name, share))
             continue
         if kids not in (None, []):
             row.find(
@@ -254,7 +282,7 @@ def _walk(
                 text=text,
                 weight=share,
                 tags=tags_of(node.get("task_category")),
-                meta={**rest, "own_weight": own, "node": parent},
+                meta=beside({"own_weight": own, "node": parent}, rest),
             )
         )
     return nodes, leaves
@@ -288,9 +316,15 @@ def _score(row: Row, task_id: str, leaf: str, node: Mapping[str, Any]) -> set[st
 
 
 def _children(
-    row: Row, kids: list[Any], parent: str, share: float
+    row: Row, task_id: str, kids: list[Any], parent: str, share: float
 ) -> list[tuple[Mapping[str, Any], str | None, float, str]]:
-    good = [(i, k) for i, k in enumerate(kids, 1) if not _says_nothing(k)]
+    good = []
+    for i, k in enumerate(kids, 1):
+        if not _says_nothing(k):
+            good.append((i, k))
+        elif k and isinstance(k, Mapping):
+            row.blank(task_id, f"{parent}.{i}")
+            row.keep(f"node {parent}.{i} without text", dict(k))
     weights = []
     for i, k in good:
         w = number(k.get("weight", 1.0) if isinstance(k, Mapping) else 1.0)
@@ -380,6 +414,8 @@ def flat(rows: list[Row]) -> Parsed:
                     field="weight",
                 )
             row.keep(f"criterion {name} in row {r.number}", _given(item))
+        elif any(first.meta.get(k) != v for k, v in made.meta.items()):
+            row.keep(f"criterion {name} in row {r.number}", made.meta)
         _flat_answer(row, r, task_id, name)
         if r is not row:
             r.used |= {k for k in row.used if r.data.get(k) == row.data.get(k)}
