@@ -156,12 +156,9 @@ class LintReport:
                 f"          {row['message'][:110]}"
                 + (f" | {row['example'][:80]!r}" if row["example"] != row["message"] else "")
             )
-            sure = (
-                ""
-                if row["precision"] is None
-                else f" (such findings: {row['precision']:.0%} right)"
-            )
+            sure = precision.told(row["rule"])
             if row["suggestion"]:
+                sure = f" ({sure})" if sure else ""
                 lines.append(f"          -> {row['suggestion'][:110]}{sure}")
         return "\n".join(lines)
 
@@ -179,7 +176,7 @@ class LintReport:
                 r["message"],
                 r["example"][:160],
                 r["suggestion"],
-                "" if r["precision"] is None else f"{r['precision']:.0%}",
+                precision.told(r["rule"]),
             )
             for r in self.table()
         ]

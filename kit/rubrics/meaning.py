@@ -22,7 +22,8 @@ BAD = re.compile(
     + r"""(?:
     fail(?:s|ed)?\s+to\b
     | (?:incorrectly|wrongly|falsely|inaccurately|mistakenly|erroneously|inappropriately)\s+\w+s\b
-    | (?:omits|neglects|forgets|overlooks|misstates|misrepresents|misinterprets|misidentifies|misspells
+    | (?:confuses|conflates|mixes\s+up|miscounts|misquotes|miscalculates|mistranslates|misattributes
+        |omits|neglects|forgets|overlooks|misstates|misrepresents|misinterprets|misidentifies|misspells
         |fabricates|hallucinates|invents|insults|contradicts\s+itself|makes\s+up)\b
     | (?:contains?|has|have|includes?|makes|introduces)\s+(?:\w+\s+){0,2}?
         (?:errors?|mistakes?|inaccurac\w+|falsehoods?|typos?|hallucinations?|misinformation|contradictions?)\b
@@ -55,7 +56,7 @@ INJECTED = re.compile(
     r"""
     \b(?:ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b(?:instructions?|rubrics?|criteri\w+|guidelines?|rules?)\b
     | \b(?:mark|rate|grade|score|judge|count|treat)\b[^.]{0,40}\bas\s+(?:met|passed|satisfied|fulfilled|perfect)\b
-    | \b(?:give|award|assign|grant|output|return)\b[^.]{0,40}\b(?:full|maximum|top|highest|perfect)\s+
+    | \b(?:give|award|assign|grant|output|return)\b[^.]{0,40}\b(?:full|maximum|top|highest|perfect|passing)\s+
         (?:marks?|scores?|points?|credit|ratings?|grades?)\b
     | \balways\s+(?:answer|say|reply|output|return|choose|mark|vote)\b[^.]{0,20}\b(?:yes|met|true|pass|one|1|10)\b
     | \b(?:met|pass|yes)\b[^.]{0,30}\b(?:regardless\s+of|no\s+matter|whatever)\b
@@ -65,6 +66,9 @@ INJECTED = re.compile(
     | ["'](?:met|pass|passed|score)["']\s*:\s*(?:true|["']?(?:met|yes|pass)|10?\b)
     | </?(?:criterion|criteria|rubric|verdict|system|instructions?)> | \[\[?\s*end\s+of\s+\w+\s*\]
     | \bregardless\b[^.]{0,60}\b(?:return|say|answer|output|reply|vote)\s+(?:true|yes|met|pass)\b
+    | \b(?:output|return|answer|reply|respond|vote|choose)\s+(?:with\s+)?["'“]?(?:met|satisfied)\b
+    | \b(?:is|are|counts?\s+as)\s+(?:always\s+|already\s+)?(?:met|satisfied|fulfilled)\s+(?:by\s+default|automatically)
+    | \b(?:do\s+not|don't|never)\s+(?:check|verify|judge|grade|evaluate)\s+(?:it|this)\b
     | \bif\s+you\s+are\s+(?:an?\s+)?(?:AI|LLM|language\s+model|judge|grader|evaluator)\b
     | \bignor(?:iere?n?|ez|er|a|e)\b[^.]{0,40}\b(?:Anweisung\w*|Vorgaben|Regeln|instrucciones|istruzioni|consignes)\b
     """,
@@ -80,6 +84,7 @@ UNVERIFIABLE = re.compile(
         (?:in|within)\s+(?:less|under|fewer|\d+|\w+\s+(?:minutes|seconds|hours))
         | without\s+(?:help|looking|using\s+(?:a|any|the)\s+(?:tool|model|source|internet))
         | by\s+(?:a\s+human|hand|an?\s+AI) )
+    | \b(?:author|writer|model|assistant)\s+(?:spent|took)\s+(?:\w+\s+){0, 2}?(?:time|hours|effort)\b
     | \b(?:author|writer|model|assistant)\s+(?:(?:really|truly|honestly|sincerely|genuinely|actually)\s+)?
         (?:believe[sd]?|thinks?|thought|intend(?:s|ed)|enjoy(?:s|ed)|cares?|knows?|tried|feels?|felt)\b
     | \b(?:will|would)\s+(?:go\s+viral|sell\s+well|be\s+remembered|stand\s+the\s+test)\b
@@ -98,11 +103,32 @@ ATTACHED = re.compile(
     rf"|\b({_THING})\s+(?:above|below|provided|shown|attached)\b",
     re.I,
 )
+_SOURCES = frozenset(
+    "snippet snippets source sources document documents passage passages excerpt excerpts".split()
+)
+NUMBERED = re.compile(
+    r"\b(?:snippets?|sources?|documents?|passages?|excerpts?)\s+[\[\"“(#]?([A-Z]{0,2}\d{1,3})\b"
+    r"(?!\s*(?:times|%|or|and|words)\b)",
+    re.I,
+)
+HOLDING = re.compile(r"[\[{_]|XX|xxx|lorem ipsum", re.I)
+PLACEHOLDER = re.compile(
+    r"\[(?i:insert|enter|add|fill\s+in|replace|your|name\s+of)\b[^\]]{0,40}\]"
+    r"|\[(?:[A-Z]+[ _]){0,2}(?:NAME|ENTITY|PERSON|PLACE|DATE|YEAR|TOPIC|NUMBER|CITY|COUNTRY|COMPANY"
+    r"|PRODUCT|TODO|TBD|X+)(?:[ _][A-Z]+)?\]"
+    r"|\{\{\s*[\w.]+\s*\}\}|(?<![\w.])\{[a-z_]{3,20}\}(?![\w(])|(?<!\w)_{3,}(?!\w)"
+    r"|(?<!\w)(?:XXX+|xxx+)(?!\w)|lorem ipsum"
+)
+# Criteria that speak of such marks do not hold one.
+SPOKEN_OF = re.compile(
+    r"placeholder|template|bracket|brace|variable|underscore|blank|literal|format|syntax|code|[`\"“$\\]",
+    re.I,
+)
 _INJECTING = frozenset(
     "ignore disregard forget override bypass mark rate grade score judge count treat "
     "give award assign grant output "
     "return always regardless matter whatever im inst sys system assistant grader "
-    "evaluator verdict ignoriere ignorieren ignorez ignorer ignora if".split()
+    "evaluator verdict output answer reply respond vote choose met satisfied fulfilled default check verify never ignoriere ignorieren ignorez ignorer ignora if".split()
 )
 _MARKUP = re.compile(r"[<\[{]")
 _NEEDING = frozenset(
@@ -164,7 +190,11 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
     >>> missing_reference(c, frozenset(["reference"]), task)
     'reference answer'
     """
-    if tokens.isdisjoint(_NEEDING) or task.sources or c.check is not None:
+    if c.check is not None:
+        return None
+    if named := _unknown_source(c.text, tokens, task):
+        return named
+    if tokens.isdisjoint(_NEEDING) or task.sources:
         return None
     asked = task.asked.lower()
     if m := REFERENCE.search(c.text):
@@ -178,6 +208,42 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
             None if thing.rstrip("s") in asked or "attached" in asked or "http" in asked else m[0]
         )
     return None
+
+
+def _unknown_source(text: str, tokens: frozenset[str], task: Task) -> str | None:
+    """A numbered source ("snippet S9") that is not among the task's, or None."""
+    if tokens.isdisjoint(_SOURCES):
+        return None
+    for m in NUMBERED.finditer(text):
+        held = {k.casefold() for k in task.sources}
+        held |= {k.lstrip("abcdefghijklmnopqrstuvwxyz") for k in held}
+        numbered = all(re.fullmatch(r"[a-z]{0,3}\d{1,3}", k) for k in held)
+        asked = bool(re.search(rf"(?<!\w)\[?{re.escape(m[1])}(?!\w)", task.asked, re.I))
+        wanted = m[1].casefold()
+        if not asked and wanted not in held and (numbered if held else not wanted.isdigit()):
+            return m[0]
+    return None
+
+
+def unattached(task: Task) -> str | None:
+    """What a short prompt speaks of as attached although nothing is there, or None."""
+    text = task.asked
+    if task.sources or task.history or len(text.split()) > 60 or "http" in text or "\n\n" in text:
+        return None
+    m = ATTACHED.search(text)
+    return m[0] if m and m[0].split()[0].lower() in ("attached", "enclosed", "uploaded") else None
+
+
+def placeholder(text: str, task: Task) -> str | None:
+    """A mark in a criterion that was to be replaced by something, or None.
+
+    >>> placeholder("Mentions where [INSERT NAME] was born.", Task(id="t", prompt="Who?"))
+    '[INSERT NAME]'
+    """
+    if not HOLDING.search(text) or SPOKEN_OF.search(text):
+        return None
+    m = PLACEHOLDER.search(text)
+    return m[0] if m and m[0].lower() not in task.asked.lower() else None
 
 
 def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]]:

@@ -23,7 +23,7 @@ ROLE = r"(?:annotators?|raters?|reviewers?|labell?ers?|checkers?|qa|editor)"
 FIRST_PERSON = (
     r"\bI(?:['’](?:m|ve|d|ll)|\s+(?:would|should|could|might|can|don'?t|didn'?t|think|thought|believe|feel|felt|guess|assume|added?|"
     r"changed?|removed?|dropped?|drop|marked|rated|kept|keep|split|checked|chose|found|saw|left|had|have|am|was|"
-    r"agreed?|disagree|moved|copied|took|wrote|meant|wanted|prefer|suggest|need|asked))\b|\bin my (?:view|opinion)\b"
+    r"agreed?|disagree|hesitate|moved|copied|took|wrote|meant|wanted|prefer|suggest|need|asked|googled|verified|confirmed|reviewed|counted|noticed|considered))\b|\bin my (?:view|opinion)\b"
     r"|\bwe\s+(?:think|thought|believe|feel|felt|added|changed|removed|dropped|marked|rated|kept|decided|agreed|asked|"
     r"(?:should|could|need to)\s+(?:ask|add|drop|remove|split|check|discuss|rephrase|provide|merge|decide))\b"
     r"|\b(?:ask|asked|check with) the (?:team|lead|client|author|vendor)\b"
@@ -133,7 +133,7 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
         ),
         (
             0.7,
-            r"\b(?:rubric|criterion|grader|labell?ing|annotation)\s+(?:is|was|seems?|should|needs?|could|guidelines?|guide|doc|batch|round)\b",
+            r"\b(?:rubric|criterion|grader|labell?ing|annotation)\s+(?:is|was|seems?|should|needs?|could|guidelines?|guide|doc|batch|round|explicitly|allows?|says|checks)\b",
             re.I,
         ),
         (
@@ -148,7 +148,51 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
             re.I,
         ),
         (0.95, r"(?:\A|\s)@\w+,?\s+(?:please|pls)\b", re.I),
+        (
+            0.95,
+            r"\b(?:first|second|third|other|AI|criterion|criteria|future)\s+(?:AI\s+|criterion\s+)?"
+            r"(?:raters?|ratings?|checkers?|helpers?|graders?|annotators?|rebuttal)\b"
+            r"|\bcheckers?\s+(?:\d\s+)?(?:\w+\s+)?(?:is|are|was|were|claims?|flags?|flagged|marked|believes?|missed|says?)\b",
+            re.I,
+        ),
+        (0.8, r"\bcriteri(?:on|a)\s+#?\d", re.I),
+        (
+            0.7,
+            r"^\s*(?:this|that|these)\s+(?:is|was|are|were|isn'?t|wasn'?t|relates?|seems?|does|did|has|would)\b",
+            re.I,
+        ),
+        (
+            0.8,
+            r"^\s*the\s+(?:user'?s?\s+)?(?:prompt|user|instructions?|request|constraint)\s+(?:\w+\s+)?(?:asked|asks|says|said|states?|"
+            r"stated|requires?|required|did|didn'?t|does|doesn'?t|wants?|wanted|specif\w+|never|clearly|explicitly)\b",
+            re.I,
+        ),
+        (
+            0.8,
+            r"\b(?:is|was|are|were|did|does|do|would|isn'?t|wasn'?t|doesn'?t|didn'?t|still)\s+(?:\w+\s+){0,3}?"
+            r"(?:a|an|any|this|still)\s+(?:fail|criterion)\b"
+            r"|\bnot\s+an?\s+(?:failure|violation|error)\b"
+            r"|\b(?:fails?|failed|pass(?:es|ed)?)\s+(?:on\s+)?(?:this|the|that)\s+(?:criterion|one)\b",
+            re.I,
+        ),
+        (0.6, r"^\s*the\s+(?:responses|outputs|completions)\s+(?!should|must|are\b)", re.I),
+        (
+            0.7,
+            r"^\s*(?:while|although|though)\s+the\s+(?:response|answer|model|output)\s+(?!should|must)",
+            re.I,
+        ),
+        (
+            0.8,
+            r"^\s*both\s+(?:models|responses|answers)\s+(?:answer|fail|pass|make|explicitly|correctly|incorrectly|provide|list|give|follow)\b",
+            re.I,
+        ),
         (0.95, r"\A\s*\?{2,}|\?{3,}", 0),
+        (
+            0.9,
+            r"\b(?:copied|pasted|taken|adapted|moved)\s+from\s+(?:row|item|line|task|sheet|cell|rubric)\s+#?\d"
+            r"|[\[(]\s*(?:needs?|to\s+be)\s+(?:discuss|review|check|confirm|decid|clarif)\w*",
+            re.I,
+        ),
         (0.6, r"\b(?:seems?|looks?)\s+(?:fine|ok|okay|good|wrong|off|redundant|right)\b", re.I),
         (
             0.6,
@@ -168,7 +212,7 @@ _ROLES = frozenset(
     "annotator annotators rater raters reviewer reviewers labeler labelers labeller "
     "labellers checker checkers qa editor".split()
 )
-_AB = frozenset("a b 1 2".split())
+_AB = frozenset("a b 1 2 a's b's a’s b’s".split())
 _GATES: tuple[tuple[str, frozenset[str]], ...] = (
     (r"\b(?i:", _AB),
     (r"\b[AB]", frozenset("ab")),
@@ -187,6 +231,29 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
     ),
     (r"\b(?:please|pls)", frozenset(["please", "pls"])),
     (r"(?:\A|\s)@", frozenset(["please", "pls"])),
+    (
+        r"\b(?:first|second",
+        frozenset(
+            "rater raters rating ratings checker checkers helper helpers grader graders "
+            "annotator annotators rebuttal".split()
+        ),
+    ),
+    (r"\bcriteri", frozenset(["criterion", "criteria"])),
+    (r"^\s*(?:this|that", frozenset("this that these".split())),
+    (r"\b(?:copied", frozenset("copied pasted taken adapted moved need needs be".split())),
+    (
+        r"^\s*the\s+(?:user",
+        frozenset("prompt user user's users instruction instructions request constraint".split()),
+    ),
+    (
+        r"\b(?:is|was|are",
+        frozenset(
+            "fail fails failed failure pass passes passed violation error criterion test".split()
+        ),
+    ),
+    (r"^\s*the\s+(?:responses", frozenset("responses outputs completions".split())),
+    (r"^\s*(?:while|although", frozenset("while although though".split())),
+    (r"^\s*both", frozenset(["both"])),
     (r"(?:[(\[]", frozenset(["todo", "fixme", "tbd"]) | _ROLES),
     (
         r"^\s*the\s+",
@@ -214,7 +281,7 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
     (r"^\s*(?:requested", frozenset("requested asked implied stated mentioned".split())),
     (r"^\s*(?:I|we)", frozenset(["i", "we"])),
     (
-        r"\b(?:I|we)(?:\s+",
+        r"\bI(?:",
         frozenset("i we i'm i've i'd i'll we'd we've we'll my ask asked check".split()),
     ),
     (r"^\s*(?:reworded", frozenset("reworded rephrased moved renamed shortened was".split())),
@@ -262,27 +329,6 @@ IMPERATIVE = re.compile(
     r"points out|acknowledges|calculates?|summari[sz]es|quotes?|contrasts?|translates?|refers?|shows?|suggests?)\s+\w",
     re.I,
 )
-TRIGGER = frozenset(
-    "response responses answer answers model models completion completions output "
-    "outputs gemini chatgpt claude llama qwen mistral mixtral "
-    "deepseek grok bard copilot sonnet opus haiku palm note nb todo fixme comment "
-    "remark tbd annotator annotators rater raters reviewer "
-    "reviewers labeler labeller checker checkers qa editor this above previous next "
-    "see same similar duplicate dup cf merge merged covered "
-    "overlap overlaps split follows please pls sure unsure unclear debatable explicit "
-    "explicitly implicit implicitly implied inferred stated "
-    "directly requested taken derived come comes from based asked required mentioned "
-    "added specified quoted common general good best domain "
-    "expert not i we rated marked labelled labeled scored set changed gave green "
-    "yellow red n na none ok okay fine done yes no ditto idem x "
-    "per wording forgot got ignored skipped overlooked omitted i'm i've i'd i'll we'd "
-    "we've we'll my ask check agreed skip harsh lenient strict subjective ambiguous "
-    "redundant rubric criterion criteria grader grading label labeling labelling "
-    "annotation missed missing failed wrong hallucinated incorrect partially "
-    "overlooked forgotten seems seem looks look hard easy difficult "
-    "impossible tricky reworded rephrased moved renamed shortened was no gpt o1 o3 o4 "
-    "a b both neither either like".split()
-)
 # With such a word even a text that reads like a criterion is looked at closely.
 STRONG = frozenset(
     "gemini chatgpt claude llama qwen mistral mixtral deepseek grok bard copilot "
@@ -293,14 +339,18 @@ STRONG = frozenset(
     "yellow red green rated marked duplicate dup "
     "harsh lenient redundant tricky o1 o3 o4".split()
 )
+WANTED = re.compile(  # "In each letter, the report should ..."
+    r"\s*(?:the|each|all|every|any|an?|in|if|when|for)\b[^.!?]{1,120}\b(?:should|must)\b(?! have\b)",
+    re.I,
+)
+SURE = frozenset(i for i, (weight, _) in enumerate(TESTS) if weight >= 0.9)  # in long texts too
 THRESHOLD = 0.5
-LONGEST = 400  # characters; a longer text is a scheme for grading, not a note
+LONGEST = 400  # characters; a longer text may be a scheme for grading
 QUOTES = re.compile(
     r"[\"“][^\"”]{0,200}[\"”]|(?<![^\s(])['‘].{3,200}?['’](?![\w])|\(see (?:above|below)\)"
 )
 
 
-_MARKS = re.compile("[🟢🟡🔴#?-]")
 _COLOURS = frozenset(["green", "yellow", "red"])
 
 
@@ -332,16 +382,13 @@ def note_score(text: str, tokens: Set[str] | None = None) -> float:
         if "a" in opened and "A" not in text and ":" not in text and "=" not in text:
             opened -= {"a"}  # the article, not an answer called A
         gpt = (not text.isascii() or "gpt" in text.lower()) and any(t[:3] == "gpt" for t in tokens)
-        if not gpt and (
-            (not opened and not _free(text, tokens))
-            or (tokens.isdisjoint(TRIGGER) and not _MARKS.search(text))
-        ):
+        if not gpt and not opened and not _free(text, tokens):
             return 0.0
         tried = sorted(FREE.union(OPENED["gpt"] if gpt else (), *(OPENED[w] for w in opened)))
-    if len(text) > LONGEST:
-        return 0.0
     text = QUOTES.sub(" ", text)
-    demand = bool(DEMAND.match(text) or IMPERATIVE.match(text))
+    if len(text) > LONGEST:
+        tried = SURE.intersection(tried)
+    demand = any(p.match(text) for p in (DEMAND, IMPERATIVE, WANTED))
     if demand and tokens is not None and not gpt and tokens.isdisjoint(STRONG):
         return 0.0
     miss = 1.0

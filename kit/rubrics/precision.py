@@ -1,13 +1,17 @@
 """How often each rule was right: findings read and labelled on public sets that the rule was not
 written on.
 
-The sets: HealthBench (500 rows), InFoBench, WritingBench, PaperBench's 23 trees. The labels lie in
+The sets: HealthBench (500 rows), InFoBench, WritingBench, PaperBench's 23 trees; for notes also
+the unseen half of 100 RLVR rows. The labels lie in
 tests/inspect/lint_labels.tsv; a test counts them against this table. "several-requirements" and
 "subjective" were
 mended after a first round; only findings of the second round count for them. A rule that was right
 in less
 than 70 % of what was read is off unless asked for; one below 90 %, or hardly read, is never an
 error.
+
+Notes were looked for in 100 real RLVR rows too (2,314 texts, criteria and notes mixed): in the half
+that the rule was not written on it found 110 of 139 notes (recall .79) and nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ READ: dict[str, tuple[int, int]] = {
     "duplicate-criterion": (13, 13),
     "boilerplate": (12, 12),
     "sign": (6, 6),
-    "annotator-note": (3, 4),
+    "annotator-note": (54, 55),
     "near-duplicate": (1, 1),
     "unasked-detail": (0, 28),
     "far-from-prompt": (0, 34),
@@ -33,6 +37,9 @@ READ: dict[str, tuple[int, int]] = {
     "unverifiable": (0, 0),
     "no-reference": (0, 0),
     "extreme-weight": (0, 0),
+    "contradiction": (0, 0),
+    "check-mismatch": (0, 0),
+    "placeholder": (0, 0),
 }
 
 
@@ -45,6 +52,18 @@ def precision(rule: str) -> float | None:
     """
     right, read = READ.get(rule, (0, 0))
     return right / read if read >= ENOUGH else None
+
+
+def told(rule: str) -> str:
+    """The precision of a rule in words; "" for a rule that states a fact.
+
+    >>> told("placeholder"), told("empty-prompt")
+    ('precision not measured', '')
+    """
+    if rule not in READ:
+        return ""
+    share = precision(rule)
+    return "precision not measured" if share is None else f"such findings: {share:.0%} right"
 
 
 def default(rule: str) -> bool:

@@ -9,7 +9,16 @@ from ..data.findings import Finding
 from ..data.taskset import Parsed
 from ..errors import DataError
 from ..records import Criterion, Response, Task
-from .meaning import extreme_weights, injected, missing_reference, unverifiable, wrong_sign
+from .limits import mismatch
+from .meaning import (
+    extreme_weights,
+    injected,
+    missing_reference,
+    placeholder,
+    unattached,
+    unverifiable,
+    wrong_sign,
+)
 from .notes import THRESHOLD, note_score
 from .same import Found, compare
 from .wording import (
@@ -118,6 +127,14 @@ def _prompt(task: Task, found: Found, prompt_tokens: int) -> None:
             f"the prompt has about {n} tokens; the profile takes {prompt_tokens}",
             suggestion="shorten it, or raise the profile's prompt length",
         )
+    if thing := unattached(task):
+        found(
+            "no-reference",
+            "warning",
+            f"the prompt speaks of {thing!r}, which the task does not hold",
+            field="prompt",
+            suggestion="put it into the sources, or into the prompt",
+        )
     if fault := encoding(task.asked):
         found(
             "encoding",
@@ -150,7 +167,17 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
             suggestion="remove it from the criteria, or say what the answer must do",
         )
         return
+    if holder := placeholder(text, task):
+        found(
+            "placeholder",
+            "warning",
+            f"{holder!r} was never filled in",
+            c,
+            suggestion="write what the answer must say",
+        )
     if c.check is not None:
+        if why := mismatch(c):
+            found("check-mismatch", "warning", why, c, suggestion="correct the text or its check")
         if fault := _check_fault(task, c):
             found(
                 "impossible-check",

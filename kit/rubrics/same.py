@@ -16,7 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..records import Criterion
-from .wording import LIMIT, NEGATION_WORDS, limits
+from .limits import LIMIT, NEGATED, WHOLE, limits, measured, only
+from .wording import NEGATION_WORDS
 from .words import stem, words
 
 Found = Callable[..., None]  # (code, severity, message, **more): note a finding on the row
@@ -27,10 +28,10 @@ LIGHT = frozenset(
     "by as from into about and or so than then "
     "response responses answer answers text output reply assistant user users reader "
     "readers generated given provided "
-    "says say state states stating mention mentions mentioning note notes tell tells "
-    "report reports include includes including "
-    "contain contains containing name names give gives giving explain explains "
-    "explaining describe describes describing "
+    "says say said state states stating stated mention mentions mentioning mentioned note notes "
+    "noted tell tells told report reports reported include includes including "
+    "contain contains containing contained name names named give gives giving explain explains "
+    "explaining explained describe describes describing described "
     "reason reasons because why make makes made cause causes caused due how much many "
     "way which who what also any some all each "
     "clearly explicitly explicit correctly use uses using used".split()
@@ -43,27 +44,28 @@ ORDERED = frozenset(
 )
 NOT = NEGATION_WORDS | frozenset("fails fail omits omit lacks neither nothing none".split())
 _DROPPED = LIGHT | NOT
-SUBJECTS = frozenset(
-    "poem story essay email letter summary list code function article post title whole "
-    "entire it length long total".split()
-)
 QUOTED = re.compile(r"[\"“‘`]([^\"”’`]{1,80})[\"”’`]|[$\\]\S+|\b\w*[A-Z_]\w*[A-Z_0-9]\w*\b")
-LIMITING = ("least", "most", " than ", "exactly", "under", "over", "up to", "imum of")
-COUNTING = ("words", "sentences", "paragraphs", "lines", "chars", "bullets", "numbered")
 
 
 @lru_cache(maxsize=1)
 def synonyms() -> dict[str, str]:
     """Word -> the first of its line in synonyms.txt."""
     text = (Path(__file__).parent / "synonyms.txt").read_text(encoding="utf-8")
-    lines = (line.split() for line in text.split("\n") if line and line[0] != "#")
-    return {w: line[0] for line in lines for w in line}
+    lines = [line.split() for line in text.split("\n") if line and line[0] != "#"]
+    roots = {stem(w).rstrip("e"): line[0] for line in lines for w in line}
+    return roots | {w: line[0] for line in lines for w in line}
 
 
 @lru_cache(maxsize=10_000)
 def _core(word: str) -> str:
     known = synonyms()
-    return known.get(word) or known.get(root := stem(word)) or root.rstrip("e")
+    root = stem(word).rstrip("e")
+    return known.get(word) or known.get(root) or root
+
+
+@lru_cache(maxsize=1)
+def _whole() -> frozenset[str]:
+    return frozenset(map(_core, WHOLE))
 
 
 class Said:
@@ -77,7 +79,7 @@ class Said:
         self.key = frozenset(self.core)
         self.negated = sum(w in NOT for w in tokens) % 2 == 1
         self.ordered = not ORDERED.isdisjoint(tokens)
-        self.literal = tuple(w for w in tokens if not w.isalpha()) + tuple(
+        self.literal = tuple(w for w in tokens if any(map(str.isdigit, w))) + tuple(
             sorted(m[0] for m in QUOTED.finditer(text))
         )
 
@@ -97,7 +99,23 @@ def branch(c: Criterion) -> str | None:
     return c.parent or c.meta.get("node")
 
 
-said = lru_cache(maxsize=256)(lambda text: Said(text, words(text)))
+# "Warns against X" says what "advises not to X" says.
+AGAINST = re.compile(
+    r"\b(?:warns?|advises?|cautions?|recommends?)\s+(?:\w+\s+){0,2}?against|\bdiscourages?\b", re.I
+)
+
+
+@lru_cache(maxsize=256)
+def said(text: str) -> Said:
+    """What a text is on, by its words."""
+    return Said(text, spoken(text))
+
+
+def spoken(text: str) -> list[str]:
+    """The words of a criterion, "warns against" as "recommends not"."""
+    return words(
+        AGAINST.sub("recommends not", text) if "gainst" in text or "discour" in text else text
+    )
 
 
 def compare(criteria: Iterable[tuple[Criterion, str]], found: Found) -> None:
@@ -154,11 +172,12 @@ def _names(criteria: Sequence[Criterion]) -> str:
 def _twice(criteria: list[Criterion], found: Found) -> None:
     by_key: dict[frozenset[str], list[Criterion]] = {}
     for c in criteria:
-        by_key.setdefault(_key(words(c.text)), []).append(c)
+        by_key.setdefault(_key(spoken(c.text)), []).append(c)
     for key, alike in by_key.items():
         if key and len(alike) > 1:
             _alike([(c, said(c.text)) for c in alike], found)
-    _limits(criteria, found)
+    if criteria[0].weight >= 0:  # too long and too short may both cost
+        _limits(criteria, found)
 
 
 def _key(tokens: Sequence[str]) -> frozenset[str]:
@@ -192,7 +211,8 @@ def _alike(alike: list[tuple[Criterion, Said]], found: Found) -> None:
         c, s = cluster[0]
         for other in clusters[:i]:
             o, t = other[0]
-            if s.negated != t.negated and s.literal == t.literal and not (s.ordered or t.ordered):
+            opposed = s.negated != t.negated and s.literal == t.literal and c.weight >= 0
+            if opposed and not (s.ordered or t.ordered):
                 found(
                     "contradiction",
                     "warning",
@@ -211,23 +231,36 @@ def _limits(criteria: list[Criterion], found: Found) -> None:
             if o is not c and noun == other and (low > high2 or low2 > high):
                 certain = sure and sure2
                 found(
-                    "contradiction",
+                    "impossible-checks" if certain else "contradiction",
                     "error" if certain else "warning",
                     f"contradicts {o.id!r}: they set limits for {noun[0]} that no answer meets",
                     c,
                     suggestion="keep one of the two",
                 )
                 return
+    values = [(c, *v) for c in criteria for v in only(c)]
+    for i, (c, what, value) in enumerate(values):
+        for o, other, value2 in values[:i]:
+            if what == other and value != value2:
+                found(
+                    "contradiction",
+                    "warning",
+                    f"contradicts {o.id!r}: the {what} cannot be {value2} and {value}",
+                    c,
+                    suggestion="keep one of the two",
+                )
 
 
 def _bounds(c: Criterion) -> list[tuple[tuple[str, frozenset[str]], float, float, bool]]:
     """((what is counted, of what), least, most, by code?) for every limit that a criterion sets."""
-    check = c.check or {}
-    if check.get("name") in COUNTING and not check.get("not"):
-        low, high = check.get("min") or 0, check.get("max")
-        return [((check["name"], frozenset()), low, float("inf") if high is None else high, True)]
-    low_text = c.text.lower()
-    if c.check is not None or not any(w in low_text for w in LIMITING) or not LIMIT.search(c.text):
+    if (found := measured(c)) is not None:
+        name, low, high = found
+        return [((name, frozenset()), low, high, True)]
+    if (
+        c.check is not None
+        or not (found := limits(c.text))
+        or NEGATED.search(LIMIT.sub("", c.text))
+    ):
         return []
-    rest = frozenset(w for w in said(LIMIT.sub(" ", c.text)).key if w not in SUBJECTS)
-    return [((noun + "s", rest), low, high, False) for noun, low, high in limits(c.text)]
+    rest = said(LIMIT.sub(" ", c.text)).key - _whole()
+    return [((noun + "s", rest), low, high, False) for noun, low, high in found]

@@ -83,14 +83,6 @@ STATING = frozenset(
     "name names mention mentions report reports result "
     "equal equals".split()
 )  # STATES needs one of these words
-LIMIT = re.compile(
-    r"\b(at least|at most|no more than|no fewer than|no less than|fewer than|less than|more than|exactly|under|over|up to|maximum of|minimum of)\s+"
-    r"(\d+|one|two|three|four|five|six|seven|eight|nine|ten)\s+(\w+)",
-    re.I,
-)
-NUMBER = {
-    w: i for i, w in enumerate("zero one two three four five six seven eight nine ten".split())
-}
 MOJIBAKE = re.compile(r"Ã[\x80-\xbf©¨¼¶¤ŸÂ±³¡­]|â€[™œ\x9d˜¦“”\"]|Â[ \xa0°·»«£]|ï»¿|ðŸ")
 CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b\u202e\u2060\ufeff\ud800-\udfff]"
@@ -214,32 +206,6 @@ CERTAIN = re.compile(
     r"talks?\s+about)\s+(?:the|its|their)\s",
     re.I,
 )
-
-
-def limits(text: str) -> list[tuple[str, float, float]]:
-    """(noun, low, high) for every counted limit in a text.
-
-    >>> limits("It has at least 3 words and fewer than ten lines.")
-    [('word', 3.0, inf), ('line', 0.0, 9.0)]
-    """
-    out = []
-    for how, amount, noun in LIMIT.findall(text):
-        n, how = (
-            float(NUMBER.get(amount.lower(), -1) if not amount.isdigit() else int(amount)),
-            how.lower(),
-        )
-        if how == "exactly":
-            low, high = n, n
-        elif how in ("at least", "no fewer than", "no less than", "minimum of"):
-            low, high = n, float("inf")
-        elif how in ("more than", "over"):
-            low, high = n + 1, float("inf")
-        elif how in ("fewer than", "less than", "under"):
-            low, high = 0.0, n - 1
-        else:
-            low, high = 0.0, n
-        out.append((noun.lower().rstrip("s"), low, high))
-    return out
 
 
 NEGATION_WORDS = frozenset(

@@ -67,7 +67,7 @@ def stem(word: str) -> str:
     >>> stem("volcanoes"), stem("volcano")
     ('volcano', 'volcano')
     """
-    for end in ("ies", "ing", "es", "ed", "ly", "s", "'s"):
+    for end in ("'s", "’s", "ies", "ing", "es", "ed", "ly", "s"):
         if len(word) > len(end) + 3 and word.endswith(end):
             word = word[: -len(end)]
             break

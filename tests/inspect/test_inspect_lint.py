@@ -405,7 +405,7 @@ def test_the_faults_of_our_own_set_are_found():
         ("annotator-note", "fault-01", "c3"),
         ("duplicate-criterion", "fault-02", "c3"),
         ("near-duplicate", "fault-02", "c4"),
-        ("contradiction", "fault-03", "c2"),
+        ("impossible-checks", "fault-03", "c2"),
         ("several-requirements", "fault-04", "c1"),
         ("subjective", "fault-05", "c2"),
         ("answer-leak", "fault-06", "c1"),

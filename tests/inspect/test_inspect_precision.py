@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from planted import FIRST, SECOND
+from planted import FIFTH, FIRST, FOURTH, SECOND, THIRD
 
 from kit.cli.inspect import listed
 from kit.data import load_tasks
@@ -26,10 +26,12 @@ LABELS = list(
 MENDED = ("several-requirements", "subjective")  # after the first round of reading
 
 
-def task(prompt, texts):
-    pairs = [t if isinstance(t, tuple) else (t, 1) for t in texts]
-    criteria = tuple(Criterion(id=f"c{i}", text=t, weight=w) for i, (t, w) in enumerate(pairs))
-    return Task(id="t", prompt=prompt, criteria=criteria)
+def task(prompt, texts, sources=()):
+    full = [(*t, None)[:3] if isinstance(t, tuple) else (t, 1, None) for t in texts]
+    criteria = tuple(
+        Criterion(id=f"c{i}", text=t, weight=w, check=c) for i, (t, w, c) in enumerate(full)
+    )
+    return Task(id="t", prompt=prompt, criteria=criteria, sources=dict.fromkeys(sources, "text"))
 
 
 def test_the_precision_that_rules_carry_is_what_was_labelled():
@@ -48,7 +50,9 @@ def test_rules_that_are_wrong_too_often_are_off_and_none_below_nine_in_ten_is_an
     """contradiction was an error and right in 0 of 40, unrelated in 0 of 40, near-duplicate in 6 of 40."""
     off = {r for r in precision.READ if not precision.default(r)}
     assert off == {"unasked-detail", "far-from-prompt", "language", "unrelated"}
-    assert precision.severity("annotator-note", "error") == "warning"  # 4 read are too few
+    assert precision.severity("sign", "error") == "warning"  # 6 read are too few
+    assert precision.severity("contradiction", "error") == "warning"
+    assert precision.told("contradiction") == "precision not measured"
     assert precision.severity("empty-prompt", "error") == "error"
     t = task(
         "Describe how a steam engine drives a locomotive.",
@@ -58,15 +62,57 @@ def test_rules_that_are_wrong_too_often_are_off_and_none_below_nine_in_ten_is_an
     assert "far-from-prompt" in {f.code for f in lint([t], rules=["far-from-prompt"]).findings}
 
 
-@pytest.mark.parametrize(("name", "faults"), [("first", FIRST), ("second", SECOND)])
-def test_planted_faults_are_named(name, faults):
-    """8 of 22 were; the wanted is 18, with no alarm on the criteria beside them."""
-    named, beside = 0, []
-    for rule, prompt, texts, i in faults:
-        found = lint([task(prompt, texts)]).findings
-        named += rule in {f.code for f in found if f.criterion_id == f"c{i}"}
+@pytest.mark.parametrize("faults", [FIRST, SECOND, THIRD, FOURTH, FIFTH])
+def test_planted_faults_are_named(faults):
+    """8 of 22 were; the wanted is 18 of 22, with no alarm on the criteria beside them."""
+    missed, beside = [], []
+    for rule, prompt, texts, i, *sources in faults:
+        found = lint([task(prompt, texts, *sources)]).findings
+        here = {f.code for f in found if f.criterion_id == f"c{i}"}
+        missed += [] if rule in here else [(rule, texts[i])]
         beside += [f for f in found if f.criterion_id not in (None, f"c{i}")]
-    assert len(faults) == 22 and named >= 18 and not beside, (name, named, beside)
+    assert len(faults) >= 22 and len(missed) <= len(faults) * 4 / 22, missed
+    assert len(beside) <= 1, beside
+
+
+def test_too_long_and_too_short_may_both_cost():
+    """Two faults cannot contradict: both are to be avoided."""
+    pairs = (
+        ("Has more than 500 words.", "Has fewer than 300 words."),
+        ("Names the boat.", "Does not name the boat."),
+    )
+    for a, b in pairs:
+        wanted, costs = task("Write.", [a, b]), task("Write.", [(a, -1), (b, -1), "Is an essay."])
+        assert "contradiction" in lint([wanted]).counts
+        assert "contradiction" not in lint([costs]).counts
+
+
+def test_an_attachment_that_is_not_there_and_a_prompt_that_has_it():
+    bare = task("Summarise the attached article in one line.", ["Is one line."])
+    assert lint([bare]).of("no-reference")[0].field == "prompt"
+    held = task("Summarise the attached article in one line.", ["Is one line."], ["S1"])
+    below = task("Summarise the attached article.\n\nIt rained. Then it snowed.", ["Is one line."])
+    assert not lint([held, below]).of("no-reference")
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        ("Has at least 300 words.", {"name": "words", "min": 300, "max": 900}),
+        ("Gives more than one word per mark.", {"name": "words", "min": 7}),
+        ("Has 3 to 5 bullet points.", {"name": "bullets", "min": 3, "max": 5}),
+        ("Does not have more than 9 words.", {"name": "words", "max": 9}),
+        ('Contains "the river" twice.', {"name": "contains", "any": ["river"]}),
+        ("Is no longer than three lines.", {"name": "lines", "max": 3}),
+        ("Names [SEP] and the [MASK] token.", None),
+        ("Uses the placeholder {{name}}.", None),
+        ("Returns f'{name}' from the code.", None),
+        ("Cites source 3 times.", None),
+    ],
+)
+def test_sound_criteria_with_limits_marks_and_numbers_are_left_alone(text, check):
+    found = lint([task("Do it.", [(text, 1, check)])]).counts
+    assert not {"check-mismatch", "placeholder", "no-reference"} & set(found), found
 
 
 def test_limits_on_different_subjects_do_not_contradict():

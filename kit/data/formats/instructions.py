@@ -250,6 +250,11 @@ def instructions(row: Row) -> Parsed:
     )
 
 
+def _shown(value: Any) -> str:
+    """A text in quotation marks: it is not the criterion that speaks."""
+    return repr(value) if isinstance(value, str) else as_text(value)
+
+
 def _criterion(row: Row, name: str, instruction: Any, arguments: Any) -> Criterion:
     known = as_text(instruction)
     bare = re.sub(r"\A[a-z]{2}:(?=\w+:)", "", known)  # M-IFEval puts the language before
@@ -267,7 +272,7 @@ def _criterion(row: Row, name: str, instruction: Any, arguments: Any) -> Criteri
         severity="info",
         criterion_id=name,
     )
-    told = ", ".join(f"{k.replace('_', ' ')} {as_text(v)}" for k, v in given.items())
+    told = ", ".join(f"{k.replace('_', ' ')} {_shown(v)}" for k, v in given.items())
     text = (
         f"Follows the instruction {bare.replace('_', ' ')!r}" + (f" ({told})" if told else "") + "."
     )

@@ -1,0 +1,201 @@
+"""What a text limits: counts ("at most 50 words"), its letters, its language; and whether a check
+measures that.
+
+A bound is (noun, least, most); two criteria contradict where no answer meets both, and a text
+differs from its check where a bound that the text names is not the check's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..records import Criterion
+from .words import STOP, words
+
+INF = float("inf")
+_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+NUMBER = {w: i for i, w in enumerate(_WORDS)} | {"fifteen": 15, "twenty": 20, "hundred": 100}
+_N = rf"(\d{{1,3}}(?:,\d{{3}})+|\d+|{'|'.join(NUMBER)})"
+_LEAST = (
+    r"at\s+least|no\s+fewer\s+than|no\s+less\s+than|not\s+(?:fewer|less)\s+than|"
+    r"(?:a\s+)?minimum\s+of|minimum"
+)
+_MOST = (
+    r"at\s+most|no\s+more\s+than|not\s+more\s+than|no\s+longer\s+than|not\s+longer\s+than|up\s+to|"
+    r"(?:a\s+)?maximum\s+of|maximum|(?:does\s+not|doesn't|must\s+not|should\s+not|not)\s+exceed"
+)
+LIMIT = re.compile(
+    rf"\b(?:(?P<least>{_LEAST})|(?P<over>more\s+than|over|longer\s+than|exceeds)|(?P<most>{_MOST})"
+    rf"|(?P<under>fewer\s+than|less\s+than|under|below|shorter\s+than)|(?P<exact>exactly|precisely)"
+    rf"|(?P<range>between|from))?\s*\b{_N}"
+    rf"(?:\s*(?:-|–|to|and|and\s+(?:{_MOST}))\s*{_N})?\s+(?:(?:consecutive|different|separate|distinct|main|full|short|"
+    r"long|key|unique|specific|relevant|complete)\s+)?(?P<noun>[a-z]{3,})"
+    r"(?!\s+(?:per|each|every|in\s+(?:each|every)|for\s+(?:each|every))\b)"
+    r"(?:,?\s+(?P<after>or\s+(?:more|fewer|less)|maximum|minimum|at\s+most|at\s+least))?",
+    re.I,
+)
+BEFORE = ("range", "least", "over", "most", "under", "exact")
+# Words of which one must occur before the pattern is tried.
+LIMITING = (
+    "least", "most", " than", "exact", "precise", "under", "over", "below", "up to", "imum",
+    "exceed", "between", " or more", " or fewer", " or less", "-", "–", " to ",
+)  # fmt: skip
+# What a check counts -> what texts call it.
+COUNTED = {
+    "words": ("word",),
+    "sentences": ("sentence",),
+    "paragraphs": ("paragraph",),
+    "lines": ("line", "verse"),
+    "chars": ("character", "char"),
+    "bullets": ("bullet", "point", "item"),
+    "numbered": ("step", "item", "point", "entry"),
+}
+# Words that name the whole answer.
+WHOLE = frozenset(
+    "poem story essay email letter summary list code function article post title whole entire it "
+    "length long total slogan haiku card note message tweet caption headline joke review report "
+    "stay stays remain remains keep kept limited speech only everything text answer response reply output word words letters limerick toast sentence".split()
+)
+_UPPER = r"(?:all[\s-]caps|capitals|capital\s+letters|capitali[sz]ed|upper[\s-]?case)"
+_LOWER = r"(?:lower[\s-]?case|small\s+letters)"
+_ALL = r"\b(?:all|everything|entirely|completely|only|wholly|every|each)\b[^.,;]{0,30}?\b"
+CASES = (
+    ("upper", re.compile(rf"{_ALL}{_UPPER}\b|\ball[\s-]caps\b|\b{_UPPER}\s+only\b", re.I)),
+    ("lower", re.compile(rf"{_ALL}{_LOWER}\b|\b{_LOWER}\s+only\b", re.I)),
+)
+LANGUAGE = re.compile(
+    r"\A(?:the\s+)?(?:[\w-]+\s+){0,3}?(?:is|be)\s+(?:\w+ly\s+|written\s+){0,2}in\s+"
+    r"(English|French|German|Spanish|Italian|Portuguese|Dutch|Chinese|Japanese|Russian|Latin|Arabic"
+    r"|Hindi|Korean|Turkish|Polish)\b[\s.]*\Z",
+    re.I,
+)
+QUOTE = re.compile(r"[\"“]([^\"”]{2,80})[\"”]")
+NEGATED = re.compile(r"\b(?:not|never|no|without|avoids?|isn't|doesn't)\b", re.I)
+
+
+def _number(text: str) -> float:
+    digits = text.replace(",", "")
+    return float(digits) if digits.isdigit() else float(NUMBER[text.lower()])
+
+
+def _bounds(m: re.Match[str]) -> tuple[float, float] | None:
+    """(least, most) of one match; None for a number alone, or one that is no limit."""
+    kind = next((k for k in BEFORE if m[k]), None)
+    first, second = m[7], m[8]
+    n, after = _number(first), (m["after"] or "").lower()
+    if second:
+        return None if kind in ("over", "under", "exact") else (n, _number(second))
+    if after:
+        return (n, INF) if after in ("or more", "minimum", "at least") else (0.0, n)
+    return {
+        "least": (n, INF),
+        "over": (n + 1, INF),
+        "most": (0.0, n),
+        "under": (0.0, n - 1),
+        "exact": (n, n),
+    }.get(kind or "")
+
+
+def limits(text: str) -> list[tuple[str, float, float]]:
+    """(noun, least, most) for every counted limit in a text.
+
+    >>> limits("It has at least 3 words and fewer than ten lines.")
+    [('word', 3.0, inf), ('line', 0.0, 9.0)]
+    >>> limits("Between 1,000 and 2,000 words, 5 sentences or fewer.")
+    [('word', 1000.0, 2000.0), ('sentence', 0.0, 5.0)]
+    """
+    low = text.lower()
+    if not any(w in low for w in LIMITING):
+        return []
+    return [
+        (m["noun"].lower().rstrip("s"), *found)
+        for m in LIMIT.finditer(text)
+        if (found := _bounds(m)) is not None
+    ]
+
+
+def measured(c: Criterion) -> tuple[str, float, float] | None:
+    """(name, least, most) of a check that counts; None for another check."""
+    check = c.check or {}
+    if check.get("name") not in COUNTED or check.get("not"):
+        return None
+    low, high = check.get("min") or 0, check.get("max")
+    return check["name"], low, INF if high is None else high
+
+
+def only(c: Criterion) -> Iterator[tuple[str, str]]:
+    """(what, value) where the whole answer can have one value only: its letters, its language."""
+    name = (c.check or {}).get("name", "")
+    if name in ("uppercase", "lowercase") and not (c.check or {}).get("not"):
+        yield "letters", name.removesuffix("case")
+        return
+    if c.check is not None or NEGATED.search(c.text):
+        return
+    if (found := case(c.text)) and _of_all(dict(CASES)[found].sub(" ", c.text)):
+        yield "letters", found
+    if (m := LANGUAGE.match(c.text.strip())) and _of_all(c.text[: c.text.index(m[1])]):
+        yield "language", m[1].lower()
+
+
+def _of_all(text: str) -> bool:
+    """True where a text speaks of the whole answer, not of a part of it."""
+    return WHOLE.issuperset(set(words(text)) - STOP)
+
+
+def case(text: str) -> str | None:
+    """ "upper" or "lower" where a text wants all letters so."""
+    found = [name for name, pattern in CASES if pattern.search(text)]
+    return found[0] if len(found) == 1 else None
+
+
+def mismatch(c: Criterion) -> str | None:
+    """What the text of a criterion says and its check does not measure, or None.
+
+    >>> c = Criterion(id="c", text="At least 300 words.", check={"name": "words", "max": 300})
+    >>> mismatch(c)
+    'the text says at least 300, its check counts at most 300 words'
+    """
+    check = c.check or {}
+    if check.get("not") or NEGATED.search(LIMIT.sub(" ", c.text)):
+        return None
+    if (found := measured(c)) is not None:
+        return _other_bounds(c.text, *found)
+    if check.get("name") in ("uppercase", "lowercase"):
+        said = case(c.text)
+        if said and not check["name"].startswith(said):
+            return f"the text wants {said} case, its check {check['name']}"
+    return _other_words(c)
+
+
+def _other_bounds(text: str, name: str, low: float, high: float) -> str | None:
+    for noun, least, most in limits(text):
+        if noun not in COUNTED[name]:
+            continue
+        if (least > 0 and least != low) or (most < INF and most != high):
+            return (
+                f"the text says {_shown(least, most)}, its check counts {_shown(low, high)} {name}"
+            )
+    return None
+
+
+def _shown(low: float, high: float) -> str:
+    if low == high:
+        return f"exactly {low:g}"
+    if low <= 0 or high == INF:
+        return f"at least {low:g}" if high == INF else f"at most {high:g}"
+    return f"{low:g} to {high:g}"
+
+
+def _other_words(c: Criterion) -> str | None:
+    """Quoted words of a text of which its check knows none."""
+    check = c.check or {}
+    if check.get("name") not in ("contains", "starts", "ends"):
+        return None
+    held = [check.get(k) or () for k in ("any", "all", "none", "text")]
+    known = " | ".join(w for v in held for w in ([v] if isinstance(v, str) else v)).casefold()
+    quoted = [q.strip(" .,").casefold() for q in QUOTE.findall(c.text)]
+    parts = known.split(" | ")
+    if not quoted or any(q in known or any(p in q for p in parts) for q in quoted):
+        return None
+    return f"the text quotes {quoted[0]!r}, which its check does not look for"
