@@ -5,8 +5,8 @@ Every result says by which convention it was computed (`.convention`), at which 
 
 from .baselines import against_constant, against_lookup, against_score
 from .circular import Circularity, check_circular, score_without
-from .classwise import Classwise, classwise
-from .compare import Comparison, TopLabel, compare, top_label
+from .classwise import Classwise, TopLabel, classwise, top_label
+from .compare import Comparison, compare
 from .ece import ECE, MCE, ece, mce, null_ece
 from .files import sketch_file
 from .recalibrate import METHODS, Recalibrated, Recalibrator, fit, recalibrate

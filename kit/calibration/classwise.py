@@ -1,4 +1,4 @@
-"""Calibration of every class or level of a judge that gives a distribution, not only of the one it favours."""
+"""Judges that give a distribution over classes: calibration of the class they favour (top label), and of every class."""
 
 from __future__ import annotations
 
@@ -8,8 +8,52 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .compare import top_label
+from ..stats.ordinal import distributions
 from .ece import ECE, ece
+
+
+@dataclass(frozen=True)
+class TopLabel:
+    """The predicted class of each row (n,), its probability, and whether it was right. ties : rows with equal top classes."""
+
+    conf: np.ndarray
+    correct: np.ndarray
+    predicted: np.ndarray
+    ties: int
+
+
+def top_label(probs: Any, labels: Any) -> TopLabel:
+    """Confidence and correctness of the most probable class.
+
+    probs : (n, k) in [0, 1], rows summing to 1 within 1e-3. labels : (n,) class numbers. Equal top classes: the lowest
+    number is predicted, and counted in `ties`.
+
+    >>> top_label([[.2, .8], [.6, .4]], [1, 1]).correct.tolist()
+    [True, False]
+    """
+    p, y = distributions(probs), np.asarray(labels)
+    if y.shape != (len(p),):
+        raise DataError(
+            f"probs has shape {p.shape}, labels {y.shape}",
+            where="arguments probs, labels",
+            fix="pass (n, k) and (n,)",
+        )
+    gone = np.flatnonzero(np.isnan(p).any(1))
+    if len(gone):
+        where = f"row {gone[0]} (the first row is 0), probs"
+        raise DataError("a probability is unknown", where=where, fix="leave such rows out")
+    wrong = np.flatnonzero(~np.isin(y, np.arange(p.shape[1])))
+    if len(wrong):
+        raise DataError(
+            f"label {y[wrong[0]]!r} is no class number below {p.shape[1]}",
+            where=f"row {wrong[0]} (the first row is 0), labels",
+            fix="use 0..k-1",
+        )
+    top = p.argmax(1)
+    conf = p[np.arange(len(p)), top]
+    return TopLabel(
+        np.minimum(conf, 1.0), top == y, top, int(((p == conf[:, None]).sum(1) > 1).sum())
+    )
 
 
 @dataclass(frozen=True)
@@ -45,7 +89,7 @@ def classwise(
     0.0
     """
     top_label(probs, labels)  # names a row that is no distribution, or no class
-    p, y = np.asarray(probs, dtype=float), np.asarray(labels)
+    p, y = distributions(probs), np.asarray(labels)
     if p.shape[1] > 200:
         raise DataError(
             f"{p.shape[1]} classes", where="probs", fix="merge classes, or use top_label"

@@ -1,4 +1,4 @@
-"""Before against after: is one set of confidences better calibrated than another, and top-label confidence from class probabilities."""
+"""Before against after: is one set of confidences better calibrated than another."""
 
 from __future__ import annotations
 
@@ -358,50 +358,3 @@ def _objections(c: Comparison, margin: float) -> list[str]:
     if c.auroc_change.high < 0:
         out.append(f"it tells right from wrong less well (AUROC {number(c.auroc_change.value)})")
     return out
-
-
-@dataclass(frozen=True)
-class TopLabel:
-    """The predicted class of each row (n,), its probability, and whether it was right. ties : rows with equal top classes."""
-
-    conf: np.ndarray
-    correct: np.ndarray
-    predicted: np.ndarray
-    ties: int
-
-
-def top_label(probs: Any, labels: Any) -> TopLabel:
-    """Confidence and correctness of the most probable class.
-
-    probs : (n, k) in [0, 1], rows summing to 1 within 1e-3. labels : (n,) class numbers. Equal top classes: the lowest
-    number is predicted, and counted in `ties`.
-
-    >>> top_label([[.2, .8], [.6, .4]], [1, 1]).correct.tolist()
-    [True, False]
-    """
-    p, y = np.asarray(probs, dtype=float), np.asarray(labels)
-    if p.ndim != 2 or y.shape != (len(p),):
-        raise DataError(
-            f"probs has shape {p.shape}, labels {y.shape}",
-            where="arguments probs, labels",
-            fix="pass (n, k) and (n,)",
-        )
-    bad = np.flatnonzero(~((p >= 0) & (p <= 1 + 1e-6)).all(1) | ~(np.abs(p.sum(1) - 1) <= 1e-3))
-    if len(bad):
-        raise DataError(
-            f"the probabilities sum to {p[bad[0]].sum():g} or leave [0, 1]",
-            where=f"row {bad[0]} (the first row is 0), probs",
-            fix="pass probabilities, not logits",
-        )
-    wrong = np.flatnonzero(~np.isin(y, np.arange(p.shape[1])))
-    if len(wrong):
-        raise DataError(
-            f"label {y[wrong[0]]!r} is no class number below {p.shape[1]}",
-            where=f"row {wrong[0]} (the first row is 0), labels",
-            fix="use 0..k-1",
-        )
-    top = p.argmax(1)
-    conf = p[np.arange(len(p)), top]
-    return TopLabel(
-        np.minimum(conf, 1.0), top == y, top, int(((p == conf[:, None]).sum(1) > 1).sum())
-    )

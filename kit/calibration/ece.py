@@ -197,6 +197,7 @@ def ece_of(
     note: str = "",
 ) -> ECE:
     """`ece` from the sufficient statistics of a binning; null : resamples made elsewhere."""
+    resample.enough(n_boot)
     size, gap = resample.bin_sums(cells, cells.n)
     value, s = float(plugin(size, gap)), gap_errors(cells)
     best = max(0.0, debiased_l1(size, gap, s))

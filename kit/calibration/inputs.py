@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..stats.clusters import codes as numbered
+from ..stats.clusters import numbers, one_column
 
 CHUNK = 1 << 15  # rows per step: the buffers of a step stay in the L2 cache
 
@@ -41,51 +41,32 @@ class Inputs:
         return float(len(self.conf) if self.weights is None else self.weights.sum())
 
 
-def _as_float(values: Any, name: str, first_row: int = 0) -> np.ndarray:
+def _as_float(values: Any, name: str) -> np.ndarray:
     """A 1-d numeric array; None becomes NaN; text is refused with its row."""
-    a = values if isinstance(values, np.ndarray) else np.asarray(values)
-    if a.dtype.kind in "US" and isinstance(values, (list, tuple)) and a.ndim == 1:
-        a = np.array(
-            values, dtype=object
-        )  # numpy turned the numbers beside a text into text as well
-    if a.ndim != 1:
-        raise DataError(
-            f"{name} has shape {a.shape}, expected (n,)",
-            where=f"argument {name}",
-            fix="pass one number per row; for class probabilities use calibration.top_label(probs, labels)",
-        )
+    try:
+        a = one_column(values, name)
+    except DataError as e:
+        fix = "pass one number per row; class probabilities: calibration.top_label(probs, labels)"
+        raise DataError(e.what, where=f"argument {name}", fix=fix) from None
     if a.dtype.kind in "fiub":
         return a
-    if a.dtype.kind in "US" or any(isinstance(v, (str, bytes)) for v in a):
-        i = (
-            0
-            if a.dtype.kind in "US"
-            else next(i for i, v in enumerate(a) if isinstance(v, (str, bytes)))
-        )
-        fix = (
-            "use kit.confidence.extract for text replies, float(...) for digits in quotes"
-            if name == "conf"
-            else "write True / False or 1 / 0"
-        )
+    try:
+        return numbers(values, name)
+    except DataError as e:
+        row = int(e.where.rsplit(" ", 1)[1])
+        value = list(values)[row]
+        words = f"the text {str(value)[:60]!r}" if isinstance(value, (str, bytes)) else repr(value)
         raise DataError(
-            f"{name} is the text {str(a[i])[:60]!r}, not a number",
-            where=f"row {first_row + i} (the first row is 0), {name}",
-            fix=fix,
-        )
-    out = np.empty(len(a))
-    for i, v in enumerate(a):
-        try:
-            out[i] = math.nan if v is None else float(v)
-        except (TypeError, ValueError):
-            if type(v).__name__ in ("NAType", "NaTType"):
-                out[i] = math.nan
-                continue
-            raise DataError(
-                f"{name} is {type(v).__name__}, not a number",
-                where=f"row {first_row + i} (the first row is 0), {name}",
-                fix="pass numbers",
-            ) from None
-    return out
+            f"{name} is {words[:80]}, not a number",
+            where=f"row {row} (the first row is 0), {name}",
+            fix=_mend(name),
+        ) from None
+
+
+def _mend(name: str) -> str:
+    if name == "conf":
+        return "use kit.confidence.extract for text replies, float(...) for digits in quotes"
+    return "write True / False or 1 / 0"
 
 
 def _in_range(a: np.ndarray) -> bool:
@@ -119,7 +100,8 @@ def _bad_conf(conf: np.ndarray, row: int) -> DataError:
     else:
         what = f"confidence is {v:g}, outside [0, 1]"
         finite = conf[np.isfinite(conf)]
-        percent = v > 1 and finite.min() >= 0 and finite.max() <= 100 and (finite > 1).mean() >= 0.5
+        top = float(finite.max(initial=0.0))
+        percent = v > 1 and finite.min() >= 0 and 10 <= top <= 100 and (finite > 1).mean() >= 0.5
         fix = (
             "these look like percents: divide by 100"
             if percent
@@ -145,19 +127,12 @@ def codes(cluster: Any, n: int) -> tuple[np.ndarray, int]:
     >>> codes(["b", "a", "b"], 3)[1]
     2
     """
-    if len(cluster) != n:
-        raise DataError(
-            f"cluster has {len(cluster)} rows, conf has {n}",
-            where="argument cluster",
-            fix="pass one label per row",
-        )
     try:
         return numbered(cluster, n)
     except DataError as e:
-        row = e.where.rsplit(" ", 1)[1]
-        raise DataError(
-            e.what, where=f"row {row} (the first row is 0), cluster", fix=e.fix
-        ) from None
+        _, _, row = e.where.rpartition("row ")
+        where = f"row {row} (the first row is 0), cluster" if row.isdigit() else "argument cluster"
+        raise DataError(e.what, where=where, fix=e.fix) from None
 
 
 def _weights(weights: Any, n: int) -> np.ndarray | None:

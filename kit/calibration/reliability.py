@@ -231,6 +231,7 @@ def reliability(
     >>> round(r.ece.value, 3), r.bins.n.tolist(), r.convention
     (0.2, [6.0, 6.0], 'one bin per distinct confidence (2 values)')
     """
+    resample.enough(n_boot, 2)
     finding = ""
     if components is not None:
         from .circular import check_circular

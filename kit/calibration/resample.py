@@ -6,10 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..errors import DataError
 from .cells import Cells
 
 BLOCK = 8_000_000  # numbers held at once
 POOL = 2000  # groups that many clusters are resampled in
+
+
+def enough(n_boot: int, least: int = 0) -> None:
+    """DataError when fewer resamples are asked for than make sense."""
+    if isinstance(n_boot, bool) or not isinstance(n_boot, (int, np.integer)) or n_boot < least:
+        raise DataError(
+            f"n_boot is {n_boot!r}",
+            where="argument n_boot",
+            fix=f"give a whole number of resamples, {least} or more",
+        )
 
 
 def bootstrap(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:

@@ -11,6 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -98,6 +101,8 @@ def pairs(
     ([[1, 0], [1, 0]], 1)
     """
     n = same_length(judge=a, human=b, cluster=cluster)
+    for name, column in (("judge", a), ("human", b)):
+        same_length(**{name: column})
     xa, xb = _numbers(a), _numbers(b)
     if xa is not None and xb is not None:
         return _number_pairs(xa, xb, codes(cluster, n)[0], categories)
@@ -133,7 +138,10 @@ def _rewritten(values: np.ndarray, words: Mapping[Any, Any]) -> np.ndarray:
 
 def _numbers(values: Sequence[Any]) -> np.ndarray | None:
     """The column as floats when it holds only numbers, booleans and unknowns that floats keep exactly; else None."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths: named where they are read one by one
+        return None
     if array.dtype == object and array.ndim == 1:
         if not all(
             v is None or isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values
@@ -192,7 +200,7 @@ def _read(
     out = np.empty(len(raw), object)
     for i, v in enumerate(raw):
         out[i] = None if gone[i] else _plain(v)
-        if isinstance(out[i], (list, dict, set)):
+        if not isinstance(out[i], (str, Real, Decimal, NoneType)):
             raise DataError(
                 f"{v!r} is no category", where=f"row {i}", fix="give text, numbers or True / False"
             )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -36,29 +38,52 @@ def is_unknown(value: Any) -> bool:
     )
 
 
+def one_column(values: Any, name: str) -> np.ndarray:
+    """The values as an array (n,) of any dtype; DataError when they are no column: text, a generator, a grid.
+
+    >>> one_column([1, "a"], "values").dtype.kind in "UO"
+    True
+    """
+    same_length(**{name: values})
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.empty((len(values), 0))
+    if array.ndim != 1:
+        what = f"{name} has shape {array.shape}, not one column"
+        raise DataError(what, where=name, fix="give one value per row")
+    return array
+
+
+def numbers(values: Any, name: str) -> np.ndarray:
+    """A float column (n,), NaN for unknown, infinite values as they are; DataError names the first row that is no number."""
+    array = one_column(values, name)
+    if array.dtype.kind in "biuf":
+        return array.astype(float)
+    out = np.full(len(array), math.nan)
+    for i, v in enumerate(values):
+        if is_unknown(v):
+            continue
+        if not isinstance(v, (Real, np.bool_, Decimal)) or isinstance(v, np.timedelta64):
+            raise DataError(
+                f"{v!r} is not a number",
+                where=f"{name}, row {i}",
+                fix="give numbers, True/False, or None for unknown",
+            )
+        try:
+            out[i] = float(v)
+        except OverflowError:
+            out[i] = math.inf
+    return out
+
+
 def floats(values: Sequence[Any] | np.ndarray, *, name: str = "values") -> np.ndarray:
-    """A float column (n,) with NaN for unknown; DataError names the first row that is no number.
+    """A float column (n,) with NaN for unknown; DataError names the first row that is no finite number.
 
     >>> floats([True, None, 0.5]).tolist()
     [1.0, nan, 0.5]
     """
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise DataError(f"{name} has shape {array.shape}, not one column", where=name)
-    if array.dtype.kind in "biuf":
-        out = array.astype(float)
-    else:
-        out = np.full(len(array), math.nan)
-        for i, v in enumerate(values):
-            if is_unknown(v):
-                continue
-            if isinstance(v, (str, bytes)) or not np.isscalar(v):
-                raise DataError(
-                    f"{v!r} is not a number",
-                    where=f"{name}, row {i}",
-                    fix="give numbers, True/False, or None for unknown",
-                )
-            out[i] = float(v)
+    out = numbers(values, name)
     if np.isinf(out).any():
         raise DataError(
             "a value is infinite",
@@ -70,7 +95,19 @@ def floats(values: Sequence[Any] | np.ndarray, *, name: str = "values") -> np.nd
 
 def same_length(**columns: Any) -> int:
     """The common length of the columns that are not None; DataError otherwise."""
-    sizes = {k: len(v) for k, v in columns.items() if v is not None}
+    given = {k: v for k, v in columns.items() if v is not None}
+    for name, v in given.items():
+        if isinstance(v, (str, bytes, Set, Mapping)) or not hasattr(v, "__len__") or _is_scalar(v):
+            raise DataError(
+                f"{name} is a {type(v).__name__}, not one column",
+                where=name,
+                fix="give a list or an array with one value per row",
+            )
+    if not given:
+        raise DataError(
+            "there is no column", where=", ".join(columns), fix="give one value per row"
+        )
+    sizes = {k: len(v) for k, v in given.items()}
     if len(set(sizes.values())) > 1:
         raise DataError(
             f"columns differ in length: {sizes}",
@@ -80,17 +117,24 @@ def same_length(**columns: Any) -> int:
     return next(iter(sizes.values()))
 
 
+def _is_scalar(value: Any) -> bool:
+    return getattr(value, "ndim", 1) == 0
+
+
 def codes(cluster: Sequence[Any] | np.ndarray | None, n: int) -> tuple[np.ndarray, int]:
     """Cluster numbers (n,) in 0..C-1 and C; every row its own cluster when None. An unknown cluster is an error."""
     if cluster is None:
         return np.arange(n), n
     same_length(rows=range(n), cluster=cluster)
-    array = np.asarray(cluster)
+    array = one_column(cluster, "cluster")
     if array.dtype.kind in "biuf" and not (array.dtype.kind == "f" and np.isnan(array).any()):
         return _integers(array)
-    labels = array.tolist()
     seen: dict[Any, int] = {}
-    out = np.fromiter((seen.setdefault(c, len(seen)) for c in labels), np.int64, n)
+    try:
+        out = np.fromiter((seen.setdefault(c, len(seen)) for c in array.tolist()), np.int64, n)
+    except TypeError:
+        fix = "give text or numbers, one label per row"
+        raise DataError("a cluster is no label", where="cluster", fix=fix) from None
     unknown_code = next((k for c, k in seen.items() if is_unknown(c)), None)
     if unknown_code is not None:
         raise DataError(

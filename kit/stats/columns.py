@@ -42,8 +42,11 @@ def grid(ratings: Any) -> list[list[Any]]:
     if names is not None and not hasattr(ratings, "to_numpy"):
         return [list(r) for r in zip(*(_listed(ratings[c]) for c in ratings), strict=True)]
     array = ratings.to_numpy() if names is not None else ratings
-    rows = list(_listed(array))
-    bad = next((i for i, r in enumerate(rows) if isinstance(r, str) or np.ndim(r) != 1), None)
+    try:
+        rows = list(_listed(array))
+    except TypeError:
+        rows = [array]  # no rows at all: refused below
+    bad = next((i for i, r in enumerate(rows) if not _is_row(r)), None)
     if bad is not None:
         raise DataError(
             f"{rows[bad]!r} is no row of ratings",
@@ -51,6 +54,10 @@ def grid(ratings: Any) -> list[list[Any]]:
             fix="give (items, raters): a row an item, None where not rated",
         )
     return [list(r) for r in rows]
+
+
+def _is_row(value: Any) -> bool:
+    return not isinstance(value, (str, bytes)) and hasattr(value, "__len__")
 
 
 def _listed(values: Any) -> list[Any]:

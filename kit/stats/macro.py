@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DataError
 from .anytime import FIRM, betting
 from .clusters import estimate, floats, same_length
 from .columns import takes_table
@@ -32,8 +33,8 @@ def macro_mean(
     >>> e = macro_mean([1, 0, 1, 1, None], cluster=["a", "a", "b", "b", "b"]); e.value, e.n, e.n_clusters, e.missing
     (0.75, 4, 2, 1)
     """
-    n, missing = len(values), _missing(values)
-    return _t(list(_means(values, cluster).values()), n - missing, missing, level, method)
+    means, missing = _means(values, cluster), _missing(values)
+    return _t(list(means.values()), len(values) - missing, missing, level, method)
 
 
 def macro_difference(
@@ -66,15 +67,19 @@ def macro_difference(
 
 
 def _missing(values: Sequence[Any]) -> int:
-    return int(np.isnan(floats(values)).sum()) if len(values) else 0
+    return int(np.isnan(floats(values)).sum())
 
 
 def _means(values: Sequence[Any], cluster: Sequence[Hashable]) -> dict[Hashable, float]:
     same_length(values=values, cluster=cluster)
     groups: dict[Hashable, list[float]] = {}
-    for v, c in zip(floats(values).tolist() if len(values) else (), cluster, strict=True):
-        if not math.isnan(v):
-            groups.setdefault(c, []).append(v)
+    try:
+        for v, c in zip(floats(values).tolist(), cluster, strict=True):
+            if not math.isnan(v):
+                groups.setdefault(c, []).append(v)
+    except TypeError:
+        fix = "give text or numbers, one label per row"
+        raise DataError("a cluster is no label", where="cluster", fix=fix) from None
     return {c: math.fsum(v) / len(v) for c, v in groups.items()}
 
 

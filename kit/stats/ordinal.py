@@ -13,6 +13,33 @@ from .estimate import Estimate
 from .rates import mean
 
 
+def distributions(probs: Any) -> np.ndarray:
+    """Rows of probabilities as floats (n, k), k >= 2, NaN rows left; DataError names a row that is no distribution.
+
+    >>> distributions([[0.2, 0.8]]).shape
+    (1, 2)
+    """
+    try:
+        array = np.asarray(probs)
+        p = array.astype(float) if array.dtype.kind in "biufO" else None
+    except (TypeError, ValueError):
+        p = None
+    if p is None or p.ndim != 2 or p.shape[1] < 2:
+        got = "no grid of numbers" if p is None else f"of shape {p.shape}"
+        raise DataError(f"probs is {got}", where="probs", fix="give (n, k): a number per class")
+    known = ~np.isnan(p).any(1)
+    with np.errstate(invalid="ignore"):
+        fine = ((p >= 0) & (p <= 1 + 1e-6)).all(1) & (np.abs(p.sum(1) - 1) <= 1e-3)
+    bad = np.flatnonzero(known & ~fine)
+    if len(bad):
+        raise DataError(
+            f"the probabilities sum to {p[bad[0]].sum():g} or leave [0, 1]",
+            where=f"row {bad[0]} (the first row is 0), probs",
+            fix="pass probabilities, not logits",
+        )
+    return p
+
+
 def ranked_scores(probs: Any, level: Sequence[Any]) -> np.ndarray:
     """Ranked probability score of every row (n,), in [0, 1]: 0 where the right level had all the weight, worse the farther off.
 
@@ -22,16 +49,9 @@ def ranked_scores(probs: Any, level: Sequence[Any]) -> np.ndarray:
     >>> ranked_scores([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 0, 0]).tolist()
     [0.0, 0.5, 1.0]
     """
-    p, y = np.asarray(probs, dtype=float), floats(level, name="level")
-    if p.ndim != 2 or p.shape[1] < 2:
-        raise DataError(
-            f"probs has shape {p.shape}", where="probs", fix="(n, k), k levels in order"
-        )
+    p, y = distributions(probs), floats(level, name="level")
     same_length(probs=p, level=y)
     known = ~(np.isnan(y) | np.isnan(p).any(1))
-    off = np.flatnonzero(known & ((np.abs(p.sum(1) - 1) > 1e-3) | (p < 0).any(1)))
-    if len(off):
-        raise DataError("probabilities do not sum to 1", where=f"probs, row {int(off[0])}")
     wrong = np.flatnonzero(known & ~np.isin(y, np.arange(p.shape[1])))
     if len(wrong):
         raise DataError(

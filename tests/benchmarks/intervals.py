@@ -108,7 +108,7 @@ def brier_change(shrink: float = 0.5) -> tuple[Case, float]:
     def one(r: Rows) -> Estimate:
         conf, other, y = both(r)
         return calibration.compare(
-            (conf, y), (other, y), paired=True, cluster=r.cluster, n_boot=200
+            (conf, y), (other, y), paired=True, cluster=r.cluster, n_boot=0
         ).brier
 
     return one, truth

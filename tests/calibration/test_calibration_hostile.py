@@ -78,7 +78,7 @@ def test_one_class() -> None:
         ({"edges": [0, 0]}, "increasing"),
         ({"edges": [0, 0.15]}, "row 1"),
         ({"edges": [0, 1], "bins": 3}, "both asked"),
-        ({"cluster": ["a"]}, "cluster has 1"),
+        ({"cluster": ["a"]}, "columns differ"),
         ({"cluster": ["a", None]}, "row 1"),
         ({"weights": [1, -1]}, "row 1"),
         ({"weights": [0, 0]}, "all weights"),

@@ -3,11 +3,12 @@
 import math
 import subprocess
 import sys
+from datetime import datetime
 
 import numpy as np
 import pytest
 
-from kit import stats
+from kit import calibration, stats
 from kit.errors import DataError
 
 
@@ -46,6 +47,54 @@ def test_says_where_and_what(call):
     with pytest.raises(DataError) as e:
         call()
     assert e.value.where
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: stats.rps([["a", "b"]], [0]),
+        lambda: stats.rps([[1j, 1 - 1j]], [0]),
+        lambda: calibration.top_label([["a", "b"]], [0]),
+        lambda: calibration.top_label([[0.1, 0.9], [1.0]], [0, 0]),
+        lambda: calibration.classwise([[0.5, math.nan]], [0]),
+        lambda: stats.kappa([b"met", b"unmet"], [1, 0]),
+        lambda: stats.kappa([1j, 2], [1, 2]),
+        lambda: stats.agree([datetime(2026, 1, 1), datetime(2026, 1, 2)], [1, 0]),
+        lambda: stats.kappa([(1, 2), 1], [1, 0]),
+        lambda: stats.kappa(1, 1),
+        lambda: stats.kappa(None, [1]),
+        lambda: stats.kappa("abab", "abba"),
+        lambda: stats.alpha(1),
+        lambda: stats.alpha([[1j, 2], [1, 2]]),
+        lambda: stats.mean(i for i in range(3)),
+        lambda: stats.mean({1, 0}),
+        lambda: stats.mean(np.array([1j, 2, 3])),
+        lambda: stats.mean(np.array([1, 2], "timedelta64[s]")),
+        lambda: stats.mean([10**400, 1]),
+        lambda: stats.mean([1, 0, 1], cluster=np.zeros((3, 2))),
+        lambda: stats.mean([1, 0, 1], cluster="abc"),
+        lambda: stats.mean([1, 0, 1], cluster=[{}, {}, {}]),
+        lambda: stats.macro_mean([1, 0], cluster=[[1], [2]]),
+        lambda: calibration.ece([0.2 + 1j, 0.3], [1, 0]),
+        lambda: calibration.ece((p for p in [0.2, 0.3]), [1, 0]),
+        lambda: calibration.ece([0.2, 0.3], [1, 0], cluster=np.zeros((2, 2))),
+        lambda: calibration.ece([0.2, 0.3], [1, 0], n_boot=-1),
+        lambda: calibration.reliability([0.2, 0.3], [1, 0], n_boot=0),
+    ],
+)
+def test_no_column_is_a_named_error_and_never_a_traceback(call):
+    """Bytes, complex numbers, dates, generators, grids ended in TypeErrors, or lost their imaginary part."""
+    with pytest.raises(DataError) as e:
+        call()
+    assert e.value.where and e.value.fix
+
+
+def test_only_percents_are_called_percents():
+    """A lone confidence of 1.2 was advised to be divided by 100."""
+    for conf, percents in (([1.2], False), ([1.1, 1.2, 0.5], False), ([80, 90], True)):
+        with pytest.raises(DataError) as e:
+            calibration.ece(conf, [1] * len(conf))
+        assert ("percents" in e.value.fix) is percents
 
 
 def test_design_is_required():
@@ -179,7 +228,7 @@ def test_statistics_start_without_the_slow_half_of_scipy():
 def test_three_prompts_alike_are_no_gain():
     """ "+0.333 [+0.333, +0.333]" on three prompts was a shown gain."""
     e = stats.macro_difference(
-        [1, 2 / 3, 2 / 3], [2 / 3, 1 / 3, 1 / 3], new_cluster="abc", old_cluster="abc"
+        [1, 2 / 3, 2 / 3], [2 / 3, 1 / 3, 1 / 3], new_cluster=list("abc"), old_cluster=list("abc")
     )
     assert round(e.value, 3) == 0.333 and math.isnan(e.low) and math.isnan(e.high)
     assert not e.excludes(0) and "Nothing can be said" in stats.claim(e)
