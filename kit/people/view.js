@@ -29,8 +29,15 @@ function kitJudgments(root, data) {
   const end = make("div");
   const labelled = data.answers.some(a => a.v.some(v => v[5] !== null));
   const sets = [...new Set(data.answers.map(a => a.set))];
+  const kinds = new Map();  // one answer in several sets: the verdicts of two judges
+  data.answers.forEach(a => a.v.forEach(v => {
+    const key = v.at = [a.t, a.id, v[0]].join("\n");
+    kinds.set(key, (kinds.get(key) || new Set()).add(v[1] + "/" + v[2]));
+  }));
+  const flips = [...kinds.values()].some(s => s.size > 1);
   const status = pick("verdict", [["", "any"], ["met", "met"], ["unmet", "unmet"], ["level", "in between"],
-    ["unknown", "unknown"], ...(labelled ? [["parted", "people disagree"]] : [])]);
+    ["unknown", "unknown"], ...(labelled ? [["parted", "people disagree"]] : []),
+    ...(flips ? [["flipped", "changed between the sets"]] : [])]);
   const common = [...named].sort((a, b) => b[1] - a[1]).slice(0, 300);
   const criterion = pick("criterion", [["", "any"], ...common.map(([k]) => [k, k])]);
   const set = sets.length > 1 ? pick("answers", [["", "all"], ...sets.map(s => [s, s])]) : { value: "" };
@@ -41,7 +48,11 @@ function kitJudgments(root, data) {
   search.oninput = draw;
   let shown = [], drawn = 0;
 
-  const wanted = v => (!status.value || (status.value === "parted" ? parted(v) : WORDS[v[1]] === status.value));
+  const wanted = v => {
+    if (status.value === "parted") return parted(v);
+    if (status.value === "flipped") return kinds.get(v.at).size > 1;
+    return !status.value || WORDS[v[1]] === status.value;
+  };
   function keep(a) {
     if (set.value && a.set !== set.value) return false;
     const rows = criterion.value ? a.v.filter(v => data.tasks[a.t].criteria[v[0]].key === criterion.value) : a.v;

@@ -12,6 +12,7 @@ from typing import Any
 from .. import page as pages
 from ..errors import DataError
 from ..records import Grade, Response, Task, Verdict
+from ..rewards.aggregate import leaves
 from ..system.paths import write_text
 from .beside import tasks_of
 from .grades import read_grades
@@ -19,6 +20,7 @@ from .labels import Labels, read_labels
 
 KINDS = ("unmet", "met", "level", "unknown")  # as view.js counts them
 HERE = Path(__file__).parent
+FILES = ("view.css", "view.js", "recompute.js")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 STYLE = "body{margin:0;background:#fff}main{max-width:1200px;margin:0 auto;padding:16px 14px 60px}"
 DARK = "@media (prefers-color-scheme:dark){body{background:#15191d}}h1{font-size:23px;margin:0}"
@@ -110,7 +112,7 @@ def _responses(answers: Any) -> Iterable[Response]:
 
 
 def _task(name: str, task: Task | None) -> dict[str, Any]:
-    criteria = () if task is None else task.criteria
+    criteria = () if task is None else leaves(task.criteria)
     return {
         "id": name,
         "prompt": "" if task is None else task.asked,
@@ -144,23 +146,33 @@ def _answer(
 
 
 def _verdict(v: Verdict, task: dict[str, Any], labels: Labels) -> list[Any]:
-    place = _number(task, {"id": v.criterion_id, "text": "", "weight": 1.0})
+    known = bool(task["prompt"])  # a verdict on what the rubric does not hold counts nothing
+    place = _number(task, {"id": v.criterion_id, "text": "", "weight": 0.0 if known else 1.0})
     label = labels.values.get((v.task_id, v.response_id, v.criterion_id))
     kind = KINDS.index(v.status)
     return [place, kind, v.value, v.p, v.reason or "", label, v.judge, v.failure]
 
 
-def part(name: str, data: Mapping[str, Any]) -> str:
-    """The judgments as an element of a page, with its style, script and data (escaped)."""
-    style, script = ((HERE / f"view.{kind}").read_text("utf-8") for kind in ("css", "js"))
+def assets() -> str:
+    """Style and scripts of judgments, once a page."""
+    style, cards, numbers = ((HERE / n).read_text("utf-8") for n in FILES)
+    return f"<style>{style}</style><script>{numbers}\n{cards}</script>"
+
+
+def part(name: str, data: Mapping[str, Any], *, numbers: bool = True) -> str:
+    """Judgments as an element of a page that has the assets; `numbers` : with what recomputes."""
     safe = html.escape(name, quote=True)
+    panel = f"kitPanel({_element(name + '-numbers')},data);" if numbers else ""
     return (
-        f'<style>{style}</style><div id="{safe}"></div>'
+        f'<div id="{safe}-numbers"></div><div id="{safe}"></div>'
         f'<script type="application/json" id="{safe}-data">{pages.script_json(data)}</script>'
-        f"<script>{script}\nkitJudgments(document.getElementById({pages.script_json(name)}),"
-        f"JSON.parse(document.getElementById({pages.script_json(name + '-data')}).textContent))"
-        "</script>"
+        f"<script>(()=>{{const data=JSON.parse({_element(name + '-data')}.textContent);"
+        f"{panel}kitJudgments({_element(name)},data)}})()</script>"
     )
+
+
+def _element(name: str) -> str:
+    return f"document.getElementById({pages.script_json(name)})"
 
 
 def page(data: Mapping[str, Any], *, title: str = "Judgments") -> str:
@@ -173,7 +185,7 @@ def page(data: Mapping[str, Any], *, title: str = "Judgments") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f'<meta name="color-scheme" content="light dark"><title>{name}</title>'
         f'<style>{STYLE}{DARK}</style></head><body><main class="kv"><h1>{name}</h1>'
-        f'<p class="note">{lead}</p>{part("judgments", data)}</main></body></html>'
+        f'<p class="note">{lead}</p>{assets()}{part("judgments", data)}</main></body></html>'
     )
 
 

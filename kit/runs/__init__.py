@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..data.schemas import readable, stamped
 from ..errors import DataError, MissingError
 from ..records import Run, fingerprint, run_from_json, to_json
 from ..settings import profiles
@@ -28,6 +29,7 @@ from ..system.packages import NAME
 from ..system.paths import write_text
 from ..tables import pairs_html, show
 
+JUDGMENTS = "judgments.json"  # in a run's folder: answers, verdicts, reasons
 PACKAGES = (
     "torch",
     "transformers",
@@ -206,6 +208,21 @@ class Session:
         self.tables.append({"name": name, "caption": caption, "rows": plain(_texts(shown))})
         return shown
 
+    def judgments(self, tasks: Any, *, labels: Any = None, **sets: Any) -> int:
+        """Keep answers with verdicts and reasons for the report: how many answers.
+
+        sets : by name, each with `.grades` and `.responses`: judgments(tasks, before=..., after=...).
+        """
+        from ..people import view
+
+        parts = [
+            view.judgments(one.grades, tasks=tasks, answers=one.responses, labels=labels, set=name)
+            for name, one in sets.items()
+        ]
+        data = plain(stamped("judgments", view.joined(*parts)))
+        write_text(self.out / JUDGMENTS, json.dumps(data, ensure_ascii=False, allow_nan=False))
+        return len(data["answers"])
+
     def found(self, sentence: str) -> str:
         """Keep a sentence for the first screen of the report ("what was found") and return it."""
         self.sentences.append(str(sentence))
@@ -231,7 +248,7 @@ class Session:
         )
         write_json(self.out / "figures.json", self.figures)
         write_json(self.out / "tables.json", self.tables)
-        write_json(self.out / "metrics.json", to_json(run))
+        write_json(self.out / "metrics.json", stamped("run", to_json(run)))
         if not os.environ.get("KIT_RUN_DIR"):  # else the runner says when it is done
             write_json(self.out / "config.json", {**to_json(run), "metrics": {}})
         return run
@@ -342,7 +359,7 @@ def load(folder: Path) -> Run:
                     where=f"{path}, line {e.lineno}",
                     fix="run it again, or remove the folder",
                 ) from None
-            run = run_from_json(row, where=str(path))
+            run = run_from_json(readable("run", row, where=str(path)), where=str(path))
             config = _config(Path(folder))
             return dataclasses.replace(
                 run,

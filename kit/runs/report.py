@@ -19,13 +19,17 @@ from urllib.parse import quote
 
 from .. import page as pages
 from .. import runs
+from ..data.schemas import readable
 from ..errors import DataError
+from ..people import view
 from ..records import Run
 from . import compare, findings
 from .findings import number
 
 SIZE_CAP = 7_600_000  # bytes; beyond it figures stay in their runs' own pages
 SECTIONS = 40  # runs that are shown in full; the others are rows with a link
+JUDGED = 3  # runs whose judgments are in the page
+JUDGED_CAP = 2_000_000  # bytes of all of them
 FOREST = 30  # runs that a forest plot can name; more are drawn as a sorted band
 
 Found = list[tuple[Path, Run]]
@@ -330,6 +334,22 @@ def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
     }
 
 
+def _judged(found: Found, named: Mapping[str, str], room: int) -> list[dict[str, str]]:
+    """Judgments of the newest runs that kept some, as elements of the page; and what is left out."""
+    out: list[dict[str, str]] = []
+    kept = [(f, r) for f, r in found if (f / runs.JUDGMENTS).is_file()]
+    for folder, run in kept[::-1][:JUDGED]:
+        path = folder / runs.JUDGMENTS
+        name, size = _name(run, named), path.stat().st_size
+        if size > room:
+            out.append({"name": name, "part": "", "note": f"left out: {size / 1e6:.1f} MB, {path}"})
+            continue
+        room -= size
+        data = readable("judgments", json.loads(path.read_text("utf-8")), where=str(path))
+        out.append({"name": name, "part": view.part(f"judged-{len(out)}", data), "note": ""})
+    return out
+
+
 def _sections(
     found: Found, named: Mapping[str, str], place: Path, figures: Figures, room: int
 ) -> list[dict[str, Any]]:
@@ -376,11 +396,15 @@ def build(
     place, figures, plotly = place or base, Figures(), pages.plotly_js()
     compared, seeds = _compared(found, figures), _seeds(found, figures)
     glance = _glance(found, place, set())
+    named = compare.labels(found)
+    judged = _judged(found, named, JUDGED_CAP)
     used = len(plotly.encode()) + len(json.dumps([glance, compared, seeds])) + len(figures.json())
-    sections = _sections(found, compare.labels(found), place, figures, SIZE_CAP - used)
+    used += len(json.dumps(judged).encode()) + len(view.assets())
+    sections = _sections(found, named, place, figures, SIZE_CAP - used)
     parts = {"found": "found", "distrust": "what to distrust"}
     parts |= {"compare": "side by side"} if compared else {}
     parts |= {"seeds": "over seeds"} if seeds else {}
+    parts |= {"judged": "judgments"} if judged else {}
     parts |= {"runs": "the runs", "glance": "ids, memory, money"}
     return _template().render(
         title=title,
@@ -391,6 +415,8 @@ def build(
         pictures=_pictures(sections),
         compared=compared,
         seeds=seeds,
+        judged=judged,
+        assets=view.assets() if judged else "",
         sections=sections,
         open=len(found) == 1,
         glance=_glance(found, place, {s["id"] for s in sections}),

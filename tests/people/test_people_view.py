@@ -32,7 +32,7 @@ def test_hostile_text_and_half_characters_stay_text(tmp_path):
     )
     page = path.read_text()
     assert (
-        page.count("<script") == 2 and "<img" not in page and "http" not in page.split("<body")[1]
+        page.count("<script") == 3 and "<img" not in page and "http" not in page.split("<body")[1]
     )
     data = data_of(page)
     assert data["answers"][0]["text"] == HOSTILE and "\ud800" in data["answers"][0]["v"][0][4]
