@@ -231,13 +231,16 @@ def _sane(args: argparse.Namespace, ledger: Path) -> None:
 
 def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response]) -> None:
     """Stop before anything is paid: no answers, or answers to a task that asks for nothing."""
+    from ..judge.run import storable
+
     if not answers:
         raise DataError(
             "there are no answers",
             where=args.responses,
             fix='write lines of {"task_id": ..., "response": ...}',
         )
-    _storable(args, tasks, answers)
+    storable((x.id for t in tasks for x in (t, *t.criteria)), args.tasks)
+    storable((r.id for r in answers), args.responses)
     bare = {t.id for t in tasks if not t.criteria}
     hit = next((r.task_id for r in answers if r.task_id in bare), None)
     if hit is not None and not args.skip_bad:
@@ -246,17 +249,6 @@ def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response])
             where=args.tasks,
             fix="give it a rubric, or pass --skip-bad (its answers get no score)",
         )
-
-
-def _storable(args: argparse.Namespace, tasks: list[Task], answers: list[Response]) -> None:
-    """Stop at ids with half a character: verdicts on them would be paid and could not be kept."""
-    of = {args.tasks: [x.id for t in tasks for x in (t, *t.criteria)]}
-    of[args.responses] = [r.id for r in answers]
-    for path, ids in of.items():
-        bad = next((i for i in ids if any("\ud800" <= ch <= "\udfff" for ch in i)), None)
-        if bad is not None:
-            fix = "write the id in whole characters (no half of a surrogate pair)"
-            raise DataError(f"the id {bad!a} is no text", where=path, fix=fix)
 
 
 def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:

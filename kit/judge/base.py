@@ -31,8 +31,8 @@ async def ask(
     The ledger first; questions in flight are shared; the rest is asked and stored.
     """
     q = question(judge, task, response, criteria)
-    found = session().lookup(q.keys)
-    out = {i: q.again(i, found[k]) for i, k in enumerate(q.keys) if k in found}
+    run = session()
+    out = run.known(q, run.lookup(q.keys))
     left = [i for i in range(len(criteria)) if i not in out]
     out.update(zip(left, await answer(judge, q.only(left)), strict=True))
     return [out[i] for i in range(len(criteria))]
@@ -88,7 +88,7 @@ async def _mine(judge: Any, q: Question, mine: list[int], out: dict[int, Verdict
         run.unclaim(keys)
         raise
     try:
-        out.update({i: q.again(i, there[q.keys[i]]) for i in mine if q.keys[i] in there})
+        out.update(run.known(q, there))
         left = [i for i in mine if q.keys[i] in ours]
         if left:
             out.update(zip(left, await _asked(judge, q.only(left)), strict=True))

@@ -16,36 +16,25 @@ from typing import Any
 
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
-from . import loop, parse, templates
+from . import loop, reading, templates
 from .abilities import Doubt
 from .address import Address
 from .base import ask
 from .caller import Caller, Outcome
 from .keys import remember_all
 from .layout import Layout, digest
-from .parse import CUT, Reading
+from .parse import CUT
 from .payload import large
 from .prices import Price, default_model, is_reasoning, warning
-from .records import Call, Forecast, Question
+from .records import READER, Call, Forecast, Question
 from .session import session
 from .wire import OPENAI, Wire
+from .words import Reading
 
 log = logging.getLogger(__name__)
 AGAIN = ("parse", "missing", "contradiction")  # asked once more, alone
 ROOM = 6000  # tokens for a reasoning model to think in
 WIDER = 4  # times the room for a reply that was cut
-FILTERED = ("content_filter", "safety", "refusal")
-LIMITS = (  # the ways in which servers say that a reply is not finished
-    "length",
-    "max_tokens",
-    "max_output_tokens",
-    "model_length",
-    "incomplete",
-    "abort",
-    "cancelled",
-    "timeout",
-    *FILTERED,
-)
 
 
 class EndpointJudge:
@@ -267,7 +256,7 @@ class EndpointJudge:
         size = len(outcome.call.reply)
         readings, probs = await large(size, self._read, outcome.data, q, mode)
         got = self._verdicts(q, readings, probs, outcome.call, mode)
-        if _is_cut(outcome.data):
+        if reading.is_cut(outcome.data):
             return [_narrow(v, self.max_tokens) for v in got], outcome.call, mode
         again = "text" if mode == "schema" and all(r.how == "none" for r in readings) else mode
         return got, outcome.call, again
@@ -320,42 +309,15 @@ class EndpointJudge:
     ) -> tuple[list[Reading], list[Any]]:
         """Readings and (P, mass) per criterion; no reply ends in an exception."""
         try:
-            return self._heard(data, q, mode)
+            readings, probs = reading.heard(data, q.criteria, q.response.text, mode)
         except Exception as e:  # the last line of defence: it is this reply's own affair
             log.exception("a reply could not be read")
             why = f"the reply could not be read ({type(e).__name__})"
             lost = Reading(failure="parse", how="none", reason=why)
             return [lost] * len(q.criteria), [None] * len(q.criteria)
-
-    def _heard(
-        self, data: Mapping[str, Any], q: Question, mode: str
-    ) -> tuple[list[Reading], list[Any]]:
-        choices, criteria = _choices(data), q.criteria
-        readings = parse.agreed([self._choice(c, q, mode) for c in choices])
-        logprobs = choices[0].get("logprobs")
-        tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-        probs: list[Any] = [None] * len(criteria)
-        if tokens and len(choices) == 1:
-            probs = parse.token_p(tokens, criteria, readings)
-        return readings, probs
-
-    def _choice(self, choice: Mapping[str, Any], q: Question, mode: str) -> list[Reading]:
-        """The readings of one choice of a reply; a refusal beside a verdict is a refusal."""
-        criteria, message = q.criteria, choice.get("message")
-        message = message if isinstance(message, Mapping) else {}
-        mine = message.get("role") in (None, "", "assistant", "model")  # not the prompt said back
-        text = _text(message.get("content")) if mine else ""
-        cut = _ended(choice) in LIMITS
-        if not text.strip():
-            refusal = message.get("refusal") or _ended(choice) in FILTERED
-            why = CUT if cut else "the reply is empty"
-            empty = Reading(failure="refusal" if refusal else "parse", how="none", reason=why)
-            return [empty] * len(criteria)
-        readings = parse.read(text, criteria, mode=mode, cut=cut, answer=q.response.text)
-        if mode == "schema" and not cut:
+        if mode == "schema" and reading.finished(data):
             self.caller.obeyed(all(r.how == "json" and r.complete for r in readings))
-        filtered = _ended(choice) in FILTERED and all(r.failure for r in readings)
-        return parse.refused(readings) if message.get("refusal") or filtered else readings
+        return readings, probs
 
     def _verdicts(
         self,
@@ -369,7 +331,7 @@ class EndpointJudge:
         tin, tout = _share(call.tokens_in, len(criteria)), _share(call.tokens_out, len(criteria))
         out = []
         for i, (c, r) in enumerate(zip(criteria, readings, strict=True)):
-            p, meta = _p(c, r, probs[i]), {"call": call.id, "mode": mode}
+            p, meta = _p(c, r, probs[i]), {"call": call.id, "mode": mode, "reader": READER}
             if r.how not in ("json", "text"):
                 meta["read"] = r.how
             if r.confidence is not None:
@@ -456,39 +418,12 @@ def _texts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _choices(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The choices of a reply, at least one (which may say nothing)."""
-    rows = data.get("choices")
-    rows = rows[:8] if isinstance(rows, list) else []
-    return [c for c in rows if isinstance(c, Mapping)] or [{}]
-
-
-def _ended(choice: Mapping[str, Any]) -> str:
-    """Why a choice ended, in small letters."""
-    end = choice.get("finish_reason")
-    return end.casefold() if isinstance(end, str) else ""
-
-
-def _is_cut(data: Mapping[str, Any]) -> bool:
-    """True when a reply ended at the limit of its tokens."""
-    return _ended(_choices(data)[0]) in LIMITS[: -len(FILTERED)]
-
-
 def _narrow(v: Verdict, limit: int | None) -> Verdict:
     """An unknown verdict of a reply that was cut, with what to do about it."""
     if v.known or v.failure not in AGAIN:
         return v
     fix = f"max_tokens={limit} was too little" if limit else "max_tokens=... gives it more room"
     return dataclasses.replace(v, reason=f"{CUT}; {fix}", meta={**v.meta, "cut": True})
-
-
-def _text(content: Any) -> str:
-    """A message's content as text; some servers send a list of parts (thoughts are none of it)."""
-    if isinstance(content, str):
-        return content
-    parts = [p for p in content if isinstance(p, Mapping)] if isinstance(content, list) else []
-    said = [p.get("text") for p in parts if p.get("type") in (None, "text", "output_text")]
-    return "".join(t for t in said if isinstance(t, str))
 
 
 def _p(c: Criterion, r: Reading, prob: tuple[float, float] | None) -> float | None:

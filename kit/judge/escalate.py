@@ -10,7 +10,7 @@ from ..errors import JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from .base import ask
 from .panel import paid
-from .records import PASSING, Forecast, keys_of
+from .records import PASSING, READER, Forecast, keys_of
 
 VERSION = 1
 
@@ -101,6 +101,7 @@ class Escalate:
         both = [v for v in (first, second) if v is not None]
         meta = {
             **last.meta,
+            "reader": READER,
             "escalated": second is not None,
             "first": {
                 "judge": first.judge,

@@ -278,6 +278,13 @@ class Ledger:
             )
             claims.give_back(db, done)
 
+    def correct(self, verdicts: Iterable[Verdict], gone: Collection[str] = ()) -> None:
+        """Put these in the place of what stands under their keys; forget the keys in `gone`."""
+        with self.transaction() as db:
+            rows = [(verdict_row(v), v.key) for v in verdicts]
+            db.executemany("UPDATE verdicts SET row=? WHERE key=?", rows)
+            db.executemany("DELETE FROM verdicts WHERE key=?", [(k,) for k in gone])
+
     def verdicts(self) -> Iterator[Verdict]:
         """All stored verdicts, oldest first."""
         for (row,) in self.pages("verdicts", "row"):

@@ -12,7 +12,7 @@ from ..errors import BudgetError, KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from .base import ask
 from .keys import redact
-from .records import PASSING, Forecast, keys_of
+from .records import PASSING, READER, Forecast, keys_of
 
 VERSION = 1
 RULES = ("majority", "mean")
@@ -199,6 +199,7 @@ def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float])
         "members": members,
         "disagreement": min(met, known - met) / known if known else None,
         "p_sd": statistics.pstdev(ps) if ps else None,
+        "reader": READER,
     }
     if any(v.failure in PASSING or v.meta.get("passing") for v in votes):
         out["passing"] = True

@@ -181,7 +181,7 @@ class _Voices:
 def _settle(said: Sequence[Reading], heard: Sequence[Reading]) -> Reading:
     """One reading from all that a reply says of one criterion."""
     states = {(r.status, r.value) for r in (*said, *heard) if r.complete}
-    if len(states) > 1 and any(r.complete for r in said):
+    if len(states) > 1:
         both = " and ".join(sorted(_shown(s) for s in states))
         return Reading(failure="contradiction", how=said[-1].how, reason=f"it says {both}")
     if not said:

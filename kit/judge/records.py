@@ -12,6 +12,9 @@ from ..records import Criterion, Response, Task, Verdict, unknown
 # Failures that say nothing of the answer and cost nothing: never stored as an answer, asked again
 # by the next run.
 PASSING = frozenset({"transport", "budget", "error"})
+# How replies are read; raise it when some reply gives another verdict than before. Stored verdicts
+# of an earlier reader are read again from their replies when they are looked up.
+READER = 2
 
 
 @runtime_checkable

@@ -199,8 +199,10 @@ def _judged(task: Task) -> list[Criterion]:
 def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Response]]:
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
     by_id = {t.id: t for t in rows}
+    storable((x.id for t in rows for x in (t, *t.criteria)), "tasks")
     out = []
     for n, r in enumerate(responses, 1):
+        storable((r.id,), f"response {n}, field id")
         if r.task_id not in by_id:
             raise DataError(
                 f"there is no task {r.task_id!r}",
@@ -210,6 +212,14 @@ def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Respon
             )
         out.append((by_id[r.task_id], r))
     return out
+
+
+def storable(ids: Iterable[str], where: str) -> None:
+    """DataError for an id with half a character: its verdicts would be paid and not be kept."""
+    for i in ids:
+        if not i.isascii() and any("\ud800" <= ch <= "\udfff" for ch in i):
+            fix = "write the id in whole characters (no half of a surrogate pair)"
+            raise DataError(f"the id {i!a} is no text", where=where, fix=fix)
 
 
 async def _all(
@@ -297,9 +307,7 @@ class _Job:
             for i in part:
                 q, places = open_[i]
                 out = self.found[i]
-                for n, k in enumerate(q.keys):
-                    if k in hits:
-                        out[places[n]] = q.again(n, hits[k])
+                out.update({places[n]: v for n, v in self.run_.known(q, hits).items()})
                 asked = [n for n, j in enumerate(places) if j not in out]
                 self.bar.update(len(out))
                 if asked:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..records import Criterion, Response, Task, Verdict
 from . import claims
-from .records import PASSING, Call
+from .records import PASSING, READER, Call, Question
 
 if TYPE_CHECKING:
     from .budget import Budget
@@ -61,6 +61,34 @@ class Session:
         if self.ledger is None or not keys:
             return {}
         return self._wished(self.ledger.get_many(keys))
+
+    def known(self, q: Question, found: Mapping[str, Verdict]) -> dict[int, Verdict]:
+        """What was found of a question, by position, as its own verdicts.
+
+        A verdict that an earlier reader took from a reply is read again, at no cost; one that
+        cannot be (a level of a yes-or-no criterion, an old panel's) is forgotten, and asked again.
+        """
+        out, mended, gone = {}, [], []
+        for i, k in enumerate(q.keys):
+            v, c = found.get(k), q.criteria[i]
+            if v is None:
+                continue
+            if v.meta.get("reader") != READER and "mode" in v.meta:
+                v = self._reread(v, c, q.response)
+                mended.append(v)
+            if not _fits(v, c):
+                gone.append(k)
+            elif v.failure not in self.retry:
+                out[i] = q.again(i, v)
+        if (mended or gone) and self.ledger is not None and not self.ledger.readonly:
+            self.ledger.correct(mended, gone)
+        return out
+
+    def _reread(self, v: Verdict, c: Criterion, response: Response) -> Verdict:
+        from . import reading  # an old ledger is rare
+
+        call = self.ledger.call(str(v.meta.get("call"))) if self.ledger is not None else None
+        return reading.again(v, call, c, response)
 
     def _wished(self, found: dict[str, Verdict]) -> dict[str, Verdict]:
         if not self.retry:
@@ -182,6 +210,14 @@ class Session:
             yield
         finally:
             timer.cancel()
+
+
+def _fits(v: Verdict, c: Criterion) -> bool:
+    """True for a verdict that this criterion can have, made as it is made today."""
+    if v.status != "unknown" and (v.status == "level") == (c.scale == "binary"):
+        return False
+    made = "members" in v.meta or "escalated" in v.meta  # its parts were read by an earlier reader
+    return not made or v.meta.get("reader") == READER
 
 
 def _settle(future: asyncio.Future[Any] | None, value: Any, fault: Exception | None) -> None:

@@ -237,12 +237,12 @@ def listed(criteria: Sequence[Criterion]) -> str:
     """The criteria as the judge sees them, one JSON object a line; made harmless too, since they
     may come from data.
     """
-    return neutral(
-        "\n".join(
-            json.dumps({"id": n, **spec(c)}, ensure_ascii=False)
-            for n, c in zip(names(criteria), criteria, strict=True)
-        )
-    )
+    return "\n".join(line(n, c) for n, c in zip(names(criteria), criteria, strict=True))
+
+
+def line(name: str, c: Criterion) -> str:
+    """One criterion as it is listed."""
+    return neutral(json.dumps({"id": name, **spec(c)}, ensure_ascii=False))
 
 
 def head(task: Task, secret: bytes = _SECRET) -> tuple[str, str]:

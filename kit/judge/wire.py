@@ -19,7 +19,7 @@ import json
 import time
 import weakref
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ ERROR = 65_536  # bytes of an error's text that are read
 LARGE = 262_144  # bytes from which on only LARGE_AT_ONCE replies are gathered at a time
 LARGE_AT_ONCE = 6
 LONGEST = 1e9  # seconds; a longer Retry-After is as good as for ever
+FRAMING = ("content-encoding", "content-length", "transfer-encoding")
 AZURE = (".openai.azure.com", ".cognitiveservices.azure.com")
 
 
@@ -96,7 +97,7 @@ class Wire:
     _session: Any = field(default=None, repr=False)
     _loop: Any = field(default=None, repr=False)
     _fixed: dict[str, str] = field(default_factory=dict, repr=False)
-    _large: Any = field(default=None, repr=False)
+    _clients: dict[float, Any] = field(default_factory=dict, repr=False)
     _proxy: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -126,25 +127,33 @@ class Wire:
 
     async def _body(self, r: Any) -> bytes:
         """The body, unpacked; of an error its beginning."""
-        coding = r.headers.get("Content-Encoding", "identity").strip().lower()
-        if coding in ("identity", "") and (r.content_length or LARGE) < LARGE:
+        coding = r.headers.get("Content-Encoding", "identity")
+        if coding == "identity" and (r.content_length or LARGE) < LARGE:
             return await r.read()
-        unpack = _unpacker(coding)
-        out, large, most = bytearray(), False, self.most if r.status == 200 else ERROR
         try:
-            async for chunk in r.content.iter_any():
-                out += unpack(chunk, most + 1 - len(out))
-                if len(out) > most:
-                    r.close()
-                    if r.status != 200:
-                        break
-                    raise WireError("size", f"the reply is larger than {most:,} bytes")
-                if len(out) > LARGE and not large:
-                    await self._large.acquire()
-                    large = True
+            return await self.gather(r.content.iter_any(), coding, r.status)
         finally:
-            if large:
-                self._large.release()
+            if not r.content.at_eof():
+                r.close()
+
+    async def gather(self, chunks: AsyncIterator[bytes], coding: str, status: int) -> bytes:
+        """A body from its pieces, unpacked, at most `most` bytes; of an error its beginning."""
+        unpack = _unpacker(coding.strip().lower())
+        out, large, most = bytearray(), None, self.most if status == 200 else ERROR
+        try:
+            async for chunk in chunks:
+                out += unpack(chunk, most + 1 - len(out))
+                if len(out) > most and status == 200:
+                    raise WireError("size", f"the reply is larger than {most:,} bytes")
+                if len(out) > most:
+                    break
+                if len(out) > LARGE and large is None:
+                    gate = _gate(asyncio.get_running_loop())
+                    await gate.acquire()
+                    large = gate
+        finally:
+            if large is not None:
+                large.release()
         return bytes(out)
 
     def _open(self) -> Any:
@@ -159,7 +168,6 @@ class Wire:
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
             self._loop, self._fixed, self._proxy = loop, self._heads(), self.address.proxy
-            self._large = asyncio.Semaphore(LARGE_AT_ONCE)
             loops.at_exit(self.close)
             weakref.finalize(self, _shut, self._session, loop).atexit = False
         return self._session
@@ -197,19 +205,23 @@ class Wire:
         import openai
 
         more = {"headers": {"X-Stainless-Raw-Response": "true"}, "follow_redirects": False}
-        client = self.client.with_options(max_retries=0, timeout=timeout)
+        if timeout not in self._clients:
+            client = self.client.with_options(max_retries=0, timeout=timeout)
+            client._client = _Bounded(client._client, self)  # of this copy, not of the user's own
+            self._clients[timeout] = client
+        post = self._clients[timeout].post
         try:
-            raw = await client.post(path, cast_to=dict, body=json.loads(body), options=more)
+            async with asyncio.timeout(timeout):
+                raw = await post(path, cast_to=dict, body=json.loads(body), options=more)
         except openai.APIStatusError as e:
             wait = retry_after(e.response.headers)
-            text = decoded(e.response.content[:ERROR])
-            return Reply(status=e.status_code, text=text, retry_after=wait)
-        except openai.APITimeoutError:
+            return Reply(status=e.status_code, text=decoded(e.response.content), retry_after=wait)
+        except (openai.APITimeoutError, TimeoutError):
             raise WireError("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as e:
+            if isinstance(e.__cause__ or e, WireError):
+                raise (e.__cause__ or e) from None
             raise WireError("connection", f"{type(e).__name__}: {e}"[:200]) from None
-        if len(raw.content) > self.most:
-            raise WireError("size", f"the reply is larger than {self.most:,} bytes")
         return Reply(status=raw.status_code, text=decoded(raw.content))
 
     async def close(self) -> None:
@@ -217,6 +229,35 @@ class Wire:
         session, self._session = self._session, None
         if session is not None and not session.closed and self._loop is asyncio.get_running_loop():
             await session.close()
+
+
+class _Bounded:
+    """An `openai` client's own HTTP client, whose replies are read as all others: at most so far."""
+
+    def __init__(self, http: Any, wire: Wire):
+        self._http, self._wire = http, wire
+
+    __class__ = property(lambda self: type(self._http))  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._http, name)
+
+    async def send(self, request: Any, **more: Any) -> Any:
+        """A reply that is read whole, or WireError."""
+        r = await self._http.send(request, **{**more, "stream": True})
+        try:
+            coding = r.headers.get("content-encoding", "identity")
+            body = await self._wire.gather(r.aiter_raw(), coding, r.status_code)
+        finally:
+            await r.aclose()
+        heads = [(k, v) for k, v in r.headers.multi_items() if k.lower() not in FRAMING]
+        return type(r)(r.status_code, headers=heads, content=body, request=request)
+
+
+@functools.lru_cache(maxsize=2)
+def _gate(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+    """How many large replies are gathered at a time."""
+    return asyncio.Semaphore(LARGE_AT_ONCE)
 
 
 def _unpacker(coding: str) -> Any:

@@ -12,9 +12,11 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import DataError, JudgeDownError, KitError
+from ..judge.ledger import Ledger
 from ..records import Grade, Response, Task, Verdict
 
 logger = logging.getLogger(__name__)
@@ -68,6 +70,8 @@ class Reward:
 
     def __post_init__(self) -> None:
         self.by_id = {t.id: t for t in self.tasks}
+        if isinstance(self.ledger, (str, Path)):  # opened once, not for every batch
+            self.ledger = Ledger(self.ledger)
         if self.judge is None:
             judged = [(t.id, c.id) for t in self.tasks for c in t.criteria if not c.by_code]
             if judged:

@@ -185,7 +185,8 @@ says("more ids", RIGHT, lambda a: obj(a.truth | {"zz": "met"}))
 says("big ids", RIGHT, lambda a: obj({k.upper(): v for k, v in a.truth.items()}))
 says("fenced", RIGHT, lambda a: f"```json\n{obj(a.truth)}\n```")
 says("prose, fenced", RIGHT, lambda a: f"Here:\n```\n{obj(a.truth)}\n```\nDone.")
-says("lines", RIGHT, lambda a: lines(a.truth))
+# a line that the answer has too, and no reason beside it, may be the answer's own
+says("lines", RIGHT | UNREAD, lambda a: lines(a.truth))
 says("bold lines", RIGHT, lambda a: "\n".join(f"**VERDICT {k}:** {v}." for k, v in a.truth.items()))
 says(
     "yes and no",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gzip
 import json
 import logging
 import time
+import tracemalloc
 
 import pytest
 from judge_stub import HOSTILE, BatchStub, StubServer, asked, completion, content
@@ -406,6 +408,23 @@ def test_an_openai_client_of_ones_own_is_used():
         client = openai.AsyncOpenAI(base_url=stub.url, api_key="x")
         got = judge(TASK, answers(2), judge=EndpointJudge("m", client=client), progress=False)
         assert all_right(got, answers(2))
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_client_of_ones_own_reads_no_more_than_others(status):
+    """The cap on a reply stood on the kit's own connection only: 40 kB became 40 MB."""
+    import openai
+
+    bomb = gzip.compress(b" [" * 20_000_000)
+    with StubServer(handler=lambda body, n: (status, bomb, {"Content-Encoding": "gzip"})) as stub:
+        client = openai.AsyncOpenAI(base_url=stub.url, api_key="x")
+        who = EndpointJudge("m", client=client, tries=1)
+        tracemalloc.start()
+        got = judge(TASK, answers(1), judge=who, progress=False)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert {v.failure for v in got} == {"transport"} and most < 30e6
+    assert ("larger than" in got[0].reason) == (status == 200)
 
 
 def hostile(n, seed=1, **more):

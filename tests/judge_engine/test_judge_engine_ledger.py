@@ -501,6 +501,48 @@ def test_a_ledger_made_before_is_read_and_its_keys_are_found(tmp_path):
     assert found["call"]["model"] == "stub" and len(found["same_call"]) == 1
 
 
+def test_a_stored_verdict_that_was_read_wrongly_is_read_again(tmp_path):
+    """What an earlier reader had believed was served as the truth for ever."""
+    path = tmp_path / "old.sqlite"
+    path.write_bytes(gzip.decompress(Path(HERE, "ledger_before.sqlite.gz").read_bytes()))
+    task = Task(
+        id="t0",
+        prompt="Prüfe 0.",
+        criteria=tuple(Criterion(id=f"c{i}", text=f"says w{i}") for i in range(3)),
+    )
+    rs = [Response(task_id="t0", id="r0", text="w0 number 0 – end\u2028 line")]
+    who = EndpointJudge("stub", base_url="http://127.0.0.1:1/v1", identity="http://stub/v1")
+    said = {"reason": "r", "verdict": "met", "corrected_verdict": "unmet"}
+    with Ledger(path) as book:
+        key = who.keys(task, rs[0], task.criteria)[0]
+        call = book.explain(key)["call"]
+        reply = json.loads(call["reply"])
+        whole = json.loads(reply["choices"][0]["message"]["content"]) | {"c0": said}
+        reply["choices"][0]["message"]["content"] = json.dumps(whole)
+        with book.transaction() as db:
+            row = (json.dumps(reply).encode(), call["id"])
+            db.execute("UPDATE calls SET reply=? WHERE call=?", row)
+    for _ in range(2):  # the second time from what was corrected
+        got = judge(task, rs, judge=who, ledger=path, progress=False)
+        assert [v.failure or v.status for v in got] == ["contradiction", "unmet", "unmet"]
+        assert got.spent.calls == 0 and got.spent.cached == 3
+    with Ledger(path) as book:
+        assert book.get(key).meta["was"] == "met" and book.get(key).p is None
+
+
+def test_a_level_of_a_yes_or_no_criterion_is_asked_again(tmp_path):
+    """A line with level .5 was imported, and half of a yes was paid to the policy."""
+    with StubServer() as stub, Ledger(tmp_path / "l.sqlite") as book:
+        who = EndpointJudge("m", base_url=stub.url)
+        rs = [Response(task_id="t", id="r", text="w1")]
+        (k, *_) = who.keys(TASK, rs[0], TASK.criteria)
+        book.put([verdict(k, "level", value=0.5)])
+        got = judge(TASK, rs, judge=who, ledger=book, progress=False)
+        assert [v.status for v in got] == ["unmet", "met", "unmet"] and stub.calls == 1
+        again = judge(TASK, rs, judge=who, ledger=book, progress=False)
+        assert [v.status for v in again] == ["unmet", "met", "unmet"] and stub.calls == 1
+
+
 @pytest.mark.parametrize(
     "field, value",
     [

@@ -270,6 +270,19 @@ def test_half_a_character_in_an_id_is_seen_before_anything_is_paid(ids, tmp_path
     assert "id" in capsys.readouterr().err
 
 
+def test_half_a_character_in_an_id_is_seen_in_python_too():
+    """Only the command looked: the call was paid, and could not be written down."""
+    with StubServer() as stub:
+        who = EndpointJudge("m", base_url=stub.url)
+        for task, answer in (
+            (TASK, Response(task_id="t", id="r\ud800", text="w1")),
+            (Task(id="t", prompt="p", criteria=(Criterion(id="\udc00", text="x"),)), ANSWER),
+        ):
+            with pytest.raises(KitError, match="no text"):
+                judge([task], [answer], judge=who)
+        assert stub.calls == 0
+
+
 @pytest.mark.parametrize("more", [["--votes", "0"], ["--panel", "endpoint:m"]])
 def test_votes_that_are_none_are_refused(more, tmp_path):
     """No vote at all was one vote, and the same judge sat twice in a panel."""
