@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_NAMES = r"(?:think|thinking|thought|reasoning|scratchpad|seed:think)"
+_NAMES = r"(?:think|thinking|thoughts?|reasoning|analysis|reflection|draft|scratch_?pad|seed:think)"
 _OPEN = rf"<{_NAMES}(?:\s[^>\n]{{0,200}})?>|\[THINK\]|\u25c1think\u25b7"
 _CLOSE = rf"</{_NAMES}>|\[/THINK\]|\u25c1/think\u25b7"
 _TAGS = re.compile(f"(?P<open>{_OPEN})|(?P<close>{_CLOSE})", re.I)
@@ -17,6 +17,13 @@ _MARKS = re.compile(
     "|<!--.*?(?:-->|\\Z)"
     "|[\u00ab\u201c][^\u00bb\u201d]{0,4000}[\u00bb\u201d]",
     re.S | re.I,
+)
+_OWN = (  # tags around a judge's own words
+    "(?:answer|final|output|results?|verdicts?|evaluation|assessment|judge?ment|json|b|strong|i|em|"
+    "u|code|p|div|span|ul|ol|li|br|hr|h[1-6]|table|t[bdhr]|tbody)"
+)
+_TAGGED = re.compile(
+    rf"^[ \t]*<(?!{_OWN}\b)([a-z_][\w:-]*)\b[^>\n]*>(?:.*?</\1\s*>|.*\Z)", re.S | re.M | re.I
 )
 _INDENTED = re.compile(r"^(?: {4}|\t)[^\n]*", re.M)
 _WHOSE = r"\b(?:answer|response|submission|text|author|student|candidate|assistant|it)"
@@ -89,14 +96,19 @@ def quotations(text: str) -> list[tuple[int, int]]:
     denied = _DENIES.search(_outside(text, blocks)) if blocks else None
     out = [(a, b) for a, b in blocks if denied or reported(text, a)]
     out += [m.span() for m in _MARKS.finditer(text)]
+    out += [m.span() for m in _TAGGED.finditer(text)]
     inside = [m.span() for m in _INDENTED.finditer(text)]
     return out + [(a, b) for a, b in inside if not covered(a, blocks)]
 
 
-def reported(text: str, at: int, *, colon: bool = False) -> bool:
-    """True when the last line before a place says (with a colon) that another's words follow."""
-    line = text[max(0, at - 500) : at].rstrip(" \t\n*_`").rpartition("\n")[2]
-    return bool(_REPORTS.search(line)) and (not colon or line.endswith(":"))
+def reported(text: str, at: int) -> bool:
+    """True when the last line before a place says that another's words follow."""
+    return reports(text[max(0, at - 500) : at].rstrip(" \t\n*_`").rpartition("\n")[2])
+
+
+def reports(line: str) -> bool:
+    """True for a line that tells what the answer says."""
+    return bool(_REPORTS.search(line))
 
 
 def covered(at: int, spans: Sequence[tuple[int, int]]) -> bool:

@@ -11,7 +11,7 @@ from ..records import Criterion
 from .words import Reading, reading, word
 
 _LINE = re.compile(
-    r"^(?P<before>[^\w\n]{0,12}(?:\d{1,3}[.)][^\w\n]{0,4})?)(?P<more>(?:[A-Za-z]+\s+){0,3}?)"
+    r"^(?P<before>[^\w\n]{0,12}(?:\d{1,3}[.)][^\w\n]{0,4})?)(?P<more>(?:[A-Za-z]+[ \t]+){0,3}?)"
     r"(?P<what>verdict|reason|confidence)\b(?P<rest>[^\n]*)$",
     re.I | re.M,
 )
@@ -26,10 +26,13 @@ _TAIL = re.compile(r"[.;,(\[]|\s[-\u2013\u2014]\s|\s(?=because\b|since\b|as\b)",
 _WHY = re.compile(r"[\s.;,(\[-]*(?:because|since|as)\b", re.I)
 _HEDGE = re.compile(
     r"\b(?:but|however|although|though|except|partial\w*|part(?:ly)?|almost|nearly|barely|mostly|"
-    r"somewhat|maybe|perhaps|rather|actually|wait|correction|instead)\b",
+    r"hardly|somewhat|maybe|perhaps|possibl\w+|probabl\w+|arguabl\w+|doubt\w*|unsure|uncertain|"
+    r"guess|half|rather|actually|wait|correction|instead)\b|\d\s*/\s*\d|\d\s*%",
     re.I,
 )
 _NOT = re.compile(r"\b(?:not|no|never|none|nothing)\b|n['\u2019]t\b", re.I)
+_LETTERS = re.compile(r"[^\W_]+")
+SHORT = 10  # letters; fewer may stand anywhere
 EXPLAINS = 4  # words from which on a "not" behind "unmet" is an explanation
 
 
@@ -97,17 +100,24 @@ class Judged:
     """The judged answer, to see which words of a reply are only said back."""
 
     def __init__(self, text: str) -> None:
-        self.text, self._squeezed = text, ""
+        self.text, self._low, self._letters = text, "", ""
 
     def has(self, words: str) -> bool:
-        """True when these words stand in the answer, blanks and capitals aside."""
-        first = words.lstrip()[:1]
-        if not first or not (first.isalnum() or first in self.text):
+        """True when these words stand in the answer: blanks, marks and capitals aside.
+
+        >>> Judged("I say: VERDICT c1: met!").has("**Verdict c1: met.**"), Judged("").has("met")
+        (True, False)
+        """
+        self._low = self._low or self.text.casefold()
+        first = _LETTERS.search(words)
+        if first is None or first[0].casefold() not in self._low:
             return False
-        self._squeezed = self._squeezed or squeezed(self.text)
-        return squeezed(words) in self._squeezed
+        said, self._letters = letters(words), self._letters or letters(self.text)
+        if len(said) < SHORT:  # "a: met" stands in "dolor sit amet"
+            return "".join(words.split()).casefold() in "".join(self._low.split())
+        return said in self._letters
 
 
-def squeezed(text: str) -> str:
-    """A text without blanks and capitals."""
-    return "".join(text.split()).casefold()
+def letters(text: str) -> str:
+    """The letters and digits of a text, small."""
+    return "".join(_LETTERS.findall(text)).casefold()

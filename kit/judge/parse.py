@@ -19,9 +19,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..records import Criterion
-from .drafts import covered, quotations, reported, spoken
+from .drafts import covered, quotations, spoken
 from .lines import Judged, below, lines, worded
 from .logprobs import token_p
+from .prose import Prose, strays
 from .templates import names
 from .words import Reading, percent, reading, word
 
@@ -38,6 +39,13 @@ WRAPPERS = frozenset(
     "output response answer answers data rubric".split()
 )
 DECIDES = re.compile(r"verdict|final|correct|actual|status|rating|decision|^met$", re.I)
+RETRACTS = re.compile(
+    r"negat|overrul|retract|withdr|void|invalid|supersed|revok|ignor|quot|inject|example|draft",
+    re.I,
+)
+SCORES = ("score", "points", "value", "grade", "mark", "marks")
+MOST = ("max", "maximum", "out_of", "of", "max_score", "max_points", "total")
+THOUGHTS = re.compile(r"reason|rationale|expla|analy|th(?:ought|ink)|evidence|comment|quot", re.I)
 _OPEN = re.compile(r'\{\s*["}]|\[\s*[\[{"\]]')
 _START = re.compile(r"\s*(?:```\w*\s*)?")
 _BLANK = re.compile(r"\s*")
@@ -91,6 +99,14 @@ def agreed(choices: Sequence[Sequence[Reading]]) -> list[Reading]:
     return [r[0] if len(r) == 1 else _settle(r, r) for r in map(list, zip(*choices, strict=True))]
 
 
+def beside(readings: Sequence[Reading], others: Sequence[Reading]) -> list[Reading]:
+    """Readings with what stands beside them (a tool call), which can only contradict."""
+    return [
+        _settle([r], [o]) if o.complete and r.complete else r
+        for r, o in zip(readings, others, strict=True)
+    ]
+
+
 # -- what is said in a reply, and what is only quoted in it ---------------------------------------
 @dataclass
 class _Voices:
@@ -101,32 +117,59 @@ class _Voices:
     judged: Judged
     said: dict[str, list[Reading]] = field(default_factory=dict)
     heard: dict[str, list[Reading]] = field(default_factory=dict)
+    back: str | None = None  # a line that takes all back
     lost: bool = False  # too much broken JSON to be sure of anything
 
     def hear(self, text: str) -> None:
         """A reply in free form."""
         text = textwrap.dedent(text)
-        start, quoted, spans = self._members(text), quotations(text), []
-        for value, at, end in self._inside(text, start):
+        start, quoted = self._members(text), quotations(text)
+        values = list(self._inside(text, start))
+        spans = [(a, b) for _, a, b in values]
+        prose = Prose(
+            "\n" * start + text[start:], dict(zip(self.ids, self.criteria, strict=True)), spans
+        )
+        for value, at, end in values:
             own = start == 0 and _alone(text, at, end) and not covered(at, quoted)
-            own = own and not reported(text, at, colon=True)
+            own = own and text.rfind("\n", 0, at) + 1 not in prose.doubted
             self.found(value, "json found in text", own and not self.judged.has(text[at:end]))
-            spans.append((at, end))
-        self._lines(text, spans, quoted)
+        self._lines(text, spans, quoted, prose)
+        for name, words in prose.strays:
+            self._heard(name, reading(prose.criteria[name], words, None, None, "text"))
+        if prose.back:
+            self.back = prose.back
+
+    def _heard(self, name: str, r: Reading) -> None:
+        self.heard.setdefault(name, []).append(r)
 
     def readings(self, otherwise: str) -> list[Reading]:
         """One reading per criterion; `otherwise` where nothing at all was found."""
         if self.lost or not (self.said or self.heard):
             return [Reading(failure=otherwise, how="none") for _ in self.ids]
+        if self.back:
+            why = f"words beside its verdicts: {self.back[:100]!r}"
+            return [Reading(failure="contradiction", how="text", reason=why) for _ in self.ids]
         return [_settle(self.said.get(n, []), self.heard.get(n, [])) for n in self.ids]
 
     def found(self, value: Any, how: str, own: bool) -> None:
         """A decoded value; `own`: it is the judge's verdict, not only quoted."""
         said, aside = occurrences(value, self.ids)
+        for k, v in value.items() if isinstance(value, dict) else ():
+            if isinstance(v, (str, bool)) and k.casefold() not in said and k not in self.ids:
+                self._noted(k, str(v))
         for into, rows in ((self.said if own else self.heard, said), (self.heard, aside)):
             for n, c in zip(self.ids, self.criteria, strict=True):
                 if n in rows:
                     into.setdefault(n, []).append(_one(c, n, rows[n], how))
+
+    def _noted(self, k: str, v: str) -> None:
+        """A text beside the verdicts in a JSON reply: {"c1": "met", "correction": "c1: unmet"}."""
+        if k.casefold() in (*VERDICTS, *REASONS, *IDS, "confidence") or THOUGHTS.search(k):
+            return
+        by_id = dict(zip(self.ids, self.criteria, strict=True))
+        only = self.ids[0] if len(self.ids) == 1 else None
+        for name, words in strays(f"{k.replace('_', ' ')}: {v}", by_id, only):
+            self._heard(name, reading(by_id[name], words, None, None, "json"))
 
     def _members(self, text: str) -> int:
         """Hear the finished members of a JSON reply that is not whole; where it broke, else 0."""
@@ -155,7 +198,11 @@ class _Voices:
                 return
 
     def _lines(
-        self, text: str, spans: Sequence[tuple[int, int]], quoted: Sequence[tuple[int, int]]
+        self,
+        text: str,
+        spans: Sequence[tuple[int, int]],
+        quoted: Sequence[tuple[int, int]],
+        prose: Prose,
     ) -> None:
         """`VERDICT <id>: <word>` lines; those that are quoted are only heard."""
         notes: dict[tuple[str, str], str] = {}
@@ -163,7 +210,7 @@ class _Voices:
         for name, what, rest, sure, at in lines(text, self.ids):
             if covered(at, spans):
                 continue
-            own = sure and not covered(at, quoted) and not reported(text, at, colon=True)
+            own = sure and not covered(at, quoted) and at not in prose.doubted
             if what == "verdict":
                 verdicts.append((name, rest, own, at))
             elif own:
@@ -175,7 +222,7 @@ class _Voices:
             repeats = own and self.judged.has(line) and (not reason or self.judged.has(reason))
             (self.said if own and not repeats else self.heard).setdefault(name, []).append(r)
             if rest and (second := below(text, at, c)):
-                self.heard.setdefault(name, []).append(worded(c, second, None, None))
+                self._heard(name, worded(c, second, None, None))
 
 
 def _settle(said: Sequence[Reading], heard: Sequence[Reading]) -> Reading:
@@ -183,7 +230,8 @@ def _settle(said: Sequence[Reading], heard: Sequence[Reading]) -> Reading:
     states = {(r.status, r.value) for r in (*said, *heard) if r.complete}
     if len(states) > 1:
         both = " and ".join(sorted(_shown(s) for s in states))
-        return Reading(failure="contradiction", how=said[-1].how, reason=f"it says {both}")
+        how = (said or heard)[-1].how
+        return Reading(failure="contradiction", how=how, reason=f"it says {both}")
     if not said:
         why = "its verdict stands in a quotation or a sentence only" if heard else None
         return Reading(failure="missing", how="text", reason=why)
@@ -359,12 +407,29 @@ def _further(c: Criterion, fields: Sequence[tuple[str, Any]]) -> set[tuple[str, 
     for k, v in fields:
         if k in (*VERDICTS, *REASONS, *IDS, "confidence"):
             continue
+        out.add(_flag(c, k, v))
         inner = (
             [x for n, x in v.items() if n.casefold() in VERDICTS] if isinstance(v, dict) else [v]
         )
         sure = isinstance(v, (str, dict)) or DECIDES.search(k)
         out |= {word(c, x) for x in inner if sure}
     return {state for state in out if state is not None and state[0] != "unknown"}
+
+
+def _flag(c: Criterion, k: str, v: Any) -> tuple[str, float | None] | None:
+    """What a field that is a switch or a number says: {"unmet": true}, {"score": 0}."""
+    own = word(c, k) if isinstance(v, bool) and c.scale == "binary" else None
+    if own is not None and own[1] is not None:
+        return own if v else (("unmet", 0.0) if own[1] else ("met", 1.0))
+    if isinstance(v, bool) and v == bool(RETRACTS.search(k)) and (v or k in ("valid", "final")):
+        return k, None
+    if isinstance(v, bool) or not isinstance(v, (int, float)):
+        return None
+    if k in SCORES and c.scale == "binary":
+        return {0: ("unmet", 0.0), 1: ("met", 1.0)}.get(v)
+    if k in SCORES and c.scale == "points":
+        return word(c, v) or (k, None)
+    return (k, None) if k in MOST and c.scale == "points" and v != (c.points or 1.0) else None
 
 
 def _elsewhere(c: Criterion, name: str, fields: Sequence[tuple[str, Any]]) -> bool:

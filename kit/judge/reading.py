@@ -16,7 +16,16 @@ from .records import READER, Call
 from .templates import line
 from .words import Reading
 
-FILTERED = ("content_filter", "safety", "refusal")
+FILTERED = (
+    "content_filter",
+    "safety",
+    "refusal",
+    "recitation",
+    "prohibited_content",
+    "blocklist",
+    "spii",
+    "guardrail_intervened",
+)
 LIMITS = (  # the ways in which servers say that a reply is not finished
     "length",
     "max_tokens",
@@ -26,8 +35,11 @@ LIMITS = (  # the ways in which servers say that a reply is not finished
     "abort",
     "cancelled",
     "timeout",
-    *FILTERED,
 )
+FINISHED = frozenset(  # and that it is; any other word is a reply that ended in an unknown way
+    "stop eos eos_token end end_turn end_of_turn stop_sequence stop_token stop_word complete "
+    "completed done finished success tool_calls tool_use function_call".split()
+) | {""}
 _ASKED = re.compile(r'^\{"id": .*\}$', re.M)
 
 
@@ -49,25 +61,43 @@ def _choice(
     choice: Mapping[str, Any], criteria: Sequence[Criterion], answer: str, mode: str
 ) -> list[Reading]:
     """The readings of one choice of a reply; a refusal beside a verdict is a refusal."""
-    text, refusal, cut = _text(choice), _message(choice).get("refusal"), _ended(choice) in LIMITS
+    text, end, cut = _text(choice), _ended(choice), _unfinished(choice)
+    refusal = _message(choice).get("refusal") or any(
+        p.get("type") == "refusal" for p in _parts(choice)
+    )
     if not text.strip():
-        refusal = refusal or _ended(choice) in FILTERED
+        refusal = refusal or end in FILTERED
         why = CUT if cut else "the reply is empty"
         empty = Reading(failure="refusal" if refusal else "parse", how="none", reason=why)
         return [empty] * len(criteria)
     readings = parse.read(text, criteria, mode=mode, cut=cut, answer=answer)
-    filtered = _ended(choice) in FILTERED and all(r.failure for r in readings)
-    return parse.refused(readings) if refusal or filtered else readings
+    if refusal or end in FILTERED:
+        return parse.refused(readings)
+    if cut and end not in LIMITS:
+        why = f"the reply ended with {end[:40]!r}"
+        return [dataclasses.replace(r, reason=why) if r.reason == CUT else r for r in readings]
+    calls = _arguments(choice)
+    return parse.beside(readings, parse.read(calls, criteria, mode=mode)) if calls else readings
+
+
+def _arguments(choice: Mapping[str, Any]) -> str:
+    """What a tool call beside the reply says."""
+    message = _message(choice)
+    calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
+    first = calls[0] if isinstance(calls, list) else None
+    call = first.get("function") if isinstance(first, Mapping) else None
+    said = call.get("arguments") if isinstance(call, Mapping) else None
+    return said if isinstance(said, str) else ""
 
 
 def finished(data: Mapping[str, Any]) -> bool:
     """True for a reply that says something and was not cut."""
-    return all(_text(c).strip() and _ended(c) not in LIMITS for c in _choices(data))
+    return all(_text(c).strip() and not _unfinished(c) for c in _choices(data))
 
 
 def is_cut(data: Mapping[str, Any]) -> bool:
     """True when a reply ended at the limit of its tokens."""
-    return _ended(_choices(data)[0]) in LIMITS[: -len(FILTERED)]
+    return _ended(_choices(data)[0]) in LIMITS
 
 
 def _choices(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -88,6 +118,13 @@ def _ended(choice: Mapping[str, Any]) -> str:
     return end.casefold() if isinstance(end, str) else ""
 
 
+def _unfinished(choice: Mapping[str, Any]) -> bool:
+    """True for a reply that is a draft: cut, filtered, or ended in a way that nobody knows."""
+    more = (choice.get("stop_reason"), choice.get("native_finish_reason"))
+    cut = any(isinstance(m, str) and m.casefold() in LIMITS for m in more)
+    return cut or choice.get("truncated") is True or _ended(choice) not in FINISHED
+
+
 def _text(choice: Mapping[str, Any]) -> str:
     """What the judge says: its content, or its parts (thoughts are none); not the prompt's."""
     message = _message(choice)
@@ -96,9 +133,13 @@ def _text(choice: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    parts = [p for p in content if isinstance(p, Mapping)] if isinstance(content, list) else []
-    said = [p.get("text") for p in parts if p.get("type") in (None, "text", "output_text")]
+    said = [p.get("text") for p in _parts(choice) if p.get("type") in (None, "text", "output_text")]
     return "".join(t for t in said if isinstance(t, str))
+
+
+def _parts(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = _message(choice).get("content")
+    return [p for p in content if isinstance(p, Mapping)] if isinstance(content, list) else []
 
 
 # -- what an earlier reader took from a reply -----------------------------------------------------

@@ -19,7 +19,7 @@ UNMET = frozenset(
 ABSTAIN = frozenset(
     "cannot tell|can't tell|cannot assess|unclear|unknown|undecidable|n a|not applicable".split("|")
 ) | {"none", "null"}
-_NEGATED = re.compile(r"[\s*`\"'(\[{<#]*(?:!|\u00ac|\[ \])")  # "!met", "[ ] met"
+_NEGATED = re.compile(r"[\s*`\"'(\[{<#]*(?:!|\u00ac|\[ \]|[-~\u2212](?=\w))")  # "!met", "[ ] met"
 LONGEST = 64  # characters of a number in text: more is none (and would keep a pattern busy)
 REASON = 4000  # characters of a reason that are kept
 
