@@ -24,9 +24,11 @@ from .lines import Judged, below, lines, worded
 from .logprobs import token_p
 from .prose import Prose, strays
 from .templates import names
-from .words import Reading, percent, reading, word
+from .words import REASON, Reading, percent, reading, word
 
 RUNAWAY = 8  # blanks at the end of a whole JSON reply that was cut: the model had finished
+LINES = 10_000  # of a reply in free form
+QUOTES = 1000  # in it that open; each may be looked through for its end
 WORK = 200_000  # characters of broken JSON that are gone through before a reply is given up
 BROKEN = "(breaks off)"
 CUT = "the reply was cut at the token limit"
@@ -122,6 +124,9 @@ class _Voices:
 
     def hear(self, text: str) -> None:
         """A reply in free form."""
+        if text.count("\n") > LINES or text.count("\u00ab") + text.count("\u201c") > QUOTES:
+            self.lost = True
+            return
         text = textwrap.dedent(text)
         start, quoted = self._members(text), quotations(text)
         values = list(self._inside(text, start))
@@ -218,7 +223,7 @@ class _Voices:
         for name, rest, own, at in verdicts:
             c, reason = self.criteria[self.ids.index(name)], notes.get((name, "reason")) or ""
             r = worded(c, rest, reason or None, notes.get((name, "confidence")))
-            line = text[at:].lstrip().partition("\n")[0]
+            line = text[at : at + REASON].lstrip().partition("\n")[0]
             repeats = own and self.judged.has(line) and (not reason or self.judged.has(reason))
             (self.said if own and not repeats else self.heard).setdefault(name, []).append(r)
             if rest and (second := below(text, at, c)):

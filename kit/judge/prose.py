@@ -17,7 +17,6 @@ from .lines import lines
 from .words import word
 
 LONGEST = 300  # characters of a line of prose that is looked at for verdict words
-MOST = 5000  # lines of a reply in free form
 SENTENCE = 12  # words; a longer line that names no criterion is no verdict
 _MARKS = " \t*_`~#>-|"
 _WORD = re.compile(
@@ -80,16 +79,16 @@ class Prose:
 
     def __post_init__(self) -> None:
         ids = list(self.criteria)
-        if self.text.count("\n", len(self.text) - len(self.text.lstrip("\n"))) > MOST:
-            self.back = f"more than {MOST} lines"
-            return
         known = {at: (n, what) for n, what, _, sure, at in lines(self.text, ids) if sure}
         near, body, doubt = ids[0] if len(ids) == 1 else None, False, False
         decided: set[str] = set()
         after: list[str] = []  # prose behind the last verdict
         before: str | None = None  # the line of prose before this one, where one is
         for m in re.finditer(r"[^\n]+", self.text):
-            line, at = m[0].strip(_MARKS), m.start()
+            line, at = m[0], m.start()
+            if len(line) > 2 * LONGEST:  # its begin and its end
+                line = f"{line[:LONGEST]} ... {line[-LONGEST:]}"
+            line = line.strip(_MARKS)
             name, what = known.get(at, (None, "json" if self._json(m) else "prose"))
             if what == "prose":
                 if not line or re.fullmatch(r"\s*(?:```|~~~)\w*\s*", m[0]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -165,6 +166,17 @@ def test_numbers_of_any_size_are_no_exception():
     text = f'{{"a": {{"verdict": "met", "confidence": {big}}}, "pts": {{"verdict": {big}}}}}'
     assert states(text, [A, POINTS]) == ["met", "parse"]
     assert percent(10**400) is percent(float("inf")) is None
+
+
+def test_many_lines_or_quotes_do_not_keep_a_pattern_busy():
+    """4 MB of verdict lines took minutes: each looked through all that followed it."""
+    for piece in ("VERDICT a: met\n", "\u00ab", "<x>\n", "a is met\n", "REASON a: r\n"):
+        start = time.process_time()
+        assert states(piece * (1_000_000 // len(piece)), [A], mode="text")[0] in (
+            "missing",
+            "parse",
+        )
+        assert time.process_time() - start < 1.0
 
 
 def test_long_cells_do_not_keep_a_pattern_busy():

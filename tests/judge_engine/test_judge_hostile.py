@@ -160,6 +160,7 @@ def test_one_bad_reply_harms_nobody(server, tmp_path, monkeypatch, caplog):
 
 
 @pytest.mark.slow  # 240 scenarios, more than 10,000 calls
+@pytest.mark.timeout(1500)  # on a busy machine
 def test_ten_thousand_hostile_calls(server, tmp_path, monkeypatch, caplog):
     watch, log = check(server, list(NUMBERS), 48, 2, tmp_path, monkeypatch, caplog)
     sys.stdout.write(
