@@ -207,18 +207,23 @@ def _further(c: Criterion, fields: Sequence[tuple[str, Any]]) -> set[tuple[str, 
 
 def _flag(c: Criterion, k: str, v: Any) -> tuple[str, float | None] | None:
     """What a field that is a switch or a number says: {"unmet": true}, {"score": 0}."""
-    own = word(c, k) if isinstance(v, bool) and c.scale == "binary" else None
-    if own is not None and own[1] is not None:
-        return own if v else (("unmet", 0.0) if own[1] else ("met", 1.0))
-    if isinstance(v, bool) and v == bool(RETRACTS.search(k)) and (v or k in ("valid", "final")):
-        return k, None
-    if isinstance(v, bool) or not isinstance(v, (int, float)):
+    if isinstance(v, bool):
+        return _switch(c, k, v)
+    if not isinstance(v, (int, float)):
         return None
     if k in SCORES and c.scale == "binary":
         return {0: ("unmet", 0.0), 1: ("met", 1.0)}.get(v)
     if k in SCORES and c.scale == "points":
         return word(c, v) or (k, None)
     return (k, None) if k in MOST and c.scale == "points" and v != (c.points or 1.0) else None
+
+
+def _switch(c: Criterion, k: str, on: bool) -> tuple[str, float | None] | None:
+    state = word(c, k) if c.scale == "binary" else None
+    if state is not None and state[1] is not None:
+        return word(c, on == (state[0] == "met"))
+    back = on if RETRACTS.search(k) else not on and k in ("valid", "final")
+    return (k, None) if back else None
 
 
 def _elsewhere(c: Criterion, name: str, fields: Sequence[tuple[str, Any]]) -> bool:
