@@ -152,8 +152,13 @@ def messages(task: Task, tokenizer: Any = None, limit: int | None = None) -> lis
 
 
 def shows(task: Task) -> bool:
-    """True when the policy is given the task's sources: there are some, and the prompt lacks them."""
-    return any(s.strip() and s.strip() not in task.prompt for s in task.sources.values())
+    """True when the policy is given the task's sources: there are some, and the chat lacks one.
+
+    An id that the chat does not name counts as lacking: nobody could cite it.
+    """
+    read = "\n".join([*(t["content"] for t in task.history), task.prompt])
+    filled = {i: s.strip() for i, s in task.sources.items() if s.strip()}
+    return any(s not in read or i not in read for i, s in filled.items())
 
 
 def is_cut(task: Task, tokenizer: Any, limit: int) -> bool:
@@ -162,16 +167,16 @@ def is_cut(task: Task, tokenizer: Any, limit: int) -> bool:
 
 
 def _chat(task: Task, words: int | None) -> list[dict[str, str]]:
-    text = task.prompt
-    if shows(task):
-        text += "\n\n" + tool_output(task.sources, words)
-    return turns(task, text)
-
-
-def turns(task: Task, text: str) -> list[dict[str, str]]:
-    """The chat of a task: system text, the turns so far, and `text` as the user's last."""
+    """The chat of a task: system text, the turns so far, and what is asked now."""
     system = [{"role": "system", "content": task.system}] if task.system else []
-    return [*system, *map(dict, task.history), {"role": "user", "content": text}]
+    return [*system, *map(dict, task.history), {"role": "user", "content": asked(task, words)}]
+
+
+def asked(task: Task, words: int | None = None) -> str:
+    """The last turn of the user: the prompt, with the sources below it where it lacks them."""
+    if not shows(task):
+        return task.prompt
+    return f"{task.prompt}\n\n{tool_output(task.sources, words)}"
 
 
 def tool_output(sources: Mapping[str, str], words: int | None = None) -> str:

@@ -21,7 +21,7 @@ from ..judge import loop
 from ..judge.factory import judge_of
 from ..records import Grade, Response, Task
 from ..rewards.composer import Composer
-from .answers import turns
+from .answers import asked, messages
 from .reward import Reward
 
 COLUMNS = ("task_id", "prompt_id", "id")  # where a row may name its task
@@ -93,9 +93,10 @@ class RewardFunction:
     def __init__(self, reward: Reward, column: str | None = None, name: str = "rubric"):
         self.reward, self.column, self.__name__ = reward, column, name
         self.grades: list[Grade] = []
-        self._by_prompt: dict[str, Task | None] = {}
+        self._by_prompt: dict[str, Task | None] = {}  # None: the prompt of two tasks
         for t in reward.tasks:
-            self._by_prompt[t.prompt] = None if t.prompt in self._by_prompt else t
+            for key in {_key(messages(t)), asked(t), t.prompt}:
+                self._by_prompt[key] = None if key in self._by_prompt else t
 
     @property
     def bill(self) -> Any:
@@ -120,12 +121,21 @@ class RewardFunction:
         reward.__name__ = self.__name__
         return reward
 
-    def dataset(self, *, chat: bool = True) -> Any:
-        """The tasks as a `datasets.Dataset` with columns prompt and task_id, as TRL reads them."""
+    def dataset(
+        self, *, chat: bool = True, tokenizer: Any = None, max_prompt_tokens: int | None = None
+    ) -> Any:
+        """The tasks as a `datasets.Dataset` with columns prompt and task_id, as TRL reads them.
+
+        A task's sources stand below its prompt, as the kit's own trainer shows them; with a
+        tokenizer and max_prompt_tokens each is cut until the chat fits.
+        """
         from datasets import Dataset
 
         rows = [
-            {"prompt": turns(t, t.prompt) if chat else t.prompt, "task_id": t.id}
+            {
+                "prompt": messages(t, tokenizer, max_prompt_tokens) if chat else asked(t),
+                "task_id": t.id,
+            }
             for t in self.tasks
         ]
         return Dataset.from_list(rows)
@@ -166,6 +176,11 @@ class RewardFunction:
         """The grades of a batch, with their verdicts; ids : task ids, None = found by prompt."""
         responses = []
         for n, (answer, task_id) in enumerate(zip(answers, ids, strict=True)):
+            if not isinstance(answer, (str, list, tuple)):
+                raise KitError(
+                    f"the answer is {answer!r}, no text and no chat",
+                    where=f"reward {self.__name__!r}, row {n + 1}",
+                )
             task = self._task(task_id, prompts[n] if prompts is not None else None, n)
             responses.append(Response(task_id=task.id, id=f"{n}", text=text_of(answer)))
         self.grades = grades = await loop.hop(self.reward.grade(responses))
@@ -197,11 +212,13 @@ class RewardFunction:
     def _task(self, task_id: Any, prompt: Any, n: int) -> Task:
         if task_id is not None and str(task_id) in self.reward.by_id:
             return self.reward.by_id[str(task_id)]
-        found = None if prompt is None else self._by_prompt.get(text_of(prompt, "user"))
+        keys = () if prompt is None else (_key(prompt), text_of(prompt, "user"))
+        found = next((t for t in map(self._by_prompt.get, keys) if t is not None), None)
         if found is None:
             known = ", ".join(list(self.reward.by_id)[:3])
+            several = any(k in self._by_prompt for k in keys)
             raise KitError(
-                f"row {n + 1} belongs to no task (id {task_id!r})",
+                f"row {n + 1} belongs to {'two tasks' if several else 'no task'} (id {task_id!r})",
                 where=f"reward {self.__name__!r}",
                 fix=f"give the rows a column task_id; the tasks are {known} ...",
             )
@@ -221,6 +238,14 @@ def text_of(answer: Any, role: str = "assistant") -> str:
     if isinstance(content, str):
         return content
     return "".join(str(p.get("text") or "") for p in content if isinstance(p, Mapping))
+
+
+def _key(prompt: Any) -> str:
+    """A whole chat as one text; a plain prompt stays."""
+    if isinstance(prompt, str):
+        return prompt
+    turns = [m for m in prompt if isinstance(m, Mapping)]
+    return "\n".join(f"{m.get('role')}: {text_of([m], str(m.get('role')))}" for m in turns)
 
 
 def _number(score: float | None) -> float:

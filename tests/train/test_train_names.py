@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import kit
 from kit.__main__ import main
 from kit.errors import DataError, KitError
 from kit.records import Criterion, Task
@@ -15,6 +16,7 @@ from kit.train.models import tiny_tokenizer
 from kit.train.presets import preset
 
 CODE = {"name": "contains", "any": list("aeiou")}
+SHORT = Criterion(id="c", text="x", check=CODE)
 
 
 def rows(tmp_path, n=10):
@@ -196,8 +198,48 @@ def test_the_policy_sees_its_sources():
         said = tokenizer.decode(ids)
         assert "How far?" in said and "<snippet id=S1>" in said and "<snippet id=S2>" in said
         assert answers.is_cut(CITED, tokenizer, limit) == (limit < whole) == ("..." in said)
-    inside = Task(id="t", prompt=f"Read: {' '.join(SOURCES.values())}", sources=SOURCES)
-    assert "<tool_output>" not in answers.messages(inside)[-1]["content"]
+    inside = Task(id="t", prompt=f"Read: {answers.tool_output(SOURCES)}", sources=SOURCES)
+    assert answers.messages(inside)[-1]["content"] == inside.prompt
+    nameless = Task(id="t", prompt=f"Read: {' '.join(SOURCES.values())}", sources=SOURCES)
+    assert "<snippet id=S1>" in answers.messages(nameless)[-1]["content"]
+
+
+ROW = {"id": "r", "positive_rubrics": [{"title": "a", "description": "Says how far."}]}
+TOLD = "Wrap each claim as <snippet id=ID1,ID2>claim</snippet>."
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_sources_that_stand_in_the_prompt_are_read(tmp_path, chat):
+    """Such rows had no sources: the citations were never graded, without a word."""
+    text = f"How far? {TOLD}\n{answers.tool_output(SOURCES)}"
+    turns = [{"role": "user", "content": text}, {"role": "assistant", "content": "Let me see."}]
+    asked = [*turns, {"role": "user", "content": "Now answer."}]
+    row = {**ROW, **({"messages": asked} if chat else {"prompt": text})}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    (task,) = kit.load(tmp_path / "a.jsonl").tasks
+    assert task.sources == {k: v.strip() for k, v in SOURCES.items()}
+    assert "\n".join(t["content"] for t in answers.messages(task)).count("<tool_output>") == 1
+    (tmp_path / "b.jsonl").write_text(json.dumps({**ROW, "prompt": f"How far? {TOLD}"}))
+    assert kit.load(tmp_path / "b.jsonl").tasks[0].sources == {}
+
+
+def test_the_data_set_of_a_reward_shows_the_sources():
+    """trl's policy never saw what it had to cite, and one prompt with two sources was no task."""
+    tasks = [
+        Task(id=i, prompt="How far?", sources={"S1": f"It goes {i} km."}, criteria=(SHORT,))
+        for i in ("50", "85")
+    ]
+    f = kit.reward_function(tasks, config="rubric")
+    rows = f.dataset()
+    assert rows["prompt"] == [answers.messages(t) for t in tasks]
+    f(prompts=rows["prompt"], completions=["one", "two"])
+    assert [g.task_id for g in f.grades] == ["50", "85"]
+    f(prompts=f.dataset(chat=False)["prompt"], completions=["one", "two"])
+    assert [g.task_id for g in f.grades] == ["50", "85"]
+    with pytest.raises(KitError, match="belongs to two tasks"):
+        f(prompts=["How far?"], completions=["one"])
+    with pytest.raises(KitError, match="row 2"):
+        f(prompts=rows["prompt"], completions=["one", None])
 
 
 def test_a_cut_is_said_and_the_prompt_alone_is_never_cut(tmp_path, caplog):

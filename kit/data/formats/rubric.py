@@ -15,6 +15,7 @@ from ..taskset import Parsed
 
 RUBRIC_KEY = re.compile(r"rubric\s*-\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z", re.I)
 SNIPPET = re.compile(r"<snippet\s+id\s*=\s*[\"']?([^\s\"'>]+)[\"']?\s*>(.*?)</snippet>", re.S)
+TOOLS = re.compile(r"<(tool_\w+|documents)\b[^>]*>(.*?)</\1>", re.S)
 RESPONSE_KEY = re.compile(r"response([A-Z])\Z")
 COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
 
@@ -212,6 +213,22 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
     return {i: t.strip() for i, t in marked} or {"S1": as_text(value)}
 
 
+def shown(row: Row, chat: Chat) -> dict[str, str]:
+    """The snippets that stand in the chat itself: what the policy reads is what an answer may cite.
+
+    In tool output every snippet counts; without such a block, marks with one id and more than a
+    word, which an instruction such as `<snippet id=ID1,ID2>claim</snippet>` has not.
+    """
+    text = "\n".join([*(t["content"] for t in chat.history), chat.prompt or ""])
+    blocks = [m[2] for m in TOOLS.finditer(text)]
+    found = [(i, t.strip()) for b in blocks or [text] for i, t in SNIPPET.findall(b)]
+    if not blocks:
+        found = [(i, t) for i, t in found if "," not in i and len(t.split()) > 1]
+    if len(dict(found)) != len(set(found)):
+        row.find("duplicate-id", "two snippets have one id; the last is used", field="prompt")
+    return dict(found)
+
+
 def refiner(row: Row) -> Parsed:
     """Positive / negative rubrics with snippets; negative ones get a negative weight."""
     task_id = row.task_id("task_id", "id")
@@ -228,7 +245,7 @@ def refiner(row: Row) -> Parsed:
         chat.prompt,
         [*positive, *negative],
         rubric="rubric",
-        sources=snippets(row, raw),
+        sources=snippets(row, raw) or shown(row, chat),
         meta=chat.meta,
         truth=_object(row, "truth"),
         **chat.fields,
@@ -284,6 +301,7 @@ def open_instruct(row: Row) -> Parsed:
         prompt,
         criteria,
         rubric=None if verifier and truth is not None else "rubric",
+        sources=shown(row, chat),
         truth=rest,
         meta={**chat.meta, **({"verifier": verifier} if verifier else {})},
         **chat.fields,
