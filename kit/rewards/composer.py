@@ -132,13 +132,30 @@ class Composer:
 
     def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
         """Everything that must be judged for this response: rubric leaves, static rubrics, one set
-        per cited claim.
+        per cited claim. Nothing where no verdict could change what is paid (`settled`).
         """
         out: dict[str, Criterion] = {}
+        if self.settled(task, response):
+            return ()
         for c in self._active():
             for criterion in components.criteria(c.kind, c.options, task, response):
                 out.setdefault(criterion.id, criterion)
         return tuple(out.values())
+
+    def settled(self, task: Task, response: Response) -> bool:
+        """True where the reward is known without a judge: the format gate is shut at 0 or below, or
+        a cut answer is excluded.
+        """
+        return self._shut(task, response) or self._cut(response)
+
+    def _shut(self, task: Task, response: Response) -> bool:
+        """A required form is missing: the answer earns gate_to, whatever it says (S x format)."""
+        form = self.format
+        shuts = form.mode == "gate" and form.gate_to <= 0
+        return shuts and not form.check(task, response).ok
+
+    def _cut(self, response: Response) -> bool:
+        return response.truncated and self.truncation.mode == "exclude"
 
     def parts(
         self, task: Task, response: Response, verdicts: Iterable[Verdict]
@@ -208,7 +225,7 @@ class Composer:
         unknown, or by truncation rule.
 
         parts : contribution per component and step, summing to the score; None = does not apply,
-        or unknown and not paid.
+        unknown and not paid, or without effect behind a shut format gate.
         meta : "range" (see `limits`), "scores" and "details" per component, "flags" (format,
         truncated, words), "excluded" (the reason, or None), "foreign" (verdicts on another response or
         task, left out).
@@ -218,14 +235,14 @@ class Composer:
         parts = self.parts(task, response, verdicts)
         used = [(c, p) for c, p in parts if p.applies and c.weight]
         total = math.fsum(abs(c.weight) for c, _ in used) if self.combine == "mean" else 1.0
-        steps = Steps()
-        for c, p in used:
+        steps, shut = Steps(), self._shut(task, response)
+        for c, p in () if shut else used:
             ends = sorted((c.weight * p.low / total, c.weight * p.high / total))
             steps.add(c.name, ends[0], ends[1])
-        flags = self._shape(steps, task, response, parts)
+        flags = self._shape(steps, task, response, () if shut else parts)
         steps.multiply(self.scale)
         excluded = None if used else "nothing applies"
-        if response.truncated and self.truncation.mode == "exclude":
+        if self._cut(response):
             excluded = "truncated"
         paid = (
             None
@@ -238,7 +255,7 @@ class Composer:
         if paid is not None and self.bound == "mid":
             paid = (steps.low + steps.high) / 2
             steps.note("mid", paid - steps.low)
-        contributions = {c.name: None for c, p in parts if not p.applies} | steps.parts(
+        contributions = {c.name: None for c, p in parts if shut or not p.applies} | steps.parts(
             known_only=paid is None
         )
         meta = {
@@ -266,7 +283,7 @@ class Composer:
         )
 
     def _shape(
-        self, steps: Steps, task: Task, response: Response, parts: list[tuple[Component, Part]]
+        self, steps: Steps, task: Task, response: Response, parts: Sequence[tuple[Component, Part]]
     ) -> dict[str, Any]:
         by_name = {c.name: p for c, p in parts}
         for g in self.gates:

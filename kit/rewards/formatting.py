@@ -44,7 +44,8 @@ class FormatResult:
 class Format:
     """What an answer must look like, and what that does to the reward.
 
-    mode : "off"; "gate" (a fault limits the reward to gate_to); "bonus" (+ bonus x share of fulfilled demands).
+    mode : "off"; "gate" (an answer with a fault earns gate_to, or at most gate_to where that is above 0; in the first case
+        no judge is asked); "bonus" (+ bonus x share of fulfilled demands).
     answer_block : exactly one <answer>...</answer>, not empty. snippets : every snippet tag closed and with ids.
     pattern : a regular expression that must be found (DOTALL: a dot also matches a line break).
     """

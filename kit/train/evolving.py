@@ -18,6 +18,7 @@ from ..judge import loop
 from ..judge.records import Forecast
 from ..records import Criterion, Grade, Response
 from ..rewards.evolve import Ask, EvolvingRubrics
+from ..rewards.formatting import Format
 from ..settings.read import make
 from . import rollouts, world
 from .needs import endpoints
@@ -168,7 +169,8 @@ def _check(reward: Reward) -> None:
         )
     task = next(iter(reward.by_id.values()))
     new = Criterion(id="evolve-check", text="check")
-    asked = reward.composer.criteria(
+    any_form = dataclasses.replace(reward.composer, format=Format())
+    asked = any_form.criteria(
         dataclasses.replace(task, criteria=(*task.criteria, new)),
         Response(task_id=task.id, id="check", text=""),
     )

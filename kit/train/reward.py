@@ -37,13 +37,13 @@ class Bill:
     unknown: int = 0
     waits: int = 0
 
-    def add(self, verdicts: Sequence[Verdict], seconds: float, spent: Any = None) -> None:
-        """Count one batch."""
+    def add(self, verdicts: Sequence[Verdict], seconds: float, spent: Sequence[Any] = ()) -> None:
+        """Count one batch. spent : what each request to kit.judge cost."""
         self.seconds += seconds
-        self.calls += int(getattr(spent, "calls", 0))
+        self.calls += sum(s.calls for s in spent)
         self.tokens_in += sum(v.tokens_in for v in verdicts)
         self.tokens_out += sum(v.tokens_out for v in verdicts)
-        self.cost += float(getattr(spent, "cost", 0.0) or sum(v.cost for v in verdicts))
+        self.cost += sum(s.cost for s in spent) or sum(v.cost for v in verdicts)
         self.verdicts += len(verdicts)
         self.cached += sum(v.cached for v in verdicts)
         self.unknown += sum(not v.known for v in verdicts)
@@ -141,21 +141,31 @@ class Reward:
             fix="choose a reward that reads what the rows hold, or add criteria, truth or sources",
         )
 
-    async def _ask(self, responses: Sequence[Response]) -> tuple[list[list[Verdict]], Any]:
-        """Verdicts per response. Criteria that depend on the answer (cited claims) are asked answer by answer, all at once."""
+    async def _ask(self, responses: Sequence[Response]) -> tuple[list[list[Verdict]], list[Any]]:
+        """Verdicts per response, and what they cost. Where all want the criteria of their task they
+        are asked together; criteria that depend on the answer (cited claims) answer by answer, all
+        at once. An answer whose reward no verdict can change is not asked about.
+        """
         from ..judge import ajudge
 
         more = dict(judge=self.judge or _NoJudge(), ledger=self.ledger, budget=self.budget)
         wanted = [self.composer.criteria(self.by_id[r.task_id], r) for r in responses]
-        if all(w == self.by_id[r.task_id].criteria for w, r in zip(wanted, responses, strict=True)):
-            got = await ajudge(list(self.by_id.values()), responses, **more)
-            return _regroup(got, wanted), getattr(got, "spent", None)
-        jobs = [
-            ajudge(dataclasses.replace(self.by_id[r.task_id], criteria=w), [r], **more)
-            for w, r in zip(wanted, responses, strict=True)
-        ]
-        each = await asyncio.gather(*jobs)
-        return [list(g) for g in each], None
+        asked = [i for i, w in enumerate(wanted) if w]
+        found: list[list[Verdict]] = [[] for _ in responses]
+        if all(wanted[i] == self.by_id[responses[i].task_id].criteria for i in asked):
+            got = [await ajudge(list(self.by_id.values()), [responses[i] for i in asked], **more)]
+            each = _regroup(got[0], [wanted[i] for i in asked])
+        else:
+            own = [
+                dataclasses.replace(self.by_id[r.task_id], criteria=w)
+                for r, w in zip(responses, wanted, strict=True)
+            ]
+            each = got = await asyncio.gather(
+                *(ajudge(own[i], [responses[i]], **more) for i in asked)
+            )
+        for i, verdicts in zip(asked, each, strict=True):
+            found[i] = list(verdicts)
+        return found, [g.spent for g in got]
 
 
 class _NoJudge:

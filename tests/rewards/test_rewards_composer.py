@@ -72,7 +72,8 @@ def test_format_gate_and_bonus_are_visible():
     gated = make(format={"mode": "gate", "answer_block": True}).score(CITED, bare, vs)
     assert (
         gated.score == 0.0
-        and gated.parts["format"] == pytest.approx(-0.8)
+        and gated.parts["format"] == 0.0
+        and gated.parts["rubric"] is None
         and gated.meta["flags"]["format_problems"] == ("no <answer> block",)
     )
     bonus = make(format={"mode": "bonus", "answer_block": True, "bonus": 0.3})
@@ -80,12 +81,21 @@ def test_format_gate_and_bonus_are_visible():
     assert bonus.score(CITED, bare, vs).parts["format"] == 0.0
 
 
-def test_a_gate_never_lifts_a_negative_score():
-    c = make(
-        components=[{"kind": "rubric", "how": "signed_unclipped"}],
-        format={"mode": "gate", "answer_block": True},
-    )
-    assert c.score(CITED, response("no block"), [v("p1", 0), v("p2", 0), v("n1", 1)]).score == -0.25
+def test_a_shut_format_gate_pays_what_silence_pays():
+    """S x format, as published: every such answer was judged, for a reward that form alone decides."""
+    rubric = [{"kind": "rubric", "how": "signed_unclipped"}]
+    form = {"mode": "gate", "answer_block": True}
+    c = make(components=rubric, format=form)
+    worst = [v("p1", 0), v("p2", 0), v("n1", 1)]
+    for text, verdicts in (("no block", worst), ("no block", ()), ("", ())):
+        assert c.score(CITED, response(text), verdicts).score == 0.0
+    assert c.criteria(CITED, response("no block")) == ()
+    assert len(c.criteria(CITED, response())) == 3
+    some = make(components=rubric, format={**form, "gate_to": 0.3})
+    assert some.score(CITED, response("no block"), worst).score == -0.25
+    assert len(some.criteria(CITED, response("no block"))) == 3
+    cut = make(components=rubric, truncation="exclude")
+    assert cut.criteria(CITED, dataclasses.replace(response(), truncated=True)) == ()
 
 
 def test_pattern_format_matches_over_lines_and_two_answers():

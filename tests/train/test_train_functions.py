@@ -46,6 +46,31 @@ TASKS = [
 ]
 
 
+FORM = {"mode": "gate", "answer_block": True}
+FAULT = Task(
+    id="f",
+    prompt="Say red.",
+    criteria=(Criterion(id="c", text="red"), Criterion(id="n", text="blue", weight=-2.0)),
+)
+
+
+@pytest.mark.parametrize("per_answer", [False, True])
+def test_no_call_is_paid_for_an_answer_without_the_required_form(per_answer):
+    """Every answer without <answer> was judged, criterion by criterion, for a reward of 0."""
+    parts = [{"kind": "rubric", "how": "net"}]
+    if per_answer:
+        parts.append({"kind": "rubric", "name": "more", "static": "all", "weight": 0.0})
+    composer = kit.Composer.from_config({"components": parts, "format": FORM, "scale": 10})
+    judge = Fake()
+    f = kit.reward_function([FAULT], judge, composer)
+    said = ["red", "blue", "", "<answer>red</answer>", "<answer>blue</answer>"]
+    assert f(prompts=["x"] * 5, completions=said, task_id=["f"] * 5) == [0, 0, 0, 10, -20]
+    assert judge.asked == 2 and f.bill.verdicts and f.grades[0].verdicts == ()
+    assert f.grades[1].parts["rubric"] is None and math.fsum(
+        p for p in f.grades[4].parts.values() if p is not None
+    ) == pytest.approx(-20)
+
+
 def chat(text, role="assistant"):
     return [{"role": role, "content": text}]
 
