@@ -18,6 +18,11 @@ from ..settings.read import known_names, load, make, nearest
 from .presets import preset
 
 S = TypeVar("S", bound="Settings")
+Schedule = Literal[
+    "linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup",
+    "inverse_sqrt", "reduce_lr_on_plateau", "cosine_with_min_lr", "cosine_warmup_with_min_lr",
+    "warmup_stable_decay", "greedy",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +47,7 @@ class Settings:
     seed: int = 0
     steps: int = 40
     lr: float = 1e-4
-    schedule: str = "constant"
+    schedule: Schedule = "constant"
     warmup: int = 0
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
@@ -113,6 +118,8 @@ class GRPOSettings(Settings):
         "batch" divides by the batch's.
     per_component : one reward function per component of the reward, weighted by the trainer (see kit.train.payment); to
         normalise each before the sum: options: {multi_objective_aggregation: normalize_then_sum}.
+    reweight : from 0 (off) to 1, how far a criterion's weight follows how well it tells a group's answers apart, in training
+        alone (kit.rewards.contrast); log and evaluation keep the rubric's own weights.
     zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no time on them, "keep" does.
     truncated : "keep" trains on cut answers with the reward they got, "mask" leaves them out of the loss.
     loss : how tokens are averaged ("dapo": over all tokens of the batch; "grpo": per answer; "dr_grpo": by a constant; ...).
@@ -142,6 +149,7 @@ class GRPOSettings(Settings):
     kl: Literal["k1", "k2", "k3"] = "k3"
     advantage: Literal["std", "centred", "batch"] = "std"
     per_component: bool = False
+    reweight: float = 0.0
     zero_variance: Literal["drop", "keep"] = "drop"
     truncated: Literal["keep", "mask"] = "keep"
     loss: Literal["dapo", "grpo", "bnpo", "dr_grpo", "cispo"] = "dapo"
@@ -186,12 +194,13 @@ class GRPOSettings(Settings):
                 f"{rows // self.substeps} answers cannot be split into micro-batches of {self.micro_rows}",
                 where="setting micro_rows",
             )
-        if not 0 <= self.sentinel_alarm <= 1:
-            raise KitError(
-                f"sentinel_alarm is {self.sentinel_alarm}, it is a share",
-                where="setting sentinel_alarm",
-                fix="use a number from 0 to 1",
-            )
+        for name in ("sentinel_alarm", "reweight"):
+            if getattr(self, name) > 1:
+                raise KitError(
+                    f"{name} is {getattr(self, name)}, it is a share",
+                    where=f"setting {name}",
+                    fix="use a number from 0 to 1",
+                )
         if self.temperature <= 0:
             raise KitError(
                 f"temperature is {self.temperature}, training needs samples",

@@ -18,11 +18,13 @@ from typing import Any
 from ..errors import DataError, JudgeDownError, KitError
 from ..judge.factory import judge_of
 from ..records import Grade, Response, Task, fingerprint
+from ..rewards import contrast
 from ..runs import plain
 from . import (
     answers,
     evaluation,
     evolving,
+    inputs,
     needs,
     padding,
     payment,
@@ -175,6 +177,7 @@ class _Run:
     def _check(self) -> None:
         if not self.tasks:
             raise DataError("there are no training tasks", where="tasks")
+        inputs.readable([*self.tasks, *self.heldout])
         shared = {t.id for t in self.tasks} & {t.id for t in self.heldout}
         if shared:
             raise DataError(
@@ -204,6 +207,8 @@ class _Run:
     def teach(self, evolve: evolving.Evolve | None) -> None:
         """Decide what is paid in training: the reward of the evaluation, or that with evolving rubrics."""
         composer, per_component = self.reward.composer, self.settings.per_component
+        if self.settings.reweight:
+            contrast.check(composer)
         self.pay = payment.functions(composer, self._graded, per_component=per_component)
         self.weights = payment.weights(composer, per_component=per_component)
         if evolve is None:
@@ -394,8 +399,8 @@ class _Run:
         trainer.kit_pending = list(zip(sampled, grades, flags, strict=True))
         trainer.kit_times["judge"] += judged - ready
         trainer.kit_times["kit"] += ready - started + time.perf_counter() - judged
-        by_id = (self.evolving.reward if self.evolving else self.reward).by_id
-        return [(by_id[a.task_id], a, g) for a, g in zip(sampled, grades, strict=True)]
+        reward = self.evolving.reward if self.evolving else self.reward
+        return payment.focused(reward, sampled, grades, self.settings.reweight)
 
     def _save_now(self) -> None:
         """A checkpoint at the last finished step."""

@@ -15,7 +15,9 @@ from typing import Any
 
 from ..errors import KitError
 from ..records import Grade, Response, Task, Verdict
+from ..rewards import contrast
 from ..rewards.composer import Composer
+from .reward import Reward
 
 Graded = Sequence[tuple[Task, Response, Grade]]
 Grader = Callable[..., Awaitable[Graded]]
@@ -99,6 +101,23 @@ def values(parts: Sequence[Part], task: Task, response: Response, grade: Grade) 
         v is None and grade.parts.get(f.name) is not None for f, v in zip(parts, found, strict=True)
     ]
     return [None] * len(parts) if grade.score is None or any(lost) else found
+
+
+def focused(
+    reward: Reward, responses: Sequence[Response], grades: Sequence[Grade], strength: float
+) -> list[tuple[Task, Response, Grade]]:
+    """The graded answers as they are paid in training: at a strength above 0 each group's weights
+    follow what tells its answers apart. The grades themselves stay what log and evaluation show.
+    """
+    rows = [(reward.by_id[r.task_id], r, g) for r, g in zip(responses, grades, strict=True)]
+    if not strength:
+        return rows
+    said: dict[str, list[Verdict]] = {}
+    for task, _, g in rows:
+        said.setdefault(task.id, []).extend(g.verdicts)
+    by_id = {t.id: t for t, _, _ in rows}
+    new = {i: contrast.focused(by_id[i], reward.composer, vs, strength) for i, vs in said.items()}
+    return [(new[t.id], r, reward.composer.score(new[t.id], r, g.verdicts)) for t, r, g in rows]
 
 
 class Once:

@@ -237,3 +237,36 @@ def test_torn_log_is_readable_while_training(tmp_path):
         on_step=lambda row: seen.append(len(rollouts.read(tmp_path))),
     )
     assert seen == [8, 16]
+
+
+@pytest.fixture
+def reweighted(tmp_path):
+    """The same short run with plain and with moved weights: (folder, result) of each."""
+    vowels = Criterion(id="v", text="No e.", weight=3.0, check={"name": "contains", "none": ["e"]})
+    rubric = (CODE, vowels, Criterion(id="s", text="Any.", check={"name": "words", "max": 99}))
+    out = []
+    for share in (0.0, 1.0):
+        settings = build(GRPOSettings, {**preset("test"), "reweight": share, "steps": 1})
+        made = grpo.train(
+            settings,
+            tasks(2, criteria=rubric),
+            heldout=tasks(2, prefix="h", criteria=rubric),
+            out=tmp_path / f"{share}",
+        )
+        out.append(made)
+    return out
+
+
+def test_moved_weights_train_and_leave_the_evaluation_alone(reweighted):
+    """Training by what tells answers apart must not be what the gain is measured in."""
+    plain, moved = reweighted
+    assert [g.score for g in moved.before.grades] == [g.score for g in plain.before.grades]
+    assert moved.trivial == plain.trivial
+    a, b = plain.rollouts(), moved.rollouts()
+    assert [(r["text"], r["reward"], r["parts"]) for r in a] == [
+        (r["text"], r["reward"], r["parts"]) for r in b
+    ]
+    assert [r["advantage"] for r in a] != [r["advantage"] for r in b]
+    for r, g in zip(moved.after.responses, moved.after.grades, strict=True):
+        met = {v.criterion_id: v.value for v in g.verdicts}
+        assert g.score == pytest.approx((met["c1"] + 3 * met["v"] + met["s"]) / 5), r.text

@@ -1,0 +1,84 @@
+"""Weights for training that follow what tells the answers of a group apart; the evaluation keeps the rubric's own.
+
+A criterion that all answers of a group meet, or none, teaches nothing at that step, whatever it weighs. In the spirit of
+POW3R (arXiv 2605.20164, of which the abstract was at hand): what should matter in the end stays apart from what can teach
+the policy now; importance and the balance between kinds of criteria are kept. The formula is this module's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..errors import KitError
+from ..records import Criterion, Task, Verdict
+from . import components
+from .composer import Composer
+
+MOST = 4.0  # a weight grows at most so many times
+
+
+def spreads(verdicts: Iterable[Verdict]) -> dict[str, float]:
+    """Standard deviation (population) of each criterion's known values over a group's answers, in [0, .5]."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for v in verdicts:
+        if v.value is not None:
+            values[v.criterion_id].append(v.value)
+    return {k: statistics.pstdev(x) for k, x in values.items()}
+
+
+def weights(
+    criteria: Sequence[Criterion], spread: Mapping[str, float], strength: float
+) -> dict[str, float]:
+    """New weights: (1 - strength) w + strength x a share that follows the spread.
+
+    criteria : of one group; wanted ones and faults are kinds of their own, and each kind keeps its
+    sum of |w|. A kind without any spread keeps its weights; no weight grows more than MOST times.
+
+    >>> a, b = Criterion(id="a", text="x"), Criterion(id="b", text="y", weight=3.0)
+    >>> weights([a, b], {"a": 0.5, "b": 0.0}, 1.0)
+    {'a': 4.0, 'b': 0.0}
+    >>> weights([a, b], {"a": 0.5, "b": 0.5}, 1.0)
+    {'a': 1.0, 'b': 3.0}
+    """
+    out = {c.id: c.weight for c in criteria}
+    for sign in (1, -1):
+        kind = [c for c in criteria if c.weight * sign > 0]
+        total = sum(c.weight for c in kind)
+        moved = {c.id: c.weight * spread.get(c.id, 0.0) for c in kind}
+        if not any(moved.values()):
+            continue
+        factor = total / sum(moved.values())
+        for c in kind:
+            new = (1 - strength) * c.weight + strength * factor * moved[c.id]
+            out[c.id] = min(new * sign, MOST * c.weight * sign) * sign
+    return out
+
+
+def focused(task: Task, composer: Composer, verdicts: Sequence[Verdict], strength: float) -> Task:
+    """The task with the weights that its group's verdicts ask for; static rubrics become criteria of its own.
+
+    Required criteria and those in a tree keep their weights: a gate has none, and a node's share is
+    decided by its parent.
+    """
+    rubrics = [c for c in composer.components if c.kind == "rubric" and c.active]
+    criteria = {x.id: x for c in rubrics for x in components.rubric_of(c.options, task)}
+    parents = {c.parent for c in criteria.values()}
+    flat = [c for c in criteria.values() if not (c.required or c.parent or c.id in parents)]
+    new = weights(flat, spreads(verdicts), strength)
+    every = {**{c.id: c for c in task.criteria}, **criteria}
+    changed = (dataclasses.replace(c, weight=new.get(c.id, c.weight)) for c in every.values())
+    return dataclasses.replace(task, criteria=tuple(changed))
+
+
+def check(composer: Composer) -> None:
+    """KitError where no weight of a criterion reaches the reward."""
+    used = [c for c in composer.components if c.kind == "rubric" and c.active and c.weight]
+    if all(c.options.get("how", "mean") == "mean" for c in used):
+        raise KitError(
+            f"in the reward {composer.name!r} no weight of a criterion counts",
+            where="setting reweight",
+            fix="use a rubric component with how: net, flip or signed, or say reweight: 0",
+        )
