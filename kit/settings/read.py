@@ -10,6 +10,7 @@ import difflib
 import json
 import re
 import typing
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,9 +68,19 @@ def load(path: str | Path, *, what: str = "config") -> dict[str, Any]:
 
 def _json(text: str, path: Path, what: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as e:
         raise _broken(what, e.msg, f"{path}, line {e.lineno}") from None
+    except ValueError as e:
+        raise _broken(what, str(e), str(path)) from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys stand there once; of two, JSON's reader would drop the first."""
+    twice = [k for k, n in Counter(k for k, _ in pairs).items() if n > 1]
+    if twice:
+        raise ValueError(f"{twice[0]!r} stands there twice")
+    return dict(pairs)
 
 
 def _yaml(text: str, path: Path, what: str) -> Any:

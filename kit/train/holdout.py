@@ -22,9 +22,10 @@ def split(tasks: Sequence[Task], how: Mapping[str, Any], where: str) -> Sides:
     how : train_ratio and data_seed (a shuffle of whole prompts), holdout_by and holdout (groups).
     A task whose prompt is held out under another id is not trained on either.
     """
-    marked = {t.id for t in tasks if _marked(t)}
+    marked = [t for t in tasks if _marked(t)]
     how = {k: v for k, v in how.items() if v is not None}
-    held = marked | _chosen([t for t in tasks if t.id not in marked], how, where)
+    held = {t.id for t in marked}
+    held |= _chosen([t for t in tasks if t.id not in held], how, where, marked)
     return _clean(
         [t for t in tasks if t.id not in held], tuple(t for t in tasks if t.id in held), where
     )
@@ -73,8 +74,10 @@ def _clean(train: Sequence[Task], held: tuple[Task, ...], where: str) -> Sides:
     return kept, held
 
 
-def _chosen(tasks: Sequence[Task], how: Mapping[str, Any], where: str) -> set[str]:
-    """Ids that the config's words hold out."""
+def _chosen(
+    tasks: Sequence[Task], how: Mapping[str, Any], where: str, marked: Sequence[Task] = ()
+) -> set[str]:
+    """Ids that the config's words hold out; marked : rows that are held out as it is."""
     if not how:
         return set()
     from ..rubrics import splits
@@ -89,7 +92,13 @@ def _chosen(tasks: Sequence[Task], how: Mapping[str, Any], where: str) -> set[st
         return {t.id for t in tasks if _prompt(t) in asked}
     if named is not None:
         named = [_words(n) for n in (named if isinstance(named, (list, tuple)) else [named])]
-    grouped = [dataclasses.replace(t, group=_group(t, str(by or "group"), where)) for t in tasks]
+    by = str(by or "group")
+    grouped = [dataclasses.replace(t, group=_group(t, by, where)) for t in tasks]
+    if named is not None and marked:
+        there = {t.group for t in grouped}
+        named = [n for n in named if n in there or n not in {_group(t, by, where) for t in marked}]
+        if not named:
+            return set()
     return set(splits.by_group(grouped, seed=seed, share=share, heldout=named).parts["heldout"])
 
 

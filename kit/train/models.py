@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError, MissingError
+from ..settings.read import nearest
 from ..system import paths
 from . import world
 from .config import Settings
@@ -222,16 +223,30 @@ def adapt(model: Any, settings: Settings) -> Any:
         if isinstance(settings.lora_targets, str)
         else list(settings.lora_targets)
     )
-    return get_peft_model(
-        model,
-        LoraConfig(
-            r=settings.lora_rank,
-            lora_alpha=settings.lora_alpha,
-            lora_dropout=settings.lora_dropout,
-            target_modules=targets,
-            task_type="CAUSAL_LM",
-        ),
+    how = LoraConfig(
+        r=settings.lora_rank,
+        lora_alpha=settings.lora_alpha,
+        lora_dropout=settings.lora_dropout,
+        target_modules=targets,
+        task_type="CAUSAL_LM",
     )
+    _check_targets(model, targets)
+    return get_peft_model(model, how)
+
+
+def _check_targets(model: Any, targets: str | list[str]) -> None:
+    """KitError with the nearest module for a name that the model has not."""
+    if isinstance(targets, str):
+        return
+    names = [n for n, _ in model.named_modules()]
+    wrong = [t for t in targets if not any(n == t or n.endswith(f".{t}") for n in names)]
+    if wrong:
+        known = {n.rsplit(".", 1)[-1] for n in names if n and not n[-1].isdigit()}
+        raise KitError(
+            f"the model has no module {wrong[0]!r}",
+            where="setting lora_targets",
+            fix=nearest(wrong[0], known),
+        )
 
 
 def eos_ids(model: Any, tokenizer: Any) -> list[int]:

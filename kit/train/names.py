@@ -52,7 +52,6 @@ ALIASES: dict[str, str] = {
     "num_samples_per_prompt_rollout": "group_size",
     "response_length": "max_answer_tokens",
     "max_prompt_token_length": "max_prompt_tokens",
-    "dataset_mixer_list": "tasks",
 }
 # names whose values change too: (the kit's name, how the value is read)
 CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
@@ -61,6 +60,7 @@ CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "mask_truncated_completions": ("truncated", lambda v: "mask" if _on(v) else "keep"),
     "use_4bit": ("quantize", lambda v: "nf4" if _on(v) else "none"),
     "hold_out_tissues": ("holdout", lambda v: v),
+    "dataset_mixer_list": ("tasks", lambda v: _file(v)),
     "wandb_project": ("report_to", lambda v: ["wandb"] if v else []),
     "verifier_weights": ("reward", lambda v: _verifiers(v)),
     "use_wandb": ("report_to", lambda v: ["wandb"] if _on(v) else []),
@@ -74,6 +74,7 @@ JUDGE = {
 }
 WITHOUT_USE = {
     "pack_length": "answers are packed by group",
+    "max_token_length": "prompt and answer have limits of their own",
     "deepspeed_stage": "launch with kit/train/configs/zero3.yaml",
     "non_stop_penalty": "say `truncated` in the settings, `truncation` in the reward",
     "active_verifiers": "the weights of the reward say which are in use",
@@ -83,6 +84,19 @@ WITHOUT_USE = {
     "wandb_name": "set WANDB_NAME",
     "wandb_run_name": "set WANDB_NAME",
     "bf16": "the number format is chosen, or say `dtype`",
+}
+EPOCHS = "say `steps`: passes x prompts / prompts_per_step (for SFT and DPO: passes x rows / batch)"
+REFUSED = {
+    "num_epochs": EPOCHS,
+    "num_train_epochs": EPOCHS,
+    "total_episodes": "say `steps`: episodes / (prompts_per_step x group_size)",
+}
+REFINER = {  # the refiner's flags -> what they change in the reward
+    "verification_reward": "scale",
+    "refiner_reward_apply_paper_citation_reward": "citations",
+    "refiner_reward_paper_citation_weight": "weight",
+    "refiner_reward_gate_judge_score_with_format_bonus": "gate",
+    "refiner_reward_instance_rubrics_only": "own",
 }
 ABOUT = {"hold_out_tissues": {"holdout_by": "tissue"}, "kl_penalty_coef": {"kl": "k1"}}
 
@@ -96,7 +110,10 @@ def translate(
     {'lr': 4e-05, 'steps': 3}
     """
     known, out, said = set(known), {}, {}
+    values = refiner(values, known, where)
     for name, value in values.items():
+        if name in REFUSED and name not in known:
+            raise KitError(f"there is no {name!r} here", where=where, fix=REFUSED[name])
         if name in WITHOUT_USE and name not in known:
             logger.warning("%s: %s has no use here: %s", where, name, WITHOUT_USE[name])
             continue
@@ -128,6 +145,59 @@ def _verifiers(weights: Mapping[str, float]) -> dict[str, Any]:
         for k, w in weights.items()
     ]
     return {"name": "verifiers", "components": parts}
+
+
+def refiner(
+    values: Mapping[str, Any], known: Iterable[str] = (), where: str = "config"
+) -> Mapping[str, Any]:
+    """The values with the refiner's own flags as a reward; a `reward` beside them must be its preset.
+
+    >>> refiner({"verification_reward": 5})["reward"]
+    {'preset': 'refiner', 'scale': 5.0}
+    """
+    given = {k: v for k, v in values.items() if k in REFINER and k not in known}
+    if not given:
+        return values
+    name = values.get("reward", "refiner")
+    if name not in ("refiner", "refiner_additive"):
+        raise KitError(
+            f"{next(iter(given))!r} and a reward of its own both say what is paid",
+            where=where,
+            fix="keep one of them; the flags change the rewards refiner and refiner_additive",
+        )
+    rest = {k: v for k, v in values.items() if k not in given}
+    try:
+        return {**rest, "reward": _refined(name, {REFINER[k]: v for k, v in given.items()})}
+    except (TypeError, ValueError) as e:
+        raise KitError(f"the refiner's flags {', '.join(given)}: {e}", where=where) from None
+
+
+def _refined(name: str, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The preset with the flags: scale, weight of the citations, gate or bonus, own rubrics only."""
+    out: dict[str, Any] = {"preset": name}
+    for key in ("scale", "weight"):
+        if key in flags and not _number(flags[key]):
+            raise TypeError(f"{flags[key]!r} is not a number of 0 or more")
+    if "scale" in flags:
+        out["scale"] = float(flags["scale"])
+    if not _on(flags.get("gate", True)):
+        out["format"] = {"mode": "bonus", "answer_block": True}
+    if flags.keys() & {"citations", "weight", "own"}:
+        weight = float(flags.get("weight", 0.2)) if _on(flags.get("citations", True)) else 0.0
+        rubric = {"kind": "rubric", "how": "net", "static": "all"}
+        rubric["weight"] = 1.0 - weight if name == "refiner" else 1.0
+        rubric["instance_rubrics_only"] = _on(flags.get("own", False))
+        out["components"] = [rubric, {"kind": "citations", "weight": weight}]
+    return out
+
+
+def _file(value: Any) -> Any:
+    """open-instruct's list of files and shares: one file, and all of it."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    if len(value) == 1 or (len(value) == 2 and float(value[1]) == 1.0):
+        return value[0]
+    raise ValueError("one file is read, and all of it, as [FILE, 1.0]: join several into one")
 
 
 def _on(value: Any) -> bool:
@@ -188,5 +258,9 @@ def table() -> str:
     """The aliases as text, one a line."""
     rows = [*ALIASES.items(), *((k, v[0]) for k, v in CHANGED.items())]
     rows += [(k, f"judge: {{{v}: ...}}") for k, v in JUDGE.items()]
+    rows += [(k, "reward: refiner, changed") for k in REFINER]
     lines = [f"{k:32} {v}" for k, v in sorted(rows)]
-    return "\n".join([*lines, *(f"{k:32} (no use: {v})" for k, v in sorted(WITHOUT_USE.items()))])
+    rest = [("no use", WITHOUT_USE), ("refused", REFUSED)]
+    return "\n".join(
+        [*lines, *(f"{k:32} ({what}: {v})" for what, of in rest for k, v in sorted(of.items()))]
+    )

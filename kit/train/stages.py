@@ -17,7 +17,7 @@ from ..checks import accepted
 from ..errors import DataError, KitError
 from ..records import Response, Task, fingerprint
 from ..runs import plain
-from . import evaluation, export, needs, packed_rows, rollouts, sampling, world
+from . import evaluation, export, inputs, needs, packed_rows, rollouts, sampling, world
 from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, check_options, to_mapping
 from .models import Loaded, load
 from .resume import (
@@ -72,6 +72,7 @@ def train(
     data = _dpo_rows(rows) if isinstance(settings, DPOSettings) else _sft_rows(rows)
     mark_folder(out, {"settings": to_mapping(settings), "rows": fingerprint(data)}, resume)
     loaded = loaded or load(settings)
+    data = inputs.fitting(data, loaded.tokenizer, settings)
     log, started = rollouts.Log(out / rollouts.STEPS), time.perf_counter()
     checkpoint = last_checkpoint(out) if resume else None
     if resume:
@@ -394,8 +395,11 @@ def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for i, r in enumerate(rows, 1):
         answer = r.get("response", r.get("completion"))
         if isinstance(r.get("text"), str) and "prompt" not in r:
+            inputs.filled(r, ("text",), f"row {i}")
             out.append({"text": r["text"]})
         elif isinstance(r.get("prompt"), str) and isinstance(answer, str):
+            inputs.filled({"response": answer}, ("response",), f"row {i}")
+            inputs.whole(r["prompt"], "the field 'prompt'", f"row {i}")
             out.append({"prompt": _asked(r), "completion": _chat("assistant", answer)})
         else:
             raise DataError(
@@ -412,6 +416,8 @@ def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 raise DataError(
                     f"a pair needs the text {name!r}", where=f"row {i}, fields {sorted(r)[:6]}"
                 )
+        inputs.filled(r, ("prompt", "chosen"), f"row {i}")
+        inputs.whole(r["rejected"], "the field 'rejected'", f"row {i}")
         if r["chosen"] == r["rejected"]:
             raise DataError(
                 "chosen and rejected are the same text",

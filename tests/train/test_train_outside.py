@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from typing import get_args
 
 import pytest
 
+import kit
 from kit import stats
 from kit.data.formats import biorlhf
 from kit.errors import DataError, KitError
+from kit.records import Criterion, Task
 from kit.settings.read import parse
 from kit.stats.estimate import Estimate
 from kit.stats.paired import fragile
-from kit.train import evaluation, job, rollouts
-from kit.train.config import GRPOSettings, build
+from kit.train import evaluation, grpo, job, rollouts, stages
+from kit.train.config import GRPOSettings, Schedule, SFTSettings, build
+from kit.train.models import load
 from kit.train.presets import preset
 
 CRITERIA = [{"id": "c", "text": "Short.", "check": {"name": "words", "max": 3}}]
@@ -135,3 +140,84 @@ def test_a_gain_is_shown_by_the_rule_that_claims_it():
     names = ("before", "after", "reward", "words", "truncated")
     gain = evaluation.Gain(criteria={}, **dict.fromkeys(names, weak))
     assert not gain.shown and "a few that collapse" in gain.sentence
+
+
+def test_a_schedule_or_module_that_is_none_is_said_early():
+    """constnt and q_prooj were raw errors of transformers and peft, after the model had loaded."""
+    from transformers.trainer_utils import SchedulerType
+
+    assert set(get_args(Schedule)) == {s.value for s in SchedulerType}
+    with pytest.raises(KitError, match="did you mean 'constant'"):
+        build(GRPOSettings, {"schedule": "constnt"})
+    with pytest.raises(KitError, match="did you mean 'q_proj'"):
+        load(build(GRPOSettings, {**preset("test"), "lora_targets": ["k_proj", "q_prooj"]}))
+
+
+@pytest.mark.parametrize("field", ["id", "prompt", "system", "sources"])
+def test_half_a_character_is_said_before_the_model_loads(field, tmp_path):
+    """pyarrow and the tokenizer failed with tracebacks of their own."""
+    value = {"S1": "half \ud83d"} if field == "sources" else "half \ud83d"
+    check = (Criterion(id="c", text="Short.", check=CRITERIA[0]["check"]),)
+    task = dataclasses.replace(Task(id="t", prompt="P", criteria=check), **{field: value})
+    with pytest.raises(DataError, match="half of a character"):
+        grpo.train(build(GRPOSettings, preset("test")), [task], out=tmp_path / "r")
+
+
+def test_rows_with_nothing_to_learn_from(tmp_path, caplog):
+    """Training on empty text was a success; cut rows were not said; all cut away was a ValueError."""
+    settings = build(SFTSettings, {**preset("test", "sft"), "max_tokens": 40, "steps": 1})
+    for bad in ({"text": ""}, {"prompt": "a", "response": " "}, {"text": "half \ud83d"}):
+        with pytest.raises(DataError, match="row 2"):
+            stages.train(settings, [{"text": "fine"}, bad], out=tmp_path / "a")
+    long = {"prompt": "a" * 60, "response": "b"}
+    with pytest.raises(DataError, match="max_tokens=40"):
+        stages.train(settings, [long], out=tmp_path / "b")
+    rows = [long, {"prompt": "a", "response": "b" * 60}, {"prompt": "a", "response": "b"}]
+    done = stages.train(settings, rows, out=tmp_path / "c")
+    assert done.metrics["rows"] == 2
+    assert "1 of 3 rows are left out" in caplog.text and "1 of 3 rows are cut" in caplog.text
+
+
+def test_a_json_config_with_a_key_twice(tmp_path):
+    """The first value was dropped without a word; YAML was checked already."""
+    (tmp_path / "c.json").write_text('{"steps": 1,\n"steps": 2}')
+    with pytest.raises(KitError, match="'steps' stands there twice"):
+        job.read(tmp_path / "c.json")
+
+
+def test_a_group_that_is_marked_already(tmp_path):
+    """All rows of the eye were marked heldout; naming it was answered "there is no group"."""
+    rows = [
+        {"id": f"q{i}", "prompt": f"P{i}", "tissue": t, "split": "heldout" if t == "eye" else None}
+        for i, t in enumerate(["eye", "eye", "liver", "heart"])
+    ]
+    path = write(tmp_path / "a.jsonl", rows)
+    for named, n in ((["eye"], 2), (["eye", "liver"], 3)):
+        assert len(built(tasks=path, holdout_by="tissue", holdout=named).heldout) == n
+    with pytest.raises(KitError, match="brain"):
+        built(tasks=path, holdout_by="tissue", holdout=["eye", "brain"])
+
+
+def test_the_words_of_the_refiners_card(file, tmp_path):
+    """Its flags were unknown without a hint; [FILE, "1.0"] was no file; epochs were no word."""
+    flags = {
+        "verification_reward": 5.0,
+        "refiner_reward_apply_paper_citation_reward": True,
+        "refiner_reward_paper_citation_weight": 0.3,
+        "refiner_reward_gate_judge_score_with_format_bonus": False,
+    }
+    got = built(dataset_mixer_list=[file, "1.0"], **flags)
+    composer = kit.Composer.from_config(got.reward)
+    assert [c.weight for c in composer.components] == [0.7, 0.3] and composer.scale == 5
+    assert composer.format.mode == "bonus"
+    (tmp_path / "c.yaml").write_text(f"tasks: {file}\nreward: refiner_additive\nmodel: tiny-random")
+    paid = kit.Composer.from_config(job.read(tmp_path / "c.yaml", verification_reward=2).reward)
+    assert paid.scale == 2 and paid.combine == "sum" and paid.format.mode == "gate"
+    for values, said in (
+        ({"num_epochs": 3}, "say `steps`"),
+        ({"verification_reward": "ten"}, "not a number"),
+        ({"verification_reward": 2, "reward": "rubric"}, "keep one"),
+        ({"dataset_mixer_list": [file, 0.5]}, "join several"),
+    ):
+        with pytest.raises(KitError, match=said):
+            built(**{"tasks": file, **values} if "dataset_mixer_list" not in values else values)
