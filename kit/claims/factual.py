@@ -20,6 +20,7 @@ from .bags import surplus
 from .compare import against, relation
 from .confidence import without_confidence
 from .listing import rivals
+from .slots import misplaced
 from .text import asserted, find, norm, number_at, phrase, phrase_words, tokens
 
 _DENIED = lx.NEGATORS | {"than", "unlike", "except"}
@@ -44,18 +45,25 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "")
     >>> matched({"text": "46 chromosomes", "number": 46, "tolerance": 0}, ["A body cell holds 46."])
     True
     """
+    return any(places(fact, words_of(s), prompt) for s in sentences)
+
+
+def words_of(sentence: str) -> list[str]:
+    """The tokens of a sentence; a slash parts nothing here: m/s is one unit, in the facts too."""
+    return [t for t in tokens(sentence) if t != "/"]
+
+
+def places(fact: Mapping[str, Any], raw: Sequence[str], prompt: str = "") -> list[int]:
+    """Where the tokens `raw` assert this fact."""
     names = [(fact["text"], t) for t in (fact["text"], *fact.get("aliases", ()))]
-    for s in sentences:
-        raw = tokens(s)
-        normed = [norm(t) for t in raw]
-        for m in find(normed, names):
-            own = any(w in _SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
-            denied = _denied(normed, m.start) or _dismissed(normed, m.end)
-            if own or not (denied or against(prompt, raw, m.start, m.end)):
-                return True
-        if fact.get("number") is not None and _has_number(raw, normed, fact):
-            return True
-    return False
+    normed = [norm(t) for t in raw]
+    out = []
+    for m in find(normed, names):
+        own = any(w in _SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
+        denied = _denied(normed, m.start) or _dismissed(normed, m.end)
+        if own or not (denied or against(prompt, raw, m.start, m.end)):
+            out.append(m.start)
+    return out + (_numbers(raw, normed, fact) if fact.get("number") is not None else [])
 
 
 def _denied(words: Sequence[str], start: int) -> bool:
@@ -79,8 +87,12 @@ def _denied(words: Sequence[str], start: int) -> bool:
 
 
 _AFTER = re.compile(
-    r"(?:(?:is|are|was|were) (?:surely |certainly |probably )?(?:not|wrong|false|incorrect)|isn't|aren't|wasn't)"
-    r"(?: (?:it|so|the answer|the one|right|correct|true|among them))?(?: [.,;!].*)?"
+    r"(?:(?:(?:is|are|was|were) (?:surely |certainly |probably )?(?:not|wrong|false|incorrect)"
+    r"|isn't|aren't|wasn't)"
+    r"(?: (?:it|so|the (?:answer|one|process|reason|cause)|right|correct|true|among them"
+    r"|used|involved|needed|required|responsible))?"
+    r"|(?:does?|do|did|can|could|will|would) not|doesn't|don't|didn't|can't|cannot|won't)"
+    r"(?: [.,;!].*)?"
 )
 
 
@@ -91,7 +103,9 @@ def _dismissed(words: Sequence[str], end: int) -> bool:
     return bool(_AFTER.fullmatch(" ".join(words[end : end + 8])))
 
 
-def _has_number(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, Any]) -> bool:
+def _numbers(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, Any]) -> list[int]:
+    """Where the fact's number stands, within its tolerance, with its unit and not denied."""
+    out: list[int] = []
     wanted, tolerance = float(fact["number"]), float(fact.get("tolerance") or 0.0)
     unit = phrase(str(fact.get("unit") or ""))
     i = 0
@@ -106,9 +120,9 @@ def _has_number(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, An
             and _unit_fits(normed, after, unit)
             and not _denied(normed, i)
         ):
-            return True
+            out.append(i)
         i = after
-    return False
+    return out
 
 
 def _unit_fits(words: Sequence[str], after: int, unit: tuple[str, ...]) -> bool:
@@ -133,15 +147,26 @@ def found(task: Task, text: str) -> list[str]:
     asked = phrase_words(task.prompt)
     comparison = task.truth.get("comparison")
     related = relation(sentences, comparison, facts) if comparison else None
+    wrong = swapped(task, sentences)
     out = []
     for i, fact in enumerate(facts):
-        if not matched(fact, sentences, task.prompt):
+        if i in wrong or not matched(fact, sentences, task.prompt):
             continue
         given = fact.get("number") is None and bool(find(asked, [("", fact["text"])]))
         if comparison and given and related != "right":
             continue
         out.append(str(fact.get("id", f"f{i + 1}")))
     return out
+
+
+def swapped(task: Task, sentences: Sequence[str]) -> set[int]:
+    """Indices of the facts that are asserted of something else only (`kit.claims.slots`)."""
+    facts = task.truth.get("facts", ())
+    rows = []
+    for raw in map(words_of, sentences):
+        at = {i: places(f, raw, task.prompt) for i, f in enumerate(facts) if f.get("about")}
+        rows.append(([norm(t) for t in raw], at))
+    return misplaced(rows, facts)
 
 
 def names(task: Task) -> list[str]:
@@ -170,6 +195,7 @@ def precision(task: Task, text: str) -> tuple[float, list[str]]:
         names=names(task),
     )
     wrong = contradicted(task, said)
+    wrong += [f"{task.truth['facts'][i]['text']} elsewhere" for i in sorted(swapped(task, said))]
     beside = list(dict.fromkeys([*listed, *surplus(task, said), *wrong]))
     hits = len(found(task, text))
     return (hits / (hits + len(beside)) if beside else 1.0), beside

@@ -33,6 +33,7 @@ _WHEN_REPEATED = frozenset(
     """with plus then also maybe perhaps possibly alternatively either otherwise next than beside
     besides too again to in on by for from of is are was it""".split()
 )
+_WORD = re.compile(r"[^\W\d_]{4,}")
 _NUMBERING = re.compile(r"\(?\w{1,2}[.)]")
 _OPENERS = frozenset(
     "as because since for with made from by so which who that while if when at in on".split()
@@ -83,9 +84,10 @@ def rivals(
     []
     """
     asked = frozenset(phrase_words(prompt))
+    sentences = [_result(s) for s in sentences]
     right = {tuple(phrase_words(n)) for n in names}
     out: dict[str, None] = {}
-    for run in _runs(sentences, asked):
+    for run in _runs(sentences, asked, is_fact):
         sizes = Counter(item.frame for item in run)
         right_ones = [is_fact(item.text) for item in run]
         beside = {
@@ -161,10 +163,25 @@ class _Item:
     or_: bool
 
 
-def _runs(sentences: Sequence[str], asked: frozenset[str]) -> list[list[_Item]]:
-    """Items in a row, cut at every piece that says more than an item does."""
+def _result(sentence: str) -> str:
+    """A sentence without the left sides of its equations: "v = 9.8 x 3 = 29.4 m/s" says 29.4 m/s."""
+    *left, last = sentence.split("=")
+    kept = [part for part in left if _WORD.search(part)]
+    return "=".join([*kept, last])
+
+
+def _runs(
+    sentences: Sequence[str], asked: frozenset[str], is_fact: Callable[[str], bool]
+) -> list[list[_Item]]:
+    """Items in a row, cut at every piece that says more than an item does.
+
+    The label of a fact ("Donor: O-") is no item.
+    """
     out: list[list[_Item]] = [[]]
-    for before, piece in _pieces(sentences):
+    pieces = _pieces(sentences)
+    for (before, piece), (after, following) in pairwise([*pieces, ("", [])]):
+        if after == ":" and is_fact(" ".join(following)) and not is_fact(" ".join(piece)):
+            continue
         content = tuple(norm(w) for w in piece if w[0].isalnum() and w.lower() not in _FRAME)
         fresh = tuple(w for w in content if w not in asked)
         if not content:
@@ -191,7 +208,7 @@ def _salad(piece: Sequence[str]) -> list[str]:
 
 def _plain(word: str) -> bool:
     low = word.lower()
-    return word[0].isalnum() and not (low in _FRAME or low in _SMALL or comparative(low))
+    return word[0].isalpha() and not (low in _FRAME or low in _SMALL or comparative(low))
 
 
 def _clause(piece: Sequence[str]) -> bool:
@@ -206,12 +223,21 @@ def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str]]]:
     for words in (tokens(s) for s in sentences if not _NUMBERING.fullmatch(s)):
         often = {w for w in _WHEN_REPEATED if _recurs(words, w)}
         out.append((".", []))
-        for w in words:
+        for i, w in enumerate(words):
+            if _of_a_unit(words, i):
+                continue
             if w.lower() in _PARTS or w.lower() in often:
                 out.append((w.lower(), []))
             else:
                 out[-1][1].append(w)
     return [p for p in out if p[1]]
+
+
+def _of_a_unit(words: Sequence[str], i: int) -> bool:
+    """The slash of "458 m/s" parts nothing."""
+    around = (*words[i - 1 : i], *words[i + 1 : i + 2])
+    short = len(around) == 2 and all(w.isalpha() and len(w) <= 3 for w in around)
+    return words[i] == "/" and short and i > 1 and words[i - 2][0].isdigit()
 
 
 def _recurs(words: Sequence[str], word: str) -> bool:

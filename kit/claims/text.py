@@ -13,6 +13,7 @@ _TOKEN = re.compile(
 )
 _TAGS = re.compile(r"</?(?:answer|snippet|cite|think)\b[^<>]*>", re.I)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
+_POWER = re.compile(r"(?<=[\w)])[⁻⁺]?[⁰¹²³⁴-⁹]+")
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|No|al)\.")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 _UNITS = {
@@ -43,8 +44,9 @@ def clean(text: str) -> str:
     >>> clean("It is **high**.")
     'It is high.'
     """
+    text = _POWER.sub(lambda m: f"^{m[0]}", _TAGS.sub(" ", text).replace("×", " x "))
     text = (
-        unicodedata.normalize("NFKC", _TAGS.sub(" ", text))
+        unicodedata.normalize("NFKC", text)
         .replace("’", "'")
         .replace("−", "-")
         .replace("‐", "-")

@@ -1,6 +1,7 @@
 """What an outsider saw in the rewards: each test tells one incident."""
 
 import itertools
+import json
 
 import pytest
 
@@ -187,3 +188,67 @@ def test_not_knowing_in_other_words(prompt, text):
     """These honest answers earned 0."""
     assert consistency.acknowledges(Task(id="t", prompt=prompt), text) == 1.0
     assert consistency.acknowledges(Task(id="t", prompt=prompt), "It is possible to say.") < 1.0
+
+
+CELLS = [
+    {"text": "46 chromosomes", "number": 46, "about": ["body cell"]},
+    {"text": "23 chromosomes", "number": 23, "about": ["egg"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("A body cell holds 46 and an egg cell holds 23.", 1.0),
+        ("A body cell and an egg cell hold 46 and 23, respectively.", 1.0),
+        ("46 and 23 in body cells and egg cells.", 1.0),
+        ("46 in body cells, 23 in eggs.", 1.0),
+        ("An egg holds 23, half of the 46 in a body cell.", 1.0),
+        ("The body cell: 46; the egg, 23.", 1.0),
+        ("46 and 23.", 1.0),
+        ("A body cell holds 23 and an egg cell holds 46.", 0.0),
+        ("A body cell and an egg cell hold 23 and 46.", 0.0),
+        ("Egg: 46. Body cell: 23.", 0.0),
+        ("A body cell holds 46, and so does an egg: 46.", 0.5),
+    ],
+)
+def test_the_right_numbers_in_the_wrong_slots(text, value):
+    """ "A body cell holds 23 and an egg cell holds 46." earned the maximum."""
+    assert pay(text, {"facts": CELLS}) == value
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("task_id", "text", "least", "most"),
+    [
+        ("phy-01", "299,792,458 m/s, c", 1, 1),
+        ("phy-01", "3×10⁸ m/s; c", 1, 1),
+        ("phy-03", "v = gt = 9.8 × 3 = 29.4 m/s. s = ½gt² = 0.5 × 9.8 × 9 = 44.1 m.", 1, 1),
+        ("phy-04", "(1/2)^3 = 1/8 = 12.5%", 1, 1),
+        ("phy-04", "6 = 7 = 8 = 12.5%, or 3 = 50%, or 25%, or 33%, or 99%", 0, 0.4),
+        ("phy-10", "Water needs more: 4.18 J g⁻¹ K⁻¹ against 0.385 J g⁻¹ K⁻¹.", 1, 1),
+        ("med-04", "Universal donor: O−. Universal recipient: AB+.", 1, 1),
+        ("med-03", "A right ventricle stood near a left atrium. A left ventricle stood near a right atrium.", 0, 0.5),
+        ("bio-01", "The mitochondrion does not. Oxidative phosphorylation is not used.", 0, 0),
+        ("bio-01", "The mitochondrion does not only that; oxidative phosphorylation is not idle.", 1, 1),
+    ],
+)  # fmt: skip
+def test_right_answers_in_short_forms_and_denials(task_id, text, least, most):
+    """Units and shown arithmetic were read as listings (.04 to .44); a denial earned .89."""
+    task = {t.id: t for t in data.load_tasks(paths.data("facts.jsonl"))}[task_id]
+    value = factual.score(task, Response(task_id=task_id, id="r", text=text)).value
+    assert least <= value <= most
+
+
+@needs_data
+def test_the_good_answers_that_ship_are_right_and_the_bad_ones_are_not():
+    tasks = {t.id: t for t in data.load_tasks(paths.data("facts.jsonl")) if t.truth.get("facts")}
+    lines = paths.data("fact_answers.jsonl").read_text("utf-8").splitlines()
+    paid = {}
+    for row in map(json.loads, lines):
+        if task := tasks.get(row["task_id"]):
+            r = Response(task_id=task.id, id="r", text=row["response"])
+            paid[row["source"], task.id] = factual.score(task, r).value
+    assert len(paid) > 100
+    assert not {k: v for k, v in paid.items() if k[0] == "good" and v < 1}
+    assert not {k: v for k, v in paid.items() if k[0] == "bad" and v > 0.4}
