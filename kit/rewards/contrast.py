@@ -18,6 +18,7 @@ from . import components
 from .composer import Composer
 
 MOST = 4.0  # a weight grows at most so many times
+NONE = 1e-9  # less is rounding, no spread
 
 
 def spreads(verdicts: Iterable[Verdict]) -> dict[str, float]:
@@ -48,7 +49,7 @@ def weights(
         kind = [c for c in criteria if c.weight * sign > 0]
         total = sum(c.weight for c in kind)
         moved = {c.id: c.weight * spread.get(c.id, 0.0) for c in kind}
-        if not any(moved.values()):
+        if abs(sum(moved.values())) <= NONE * abs(total):
             continue
         factor = total / sum(moved.values())
         for c in kind:
