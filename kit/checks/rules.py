@@ -118,7 +118,8 @@ def _regex(task: Task, response: Response, args: Arguments) -> Finding:
         re.compile(pattern, flags)
     except re.error as e:
         raise args.wrong("pattern", f"not a regular expression: {e}") from None
-    return _ranged(_matches(pattern, flags, text_of.visible(response.text)), bounds, "matches")
+    whole = text_of.visible(response.text).strip()  # blanks around an answer are no part of it
+    return _ranged(_matches(pattern, flags, whole), bounds, "matches")
 
 
 def _matches(pattern: str, flags: int, text: str) -> int:
@@ -189,8 +190,10 @@ def _json(task: Task, response: Response, args: Arguments) -> Finding:
         except jsonschema.SchemaError as e:
             raise args.wrong("schema", f"not a JSON schema: {e.message[:200]}") from None
     try:
-        value = json.loads(fence[1] if fence else text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as e:
+        value = json.loads(fence[1] if fence else text, parse_constant=_refuse, parse_int=_whole)
+    except RecursionError:
+        return Finding(None, "nested too deeply to be read here")
+    except ValueError as e:
         return Finding(False, f"not valid JSON: {str(e)[:120]}")
     if schema is None:
         return Finding(True, f"valid JSON ({type(value).__name__})")
@@ -203,6 +206,11 @@ def _json(task: Task, response: Response, args: Arguments) -> Finding:
         if fault is None
         else f"valid JSON; at {fault.json_path}: {fault.message[:120]}",
     )
+
+
+def _whole(digits: str) -> int | float:
+    """An integer; Python refuses to read more than 4,300 digits."""
+    return int(digits) if len(digits) < 4_000 else float(digits)
 
 
 def _refuse(name: str) -> Any:
@@ -253,14 +261,21 @@ def _language(task: Task, response: Response, args: Arguments) -> Finding:
     return Finding(None if found is None else found == code, f"{why}; wanted {code!r}")
 
 
+_DENIED = re.compile(
+    r"\b(?:not|never|isn't|isn’t|nor)\s+(?:exactly\s+|about\s+)?[-−]?\d[\d.,]*", re.I
+)
+_LISTED = re.compile(r"(?:(?<![\w.])[-−]?\d[\d.]*(?:\s*[,;]\s*|\s+)){5,}[-−]?\d[\d.]*")
+
+
 def _number(task: Task, response: Response, args: Arguments) -> Finding:
+    """A number of the answer. What it denies ("not 42"), or lists beside five others, it does not give."""
     value, tolerance = args.number("value"), args.number("tolerance", low=0) or 0.0
     if value is None:
         raise args.wrong("value", "value is missing", "write the number that the answer must give")
     which = args.get("which", "any")
     if which not in ("any", "first", "last"):
         raise args.wrong("which", f"which is {which!r}", "write any, first or last")
-    found = text_of.numbers(response.text)
+    found = text_of.numbers(_DENIED.sub(" ", _LISTED.sub(" ", text_of.visible(response.text))))
     tried = {"any": found, "first": found[:1], "last": found[-1:]}[which]
     slack = tolerance + 1e-9 * max(1.0, abs(value))
     nearest = min(tried, key=lambda x: abs(x - value), default=None)
@@ -301,6 +316,7 @@ def _exact(task: Task, response: Response, args: Arguments) -> Finding:
 
     answers = {norm(a) for a in args.strings("answers", needed=True)}
     inner = re.findall(r"<answer>(.*?)</answer>", response.text, re.S | re.I)
+    inner = inner or re.findall(r"\\boxed\{([^{}%]*)\}", response.text)
     text = inner[-1] if inner else response.text
     given = norm(text_of.plain(text))
     if given not in answers and args.flag("confidence", True):
@@ -317,7 +333,9 @@ def without_confidence(text: str) -> str:
         return text
     ends = [m.end() for m in _SENTENCE_END.finditer(text[: last.start])]
     if not ends and not text[last.end :].strip(" .!)]"):  # "Paris (90% sure)"
-        return text[: last.start].rstrip(" \t,;:([-–—")
+        head = text[: last.start]
+        head = head[: head.rindex("(")] if head.count("(") > head.count(")") else head
+        return head.rstrip(" \t,;:([-–—")
     return text[: max(ends, default=0)]
 
 

@@ -18,6 +18,7 @@ _TAG = re.compile(
 )
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _HEADING = re.compile(r"^[ ]{0,3}#{1,6}(?:[ \t]+|$)")
+_SAYS = re.compile(r"[.!?]\s+\w|\w{3,}\.$")
 _BULLET = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:[-*+][ \t]+|[•‣◦▪●–][ \t]*)(?=\S)")
 _NUMBERED = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]+(?=\S)")
 _RULE = re.compile(r"^[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|={3,})$")
@@ -29,7 +30,7 @@ _WORD = re.compile(
     r"|\d+(?:[.,:/–-]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th
     rf"|[{_CJK}]"
     rf"|(?:[^\W\d_]\.){{2,}}"  # e.g.  U.S.
-    rf"|(?:(?![{_CJK}])\w)+(?:['’ʼ\-‐‑·](?:(?![{_CJK}])\w)+)*"
+    rf"|(?:(?![{_CJK}])\w)+(?:['’ʼ\-‐‑](?:(?![{_CJK}])\w)+)*"
 )
 _ZERO_WIDTH_KEEP = "\n\t\r"
 
@@ -88,7 +89,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
     """
     out: list[tuple[str, str]] = []
     fenced = joins = False
-    for line in _COMMENT.sub("", visible(text)).split("\n"):
+    for line in _COMMENT.sub(lambda m: f" {m[0][4:-3]} ", visible(text)).split("\n"):
         if _FENCE.match(line):
             fenced, joins = not fenced, False
             if fenced:
@@ -184,6 +185,8 @@ def _ends(before: str, mark: str, after: str, cased: bool) -> bool:
 def sentences(text: str) -> list[str]:
     """The sentences. Headings, table rows and code are none; a list item or paragraph with a word is at least one.
 
+    A heading that holds the end of a sentence is text: every line could be one.
+
     Abbreviations, initials, decimals and an ellipsis in mid-sentence do not end one; a lower-case letter after the
     mark means that the sentence goes on, except in texts that have no capitals at all.
 
@@ -191,7 +194,8 @@ def sentences(text: str) -> list[str]:
     ['Dr. Lee paid $3.50... maybe.', 'Was it e.g. tea?', 'Yes!']
     """
     out: list[str] = []
-    parts = [body for kind, body in blocks(text) if kind in ("text", "item")]
+    said = [(kind, body) for kind, body in blocks(text) if kind in ("text", "item", "heading")]
+    parts = [body for kind, body in said if kind != "heading" or _SAYS.search(body)]
     cased = any(c.isupper() for body in parts for c in body)
     for body in parts:
         start = 0

@@ -5,6 +5,7 @@ For calibration a level stays a level until its probability is fitted; a reward 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,6 +31,12 @@ WORDS = {
     "totally": 0.99,
     "entirely": 0.99,
 }  # the words that say more than their level
+
+
+_LABEL = re.compile(
+    r"(?:(?<=[.!?\n] )|(?<=\n)|^)[*_]*confidence[*_]*\s*[:=][^.!?\n]*[%\d][^\n]{0,40}?(?:[.!?](?=\s|$)|\n|$)",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -83,9 +90,11 @@ def number(said: reader.Stated) -> Stated:
 
 @lru_cache(maxsize=4_096)
 def without_confidence(text: str) -> str:
-    """An answer without its numeric statements of confidence, so that their numbers are not read as facts.
+    """An answer without its statements of confidence, so that their numbers are not read as facts.
+
+    A label with a value that says nothing ("Confidence: between 0% and 100%") goes with them.
 
     >>> without_confidence("It is W. Confidence: 91%").strip()
     'It is W.'
     """
-    return reader.without(text)
+    return _LABEL.sub("", reader.without(text))

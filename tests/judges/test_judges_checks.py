@@ -45,6 +45,8 @@ def met(answer, /, **spec):
         ("don't stop", 2),
         ("don’t stop", 2),
         ("state-of-the-art", 1),
+        ("one·two·three", 3),  # was one word
+        ("a<!-- b c -->", 3),  # hidden words are words
         ("a — b", 2),
         ("a—b", 2),
         ("3.14 is 1,000", 3),
@@ -103,6 +105,8 @@ def test_words(text, n):
         ("all lower. every one.", 2),
         ("- a\n- b\n- c", 3),
         ("# Title\n\nOne.", 1),
+        ("# One. Two. Three.\n# Four. Five.", 5),  # was none
+        ("# What is it?\nOne.", 1),
         ("One.\n\nTwo", 2),
         ("它很好。我喜欢！", 2),
         ("At 5 p.m. we left. It rained.", 2),
@@ -207,6 +211,28 @@ def test_the_reason_states_the_figure():
     assert run("word " * 52, name="words", max=50).reason == "52 words; at most 50"
     assert run("one", name="words", min=2).reason == "1 word; at least 2"
     assert "'river'" in run("a river", name="contains", any=["river"]).reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "spec", "right"),
+    [
+        ("It is not 42.", {"name": "number", "value": 42}, False),
+        ("Not 41 but 42.", {"name": "number", "value": 42, "which": "first"}, True),
+        ("1 2 3 4 5 6 42 7", {"name": "number", "value": 42}, False),
+        ("I count 3, 4 and 42.", {"name": "number", "value": 42}, True),
+        (" Paris\n\n", {"name": "regex", "pattern": "^Paris$"}, True),
+        ("**Paris** (I am 90% sure).", {"name": "exact", "answers": ["Paris"]}, True),
+        ("So it is \\boxed{Paris}", {"name": "exact", "answers": ["paris"]}, True),
+        ("1" * 4400, {"name": "json"}, True),
+    ],
+)
+def test_what_an_outsider_got_past_a_check_or_lost_to_it(answer, spec, right):
+    assert met(answer, **spec) is right
+
+
+def test_json_too_deep_to_be_read_is_unknown():
+    """It was unmet: the answer was paid as wrong for a limit of the reader."""
+    assert run("[" * 100_000 + "]" * 100_000, name="json").status == "unknown"
 
 
 def test_a_negative_criterion_is_met_when_the_bad_thing_is_there():
