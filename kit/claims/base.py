@@ -10,7 +10,9 @@ NAMES = ("factual", "direction", "consistency", "uncertainty")
 
 
 def applicable(task: Task) -> tuple[str, ...]:
-    """The verifiers that a task asks for. The task alone decides, so that no answer can dodge one."""
+    """The verifiers that a task asks for. The task alone decides, so that no answer can dodge
+    one.
+    """
     asked = next(
         (
             x

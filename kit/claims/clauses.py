@@ -27,7 +27,8 @@ from .cues import (
 from .text import Match, find, norm, tokens
 
 _SIGNED = re.compile(
-    r"(?:NES|enrichment scores?|log2? ?fold[- ]change|logFC|log2FC)\b[^.;\d+\-]{0,25}([+-]?)\s*(\d+(?:\.\d+)?)",
+    r"(?:NES|enrichment scores?|log2? ?fold[- ]change|logFC"
+    r"|log2FC)\b[^.;\d+\-]{0,25}([+-]?)\s*(\d+(?:\.\d+)?)",
     re.I,
 )
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
@@ -36,7 +37,9 @@ _LINKS = frozenset((",", "and", "or", "nor", "(", ")", "which", "–", "—"))
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement: subject, direction (see direction.DIRECTIONS), hedged, and the sentence that makes it."""
+    """One statement: subject, direction (see direction.DIRECTIONS), hedged, and the sentence that
+    makes it.
+    """
 
     subject: str
     direction: str
@@ -54,7 +57,8 @@ class _Bound:
 
 
 class Reader:
-    """Reads the claims of one text, sentence by sentence, remembering the last subjects for "it" and "they".
+    """Reads the claims of one text, sentence by sentence, remembering the last subjects for "it"
+    and "they".
 
     subjects : name -> aliases.
     """
@@ -90,7 +94,9 @@ class Reader:
 
 
 class _Sentence:
-    """One sentence cut into clauses; a clause may take its subject or its direction from the one before."""
+    """One sentence cut into clauses; a clause may take its subject or its direction from the one
+    before.
+    """
 
     def __init__(
         self, text: str, words: list[str], subjects: list[Match], cues: list[Cue], reader: Reader
@@ -164,7 +170,9 @@ class _Sentence:
     def _elliptic(
         self, start: int, end: int, clause: Sequence[str], subjects: list[Match], last: _Bound
     ) -> list[_Bound]:
-        """A clause without a word of direction: "T4 does not", "and so does T4", "... and T4" after "lowers TSH"."""
+        """A clause without a word of direction: "T4 does not", "and so does T4", "... and T4" after
+        "lowers TSH".
+        """
         rest = " ".join(
             w for w in self.words[subjects[-1].end : end] if w not in (",", ".", "!", ";")
         )
@@ -178,7 +186,9 @@ class _Sentence:
         return []
 
     def _clauses(self) -> list[tuple[int, int]]:
-        """Token ranges: cut at conjunctions and punctuation, then joined again where a piece lacks a word of direction."""
+        """Token ranges: cut at conjunctions and punctuation, then joined again where a piece lacks
+        a word of direction.
+        """
         inside = {i for x in (*self.subjects, *self.cues) for i in range(x.start, x.end)}
         cuts = [i for i, w in enumerate(self.words) if w in lx.HARD and i not in inside and i > 0]
         out: list[tuple[int, int]] = []
@@ -211,7 +221,9 @@ class _Sentence:
         return all(i in inside or self.words[i] in lx.LIST_WORDS for i in range(start, end))
 
     def _bind(self, start: int, subjects: list[Match], cues: Sequence[Cue]) -> list[_Bound]:
-        """Each word of direction with the subjects that it speaks of; several on one subject are settled."""
+        """Each word of direction with the subjects that it speaks of; several on one subject are
+        settled.
+        """
         found: dict[str, _Bound] = {}
         process, noun = (
             "",
@@ -239,7 +251,9 @@ class _Sentence:
         ]
 
     def _target(self, c: Cue, subjects: Sequence[Match]) -> tuple[list[Match], bool]:
-        """The subjects of a word of direction, and whether they stand behind it ("raises X", "a rise in X", "higher X")."""
+        """The subjects of a word of direction, and whether they stand behind it ("raises X", "a
+        rise in X", "higher X").
+        """
         words = self.words
         before, behind = (
             [m for m in subjects if m.end <= c.start],
@@ -281,5 +295,7 @@ def _condition(clause: Sequence[str]) -> bool:
 
 
 def _own_subject(clause: Sequence[str], cue: int) -> bool:
-    """True when an unlisted noun stands before the word of direction: the clause speaks of something else."""
+    """True when an unlisted noun stands before the word of direction: the clause speaks of
+    something else.
+    """
     return any(w not in lx.LEAD_WORDS and not w.endswith("ly") for w in clause[:cue])

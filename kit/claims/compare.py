@@ -10,15 +10,20 @@ from . import lexicon as lx
 from .text import find, norm, tokens
 
 _LESS = frozenset(
-    "less fewer lower smaller slower shorter weaker lighter thinner cooler colder younger softer narrower least lowest smallest slowest shortest weakest "
-    "lightest thinnest coldest later rarer shallower poorer".split()
+    """
+        less fewer lower smaller slower shorter weaker lighter thinner cooler colder younger softer
+        narrower least lowest smallest slowest shortest weakest lightest thinnest coldest later
+        rarer shallower poorer""".split()
 )
 _MORE = frozenset("more greater most first exceeds exceed beats surpasses outweighs wins".split())
 _NOT_COMPARATIVE = frozenset(
-    """other either neither after under over never ever her per number water matter together rather whether however center layer paper
-    order power river winter summer fiber fibre member carrier outer inner upper ether ester polymer cancer liver ulcer tumor her another carrier former latter
-    answer her refer offer differ consider remember transfer character finger silver copper amber timber mother father brother sister proper super
-    user later quarter diameter meter metre liter litre kilometer thermometer computer reader laser""".split()
+    """
+        other either neither after under over never ever her per number water matter together rather
+        whether however center layer paper order power river winter summer fiber fibre member
+        carrier outer inner upper ether ester polymer cancer liver ulcer tumor her another carrier
+        former latter answer her refer offer differ consider remember transfer character finger
+        silver copper amber timber mother father brother sister proper super user later quarter
+        diameter meter metre liter litre kilometer thermometer computer reader laser""".split()
 )
 
 
@@ -54,9 +59,11 @@ def _superlative(word: str) -> int:
 
 
 def against(prompt: str, raw: Sequence[str], start: int, end: int) -> bool:
-    """True when the prompt asks for one extreme and the clause around raw[start:end] names the other.
+    """True when the prompt asks for one extreme and the clause around raw[start:end] names the
+    other.
 
-    >>> against("Which organ is most sensitive?", "The liver is the least sensitive one .".split(), 1, 2)
+    >>> said = "The liver is the least sensitive one .".split()
+    >>> against("Which organ is most sensitive?", said, 1, 2)
     True
     """
     asked = {_superlative(t.lower()) for t in tokens(prompt)} - {0}
@@ -75,7 +82,8 @@ def relation(
 ) -> str | None:
     """ "right", "wrong", or None where the answer does not compare; the last comparison counts.
 
-    comparison : {"quantity", "more", "less"}. Without any comparative word, a single thing named first is taken as the choice.
+    comparison : {"quantity", "more", "less"}. Without any comparative word, a single thing named
+    first is taken as the choice.
 
     >>> relation(["S waves are slower than P waves."], {"more": "P waves", "less": "S waves"})
     'right'

@@ -1,6 +1,8 @@
-"""The confidence that an answer states as a number for a reward: read by kit.confidence, levels in words by a fixed table.
+"""The confidence that an answer states as a number for a reward: read by kit.confidence, levels in
+words by a fixed table.
 
-For calibration a level stays a level until its probability is fitted; a reward must give every statement a number, or say why not.
+For calibration a level stays a level until its probability is fitted; a reward must give every
+statement a number, or say why not.
 """
 
 from __future__ import annotations
@@ -34,14 +36,17 @@ WORDS = {
 
 
 _LABEL = re.compile(
-    r"(?:(?<=[.!?\n] )|(?<=\n)|^)[*_]*confidence[*_]*\s*[:=][^.!?\n]*[%\d][^\n]{0,40}?(?:[.!?](?=\s|$)|\n|$)",
+    r"(?:(?<=[.!?\n] )|(?<=\n)|^)[*_]*confidence[*_]*\s*[:=][^.!?\n]*[%\d][^\n]{0,40}?(?:[.!?](?=\s"
+    r"|$)|\n|$)",
     re.I,
 )
 
 
 @dataclass(frozen=True)
 class Stated:
-    """value in [0, 1], or None when nothing valid was stated; `problem` says why; `text` is what was read."""
+    """value in [0, 1], or None when nothing valid was stated; `problem` says why; `text` is what
+    was read.
+    """
 
     value: float | None
     problem: str | None = None
@@ -50,10 +55,13 @@ class Stated:
 
 @lru_cache(maxsize=4_096)
 def stated(text: str) -> Stated:
-    """The last confidence that a text states. A number outside its range, or of unsaid scale, is a problem, not a value.
+    """The last confidence that a text states. A number outside its range, or of unsaid scale, is a
+    problem, not a value.
 
-    >>> stated("The confidence level is **high**.").value, stated("Confidence: 250%").value, stated("It is W.").value
-    (0.85, None, None)
+    >>> stated("The confidence level is **high**.").value
+    0.85
+    >>> stated("Confidence: 250%").value, stated("It is W.").value
+    (None, None)
     """
     return number(reader.extract(text))
 

@@ -24,33 +24,46 @@ from .lexicon import NEGATORS
 from .text import phrase_words
 
 _KNOW = (
-    r"(?:know|known|tell|told|say|said|predict|predicted|give|given|determine|determined|answer|answered|count|"
-    r"counted|name|named|state|stated|measure|measured|foresee|foreseen|forecast|establish|established|settle|"
-    r"settled|decide|decided|record|recorded|compute|computed|guess|guessed|estimate|estimated|identify|identified|"
+    r"(?:know|known|tell|told|say|said|predict|predicted|give|given|determine|determined|answer"
+    r"|answered|count|"
+    r"counted|name|named|state|stated|measure|measured|foresee|foreseen|forecast|establish"
+    r"|established|settle|"
+    r"settled|decide|decided|record|recorded|compute|computed|guess|guessed|estimate|estimated"
+    r"|identify|identified|"
     r"specify|specified|verify|verified)"
 )
 _SAID = re.compile(  # over normalised words: somebody's not knowing, not just any negation
-    rf"\b(?:nobody|no one|none|nothing|no (?:method|model|data|study|record|theory|source|measurement)s?)"
+    rf"\b(?:nobody|no one|none|nothing|no (?:method|model|data|study|record|theory|source"
+    rf"|measurement)s?)"
     rf"(?: \w+)?(?: can| could| has| have| is| ha)?(?: really| ever| be| been)* {_KNOW}\b"
-    rf"|\b(?:cannot|can't|can not|could not|couldn't|can only|could only|may never)(?: really| ever| yet| be)* {_KNOW}\b"
-    rf"|\b(?:not|never|n't|isn't|hasn't|wasn't)(?: yet| ever| been| really| truly| think it ha| think it| be)* {_KNOW}\b"
+    rf"|\b(?:cannot|can't|can not|could not|couldn't|can only|could only|may never)(?: really| ever"
+    rf"| yet| be)* {_KNOW}\b"
+    rf"|\b(?:not|never|n't|isn't|hasn't|wasn't)(?: yet| ever| been| really| truly| think it ha| "
+    rf"think it| be)* {_KNOW}\b"
     r"|\b(?:unknown|unsolved|unsettled|unpredictable|unanswerable|unknowable)\b"
-    r"|\b(?:still open|open question|no proof|no evidence|hard to say|no way to|only a probability|only (?:a )?rough|no reliable)\b"
-    r"|\bno (?:such|single|exact|sure|definite|certain)(?: \w+){1,3} (?:is|are|exist|known|established)\b"
-    r"|\bno(?: (?:exact|definite|certain|single|one|sure|known))+ (?:answer|number|value|date|year|cause)\b"
-    rf"|\b(?:impossible|not possible|isn't possible|no method)(?: for \w+)? to(?: (?:exactly|ever|really|precisely))? {_KNOW}\b"
+    r"|\b(?:still open|open question|no proof|no evidence|hard to say|no way to|only a probability"
+    r"|only (?:a )?rough|no reliable)\b"
+    r"|\bno (?:such|single|exact|sure|definite|certain)(?: \w+){1,3} (?:is|are|exist|known"
+    r"|established)\b"
+    r"|\bno(?: (?:exact|definite|certain|single|one|sure|known))+ (?:answer|number|value|date|year"
+    r"|cause)\b"
+    rf"|\b(?:impossible|not possible|isn't possible|no method)(?: for \w+)? to(?: (?:exactly|ever"
+    rf"|really|precisely))? {_KNOW}\b"
     r"|\b(?:do not|don't|does not) know\b|\bresearcher disagree\b|\bno answer\b"
 )
 _HEDGED = re.compile(
-    r"\b(?:disputed|debated|unclear|uncertain|perhaps|maybe|may|might|could|rough|roughly|estimate|possibly|probably|"
+    r"\b(?:disputed|debated|unclear|uncertain|perhaps|maybe|may|might|could|rough|roughly|estimate"
+    r"|possibly|probably|"
     r"guess|not sure|several|depend|about|suggest|around|somewhere|average)\b"
 )
 _SURE = re.compile(
-    r"\b(?:(?:cannot|can't|will not|won't|never) (?:fail|be wrong|err)|full stop|without (?:a |any )?doubt|guaranteed|"
+    r"\b(?:(?:cannot|can't|will not|won't|never) (?:fail|be wrong|err)|full stop|without (?:a |any "
+    r")?doubt|guaranteed|"
     r"definitely|certainly|no doubt|for sure|proven|beyond doubt|undeniabl[ey])\b"
 )
 _SPECIFIC = re.compile(  # a value given as the answer: "is exactly 500", "will strike on 14 March"
-    r"\b(?:exactly|precisely)(?: \w+){0,2} \d|\b(?:is|are|was|were|will|equal|in the year)(?: \w+){0,4}? \d|^\W*[\d.,]+\b"
+    r"\b(?:exactly|precisely)(?: \w+){0,2} \d|\b(?:is|are|was|were|will|equal|in the year)(?: "
+    r"\w+){0,4}? \d|^\W*[\d.,]+\b"
 )
 _CLAUSE = re.compile(r"[;:()]|,(?!\d)|\bbut\b|\band\b|\balthough\b|\bthough\b")
 

@@ -1,4 +1,6 @@
-"""Words of direction in a sentence: which there are, what negates them, and what they are compounds of."""
+"""Words of direction in a sentence: which there are, what negates them, and what they are compounds
+of.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _NOT_NEGATIONS = phrases(lx.NOT_NEGATIONS)
 
 @dataclass(frozen=True)
 class Cue:
-    """A word (or compound) of direction at tokens start..end; kind is "up", "down", "none" or "change"."""
+    """A word (or compound) of direction at tokens start..end; kind is "up", "down", "none" or
+    "change".
+    """
 
     start: int
     end: int
@@ -56,7 +60,9 @@ def after_phrase(words: Sequence[str], wanted: re.Pattern[str]) -> int:
 
 
 def find_cues(words: Sequence[str], subjects: Sequence[Match]) -> list[Cue]:
-    """Words of direction outside the subjects' names, with compounds merged ("reduced inhibition" is one, upward)."""
+    """Words of direction outside the subjects' names, with compounds merged ("reduced inhibition"
+    is one, upward).
+    """
     taken = {i for m in subjects for i in range(m.start, m.end)}
     cues = [
         Cue(i, i + 1, kind)
@@ -106,7 +112,9 @@ def _stated(before: Sequence[str]) -> bool:
 
 
 def _adverbial(words: Sequence[str], i: int, taken: set[int]) -> bool:
-    """True in "more upregulated" and "rose less": the word grades another one and has no direction of its own."""
+    """True in "more upregulated" and "rose less": the word grades another one and has no direction
+    of its own.
+    """
     after = words[i + 1] if i + 1 < len(words) else ""
     before, earlier = (words[i - 1] if i else ""), (words[i - 2] if i > 1 else "")
     if (
@@ -136,7 +144,9 @@ def _compounds(words: Sequence[str], cues: Sequence[Cue]) -> list[Cue]:
 
 
 def _merged(words: Sequence[str], first: Cue, second: Cue) -> Cue | None:
-    """Two neighbouring cues as one, or None: "reduced inhibition" (up), "a greater decrease" (down), "goes up"."""
+    """Two neighbouring cues as one, or None: "reduced inhibition" (up), "a greater decrease"
+    (down), "goes up".
+    """
     gap, word = words[first.end : second.start], words[second.start]
     if (
         word in lx.NOUNS
@@ -160,7 +170,9 @@ def _merged(words: Sequence[str], first: Cue, second: Cue) -> Cue | None:
 def count_negations(
     words: Sequence[str], cue: Cue, start: int, mute: frozenset[int] = frozenset()
 ) -> int:
-    """How often the cue is negated by the six words before it in its clause; `mute` indexes do not count."""
+    """How often the cue is negated by the six words before it in its clause; `mute` indexes do not
+    count.
+    """
     first = max(start, cue.start - 6)
     window = ["_" if i in mute else words[i] for i in range(first, cue.start)]
     if m := _NOT_NEGATIONS.search(text := f" {' '.join(window)} "):
@@ -246,7 +258,8 @@ def of_chain(words: Sequence[str], group: Sequence[Match]) -> bool:
 
 
 def settle_two(a: str, b: str) -> str:
-    """Two statements on one subject: the more exact one, or "clash", which no third statement mends.
+    """Two statements on one subject: the more exact one, or "clash", which no third statement
+    mends.
 
     >>> settle_two("not_up", "down"), settle_two("up", "down"), settle_two("not_up", "not_down")
     ('down', 'clash', 'none')
@@ -261,7 +274,8 @@ def settle_two(a: str, b: str) -> str:
 
 
 def change_of_change(inner: str, outer: str) -> str:
-    """The direction when `outer` happens to a process that moves a thing `inner`: less inhibition is more.
+    """The direction when `outer` happens to a process that moves a thing `inner`: less inhibition
+    is more.
 
     >>> change_of_change("down", "down")
     'up'

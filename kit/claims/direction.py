@@ -27,9 +27,10 @@ def claims(text: str, subjects: Mapping[str, Sequence[str]], *, prompt: str = ""
 
     Questions, echoes of `prompt`, repeated sentences and statements of confidence are left out.
 
-    >>> [(c.subject, c.direction) for c in claims("TSH rises, whereas T4 does not.", {"TSH": [], "T4": []})]
+    >>> found = claims("TSH rises, whereas T4 does not.", {"TSH": [], "T4": []})
+    >>> [(c.subject, c.direction) for c in found]
     [('TSH', 'up'), ('T4', 'not_up')]
-    >>> [(c.subject, c.direction) for c in claims("Gene set enrichment of UPR was computed.", {"UPR": []})]
+    >>> claims("Gene set enrichment of UPR was computed.", {"UPR": []})
     []
     """
     reader = Reader(subjects)

@@ -40,7 +40,8 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "")
 
     Where `prompt` asks for the most, a sentence that calls the thing the least does not assert it.
 
-    >>> matched({"text": "reactive oxygen species", "aliases": ["ROS"]}, ["It spread across the tissue."])
+    >>> ros = {"text": "reactive oxygen species", "aliases": ["ROS"]}
+    >>> matched(ros, ["It spread across the tissue."])
     False
     >>> matched({"text": "46 chromosomes", "number": 46, "tolerance": 0}, ["A body cell holds 46."])
     True

@@ -1,4 +1,6 @@
-"""The words of direction: which say up, down, unchanged; which negate; which only ask, suppose or report."""
+"""The words of direction: which say up, down, unchanged; which negate; which only ask, suppose or
+report.
+"""
 
 from __future__ import annotations
 
@@ -7,64 +9,100 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# forms that stand for a change of the thing before them ("X rises") or after them ("raises X", "a rise in X", "higher X")
-UP = _words("""increase increases increased increasing rise rises rose risen rising grow grows grew grown growing climb climbs climbed climbing
-    raise raises raised raising upregulate upregulates upregulated upregulating upregulation activate activates activated activating activation
-    induce induces induced inducing induction elevate elevates elevated elevating elevation enhance enhances enhanced enhancing enhancement
-    boost boosts boosted boosting stimulate stimulates stimulated stimulating stimulation amplify amplifies amplified amplification
-    expand expands expanded expanding expansion accelerate accelerates accelerated accelerating acceleration intensify intensifies intensified
-    surge surges surged surging jump jumps jumped soar soars soared soaring double doubles doubled doubling triple triples tripled
-    quadruple quadrupled strengthen strengthens strengthened higher greater larger bigger faster stronger hotter warmer longer up upward upwards
-    more overexpressed overexpression spike spikes spiked swell swells swelled gain gains gained widen widens widened lengthen lengthens
-    lengthened heighten heightened augment augments augmented multiply multiplies multiplied deepen deepens quicken quickens promote promotes
-    promoted increment uptick upturn strengthening lengthening widening deepening quickening heightening spiking swelling gaining accumulate accumulating accumulates accumulated hyperactivated overactive""")
-DOWN = _words("""decrease decreases decreased decreasing fall falls fell fallen falling drop drops dropped dropping decline declines declined declining
-    reduce reduces reduced reducing reduction lower lowers lowered lowering downregulate downregulates downregulated downregulating downregulation
-    suppress suppresses suppressed suppressing suppression inhibit inhibits inhibited inhibiting inhibition repress represses repressed repression
-    diminish diminishes diminished diminishing shrink shrinks shrank shrunk shrinking sink sinks sank sunk sinking weaken weakens weakened
-    slow slows slowed slowing slower lessen lessens lessened attenuate attenuates attenuated attenuation deplete depletes depleted depletion dampen
-    dampens dampened less fewer smaller weaker colder cooler shorter down downward downwards plunge plunges plunged plummet plummets plummeted halve
-    halves halved silence silenced underexpressed curtail curtails curtailed dwindle dwindles dwindled wane wanes waned shorten shortens
-    shortened ebb ebbs deactivated inactivated dip dips dipped slump slumps slumped blunted blunt blunts contract contracts contracted
-    narrow narrows narrowed dwindling tumble tumbles tumbled tumbling waning shortening ebbing dipping slumping halving depleting weakening sinks narrowing contracting lost loss downturn cut cuts slashed""")
-CHANGE = _words("""change changes changed changing alter alters altered alteration affect affects affected differ differs differed shift shifts
-    shifted vary varies varied effect effects influence influences influenced difference move moves moved respond responds responded budge budges budged react
+# forms that stand for a change of the thing before them ("X rises") or after them ("raises X", "a
+# rise in X", "higher X")
+UP = _words("""
+    increase increases increased increasing rise rises rose risen rising grow grows grew grown
+    growing climb climbs climbed climbing raise raises raised raising upregulate upregulates
+    upregulated upregulating upregulation activate activates activated activating activation induce
+    induces induced inducing induction elevate elevates elevated elevating elevation enhance
+    enhances enhanced enhancing enhancement boost boosts boosted boosting stimulate stimulates
+    stimulated stimulating stimulation amplify amplifies amplified amplification expand expands
+    expanded expanding expansion accelerate accelerates accelerated accelerating acceleration
+    intensify intensifies intensified surge surges surged surging jump jumps jumped soar soars
+    soared soaring double doubles doubled doubling triple triples tripled quadruple quadrupled
+    strengthen strengthens strengthened higher greater larger bigger faster stronger hotter warmer
+    longer up upward upwards more overexpressed overexpression spike spikes spiked swell swells
+    swelled gain gains gained widen widens widened lengthen lengthens lengthened heighten heightened
+    augment augments augmented multiply multiplies multiplied deepen deepens quicken quickens
+    promote promotes promoted increment uptick upturn strengthening lengthening widening deepening
+    quickening heightening spiking swelling gaining accumulate accumulating accumulates accumulated
+    hyperactivated overactive""")
+DOWN = _words("""
+    decrease decreases decreased decreasing fall falls fell fallen falling drop drops dropped
+    dropping decline declines declined declining reduce reduces reduced reducing reduction lower
+    lowers lowered lowering downregulate downregulates downregulated downregulating downregulation
+    suppress suppresses suppressed suppressing suppression inhibit inhibits inhibited inhibiting
+    inhibition repress represses repressed repression diminish diminishes diminished diminishing
+    shrink shrinks shrank shrunk shrinking sink sinks sank sunk sinking weaken weakens weakened slow
+    slows slowed slowing slower lessen lessens lessened attenuate attenuates attenuated attenuation
+    deplete depletes depleted depletion dampen dampens dampened less fewer smaller weaker colder
+    cooler shorter down downward downwards plunge plunges plunged plummet plummets plummeted halve
+    halves halved silence silenced underexpressed curtail curtails curtailed dwindle dwindles
+    dwindled wane wanes waned shorten shortens shortened ebb ebbs deactivated inactivated dip dips
+    dipped slump slumps slumped blunted blunt blunts contract contracts contracted narrow narrows
+    narrowed dwindling tumble tumbles tumbled tumbling waning shortening ebbing dipping slumping
+    halving depleting weakening sinks narrowing contracting lost loss downturn cut cuts slashed""")
+CHANGE = _words("""
+    change changes changed changing alter alters altered alteration affect affects affected differ
+    differs differed shift shifts shifted vary varies varied effect effects influence influences
+    influenced difference move moves moved respond responds responded budge budges budged react
     reacts""")
-NONE = _words("""unchanged unaffected unaltered constant stable steady flat same unmoved static identical equal untouched invariant
-    undisturbed baseline""")
+NONE = _words("""
+    unchanged unaffected unaltered constant stable steady flat same unmoved static identical equal
+    untouched invariant undisturbed baseline""")
 STAY = _words(
-    "remain remains remained remaining stay stays stayed staying keep keeps kept be is are was were hold holds held holding"
+    """
+        remain remains remained remaining stay stays stayed staying keep keeps kept be is are was
+        were hold holds held holding"""
 )
 
 # noun forms: a preceding verb acts on the change itself ("reduced inhibition", "prevents the rise")
-NOUNS = _words("""increase rise decrease fall drop decline reduction growth upregulation downregulation activation induction elevation enhancement
-    suppression inhibition repression attenuation depletion loss stimulation expansion gain boost surge jump dip change effect difference
-    alteration shift acceleration uptick upturn downturn slump spike amplification overexpression increases decreases changes""")
+NOUNS = _words("""
+    increase rise decrease fall drop decline reduction growth upregulation downregulation activation
+    induction elevation enhancement suppression inhibition repression attenuation depletion loss
+    stimulation expansion gain boost surge jump dip change effect difference alteration shift
+    acceleration uptick upturn downturn slump spike amplification overexpression increases decreases
+    changes""")
 PROCESS = _words(
     "suppression inhibition repression activation induction stimulation loss depletion attenuation"
 )  # change of a change
 SIZES = _words(
-    "higher lower greater larger bigger smaller less more fewer stronger weaker faster slower longer shorter"
+    """
+        higher lower greater larger bigger smaller less more fewer stronger weaker faster slower
+        longer shorter"""
 )
-TRANSITIVE = _words("""raise raises raised raising reduce reduces reducing lower lowers lowering suppress suppresses suppressing inhibit inhibits inhibiting
-    repress represses activate activates activating induce induces inducing enhance enhances enhancing boost boosts boosting stimulate stimulates
-    stimulating promote promotes elevate elevates elevating increase increases increasing decrease decreases decreasing attenuate attenuates
-    deplete depletes dampen dampens strengthen strengthens weaken weakens slow slows cut cuts halve halves double doubles curtail curtails
-    augment augments lessen lessens diminish diminishes shorten shortens lengthen lengthens accelerate accelerates downregulate downregulates
-    upregulate upregulates blunt blunts affect affects change changes alter alters influence influences intensify intensifies expand expands amplify
-    amplifies silence increased decreased reduced lowered suppressed inhibited activated induced enhanced boosted stimulated elevated raised
-    repressed upregulated downregulated attenuated doubled halved slowed cut affected changed altered""")
-ATTRIBUTIVE = _words("""increased decreased reduced lowered elevated raised higher lower greater larger smaller more less fewer stronger weaker suppressed
-    enhanced inhibited activated upregulated downregulated rising falling growing declining increasing decreasing diminished attenuated faster
-    slower longer shorter depleted heightened unchanged constant stable steady unaltered overactive bigger impaired""")
+TRANSITIVE = _words("""
+    raise raises raised raising reduce reduces reducing lower lowers lowering suppress suppresses
+    suppressing inhibit inhibits inhibiting repress represses activate activates activating induce
+    induces inducing enhance enhances enhancing boost boosts boosting stimulate stimulates
+    stimulating promote promotes elevate elevates elevating increase increases increasing decrease
+    decreases decreasing attenuate attenuates deplete depletes dampen dampens strengthen strengthens
+    weaken weakens slow slows cut cuts halve halves double doubles curtail curtails augment augments
+    lessen lessens diminish diminishes shorten shortens lengthen lengthens accelerate accelerates
+    downregulate downregulates upregulate upregulates blunt blunts affect affects change changes
+    alter alters influence influences intensify intensifies expand expands amplify amplifies silence
+    increased decreased reduced lowered suppressed inhibited activated induced enhanced boosted
+    stimulated elevated raised repressed upregulated downregulated attenuated doubled halved slowed
+    cut affected changed altered""")
+ATTRIBUTIVE = _words("""
+    increased decreased reduced lowered elevated raised higher lower greater larger smaller more
+    less fewer stronger weaker suppressed enhanced inhibited activated upregulated downregulated
+    rising falling growing declining increasing decreasing diminished attenuated faster slower
+    longer shorter depleted heightened unchanged constant stable steady unaltered overactive bigger
+    impaired""")
 
-NEGATORS = _words("""not no never neither nor cannot without hardly barely scarcely n't isn't aren't wasn't weren't doesn't don't didn't won't can't
-    couldn't wouldn't hasn't haven't hadn't shouldn't nothing nobody none unlikely""")
+NEGATORS = _words("""
+    not no never neither nor cannot without hardly barely scarcely n't isn't aren't wasn't weren't
+    doesn't don't didn't won't can't couldn't wouldn't hasn't haven't hadn't shouldn't nothing
+    nobody none unlikely""")
 FAILURES = _words(
     "fail fails failed failing failure lack lacks lacked absence unable refuse refuses refused"
 )
-PREVENTERS = _words("""prevent prevents prevented preventing block blocks blocked blocking abolish abolishes abolished stop stops stopped halts
-    counteract counteracts counteracted avoid avoids avoided precludes prohibits cancels""")
+PREVENTERS = _words("""
+    prevent prevents prevented preventing block blocks blocked blocking abolish abolishes abolished
+    stop stops stopped halts counteract counteracts counteracted avoid avoids avoided precludes
+    prohibits cancels""")
 NOT_NEGATIONS = (
     "not only",
     "not just",
@@ -206,13 +244,17 @@ EXCLUDERS = (
     ("against",),
 )
 DETERMINERS = _words(
-    "the a an its their his her this that these those both all any each such some of in on for to overall total mean average basal"
+    """
+        the a an its their his her this that these those both all any each such some of in on for to
+        overall total mean average basal"""
 )
 # after a subject: the head noun is still the subject
 # after a subject: the head noun is something else, or its opposite
-OTHER_HEAD = _words("""inhibitor antagonist blocker degradation breakdown resistance deficiency scavenger suppressor repressor removal clearance knockout
-    mutant antibody vaccine sensor test assay measurement research uptake researcher agonist mimetic target inhibition suppression loss depletion
-    defence defense consumption""")
+OTHER_HEAD = _words("""
+    inhibitor antagonist blocker degradation breakdown resistance deficiency scavenger suppressor
+    repressor removal clearance knockout mutant antibody vaccine sensor test assay measurement
+    research uptake researcher agonist mimetic target inhibition suppression loss depletion defence
+    defense consumption""")
 LIKEWISE = (
     "so does",
     "so do",
@@ -256,8 +298,9 @@ LIKEWISE = (
 )
 # words that split a sentence into clauses
 HARD = _words(
-    "; : – — ( ) while whereas but although though however because since yet so therefore thus hence which whereby meanwhile instead "
-    "and or , then nor when whenever if unless once"
+    """
+        ; : – — ( ) while whereas but although though however because since yet so therefore thus
+        hence which whereby meanwhile instead and or , then nor when whenever if unless once"""
 )
 
 # small closed sets used by the reader
@@ -268,17 +311,23 @@ PRONOUNS = _words("it they both this these")
 PLURAL_PRONOUNS = _words("they both these")
 PARTICLES = _words("up down upward upwards downward downwards")
 IDIOM_VERBS = _words(
-    "make makes made set sets take taken taking break breaks broken turn turns looking look shut end follow"
+    """
+        make makes made set sets take taken taking break breaks broken turn turns looking look shut
+        end follow"""
 )  # "take up", "break down"
 AS_THE_SAME = _words("at in on of by does do did from to")  # "at the same time", "does the same"
 GRADED = _words(
     "active abundant expressed frequent common"
 )  # "less active" is a direction, "less likely" is none
 BETWEEN = _words(
-    "level levels activity expression amount concentration rate production number both resting blood serum plasma human mouse free of in"
+    """
+        level levels activity expression amount concentration rate production number both resting
+        blood serum plasma human mouse free of in"""
 )
 LIST_WORDS = (DETERMINERS - {"in", "of", "on", "for"}) | _words(
-    ", and or nor as well with along together but not also then activity levels level pathway pathways expression signaling signalling neither just only"
+    """
+        , and or nor as well with along together but not also then activity levels level pathway
+        pathways expression signaling signalling neither just only"""
 )
 ELLIPSES = (
     "does not",
@@ -305,9 +354,12 @@ LEAD_WORDS = (
     | STAY
     | FAILURES
     | _words(
-        """it they this these does do did has have had will would may might could can then even only also just rather slightly still later again first finally
-    now been being further back eventually soon clearly far from either at least if anything goes go went going gone an increase decrease there who which
-    that show shows showed as expected much very fact indeed probably possibly perhaps truth reality to longer"""
+        """
+            it they this these does do did has have had will would may might could can then even
+            only also just rather slightly still later again first finally now been being further
+            back eventually soon clearly far from either at least if anything goes go went going
+            gone an increase decrease there who which that show shows showed as expected much very
+            fact indeed probably possibly perhaps truth reality to longer"""
     )
 )
 EVERY = UP | DOWN | CHANGE | NONE

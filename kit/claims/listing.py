@@ -164,7 +164,9 @@ class _Item:
 
 
 def _result(sentence: str) -> str:
-    """A sentence without the left sides of its equations: "v = 9.8 x 3 = 29.4 m/s" says 29.4 m/s."""
+    """A sentence without the left sides of its equations: "v = 9.8 x 3 = 29.4 m/s" says 29.4
+    m/s.
+    """
     *left, last = sentence.split("=")
     kept = [part for part in left if _WORD.search(part)]
     return "=".join([*kept, last])

@@ -1,7 +1,9 @@
-"""What is said of what: "46 in a body cell, 23 in an egg" is right, the same numbers the other way round are not.
+"""What is said of what: "46 in a body cell, 23 in an egg" is right, the same numbers the other way
+round are not.
 
-A fact may name the words that it belongs to (`about`). It is misplaced where the clause that asserts it speaks of another
-fact's words and not of its own; where two things stand before two facts ("quartz and diamond are 7 and 10"), order decides.
+A fact may name the words that it belongs to (`about`). It is misplaced where the clause that
+asserts it speaks of another fact's words and not of its own; where two things stand before two
+facts ("quartz and diamond are 7 and 10"), order decides.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ def misplaced(
 ) -> set[int]:
     """The facts that are asserted of something else only.
 
-    sentences : normalised tokens and the places of the facts in each; facts : of the truth, in order.
+    sentences : normalised tokens and the places of the facts in each; facts : of the truth, in
+    order.
 
     >>> facts = [{"about": ["quartz"]}, {"about": ["diamond"]}]
     >>> said = "quartz is 10 and diamond is 7".split()
@@ -74,7 +77,9 @@ def _fits(
 
 
 def _in_order(slots: Sequence[int], facts: Sequence[int]) -> bool | None:
-    """Whether two or more things and as many facts come in the same order; None where they do not pair."""
+    """Whether two or more things and as many facts come in the same order; None where they do not
+    pair.
+    """
     named, said = list(dict.fromkeys(slots)), list(dict.fromkeys(facts))
     return named == said if len(named) == len(said) > 1 else None
 

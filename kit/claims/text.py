@@ -1,4 +1,6 @@
-"""Text as tokens: matching is by whole words, never by substrings, and an echo of the question asserts nothing."""
+"""Text as tokens: matching is by whole words, never by substrings, and an echo of the question
+asserts nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _TOKEN = re.compile(
-    r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*\d*[+\-−](?!\w)|[^\W_]+(?:['’][^\W\d_]+)*|[%°]|[,;:?!.()\[\]–—/]"
+    r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*\d*[+\-−](?!\w)|[^\W_]+(?:['’][^\W\d_]+)*|[%°]"
+    r"|[,;:?!.()\[\]–—/]"
 )
 _TAGS = re.compile(r"</?(?:answer|snippet|cite|think)\b[^<>]*>", re.I)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
@@ -19,8 +22,9 @@ _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 _UNITS = {
     w: i
     for i, w in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
+        """
+            zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
+            fifteen sixteen seventeen eighteen nineteen""".split()
     )
 }
 _TENS = {
@@ -68,7 +72,8 @@ def sentences(text: str) -> list[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """Tokens of cleaned text in their own case; hyphens separate, a trailing + or - of a symbol ("AB+") stays.
+    """Tokens of cleaned text in their own case; hyphens separate, a trailing + or - of a symbol
+    ("AB+") stays.
 
     >>> tokens("ROS-levels (O-) fell 1.5%.")
     ['ROS', 'levels', '(', 'O-', ')', 'fell', '1.5', '%', '.']
@@ -109,9 +114,11 @@ class Match:
 
 
 def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Match]:
-    """Longest non-overlapping matches of (name, phrase text) pairs in normalised tokens, left to right.
+    """Longest non-overlapping matches of (name, phrase text) pairs in normalised tokens, left to
+    right.
 
-    >>> [m.of for m in find([norm(t) for t in tokens("upregulated across ROS")], [("upr", "UPR"), ("ros", "ROS")])]
+    >>> words = [norm(t) for t in tokens("upregulated across ROS")]
+    >>> [m.of for m in find(words, [("upr", "UPR"), ("ros", "ROS")])]
     ['ros']
     """
     found = [
@@ -129,7 +136,8 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
 
 
 def number_at(words: Sequence[str], i: int) -> tuple[float, int] | None:
-    """The number that starts at token i and the index after it; "1,024.5", "forty six", "3 million".
+    """The number that starts at token i and the index after it; "1,024.5", "forty six", "3
+    million".
 
     >>> number_at(["3", "million", "bases"], 0), number_at(["forty", "six"], 0)
     ((3000000.0, 2), (46.0, 2))
@@ -162,20 +170,24 @@ def is_question(sentence: str) -> bool:
 
 
 _LIGHT = frozenset(
-    """this does that with answer answers question here also then they them there when which what from into very such some have been being
-    about their these those were will would could should done yes well thus hence just""".split()
+    """
+        this does that with answer answers question here also then they them there when which what
+        from into very such some have been being about their these those were will would could
+        should done yes well thus hence just""".split()
 )
 
 
 def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> bool:
     """True when a sentence repeats the prompt and adds no content word of its own.
 
-    Both as normalised word tokens. Nine tenths of the sentence lie in runs of `run` or more words that the prompt has too (seven tenths
-    when one such run has eight words), and every other word is in the prompt somewhere, or light (a short or function word, no number).
-    Such a sentence asserts nothing. Naming one of two things that the prompt offers is an assertion.
+    Both as normalised word tokens. Nine tenths of the sentence lie in runs of `run` or more words
+    that the prompt has too (seven tenths when one such run has eight words), and every other word
+    is in the prompt somewhere, or light (a short or function word, no number). Such a sentence
+    asserts nothing. Naming one of two things that the prompt offers is an assertion.
 
     >>> asked = phrase_words("Which is larger, the human genome or the plant's?")
-    >>> echoes(phrase_words("It does this: Which is larger, the human genome or the plant's"), asked)
+    >>> said = "It does this: Which is larger, the human genome or the plant's"
+    >>> echoes(phrase_words(said), asked)
     True
     >>> echoes(phrase_words("The human genome shrinks"), asked)
     False
@@ -215,8 +227,9 @@ _RETRACTS = re.compile(
 
 
 def asserted(text: str, prompt: str = "") -> list[str]:
-    """The distinct sentences that assert something: no questions, no echoes of the prompt, nothing twice,
-    and nothing that the answer takes back ("This is false." the sentence before, "None of this is true." all before).
+    """The distinct sentences that assert something: no questions, no echoes of the prompt, nothing
+    twice, and nothing that the answer takes back ("This is false." the sentence before, "None of
+    this is true." all before).
 
     >>> asserted("Is it W? It is W. It is W.", "Is it W?")
     ['It is W.']

@@ -1,4 +1,5 @@
-"""Rewards: pure functions over verdict records and text. Unknown stays unknown, from the judge to the gradient.
+"""Rewards: pure functions over verdict records and text. Unknown stays unknown, from the judge to
+the gradient.
 
 composer = Composer.from_config("default")            # or a dict, or a YAML file
 composer.score(task, response, verdicts).score        # None = exclude from training

@@ -1,8 +1,9 @@
 """From the verdicts on one response to one score, or to an interval where verdicts are unknown.
 
-Every aggregation here is monotone in every verdict, so its extremes are found by setting all unknown verdicts to their
-unfavourable and to their favourable value. That gives the interval [score_low, score_high]. The reward paid is its lower end
-while it is narrow, and None (excluded, never 0) when it is wide: not knowing a verdict can never pay.
+Every aggregation here is monotone in every verdict, so its extremes are found by setting all
+unknown verdicts to their unfavourable and to their favourable value. That gives the interval
+[score_low, score_high]. The reward paid is its lower end while it is narrow, and None (excluded,
+never 0) when it is wide: not knowing a verdict can never pay.
 """
 
 from __future__ import annotations
@@ -39,22 +40,29 @@ def grade(
     """The score of one response from its verdicts.
 
     how : with value v in [0, 1] per criterion and signed weight w (0 = recorded, not scored),
-        "mean" share of favourable criteria, unweighted (v, or 1 - v where w < 0); range [0, 1]; met / n when all w > 0.
-        "flip" sum |w| (v or 1 - v) / sum |w|; range [0, 1] (the refiner's rubric score). Silence earns the negative share.
-        "net" sum w v / sum of positive w; a perfect answer earns 1, silence 0, a fault less than silence
-        (over sum |w|, range [-1, 0], where no weight is positive).
-        "signed_unclipped" sum w v / sum |w|; range [-negative share, positive share]: a perfect answer earns less
-        than 1 as soon as one weight is negative.
+        "mean" share of favourable criteria, unweighted (v, or 1 - v where w < 0); range [0, 1]; met
+        / n when all w > 0.
+        "flip" sum |w| (v or 1 - v) / sum |w|; range [0, 1] (the refiner's rubric score). Silence
+        earns the negative share.
+        "net" sum w v / sum of positive w; a perfect answer earns 1, silence 0, a fault less than
+        silence (over sum |w|, range [-1, 0], where no weight is positive).
+        "signed_unclipped" sum w v / sum |w|; range [-negative share, positive share]: a perfect
+        answer earns less than 1 as soon as one weight is negative.
         "signed" the same, clamped below at 0: different failures tie, and a tie has no gradient.
-        "positive_normalised" sum w v / max(sum of positive w, 1); can be negative (open-instruct's form).
+        "positive_normalised" sum w v / max(sum of positive w, 1); can be negative (open-instruct's
+        form).
     max_width : widest interval that still pays; wider gives score None.
-    bound : "low" pays the lower end; "mid" the middle, which may exceed the known score by up to max_width / 2.
+    bound : "low" pays the lower end; "mid" the middle, which may exceed the known score by up to
+    max_width / 2.
     use : "value" (the status) or "p" (P(met) where the judge gave one).
-    gate_to : when a `required` criterion fails, the score of its node is at most this; None = no gates.
+    gate_to : when a `required` criterion fails, the score of its node is at most this; None = no
+    gates.
     criteria : graded instead of task.criteria. One without a verdict counts as unknown.
-    Parents in a tree are computed from their children: "mean" stays unweighted, every other `how` uses "flip" inside.
-    Returns a Grade; `parts` holds the contribution of each top-level criterion (None where unknown), `meta` the stated range,
-    the number of unknown and of foreign verdicts (on another criterion, response or task; they are left out). KitError on an unknown `how`, DataError on a broken tree.
+    Parents in a tree are computed from their children: "mean" stays unweighted, every other `how`
+    uses "flip" inside. Returns a Grade; `parts` holds the contribution of each top-level criterion
+    (None where unknown), `meta` the stated range, the number of unknown and of foreign verdicts (on
+    another criterion, response or task; they are left out). KitError on an unknown `how`, DataError
+    on a broken tree.
 
     >>> from kit.records import Criterion, Task, Verdict, unknown
     >>> t = Task(id="t", prompt="p", criteria=tuple(Criterion(id=i, text=i) for i in "abcd"))
@@ -98,7 +106,8 @@ def grade(
 def pay(
     low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "low"
 ) -> float | None:
-    """What an interval earns: its low end (or middle) when it is at most `max_width` wide, else None.
+    """What an interval earns: its low end (or middle) when it is at most `max_width` wide, else
+    None.
 
     >>> pay(.5, .55), pay(.5, .9), pay(.5, .6, max_width=.2, bound="mid")
     (0.5, None, 0.55)
@@ -120,7 +129,9 @@ def own(verdicts: Iterable[Verdict], task_id: str, response_id: str) -> tuple[Ve
 
 
 def usage(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """Calls, tokens in and out behind these verdicts; verdicts from the ledger (cached) cost nothing."""
+    """Calls, tokens in and out behind these verdicts; verdicts from the ledger (cached) cost
+    nothing.
+    """
     paid = [v for v in verdicts if (v.tokens_in or v.tokens_out) and not v.cached]
     if not paid:
         return {"calls": 0, "tokens_in": 0, "tokens_out": 0}
@@ -157,7 +168,9 @@ class Plan:
 
     @classmethod
     def of(cls, criteria: Sequence[Criterion], *, where: str = "rubric") -> Plan:
-        """Lay out a rubric, once for each tuple of criteria; DataError when a parent is missing or the tree has a cycle."""
+        """Lay out a rubric, once for each tuple of criteria; DataError when a parent is missing or
+        the tree has a cycle.
+        """
         kept = _PLANS.get(id(criteria))
         if kept is not None and kept[0] is criteria:
             return kept[1]
@@ -219,7 +232,9 @@ class Plan:
     def evaluate(
         self, values: Mapping[str, tuple[float, float]], *, how: str, gate_to: float | None = 0.0
     ) -> tuple[float, float, dict[str, float | None]]:
-        """Low and high score and the contributions of the top criteria, from an interval (low, high) per leaf."""
+        """Low and high score and the contributions of the top criteria, from an interval (low,
+        high) per leaf.
+        """
         if self.plain:
             return self._flat(values, how)
         top = self.children.get(None, ())

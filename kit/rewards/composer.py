@@ -82,7 +82,8 @@ class Composer:
     >>> from kit.records import Criterion, Response, Task, Verdict
     >>> c = Composer.from_config({"components": [{"kind": "rubric", "how": "mean"}]})
     >>> t = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="x"),))
-    >>> c.score(t, Response(task_id="t", id="r", text="x"), [Verdict(task_id="t", response_id="r", criterion_id="a", status="met")]).score
+    >>> v = Verdict(task_id="t", response_id="r", criterion_id="a", status="met")
+    >>> c.score(t, Response(task_id="t", id="r", text="x"), [v]).score
     1.0
     """
 
@@ -180,7 +181,8 @@ class Composer:
         than 1 x scale,
         and so can a formula: the direction verifier's best is .8 + .2 n/(n+1).
 
-        >>> t = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="x"), Criterion(id="b", text="y", weight=-1)))
+        >>> a, b = Criterion(id="a", text="x"), Criterion(id="b", text="y", weight=-1)
+        >>> t = Task(id="t", prompt="p", criteria=(a, b))
         >>> Composer.from_config("default").limits(t)
         (-1.0, 1.0)
         """
@@ -227,8 +229,8 @@ class Composer:
         parts : contribution per component and step, summing to the score; None = does not apply,
         unknown and not paid, or without effect behind a shut format gate.
         meta : "range" (see `limits`), "scores" and "details" per component, "flags" (format,
-        truncated, words), "excluded" (the reason, or None), "foreign" (verdicts on another response or
-        task, left out).
+        truncated, words), "excluded" (the reason, or None), "foreign" (verdicts on another response
+        or task, left out).
         """
         given = tuple(verdicts)
         verdicts = own(given, task.id, response.id)

@@ -1,8 +1,10 @@
-"""Weights for training that follow what tells the answers of a group apart; the evaluation keeps the rubric's own.
+"""Weights for training that follow what tells the answers of a group apart; the evaluation keeps
+the rubric's own.
 
-A criterion that all answers of a group meet, or none, teaches nothing at that step, whatever it weighs. In the spirit of
-POW3R (arXiv 2605.20164, of which the abstract was at hand): what should matter in the end stays apart from what can teach
-the policy now; importance and the balance between kinds of criteria are kept. The formula is this module's.
+A criterion that all answers of a group meet, or none, teaches nothing at that step, whatever it
+weighs. In the spirit of POW3R (arXiv 2605.20164, of which the abstract was at hand): what should
+matter in the end stays apart from what can teach the policy now; importance and the balance between
+kinds of criteria are kept. The formula is this module's.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ NONE = 1e-9  # less is rounding, no spread
 
 
 def spreads(verdicts: Iterable[Verdict]) -> dict[str, float]:
-    """Standard deviation (population) of each criterion's known values over a group's answers, in [0, .5]."""
+    """Standard deviation (population) of each criterion's known values over a group's answers, in
+    [0, .5].
+    """
     values: dict[str, list[float]] = defaultdict(list)
     for v in verdicts:
         if v.value is not None:
@@ -59,7 +63,8 @@ def weights(
 
 
 def focused(task: Task, composer: Composer, verdicts: Sequence[Verdict], strength: float) -> Task:
-    """The task with the weights that its group's verdicts ask for; static rubrics become criteria of its own.
+    """The task with the weights that its group's verdicts ask for; static rubrics become criteria
+    of its own.
 
     Required criteria and those in a tree keep their weights: a gate has none, and a node's share is
     decided by its parent.

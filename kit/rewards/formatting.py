@@ -1,4 +1,6 @@
-"""Format, length and truncation: shaping of a reward that is visible on its own, not mixed into a judge's score."""
+"""Format, length and truncation: shaping of a reward that is visible on its own, not mixed into a
+judge's score.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def _never_negative(value: Any, where: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FormatResult:
-    """ok : every demand is fulfilled; score : share of fulfilled demands in [0, 1]; problems : one sentence each."""
+    """ok : every demand is fulfilled; score : share of fulfilled demands in [0, 1]; problems : one
+    sentence each.
+    """
 
     ok: bool
     score: float
@@ -44,9 +48,11 @@ class FormatResult:
 class Format:
     """What an answer must look like, and what that does to the reward.
 
-    mode : "off"; "gate" (an answer with a fault earns gate_to, or at most gate_to where that is above 0; in the first case
-        no judge is asked); "bonus" (+ bonus x share of fulfilled demands).
-    answer_block : exactly one <answer>...</answer>, not empty. snippets : every snippet tag closed and with ids.
+    mode : "off"; "gate" (an answer with a fault earns gate_to, or at most gate_to where that is
+        above 0; in the first case no judge is asked); "bonus" (+ bonus x share of fulfilled
+        demands).
+    answer_block : exactly one <answer>...</answer>, not empty. snippets : every snippet tag closed
+    and with ids.
     pattern : a regular expression that must be found (DOTALL: a dot also matches a line break).
     """
 
@@ -100,7 +106,9 @@ class Format:
 
 @dataclass(frozen=True, kw_only=True)
 class Truncation:
-    """What happens to an answer that hit the token limit: "keep", "zero" (at most 0), "penalty" (- amount), "exclude" (None)."""
+    """What happens to an answer that hit the token limit: "keep", "zero" (at most 0), "penalty" (-
+    amount), "exclude" (None).
+    """
 
     mode: str = "keep"
     amount: float = 0.5
@@ -117,7 +125,8 @@ class Truncation:
 
 @dataclass(frozen=True, kw_only=True)
 class Length:
-    """A penalty that grows linearly from 0 at `soft` words to `amount` at `hard` words; below `least` words likewise down to 0 words.
+    """A penalty that grows linearly from 0 at `soft` words to `amount` at `hard` words; below
+    `least` words likewise down to 0 words.
 
     The shape is the soft over-long penalty of DAPO (Yu et al. 2025, section 3.4), in words.
 
@@ -133,7 +142,8 @@ class Length:
     def __post_init__(self) -> None:
         if not 0 <= self.least <= self.soft <= self.hard or self.amount < 0:
             raise KitError(
-                f"need 0 <= least <= soft <= hard and amount >= 0, got {self.least}, {self.soft}, {self.hard}, {self.amount}",
+                f"need 0 <= least <= soft <= hard and amount >= 0, got {self.least}, {self.soft}, "
+                f"{self.hard}, {self.amount}",
                 where="field length",
             )
 

@@ -1,4 +1,6 @@
-"""Figures over groups of answers and over verdicts: mixed / all good / all bad, macro and micro pass rates."""
+"""Figures over groups of answers and over verdicts: mixed / all good / all bad, macro and micro
+pass rates.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ GOOD_AT = 0.5
 class GroupShares:
     """Shares of groups (answers to one task) by what they can teach.
 
-    mixed : scores differ. all_good, all_bad : one score for all, at least / below `good_at`. excluded : fewer than two known scores.
-    The first three sum to 1 over the groups that are not excluded; zero_advantage = all_good + all_bad.
+    mixed : scores differ. all_good, all_bad : one score for all, at least / below `good_at`.
+    excluded : fewer than two known scores. The first three sum to 1 over the groups that are not
+    excluded; zero_advantage = all_good + all_bad.
     """
 
     groups: int
@@ -34,7 +37,8 @@ class GroupShares:
 def group_shares(
     scores: Iterable[tuple[str, float | None]], *, good_at: float = GOOD_AT, tolerance: float = 1e-9
 ) -> GroupShares:
-    """Shares of mixed, all-good and all-bad groups from (task id, score or None) pairs; NaN where every group is excluded.
+    """Shares of mixed, all-good and all-bad groups from (task id, score or None) pairs; NaN where
+    every group is excluded.
 
     >>> group_shares([("a", 1.0), ("a", 0.0), ("b", 1.0), ("b", 1.0), ("c", None), ("c", 1.0)])
     GroupShares(groups=3, excluded=1, mixed=0.5, all_good=0.5, all_bad=0.0)
@@ -59,9 +63,11 @@ def group_shares(
 
 @dataclass(frozen=True, kw_only=True)
 class PassRates:
-    """Met verdicts as shares. macro_over_responses: mean over responses of each one's share; micro_over_criteria: share of all known verdicts.
+    """Met verdicts as shares. macro_over_responses: mean over responses of each one's share;
+    micro_over_criteria: share of all known verdicts.
 
-    The two differ when rubrics differ in length; neither is "the" pass rate. unknown: verdicts left out.
+    The two differ when rubrics differ in length; neither is "the" pass rate. unknown: verdicts left
+    out.
     """
 
     macro_over_responses: float
@@ -72,7 +78,9 @@ class PassRates:
 
 
 def pass_rates(verdicts: Iterable[Verdict]) -> PassRates:
-    """Macro and micro share of met verdicts (levels count with their value); NaN without a known verdict."""
+    """Macro and micro share of met verdicts (levels count with their value); NaN without a known
+    verdict.
+    """
     by_response: dict[tuple[str, str], list[float]] = {}
     n_unknown = 0
     for v in verdicts:

@@ -1,4 +1,6 @@
-"""What a reward does to a set of answers: which criteria still separate them, which groups carry a gradient, and what trivial answers earn."""
+"""What a reward does to a set of answers: which criteria still separate them, which groups carry a
+gradient, and what trivial answers earn.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ MARGIN = 0.15  # a trivial policy nearer than this to the real answers is flagge
 
 @dataclass(frozen=True, kw_only=True)
 class CriterionRow:
-    """One criterion over the answers to its task. variance : within the group, population form; saturated : known values are all alike."""
+    """One criterion over the answers to its task. variance : within the group, population form;
+    saturated : known values are all alike.
+    """
 
     task_id: str
     criterion_id: str
@@ -41,7 +45,8 @@ class CriterionRow:
 class TrivialRow:
     """A trivial policy beside the real answers to the same tasks.
 
-    real, trivial : mean over tasks; difference : real - trivial, paired by task, with a t interval over tasks.
+    real, trivial : mean over tasks; difference : real - trivial, paired by task, with a t interval
+    over tasks.
     warning : None, or why this reward can be had without skill.
     """
 
@@ -55,7 +60,9 @@ class TrivialRow:
 
 @dataclass(frozen=True, kw_only=True)
 class RewardReport:
-    """All figures of a reward on a set of answers; `tables()` gives them as rows, `_repr_html_` shows them."""
+    """All figures of a reward on a set of answers; `tables()` gives them as rows, `_repr_html_`
+    shows them.
+    """
 
     name: str
     reward: Estimate
@@ -76,15 +83,18 @@ class RewardReport:
         saturated = sum(c.saturated for c in known)
         if known and saturated > len(known) / 2:
             out.append(
-                f"{saturated} of {len(known)} criteria give every answer of their group the same value: they teach nothing."
+                f"{saturated} of {len(known)} criteria give every answer of their group the same "
+                f"value: they teach nothing."
             )
         if self.groups.zero_advantage > 0.5:
             out.append(
-                f"{self.groups.zero_advantage:.0%} of the groups have one score for all answers, so no gradient."
+                f"{self.groups.zero_advantage:.0%} of the groups have one score for all answers, "
+                f"so no gradient."
             )
         if self.excluded:
             out.append(
-                f"{self.excluded} answers have no reward (unknown verdicts or nothing to judge) and are excluded."
+                f"{self.excluded} answers have no reward (unknown verdicts or nothing to judge) "
+                f"and are excluded."
             )
         return out
 
@@ -141,12 +151,15 @@ class RewardReport:
         return (
             f"<h4>Reward {escape(self.name)}: {escape(str(self.reward))}</h4>"
             + (f"<ul>{warn}</ul>" if warn else "")
-            + "".join(
-                f"<details{' open' if k in ('summary', 'trivial') else ''}><summary>{k}</summary>{rows_html(list(rows[0]), [list(r.values()) for r in rows[:60]])}</details>"
-                for k, rows in t.items()
-                if rows
-            )
+            + "".join(_folded(name, rows) for name, rows in t.items() if rows)
         )
+
+
+def _folded(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A table that opens at a click; summary and trivial policies are open."""
+    table = rows_html(list(rows[0]), [list(r.values()) for r in rows[:60]])
+    state = " open" if name in ("summary", "trivial") else ""
+    return f"<details{state}><summary>{name}</summary>{table}</details>"
 
 
 def report(
@@ -156,9 +169,11 @@ def report(
     name: str = "reward",
     good_at: float = GOOD_AT,
 ) -> RewardReport:
-    """The report over graded responses; those whose source starts with "trivial:" are the trivial policies, the others are real.
+    """The report over graded responses; those whose source starts with "trivial:" are the trivial
+    policies, the others are real.
 
-    responses and grades in the same order. Real answers alone enter the rates, criteria, groups and correlations.
+    responses and grades in the same order. Real answers alone enter the rates, criteria, groups and
+    correlations.
     """
     if len(responses) != len(grades) or any(
         (r.task_id, r.id) != (g.task_id, g.response_id)
@@ -247,7 +262,8 @@ def _component(name: str, column: np.ndarray, grades: Sequence[Grade]) -> dict[s
 
 
 def correlations(matrix: np.ndarray) -> np.ndarray:
-    """Pearson correlations between columns over the rows where both are known; NaN below three rows or without spread.
+    """Pearson correlations between columns over the rows where both are known; NaN below three rows
+    or without spread.
 
     matrix : (n, k) with NaN. Returns (k, k).
     """
@@ -319,7 +335,9 @@ def _trivial(
 
 
 def trivial_responses(tasks: Iterable[Task], found: Found | None = None) -> list[Response]:
-    """The trivial policies' answers to all tasks (see rewards.trivial), and the best one of a search."""
+    """The trivial policies' answers to all tasks (see rewards.trivial), and the best one of a
+    search.
+    """
     from .edits import Material
     from .trivial import policies
 

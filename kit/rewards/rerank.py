@@ -23,7 +23,9 @@ def groups_of(criterion: Criterion) -> tuple[str, ...]:
 
 
 def weight_names(tasks: Iterable[Task], *, composer: Composer) -> list[str]:
-    """The names that `rerank` takes: components, then the criterion groups that occur in the tasks."""
+    """The names that `rerank` takes: components, then the criterion groups that occur in the
+    tasks.
+    """
     found = {g for t in tasks for c in t.criteria for g in groups_of(c)}
     return (
         [c.name for c in composer.components if c.active]
@@ -42,9 +44,10 @@ def rerank(
 ) -> list[dict[str, Any]]:
     """Stored answers ranked under new weights, best first; no judge is called.
 
-    weights : by component name (replaces its weight) or by criterion group (multiplies the weights of that group; see weight_names).
-    Rows: rank (None without a score; ties share the lowest), change (places gained against the given reward), task_id, response_id,
-    source, score, low, high, before. KitError names an unknown weight.
+    weights : by component name (replaces its weight) or by criterion group (multiplies the weights
+    of that group; see weight_names). Rows: rank (None without a score; ties share the lowest),
+    change (places gained against the given reward), task_id, response_id, source, score, low, high,
+    before. KitError names an unknown weight.
     """
     tasks, verdicts = list(tasks), list(verdicts)
     base = Composer.from_config(composer) if isinstance(composer, str) else composer

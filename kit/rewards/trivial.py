@@ -35,10 +35,15 @@ NAMES = (
 MOST_CANDIDATES = 60  # names in a listing
 TRIVIAL = "trivial:"
 _HEDGE = (
-    "It may or may not be the case; it could go up, it could go down, or it might not change at all. The evidence is mixed, limited and "
-    "uncertain, more research is needed, and I cannot say for sure. Perhaps it depends on many factors. Confidence: 50%."
+    "It may or may not be the case; it could go up, it could go down, or it might not change at "
+    "all. The evidence is mixed, limited and "
+    "uncertain, more research is needed, and I cannot say for sure. Perhaps it depends on many "
+    "factors. Confidence: 50%."
 )
-_CONSTANT = "This is an important question. The answer depends on several factors, and there are many things to consider."
+_CONSTANT = (
+    "This is an important question. The answer depends on several factors, and there are many "
+    "things to consider."
+)
 
 
 def policies(task: Task, glossary: Sequence[str] = ()) -> list[Response]:
@@ -75,7 +80,8 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
         "constant_up": "It is upregulated: it increases. Confidence: 99%.",
         "constant_down": "It is downregulated: it decreases. Confidence: 99%.",
         "parrot": prompt,
-        "template": f'You asked: {_statement(first)} The answer to "{_statement(first)[:-1]}" is that it is upregulated. Confidence: 99%.',
+        "template": f'You asked: {_statement(first)} The answer to "{_statement(first)[:-1]}" '
+        "is that it is upregulated. Confidence: 99%.",
         "repeat": " ".join([_statement(first)] * 20),
         "hedge": _HEDGE,
         "always_99": "I am certain. Confidence: 99%.",
