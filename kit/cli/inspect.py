@@ -50,6 +50,16 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="default (rules right in at least 70%% of what was read), all, or names with commas",
     )
     parser.add_argument(
+        "--judge",
+        metavar="JUDGE",
+        help="ask this judge too what words cannot decide, once per criterion (see `judge --help`); "
+        "its opinions are findings judge-..., never errors",
+    )
+    parser.add_argument("--ledger", metavar="FILE", help="the judge's answers (default: none kept)")
+    parser.add_argument(
+        "--budget-calls", type=int, help="stop before the judge is called more often"
+    )
+    parser.add_argument(
         "--html", metavar="OUT", help="write summary, findings and overviews as one HTML page"
     )
     json_flag(parser)
@@ -65,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
         profile=args.profile,
         similarity=args.similarity,
         rules=args.rules if args.rules in ("default", "all") else args.rules.split(","),
+        opinion=_opinion(args),
     )
     data = as_json(found, every=args.lint)
     text = [
@@ -86,6 +97,18 @@ def run(args: argparse.Namespace) -> int:
         text += ["", f"wrote {args.html}"]
     emit(args, data, "\n".join(text))
     return 1 if args.lint and found.lint.severities.get("error") else 0
+
+
+def _opinion(args: argparse.Namespace) -> Any:
+    """What asks the judge of --judge, or None."""
+    from ..judge.budget import Budget
+    from ..judge.factory import judge_of
+    from ..rubrics.lint import opinion_of
+
+    if args.judge is None:
+        return None
+    who, budget = judge_of(args.judge, where="--judge"), Budget(calls=args.budget_calls)
+    return opinion_of(who, args.ledger, budget, True)
 
 
 def listed(lint: Any) -> list[str]:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ..data.findings import SEVERITIES, Finding
@@ -25,6 +26,7 @@ from ..records import Task
 from ..tables import rows_html
 from . import precision
 from .corpus import Corpus
+from .opinion import opinions
 from .rules import check_row, specific
 from .similar import Embed, embedder
 from .words import words
@@ -41,6 +43,7 @@ COSINE = 0.93  # near-duplicates within a row
 FAR = 0.05  # a criterion below this cosine to its prompt, and nearer to others, is unrelated
 PROMPT_TOKENS = {"test": 512, "cpu": 1024, "t4": 2048, "gpu": 6144, "cluster": 6144}
 Stream = TaskSet | Iterable[Parsed] | Iterable[Task]
+Opinion = Callable[[Sequence[Parsed]], Iterable[Finding]]
 
 
 def prompt_tokens(profile: str) -> int:
@@ -188,7 +191,8 @@ class Linter:
     """Takes rows in one by one; `report()` at the end. For streams; `lint` is the short way.
 
     rules : "default" (those that are right often enough), "all", or the rules' names. embed : texts
-    -> unit vectors, or None.
+    -> unit vectors, or None. opinion : rows -> findings of a judge (`opinion.opinions`), or None;
+    with it all rows are held.
     """
 
     def __init__(
@@ -198,7 +202,9 @@ class Linter:
         embed: Embed | None = None,
         keep: int = KEEP,
         rules: str | Collection[str] = "default",
+        opinion: Opinion | None = None,
     ):
+        self.opinion, self.rows = opinion, []
         self.prompt_tokens, self.embed, self.keep, self.rules = prompt_tokens, embed, keep, rules
         self.corpus, self.kept = Corpus(), []
         self.counts: Counter[str] = Counter()
@@ -235,6 +241,8 @@ class Linter:
 
     def add(self, p: Parsed) -> None:
         """Lint one row."""
+        if self.opinion:
+            self.rows.append(p)
         flawed = self._take(p.findings, {f.code for f in p.findings})
         n = len(p.task.criteria) if p.task else 0
         self.criteria += n
@@ -250,6 +258,9 @@ class Linter:
     def report(self) -> LintReport:
         """The report on everything taken in."""
         self._take(self.corpus.findings())
+        if self.opinion:
+            told = list(self.opinion(self.rows))
+            self._take(told, {f.code for f in told})
         by_vector = bool(self.embed and not self.over and self.criteria)
         if self.embed and self.over:
             message = (
@@ -341,6 +352,15 @@ def stream_of(source: Stream) -> Iterator[Parsed]:
         yield item if isinstance(item, Parsed) else Parsed(row=i, where=f"task {i}", task=item)
 
 
+def opinion_of(
+    judge: Any, ledger: Any = None, budget: Any = None, progress: bool = False
+) -> Opinion | None:
+    """What asks this judge; None without one."""
+    if judge is None:
+        return None
+    return partial(opinions, judge=judge, ledger=ledger, budget=budget, progress=progress)
+
+
 def lint(
     source: Stream,
     *,
@@ -349,6 +369,9 @@ def lint(
     embed: Embed | None = None,
     rules: str | Collection[str] = "default",
     keep: int = KEEP,
+    judge: Any = None,
+    ledger: Any = None,
+    budget: Any = None,
     progress: bool = False,
 ) -> LintReport:
     """Lint a task set, a list of tasks, or a stream of parsed rows (`data.iter_tasks`).
@@ -359,6 +382,8 @@ def lint(
     : a function texts ->
     unit vectors in its place. rules : "default", "all" or names. keep : findings kept per rule; all
     are counted.
+    judge : a judge or its name, as in `kit.judge`: it is asked what words cannot decide, once per
+    criterion; its opinions are findings "judge-..." of severity "info". ledger, budget : for it.
     """
     from ..system.progress import bar
 
@@ -367,6 +392,7 @@ def lint(
         embed=embed or embedder(similarity),
         keep=keep,
         rules=rules,
+        opinion=opinion_of(judge, ledger, budget, progress),
     )
     for p in bar(stream_of(source), desc="lint", unit="row", disable=not progress):
         linter.add(p)

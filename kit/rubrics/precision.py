@@ -16,6 +16,8 @@ that the rule was not written on it found 110 of 139 notes (recall .79) and noth
 
 from __future__ import annotations
 
+from .opinion import PREFIX
+
 ON, ERROR, ENOUGH = 0.7, 0.9, 10  # shares right; findings read from which a share counts
 # rule -> (right, read). Rules that are not here state a fact (an empty prompt, the same text
 # twice) and need no judgement.
@@ -60,6 +62,8 @@ def told(rule: str) -> str:
     >>> told("placeholder"), told("empty-prompt")
     ('precision not measured', '')
     """
+    if rule.startswith(PREFIX):
+        return "a judge's opinion"
     if rule not in READ:
         return ""
     share = precision(rule)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..data.load import Source, iter_tasks
 from ..data.rows import Context
 from ..system.progress import bar
-from .lint import KEEP, Linter, LintReport, prompt_tokens
+from .lint import KEEP, Linter, LintReport, Opinion, prompt_tokens
 from .similar import Embed, embedder
 from .summary import Counting, Summary
 
@@ -36,16 +36,18 @@ def scan(
     embed: Embed | None = None,
     rules: str | Collection[str] = "default",
     keep: int = KEEP,
+    opinion: Opinion | None = None,
     progress: bool = True,
 ) -> Scan:
     """Read a file once: its summary and its lint; memory does not grow with the file but for ids
-    and hashes of prompts."""
+    and hashes of prompts. opinion : a judge's, see `lint.opinion_of`; with it all rows are held."""
     context = Context()
     linter = Linter(
         prompt_tokens=prompt_tokens(profile),
         embed=embed or embedder(similarity),
         keep=keep,
         rules=rules,
+        opinion=opinion,
     )
     counting = Counting()
     before = gc.get_threshold()
