@@ -136,6 +136,11 @@ def number_scale(labels: Iterable[Any]) -> tuple[float, float] | None:
     >>> number_scale([1, 4, None]), number_scale([0, 1]), number_scale(["yes"]), number_scale([0, 5])
     ((1.0, 5.0), None, None, (nan, nan))
     """
+    return scale_of(*extent(labels))
+
+
+def extent(labels: Iterable[Any]) -> tuple[float, float]:
+    """(smallest, largest) of the numeric labels; (inf, 0.0) where none is a number."""
     low, top = math.inf, 0.0
     for x in labels:
         try:
@@ -144,6 +149,11 @@ def number_scale(labels: Iterable[Any]) -> tuple[float, float] | None:
             continue
         if math.isfinite(value):
             low, top = min(low, value), max(top, value)
+    return low, top
+
+
+def scale_of(low: float, top: float) -> tuple[float, float] | None:
+    """The scale of numeric labels between low and top, see `number_scale`."""
     if top <= 1:
         return None
     if low < 1 or top > 10:

@@ -18,7 +18,7 @@ from .files import is_url, nearest
 from .findings import Finding
 from .formats.benchmarks import flat
 from .formats.kit import record_row
-from .labels import number_scale
+from .labels import extent, scale_of
 from .notes import Note
 from .plain import plain
 from .rows import Context, Row
@@ -102,7 +102,8 @@ def _on_scale(source: Source, stream: Iterable[Any], context: Context) -> Iterab
         stream = list(stream)
         held = (value for _, value in stream)
     found = (detect.labels_of(row) for row in held if isinstance(row, Mapping))
-    context.scale = number_scale(itertools.chain.from_iterable(found))
+    context.extent = extent(itertools.chain.from_iterable(found))
+    context.scale = scale_of(*context.extent)
     return stream
 
 
@@ -171,7 +172,7 @@ def _read(
     stream: Iterable[tuple[str, Any]], context: Context, lost: list[Finding]
 ) -> Iterator[Parsed]:
     reader = detect.READERS.get(context.format)
-    held: list[Row] = []
+    held: list[Row] = []  # the rows of one task of a flat table
     for where, value in stream:
         context.rows += 1
         number = context.rows
@@ -184,6 +185,7 @@ def _read(
         row = Row(value, number, where, context)
         if reader is None:  # a flat table: consecutive rows of one task
             if held and not _same_task(held[0], row):
+                _say_ids(held[-1], row)
                 yield flat(held)
                 context.tasks += 1
                 held = []
@@ -233,6 +235,19 @@ def _same_task(a: Row, b: Row) -> bool:
     )
 
 
+def _say_ids(a: Row, b: Row) -> None:
+    """A finding where two rows have one prompt and an `id` each: it may name the row."""
+    asked = [[r.data.get(k) for k in ("prompt", "question", "instruction")] for r in (a, b)]
+    if asked[0] == asked[1] != [None] * 3 and a.data.get("task_id") is None:
+        b.find(
+            "same-prompt",
+            f"the row before has this prompt too, and another id ({a.data.get('id')!r}, "
+            f"{b.data.get('id')!r}): they are two tasks",
+            field="id",
+            suggestion="call it criterion_id or row where it does not name the task",
+        )
+
+
 def _error(number: int, where: str, message: str) -> Parsed:
     return Parsed(
         row=number,
@@ -251,6 +266,19 @@ def _error(number: int, where: str, message: str) -> Parsed:
 
 
 def _whole_file(context: Context) -> Iterator[Finding]:
+    if context.scale and context.scale[1] == context.scale[1]:
+        sure = context.extent[1] == context.scale[1]
+        yield Finding(
+            code="label-scale",
+            severity="info" if sure else "warning",
+            where=context.name,
+            field="label",
+            message="numeric labels are read on the scale {:g}-{:g}".format(*context.scale)
+            + f"; the largest of the file is {context.extent[1]:g}",
+            suggestion=None
+            if sure
+            else "where the scale ends there, write them as 2/3 (two of three)",
+        )
     for (wanted, here), n in sorted(context.extra.get("renamed", {}).items()):
         yield Finding(
             code="field-mismatch",

@@ -51,7 +51,7 @@ SHARED = {  # field of a task -> fields of a row that hold it, where a reader do
 class Context:
     """What one file's reading gathers: ids seen, fields unread, missing, or at odds with another.
 
-    scale : (lowest, highest) of the file's numeric labels; None = 0/1.
+    scale : (lowest, highest) of the file's numeric labels; None = 0/1. extent : those that occur.
     conflicts : (field read, field left in meta) -> in how many rows they differ.
     changed : (field, type) -> in how many rows a value that JSON does not know became text.
     """
@@ -59,6 +59,7 @@ class Context:
     name: str = ""
     format: str = ""
     scale: tuple[float, float] | None = None
+    extent: tuple[float, float] = (math.inf, 0.0)
     ids: Seen = field(default_factory=Seen)
     again: Counter[str] = field(
         default_factory=Counter
@@ -411,6 +412,8 @@ def criteria_from(
     """Criteria out of a list of texts or objects; an object's other fields go to `meta`. Numbered
     from 1 under `prefix`."""
     value = listed(row, value, field_name)
+    if isinstance(value, Mapping) and value and all(isinstance(v, Mapping) for v in value.values()):
+        value = [{"id": k, **v} for k, v in value.items()]
     if isinstance(value, Mapping):
         texts = all(isinstance(v, str) for v in value.values())
         value = (

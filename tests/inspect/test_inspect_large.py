@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(1800)  # memory and CPU time are asserted; a busy machine may wait
 BENCH = Path(__file__).resolve().parents[1] / "benchmarks"
 MEASURE = f"""
 import json, sys

@@ -323,3 +323,74 @@ def test_an_end_phrase_may_stand_in_quotation_marks_as_in_ifeval():
     for text, status in (('"All done."', "met"), ("All done.", "met"), ("All done. No.", "unmet")):
         found = _decided("startend:end_checker", {"end_phrase": "All done."}, text)
         assert found.status == status
+
+
+def codes(found):
+    return {f.code for f in found.findings}
+
+
+def test_criteria_by_name_are_criteria():
+    """An object name -> {text, weight} was one criterion without text."""
+    named = {"c1": {"text": "one", "weight": 2}, "c2": {"text": "two", "weight": "-1"}}
+    found = load_tasks([{"prompt": "p", "criteria": named}])
+    assert [(c.id, c.text, c.weight) for c in found.tasks[0].criteria] == [
+        ("c1", "one", 2),
+        ("c2", "two", -1),
+    ]
+
+
+def test_snippets_are_read_whatever_their_id_looks_like():
+    """A snippet whose id holds a blank was left out of the sources with no word."""
+    text = "<snippet id=a>x</snippet><Snippet url='u' id=\"b c\">y</snippet><snippet>z</snippet>"
+    found = load_tasks([{"query": "q", "positive_rubrics": ["d"], "tool_output": text}])
+    assert found.tasks[0].sources == {"a": "x", "b c": "y"}
+    assert "1 of 3 snippets" in next(f.message for f in found.findings if f.field == "sources")
+
+
+@pytest.mark.parametrize("label", [False, "False", 0, "no"])
+def test_a_bad_completion_is_no_demonstration_however_its_label_is_written(label):
+    """From a CSV the label is a text: every bad completion was there to be imitated."""
+    rows = [{"prompt": "p", "completion": "bad", "label": label}]
+    rows.append({"prompt": "q", "completion": "good", "label": "True"})
+    found = load_tasks(rows)
+    assert [r.meta["role"] for r in found.responses] == ["undesired", "demonstration"]
+
+
+def test_an_empty_answer_to_imitate_is_named():
+    assert "empty-answer" in codes(load_tasks([{"instruction": "i", "output": " "}]))
+
+
+def test_an_answer_that_comes_twice_keeps_its_own_labels():
+    """Both copies had one id: their labels, met and unmet, stood on one answer."""
+    row = {"task_id": "t", "response": "r"}
+    rows = [{**row, "labels": {"c": x}} for x in ("yes", "no")]
+    found = load_tasks(rows)
+    assert len({r.id for r in found.responses}) == 2 == len({v.response_id for v in found.verdicts})
+    severe = load_tasks([{**row, "response_id": "1"}] * 2)
+    kinds = [[f.severity for f in x.findings if f.code == "duplicate-id"] for x in (found, severe)]
+    assert kinds == [["warning"], ["error"]]
+
+
+def test_a_guessed_scale_of_labels_is_said():
+    """Labels 1, 2, 3 were read on 1-5: a 3 of 3 was half met, with no word."""
+    row = {"task_id": "t", "prompt": "p", "criterion": "c"}
+    for top, severity in ((3, "warning"), (5, "info")):
+        found = load_tasks([{**row, "response": str(i), "label": i} for i in range(1, top + 1)])
+        assert [f.severity for f in found.findings if f.code == "label-scale"] == [severity]
+
+
+def test_an_id_of_the_row_that_makes_two_tasks_of_one_is_said():
+    rows = [{"id": i, "prompt": "p", "criterion": c} for i, c in (("k1", "a"), ("k2", "b"))]
+    assert "same-prompt" in codes(load_tasks(rows))
+    assert "same-prompt" not in codes(load_tasks([{**r, "task_id": r["id"]} for r in rows]))
+
+
+def test_pairs_of_transcripts_are_chats():
+    """Rows of "Human: ... Assistant: ..." had no prompt."""
+    head = "\n\nHuman: hi\n\nAssistant: yo\n\nHuman: so?\n\nAssistant: "
+    found = load_tasks([{"chosen": head + "good", "rejected": head + "bad"}])
+    task, chosen, rejected = found.pairs()[0]
+    assert (task.prompt, [t["content"] for t in task.history]) == ("so?", ["hi", "yo"])
+    assert (chosen.text, rejected.text) == ("good", "bad") and not found.findings
+    other = {"chosen": head + "good", "rejected": head.replace("so?", "no?") + "bad"}
+    assert "context-mismatch" in codes(load_tasks([other]))

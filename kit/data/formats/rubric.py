@@ -14,7 +14,10 @@ from ..rows import Row, as_text, criteria_from, number, parsed_json, tags_of, we
 from ..taskset import Parsed
 
 RUBRIC_KEY = re.compile(r"rubric\s*-\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z", re.I)
-SNIPPET = re.compile(r"<snippet\s+id\s*=\s*[\"']?([^\s\"'>]+)[\"']?\s*>(.*?)</snippet>", re.S)
+SNIPPET = re.compile(
+    r"<snippet\b[^>]*?\bid\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'>]+))[^>]*>(.*?)</snippet>",
+    re.S | re.I,
+)
 TOOLS = re.compile(r"<(tool_\w+|documents)\b[^>]*>(.*?)</\1>", re.S)
 RESPONSE_KEY = re.compile(r"response([A-Z])\Z")
 COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
@@ -205,12 +208,24 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
             row.find("duplicate-id", "two snippets have one id; the first is used", field="sources")
             row.keep("sources", value)
         return out
-    marked = SNIPPET.findall(as_text(value))
+    text = as_text(value)
+    marked = _marked(text)
     if marked:
         row.keep("tool_output", value)
+    if (opened := text.lower().count("<snippet")) > len(marked):
+        row.find(
+            "field-mismatch",
+            f"{opened - len(marked)} of {opened} snippets have no id or no end; they cannot be cited",
+            field="sources",
+        )
     if len(dict(marked)) != len(marked):
         row.find("duplicate-id", "two snippets have one id; the last is used", field="sources")
-    return {i: t.strip() for i, t in marked} or {"S1": as_text(value)}
+    return {i: t.strip() for i, t in marked} or {"S1": text}
+
+
+def _marked(text: str) -> list[tuple[str, str]]:
+    """(id, text) of the snippets that a text marks."""
+    return [(a or b or c, inner) for a, b, c, inner in SNIPPET.findall(text)]
 
 
 def shown(row: Row, chat: Chat) -> dict[str, str]:
@@ -221,7 +236,7 @@ def shown(row: Row, chat: Chat) -> dict[str, str]:
     """
     text = "\n".join([*(t["content"] for t in chat.history), chat.prompt or ""])
     blocks = [m[2] for m in TOOLS.finditer(text)]
-    found = [(i, t.strip()) for b in blocks or [text] for i, t in SNIPPET.findall(b)]
+    found = [(i, t.strip()) for b in blocks or [text] for i, t in _marked(b)]
     if not blocks:
         found = [(i, t) for i, t in found if "," not in i and len(t.split()) > 1]
     if len(dict(found)) != len(set(found)):

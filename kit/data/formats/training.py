@@ -9,6 +9,7 @@ from typing import Any
 
 from ...records import fingerprint
 from ..chats import Chat, ask, chat_of
+from ..labels import read_label
 from ..rows import Row, as_text, number, parsed_json, tags_of
 from ..taskset import Parsed
 from . import biorlhf
@@ -18,6 +19,8 @@ LAYOUT = re.compile(
     r"^\s*###\s*Instruction:[ \t]*\n?(.*?)\n*^\s*###\s*(?:Response|Answer):[ \t]*\n?(.*)\Z",
     re.S | re.M,
 )
+SPEAKERS = {"Human": "user", "Assistant": "assistant"}
+SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 INPUT = re.compile(r"\n+^\s*###\s*Input:[ \t]*\n?", re.M)
 
 
@@ -54,8 +57,11 @@ def sft(row: Row) -> Parsed:
         chat = ask(row, "prompt", "instruction", "question", "query")
         answer = row.take("completion", "response", "output", "answer")
     role = "demonstration"
-    if row.data.get("completion") is not None and isinstance(row.data.get("label"), bool):
-        role = "demonstration" if row.take("label") else "undesired"  # KTO's rows
+    if row.data.get("completion") is not None and row.data.get("label") is not None:
+        wanted = read_label(row.data["label"])[0]  # KTO's rows; from a CSV as text
+        role = "undesired" if wanted == "unmet" else role
+        if wanted in ("met", "unmet"):
+            row.used.add("label")
     if not row.respond(task_id, role, answer, source="data", meta={"role": role}):
         row.context.missing["response"] += 1
         row.find(
@@ -64,20 +70,44 @@ def sft(row: Row) -> Parsed:
             severity="error",
             field="response",
         )
+    elif not as_text(answer).strip():
+        row.find(
+            "empty-answer",
+            "the answer to learn from is empty: a model would learn to say nothing",
+            task_id=task_id,
+            suggestion="remove the row",
+        )
     if chat.prompt is None:
         row.find("missing-field", "the row has no prompt", severity="error", field="prompt")
     kind = row.optional("kind", "category", "type") or "sft"
     return row.task(task_id, chat.prompt, meta={**chat.meta, **meta}, kind=kind, **chat.fields)
 
 
+def transcript(value: Any) -> Any:
+    """A chat written as one text, "Human: ... Assistant: ...", as turns; another value as it is.
+
+    >>> transcript("\n\nHuman: Hi\n\nAssistant: Hello")[1]
+    {'role': 'assistant', 'content': 'Hello'}
+    """
+    if not isinstance(value, str) or not value.lstrip().startswith("Human:"):
+        return value
+    parts = SPEAKER.split("\n\n" + value.lstrip())[1:]
+    said = zip(parts[::2], parts[1::2], strict=True)
+    return [{"role": SPEAKERS[who], "content": text.strip()} for who, text in said]
+
+
 def dpo(row: Row) -> Parsed:
-    """`{prompt, chosen, rejected}`, texts or chats."""
+    """`{prompt, chosen, rejected}`, texts or chats; without a prompt, transcripts too
+    ("Human: ... Assistant: ...")."""
     task_id, names = (
         row.task_id("id", "task_id", "prompt_id"),
         ("prompt", "question", "instruction"),
     )
     chats = {k: parsed_json(row.take(k)) for k in ("chosen", "rejected")}
-    if all(row.data.get(n) is None for n in names) and isinstance(chats["chosen"], list):
+    alone = all(row.data.get(n) is None for n in names)
+    if alone:
+        chats = {k: transcript(v) for k, v in chats.items()}
+    if alone and isinstance(chats["chosen"], list):
         chat = chat_of(row, chats["chosen"], answered=True)
     else:
         chat = ask(row, *names)
@@ -242,7 +272,7 @@ def answers(row: Row) -> Parsed:
         return row.done(None)
     value = row.take("response", "text")
     own = row.take("response_id", "id")
-    name = as_text(own) if own is not None else "r-" + fingerprint([task_id, as_text(value)])[:12]
+    name = _unique(row, task_id, value, own)
     raw = row.take("labels")
     given = parsed_json(raw)
     stated = row.take("stated_confidence", "confidence")
@@ -279,6 +309,25 @@ def answers(row: Row) -> Parsed:
             task_id=task_id,
         )
     return row.done(None)
+
+
+def _unique(row: Row, task_id: str, value: Any, own: Any) -> str:
+    """The id of an answer, its own or made of its text; one that the task has already gets a
+    number."""
+    base = as_text(own) if own is not None else "r-" + fingerprint([task_id, as_text(value)])[:12]
+    name, n = base, 1
+    while not row.context.ids.add(f"{task_id}\0{name}")[1]:
+        n += 1
+        name = f"{base}#{n}"
+    if name != base:
+        row.find(
+            "duplicate-id",
+            f"the answer {base!r} to this task occurs again; this one is called {name!r}",
+            severity="warning" if own is None else "error",
+            task_id=task_id,
+            suggestion="give every answer of a task its own response_id",
+        )
+    return name
 
 
 def prompts(row: Row) -> Parsed:
