@@ -52,8 +52,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--judge",
         metavar="JUDGE",
-        help="ask this judge too what words cannot decide, once per criterion (see `judge --help`); "
-        "its opinions are findings judge-..., never errors",
+        help="ask this judge too what words cannot decide, once per criterion (see `judge "
+        "--help`); its opinions are findings judge-..., never errors",
     )
     parser.add_argument("--ledger", metavar="FILE", help="the judge's answers (default: none kept)")
     parser.add_argument(
