@@ -114,6 +114,7 @@ class GRPOSettings(Settings):
     max_prompt_tokens : longer prompts raise; max_answer_tokens : longer answers are cut and count as truncated.
     beta, kl : strength of the pull to the starting model; "k3" adds exp(-d) - 1 + d to the loss, "k2" d^2 / 2, "k1" puts
         -beta d into each token's advantage (as a loss, k1 has no gradient on average). d = log pi - log pi_ref.
+        With unsloth only k3 has been run: k1 and k2 are tested on the transformers engine.
     advantage : "std" divides by the group's standard deviation (easy and hard prompts weigh the same), "centred" does not,
         "batch" divides by the batch's.
     per_component : one reward function per component of the reward, weighted by the trainer (see kit.train.payment); to
@@ -121,6 +122,7 @@ class GRPOSettings(Settings):
     reweight : from 0 (off) to 1, how far a criterion's weight follows how well it tells a group's answers apart, in training
         alone (kit.rewards.contrast); log and evaluation keep the rubric's own weights.
     zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no time on them, "keep" does.
+    resample : most times that such a group is sampled anew before that (0 = never; kit.train.resample).
     truncated : "keep" trains on cut answers with the reward they got, "mask" leaves them out of the loss.
     loss : how tokens are averaged ("dapo": over all tokens of the batch; "grpo": per answer; "dr_grpo": by a constant; ...).
     importance : ratio per "token" or per "sequence".
@@ -151,6 +153,7 @@ class GRPOSettings(Settings):
     per_component: bool = False
     reweight: float = 0.0
     zero_variance: Literal["drop", "keep"] = "drop"
+    resample: int = 0
     truncated: Literal["keep", "mask"] = "keep"
     loss: Literal["dapo", "grpo", "bnpo", "dr_grpo", "cispo"] = "dapo"
     importance: Literal["token", "sequence"] = "token"

@@ -29,6 +29,7 @@ from . import (
     padding,
     payment,
     pooling,
+    resample,
     rollouts,
     sentinels,
     world,
@@ -178,6 +179,7 @@ class _Run:
         if not self.tasks:
             raise DataError("there are no training tasks", where="tasks")
         inputs.readable([*self.tasks, *self.heldout])
+        resample.check(self.settings)
         shared = {t.id for t in self.tasks} & {t.id for t in self.heldout}
         if shared:
             raise DataError(
@@ -275,7 +277,7 @@ class _Run:
         step = step_of(checkpoint) if checkpoint else 0
         if world.main():
             logs = (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", "evals.jsonl", evolving.LOG)
-            for name in logs:
+            for name in (*logs, resample.DISCARDED):
                 rollouts.Log(self.out / name).rewind(step)
         world.wait()
         self.monitor.resume(step)

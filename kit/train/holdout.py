@@ -96,7 +96,8 @@ def _chosen(
     grouped = [dataclasses.replace(t, group=_group(t, by, where)) for t in tasks]
     if named is not None and marked:
         there = {t.group for t in grouped}
-        named = [n for n in named if n in there or n not in {_group(t, by, where) for t in marked}]
+        done = {_words(v) for t in marked if (v := _value(t, by)) is not None}
+        named = [n for n in named if n in there or n not in done]
         if not named:
             return set()
     return set(splits.by_group(grouped, seed=seed, share=share, heldout=named).parts["heldout"])
@@ -120,9 +121,13 @@ def _seed(how: Mapping[str, Any], where: str) -> int:
     return seed
 
 
+def _value(task: Task, by: str) -> Any:
+    return task.group if by == "group" else task.meta.get(by)
+
+
 def _group(task: Task, by: str, where: str) -> str:
     """The value of the field that whole groups are held out by."""
-    value = task.group if by == "group" else task.meta.get(by)
+    value = _value(task, by)
     if value is None:
         raise DataError(
             f"the task has no {by!r} to hold out by",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..records import Grade, Response
-from . import kl, packing, resume, rollouts, sampling, world
+from . import kl, packing, resample, resume, rollouts, sampling, world
 from .config import GRPOSettings, Settings, check_options
 from .device import import_torch
 from .models import Loaded, eos_ids
@@ -317,7 +317,8 @@ def trainer_class() -> type:
     """The hooks before the installed GRPOTrainer (unsloth's, where unsloth was imported first)."""
     import trl
 
-    return type("KitGRPOTrainer", (GRPOHooks, resume.Resumable, trl.GRPOTrainer), {})
+    bases = (resample.Resampling, GRPOHooks, resume.Resumable, trl.GRPOTrainer)
+    return type("KitGRPOTrainer", bases, {})
 
 
 def _split(batch: dict[str, Any], parts: int) -> list[dict[str, Any]]:

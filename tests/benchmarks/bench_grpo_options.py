@@ -19,6 +19,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "reweight": {"reweight": 1.0},
     "reweight, half": {"reweight": 0.5},
+    "resample": {"resample": 2},
 }
 
 

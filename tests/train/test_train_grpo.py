@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -270,3 +271,47 @@ def test_moved_weights_train_and_leave_the_evaluation_alone(reweighted):
     for r, g in zip(moved.after.responses, moved.after.grades, strict=True):
         met = {v.criterion_id: v.value for v in g.verdicts}
         assert g.score == pytest.approx((met["c2"] + 3 * met["s"]) / 4), r.text
+
+
+class Alike(FakeJudge):
+    """Gives all answers of the first groups the same verdicts; then as FakeJudge does."""
+
+    def __init__(self, alike):
+        super().__init__()
+        self.alike = alike
+
+    async def verdicts(self, task, response, criteria):
+        said = await super().verdicts(task, response, criteria)
+        if task.id in self.alike and self.calls <= 8:
+            return [dataclasses.replace(v, status="unmet") for v in said]
+        return said
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3])
+def test_groups_without_a_gradient_are_sampled_anew(tmp_path, beta):
+    """A group whose answers all earned the same was dropped: its part of the step taught nothing."""
+    runs = {}
+    for times in (0, 3):
+        runs[times] = grpo.train(
+            settings(steps=1, beta=beta, resample=times, max_answer_tokens=12),
+            tasks(2, criteria=(JUDGED,)),
+            judge=Alike({"t0"}),
+            out=tmp_path / str(times),
+        )
+    (plain,), (anew,) = runs[0].steps(), runs[3].steps()
+    assert plain["mixed"] < anew["mixed"] == 2 and anew["answers"] == plain["answers"] == 8
+    first, then = runs[0].rollouts(), runs[3].rollouts()
+    kept = {r["response_id"] for r in first if r["task_id"] == "t1"}
+    assert kept == {r["response_id"] for r in then if r["task_id"] == "t1"}
+    for t in ("t0", "t1"):
+        group = [r for r in then if r["task_id"] == t]
+        assert len(group) == 4 and abs(sum(r["advantage"] for r in group)) < 1e-3
+        assert any(r["advantage"] for r in group)
+    aside = rollouts.read(runs[3].out / "discarded.jsonl")
+    assert {r["task_id"] for r in aside} == {"t0"} and len(aside) % 4 == 0
+    assert {r["text"] for r in aside[:4]} == {r["text"] for r in first if r["task_id"] == "t0"}
+
+
+def test_what_cannot_be_exchanged_by_group_is_refused(tmp_path):
+    with pytest.raises(KitError, match="advantage: batch"):
+        grpo.train(settings(resample=1, advantage="batch"), tasks(2), out=tmp_path / "r")
