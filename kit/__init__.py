@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .stats.report import agree
     from .tables import each, show, table, wide
     from .train.functions import reward_function
+    from .tuning.bench import workbench
     from .tuning.study import Study
     from .verbs import grade, only, split, train, trivial
 

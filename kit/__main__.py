@@ -18,6 +18,7 @@ COMMANDS = (
     "fetch",
     "inspect",
     "judge",
+    "tune",
     "ledger",
     "label",
     "agree",

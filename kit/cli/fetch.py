@@ -12,29 +12,35 @@ from .common import emit, json_flag
 
 HELP = "fetch the pinned, checksummed downloads into the cache"
 PARTS = ("recorded", "smollm2", "minilm")
+LARGE = ("judge",)  # 1.1 GB, on wish only
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `fetch`."""
     parser.add_argument(
-        "parts", nargs="*", default=[], help=f"any of {', '.join(PARTS)} (default: all)"
+        "parts",
+        nargs="*",
+        default=[],
+        help=f"any of {', '.join(PARTS)} (default: these), and judge: a 1.5B model that can "
+        "judge on a laptop (1.1 GB, only when named)",
     )
     json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Fetch each part; exit code 3 when one could not be had."""
-    from ..data import models, recorded
+    from ..data import judge_model, models, recorded
     from ..runs.headless import to_stderr
 
-    wrong = [p for p in args.parts if p not in PARTS]
+    wrong = [p for p in args.parts if p not in PARTS + LARGE]
     if wrong:
         raise KitError(
             f"nothing is called {wrong[0]!r}",
             where="command line",
-            fix=f"one of {', '.join(PARTS)}",
+            fix=f"one of {', '.join(PARTS + LARGE)}",
         )
     calls = {"recorded": recorded.load, "smollm2": models.smollm2, "minilm": models.minilm}
+    calls["judge"] = judge_model.judge_gguf
     got, code = {}, 0
     for name in args.parts or PARTS:
         to_stderr(f"fetching {name} ...")

@@ -1,7 +1,8 @@
 """A judge from its name or its settings: one vocabulary for notebooks, configs and commands.
 
 By name: "code" (no model), "replay:gpt-4o/bare", "replay:FILE", "embedding", "local",
-"local:FOLDER", "server:FILE.gguf", "endpoint:MODEL", "decisions:MODEL". A mapping gives options,
+"local:FOLDER", "server:FILE.gguf", "small" (a 1.5B model, `kit fetch judge`), "endpoint:MODEL",
+"decisions:MODEL". A mapping gives options,
 and judges made of judges:
 
     {endpoint: MODEL, base_url: URL, how: one}
@@ -24,7 +25,7 @@ from ..records import Criterion, Response, Task, Verdict, unknown
 from ..settings.read import known_names, nearest
 
 FORMS = (
-    "code, replay:NAME, embedding, local, server, endpoint:MODEL, decisions:MODEL, "
+    "code, replay:NAME, embedding, local, small, server, endpoint:MODEL, decisions:MODEL, "
     "panel:JUDGE,JUDGE or escalate:CHEAP,STRONG"
 )
 
@@ -61,14 +62,14 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
         return CodeOnly()
     if hasattr(value, "verdicts"):
         return value
-    kind, subject, options = _parts(value, where)
+    kind, subject, options = parts(value, where)
     if kind not in KINDS:
         raise KitError(f"there is no judge {kind!r}", where=where, fix=nearest(kind, KINDS))
     known_names(options, _options(kind), where=where, what=f"{kind} option")
     return _maker(kind)(subject, **options)
 
 
-def _parts(value: Any, where: str) -> tuple[str, Any, dict[str, Any]]:
+def parts(value: Any, where: str = "judge") -> tuple[str, Any, dict[str, Any]]:
     """Kind, subject and options of a judge's name or mapping."""
     if isinstance(value, str):
         kind, _, subject = value.partition(":")
@@ -90,7 +91,7 @@ def _maker(kind: str) -> Callable[..., Any]:
 
 def _options(kind: str) -> list[str]:
     """The names of a judge's options."""
-    parameters = inspect.signature(_maker("endpoint" if kind == "server" else kind)).parameters
+    parameters = inspect.signature(_maker("endpoint" if kind in SERVED else kind)).parameters
     return [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
 
 
@@ -140,6 +141,13 @@ def _server(subject: str | None, **options: Any) -> Any:
     return server.judge(**{"name": server.model, **options})
 
 
+def _small(subject: str | None, **options: Any) -> Any:
+    """The pinned 1.5B model: recorded verdicts are replayed, others asked of a server here."""
+    from .served import small
+
+    return small(**options)
+
+
 def _members(subject: Any, what: str) -> list[Any]:
     """The judges of a judge made of judges: a list of them, or their names with commas."""
     values = subject.split(",") if isinstance(subject, str) else subject
@@ -184,7 +192,7 @@ def _votes(subject: Any, *, n: int = 5, name: str | None = None) -> Any:
     """n samples of one endpoint, at temperature 1 where no other is given."""
     from .panel import self_consistency
 
-    kind, model, options = _parts(subject, "judge votes")
+    kind, model, options = parts(subject, "judge votes")
     if kind != "endpoint" or not isinstance(n, int) or n < 2:
         fix = "write {votes: {endpoint: MODEL}, n: 5}; n is 2 or more"
         raise KitError(f"{n!r} votes of {kind}", where="judge votes", fix=fix)
@@ -213,9 +221,11 @@ MADE: dict[str, Callable[..., Any]] = {
     "embedding": _embedding,
     "local": _local,
     "server": _server,
+    "small": _small,
     "panel": _panel,
     "escalate": _escalate,
     "votes": _votes,
     "batch": _batch,
 }
+SERVED = ("server", "small")  # they take an endpoint judge's options
 KINDS = (*MADE, *CLASSES)

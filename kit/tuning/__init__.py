@@ -2,6 +2,7 @@
 optimism reported.
 """
 
+from .bench import Doubt, Workbench, workbench
 from .candidates import (
     Aligned,
     Candidate,
@@ -19,11 +20,15 @@ from .seal import SealedError, Seals
 from .simulate import Curse, winners_curse
 from .stability import paraphrase_flips
 from .study import Scored, Selection, Study, TestRead
+from .trials import Flip, Flips, Trial
 
 __all__ = [
     "Aligned",
     "Candidate",
     "Curse",
+    "Doubt",
+    "Flip",
+    "Flips",
     "Scored",
     "SealedError",
     "Seals",
@@ -31,6 +36,8 @@ __all__ = [
     "Slice",
     "Study",
     "TestRead",
+    "Trial",
+    "Workbench",
     "align",
     "disagreements",
     "escalate",
@@ -41,4 +48,5 @@ __all__ = [
     "split",
     "thresholds",
     "winners_curse",
+    "workbench",
 ]

@@ -19,9 +19,9 @@ import numpy as np
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from .candidates import Candidate
+from .makers import MakeJudge
 
 COMPONENT = "judge_instructions"
-MakeJudge = Callable[[str], Any]
 
 TEMPLATE = """You improve the instructions of a judge. The judge reads a task, an answer and
 one criterion, and says whether the answer meets the criterion.
@@ -52,23 +52,6 @@ class Labelled:
     cluster: str = ""
 
 
-def endpoint_judges(model: str, **settings: Any) -> MakeJudge:
-    """A function from instructions to a judge behind an endpoint; settings as for EndpointJudge."""
-    from ..judge import templates
-    from ..judge.endpoint import EndpointJudge
-    from ..records import fingerprint
-
-    frame = templates.load(settings.pop("template", "rubric"))
-
-    def make(instructions: str) -> Any:
-        name = "tuned-" + fingerprint(instructions)[:8]
-        return EndpointJudge(
-            model, template=dataclasses.replace(frame, system=instructions, name=name), **settings
-        )
-
-    return make
-
-
 def seed_instructions(template: str = "rubric") -> str:
     """The system prompt of a shipped template, the usual start of a search."""
     from ..judge import templates
@@ -77,9 +60,18 @@ def seed_instructions(template: str = "rubric") -> str:
 
 
 def ask(
-    make_judge: MakeJudge, instructions: str, rows: Sequence[Labelled], *, ledger: Any = None
+    make_judge: MakeJudge,
+    instructions: str,
+    rows: Sequence[Labelled],
+    *,
+    ledger: Any = None,
+    budget: Any = None,
 ) -> list[Verdict]:
-    """The judge's verdict on every row, in order; the criteria of one answer go out together."""
+    """The judge's verdict on every row, in order.
+
+    All criteria of an answer's task go out together, also those that no row asks for: a verdict
+    may depend on its neighbours, and the next rows find theirs in the ledger.
+    """
     from ..judge import judge
 
     groups: dict[tuple[str, str, str], list[int]] = {}
@@ -88,14 +80,18 @@ def ask(
     out: list[Verdict | None] = [None] * len(rows)
     tasks, answers = [], []
     for number, members in enumerate(groups.values()):
-        unique = list({rows[i].criterion.id: rows[i].criterion for i in members}.values())
-        name = f"{number}"  # one task per answer, since each asks for its own criteria
-        tasks.append(dataclasses.replace(rows[members[0]].task, id=name, criteria=tuple(unique)))
+        name = f"{number}"
+        tasks.append(dataclasses.replace(rows[members[0]].task, id=name))
         answers.append(dataclasses.replace(rows[members[0]].response, task_id=name))
     found = {
         (v.task_id, v.criterion_id): v
         for v in judge(
-            tasks, answers, judge=make_judge(instructions), ledger=ledger, progress=False
+            tasks,
+            answers,
+            judge=make_judge(instructions),
+            ledger=ledger,
+            budget=budget,
+            progress=False,
         )
     }
     for number, members in enumerate(groups.values()):
@@ -208,7 +204,7 @@ def search(
 ) -> Searched:
     """Let GEPA rewrite the instructions, on the train rows only.
 
-    rows : train rows. make_judge : instructions -> judge (see endpoint_judges). reflect : the LM
+    rows : train rows. make_judge : instructions -> judge (see makers.maker). reflect : the LM
         that rewrites, prompt -> text.
     max_rows : cap on judged rows. validation : share of the clusters that GEPA tracks its Pareto
         front on, the rest feed the reflection.

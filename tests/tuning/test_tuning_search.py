@@ -6,7 +6,7 @@ import pytest
 from kit import tuning
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, Verdict, unknown
-from kit.tuning import search
+from kit.tuning import makers, search
 
 gepa = pytest.importorskip("gepa")
 STRICT = "Read each criterion strictly."
@@ -111,8 +111,8 @@ def test_labels_of_one_kind_are_refused():
         search.search([r for r in labelled() if r.human], make_judge=FakeJudge, reflect=FakeLM())
 
 
-def test_endpoint_judges_keep_the_frame():
-    judge = search.endpoint_judges("m", base_url="http://127.0.0.1:9/v1")("Be strict.")
+def test_a_made_judge_keeps_the_frame():
+    make = makers.maker({"endpoint": "m", "base_url": "http://127.0.0.1:9/v1"})
+    judge = make("Be strict.")
     assert judge.template.system == "Be strict." and "{criteria}" in judge.template.user
-    other = search.endpoint_judges("m", base_url="http://127.0.0.1:9/v1")("Be kind.")
-    assert judge.template.id != other.template.id and search.seed_instructions()
+    assert judge.template.id != make("Be kind.").template.id and search.seed_instructions()

@@ -1,0 +1,143 @@
+"""Tune a judge's prompt on labelled answers: try prompts, search for better ones, read a sealed
+test once.
+
+Prompts (--try NAME=FILE) are compared with the judge's own on dev; --search lets GEPA rewrite the
+prompt on train; --test reads the sealed test for the winner, once. The same command goes on after
+it was stopped or killed: what was judged is in the ledger and is not paid again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, KitError
+from ..system import paths
+from .common import emit, json_flag
+
+HELP = "try judge prompts on labelled answers, search for better ones, read a sealed test once"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `tune`."""
+    a = parser.add_argument
+    a("labels", metavar="LABELS", help="answers with labels of people (any format of the kit)")
+    a("--judge", required=True, help="endpoint:MODEL, small, server:FILE.gguf; or a JSON mapping")
+    a("--base-url", help="an OpenAI-compatible server")
+    a("--prompt", metavar="FILE", help="where to begin (default: the judge's own prompt)")
+    a(
+        "--try",
+        dest="tries",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="a prompt to try, as a text file (may be repeated)",
+    )
+    a("--search", action="store_true", help="let GEPA rewrite the prompt on train")
+    a("--rows", type=int, default=300, help="most rows that the search may judge (default 300)")
+    a("--reflect", metavar="JUDGE", help="the model that rewrites (default: the judge's own)")
+    a("--estimate", action="store_true", help="say what the search may cost, and stop")
+    a("--test", action="store_true", help="read the sealed test for the winner, once")
+    a(
+        "--unseal",
+        action="store_true",
+        help="read it although it was read before; the report says so",
+    )
+    a("--measure", default="kappa", help="kappa (default), accuracy, balanced_accuracy or ac1")
+    a("--ledger", help="the ledger file (default: in the kit's cache)")
+    a("--import", dest="load", metavar="FILE", help="read an exported ledger into it first")
+    a("--out", metavar="FOLDER", help="trials and doubts are kept here (default: runs/tune-LABELS)")
+    a("--page", metavar="FILE.html", help="also write the bench as a page")
+    a("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)")
+    json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Try, search, and read the test where asked."""
+    from ..judge.ledger import Ledger
+
+    prompts = dict(_prompt(text) for text in args.tries)
+    with Ledger(args.ledger or paths.home() / "ledger.sqlite") as book:
+        if args.load:
+            book.load(args.load)
+        bench = _bench(args, book)
+        if args.estimate:
+            cost = bench.estimate(args.rows)
+            emit(args, vars(cost), f"a search of {args.rows} rows: at most {cost}")
+            return 0
+        for name, prompt in prompts.items():
+            bench.try_(name, prompt)
+        if args.search:
+            bench.search(args.reflect, rows=args.rows)
+        if not bench.trials:
+            bench.try_("baseline", bench.prompt)
+        read = bench.test(replay=True, unseal=args.unseal) if args.test else None
+        return _report(args, bench, read)
+
+
+def _bench(args: argparse.Namespace, book: Any) -> Any:
+    from ..judge.budget import Budget
+    from ..tuning.bench import Workbench
+
+    folder = args.out or paths.runs() / f"tune-{Path(args.labels).stem}"
+    more = {} if args.prompt is None else {"prompt": _text(args.prompt)}
+    if args.budget_usd is not None:
+        more["budget"] = Budget(usd=args.budget_usd)
+    return Workbench(
+        args.labels, judge=_judge(args), ledger=book, measure=args.measure, folder=folder, **more
+    )
+
+
+def _judge(args: argparse.Namespace) -> Any:
+    """A judge's name, or a mapping written as JSON; --base-url goes into it."""
+    value: Any = args.judge
+    if value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except ValueError as e:
+            raise KitError(
+                f"--judge is no JSON ({e})", where="--judge", fix="mind the quotes"
+            ) from None
+    if args.base_url is None:
+        return value
+    kind, _, subject = value.partition(":") if isinstance(value, str) else ("", "", "")
+    own = {kind: subject} if kind else dict(value)
+    return {**own, "base_url": args.base_url}
+
+
+def _prompt(text: str) -> tuple[str, str]:
+    name, sign, file = text.partition("=")
+    if not (sign and name and file):
+        raise KitError(f"{text!r} names no prompt", where="--try", fix="write NAME=FILE.txt")
+    return name, _text(file)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as e:
+        raise DataError(
+            f"the prompt cannot be read ({e})", where=path, fix="give a text file"
+        ) from None
+
+
+def _report(args: argparse.Namespace, bench: Any, read: Any) -> int:
+    rows, choice = bench.data(), bench.choose()
+    lines = [repr(bench), "", *("  ".join(f"{k}: {v}" for k, v in r.items()) for r in rows)]
+    lines += ["", f"best on dev: {choice.winner.name} ({choice.dev_result}); the test is sealed"]
+    if read is not None:
+        lines[-1] = f"sealed test: {read.sentence}"
+        lines.append(f"optimism (dev - test): {read.optimism}")
+    if args.page:
+        lines.append(f"page: {bench.export(args.page)}")
+    data = {
+        "labels": len(bench.rows),
+        "trials": rows,
+        "winner": choice.winner.name,
+        "prompt": bench.trials[choice.winner.name].prompt,
+        "test": None if read is None else read.as_dict(),
+    }
+    emit(args, data, "\n".join(lines))
+    return 0

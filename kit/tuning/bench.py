@@ -1,0 +1,457 @@
+"""The judge workbench: change a judge's prompt, see what that changed, and believe it.
+
+Every prompt is a trial: asked on train first, on dev when it may be worth it, and never on the
+sealed test, which is read once, for the winner. Everything goes through the ledger: what was asked
+before costs nothing. Every trial ever made counts in the table's correction for many looks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError, KitError
+from ..records import Verdict, fingerprint
+from ..stats import agreement_difference, betting, compare
+from . import trials as made
+from .candidates import Candidate, split
+from .makers import Reflector, frame_of, maker
+from .seal import Seals
+from .search import Labelled, Searched, ask, search
+from .study import Selection, Study, TestRead
+from .trials import Flip, Flips, Trial
+
+FIRST = 8  # prompts asked at a time, on train, before the rest is
+LEAST = 3  # prompts that every part needs
+BASELINE = "baseline"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A label that somebody doubts: kept apart, left out of the statistics of train and dev."""
+
+    row: int
+    who: str
+    why: str
+
+
+class Workbench:
+    """Labelled answers, a judge whose prompt is tried and changed, and what came of it.
+
+    labels : a file that kit.load reads, or a TaskSet with labels of people (met or unmet).
+    judge : "endpoint:MODEL", "small", "server:FILE.gguf", a mapping with options, or a function
+        prompt -> judge. ledger : the file or Ledger in which verdicts are kept.
+    prompt : where to begin (default: the system text of the judge's own template).
+    measure : what "better" is, as in Study. folder : where trials and doubts are kept between
+        sessions (default: only here). seals : the data's store of test reads (default: beside the
+        runs). budget : a kit.Budget for all that is asked.
+
+    Attributes: rows, human (n,), part (n,) "train" / "dev" / "test", trials by name, doubts.
+    """
+
+    def __init__(
+        self,
+        labels: Any,
+        *,
+        judge: Any,
+        ledger: Any = None,
+        prompt: str | None = None,
+        measure: str = "kappa",
+        folder: str | Path | None = None,
+        seals: Seals | None = None,
+        budget: Any = None,
+    ):
+        from ..judge.ledger import Ledger
+
+        self.make = maker(judge)
+        self.ledger = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
+        self.prompt = frame_of(judge) if prompt is None else prompt
+        self.measure, self.seals, self.budget = measure, seals, budget
+        self.rows = labelled_rows(labels)
+        self.cluster = np.array([r.cluster for r in self.rows], dtype=object)
+        self.part = split(self.cluster)
+        self.human = np.array([r.human for r in self.rows])
+        self.trials: dict[str, Trial] = {}
+        self.doubts: list[Doubt] = []
+        self.read: TestRead | None = None
+        self._ids = [
+            fingerprint([r.task.asked, r.response.text, r.criterion.text]) for r in self.rows
+        ]
+        self._enough()
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is not None:
+            self._recall()
+
+    def _enough(self) -> None:
+        for part in ("train", "dev", "test"):
+            n = len(set(self.cluster[self.part == part]))
+            if n < LEAST:
+                fix = f"label answers to more prompts: each part needs {LEAST} or more"
+                raise DataError(f"{n} prompts fall into {part}", where="labels", fix=fix)
+
+    # -- trials --------------------------------------------------------------------------------
+    def try_(
+        self,
+        name: str,
+        prompt: str | None = None,
+        *,
+        parent: str | None = None,
+        full: bool = False,
+        **settings: Any,
+    ) -> Trial:
+        """Ask the judge with this prompt, and keep it as a trial.
+
+        prompt : default the parent's. parent : what it was made from (default: the baseline, or
+        the trial of this name that it replaces, which stays in the table). full : ask all of train
+        and dev, however it begins. settings : options of the judge, how="one" for example.
+
+        A trial is asked on some prompts of train first; where a betting interval, which may be read
+        at any time, then shows that it agrees less than the baseline, the rest is not paid for.
+        """
+        if name != BASELINE and BASELINE not in self.trials:
+            self.try_(BASELINE, self.prompt)
+        parent = self._parent(name) if parent is None else self._trial(parent).name
+        if prompt is None:
+            prompt = self.trials[parent].prompt if parent else self.prompt
+        if not prompt.strip():
+            raise DataError("the prompt is empty", where=f"trial {name!r}", fix="write one")
+        old = self.trials.get(name)
+        if old is not None and (old.prompt, old.settings) == (prompt, settings) and not full:
+            return old
+        trial = self._asked(Trial.new(name, prompt, settings, parent, len(self.rows)), full)
+        if old is not None and (old.prompt, old.settings) != (prompt, settings):
+            trial = dataclasses.replace(trial, parent=self._put_away(old))
+        self.trials[name] = trial
+        self._remember()
+        return trial
+
+    def _parent(self, name: str) -> str | None:
+        return None if name == BASELINE or BASELINE not in self.trials else BASELINE
+
+    def _put_away(self, old: Trial) -> str:
+        """An older version gets a name of its own: it was looked at, and it counts."""
+        number = 1
+        while f"{old.name}~{number}" in self.trials:
+            number += 1
+        name = f"{old.name}~{number}"
+        if old.name == BASELINE:
+            raise KitError(
+                "the baseline has another prompt", where="try_", fix="choose another name"
+            )
+        self.trials[name] = dataclasses.replace(old, name=name)
+        return name
+
+    def _asked(self, trial: Trial, full: bool) -> Trial:
+        """The trial with the verdicts on train, stage by stage, then on dev."""
+        for stage in self._stages(trial.name):
+            trial = self._more(trial, stage)
+            if trial.name != BASELINE and not full and self._hopeless(trial):
+                words = "agrees less than the baseline on train: the rest was not asked"
+                return dataclasses.replace(trial, stopped=words)
+        return trial
+
+    def _stages(self, name: str) -> list[np.ndarray]:
+        """Rows to ask at a time: prompts of train in groups, then all of dev."""
+        train = list(dict.fromkeys(self.cluster[self.part == "train"]))
+        size = len(train) if name == BASELINE else FIRST
+        groups = [train[i : i + size] for i in range(0, len(train), size)]
+        stages = [np.flatnonzero(np.isin(self.cluster, g)) for g in groups]
+        return [*stages, np.flatnonzero(self.part == "dev")]
+
+    def _more(self, trial: Trial, rows: Sequence[int]) -> Trial:
+        make = partial(self.make, **trial.settings)
+        picked = [self.rows[i] for i in rows]
+        got = ask(make, trial.prompt, picked, ledger=self.ledger, budget=self.budget)
+        verdicts = list(trial.verdicts)
+        for i, v in zip(rows, got, strict=True):
+            verdicts[i] = v
+        return dataclasses.replace(trial, verdicts=tuple(verdicts))
+
+    def _hopeless(self, trial: Trial) -> bool:
+        pick = self.part == "train"
+        gap = self.right(trial.name, trial)[pick] - self.right(BASELINE)[pick]
+        return betting(gap, bounds=(-1, 1), cluster=self.cluster[pick]).high < 0
+
+    def _trial(self, name: str | Trial) -> Trial:
+        name = name.name if isinstance(name, Trial) else name
+        if name not in self.trials:
+            from ..settings.read import nearest
+
+            fix = nearest(name, list(self.trials) or [BASELINE])
+            raise KitError(f"there is no trial {name!r}", where="workbench", fix=fix)
+        return self.trials[name]
+
+    # -- what came of them ---------------------------------------------------------------------
+    def labels(self) -> np.ndarray:
+        """(n,) labels, NaN where somebody doubts one."""
+        out = self.human.copy()
+        out[[d.row for d in self.doubts]] = np.nan
+        return out
+
+    def right(self, name: str, trial: Trial | None = None) -> np.ndarray:
+        """(n,) 1 where the trial says what people say, 0 where not, NaN where either is unknown."""
+        v, h = (trial or self._trial(name)).values, self.labels()
+        return np.where(np.isnan(v) | np.isnan(h), np.nan, (v == h).astype(float))
+
+    def candidates(self) -> list[Candidate]:
+        """The trials that were asked in full, as candidates of a Study."""
+        return [t.candidate() for t in self.trials.values() if not t.stopped]
+
+    def study(self) -> Study:
+        """The labels in their three parts; `kit.Study`."""
+        return Study(
+            human=self.labels(),
+            cluster=self.cluster,
+            part=self.part,
+            measure=self.measure,
+            ids=self._ids,
+        )
+
+    def data(self) -> list[dict[str, Any]]:
+        """One row a trial, best on dev first, as plain values: agreement on train and dev, the
+        difference to the baseline on dev (in raw agreement, adjusted for all trials: max-T), the
+        share judged at all, cost, tokens, rows asked, parent.
+        """
+        if not self.trials:
+            return []
+        study, dev = self.study(), self.part == "dev"
+        on = {p: {s.name: s for s in study.scores(self.candidates(), p)} for p in ("train", "dev")}
+        right = {t.name: self.right(t.name)[dev] for t in self.trials.values() if not t.stopped}
+        gaps = {c.name: c for c in compare(right, BASELINE, cluster=self.cluster[dev])}
+        order = [*on["dev"], *(t.name for t in self.trials.values() if t.stopped)]
+        return [made.row(self.trials[n], on, gaps.get(n), self.measure) for n in order]
+
+    @property
+    def table(self) -> Any:
+        """The trials, best on dev first; it shows itself."""
+        from ..tables import show
+
+        words = f"{len(self.trials)} trials; differences adjusted for all of them (max-T)"
+        return show(self.data(), caption=words)
+
+    def flips(self, old: str | Trial, new: str | Trial, *, part: str | None = None) -> Flips:
+        """Answers whose verdict changed from `old` to `new`, on train and dev, with both reasons.
+
+        part : "train" or "dev" only. The test's answers are not shown before it is read.
+        """
+        a, b = self._trial(old), self._trial(new)
+        rows = [
+            made.flip(self.rows[i], str(self.part[i]), i, a.verdicts[i], b.verdicts[i])
+            for i in range(len(self.rows))
+            if self.part[i] != "test" and part in (None, self.part[i])
+        ]
+        changed = [f for f in rows if f is not None and f.before != f.now]
+        return Flips(sorted(changed, key=lambda f: (f.effect != "broken", f.effect != "mended")))
+
+    def answers(self, new: str | Trial, old: str | Trial | None = None) -> list[Flip]:
+        """Every answer of train and dev that `new` judged, beside `old` (default: its parent)."""
+        b = self._trial(new)
+        a = self._trial(old if old is not None else b.parent or b.name)
+        rows = [
+            made.flip(self.rows[i], str(self.part[i]), i, a.verdicts[i], b.verdicts[i])
+            for i in np.flatnonzero(self.part != "test")
+        ]
+        return [f for f in rows if f is not None]
+
+    def again(self, row: int, name: str | Trial) -> Verdict:
+        """Ask one answer once more, past the ledger: does the judge stand by what it said?"""
+        trial = self._trial(name)
+        if self.part[row] == "test":
+            raise DataError("this row belongs to the sealed test", where=f"row {row}")
+        make = partial(self.make, **trial.settings)
+        return ask(make, trial.prompt, [self.rows[row]], budget=self.budget)[0]
+
+    def doubt(self, row: int | Flip, who: str, why: str) -> Doubt:
+        """Mark a label as doubtful: it is kept apart and left out of train and dev. The sealed
+        test's labels cannot be doubted: whoever doubts has seen what the judge says.
+        """
+        at = row.row if isinstance(row, Flip) else int(row)
+        if not (who.strip() and why.strip()):
+            raise DataError("a doubt needs who and why", where="doubt", fix="say both")
+        if self.part[at] == "test":
+            raise DataError("this row belongs to the sealed test", where=f"row {at}")
+        self.doubts = [d for d in self.doubts if d.row != at] + [Doubt(at, who, why)]
+        self._remember()
+        return self.doubts[-1]
+
+    # -- search --------------------------------------------------------------------------------
+    def estimate(self, rows: int = 300) -> Any:
+        """What a search of so many judged rows would cost at most, a kit.judge Forecast."""
+        from ..judge.records import Forecast
+
+        one, judge = Forecast(), self.make(self.prompt)
+        train = [self.rows[i] for i in np.flatnonzero(self.part == "train")]
+        groups = {(r.task.id, r.response.id): r for r in train}
+        if not hasattr(judge, "forecast"):
+            return Forecast(calls=rows, cost=None)
+        for r in groups.values():
+            one = one + judge.forecast(r.task, r.response, r.task.criteria)
+        part = rows / max(len(train), 1)
+        return Forecast(
+            calls=round(one.calls * part),
+            tokens_in=round(one.tokens_in * part),
+            tokens_out=round(one.tokens_out * part),
+            cost=None if one.cost is None else one.cost * part,
+        )
+
+    def search(
+        self, reflect: Any = None, *, rows: int = 300, seed: int = 0, minibatch: int = 6
+    ) -> Searched:
+        """Let GEPA rewrite the prompt on train; what it finds become trials "found 1", "found 2".
+
+        reflect : who rewrites: a function prompt -> text, "endpoint:MODEL", or None for the judge's
+        own model. rows : cap on judged rows; `estimate(rows)` says what they may cost. Stopped in
+        the middle, the same line goes on: judged rows and reflections are in the ledger.
+        """
+        if BASELINE not in self.trials:
+            self.try_(BASELINE, self.prompt)
+        train = [r for r, p in zip(self.rows, self.part, strict=True) if p == "train"]
+        found = search(
+            train,
+            make_judge=self.make,
+            reflect=Reflector(reflect, self.make, ledger=self.ledger),
+            seed_text=self.prompt,
+            max_rows=rows,
+            minibatch=minibatch,
+            ledger=self.ledger,
+            seed=seed,
+        )
+        for number, text in enumerate(dict.fromkeys(found.instructions.values())):
+            if text.strip() and text != self.prompt:
+                self.try_(f"found {number}", text)
+        return found
+
+    # -- the choice ----------------------------------------------------------------------------
+    def choose(self) -> Selection:
+        """The best trial on dev; the baseline competes too."""
+        if BASELINE not in self.trials:
+            self.try_(BASELINE, self.prompt)
+        return self.study().select(self.candidates(), baseline=BASELINE)
+
+    def test(self, *, replay: bool = False, unseal: bool = False) -> TestRead:
+        """Ask the winner and the baseline on the sealed test, and read it, once.
+
+        replay : give the recorded reading when exactly this was read before. A second reading of
+        any of its rows is refused unless `unseal`, and then says so.
+        """
+        choice, rows = self.choose(), np.flatnonzero(self.part == "test")
+        whole = {}
+        for name in dict.fromkeys((choice.winner.name, BASELINE)):
+            whole[name] = self._more(self.trials[name], rows).candidate()
+        filled = dataclasses.replace(
+            choice, winner=whole[choice.winner.name], baseline=whole[BASELINE]
+        )
+        self.read = self.study().test(filled, seals=self.seals, replay=replay, unseal=unseal)
+        return self.read
+
+    def gain(self, name: str | Trial, part: str = "dev") -> Any:
+        """The paired difference in the measure between a trial and the baseline on train or dev."""
+        if part not in ("train", "dev"):
+            raise DataError("only train and dev are open", where="part", fix="call test() once")
+        pick, a, b = self.part == part, self._trial(name), self._trial(BASELINE)
+        columns = (a.values[pick], b.values[pick], self.labels()[pick])
+        return agreement_difference(*columns, cluster=self.cluster[pick], measure=self.measure)
+
+    # -- what is kept --------------------------------------------------------------------------
+    def export(self, path: str | Path) -> Path:
+        """Trials, prompts, flips, doubts, the reading of the test: JSON, or a page (.html)."""
+        path = Path(path)
+        if path.suffix.lower() in (".html", ".htm"):
+            from ..widgets.bench import page
+
+            path.write_text(page(self), encoding="utf-8")
+            return path
+        data = {
+            "trials": [{**t.kept(), **r} for r in self.data() for t in [self.trials[r["trial"]]]],
+            "flips": {n: [f.plain() for f in self.flips(BASELINE, n)] for n in self.trials},
+            "doubts": [dataclasses.asdict(d) for d in self.doubts],
+            "test": None if self.read is None else self.read.as_dict(),
+        }
+        from ..runs import plain
+
+        path.write_text(json.dumps(plain(data), indent=1, ensure_ascii=False), encoding="utf-8")
+        return path
+
+    def _remember(self) -> None:
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        data = {
+            "trials": [t.kept() for t in self.trials.values()],
+            "doubts": [dataclasses.asdict(d) | {"id": self._ids[d.row]} for d in self.doubts],
+        }
+        part = self.folder / "bench.json.part"
+        part.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
+        part.replace(self.folder / "bench.json")
+
+    def _recall(self) -> None:
+        """Trials of earlier sessions: their verdicts are in the ledger."""
+        path = self.folder / "bench.json"
+        if not path.exists():
+            return
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            trials, doubts = kept["trials"], kept["doubts"]
+        except (ValueError, KeyError, TypeError) as e:
+            fix = "move the file away; the verdicts are in the ledger"
+            raise DataError(f"not a kept workbench ({e})", where=str(path), fix=fix) from None
+        at = {name: i for i, name in enumerate(self._ids)}
+        self.doubts = [Doubt(at[d["id"]], d["who"], d["why"]) for d in doubts if d["id"] in at]
+        for row in trials:
+            trial = Trial.new(
+                row["trial"], row["prompt"], row["settings"], row["parent"], len(self.rows)
+            )
+            self.trials[trial.name] = self._asked(trial, full=False)
+
+    def _repr_html_(self) -> str:
+        from ..widgets.bench import bench_html
+
+        return bench_html(self)
+
+    def __repr__(self) -> str:
+        n = {p: int((self.part == p).sum()) for p in ("train", "dev", "test")}
+        rows = ", ".join(f"{k} {v}" for k, v in n.items())
+        return f"{len(self.rows)} labels ({rows}), {len(self.trials)} trials: {list(self.trials)}"
+
+
+def labelled_rows(labels: Any) -> list[Labelled]:
+    """One row a label, in the order of answers x criteria; DataError where there are none.
+
+    Each row's task holds only criteria that a judge decides and people labelled on that answer.
+    """
+    from ..tables import labels_of
+
+    if isinstance(labels, (str, Path)):
+        from ..data.load import load_tasks
+
+        labels = load_tasks(labels)
+    said: dict[tuple[str, str], dict[str, float]] = {}
+    for (task, response, criterion), value in labels_of(labels).items():
+        said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
+    out = []
+    for r in labels.responses:
+        mine, task = said.get((r.task_id, r.id), {}), labels.by_id[r.task_id]
+        asked = tuple(c for c in task.criteria if c.id in mine and not c.by_code)
+        task = dataclasses.replace(task, criteria=asked)
+        out += [Labelled(task, r, c, mine[c.id], task.group or task.id) for c in asked]
+    if len({row.human for row in out}) < 2:
+        fix = "give answers with labels of people, some met and some unmet"
+        raise DataError(f"{len(out)} labels, all alike or none", where="labels", fix=fix)
+    return out
+
+
+def workbench(labels: Any, *, judge: Any, ledger: Any = None, **more: Any) -> Workbench:
+    """A judge workbench over labelled answers; see Workbench for what it takes and does.
+
+    bench = kit.workbench("labels.jsonl", judge="endpoint:my-model", ledger="ledger.db")
+    bench.try_("strict", bench.prompt.replace("met when", "met only when"))
+    bench.table; bench.flips("baseline", "strict"); bench.test()
+    """
+    return Workbench(labels, judge=judge, ledger=ledger, **more)

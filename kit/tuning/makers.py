@@ -1,0 +1,149 @@
+"""From a judge's name and a prompt to a judge: what a workbench and a search change and ask."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import JudgeDownError, KitError
+from ..records import fingerprint
+
+MakeJudge = Callable[..., Any]
+ROOM = 1200  # tokens for a rewritten prompt
+ASKED = ("endpoint", "server", "small")  # judges that are asked with a prompt
+
+
+def maker(judge: Any) -> MakeJudge:
+    """`make(prompt, **settings)` -> judge, for a judge's name or mapping (or such a function).
+
+    The prompt takes the place of the template's system text. Fences, ids and the form of the reply
+    stay the kit's own, so that no prompt can break the reading. settings : how="one" and other
+    options of the judge.
+
+    >>> make = maker({"endpoint": "m", "base_url": "http://127.0.0.1:9/v1"})
+    >>> make("Be strict.", how="one").template.system
+    'Be strict.'
+    """
+    if callable(judge) and (isinstance(judge, type) or not hasattr(judge, "verdicts")):
+        return judge
+    from ..judge.factory import parts
+
+    named = isinstance(judge, (str, dict))
+    kind, subject, options = parts(judge) if named else ("", None, {})
+    if kind not in ASKED:
+        fix = "give 'endpoint:MODEL', 'server:FILE.gguf', 'small', or a function prompt -> judge"
+        raise KitError(f"{judge!r} has no prompt to change", where="judge", fix=fix)
+    frame = options.pop("template", None)
+    if kind == "server":
+        return _of_server(subject, frame, options)
+    from ..judge.factory import judge_of
+
+    def make(prompt: str, **settings: Any) -> Any:
+        more = {**options, **settings}
+        return judge_of({kind: subject, **more, "template": _worded(frame, kind, more, prompt)})
+
+    return make
+
+
+def _of_server(subject: Any, frame: Any, options: dict[str, Any]) -> MakeJudge:
+    """All judges of one GGUF file share one server, started at the first."""
+    started: list[Any] = []
+
+    def make(prompt: str, **settings: Any) -> Any:
+        from ..data.models import smollm2_gguf
+        from ..judge.server import LocalServer
+
+        if not started:
+            started.append(LocalServer(subject or smollm2_gguf(), context=8192).start())
+        more = {**options, **settings}
+        return started[0].judge(**more, template=_worded(frame, "server", more, prompt))
+
+    return make
+
+
+def frame_of(judge: Any) -> str:
+    """The system text that this judge has now: where a workbench and a search begin."""
+    from ..judge import templates
+
+    if callable(judge):
+        return templates.load("rubric").system
+    from ..judge.factory import parts
+
+    kind, _, options = parts(judge)
+    return _frame(options.get("template"), kind, options).system
+
+
+def _frame(frame: Any, kind: str, options: dict[str, Any]) -> Any:
+    from ..judge import templates
+
+    if isinstance(frame, templates.Template):
+        return frame
+    one = "single" if options.get("how") in ("one", 1) else "rubric"
+    return templates.load(frame or ("short" if kind == "small" else one))
+
+
+def _worded(frame: Any, kind: str, options: dict[str, Any], prompt: str) -> Any:
+    """The judge's template with this prompt as its system text."""
+    name = "tuned-" + fingerprint(prompt)[:8]
+    return dataclasses.replace(_frame(frame, kind, options), system=prompt, name=name)
+
+
+class Reflector:
+    """A language model that rewrites prompts, through the ledger: the same question is paid once.
+
+    model : a function prompt -> text; or None: the judge that `make` gives is asked in its own
+    chat. calls : how often it was asked and not remembered.
+    """
+
+    def __init__(self, model: Any, make: MakeJudge, *, ledger: Any = None):
+        self.model, self.make, self.ledger, self.calls = model, make, ledger, 0
+        self.name = "own" if callable(model) or model is None else str(model)
+
+    def __call__(self, prompt: str) -> str:
+        from ..judge.records import Call
+
+        key = "reflection-" + fingerprint([self._who(), prompt])
+        known = self.ledger.call(key) if self.ledger is not None else None
+        if known is not None:
+            return known.reply
+        self.calls += 1
+        reply = self.model(prompt) if callable(self.model) else _chat(self._judge(), prompt)
+        if self.ledger is not None:
+            row = {"judge": "reflection", "model": self._who(), "endpoint": ""}
+            self.ledger.put(call=Call(id=key, request="{}", reply=reply, **row))
+        return reply
+
+    def _judge(self) -> Any:
+        return (self.make if self.model is None else maker(self.model))("You rewrite prompts.")
+
+    def _who(self) -> str:
+        if callable(self.model):
+            return getattr(self.model, "name", self.model.__class__.__name__)
+        return getattr(self._judge(), "model", "own")
+
+
+def _chat(judge: Any, prompt: str) -> str:
+    """One reply of the judge's model to a plain question; JudgeDownError where none comes."""
+    from ..judge import loop
+
+    if not hasattr(judge, "caller"):
+        fix = "give reflect=, a function prompt -> text, or 'endpoint:MODEL'"
+        raise KitError("this judge cannot be asked to rewrite a prompt", where="reflect", fix=fix)
+    outcome = loop.run(_asked(judge, prompt))
+    choices = (outcome.data or {}).get("choices") or [{}]
+    text = (choices[0].get("message") or {}).get("content")
+    if not isinstance(text, str) or not text.strip():
+        why = outcome.reason or "an empty reply"
+        raise JudgeDownError(f"the rewriting model gave nothing: {why}", where="reflect")
+    return text
+
+
+async def _asked(judge: Any, prompt: str) -> Any:
+    from ..judge.records import Forecast
+
+    if hasattr(judge, "ready"):
+        judge = await judge.ready()
+    body = {"model": judge.model, **judge.params, "max_completion_tokens": ROOM}
+    body["messages"] = [{"role": "user", "content": prompt}]
+    return await judge.caller.call("/chat/completions", body, Forecast(calls=1))

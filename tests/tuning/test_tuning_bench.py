@@ -1,0 +1,186 @@
+"""The workbench with a fake judge: what is asked, what is paid, what may be claimed."""
+
+import json
+import math
+
+import pytest
+
+import kit
+from kit.data.taskset import TaskSet
+from kit.errors import DataError, KitError
+from kit.records import Criterion, Response, Task, Verdict, fingerprint
+from kit.tuning import SealedError, Seals
+
+STRICT = "Be strict."
+
+
+class FakeJudge:
+    """Says met to all, unless it is strict: then it reads the answer. Counts what it is asked."""
+
+    asked = 0
+
+    def __init__(self, prompt, how="all"):
+        self.prompt, self.how, self.name = prompt, how, "fake"
+
+    def key(self, task, response, criterion):
+        return fingerprint([self.prompt, self.how, task.asked, response.text, criterion.text])
+
+    async def verdicts(self, task, response, criteria):
+        FakeJudge.asked += 1
+        met = "good" in response.text or (STRICT not in self.prompt)
+        met = met and "Say no" not in self.prompt
+        ids = {"task_id": task.id, "response_id": response.id}
+        status = "met" if met else "unmet"
+        return [
+            Verdict(**ids, criterion_id=c.id, status=status, reason=self.prompt, cost=0.01)
+            for c in criteria
+        ]
+
+
+def labels(n=40):
+    tasks, answers, verdicts = [], [], []
+    for i in range(n):
+        task = Task(id=f"t{i}", prompt=f"Q {i}", criteria=(Criterion(id="a", text="Right."),))
+        tasks.append(task)
+        for k, word in enumerate(("good", "bad")):
+            answers.append(Response(task_id=task.id, id=f"r{k}", text=f"a {word} answer"))
+            ids = {"task_id": task.id, "response_id": f"r{k}", "criterion_id": "a"}
+            status = "met" if word == "good" else "unmet"
+            verdicts.append(Verdict(**ids, status=status, judge="human"))
+    return TaskSet(tasks=tasks, responses=answers, verdicts=verdicts)
+
+
+def bench_of(tmp_path, n=40, **more):
+    FakeJudge.asked = 0
+    seals = Seals(tmp_path / "seals.sqlite")
+    return kit.workbench(
+        labels(n),
+        judge=FakeJudge,
+        ledger=tmp_path / "l.sqlite",
+        prompt="Be kind. Read all.",
+        seals=seals,
+        **more,
+    )
+
+
+def test_three_lines_find_the_better_prompt_and_the_sealed_test_says_so(tmp_path):
+    bench = bench_of(tmp_path)
+    bench.try_("strict", bench.prompt.replace("Be kind.", STRICT))
+    first, last = bench.data()
+    assert first["trial"] == "strict" and first["kappa on dev"].startswith("1.000")
+    assert last["trial"] == "baseline" and last["from"] == "" and first["from"] == "baseline"
+    flips = bench.flips("baseline", "strict")
+    assert flips.counts["mended"] == len(flips) > 0 and flips.counts["broken"] == 0
+    assert flips[0].reason_now.startswith(STRICT) and flips[0].human == "unmet"
+    read = bench.test()
+    assert read.winner == "strict" and read.reads == 1 and read.gain.value == 1
+    with pytest.raises(SealedError):
+        bench.test()
+    assert bench.test(replay=True).replayed
+
+
+def test_the_test_rows_are_never_asked_before_it_is_read(tmp_path):
+    bench = bench_of(tmp_path)
+    bench.try_("strict", STRICT)
+    hidden = bench.part == "test"
+    assert all(bench.trials["strict"].verdicts[i] is None for i in hidden.nonzero()[0])
+    assert all(f.part != "test" for f in bench.answers("strict"))
+    with pytest.raises(DataError, match="sealed"):
+        bench.doubt(int(hidden.nonzero()[0][0]), "me", "it is wrong")
+    with pytest.raises(DataError, match="sealed"):
+        bench.again(int(hidden.nonzero()[0][0]), "strict")
+
+
+def test_an_unchanged_prompt_costs_nothing(tmp_path):
+    bench = bench_of(tmp_path)
+    bench.try_("strict", STRICT)
+    paid = FakeJudge.asked
+    bench.try_("strict", STRICT)
+    bench.try_("the same words", STRICT)
+    assert FakeJudge.asked == paid
+    assert bench.data()[0]["$ per 1000"] == "10.000"  # what it cost when it was asked
+
+
+def test_a_bad_prompt_is_given_up_before_all_is_paid(tmp_path):
+    bench = bench_of(tmp_path, n=150)
+    bench.try_("good start", STRICT)
+    full = FakeJudge.asked
+    bench = bench_of(tmp_path, n=150, folder=tmp_path / "kept")
+    FakeJudge.asked = 0
+    trial = bench.try_("no", "Say no. " + STRICT.replace("strict", "harsh"))
+    assert not trial.stopped  # half of the answers are bad: saying no is as good as saying yes
+    bench = bench_of(tmp_path, n=150)
+    bench.prompt = STRICT
+    bench.try_("baseline", STRICT)
+    FakeJudge.asked = 0
+    trial = bench.try_("worse", "Be kind.")
+    assert trial.stopped and FakeJudge.asked < full / 4 and trial.asked < 150
+    assert "worse" not in {c.name for c in bench.candidates()}
+    assert bench.data()[-1]["note"] == trial.stopped
+
+
+def test_an_edit_under_the_same_name_keeps_the_old_version_in_the_count(tmp_path):
+    bench = bench_of(tmp_path)
+    bench.try_("mine", "Be fair.")
+    second = bench.try_("mine", STRICT)
+    assert second.parent == "mine~1" and bench.trials["mine~1"].prompt == "Be fair."
+    assert second.diff(bench.trials["mine~1"]) == [("gone", "Be fair."), ("new", STRICT)]
+    assert len(bench.data()) == 3
+    with pytest.raises(KitError, match="did you mean 'mine'"):
+        bench.flips("mime", "baseline")
+
+
+def test_a_later_session_finds_trials_and_doubts_and_pays_nothing(tmp_path):
+    bench = bench_of(tmp_path, folder=tmp_path / "kept")
+    bench.try_("strict", STRICT)
+    at = bench.flips("baseline", "strict")[0]
+    bench.doubt(at, "ann", "the answer is fine")
+    before = bench.data()
+    again = bench_of(tmp_path, folder=tmp_path / "kept")
+    assert FakeJudge.asked == 0 and again.data() == before
+    assert again.doubts == bench.doubts and math.isnan(again.labels()[at.row])
+
+
+def test_the_search_competes_as_a_trial_and_goes_on_without_paying_twice(tmp_path):
+    pytest.importorskip("gepa")
+    seen = []
+
+    def reflect(prompt):
+        seen.append(prompt)
+        return f"```\n{STRICT}\n```"
+
+    reflect.name = "fake lm"
+    bench = bench_of(tmp_path)
+    assert bench.estimate(100).calls == 100
+    bench.search(reflect, rows=100)
+    paid, asked = FakeJudge.asked, len(seen)
+    assert bench.choose().winner.name == "found 1" and asked > 0
+    again = bench_of(tmp_path)
+    first = (again.part == "train").nonzero()[0][0]
+    again.search(reflect, rows=100)
+    assert FakeJudge.asked == 0 and len(seen) == asked and paid > 0
+    assert again.trials["baseline"].verdicts[first].cached
+    test = {again.rows[i].task.asked for i in (again.part == "test").nonzero()[0]}
+    assert not any(f"{q}\n" in text or f"{q}'" in text for q in test for text in seen)
+
+
+def test_export_and_the_page_escape_what_was_judged(tmp_path):
+    bench = bench_of(tmp_path)
+    bench.rows[0].response.__dict__["text"] = "a bad <script>alert(1)</script>"
+    bench.try_("strict", STRICT)
+    data = json.loads(bench.export(tmp_path / "b.json").read_text())
+    assert {t["trial"] for t in data["trials"]} == {"baseline", "strict"}
+    assert data["flips"]["strict"] and data["test"] is None
+    html = bench.export(tmp_path / "b.html").read_text()
+    assert "<script>alert" not in html and "strict" in html
+
+
+def test_labels_of_one_kind_or_too_few_prompts_are_refused(tmp_path):
+    few = labels(4)
+    with pytest.raises(DataError, match="prompts fall into"):
+        kit.workbench(few, judge=FakeJudge)
+    some = TaskSet(tasks=few.tasks, responses=few.responses, verdicts=few.verdicts[::2])
+    with pytest.raises(DataError, match="alike"):
+        kit.workbench(some, judge=FakeJudge)
+    with pytest.raises(KitError, match="no prompt to change"):
+        kit.workbench(labels(), judge="code")

@@ -1,0 +1,92 @@
+"""`kit tune` against a fake endpoint: the same command goes on after kill -9 and pays nothing twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import kit
+from kit.__main__ import main
+from test_tuning_bench import STRICT, labels
+
+
+class FakeEndpoint(BaseHTTPRequestHandler):
+    """Chat completions: met to all, unless the prompt is strict. Counts what it is asked."""
+
+    asked: list[tuple[str, str]] = []
+    wait = 0.0
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        system, user = (m["content"] for m in body["messages"])
+        FakeEndpoint.asked.append((system, user))
+        time.sleep(FakeEndpoint.wait)
+        met = "good" in user or STRICT not in system
+        verdict = {"a": {"reason": "so", "verdict": "met" if met else "unmet"}}
+        choice = {"message": {"role": "assistant", "content": json.dumps(verdict)}}
+        reply = {"choices": [{**choice, "finish_reason": "stop", "index": 0}]}
+        reply["usage"] = {"prompt_tokens": 9, "completion_tokens": 5}
+        data = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeEndpoint)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("KIT_RUNS", str(tmp_path / "runs"))
+    FakeEndpoint.asked, FakeEndpoint.wait = [], 0.0
+    kit.save(tmp_path / "labels.jsonl", labels())
+    (tmp_path / "strict.txt").write_text(STRICT)
+    args = [
+        "tune",
+        str(tmp_path / "labels.jsonl"),
+        '--judge={"endpoint": "m", "concurrency": 4}',
+        f"--base-url=http://127.0.0.1:{server.server_address[1]}/v1",
+        f"--ledger={tmp_path / 'l.sqlite'}",
+        f"--try=strict={tmp_path / 'strict.txt'}",
+        "--test",
+        "--json",
+    ]
+    yield args
+    server.shutdown()
+
+
+def test_tune_names_the_winner_and_a_second_run_asks_nothing(place, capsys, tmp_path):
+    assert main([*place, f"--page={tmp_path / 'b.html'}"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["winner"] == "strict" and first["prompt"] == STRICT
+    assert first["test"]["gain"]["value"] == 1 and first["test"]["reads"] == 1
+    asked = len(FakeEndpoint.asked)
+    assert main(place) == 0
+    second = json.loads(capsys.readouterr().out)
+    assert len(FakeEndpoint.asked) == asked and second["test"]["replayed"]
+    assert second["trials"] == first["trials"] and "strict" in (tmp_path / "b.html").read_text()
+
+
+@pytest.mark.slow  # a process is killed in the middle: 6 s
+def test_tune_goes_on_after_kill_9_and_pays_nothing_twice(place, capsys):
+    FakeEndpoint.wait = 0.05
+    process = subprocess.Popen([sys.executable, "-m", "kit", *place], env=dict(os.environ))
+    while len(FakeEndpoint.asked) < 15:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    FakeEndpoint.wait = 0.0
+    assert main(place) == 0
+    assert json.loads(capsys.readouterr().out)["winner"] == "strict"
+    twice = len(FakeEndpoint.asked) - len(set(FakeEndpoint.asked))
+    assert twice <= 4  # what was in flight when it was killed
