@@ -8,18 +8,19 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pytest
+from test_tuning_bench import STRICT, labels
 
 import kit
 from kit.__main__ import main
-from test_tuning_bench import STRICT, labels
 
 
 class FakeEndpoint(BaseHTTPRequestHandler):
     """Chat completions: met to all, unless the prompt is strict. Counts what it is asked."""
 
-    asked: list[tuple[str, str]] = []
+    asked: ClassVar[list[tuple[str, str]]] = []
     wait = 0.0
 
     def do_POST(self):
