@@ -2,7 +2,7 @@
 optimism reported.
 """
 
-from .bench import Doubt, Workbench, workbench
+from .bench import Workbench, workbench
 from .candidates import (
     Aligned,
     Candidate,
@@ -20,7 +20,7 @@ from .seal import SealedError, Seals
 from .simulate import Curse, winners_curse
 from .stability import paraphrase_flips
 from .study import Scored, Selection, Study, TestRead
-from .trials import Flip, Flips, Trial
+from .trials import Doubt, Flip, Flips, Trial
 
 __all__ = [
     "Aligned",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,22 +23,13 @@ from . import trials as made
 from .candidates import Candidate, split
 from .makers import Reflector, frame_of, maker
 from .seal import Seals
-from .search import Labelled, Searched, ask, search
-from .study import Selection, Study, TestRead
-from .trials import Flip, Flips, Trial
+from .search import Searched, ask, labelled_rows, search
+from .study import Selection, Study, TestRead, _jsonable
+from .trials import Doubt, Flip, Flips, Trial
 
 FIRST = 8  # prompts asked at a time, on train, before the rest is
 LEAST = 3  # prompts that every part needs
 BASELINE = "baseline"
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """A label that somebody doubts: kept apart, left out of the statistics of train and dev."""
-
-    row: int
-    who: str
-    why: str
 
 
 class Workbench:
@@ -364,7 +354,7 @@ class Workbench:
         """Trials, prompts, flips, doubts, the reading of the test: JSON, or a page (.html)."""
         path = Path(path)
         if path.suffix.lower() in (".html", ".htm"):
-            from ..widgets.bench import page
+            from .pages import page
 
             path.write_text(page(self), encoding="utf-8")
             return path
@@ -374,9 +364,8 @@ class Workbench:
             "doubts": [dataclasses.asdict(d) for d in self.doubts],
             "test": None if self.read is None else self.read.as_dict(),
         }
-        from ..runs import plain
-
-        path.write_text(json.dumps(plain(data), indent=1, ensure_ascii=False), encoding="utf-8")
+        text = json.dumps(_jsonable(data), indent=1, ensure_ascii=False)
+        path.write_text(text, encoding="utf-8")
         return path
 
     def _remember(self) -> None:
@@ -411,7 +400,7 @@ class Workbench:
             self.trials[trial.name] = self._asked(trial, full=False)
 
     def _repr_html_(self) -> str:
-        from ..widgets.bench import bench_html
+        from .pages import bench_html
 
         return bench_html(self)
 
@@ -419,32 +408,6 @@ class Workbench:
         n = {p: int((self.part == p).sum()) for p in ("train", "dev", "test")}
         rows = ", ".join(f"{k} {v}" for k, v in n.items())
         return f"{len(self.rows)} labels ({rows}), {len(self.trials)} trials: {list(self.trials)}"
-
-
-def labelled_rows(labels: Any) -> list[Labelled]:
-    """One row a label, in the order of answers x criteria; DataError where there are none.
-
-    Each row's task holds only criteria that a judge decides and people labelled on that answer.
-    """
-    from ..tables import labels_of
-
-    if isinstance(labels, (str, Path)):
-        from ..data.load import load_tasks
-
-        labels = load_tasks(labels)
-    said: dict[tuple[str, str], dict[str, float]] = {}
-    for (task, response, criterion), value in labels_of(labels).items():
-        said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
-    out = []
-    for r in labels.responses:
-        mine, task = said.get((r.task_id, r.id), {}), labels.by_id[r.task_id]
-        asked = tuple(c for c in task.criteria if c.id in mine and not c.by_code)
-        task = dataclasses.replace(task, criteria=asked)
-        out += [Labelled(task, r, c, mine[c.id], task.group or task.id) for c in asked]
-    if len({row.human for row in out}) < 2:
-        fix = "give answers with labels of people, some met and some unmet"
-        raise DataError(f"{len(out)} labels, all alike or none", where="labels", fix=fix)
-    return out
 
 
 def workbench(labels: Any, *, judge: Any, ledger: Any = None, **more: Any) -> Workbench:

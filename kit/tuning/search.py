@@ -52,6 +52,32 @@ class Labelled:
     cluster: str = ""
 
 
+def labelled_rows(labels: Any) -> list[Labelled]:
+    """One row a label, in the order of answers x criteria; DataError where there are none.
+
+    Each row's task holds only criteria that a judge decides and people labelled on that answer.
+    """
+    from ..tables import labels_of
+
+    if isinstance(labels, (str, Path)):
+        from ..data.load import load_tasks
+
+        labels = load_tasks(labels)
+    said: dict[tuple[str, str], dict[str, float]] = {}
+    for (task, response, criterion), value in labels_of(labels).items():
+        said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
+    out = []
+    for r in labels.responses:
+        mine, task = said.get((r.task_id, r.id), {}), labels.by_id[r.task_id]
+        asked = tuple(c for c in task.criteria if c.id in mine and not c.by_code)
+        task = dataclasses.replace(task, criteria=asked)
+        out += [Labelled(task, r, c, mine[c.id], task.group or task.id) for c in asked]
+    if len({row.human for row in out}) < 2:
+        fix = "give answers with labels of people, some met and some unmet"
+        raise DataError(f"{len(out)} labels, all alike or none", where="labels", fix=fix)
+    return out
+
+
 def seed_instructions(template: str = "rubric") -> str:
     """The system prompt of a shipped template, the usual start of a search."""
     from ..judge import templates

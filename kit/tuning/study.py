@@ -295,6 +295,8 @@ def _plain(values: np.ndarray) -> list[float | None]:
 def _jsonable(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _jsonable(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

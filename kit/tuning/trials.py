@@ -91,6 +91,15 @@ class Trial:
         }
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """A label that somebody doubts: kept apart, left out of the statistics of train and dev."""
+
+    row: int
+    who: str
+    why: str
+
+
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a prompt."""
     return [s for s in re.split(r"(?<=[.!?:])\s+|\n+", text.strip()) if s]
@@ -178,7 +187,7 @@ class Flips(list[Flip]):
         return {e: sum(f.effect == e for f in self) for e in ("mended", "broken", "lost", "found")}
 
     def _repr_html_(self) -> str:
-        from ..widgets.bench import flips_html
+        from .pages import flips_html
 
         return flips_html(self)
 

@@ -1,0 +1,138 @@
+"""A workbench as HTML: trials, the diff of a prompt, what flipped and why; as a page with a filter.
+
+All text is escaped: what is judged may be hostile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING
+
+from ..tables import dicts_html, rows_html
+
+if TYPE_CHECKING:
+    from .bench import Workbench
+    from .trials import Flip, Trial
+
+VIEWS = ("flips", "wrong now", "wrong before", "unknown", "trials disagree", "all")
+MARKS = {"same": "", "gone": "&minus; ", "new": "+ "}
+STYLES = {
+    "same": "",
+    "gone": " style='background:#fde8e6;text-decoration:line-through'",
+    "new": " style='background:#dff3ea'",
+}
+HEAD = ("row", "part", "what changed", "people", "before", "now", "criterion", "answer", "reasons")
+SHOWN = 40
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none';
+style-src 'unsafe-inline'; script-src 'unsafe-inline'"><title>Workbench</title>
+<style>body{font:15px/1.5 Helvetica,Arial,sans-serif;margin:16px auto;max-width:1200px;
+padding:0 12px}table{border-collapse:collapse}td,th{border-top:1px solid #d8dee4}</style></head>
+<body><h1>Judge workbench</h1><label>show <select id="view"></select></label>
+<span id="count"></span>"""
+SCRIPT = """<script>
+const all = [...document.querySelectorAll("table.flips tr")];
+const rows = all.filter(r => r.cells[2] && r.cells[2].tagName === "TD");
+const kind = r => r.cells[2].textContent.trim();
+const view = document.getElementById("view"), count = document.getElementById("count");
+for (const k of ["everything", ...new Set(rows.map(kind))]) {
+  view.append(Object.assign(document.createElement("option"), { textContent: k }));
+}
+function draw() {
+  for (const r of rows) r.hidden = view.value !== "everything" && kind(r) !== view.value;
+  count.textContent = rows.filter(r => !r.hidden).length + " of " + rows.length + " rows";
+}
+view.onchange = draw;
+draw();
+</script></body></html>"""
+
+
+def diff_html(new: Trial, old: Trial) -> str:
+    """What a prompt took out of another and put in; escaped.
+
+    >>> from kit.tuning import Trial
+    >>> diff_html(Trial("b", "Be strict."), Trial("a", "Be kind.")).count("<span")
+    2
+    """
+    parts = [
+        f"<span{STYLES[kind]}>{MARKS[kind]}{escape(text)}</span><br>"
+        for kind, text in new.diff(old)
+    ]
+    return f"<div style='white-space:pre-wrap'>{''.join(parts)}</div>"
+
+
+def flips_html(flips: Iterable[Flip], *, top: int = SHOWN) -> str:
+    """Answers under two trials as a table; all text is escaped."""
+    flips = list(flips)
+    body = [
+        (f.row, f.part, f.effect, f.human, f.before, f.now, f.criterion, _answer(f), _reasons(f))
+        for f in flips[:top]
+    ]
+    table = rows_html(HEAD, body, raw={7, 8}).replace("<table", "<table class='flips'", 1)
+    return table + f"<p>{len(body)} of {len(flips)} rows</p>"
+
+
+def _answer(f: Flip) -> str:
+    question = f"<small>{escape(f.prompt[:300])}</small><br>" if f.prompt else ""
+    return question + escape(f.answer[:1200])
+
+
+def _reasons(f: Flip) -> str:
+    def one(word: str, reason: str, p: float | None) -> str:
+        sure = "" if p is None else f" (P(met) {p:.2f})"
+        return f"<b>{word}</b>{sure}: {escape(reason[:400])}"
+
+    lines = one("before", f.reason_before, f.p_before), one("now", f.reason_now, f.p_now)
+    return "<br>".join(lines)
+
+
+def picked(
+    bench: Workbench, new: str, old: str, view: str = "flips", slice: str = ""
+) -> list[Flip]:
+    """The answers of train and dev that a view shows, what broke first.
+
+    view : one of VIEWS; "trials disagree": some two trials say different things. slice : a kind of
+    task, "" for all.
+    """
+    rows = bench.flips(old, new) if view == "flips" else bench.answers(new, old)
+    values = [t.values for t in bench.trials.values()]
+    keep = {
+        "wrong now": lambda f: f.now not in (f.human, "unknown"),
+        "wrong before": lambda f: f.before not in (f.human, "unknown"),
+        "unknown": lambda f: "unknown" in (f.now, f.before),
+        "trials disagree": lambda f: len({v[f.row] for v in values if v[f.row] == v[f.row]}) > 1,
+    }.get(view, lambda f: True)
+    return [f for f in rows if keep(f) and slice in ("", f.slice)]
+
+
+def bench_html(bench: Workbench, new: str | None = None, old: str | None = None) -> str:
+    """Trials, the newest one's diff to its parent, and its flips: what a headless run shows."""
+    if not bench.trials:
+        return f"<p>{escape(repr(bench))}</p>"
+    b = bench.trials[new or list(bench.trials)[-1]]
+    a = bench.trials[old or b.parent or b.name]
+    parts = [dicts_html(bench.data())]
+    if a is not b:
+        changed = bench.flips(a, b)
+        words = ", ".join(f"{n} {e}" for e, n in changed.counts.items())
+        parts += [f"<h4>{escape(a.name)} &rarr; {escape(b.name)}: {words}</h4>", diff_html(b, a)]
+        parts.append(flips_html(changed))
+    if bench.doubts:
+        rows = [(d.row, d.who, d.why) for d in bench.doubts]
+        parts.append(rows_html(("row", "who doubts the label", "why"), rows))
+    if bench.read is not None:
+        parts.append(f"<p><b>Sealed test:</b> {escape(bench.read.sentence)}</p>")
+    return "".join(parts)
+
+
+def page(bench: Workbench) -> str:
+    """The bench as one offline page: flips of every trial against its parent, with a filter."""
+    parts = [PAGE, bench_html(bench)]
+    for name, trial in list(bench.trials.items())[:-1]:
+        if trial.parent:
+            parts += [f"<h4>{escape(trial.parent)} &rarr; {escape(name)}</h4>"]
+            parts += [diff_html(trial, bench.trials[trial.parent])]
+            parts += [flips_html(bench.flips(trial.parent, name), top=200)]
+    return "".join([*parts, SCRIPT])
