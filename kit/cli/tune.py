@@ -24,8 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `tune`."""
     a = parser.add_argument
     a("labels", metavar="LABELS", help="answers with labels of people (any format of the kit)")
-    a("--judge", required=True, help="endpoint:MODEL, small, server:FILE.gguf; or a JSON mapping")
-    a("--base-url", help="an OpenAI-compatible server")
+    a("--judge", required=True, help="endpoint:MODEL, small, or a JSON mapping")
     a("--prompt", metavar="FILE", help="where to begin (default: the judge's own prompt)")
     a(
         "--try",
@@ -47,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     a("--measure", default="kappa", help="kappa (default), accuracy, balanced_accuracy or ac1")
     a("--ledger", help="the ledger file (default: in the kit's cache)")
-    a("--import", dest="load", metavar="FILE", help="read an exported ledger into it first")
     a("--out", metavar="FOLDER", help="trials and doubts are kept here (default: runs/tune-LABELS)")
     a("--page", metavar="FILE.html", help="also write the bench as a page")
     a("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)")
@@ -60,8 +58,6 @@ def run(args: argparse.Namespace) -> int:
 
     prompts = dict(_prompt(text) for text in args.tries)
     with Ledger(args.ledger or paths.home() / "ledger.sqlite") as book:
-        if args.load:
-            book.load(args.load)
         bench = _bench(args, book)
         if args.estimate:
             cost = bench.estimate(args.rows)
@@ -86,25 +82,25 @@ def _bench(args: argparse.Namespace, book: Any) -> Any:
     if args.budget_usd is not None:
         more["budget"] = Budget(usd=args.budget_usd)
     return Workbench(
-        args.labels, judge=_judge(args), ledger=book, measure=args.measure, folder=folder, **more
+        args.labels,
+        judge=_judge(args.judge),
+        ledger=book,
+        measure=args.measure,
+        folder=folder,
+        **more,
     )
 
 
-def _judge(args: argparse.Namespace) -> Any:
-    """A judge's name, or a mapping written as JSON; --base-url goes into it."""
-    value: Any = args.judge
-    if value.lstrip().startswith("{"):
-        try:
-            value = json.loads(value)
-        except ValueError as e:
-            raise KitError(
-                f"--judge is no JSON ({e})", where="--judge", fix="mind the quotes"
-            ) from None
-    if args.base_url is None:
-        return value
-    kind, _, subject = value.partition(":") if isinstance(value, str) else ("", "", "")
-    own = {kind: subject} if kind else dict(value)
-    return {**own, "base_url": args.base_url}
+def _judge(text: str) -> Any:
+    """A judge's name, or a mapping written as JSON."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as e:
+        raise KitError(
+            f"--judge is no JSON ({e})", where="--judge", fix="mind the quotes"
+        ) from None
 
 
 def _prompt(text: str) -> tuple[str, str]:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..system.progress import bar
 from .fetch import package, sha256, unpack
 from .models import _folder, _made, _make, hub_reachable
 
@@ -66,20 +65,10 @@ def _from_hub(target: Path) -> bool:
     url = f"{base}/{pin()['hub']}/resolve/main/{pin()['file']}"
     try:
         with urllib.request.urlopen(url, timeout=30) as source, target.open("wb") as out:
-            _copy(source, out, f"fetch {pin()['file']}")
+            shutil.copyfileobj(source, out, BLOCK)
     except (OSError, ValueError):
         return False
     return sha256(target) == pin()["sha256"]
-
-
-def _copy(source: Any, out: Any, what: str) -> None:
-    """At most the pinned size, with a progress bar."""
-    left = pin()["size"]
-    with bar(total=left, desc=what, unit="B", unit_scale=True) as shown:
-        while left > 0 and (block := source.read(min(BLOCK, left))):
-            out.write(block)
-            shown.update(len(block))
-            left -= len(block)
 
 
 def _from_wheels(target: Path) -> None:

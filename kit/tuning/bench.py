@@ -18,14 +18,14 @@ import numpy as np
 
 from ..errors import DataError, KitError
 from ..records import Verdict, fingerprint
-from ..stats import agreement_difference, betting, compare
+from ..stats import betting, compare
 from . import trials as made
 from .candidates import Candidate, split
 from .makers import Reflector, frame_of, maker
 from .seal import Seals
 from .search import Searched, ask, labelled_rows, search
 from .study import Selection, Study, TestRead, _jsonable
-from .trials import Doubt, Flip, Flips, Trial
+from .trials import Flips, Trial
 
 FIRST = 8  # prompts asked at a time, on train, before the rest is
 LEAST = 3  # prompts that every part needs
@@ -36,7 +36,7 @@ class Workbench:
     """Labelled answers, a judge whose prompt is tried and changed, and what came of it.
 
     labels : a file that kit.load reads, or a TaskSet with labels of people (met or unmet).
-    judge : "endpoint:MODEL", "small", "server:FILE.gguf", a mapping with options, or a function
+    judge : "endpoint:MODEL", "small", a mapping with options, or a function
         prompt -> judge. ledger : the file or Ledger in which verdicts are kept.
     prompt : where to begin (default: the system text of the judge's own template).
     measure : what "better" is, as in Study. folder : where trials and doubts are kept between
@@ -69,7 +69,7 @@ class Workbench:
         self.part = split(self.cluster)
         self.human = np.array([r.human for r in self.rows])
         self.trials: dict[str, Trial] = {}
-        self.doubts: list[Doubt] = []
+        self.doubts: list[dict[str, Any]] = []
         self.read: TestRead | None = None
         self._ids = [
             fingerprint([r.task.asked, r.response.text, r.criterion.text]) for r in self.rows
@@ -182,7 +182,7 @@ class Workbench:
     def labels(self) -> np.ndarray:
         """(n,) labels, NaN where somebody doubts one."""
         out = self.human.copy()
-        out[[d.row for d in self.doubts]] = np.nan
+        out[[d["row"] for d in self.doubts]] = np.nan
         return out
 
     def right(self, name: str, trial: Trial | None = None) -> np.ndarray:
@@ -226,29 +226,26 @@ class Workbench:
         words = f"{len(self.trials)} trials; differences adjusted for all of them (max-T)"
         return show(self.data(), caption=words)
 
-    def flips(self, old: str | Trial, new: str | Trial, *, part: str | None = None) -> Flips:
-        """Answers whose verdict changed from `old` to `new`, on train and dev, with both reasons.
-
-        part : "train" or "dev" only. The test's answers are not shown before it is read.
-        """
-        a, b = self._trial(old), self._trial(new)
-        rows = [
-            made.flip(self.rows[i], str(self.part[i]), i, a.verdicts[i], b.verdicts[i])
-            for i in range(len(self.rows))
-            if self.part[i] != "test" and part in (None, self.part[i])
-        ]
-        changed = [f for f in rows if f is not None and f.before != f.now]
-        return Flips(sorted(changed, key=lambda f: (f.effect != "broken", f.effect != "mended")))
-
-    def answers(self, new: str | Trial, old: str | Trial | None = None) -> list[Flip]:
-        """Every answer of train and dev that `new` judged, beside `old` (default: its parent)."""
+    def answers(self, new: str | Trial, old: str | Trial | None = None) -> Flips:
+        """Every answer of train and dev that `new` and `old` (default: its parent) judged."""
         b = self._trial(new)
         a = self._trial(old if old is not None else b.parent or b.name)
         rows = [
             made.flip(self.rows[i], str(self.part[i]), i, a.verdicts[i], b.verdicts[i])
             for i in np.flatnonzero(self.part != "test")
         ]
-        return [f for f in rows if f is not None]
+        order = ("broken", "mended", "lost", "found", "same")
+        return Flips(sorted(filter(None, rows), key=lambda f: order.index(f["effect"])))
+
+    def flips(self, old: str | Trial, new: str | Trial, *, part: str | None = None) -> Flips:
+        """Answers whose verdict changed from `old` to `new`, on train and dev, with both reasons.
+
+        Rows with what was judged, what people say, both verdicts, reasons and P(met), and the
+        effect: "broken", "mended", "lost", "found". part : "train" or "dev" only. The test's
+        answers are not shown before it is read.
+        """
+        rows = self.answers(new, old)
+        return Flips(f for f in rows if f["effect"] != "same" and part in (None, f["part"]))
 
     def again(self, row: int, name: str | Trial) -> Verdict:
         """Ask one answer once more, past the ledger: does the judge stand by what it said?"""
@@ -258,18 +255,17 @@ class Workbench:
         make = partial(self.make, **trial.settings)
         return ask(make, trial.prompt, [self.rows[row]], budget=self.budget)[0]
 
-    def doubt(self, row: int | Flip, who: str, why: str) -> Doubt:
+    def doubt(self, row: int, who: str, why: str) -> None:
         """Mark a label as doubtful: it is kept apart and left out of train and dev. The sealed
         test's labels cannot be doubted: whoever doubts has seen what the judge says.
         """
-        at = row.row if isinstance(row, Flip) else int(row)
         if not (who.strip() and why.strip()):
             raise DataError("a doubt needs who and why", where="doubt", fix="say both")
-        if self.part[at] == "test":
-            raise DataError("this row belongs to the sealed test", where=f"row {at}")
-        self.doubts = [d for d in self.doubts if d.row != at] + [Doubt(at, who, why)]
+        if self.part[row] == "test":
+            raise DataError("this row belongs to the sealed test", where=f"row {row}")
+        entry = {"row": int(row), "who": who, "why": why, "id": self._ids[row]}
+        self.doubts = [d for d in self.doubts if d["row"] != row] + [entry]
         self._remember()
-        return self.doubts[-1]
 
     # -- search --------------------------------------------------------------------------------
     def estimate(self, rows: int = 300) -> Any:
@@ -341,14 +337,6 @@ class Workbench:
         self.read = self.study().test(filled, seals=self.seals, replay=replay, unseal=unseal)
         return self.read
 
-    def gain(self, name: str | Trial, part: str = "dev") -> Any:
-        """The paired difference in the measure between a trial and the baseline on train or dev."""
-        if part not in ("train", "dev"):
-            raise DataError("only train and dev are open", where="part", fix="call test() once")
-        pick, a, b = self.part == part, self._trial(name), self._trial(BASELINE)
-        columns = (a.values[pick], b.values[pick], self.labels()[pick])
-        return agreement_difference(*columns, cluster=self.cluster[pick], measure=self.measure)
-
     # -- what is kept --------------------------------------------------------------------------
     def export(self, path: str | Path) -> Path:
         """Trials, prompts, flips, doubts, the reading of the test: JSON, or a page (.html)."""
@@ -360,8 +348,8 @@ class Workbench:
             return path
         data = {
             "trials": [{**t.kept(), **r} for r in self.data() for t in [self.trials[r["trial"]]]],
-            "flips": {n: [f.plain() for f in self.flips(BASELINE, n)] for n in self.trials},
-            "doubts": [dataclasses.asdict(d) for d in self.doubts],
+            "flips": {n: list(self.flips(BASELINE, n)) for n in self.trials},
+            "doubts": self.doubts,
             "test": None if self.read is None else self.read.as_dict(),
         }
         text = json.dumps(_jsonable(data), indent=1, ensure_ascii=False)
@@ -374,7 +362,7 @@ class Workbench:
         self.folder.mkdir(parents=True, exist_ok=True)
         data = {
             "trials": [t.kept() for t in self.trials.values()],
-            "doubts": [dataclasses.asdict(d) | {"id": self._ids[d.row]} for d in self.doubts],
+            "doubts": self.doubts,
         }
         part = self.folder / "bench.json.part"
         part.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -385,15 +373,10 @@ class Workbench:
         path = self.folder / "bench.json"
         if not path.exists():
             return
-        try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            trials, doubts = kept["trials"], kept["doubts"]
-        except (ValueError, KeyError, TypeError) as e:
-            fix = "move the file away; the verdicts are in the ledger"
-            raise DataError(f"not a kept workbench ({e})", where=str(path), fix=fix) from None
+        kept = json.loads(path.read_text(encoding="utf-8"))
         at = {name: i for i, name in enumerate(self._ids)}
-        self.doubts = [Doubt(at[d["id"]], d["who"], d["why"]) for d in doubts if d["id"] in at]
-        for row in trials:
+        self.doubts = [{**d, "row": at[d["id"]]} for d in kept["doubts"] if d["id"] in at]
+        for row in kept["trials"]:
             trial = Trial.new(
                 row["trial"], row["prompt"], row["settings"], row["parent"], len(self.rows)
             )

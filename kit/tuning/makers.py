@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from ..records import fingerprint
 
 MakeJudge = Callable[..., Any]
 ROOM = 1200  # tokens for a rewritten prompt
-ASKED = ("endpoint", "server", "small")  # judges that are asked with a prompt
+ASKED = ("endpoint", "small")  # judges that are asked with a prompt
 
 
 def maker(judge: Any) -> MakeJudge:
@@ -32,32 +33,14 @@ def maker(judge: Any) -> MakeJudge:
     named = isinstance(judge, (str, dict))
     kind, subject, options = parts(judge) if named else ("", None, {})
     if kind not in ASKED:
-        fix = "give 'endpoint:MODEL', 'server:FILE.gguf', 'small', or a function prompt -> judge"
+        fix = "give 'endpoint:MODEL', 'small', or a function prompt -> judge"
         raise KitError(f"{judge!r} has no prompt to change", where="judge", fix=fix)
     frame = options.pop("template", None)
-    if kind == "server":
-        return _of_server(subject, frame, options)
     from ..judge.factory import judge_of
 
     def make(prompt: str, **settings: Any) -> Any:
         more = {**options, **settings}
         return judge_of({kind: subject, **more, "template": _worded(frame, kind, more, prompt)})
-
-    return make
-
-
-def _of_server(subject: Any, frame: Any, options: dict[str, Any]) -> MakeJudge:
-    """All judges of one GGUF file share one server, started at the first."""
-    started: list[Any] = []
-
-    def make(prompt: str, **settings: Any) -> Any:
-        from ..data.models import smollm2_gguf
-        from ..judge.server import LocalServer
-
-        if not started:
-            started.append(LocalServer(subject or smollm2_gguf(), context=8192).start())
-        more = {**options, **settings}
-        return started[0].judge(**more, template=_worded(frame, "server", more, prompt))
 
     return make
 
@@ -98,7 +81,6 @@ class Reflector:
 
     def __init__(self, model: Any, make: MakeJudge, *, ledger: Any = None):
         self.model, self.make, self.ledger, self.calls = model, make, ledger, 0
-        self.name = "own" if callable(model) or model is None else str(model)
 
     def __call__(self, prompt: str) -> str:
         from ..judge.records import Call
@@ -111,7 +93,8 @@ class Reflector:
         reply = self.model(prompt) if callable(self.model) else _chat(self._judge(), prompt)
         if self.ledger is not None:
             row = {"judge": "reflection", "model": self._who(), "endpoint": ""}
-            self.ledger.put(call=Call(id=key, request="{}", reply=reply, **row))
+            asked = json.dumps({"prompt": prompt})
+            self.ledger.put(call=Call(id=key, request=asked, reply=reply, **row))
         return reply
 
     def _judge(self) -> Any:

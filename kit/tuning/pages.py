@@ -5,15 +5,15 @@ All text is escaped: what is judged may be hostile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..tables import dicts_html, rows_html
 
 if TYPE_CHECKING:
     from .bench import Workbench
-    from .trials import Flip, Trial
+    from .trials import Trial
 
 VIEWS = ("flips", "wrong now", "wrong before", "unknown", "trials disagree", "all")
 MARKS = {"same": "", "gone": "&minus; ", "new": "+ "}
@@ -63,48 +63,42 @@ def diff_html(new: Trial, old: Trial) -> str:
     return f"<div style='white-space:pre-wrap'>{''.join(parts)}</div>"
 
 
-def flips_html(flips: Iterable[Flip], *, top: int = SHOWN) -> str:
+def flips_html(flips: Iterable[Mapping[str, Any]], *, top: int = SHOWN) -> str:
     """Answers under two trials as a table; all text is escaped."""
     flips = list(flips)
-    body = [
-        (f.row, f.part, f.effect, f.human, f.before, f.now, f.criterion, _answer(f), _reasons(f))
-        for f in flips[:top]
-    ]
+    keys = ("row", "part", "effect", "human", "before", "now", "criterion")
+    body = [[*(f[k] for k in keys), _answer(f), _reasons(f)] for f in flips[:top]]
     table = rows_html(HEAD, body, raw={7, 8}).replace("<table", "<table class='flips'", 1)
     return table + f"<p>{len(body)} of {len(flips)} rows</p>"
 
 
-def _answer(f: Flip) -> str:
-    question = f"<small>{escape(f.prompt[:300])}</small><br>" if f.prompt else ""
-    return question + escape(f.answer[:1200])
+def _answer(f: Mapping[str, Any]) -> str:
+    return f"<small>{escape(f['prompt'][:300])}</small><br>{escape(f['answer'][:1200])}"
 
 
-def _reasons(f: Flip) -> str:
-    def one(word: str, reason: str, p: float | None) -> str:
-        sure = "" if p is None else f" (P(met) {p:.2f})"
-        return f"<b>{word}</b>{sure}: {escape(reason[:400])}"
-
-    lines = one("before", f.reason_before, f.p_before), one("now", f.reason_now, f.p_now)
+def _reasons(f: Mapping[str, Any]) -> str:
+    sure = {k: "" if f[f"P {k}"] is None else f" (P {f[f'P {k}']:.2f})" for k in ("before", "now")}
+    lines = [f"<b>{k}</b>{sure[k]}: {escape(f[f'reason {k}'][:400])}" for k in sure]
     return "<br>".join(lines)
 
 
 def picked(
     bench: Workbench, new: str, old: str, view: str = "flips", slice: str = ""
-) -> list[Flip]:
+) -> list[dict[str, Any]]:
     """The answers of train and dev that a view shows, what broke first.
 
     view : one of VIEWS; "trials disagree": some two trials say different things. slice : a kind of
     task, "" for all.
     """
-    rows = bench.flips(old, new) if view == "flips" else bench.answers(new, old)
     values = [t.values for t in bench.trials.values()]
     keep = {
-        "wrong now": lambda f: f.now not in (f.human, "unknown"),
-        "wrong before": lambda f: f.before not in (f.human, "unknown"),
-        "unknown": lambda f: "unknown" in (f.now, f.before),
-        "trials disagree": lambda f: len({v[f.row] for v in values if v[f.row] == v[f.row]}) > 1,
-    }.get(view, lambda f: True)
-    return [f for f in rows if keep(f) and slice in ("", f.slice)]
+        "flips": lambda f: f["effect"] != "same",
+        "wrong now": lambda f: f["now"] not in (f["human"], "unknown"),
+        "wrong before": lambda f: f["before"] not in (f["human"], "unknown"),
+        "unknown": lambda f: "unknown" in (f["now"], f["before"]),
+        "trials disagree": lambda f: len({v[f["row"]] for v in values if v[f["row"]] >= 0}) > 1,
+    }.get(view, bool)
+    return [f for f in bench.answers(new, old) if keep(f) and slice in ("", f["slice"])]
 
 
 def bench_html(bench: Workbench, new: str | None = None, old: str | None = None) -> str:
@@ -120,8 +114,7 @@ def bench_html(bench: Workbench, new: str | None = None, old: str | None = None)
         parts += [f"<h4>{escape(a.name)} &rarr; {escape(b.name)}: {words}</h4>", diff_html(b, a)]
         parts.append(flips_html(changed))
     if bench.doubts:
-        rows = [(d.row, d.who, d.why) for d in bench.doubts]
-        parts.append(rows_html(("row", "who doubts the label", "why"), rows))
+        parts.append(dicts_html(bench.doubts, caption="labels in doubt"))
     if bench.read is not None:
         parts.append(f"<p><b>Sealed test:</b> {escape(bench.read.sentence)}</p>")
     return "".join(parts)

@@ -18,7 +18,6 @@ import numpy as np
 
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
-from .candidates import Candidate
 from .makers import MakeJudge
 
 COMPONENT = "judge_instructions"
@@ -76,13 +75,6 @@ def labelled_rows(labels: Any) -> list[Labelled]:
         fix = "give answers with labels of people, some met and some unmet"
         raise DataError(f"{len(out)} labels, all alike or none", where="labels", fix=fix)
     return out
-
-
-def seed_instructions(template: str = "rubric") -> str:
-    """The system prompt of a shipped template, the usual start of a search."""
-    from ..judge import templates
-
-    return templates.load(template).system
 
 
 def ask(
@@ -220,7 +212,7 @@ def search(
     *,
     make_judge: MakeJudge,
     reflect: Callable[[str], str],
-    seed_text: str | None = None,
+    seed_text: str,
     max_rows: int = 300,
     minibatch: int = 6,
     validation: float = 0.5,
@@ -250,7 +242,7 @@ def search(
     feed, track = _halves(rows, validation, seed)
     adapter = JudgeAdapter(make_judge, weights, ledger=ledger)
     found = gepa.optimize(
-        seed_candidate={COMPONENT: seed_text or seed_instructions()},
+        seed_candidate={COMPONENT: seed_text},
         trainset=feed,
         valset=track,
         adapter=adapter,
@@ -288,21 +280,3 @@ def _halves(
     return [r for r in rows if (r.cluster or r.task.id) not in kept], [
         r for r in rows if (r.cluster or r.task.id) in kept
     ]
-
-
-def candidates(
-    searched: Searched, rows: Sequence[Labelled], *, make_judge: MakeJudge, ledger: Any = None
-) -> list[Candidate]:
-    """Candidates for `Study`: every instruction judged on all labelled rows. One group each, so
-    that dev chooses between them.
-    """
-    out = []
-    for name, text in searched.instructions.items():
-        verdicts = ask(make_judge, text, rows, ledger=ledger)
-        values = np.array([np.nan if v.value is None else float(v.value >= 0.5) for v in verdicts])
-        out.append(
-            Candidate(
-                name, values, np.array([v.cost for v in verdicts]), name, {"instructions": text}
-            )
-        )
-    return out

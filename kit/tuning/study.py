@@ -66,18 +66,6 @@ class Selection:
         """The winner on dev; too good by the winner's curse."""
         return next(s.result for s in self.dev if s.name == self.winner.name)
 
-    def table(self) -> list[dict[str, Any]]:
-        """One row per candidate on dev: agreement, share judged, dollars for 1000 answers."""
-        return [
-            {
-                "candidate": s.name,
-                "on dev": str(s.result),
-                "judged": s.known,
-                "$ per 1000": 1000 * s.cost,
-            }
-            for s in self.dev
-        ]
-
 
 @dataclass(frozen=True)
 class TestRead:

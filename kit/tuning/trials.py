@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import math
 import re
@@ -91,15 +90,6 @@ class Trial:
         }
 
 
-@dataclass(frozen=True)
-class Doubt:
-    """A label that somebody doubts: kept apart, left out of the statistics of train and dev."""
-
-    row: int
-    who: str
-    why: str
-
-
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a prompt."""
     return [s for s in re.split(r"(?<=[.!?:])\s+|\n+", text.strip()) if s]
@@ -110,59 +100,35 @@ def paid(v: Verdict, what: str) -> float:
     return float(v.meta.get("paid", {}).get(what, getattr(v, what)))
 
 
-@dataclass(frozen=True)
-class Flip:
+def flip(
+    row: Labelled, part: str, at: int, a: Verdict | None, b: Verdict | None
+) -> dict[str, Any] | None:
     """One answer and criterion under two trials: what each said, why, and what people say.
 
     effect : "mended" (wrong before, right now), "broken", "lost" (unknown now), "found" (unknown
-    before), "same" where the verdict did not change.
+    before), "same". None where one of the trials was not asked.
     """
-
-    row: int
-    part: str
-    slice: str
-    task: str
-    response: str
-    prompt: str
-    criterion: str
-    answer: str
-    human: str
-    before: str
-    now: str
-    reason_before: str
-    reason_now: str
-    p_before: float | None
-    p_now: float | None
-    effect: str
-
-    def plain(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return dataclasses.asdict(self)
-
-
-def flip(row: Labelled, part: str, at: int, a: Verdict | None, b: Verdict | None) -> Flip | None:
-    """The row under two trials; None where one of them was not asked."""
     if a is None or b is None:
         return None
     before, now, human = said(a), said(b), WORDS[row.human]
-    return Flip(
-        row=int(at),
-        part=part,
-        slice=row.task.kind or "",
-        task=row.task.id,
-        response=row.response.id,
-        prompt=row.task.asked,
-        criterion=row.criterion.text,
-        answer=row.response.text,
-        human=human,
-        before=before,
-        now=now,
-        reason_before=a.reason or "",
-        reason_now=b.reason or "",
-        p_before=a.p,
-        p_now=b.p,
-        effect=_effect(before, now, human),
-    )
+    return {
+        "row": int(at),
+        "part": part,
+        "effect": _effect(before, now, human),
+        "slice": row.task.kind or "",
+        "criterion": row.criterion.text,
+        "answer": row.response.text,
+        "human": human,
+        "before": before,
+        "now": now,
+        "reason before": a.reason or "",
+        "reason now": b.reason or "",
+        "P before": a.p,
+        "P now": b.p,
+        "prompt": row.task.asked,
+        "task": row.task.id,
+        "response": row.response.id,
+    }
 
 
 def said(v: Verdict) -> str:
@@ -178,13 +144,14 @@ def _effect(before: str, now: str, human: str) -> str:
     return "mended" if now == human else "broken"
 
 
-class Flips(list[Flip]):
+class Flips(list[dict[str, Any]]):
     """Changed verdicts, broken ones first; a list that shows itself."""
 
     @property
     def counts(self) -> dict[str, int]:
         """How many were mended, broken, lost and found."""
-        return {e: sum(f.effect == e for f in self) for e in ("mended", "broken", "lost", "found")}
+        kinds = [f["effect"] for f in self]
+        return {e: kinds.count(e) for e in ("mended", "broken", "lost", "found")}
 
     def _repr_html_(self) -> str:
         from .pages import flips_html
@@ -194,8 +161,8 @@ class Flips(list[Flip]):
     def __repr__(self) -> str:
         head = ", ".join(f"{n} {e}" for e, n in self.counts.items())
         lines = [
-            f"  {f.effect}: {f.criterion} | {f.answer[:60]!r} {f.before} -> {f.now}, "
-            f"people: {f.human}"
+            f"  {f['effect']}: {f['criterion']} | {f['answer'][:60]!r} "
+            f"{f['before']} -> {f['now']}, people: {f['human']}"
             for f in self[:20]
         ]
         return "\n".join([f"{len(self)} verdicts changed: {head}", *lines])

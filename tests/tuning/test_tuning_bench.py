@@ -71,7 +71,7 @@ def test_three_lines_find_the_better_prompt_and_the_sealed_test_says_so(tmp_path
     assert last["trial"] == "baseline" and last["from"] == "" and first["from"] == "baseline"
     flips = bench.flips("baseline", "strict")
     assert flips.counts["mended"] == len(flips) > 0 and flips.counts["broken"] == 0
-    assert flips[0].reason_now.startswith(STRICT) and flips[0].human == "unmet"
+    assert flips[0]["reason now"].startswith(STRICT) and flips[0]["human"] == "unmet"
     read = bench.test()
     assert read.winner == "strict" and read.reads == 1 and read.gain.value == 1
     with pytest.raises(SealedError):
@@ -84,7 +84,7 @@ def test_the_test_rows_are_never_asked_before_it_is_read(tmp_path):
     bench.try_("strict", STRICT)
     hidden = bench.part == "test"
     assert all(bench.trials["strict"].verdicts[i] is None for i in hidden.nonzero()[0])
-    assert all(f.part != "test" for f in bench.answers("strict"))
+    assert all(f["part"] != "test" for f in bench.answers("strict"))
     with pytest.raises(DataError, match="sealed"):
         bench.doubt(int(hidden.nonzero()[0][0]), "me", "it is wrong")
     with pytest.raises(DataError, match="sealed"):
@@ -133,12 +133,12 @@ def test_an_edit_under_the_same_name_keeps_the_old_version_in_the_count(tmp_path
 def test_a_later_session_finds_trials_and_doubts_and_pays_nothing(tmp_path):
     bench = bench_of(tmp_path, folder=tmp_path / "kept")
     bench.try_("strict", STRICT)
-    at = bench.flips("baseline", "strict")[0]
+    at = bench.flips("baseline", "strict")[0]["row"]
     bench.doubt(at, "ann", "the answer is fine")
     before = bench.data()
     again = bench_of(tmp_path, folder=tmp_path / "kept")
     assert FakeJudge.asked == 0 and again.data() == before
-    assert again.doubts == bench.doubts and math.isnan(again.labels()[at.row])
+    assert again.doubts == bench.doubts and math.isnan(again.labels()[at])
 
 
 def test_the_search_competes_as_a_trial_and_goes_on_without_paying_twice(tmp_path):

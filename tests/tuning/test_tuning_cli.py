@@ -52,11 +52,12 @@ def place(tmp_path, monkeypatch):
     FakeEndpoint.asked, FakeEndpoint.wait = [], 0.0
     kit.save(tmp_path / "labels.jsonl", labels())
     (tmp_path / "strict.txt").write_text(STRICT)
+    url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    judge = {"endpoint": "m", "concurrency": 4, "base_url": url}
     args = [
         "tune",
         str(tmp_path / "labels.jsonl"),
-        '--judge={"endpoint": "m", "concurrency": 4}',
-        f"--base-url=http://127.0.0.1:{server.server_address[1]}/v1",
+        f"--judge={json.dumps(judge)}",
         f"--ledger={tmp_path / 'l.sqlite'}",
         f"--try=strict={tmp_path / 'strict.txt'}",
         "--test",

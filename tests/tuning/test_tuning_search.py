@@ -1,9 +1,7 @@
 """GEPA search with a fake judge and a fake LM: the better instructions are found, unknown verdicts are no agreement."""
 
-import numpy as np
 import pytest
 
-from kit import tuning
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, Verdict, unknown
 from kit.tuning import makers, search
@@ -67,20 +65,6 @@ def test_search_finds_the_better_instructions():
     assert "Wrong: people say not met." in lm.seen[0] and "Be kind." in lm.seen[0]
 
 
-def test_every_proposal_becomes_a_candidate_and_dev_decides():
-    rows = labelled(90)
-    cluster = [r.cluster for r in rows]
-    part = tuning.split(cluster)
-    train = [r for r, p in zip(rows, part, strict=True) if p == "train"]
-    found = search.search(
-        train, make_judge=FakeJudge, reflect=FakeLM(), seed_text="Be kind.", max_rows=150
-    )
-    candidates = search.candidates(found, rows, make_judge=FakeJudge)
-    study = tuning.Study(human=[r.human for r in rows], cluster=cluster, part=part)
-    chosen = study.select(candidates, baseline="seed")
-    assert chosen.winner.meta["instructions"] == STRICT and chosen.dev_result.value == 1
-
-
 def test_the_criteria_of_one_answer_go_out_together():
     rows = labelled(10)
     FakeJudge.calls = 0
@@ -102,17 +86,20 @@ def test_unknown_is_no_agreement_and_says_why():
         "no usable verdict (parse)" in lessons[0]["Generated Outputs"]["Verdict"]
         and "Wrong" in lessons[0]["Feedback"]
     )
-    (only,) = search.candidates(search.Searched({"p": STRICT}, {}, 0), [odd], make_judge=FakeJudge)
-    assert np.isnan(only.verdicts).all()
 
 
 def test_labels_of_one_kind_are_refused():
     with pytest.raises(DataError, match="same"):
-        search.search([r for r in labelled() if r.human], make_judge=FakeJudge, reflect=FakeLM())
+        search.search(
+            [r for r in labelled() if r.human],
+            make_judge=FakeJudge,
+            reflect=FakeLM(),
+            seed_text="x",
+        )
 
 
 def test_a_made_judge_keeps_the_frame():
     make = makers.maker({"endpoint": "m", "base_url": "http://127.0.0.1:9/v1"})
     judge = make("Be strict.")
     assert judge.template.system == "Be strict." and "{criteria}" in judge.template.user
-    assert judge.template.id != make("Be kind.").template.id and search.seed_instructions()
+    assert judge.template.id != make("Be kind.").template.id

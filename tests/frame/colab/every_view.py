@@ -138,7 +138,7 @@ def main() -> int:
     return 1 if left or code else 0
 
 
-SELECT = "plot or figure or widget or forest or confusion or curse or view or slider or health or escape or gain or report"
+SELECT = "plot or figure or widget or forest or confusion or view or slider or health or escape or gain or report"
 
 
 def calibration_views() -> None:
@@ -169,7 +169,7 @@ def other_views() -> None:
     from kit.plots import compare as comparing
     from kit.plots import judging, training
     from kit.records import Run
-    from kit.widgets import agreement, compare
+    from kit.widgets import compare
 
     found = [
         (
@@ -199,8 +199,6 @@ def other_views() -> None:
     comparing.spent(numbers.overview(found))
     compare.explorer(found)
     compare.show(found, "03_x")
-    agreement.at_threshold([1, 4, 5, 2], [0, 1, 1, 0])
-    agreement.threshold_explorer({"a": [1.0, 4.0, 5.0, 2.0]}, [0, 1, 1, 0])
     live_controls()
     judging.audits([FakeAudit(), FakeAudit()])
     training.series([{"step": 1, "loss": 0.1}, {"step": 2, "loss": 0.05}], "loss")
