@@ -12,6 +12,7 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats import shares
+from ..stats.clusters import codes as numbered
 from ..stats.clusters import limits
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
@@ -63,26 +64,18 @@ def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
 def rate_estimate(
     hit: np.ndarray, x: Inputs, keep: np.ndarray, *, method: str, level: float = 0.95
 ) -> Estimate:
-    """Share of hits among the kept rows: Wilson, with the clusters' design effect in n."""
-    w = np.where(keep, 1.0 if x.weights is None else x.weights, 0.0)
-    rows, size = int(keep.sum()), float(w.sum())
-    if size == 0:
+    """Share of hits among the kept rows with Wilson's interval, by clusters on their effective rows (`shares.share`)."""
+    kept = keep if x.weights is None else keep & (x.weights > 0)
+    rows = int(kept.sum())
+    if rows == 0:
         return unknown(0, method=method, note="no row qualifies", missing=x.missing, level=level)
-    rate, n, clusters = float(w @ hit / size), size, None
-    if x.cluster is not None:
-        used = np.unique(x.cluster[keep])
-        clusters = len(used)
-        if 0 < rate < 1 and clusters > 1:
-            square = (
-                float((np.bincount(x.cluster, weights=w * (hit - rate)) ** 2).sum())
-                * clusters
-                / (clusters - 1)
-            )
-            n = min(size, rate * (1 - rate) * size**2 / square) if square > 0 else size
-        else:
-            n = float(clusters)
-    low, high = wilson(rate * n, n, level)
-    return Estimate(rate, low, high, rows, clusters, method, "", x.missing, level)
+    h, w = hit[kept], np.ones(rows) if x.weights is None else x.weights[kept]
+    if x.cluster is None:
+        size = float(w.sum())
+        e = shares.wilson(min(float(w @ h), size), size, level=level)
+        return replace(e, n=rows, method=f"{method}, Wilson", missing=x.missing)
+    e = shares.share(h, w, numbered(x.cluster[kept], rows)[0], level=level)
+    return replace(e, method=f"{method}, {e.method}", missing=x.missing)
 
 
 @dataclass(frozen=True)
@@ -292,7 +285,7 @@ def overconfidence(
         1.0 - x.correct,
         x,
         np.asarray(x.conf) > _share(above, "above"),
-        method=f"P(wrong | confidence > {above:g}), Wilson",
+        method=f"P(wrong | confidence > {above:g})",
         level=level,
     )
 
@@ -318,7 +311,7 @@ def underconfidence(
         1.0 * x.correct,
         x,
         np.asarray(x.conf) < _share(below, "below"),
-        method=f"P(right | confidence < {below:g}), Wilson",
+        method=f"P(right | confidence < {below:g})",
         level=level,
     )
 

@@ -293,7 +293,8 @@ def _chance_corrected(
         level=level,
         se=se,
         bounds=(-1.0, 1.0),
-        size=_by_category(p, 1, 2) if chance is _scott else sums.sum(1),
+        size=sums.sum(1),
+        kinds=np.eye(q * q)[:: q + 1],  # both name the category
     )
     if p.n and math.isnan(out.value):
         return replace(out, note="undefined: both columns always give the same category")
@@ -400,8 +401,11 @@ def _plain_stat(
     se: str,
     low: float = 0.0,
     size: np.ndarray | None = None,
+    only: int | None = None,
 ) -> Estimate:
+    """only : the one category that rows not drawn could be of, if not any."""
     q = len(p.categories)
+    kinds = np.eye(q * q)[:: q + 1]  # both name the category
     return estimate(
         lambda t: stat(_share(t, q)),
         p.sums(),
@@ -412,6 +416,7 @@ def _plain_stat(
         se=se,
         bounds=(low, 1.0),
         size=p.sums().sum(1) if size is None else size,
+        kinds=kinds if only is None else kinds[[only]],
     )
 
 
@@ -477,12 +482,31 @@ def balanced_accuracy(
 
     out = _plain_stat("balanced accuracy", stat, p, level, se, size=_by_category(p, 2))
     gone = [c for c, m in zip(p.categories, p.table().sum(0), strict=True) if m == 0]
+    low, high = _of_recalls(p, out, level)
     return replace(
         out,
+        low=low,
+        high=high,
         note="; ".join(
             t for t in (out.note, f"the reference never says {gone}" if gone else "") if t
         ),
     )
+
+
+def _of_recalls(p: Pairs, e: Estimate, level: float) -> tuple[float, float]:
+    """Limits no narrower than those of the recalls together (Zou & Donner 2008): a rare category judged right each time has no spread."""
+    recalls = []
+    for k in np.flatnonzero(p.table().sum(0)):
+        here = p.reference == k
+        group, _ = codes(p.cluster[here], int(here.sum()))
+        hit = (p.judge[here] == k).astype(float)
+        recalls.append(share(hit, np.ones(len(hit)), group, level=level))
+    q = max(len(recalls), 1)
+    down = math.hypot(*(r.value - r.low for r in recalls)) / q
+    up = math.hypot(*(r.high - r.value for r in recalls)) / q
+    if math.isnan(e.low):
+        return e.low, e.high
+    return max(min(e.low, e.value - down), 0.0), min(max(e.high, e.value + up), 1.0)
 
 
 @takes_table("a", "b", "cluster")
@@ -529,7 +553,7 @@ def f1(
 
     size = p.sums().reshape(-1, len(p.categories), len(p.categories))
     named = np.stack([size[:, k, :].sum(1), size[:, :, k].sum(1)])
-    return _plain_stat(f"F1 of {p.categories[k]!r}", stat, p, level, se, size=named)
+    return _plain_stat(f"F1 of {p.categories[k]!r}", stat, p, level, se, size=named, only=k)
 
 
 def positive_category(categories: Sequence[Any], positive: Any = None) -> Any:

@@ -21,6 +21,7 @@ GRID = 1000  # candidate means
 CAP = 0.5  # largest stake, as a share of what one outcome can cost
 MANY = 20  # prompts from which a t interval may show a gain: below, a few that collapse and were not seen deceive it
 FIRM = 60  # prompts from which one of the kind that 1 in 20 is would have been seen
+CLEAR = 100  # and one of the kind that 1 in 33 is
 HOLDS = "betting"  # begins the method of an interval that no skew can deceive
 
 

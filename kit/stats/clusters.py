@@ -21,6 +21,7 @@ from .shares import wilson
 from .tails import t_quantile
 
 LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
+UNSEEN = 2.0  # clusters of one kind that may not have been drawn, as in Agresti & Coull 1998
 FEW = 2.0  # degrees of freedom below which an interval says why it is so wide
 Stat = Callable[[np.ndarray], np.ndarray]  # sums (..., K) -> values (...)
 
@@ -221,13 +222,16 @@ def estimate(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     note: str = "",
     size: np.ndarray | None = None,
+    kinds: np.ndarray | None = None,
 ) -> Estimate:
     """Estimate of a smooth function of sums, with a cluster jackknife-t (or linearised) interval.
 
     stat : homogeneous of degree 0 (doubling every row changes nothing); sums (..., K) -> (...).
     cluster_sums : (C, K). se : "jackknife", or "linear" (the cluster-robust delta method, which without clusters is the
         textbook standard error). size : (C,) rows of each cluster, or (..., C) of each kind of them
-        that must be seen; the fewest `worth` caps the degrees of freedom.
+        that must be seen; the fewest `worth` caps the degrees of freedom. kinds : (u, K), what a row
+        of each kind adds to the sums: the limits reach as far as UNSEEN more clusters of one kind
+        would move the value, since a rare kind may lie in clusters that were not drawn.
     Source: Efron & Tibshirani 1993, chapter 11; interval `limits` with `effective_df`.
     """
     if se not in ("jackknife", "linear"):
@@ -252,6 +256,10 @@ def estimate(
         return Estimate(value, nan, nan, n, c, method, note, missing, level, spread)
     df = min(df, max(clusters - 1, 1.0))
     low, high = limits(value, spread, df, c, bounds=bounds, level=level)
+    if kinds is not None:
+        with np.errstate(all="ignore"):
+            moved = np.asarray(stat(cluster_sums.sum(axis=0) + UNSEEN * n / c * kinds), float)
+        low, high = float(np.fmin.reduce([low, *moved])), float(np.fmax.reduce([high, *moved]))
     words = f"{method}, cluster {'jackknife' if se == 'jackknife' else 'linearised'}-t"
     if spread <= 1e-12 * max(1.0, abs(value)):
         extra = "every cluster gives the same" + ("" if low < high else ": no interval")

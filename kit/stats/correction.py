@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, effective_df, floats, limits, same_length
+from .clusters import LEAST, codes, effective_df, floats, limits, same_length, too_few, worth
 from .columns import takes_table
 from .estimate import Estimate, unknown
 from .shares import share
@@ -159,9 +159,14 @@ def ppi(
     lam = 0.0 if not (b @ b) > 0 else -float(a @ b) / float(b @ b)
     value = float(y[lab].mean() + lam * (f[~lab].mean() - f[lab].mean()))
     psi = math.sqrt(inside / (inside - 1)) * (a + lam * b)
-    held = np.bincount(group, lab, c) > 0
-    se, df = math.sqrt(float((psi**2).sum())), effective_df(psi[held])
+    held = np.bincount(group, lab, c)
+    clusters = worth(held)
+    se, df = math.sqrt(float((psi**2).sum())), effective_df(psi[held > 0])
+    df = min(df, max(clusters - 1, 1.0))
     words = f"PPI++ (lambda {lam:.3f}), {m} labels"
+    if clusters < LEAST:
+        note, nan = too_few(clusters, "labels"), math.nan
+        return Estimate(value, nan, nan, len(f), c, words, note, missing, level, se)
     out = Estimate(value, math.nan, math.nan, len(f), c, words, "", missing, level, se)
     return _ppi_limits(out, y[lab], group[lab], df)
 

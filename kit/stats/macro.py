@@ -15,9 +15,10 @@ import numpy as np
 
 from ..errors import DataError
 from .anytime import FIRM, betting
-from .clusters import estimate, floats, same_length
+from .clusters import codes, estimate, floats, same_length
 from .columns import takes_table
 from .estimate import Estimate
+from .rates import mean
 
 
 @takes_table("values", "cluster")
@@ -28,13 +29,17 @@ def macro_mean(
     level: float = 0.95,
     method: str = "mean over clusters",
 ) -> Estimate:
-    """Mean of cluster means with a t interval over clusters; None / NaN left out and counted.
+    """Mean of cluster means with the interval of `rates.mean` over clusters; None / NaN left out and counted.
 
     >>> e = macro_mean([1, 0, 1, 1, None], cluster=["a", "a", "b", "b", "b"]); e.value, e.n, e.n_clusters, e.missing
     (0.75, 4, 2, 1)
     """
-    means, missing = _means(values, cluster), _missing(values)
-    return _t(list(means.values()), len(values) - missing, missing, level, method)
+    n = same_length(values=values, cluster=cluster)
+    group, known = codes(cluster, n)[0], ~np.isnan(floats(values))
+    size = np.bincount(group, known)
+    e = mean(values, cluster=group, weights=1 / np.maximum(size, 1)[group], level=level)
+    words = e.method.replace("share", "mean", 1).replace("mean", method, 1)
+    return replace(e, method=words)
 
 
 def macro_difference(

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import DataError
 from .agreement import Pairs, pairs
-from .anytime import FIRM, HOLDS, MANY
+from .anytime import CLEAR, FIRM, HOLDS, MANY
 from .clusters import (
     bootstrap,
     codes,
@@ -50,8 +50,8 @@ def difference(
     n = same_length(new=new, old=old, cluster=cluster)
     x, y, (group, _) = floats(new, name="new"), floats(old, name="old"), codes(cluster, n)
     keep = ~(np.isnan(x) | np.isnan(y))
-    used, inverse = np.unique(group[keep], return_inverse=True)
-    columns = sums(np.column_stack([x[keep] - y[keep], np.ones(keep.sum())]), inverse, len(used))
+    inverse, c = codes(group[keep], int(keep.sum()))
+    columns = sums(np.column_stack([x[keep] - y[keep], np.ones(keep.sum())]), inverse, c)
     if method not in ("jackknife", "bootstrap"):
         raise DataError(
             f"method is {method!r}", where="method", fix='use "jackknife" or "bootstrap"'
@@ -287,6 +287,7 @@ def agreement_difference(
         method=f"difference in {measure}",
         missing=n - len(pick),
         level=level,
+        size=a.sums().sum(1),
     )
 
 
@@ -339,7 +340,8 @@ def claim(
 
     Fewer than 20 prompts show nothing unless the interval holds under skew (`betting`, `macro_difference(bounds=)`): with a
     tenth of prompts that collapse, t intervals "show" a gain that is not there in .62, .43 and .17 of samples of 4, 8 and 16.
-    Fewer than 60 show only what is left when 3 in as many, the share that may go unseen (rule of three), collapse.
+    Fewer than 100 show only what is left when 3 in as many, the share that may go unseen (rule of
+    three), collapse.
     points : speak in percentage points (value * 100).
 
     >>> claim(Estimate(0.05, 0.01, 0.09, 200, 100), what="kappa")
@@ -369,7 +371,7 @@ def claim(
     shown = not e.low <= 0 <= e.high
     if shown and not result.method.startswith(HOLDS) and fragile(result):
         return (
-            f"Too few to tell {new} from {old} in {what}: {text}. With {units} independent units, fewer than {FIRM}, "
+            f"Too few to tell {new} from {old} in {what}: {text}. With {units} independent units, fewer than {CLEAR}, "
             f"a few that collapse and were not drawn would turn it."
         )
     if e.low > 0:
@@ -382,18 +384,19 @@ def claim(
 def fragile(result: Estimate) -> bool:
     """Whether prompts that collapse and were not drawn could turn the sign of a difference.
 
-    A share of 3 / units may be unseen (rule of three, Hanley & Lippman-Hand 1983), each worth 1 or
-    three standard deviations. Always under 20 units, never from 60 on.
+    A share of 3 / units may be unseen (rule of three, Hanley & Lippman-Hand 1983), each worth 1, or
+    three standard deviations (one from 60 units on). Always under 20 units, never from 100 on.
 
-    >>> fragile(Estimate(0.3, 0.2, 0.4, 40, 40, se=0.05)), fragile(Estimate(0.1, 0.02, 0.18, 40, 40, se=0.04))
+    >>> fragile(Estimate(0.3, 0.2, 0.4, 40, se=0.05)), fragile(Estimate(0.1, 0.02, 0.2, 40, se=0.04))
     (False, True)
     """
     units = result.n if result.n_clusters is None else result.n_clusters
     if units < MANY:
         return True
     spread = 0.0 if math.isnan(result.se) else result.se * math.sqrt(units)
+    far = 3.0 if units < FIRM else 1.0
     clear = min(abs(result.low), abs(result.high))
-    return units < FIRM and clear <= 3 / units * max(1.0, 3 * spread)
+    return units < CLEAR and clear <= 3 / units * max(1.0, far * spread)
 
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, effective_df, floats, limits, same_length
+from .clusters import codes, effective_df, floats, limits, same_length, worth
 from .columns import takes_table
 from .estimate import Estimate, unknown
 
@@ -55,12 +55,14 @@ def policy_difference(
     (value_a, a1, b1, gap1), (value_b, a2, b2, gap2) = sides  # type: ignore[misc]
     base, moves = a1 - a2, np.column_stack([b1, -b2])
     weights = -np.linalg.lstsq(moves, base, rcond=None)[0]
-    labelled = np.bincount(group, ~np.isnan(y)) > 0
+    held = np.bincount(group, ~np.isnan(y))
+    labelled = held > 0
     inside = int(labelled.sum())
     spent = 3 if inside > 4 else 1  # the mean and the two weights
     psi = math.sqrt(inside / (inside - spent)) * (base + moves @ weights)
     value = value_a + weights[0] * gap1 - (value_b + weights[1] * gap2)
     se, df = math.sqrt(float((psi**2).sum())), effective_df(psi[labelled])
+    df = min(df, max(worth(held) - 1, 1.0))
     value = float(min(max(value, -1.0), 1.0))
     low, high = limits(value, se, df, inside, bounds=(-1.0, 1.0), level=level)
     words = (

@@ -45,6 +45,11 @@ def _area(s: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
     return area, out
 
 
+def _one_kind(y: np.ndarray) -> bool:
+    """No rows, or all right, or all wrong."""
+    return bool((y == y[:1]).all())
+
+
 OUTCOME = "rows of the rarer outcome"
 
 
@@ -79,19 +84,19 @@ def auroc(
     (s, y), (group, _) = _read(score, correct, "score"), codes(cluster, n)
     keep = ~(np.isnan(s) | np.isnan(y))
     s, y, missing = s[keep], y[keep], int((~keep).sum())
-    used, group = np.unique(group[keep], return_inverse=True)
-    if len(np.unique(y)) < 2:
+    group, c = codes(group[keep], int(keep.sum()))
+    if _one_kind(y):
         note = "rows that are right and rows that are wrong are needed"
         return unknown(len(s), method="AUROC", note=note, missing=missing, level=level)
     value, psi = _area(s, y)
-    se, df = _spread(psi, group, len(used))
-    rarer = _rarer(y, group, len(used))
+    se, df = _spread(psi, group, c)
+    rarer = _rarer(y, group, c)
     low, high, note = math.nan, math.nan, too_few(rarer, OUTCOME)
     if rarer >= LEAST:
         df, note = min(df, max(rarer - 1, 1.0)), ""
         low, high = limits(value, se, df, rarer, bounds=(0.0, 1.0), level=level)
     words = "AUROC, clustered DeLong, t on the logit"
-    return Estimate(value, low, high, len(s), len(used), words, note, missing, level, se)
+    return Estimate(value, low, high, len(s), c, words, note, missing, level, se)
 
 
 @takes_table("new", "old", "correct", "correct_old", "cluster")
@@ -116,16 +121,16 @@ def auroc_change(
     (a, y), (b, z) = _read(new, correct, "new"), _read(old, before, "old")
     keep = ~(np.isnan(a) | np.isnan(b) | np.isnan(y) | np.isnan(z))
     missing = int((~keep).sum())
-    used, group = np.unique(codes(cluster, n)[0][keep], return_inverse=True)
-    if min(len(np.unique(y[keep])), len(np.unique(z[keep])), len(used)) < 2:
+    group, c = codes(codes(cluster, n)[0][keep], int(keep.sum()))
+    if c < 2 or _one_kind(y[keep]) or _one_kind(z[keep]):
         note = "rows that are right and rows that are wrong, in two clusters or more, are needed"
         return unknown(int(keep.sum()), method="change in AUROC", note=note, missing=missing)
     (one, psi), (two, phi) = _area(a[keep], y[keep]), _area(b[keep], z[keep])
-    se, df = _spread(psi - phi, group, len(used))
-    rarer = min(_rarer(v[keep], group, len(used)) for v in (y, z))
+    se, df = _spread(psi - phi, group, c)
+    rarer = min(_rarer(v[keep], group, c) for v in (y, z))
     low, high, note = math.nan, math.nan, too_few(rarer, OUTCOME)
     if rarer >= LEAST:
         df, note = min(df, max(rarer - 1, 1.0)), ""
         low, high = limits(one - two, se, df, rarer, level=level)
     words, rows = "change in AUROC, clustered DeLong, paired", int(keep.sum())
-    return Estimate(one - two, low, high, rows, len(used), words, note, missing, level, se)
+    return Estimate(one - two, low, high, rows, c, words, note, missing, level, se)

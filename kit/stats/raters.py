@@ -76,20 +76,23 @@ def _corrected(
         )
         return top / np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
 
-    used, inverse = np.unique(group[rated], return_inverse=True)
+    inverse, c = codes(group[rated], int(rated.sum()))
+    by = sums(columns, inverse, c)
     out = estimate(
         stat,
-        sums(columns, inverse, len(used)),
+        by,
         n=int(rated.sum()),
         method=name,
         missing=missing,
         level=level,
         se="linear" if se == "gwet" else se,
         bounds=(-1.0, 1.0),
+        size=by[:, 2],
+        kinds=np.column_stack([np.ones((len(cats), 3)), np.eye(len(cats))]),
     )
-    if se == "gwet" and len(used) > 1:
-        wider = (len(used) / (len(used) - 1)) ** 0.5
-        half = wider * out.se * t_quantile(level, len(used) - 1)
+    if se == "gwet" and c > 1:
+        wider = (c / (c - 1)) ** 0.5
+        half = wider * out.se * t_quantile(level, c - 1)
         return replace(
             out, se=out.se * wider, low=max(out.value - half, -1.0), high=min(out.value + half, 1.0)
         )
@@ -233,19 +236,24 @@ def alpha(
             fix="give numbers, or categories=[worst, ..., best] for ordinal",
         )
     use = r.sum(1) > 1
+    several, n = r[use], int(use.sum())
+    alike = np.eye(len(cats)) * (several.sum() / max(n, 1))  # an item of each category
+    both = np.vstack([several, alike])
     columns, stat = (
-        _ordinal_columns(r[use])
+        _ordinal_columns(both)
         if metric == "ordinal"
-        else _fixed_columns(r[use], _distance(metric, cats))
+        else _fixed_columns(both, _distance(metric, cats))
     )
-    used, inverse = np.unique(group[use], return_inverse=True)
+    inverse, c = codes(group[use], n)
     return estimate(
         stat,
-        sums(columns, inverse, len(used)),
+        sums(columns[:n], inverse, c),
         n=int(use.sum()),
         method=f"Krippendorff's alpha ({metric})",
         missing=missing,
         level=level,
         se=se,
         bounds=(-1.0, 1.0),
+        size=np.bincount(inverse, minlength=c),
+        kinds=columns[n:],
     )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, estimate, floats, same_length, sums
+from .clusters import codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
 from .correction import Counts, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
@@ -50,8 +50,8 @@ def mean(
             where=f"weights, row {int(np.flatnonzero(np.isnan(w) | (w < 0))[0])}",
         )
     keep = ~np.isnan(x)
-    used, inverse = np.unique(group[keep], return_inverse=True)
-    columns = sums(np.column_stack([w[keep] * x[keep], w[keep]]), inverse, len(used))
+    inverse, c = codes(group[keep], int(keep.sum()))
+    columns = sums(np.column_stack([w[keep] * x[keep], w[keep]]), inverse, c)
     out = estimate(
         lambda t: t[..., 0] / t[..., 1],
         columns,
@@ -238,7 +238,7 @@ def _clustered_effect(
     """Measured design effect drawn towards the implied one, widened by Student's t, as far as clusters hold several labels."""
     held = np.unique(group[has], return_counts=True)[1]
     several = 1 - held.sum() / float((held**2).sum())
-    wide = (t_quantile(level, max(len(held) - 1, 1)) / t_quantile(level, math.inf)) ** 2
+    wide = (t_quantile(level, max(worth(held) - 1, 1)) / t_quantile(level, math.inf)) ** 2
     least = _least_effect(stratum, group, has, model)
     # the measured effect is noisy with few labelled clusters; where it is below the implied one it counts for a quarter
     trust = several * (len(held) / (len(held) + 10) if measured > least else 0.25)

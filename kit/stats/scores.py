@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, estimate, floats, same_length, sums
+from .clusters import codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
 from .estimate import Estimate
 from .tails import t_below, t_quantile
@@ -130,6 +130,7 @@ def _mean_score(r: _Rows, filled: np.ndarray, missing: int, level: float, words:
         method=f"weighted rubric score, {words}",
         missing=missing,
         level=level,
+        size=r.answers,
     )
 
 
@@ -240,7 +241,8 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     )
     floor = _floor(r, stratum, has, size, k)
     se = math.sqrt(out.se**2 + floor) if inside > 1 else math.nan
-    half = t_quantile(level, max(inside - 1, 1)) * se
+    clusters = min(inside, worth(np.bincount(r.cluster, has)))
+    half = t_quantile(level, max(clusters - 1, 1)) * se
     empty = int((np.bincount(stratum, has, k) == 0).sum())
     note = f"{empty} of {k} strata have no label" if empty else ""
     out = replace(

@@ -35,9 +35,11 @@ class Rows:
         return special.ndtr(np.sqrt(self.icc) * common + np.sqrt(1 - self.icc) * own)
 
 
-def rows(rng: np.random.Generator, clusters: int, icc: float) -> Rows:
-    """Clusters of 2 to 16 rows each."""
+def rows(rng: np.random.Generator, clusters: int, icc: float, *, giant: bool = False) -> Rows:
+    """Clusters of 2 to 16 rows each; giant : the first of 60."""
     size = rng.integers(2, 17, clusters)
+    if giant:
+        size[0] = 60
     return Rows(rng, np.repeat(np.arange(clusters), size), clusters, icc)
 
 
@@ -145,6 +147,51 @@ def ece_error(gap: float, values: int = 0) -> tuple[Case, float]:
     return one, 0.0
 
 
+def known(case: Case) -> tuple[Case, float]:
+    """A statistic whose truth is that of very many rows."""
+    return case, case(alone()).value
+
+
+def rare(r: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Judge and human of a human class of 3 %."""
+    return judged(r, 0.03, 0.85)
+
+
+def of_raters(r: Rows) -> Estimate:
+    """Krippendorff's alpha of the two."""
+    return stats.alpha(np.column_stack(rare(r)), cluster=r.cluster)
+
+
+def unsure(r: Rows) -> Estimate:
+    """P(right | confidence < .6), a fifth of the rows."""
+    return calibration.underconfidence(*stated(r), cluster=r.cluster, below=0.6)
+
+
+def sure(r: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Confidences that say nothing of errors of 3 %."""
+    return 0.5 + 0.5 * r.uniform(), (r.uniform() < 0.97).astype(int)
+
+
+def rare_errors() -> tuple[Case, float]:
+    """AURC where 3 % are wrong."""
+    return lambda r: calibration.risk_coverage(*sure(r), cluster=r.cluster).aurc, 0.03
+
+
+GIANT = ", one of 60"  # ends the name of a case with one giant cluster
+HARD: dict[str, Callable[[], tuple[Case, float]]] = {
+    "alpha, a class of 3 %": lambda: known(of_raters),
+    "kappa, a class of 3 %": lambda: known(lambda r: stats.kappa(*rare(r), cluster=r.cluster)),
+    "F1, a class of 3 %": lambda: known(lambda r: stats.f1(*rare(r), cluster=r.cluster)),
+    "balanced, a class of 3 %": lambda: known(
+        lambda r: stats.balanced_accuracy(*rare(r), cluster=r.cluster)
+    ),
+    "AURC, 3 % wrong": rare_errors,
+    "P(right | unsure)": lambda: known(unsure),
+    "macro mean .03": lambda: (
+        lambda r: stats.macro_mean(r.uniform() < 0.03, cluster=r.cluster),
+        0.03,
+    ),
+}
 TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
     "accuracy .80": (lambda: accuracy(0.6, 0.8), 0.92),
     "accuracy .95": (lambda: accuracy(0.6, 0.95), 0.92),
@@ -159,6 +206,8 @@ TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
     "ECE, default bins, gap 0": (lambda: ece_error(0.0), 0.92),
     "ECE, default bins, gap .1": (lambda: ece_error(0.1), 0.92),
     "ECE, 40 values, gap .1": (lambda: ece_error(0.1, 40), 0.92),
+    **{name: (make, 0.92) for name, make in HARD.items()},
+    **{f"{name}{GIANT}": (make, 0.92) for name, make in HARD.items()},
 }
 LABELLED = {
     "ppi .70": (lambda labelled: ppi(0.7, labelled), 0.92),
@@ -197,12 +246,13 @@ def measure(
     """Coverage over `runs` draws; an unknown interval is no interval, and is counted."""
     rng = np.random.default_rng(seed)
     total = 100 if name in LABELLED else clusters
-    found = [case(rows(rng, total, icc)) for _ in range(runs)]
-    known = [e for e in found if not (np.isnan(e.low) or np.isnan(e.high))]
-    hit = [e.low - 1e-12 <= truth <= e.high + 1e-12 for e in known]
-    half = float(np.mean([e.half_width for e in known])) if known else float("nan")
-    covered = float(np.mean(hit)) if known else float("nan")
-    return Coverage(name, clusters, icc, len(known) / runs, covered, half, must)
+    giant = name.endswith(GIANT)
+    found = [case(rows(rng, total, icc, giant=giant)) for _ in range(runs)]
+    given = [e for e in found if not (np.isnan(e.low) or np.isnan(e.high))]
+    hit = [e.low - 1e-12 <= truth <= e.high + 1e-12 for e in given]
+    half = float(np.mean([e.half_width for e in given])) if given else float("nan")
+    covered = float(np.mean(hit)) if given else float("nan")
+    return Coverage(name, clusters, icc, len(given) / runs, covered, half, must)
 
 
 def table(
