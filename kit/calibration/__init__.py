@@ -1,6 +1,8 @@
-"""Calibration: does a stated confidence mean what it says? Numbers only; plots are in kit.plots.calibration.
+"""Calibration: does a stated confidence mean what it says? Numbers only; plots are in
+kit.plots.calibration.
 
-Every result says by which convention it was computed (`.convention`), at which n, and with which interval.
+Every result says by which convention it was computed (`.convention`), at which n, and with which
+interval.
 """
 
 from .baselines import against_constant, against_lookup, against_score

@@ -18,7 +18,8 @@ from .inputs import Inputs, check
 def against_constant(
     conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
 ) -> Estimate:
-    """Brier score less that of the best constant, the share of right rows: below 0 it says something.
+    """Brier score less that of the best constant, the share of right rows: below 0 it says
+    something.
 
     A constant's calibration error is almost nothing: a low ECE alone shows no knowledge of errors.
 
@@ -33,10 +34,12 @@ def against_constant(
 def against_lookup(
     conf: Any, correct: Any, family: Any, *, cluster: Any = None, level: float = 0.95
 ) -> Estimate:
-    """Brier score less that of a table of each family's rate: below 0 it knows more than the family.
+    """Brier score less that of a table of each family's rate: below 0 it knows more than the
+    family.
 
-    family : (n,) labels. A row's entry is made of the other clusters' rows of its family, and of all
-    other clusters where there are none: no more than a person with a list of past results has seen.
+    family : (n,) labels. A row's entry is made of the other clusters' rows of its family, and of
+        all other clusters where there are none: no more than a person with a list of past results
+        has seen.
 
     >>> against_lookup([1.0, 0.0] * 40, [1, 0] * 40, ["easy", "hard"] * 40).value
     0.0

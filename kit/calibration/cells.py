@@ -1,4 +1,6 @@
-"""Binning: from rows to the sufficient statistics of every estimate (counts and sums of confidence per small cell and outcome)."""
+"""Binning: from rows to the sufficient statistics of every estimate (counts and sums of confidence
+per small cell and outcome).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ AUTO_DISTINCT = 64  # bins="auto": one bin per value up to this many distinct va
 AUTO_ROWS = 5  # ... when each has this many rows on average
 AUTO_BINS = 15  # ... otherwise this many equal-width bins, fewer below AUTO_FEW rows
 AUTO_FEW = ((50, 5), (150, 10))
-TOL = 1e-7  # a confidence this near to an edge i/K lies on it, so that float32 and i*0.1 agree with i/10
+# a confidence this near to an edge i/K lies on it, so that float32 and i*0.1 agree with i/10
+TOL = 1e-7
 FINE = 300  # cells over all bins, for the spread of confidence inside a bin
 
 
@@ -24,9 +27,12 @@ FINE = 300  # cells over all bins, for the spread of confidence inside a bin
 class Cells:
     """Counts and sums per cell; a bin is a run of cells.
 
-    bin : (m,) bin of each cell. n : (m, 2) weight of rows with outcome 0 / 1. s : (m, 2) weighted sum of their confidences.
-    lower, upper : (k,) limits of the bins. units : (C, 2m) sparse, weight per cluster and cell*2+outcome, or None.
-    convention : how rows went into bins, in words. rows : rows used (unweighted). missing : rows left out.
+    bin : (m,) bin of each cell. n : (m, 2) weight of rows with outcome 0 / 1. s : (m, 2) weighted
+        sum of their confidences.
+    lower, upper : (k,) limits of the bins. units : (C, 2m) sparse, weight per cluster and
+        cell*2+outcome, or None.
+    convention : how rows went into bins, in words. rows : rows used (unweighted). missing : rows
+        left out.
     """
 
     bin: np.ndarray
@@ -56,7 +62,9 @@ class Cells:
 
     @property
     def mean(self) -> np.ndarray:
-        """(m, 2) mean confidence per cell and outcome; the cell's overall mean where an outcome is absent."""
+        """(m, 2) mean confidence per cell and outcome; the cell's overall mean where an outcome is
+        absent.
+        """
         both = self.s.sum(1) / self.n.sum(1)
         return np.divide(self.s, self.n, out=np.repeat(both[:, None], 2, 1), where=self.n > 0)
 
@@ -85,7 +93,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Locator:
-    """Where a confidence belongs: `find` maps (n,) confidences to cells; `bin` maps cells to bins."""
+    """Where a confidence belongs: `find` maps (n,) confidences to cells, `bin` cells to bins."""
 
     find: Callable[[np.ndarray], np.ndarray]
     bin: np.ndarray
@@ -109,7 +117,8 @@ def auto_bins(rows: int) -> int:
 
 
 def by_value(values: np.ndarray | None, rows: int) -> bool:
-    """True when "auto" gives each of these distinct values a bin: few values, and rows enough in each.
+    """True when "auto" gives each of these distinct values a bin: few values, and rows enough in
+    each.
 
     >>> by_value(np.arange(64) / 64, 64), by_value(np.array([0.5, 0.8]), 20)
     (False, True)
@@ -181,7 +190,9 @@ def closed_right(closed: str) -> bool:
 
 
 def explicit(edges: Sequence[float], closed: str, conf: np.ndarray) -> Locator:
-    """Bins with given edges, compared exactly as the floating-point numbers they are (no tolerance)."""
+    """Bins with given edges, compared exactly as the floating-point numbers they are (no
+    tolerance).
+    """
     e = np.asarray(edges, dtype=float)
     if e.ndim != 1 or len(e) < 2 or not np.all(np.diff(e) > 0):
         raise DataError(
@@ -230,7 +241,9 @@ def per_value(values: np.ndarray) -> Locator:
 
 
 def mass(values: np.ndarray, weight: np.ndarray, k: int) -> Locator:
-    """About equal weight per bin, equal confidences never split: a value goes where the middle of its rows ranks."""
+    """About equal weight per bin, equal confidences never split: a value goes where the middle of
+    its rows ranks.
+    """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise DataError(
             f"bins is {k!r}",

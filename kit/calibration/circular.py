@@ -1,4 +1,6 @@
-"""Correctness that was computed from the confidence says nothing about calibration: refuse it, or flag it."""
+"""Correctness that was computed from the confidence says nothing about calibration: refuse it, or
+flag it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ class Circularity:
 
     def __str__(self) -> str:
         if not self.guilty:
-            return f"no component depends on the confidence as far as declared or visible ({', '.join(self.clean) or 'none given'})"
+            return (
+                f"no component depends on the confidence as far as declared or visible "
+                f"({', '.join(self.clean) or 'none given'})"
+            )
         return "correctness was computed from the confidence: " + "; ".join(
             f"{k} ({v})" for k, v in self.guilty.items()
         )
@@ -43,12 +48,15 @@ def check_circular(
 ) -> Circularity:
     """Find components of correctness that were computed from the confidence.
 
-    components : what `correct` was computed from; name -> True (contains the confidence), False (declared free of it),
-    a list of the names of its inputs, or its (n,) values. on : "raise" (DataError) or "flag" (return the finding).
-    Values are guilty when the confidence determines them: equal confidences always come with equal values, over at
-    least 3 confidences that occur more than once. A mixture that also reads the answer cannot be seen that way: declare it.
+    components : what `correct` was computed from; name -> True (contains the confidence), False
+        (declared free of it),
+    a list of the names of its inputs, or its (n,) values. on : "raise" (DataError) or "flag"
+        (return the finding). Values are guilty when the confidence determines them: equal
+        confidences always come with equal values, over at least 3 confidences that occur more than
+        once. A mixture that also reads the answer cannot be seen that way: declare it.
 
-    >>> check_circular([.5], [1], components={"facts": ["answer"], "V4": ["confidence", "truth"]}, on="flag").circular
+    >>> parts = {"facts": ["answer"], "V4": ["confidence", "truth"]}
+    >>> check_circular([.5], [1], components=parts, on="flag").circular
     True
     """
     if on not in ("raise", "flag"):
@@ -61,7 +69,8 @@ def check_circular(
         raise DataError(
             str(out),
             where="argument components",
-            fix='recompute correctness without these components (calibration.score_without), or flag it: on="flag"',
+            fix="recompute correctness without these components (calibration.score_without), or "
+            'flag it: on="flag"',
         )
     return out
 
@@ -111,7 +120,8 @@ def score_without(
     weights: Mapping[str, float],
     drop: Sequence[str],
 ) -> np.ndarray:
-    """Composed score sum(w s) / sum(w) over applicable components, leaving some out: (n,), NaN where nothing is left.
+    """Composed score sum(w s) / sum(w) over applicable components, leaving some out: (n,), NaN
+    where nothing is left.
 
     scores : per row, component -> score in [0, 1], absent or None = not applicable.
 

@@ -1,4 +1,6 @@
-"""Judges that give a distribution over classes: calibration of the class they favour (top label), and of every class."""
+"""Judges that give a distribution over classes: calibration of the class they favour (top label),
+and of every class.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from .ece import ECE, ece
 
 @dataclass(frozen=True)
 class TopLabel:
-    """The predicted class of each row (n,), its probability, and whether it was right. ties : rows with equal top classes."""
+    """The predicted class of each row (n,), its probability, and whether it was right. ties : rows
+    with equal top classes.
+    """
 
     conf: np.ndarray
     correct: np.ndarray
@@ -25,8 +29,8 @@ class TopLabel:
 def top_label(probs: Any, labels: Any) -> TopLabel:
     """Confidence and correctness of the most probable class.
 
-    probs : (n, k) in [0, 1], rows summing to 1 within 1e-3. labels : (n,) class numbers. Equal top classes: the lowest
-    number is predicted, and counted in `ties`.
+    probs : (n, k) in [0, 1], rows summing to 1 within 1e-3. labels : (n,) class numbers. Equal top
+        classes: the lowest number is predicted, and counted in `ties`.
 
     >>> top_label([[.2, .8], [.6, .4]], [1, 1]).correct.tolist()
     [True, False]
@@ -58,7 +62,9 @@ def top_label(probs: Any, labels: Any) -> TopLabel:
 
 @dataclass(frozen=True)
 class Classwise:
-    """ECE of each class, its probability read as the confidence that the class is right; mean over classes (plug-in)."""
+    """ECE of each class, its probability read as the confidence that the class is right; mean over
+    classes (plug-in).
+    """
 
     classes: tuple[int, ...]
     eces: tuple[ECE, ...]
@@ -81,8 +87,9 @@ def classwise(
 ) -> Classwise:
     """ECE of each class against "it is this class", with intervals that rest on clusters.
 
-    probs : (n, k), rows sum to 1; labels : (n,) class numbers. A model can be calibrated at its favourite class and far off at
-    the others; top-label calibration does not see that. Binning as in `ece`.
+    probs : (n, k), rows sum to 1; labels : (n,) class numbers. A model can be calibrated at its
+        favourite class and far off at the others; top-label calibration does not see that. Binning
+        as in `ece`.
 
     >>> r = classwise([[0.8, 0.2]] * 10, [0] * 8 + [1] * 2, n_boot=0)
     >>> round(r.mean, 6)

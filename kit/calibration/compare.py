@@ -26,10 +26,12 @@ from .scores import brier, overconfidence, underconfidence
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two calibrations. difference : debiased ECE after minus before (below 0 = better). brier, accuracy : after minus before.
+    """Two calibrations. difference : debiased ECE after minus before (below 0 = better). brier,
+    accuracy : after minus before.
 
-    auroc : before and after; auroc_change : after minus before. constant : Brier after, less that of the best constant
-    (below 0 = the confidences say something). resolution : before and after, bias-corrected.
+    auroc : before and after; auroc_change : after minus before. constant : Brier after, less that
+        of the best constant (below 0 = the confidences say something). resolution : before and
+        after, bias-corrected.
     lookup, token : Brier after, less that of each family's rate, and of the token probability;
     token_auroc : AUROC after, less the token's (None where not given). paired : rows are pairs.
     verdict : a sentence that claims no more than all these.
@@ -101,7 +103,9 @@ class Comparison:
         return rows
 
     def _against(self) -> list[dict[str, Any]]:
-        """What stands against a constant, a table, and the token probability; rows that were not asked for are left out."""
+        """What stands against a constant, a table, and the token probability; rows that were not
+        asked for are left out.
+        """
         known = {
             "Brier less the best constant's": self.constant,
             "Brier less the family look-up's": self.lookup,
@@ -126,7 +130,7 @@ class Comparison:
 def _mover(
     one: tuple[float, float, float], two: tuple[float, float, float], rho: float
 ) -> tuple[float, float]:
-    """Limits of two - one from (value, low, high) of each, correlated by rho (Zou & Donner 2008)."""
+    """Limits of two - one from (value, low, high) of each, correlated by rho (Zou, Donner 2008)."""
 
     def reach(a: float, b: float) -> float:
         return math.sqrt(max(a * a + b * b - 2 * rho * a * b, 0.0))
@@ -226,14 +230,16 @@ def compare(
 ) -> Comparison:
     """Calibration before and after (a recalibration, a training), each given as (conf, correct).
 
-    paired : row i of both is the same question; changes are then of pairs, by `cluster` where given (paired rows with
-    missing values are refused, since the pairs would shift). Unpaired: `cluster` and `cluster_after` label each side.
+    paired : row i of both is the same question; changes are then of pairs, by `cluster` where given
+        (paired rows with missing values are refused, since the pairs would shift). Unpaired:
+        `cluster` and `cluster_after` label each side.
     family : (n,) labels of the rows after, for a look-up of each family's rate. token : (n,) token
-    probabilities of the answers after, which need no training. margin : loss of accuracy that still counts as accuracy kept. n_boot : resamples of the test of each side.
-    Binning as in `ece`; 15 equal-width bins by default for both, so that they compare.
-    The verdict asks for more than a lower error: accuracy kept, a Brier score better than that of the best constant, and
-    no loss in telling right from wrong (AUROC). It says where a look-up by family, or the token
-    probability, does as well.
+    probabilities of the answers after, which need no training. margin : loss of accuracy that still
+    counts as accuracy kept. n_boot : resamples of the test of each side. Binning as in `ece`; 15
+    equal-width bins by default for both, so that they compare. The verdict asks for more than a
+    lower error: accuracy kept, a Brier score better than that of the best constant, and no loss in
+    telling right from wrong (AUROC). It says where a look-up by family, or the token probability,
+    does as well.
 
     >>> p, y = [0.1, 0.9] * 40, [0, 1, 0, 1, 0, 1, 1, 0, 0, 1] * 8
     >>> c = compare(([0.5] * 80, y), ([0.2, 0.8] * 40, y), paired=True)
@@ -320,8 +326,10 @@ def _verdict(c: Comparison, margin: float) -> str:
     wrong = _objections(c, margin)
     if not wrong:
         return (
-            f"better calibrated: {tail}; accuracy kept within {margin:g}, Brier better than that of the "
-            f"best constant by {number(-c.constant.value)} [{number(-c.constant.high, 2)}, {number(-c.constant.low, 2)}], "
+            f"better calibrated: {tail}; accuracy kept within {margin:g}, Brier better than "
+            f"that of the "
+            f"best constant by {number(-c.constant.value)} [{number(-c.constant.high, 2)}, "
+            f"{number(-c.constant.low, 2)}], "
             f"AUROC {c.auroc[1].text(2)}{_as_well(c)}"
         )
     return f"a lower calibration error, but no better confidence: {tail}; {'; '.join(wrong)}"
@@ -337,7 +345,8 @@ def _as_well(c: Comparison) -> str:
         if e is not None and not e.high < 0:
             verb = "does better" if e.low > 0 else "does as well"
             out.append(
-                f"{name} {verb} (Brier {number(e.value)} [{number(e.low, 2)}, {number(e.high, 2)}] from it)"
+                f"{name} {verb} (Brier {number(e.value)} [{number(e.low, 2)}, "
+                f"{number(e.high, 2)}] from it)"
             )
     return f"; but without training {' and '.join(out)}" if out else ""
 
@@ -347,12 +356,14 @@ def _objections(c: Comparison, margin: float) -> list[str]:
     out = []
     if not c.accuracy.low > -margin:
         out.append(
-            f"accuracy changed by {number(c.accuracy.value)} [{number(c.accuracy.low, 2)}, {number(c.accuracy.high, 2)}], "
+            f"accuracy changed by {number(c.accuracy.value)} [{number(c.accuracy.low, 2)}, "
+            f"{number(c.accuracy.high, 2)}], "
             f"not shown to be kept within {margin:g}"
         )
     if not c.constant.high < 0:
         out.append(
-            f"the best constant does as well (Brier {number(c.constant.value)} [{number(c.constant.low, 2)}, "
+            f"the best constant does as well (Brier {number(c.constant.value)} "
+            f"[{number(c.constant.low, 2)}, "
             f"{number(c.constant.high, 2)}] from it)"
         )
     if c.auroc_change.high < 0:

@@ -1,4 +1,6 @@
-"""Expected and maximum calibration error with what they mean at this sample size: debiased value, interval, null, test."""
+"""Expected and maximum calibration error with what they mean at this sample size: debiased value,
+interval, null, test.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,12 @@ class ECE:
     """Expected calibration error, mean over rows of |accuracy - confidence| of the row's bin.
 
     value : plug-in, what other libraries call ECE; biased upwards by noise.
-    debiased : Estimate of the population's binned error, with its interval (low and high are repeated here).
-    l2_squared : debiased mean squared gap (Ferro & Fricker 2012; may be below 0); l2 : its root, 0 when negative.
-    null : what a perfectly calibrated model would score on average with these confidences and this n.
+    debiased : Estimate of the population's binned error, with its interval (low and high are
+        repeated here).
+    l2_squared : debiased mean squared gap (Ferro & Fricker 2012; may be below 0); l2 : its root, 0
+        when negative.
+    null : what a perfectly calibrated model would score on average with these confidences and this
+        n.
     p_value : resampling test of calibration. convention : how rows went into bins.
     """
 
@@ -65,7 +70,8 @@ class ECE:
 
     def __str__(self) -> str:
         return (
-            f"ECE {number(self.value)}; debiased {self.debiased}; a calibrated model would score {number(self.null)} "
+            f"ECE {number(self.value)}; debiased {self.debiased}; a calibrated model would "
+            f"score {number(self.null)} "
             f"(test p={number(self.p_value)}) | {self.convention}"
         )
 
@@ -105,7 +111,7 @@ def cells_of(
     weights: Any = None,
     missing: str = "raise",
 ) -> Cells:
-    """The sufficient statistics of one binning, from rows or from a Sketch; arguments as in `ece`."""
+    """The sufficient statistics of one binning, from rows or a Sketch; arguments as in `ece`."""
     if isinstance(conf, Sketch):
         if correct is not None or cluster is not None or weights is not None:
             raise DataError(
@@ -124,9 +130,11 @@ def plugin(size: np.ndarray, gap: np.ndarray) -> Any:
 
 
 def gap_errors(cells: Cells) -> np.ndarray:
-    """Standard error of each bin's mean gap (k,), cluster-robust when there are clusters; 0 for an empty bin.
+    """Standard error of each bin's mean gap (k,), cluster-robust when there are clusters; 0 for an
+    empty bin.
 
-    A bin with a single row (or a single cluster) has no spread of its own; it gets what calibration implies, sum p(1-p).
+    A bin with a single row (or a single cluster) has no spread of its own; it gets what calibration
+    implies, sum p(1-p).
     """
     size, gap = resample.bin_sums(cells, cells.n)
     mean = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0)
@@ -149,7 +157,9 @@ def gap_errors(cells: Cells) -> np.ndarray:
 
 
 def _cluster_squares(cells: Cells, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Per bin: sum over clusters of (sum of centred residuals)^2, and the number of clusters with rows there."""
+    """Per bin: sum over clusters of (sum of centred residuals)^2, and the number of clusters with
+    rows there.
+    """
     from scipy import sparse
 
     m = len(cells.bin)
@@ -167,7 +177,8 @@ def _cluster_squares(cells: Cells, mean: np.ndarray) -> tuple[np.ndarray, np.nda
 def debiased_l1(size: np.ndarray, gap: np.ndarray, s: np.ndarray) -> float:
     """Plug-in L1 minus its first-order bias, in closed form.
 
-    2 sum w|m| - sum w E|N(m, s^2)|, with m the bin gap and s its standard error (Kumar et al. 2019, section 5, without resampling).
+    2 sum w|m| - sum w E|N(m, s^2)|, with m the bin gap and s its standard error (Kumar et al. 2019,
+    section 5, without resampling).
     """
     w = size / size.sum()
     m = np.abs(np.divide(gap, size, out=np.zeros_like(gap), where=size > 0))
@@ -179,7 +190,9 @@ def debiased_l1(size: np.ndarray, gap: np.ndarray, s: np.ndarray) -> float:
 
 
 def null_of(cells: Cells) -> float:
-    """Expected plug-in ECE of a calibrated model: sum over bins of sqrt(2/pi * sum p(1-p)) / n, rows independent."""
+    """Expected plug-in ECE of a calibrated model: sum over bins of sqrt(2/pi * sum p(1-p)) / n,
+    rows independent.
+    """
     p = cells.s.sum(1) / cells.n.sum(1)
     return float(
         np.sqrt(2 / math.pi * cells.per_bin(cells.n.sum(1) * np.maximum(p * (1 - p), 0.0))).sum()
@@ -216,7 +229,8 @@ def ece_of(
         notes.append(f"only {cells.n_clusters} clusters: too few to trust any interval")
     if value < 2 * null_of(cells):
         notes.append(
-            "not far from what a calibrated model would score at this n; collect more rows before reading it"
+            "not far from what a calibrated model would score at this n; collect more rows "
+            "before reading it"
         )
     debiased = Estimate(
         best,
@@ -244,10 +258,12 @@ def ece_of(
 
 
 def spread(cells: Cells, s: np.ndarray) -> float:
-    """Standard error of the binned L1 error (k bins, standard errors s): the larger of two closed forms.
+    """Standard error of the binned L1 error (k bins, standard errors s): the larger of two closed
+    forms.
 
-    Where gaps are clear, |gap| is linear in the rows and the error is that of a mean (per cluster when there are clusters);
-    where noise folds at 0, sqrt(sum w^2 s^2), which folding must not shrink.
+    Where gaps are clear, |gap| is linear in the rows and the error is that of a mean (per cluster
+    when there are clusters); where noise folds at 0, sqrt(sum w^2 s^2), which folding must not
+    shrink.
     """
     size = resample.bin_sums(cells, cells.n)[0]
     if cells.units is None:
@@ -264,7 +280,9 @@ def freedom(cells: Cells) -> float:
 
 
 def unit_scores(cells: Cells) -> np.ndarray:
-    """What each cluster (C,) adds to the binned error: sign of its bins' gaps times its residuals, less its share of the error."""
+    """What each cluster (C,) adds to the binned error: sign of its bins' gaps times its residuals,
+    less its share of the error.
+    """
     return np.asarray(cells.units @ row_scores(cells).reshape(-1)).ravel()
 
 
@@ -278,11 +296,13 @@ def row_scores(cells: Cells) -> np.ndarray:
 def _interval(
     cells: Cells, value: float, best: float, s: np.ndarray, level: float
 ) -> tuple[float, float]:
-    """Debiased value minus, and its middle with the plug-in plus, Student's quantile times standard error.
+    """Debiased value minus, and its middle with the plug-in plus, Student's quantile times standard
+    error.
 
-    First-order debiasing takes off too much where gaps and noise are alike, and the plug-in keeps too much; the upper limit
-    starts halfway. Measured coverage of the 95% interval: .943-.987 (300 runs each, n 300 to 2000, error 0 to .14, 15 bins), against
-    .84-.95 for a bootstrap-like spread of the plug-in shifted to the debiased value (normal simulation, n 100 to 3000).
+    First-order debiasing takes off too much where gaps and noise are alike, and the plug-in keeps
+    too much; the upper limit starts halfway. Measured coverage of the 95% interval: .943-.987 (300
+    runs each, n 300 to 2000, error 0 to .14, 15 bins), against .84-.95 for a bootstrap-like spread
+    of the plug-in shifted to the debiased value (normal simulation, n 100 to 3000).
     """
     q, se = t_quantile(level, freedom(cells)), spread(cells, s)
     units = cells.size if cells.units is None else float(cells.units.shape[0])
@@ -291,7 +311,8 @@ def _interval(
 
 
 def l2_squared(cells: Cells) -> float:
-    """Debiased mean squared gap, sum w m^2 - sum w s^2 (Ferro & Fricker 2012; Kumar et al. 2019); may be negative.
+    """Debiased mean squared gap, sum w m^2 - sum w s^2 (Ferro & Fricker 2012; Kumar et al. 2019);
+    may be negative.
 
     s^2 is the variance of the bin's accuracy, o(1-o)/(n_k-1).
     """
@@ -305,7 +326,9 @@ def l2_squared(cells: Cells) -> float:
 
 
 def noise(size: np.ndarray, rate: np.ndarray) -> float:
-    """Ferro-Fricker's C = (1/n) sum n_k o_k (1-o_k) / (n_k-1); a bin with one row has o(1-o) = 0 and adds nothing."""
+    """Ferro-Fricker's C = (1/n) sum n_k o_k (1-o_k) / (n_k-1); a bin with one row has o(1-o) = 0
+    and adds nothing.
+    """
     return float((size * rate * (1 - rate) / np.where(size > 1, size - 1, 1)).sum() / size.sum())
 
 
@@ -329,17 +352,23 @@ def ece(
     """Expected calibration error with interval, null value and test.
 
     conf : (n,) in [0, 1], or a Sketch. correct : (n,) True / False / 1 / 0.
-    bins : "auto" (one bin per value where there are at most 64 values, equal to seven decimals, with 5 rows or more each on
-    average; else 15 equal-width right-closed bins, 10 below 150 rows, 5 below 50), "distinct", or K.
+    bins : "auto" (one bin per value where there are at most 64 values, equal to seven decimals,
+        with 5 rows or more each on average; else 15 equal-width right-closed bins, 10 below 150
+        rows, 5 below 50), "distinct", or K.
     closed : "right" = (a, b], 0 in the first bin; "left" = [a, b), 1 in the last.
-    edges : explicit edges, compared exactly as floating-point numbers. equal_mass : K bins of equal weight, ties together.
-    cluster : (n,) labels; intervals and test then rest on clusters. weights : (n,), how many rows each stands for
-    (for sampling weights give every row its own cluster). missing : "raise" or "count".
-    components : what `correct` was computed from; refused when the confidence is among it (see `check_circular`).
+    edges : explicit edges, compared exactly as floating-point numbers. equal_mass : K bins of equal
+        weight, ties together.
+    cluster : (n,) labels; intervals and test then rest on clusters. weights : (n,), how many rows
+        each stands for (for sampling weights give every row its own cluster). missing : "raise" or
+        "count".
+    components : what `correct` was computed from; refused when the confidence is among it (see
+        `check_circular`).
 
-    The interval is for the population's binned error: from the debiased L1 downwards and from halfway to the plug-in
-    upwards, lower limit 0 unless the test rejects (a percentile bootstrap of the plug-in covers about a fifth of the time).
-    n_boot : resamples of the test; 0 leaves out test and interval. Sources: Guo et al. 2017, section 2; Kumar et al. 2019, section 5; Broecker & Smith 2007.
+    The interval is for the population's binned error: from the debiased L1 downwards and from
+    halfway to the plug-in upwards, lower limit 0 unless the test rejects (a percentile bootstrap of
+    the plug-in covers about a fifth of the time).
+    n_boot : resamples of the test; 0 leaves out test and interval. Sources: Guo et al. 2017,
+        section 2; Kumar et al. 2019, section 5; Broecker & Smith 2007.
 
     >>> ece([0.95, 1.0], [1, 0], n_boot=0, bins=10).value
     0.475
@@ -366,7 +395,9 @@ def ece(
 
 @dataclass(frozen=True)
 class MCE:
-    """Largest gap of a bin. The bin with the fewest rows often wins: read `n_in_bin` and `low`, `high` beside it."""
+    """Largest gap of a bin. The bin with the fewest rows often wins: read `n_in_bin` and `low`,
+    `high` beside it.
+    """
 
     value: float
     low: float
@@ -382,7 +413,8 @@ class MCE:
 
     def __str__(self) -> str:
         return (
-            f"MCE {number(self.value)} [{number(self.low, 2)}, {number(self.high, 2)}] in the bin {self.lower:g} to {self.upper:g} "
+            f"MCE {number(self.value)} [{number(self.low, 2)}, {number(self.high, 2)}] in the "
+            f"bin {self.lower:g} to {self.upper:g} "
             f"(n={self.n_in_bin:g} of {self.n}) | {self.convention}"
         )
 
@@ -407,9 +439,11 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> MCE:
 
 @takes_table("conf", "correct", "cluster", "weights")
 def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) -> MCE:
-    """Maximum calibration error: the largest |accuracy - confidence| over non-empty bins, binning as in `ece`.
+    """Maximum calibration error: the largest |accuracy - confidence| over non-empty bins, binning
+    as in `ece`.
 
-    [low, high] is the normal interval of that one bin's gap, not corrected for having been picked as the largest.
+    [low, high] is the normal interval of that one bin's gap, not corrected for having been picked
+    as the largest.
 
     >>> mce([0.5, 0.5, 0.9, 0.9], [1, 0, 0, 0]).value
     0.9
@@ -420,9 +454,10 @@ def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) 
 def null_ece(conf: Any, correct: Any = None, *, exact: bool = False, **binning: Any) -> float:
     """Plug-in ECE that a perfectly calibrated model with these confidences would score on average.
 
-    conf : (n,) in [0, 1], or a Sketch; outcomes are not needed. exact : instead of the normal formula sum_b
-    sqrt(2/pi sum p(1-p))/n, the expectation from the Poisson-binomial distribution of each bin (bins up to 20000 rows,
-    weights whole numbers). Rows are taken as independent.
+    conf : (n,) in [0, 1], or a Sketch; outcomes are not needed. exact : instead of the normal
+        formula sum_b sqrt(2/pi sum p(1-p))/n, the expectation from the Poisson-binomial
+        distribution of each bin (bins up to 20000 rows, weights whole numbers). Rows are taken as
+        independent.
 
     >>> round(null_ece([0.5] * 4), 4), null_ece([0.5] * 4, exact=True)
     (0.1995, 0.1875)

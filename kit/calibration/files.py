@@ -1,4 +1,6 @@
-"""Confidences and outcomes from files: a table that fits into memory, or in chunks into a Sketch; errors with the file's own line."""
+"""Confidences and outcomes from files: a table that fits into memory, or in chunks into a Sketch;
+errors with the file's own line.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def parquet_rows(path: str | Path) -> int:
 def _parquet_columns(
     path: Path, names: list[str], size: int
 ) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """Blocks of numeric columns, None as NaN, with the number of their first row; DataError where a column is no number."""
+    """Blocks of numeric columns, None as NaN, with the number of their first row; DataError where a
+    column is no number.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -127,7 +131,9 @@ def _parquet_columns(
 
 
 def numeric_parquet(path: str | Path, names: list[str]) -> bool:
-    """True when it is a Parquet file whose columns of these names are all numbers or booleans: then it is read in blocks."""
+    """True when it is a Parquet file whose columns of these names are all numbers or booleans: then
+    it is read in blocks.
+    """
     if not parquet_rows(path):
         return False
     import pyarrow as pa
@@ -156,7 +162,9 @@ def _sketch_parquet(
 def parquet_cells(
     path: str | Path, *, confidence: str, correct: str, cluster: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Columns of a numeric Parquet file as arrays, clusters as codes: a tenth of the memory of lists of objects."""
+    """Columns of a numeric Parquet file as arrays, clusters as codes: a tenth of the memory of
+    lists of objects.
+    """
     import pyarrow.parquet as pq
 
     from ..data.tables import place
@@ -189,8 +197,8 @@ def sketch_file(
 ) -> Sketch:
     """A Sketch of a JSONL, JSON, CSV or Parquet table, a chunk of rows in memory at a time.
 
-    confidence, correct, weight : column names. into : a sketch to add to (several files: pass it on, or merge).
-    Errors name file, line and field.
+    confidence, correct, weight : column names. into : a sketch to add to (several files: pass it
+        on, or merge). Errors name file, line and field.
     """
     sketch = into or Sketch()
     names = [confidence, correct, *([weight] if weight else [])]
@@ -212,9 +220,11 @@ def sketch_file(
 def locate(e: DataError, columns: Mapping[str, str], place: Callable[[int], str]) -> DataError:
     """The error with "row i (the first row is 0), conf" said as the file's own place and field.
 
-    columns : argument (conf, correct, cluster, weights) -> column of the file; place : row -> words.
+    columns : argument (conf, correct, cluster, weights) -> column of the file; place : row ->
+        words.
 
-    >>> locate(DataError("bad", where="row 1 (the first row is 0), conf"), {"conf": "p"}, lambda i: f"a.csv, line {i + 2}").where
+    >>> e = DataError("bad", where="row 1 (the first row is 0), conf")
+    >>> locate(e, {"conf": "p"}, lambda i: f"a.csv, line {i + 2}").where
     'a.csv, line 3, field p'
     """
     found = re.fullmatch(r"row (\d+) \(the first row is 0\), (\w+)", e.where or "")
@@ -228,7 +238,8 @@ def locate(e: DataError, columns: Mapping[str, str], place: Callable[[int], str]
 def read_cells(
     path: str | Path, *, confidence: str, correct: str, cluster: str | None = None
 ) -> tuple[list[float | None], list[float | None], list[Any] | None]:
-    """Confidences, outcomes and cluster labels of a table that fits into memory; None where a cell is empty.
+    """Confidences, outcomes and cluster labels of a table that fits into memory; None where a cell
+    is empty.
 
     Errors name file, line (the header counted) and field.
     """

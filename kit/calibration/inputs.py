@@ -1,4 +1,6 @@
-"""Reading what the caller gave: confidences, outcomes, weights, clusters. Nothing is clipped; what is wrong is named by its row."""
+"""Reading what the caller gave: confidences, outcomes, weights, clusters. Nothing is clipped; what
+is wrong is named by its row.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ class Inputs:
 
     conf : (n,) float32 or float64 in [0, 1]. correct : (n,) of 0 / 1, any numeric dtype.
     weights : (n,) float64 >= 0, how many rows each row stands for, or None.
-    cluster : (n,) codes 0..n_clusters-1, or None. missing : rows left out because a value was unknown or impossible.
+    cluster : (n,) codes 0..n_clusters-1, or None. missing : rows left out because a value was
+        unknown or impossible.
     """
 
     conf: np.ndarray
@@ -105,7 +108,8 @@ def _bad_conf(conf: np.ndarray, row: int) -> DataError:
         fix = (
             "these look like percents: divide by 100"
             if percent
-            else 'mend the row, or pass missing="count" to leave such rows out and count them; nothing is clipped'
+            else 'mend the row, or pass missing="count" to leave such rows out and count them; '
+            "nothing is clipped"
         )
     return DataError(what, where=f"row {row} (the first row is 0), conf", fix=fix)
 
@@ -122,7 +126,8 @@ def _bad_correct(correct: np.ndarray, row: int) -> DataError:
 
 
 def codes(cluster: Any, n: int) -> tuple[np.ndarray, int]:
-    """Cluster labels of any hashable kind as codes 0..C-1, and C; DataError where a label is missing.
+    """Cluster labels of any hashable kind as codes 0..C-1, and C; DataError where a label is
+    missing.
 
     >>> codes(["b", "a", "b"], 3)[1]
     2
@@ -172,9 +177,10 @@ def check(
 ) -> Inputs:
     """Check rows and return them as arrays, without copying where nothing had to be left out.
 
-    conf : (n,) in [0, 1]. correct : (n,) of True / False / 1 / 0. weights : (n,) >= 0. cluster : (n,) labels.
-    missing : "raise" names the first bad row; "count" leaves rows out whose confidence or outcome is None, NaN or
-    impossible, and counts them. Raises DataError.
+    conf : (n,) in [0, 1]. correct : (n,) of True / False / 1 / 0. weights : (n,) >= 0. cluster :
+        (n,) labels.
+    missing : "raise" names the first bad row; "count" leaves rows out whose confidence or outcome
+        is None, NaN or impossible, and counts them. Raises DataError.
 
     >>> check([0.2, None], [1, 0], missing="count").missing
     1

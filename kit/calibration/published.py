@@ -1,4 +1,6 @@
-"""Published evaluation files of verifier-trained models (BioRLHF layout): per-answer reward, verifier scores, confidence."""
+"""Published evaluation files of verifier-trained models (BioRLHF layout): per-answer reward,
+verifier scores, confidence.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from typing import Any
 
 from ..errors import DataError, MissingError
 
-# Which verifier of that system read the stated confidence: V4 scores confidence against the outcome.
+# Which verifier of that system read the stated confidence: V4 scores confidence against the
+# outcome.
 READS_CONFIDENCE = {
     "V1": ["answer"],
     "V2": ["answer"],
@@ -22,7 +25,9 @@ WEIGHTS = {"V1": 0.35, "V2": 0.30, "V3": 0.15, "V4": 0.20}
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """One evaluation file. conf, reward : (n,); scores : (n,) dicts verifier -> score; published : what the file itself says."""
+    """One evaluation file. conf, reward : (n,); scores : (n,) dicts verifier -> score; published :
+    what the file itself says.
+    """
 
     name: str
     conf: tuple[float, ...]
@@ -33,11 +38,15 @@ class Evaluation:
     baseline: Mapping[str, Any] = field(default_factory=dict)
 
     def correct(self, above: float = 0.5) -> list[bool]:
-        """What that system called correct: total reward above 0.5, which contains the confidence through V4."""
+        """What that system called correct: total reward above 0.5, which contains the confidence
+        through V4.
+        """
         return [r > above for r in self.reward]
 
     def correct_without(self, drop: tuple[str, ...] = ("V4",), above: float = 0.5) -> list[float]:
-        """Correctness from the other verifiers alone (NaN where none applies), so that it does not contain the confidence."""
+        """Correctness from the other verifiers alone (NaN where none applies), so that it does not
+        contain the confidence.
+        """
         from .circular import score_without
 
         rest = score_without(self.scores, weights=WEIGHTS, drop=drop)
@@ -74,7 +83,9 @@ def read(path: str | Path) -> Evaluation:
 
 
 def find(folder: str | Path = "") -> list[Evaluation]:
-    """All evaluation files of a folder (default: beside a checkout, ../shared/data/biorlhf), by name; [] when there are none."""
+    """All evaluation files of a folder (default: beside a checkout, ../shared/data/biorlhf), by
+    name; [] when there are none.
+    """
     from ..system import paths
 
     where = (

@@ -1,4 +1,6 @@
-"""Recalibration: Platt, temperature, isotonic, beta and Venn-Abers maps, fitted across folds of whole clusters."""
+"""Recalibration: Platt, temperature, isotonic, beta and Venn-Abers maps, fitted across folds of
+whole clusters.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ METHODS = ("platt", "temperature", "isotonic", "beta", "venn_abers")
 
 @dataclass(frozen=True)
 class Recalibrator:
-    """A fitted map from confidence to confidence. edge : how far 0 and 1 are moved inwards where a logarithm is needed
+    """A fitted map from confidence to confidence. edge : how far 0 and 1 are moved inwards where a
+    logarithm is needed
     (1/(2n+2)); params : what was fitted."""
 
     method: str
@@ -48,9 +51,11 @@ def fit(
     weights: Any = None,
     missing: str = "raise",
 ) -> Recalibrator:
-    """Fit one map on all rows. Judge it on other rows, or use `recalibrate`, which fits across folds.
+    """Fit one map on all rows. Judge it on other rows, or use `recalibrate`, which fits across
+    folds.
 
-    method : "platt" (Platt 1999, on the logit), "temperature" (Guo et al. 2017), "isotonic" (Zadrozny & Elkan 2002),
+    method : "platt" (Platt 1999, on the logit), "temperature" (Guo et al. 2017), "isotonic"
+        (Zadrozny & Elkan 2002),
     "beta" (Kull et al. 2017), "venn_abers" (Vovk & Petej 2014, merged as p1 / (1 - p0 + p1)).
 
     >>> float(fit([.9] * 10, [1] * 6 + [0] * 4, method="isotonic")([.9])[0])
@@ -152,7 +157,9 @@ def _beta(
 def _venn_abers(
     values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-    """p0 and p1 for a point at each fitted confidence and between each two; over 200 confidences are pooled first."""
+    """p0 and p1 for a point at each fitted confidence and between each two; over 200 confidences
+    are pooled first.
+    """
     if len(values) > 200:
         at = np.minimum((np.cumsum(size) - size / 2) / size.sum() * 200, 199).astype(int)
         _, at = np.unique(at, return_inverse=True)
@@ -190,7 +197,9 @@ def _venn_abers(
 
 @dataclass(frozen=True)
 class Recalibrated:
-    """Out-of-fold confidences (n,) and the error before and after; `final` is fitted on all rows, for new data."""
+    """Out-of-fold confidences (n,) and the error before and after; `final` is fitted on all rows,
+    for new data.
+    """
 
     conf: np.ndarray
     correct: np.ndarray
@@ -201,7 +210,10 @@ class Recalibrated:
     method: str
 
     def __str__(self) -> str:
-        return f"{self.method}, {int(self.fold.max()) + 1} folds: ECE {self.before.value:.3f} -> {self.after.value:.3f} out of fold, n={self.before.n}"
+        return (
+            f"{self.method}, {int(self.fold.max()) + 1} folds: ECE {self.before.value:.3f} "
+            f"-> {self.after.value:.3f} out of fold, n={self.before.n}"
+        )
 
 
 def folds(n: int, k: int, cluster: np.ndarray | None, seed: int) -> np.ndarray:
@@ -239,7 +251,8 @@ def recalibrate(
 ) -> Recalibrated:
     """Fit on k-1 folds, apply to the other, by cluster, so that the error after is honest.
 
-    conf : (n,) in [0, 1]. correct : (n,). Binning arguments as in `ece` (15 bins by default for both, so that they compare).
+    conf : (n,) in [0, 1]. correct : (n,). Binning arguments as in `ece` (15 bins by default for
+        both, so that they compare).
 
     >>> rng = np.random.default_rng(0); p = rng.random(500); y = rng.random(500) < p**2
     >>> r = recalibrate(p, y, method="platt", n_boot=0); r.after.value < r.before.value

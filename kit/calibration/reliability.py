@@ -1,4 +1,6 @@
-"""The reliability report: binned, smooth and CORP curves with bands, and the errors, from one pass over the rows."""
+"""The reliability report: binned, smooth and CORP curves with bands, and the errors, from one pass
+over the rows.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from .smooth import Curve, SmECE, smece, smooth_curve
 
 @dataclass(frozen=True)
 class Bins:
-    """Non-empty bins, all arrays (k,): limits, weight, mean confidence, accuracy with interval [low, high] (Wilson, with the
+    """Non-empty bins, all arrays (k,): limits, weight, mean confidence, accuracy with interval
+    [low, high] (Wilson, with the
     clusters' design effect), and the band that a calibrated model's accuracy would stay in."""
 
     lower: np.ndarray
@@ -47,9 +50,11 @@ class Bins:
 
 @dataclass(frozen=True)
 class Reliability:
-    """What `reliability` found. `ece`, `mce`, `smece` with their own conventions; curves `bins`, `smooth`, `corp`.
+    """What `reliability` found. `ece`, `mce`, `smece` with their own conventions; curves `bins`,
+    `smooth`, `corp`.
 
-    brier : mean squared error of the confidences. circular : "" or why correctness depends on the confidence.
+    brier : mean squared error of the confidences. circular : "" or why correctness depends on the
+        confidence.
     """
 
     ece: ECE
@@ -92,7 +97,8 @@ class Reliability:
     def __str__(self) -> str:
         clusters = f" in {self.n_clusters} clusters" if self.n_clusters is not None else ""
         lines = [
-            f"n={self.n}{clusters}, {self.missing} missing; mean confidence {number(self.mean_conf)}, accuracy {number(self.accuracy)}",
+            f"n={self.n}{clusters}, {self.missing} missing; mean confidence "
+            f"{number(self.mean_conf)}, accuracy {number(self.accuracy)}",
             str(self.ece),
             str(self.mce),
             str(self.smece),
@@ -138,7 +144,9 @@ def _bin_table(cells: Cells, boot: np.ndarray, null: np.ndarray, level: float) -
 def _effective(
     cells: Cells, boot: np.ndarray, used: np.ndarray, n: np.ndarray, o: np.ndarray
 ) -> np.ndarray:
-    """Independent rows that each bin is worth: o(1-o) over the cluster bootstrap's variance, at most n."""
+    """Independent rows that each bin is worth: o(1-o) over the cluster bootstrap's variance, at
+    most n.
+    """
     size, hits = cells.per_bin(boot.sum(-1))[:, used], cells.per_bin(boot[:, :, 1])[:, used]
     rate = np.divide(hits, size, out=np.full_like(hits, np.nan), where=size > 0)
     variance = np.nanvar(rate, axis=0)
@@ -155,7 +163,9 @@ def _effective(
 
 
 def _pool(cells: Cells, parts: int = 200) -> tuple[Cells, np.ndarray]:
-    """Pool cells by confidence for the isotonic curve, at most `parts`, sorted; and the (groups, m) matrix that pools."""
+    """Pool cells by confidence for the isotonic curve, at most `parts`, sorted; and the (groups, m)
+    matrix that pools.
+    """
     p = cells.s.sum(1) / cells.n.sum(1)
     group = np.minimum((p * parts).astype(int), parts - 1)
     _, at = np.unique(group if len(p) > parts else p, return_inverse=True)
@@ -224,8 +234,9 @@ def reliability(
     """Reliability curves and calibration errors with intervals. Numbers only: `.table()` lists
     them, `kit.plot(result)` draws them.
 
-    Arguments as in `ece`. components : what `correct` was computed from; circular : "raise" refuses correctness that
-    contains the confidence, "flag" keeps the finding in `.circular`. n_boot : resamples, at least 2.
+    Arguments as in `ece`. components : what `correct` was computed from; circular : "raise" refuses
+        correctness that contains the confidence, "flag" keeps the finding in `.circular`. n_boot :
+        resamples, at least 2.
 
     >>> r = reliability([0.2, 0.2, 0.8, 0.8] * 3, [0, 0, 1, 1] * 3, n_boot=100)
     >>> round(r.ece.value, 3), r.bins.n.tolist(), r.convention
@@ -281,7 +292,9 @@ def reliability(
 
 @dataclass(frozen=True)
 class Concentration:
-    """How few places an ECE rests on. share : weight of the fullest bin; values : (v, 2) distinct confidences and weights."""
+    """How few places an ECE rests on. share : weight of the fullest bin; values : (v, 2) distinct
+    confidences and weights.
+    """
 
     bins_used: int
     share: float
@@ -300,14 +313,17 @@ class Concentration:
             else f"{self.share:.0%} of the rows fall in one bin of {self.bins_used} used"
         )
         means = (
-            f"so the ECE is just |mean confidence - accuracy| = |{self.mean_conf:.3f} - {self.accuracy:.3f}| = {self.ece.value:.3f}: "
+            f"so the ECE is just |mean confidence - accuracy| = |{self.mean_conf:.3f} - "
+            f"{self.accuracy:.3f}| = {self.ece.value:.3f}: "
             "it says nothing about whether higher confidence means more often right"
             if self.one_bin
             else f"the ECE of {self.ece.value:.3f} mostly describes that bin"
         )
         return (
-            f"{where} ({self.n_distinct} distinct confidences: {common}{', ...' if self.n_distinct > 5 else ''}); {means}. n={self.ece.n}; "
-            f"interval [{self.ece.low:.2f}, {self.ece.high:.2f}]; a calibrated model would score {self.ece.null:.3f} on average."
+            f"{where} ({self.n_distinct} distinct confidences: "
+            f"{common}{', ...' if self.n_distinct > 5 else ''}); {means}. n={self.ece.n}; "
+            f"interval [{self.ece.low:.2f}, {self.ece.high:.2f}]; a calibrated model would "
+            f"score {self.ece.null:.3f} on average."
         )
 
 
@@ -367,7 +383,9 @@ BINNINGS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The same rows under many binnings: `rows` of name and ECE; spread = largest minus smallest plug-in."""
+    """The same rows under many binnings: `rows` of name and ECE; spread = largest minus smallest
+    plug-in.
+    """
 
     rows: tuple[tuple[str, ECE], ...]
 

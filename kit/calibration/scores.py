@@ -1,4 +1,6 @@
-"""Proper scores: Brier with its Murphy and CORP decompositions, log loss; and over- and under-confidence."""
+"""Proper scores: Brier with its Murphy and CORP decompositions, log loss; and over- and
+under-confidence.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
 def rate_estimate(
     hit: np.ndarray, x: Inputs, keep: np.ndarray, *, method: str, level: float = 0.95
 ) -> Estimate:
-    """Share of hits among the kept rows with Wilson's interval, by clusters on their effective rows (`shares.share`)."""
+    """Share of hits among the kept rows with Wilson's interval, by clusters on their effective rows
+    (`shares.share`).
+    """
     kept = keep if x.weights is None else keep & (x.weights > 0)
     rows = int(kept.sum())
     if rows == 0:
@@ -82,9 +86,10 @@ def rate_estimate(
 class Brier:
     """Mean (confidence - outcome)^2 and its parts.
 
-    Murphy: value = reliability - resolution + uncertainty + within, `within` being what the binning hides (0 with one bin
-    per value). *_corrected: the same with the sampling bias removed (Ferro & Fricker 2012); may be negative.
-    CORP: value = miscalibration - discrimination + uncertainty, from isotonic regression (Dimitriadis et al. 2021).
+    Murphy: value = reliability - resolution + uncertainty + within, `within` being what the binning
+    hides (0 with one bin per value). *_corrected: the same with the sampling bias removed (Ferro &
+    Fricker 2012); may be negative. CORP: value = miscalibration - discrimination + uncertainty,
+    from isotonic regression (Dimitriadis et al. 2021).
     """
 
     value: Estimate
@@ -104,8 +109,10 @@ class Brier:
 
     def __str__(self) -> str:
         return (
-            f"Brier {self.value} = {number(self.reliability)} reliability - {number(self.resolution)} resolution + "
-            f"{number(self.uncertainty)} uncertainty + {number(self.within)} within bins | {self.convention}"
+            f"Brier {self.value} = {number(self.reliability)} reliability - "
+            f"{number(self.resolution)} resolution + "
+            f"{number(self.uncertainty)} uncertainty + {number(self.within)} within bins | "
+            f"{self.convention}"
         )
 
     def table(self) -> list[dict[str, Any]]:
@@ -172,8 +179,10 @@ def brier(
     Arguments and binning as in `ece`; CORP needs no bins.
 
     >>> b = brier([.3] * 10 + [.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3)
-    >>> [round(v, 6) for v in (b.value.value, b.reliability_corrected, b.resolution_corrected, b.uncertainty_corrected)]
-    [0.195, -0.010556, 0.054971, 0.260526]
+    >>> round(b.value.value, 6), round(b.reliability_corrected, 6)
+    (0.195, -0.010556)
+    >>> round(b.resolution_corrected, 6), round(b.uncertainty_corrected, 6)
+    (0.054971, 0.260526)
     """
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
     value = mean_estimate(
@@ -213,7 +222,9 @@ def brier(
 
 @dataclass(frozen=True)
 class LogLoss:
-    """Mean -log P(outcome), in nats. infinite : rows at exactly 0 or 1 that went the other way (one makes `value` infinite)."""
+    """Mean -log P(outcome), in nats. infinite : rows at exactly 0 or 1 that went the other way (one
+    makes `value` infinite).
+    """
 
     value: Estimate
     infinite: int
@@ -227,7 +238,8 @@ class LogLoss:
 
     def __str__(self) -> str:
         tail = (
-            f"; infinite: {self.infinite} rows were certain and wrong, the first is row {self.first_infinite}"
+            f"; infinite: {self.infinite} rows were certain and wrong, the first is row "
+            f"{self.first_infinite}"
             if self.infinite
             else ""
         )
@@ -244,7 +256,8 @@ def log_loss(
     missing: str = "raise",
     level: float = 0.95,
 ) -> LogLoss:
-    """Log loss with its CORP decomposition; a certain and wrong row makes it infinite, and is named, never clipped.
+    """Log loss with its CORP decomposition; a certain and wrong row makes it infinite, and is
+    named, never clipped.
 
     >>> log_loss([1.0, 0.5], [0, 1]).first_infinite
     0

@@ -1,4 +1,6 @@
-"""Selective prediction: what error remains when only the most confident answers are kept. Tied confidences in expectation."""
+"""Selective prediction: what error remains when only the most confident answers are kept. Tied
+confidences in expectation.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,13 @@ from .inputs import Inputs, check
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """Arrays (m,) per distinct confidence, most confident first: threshold, coverage, risk (error rate among those kept).
+    """Arrays (m,) per distinct confidence, most confident first: threshold, coverage, risk (error
+    rate among those kept).
 
-    aurc : mean over rows of the risk at that row's coverage (Geifman & El-Yaniv 2019). augrc : the same of errors kept / all
-    rows (Traub et al. 2024). best_aurc : with the same errors, perfectly ordered; random_aurc : in random order.
+    aurc : mean over rows of the risk at that row's coverage (Geifman & El-Yaniv 2019). augrc : the
+        same of errors kept / all
+    rows (Traub et al. 2024). best_aurc : with the same errors, perfectly ordered; random_aurc : in
+        random order.
     """
 
     threshold: np.ndarray
@@ -33,10 +38,16 @@ class RiskCoverage:
     random_aurc: float
     n: int
     missing: int
-    convention: str = "most confident kept first; tied rows in expectation over their orders; means over coverages 1/n..n/n"
+    convention: str = (
+        "most confident kept first; tied rows in expectation over their orders; "
+        "means over coverages 1/n..n/n"
+    )
 
     def __str__(self) -> str:
-        return f"AURC {self.aurc}; AUGRC {self.augrc}; perfect order {self.best_aurc:.3f}, random {self.random_aurc:.3f} | {self.convention}"
+        return (
+            f"AURC {self.aurc}; AUGRC {self.augrc}; perfect order {self.best_aurc:.3f}, "
+            f"random {self.random_aurc:.3f} | {self.convention}"
+        )
 
     def table(self) -> list[dict[str, float]]:
         """One dict per distinct confidence."""
@@ -50,8 +61,8 @@ class RiskCoverage:
 def areas(size: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """AURC and AUGRC (...,) from block weights and errors (..., m), most confident first.
 
-    Within a block of N rows with e errors after n0 rows with E errors the expected risk at its j-th row is
-    (E + j e/N) / (n0 + j); the sum over j has the closed form below (digamma).
+    Within a block of N rows with e errors after n0 rows with E errors the expected risk at its j-th
+    row is (E + j e/N) / (n0 + j); the sum over j has the closed form below (digamma).
     """
     after, wrong_after = np.cumsum(size, -1), np.cumsum(errors, -1)
     before, wrong = after - size, wrong_after - errors
@@ -64,7 +75,9 @@ def areas(size: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _most(x: Inputs) -> float:
-    """Degrees of freedom that the rows, the right and the wrong ones, can have: what they are worth in equal clusters, less 1."""
+    """Degrees of freedom that the rows, the right and the wrong ones, can have: what they are worth
+    in equal clusters, less 1.
+    """
     right = np.asarray(x.correct) == 1
     kinds = [k for k in (right, ~right) if k.any()]
     if x.cluster is None:
@@ -101,8 +114,8 @@ def risk_coverage(
 ) -> RiskCoverage:
     """Risk-coverage curve with AURC and AUGRC; shuffling tied rows does not move them.
 
-    conf : (n,) in [0, 1]. correct : (n,). Intervals: jackknife over rows or clusters; interval=False
-    leaves them out.
+    conf : (n,) in [0, 1]. correct : (n,). Intervals: jackknife over rows or clusters;
+        interval=False leaves them out.
 
     >>> round(risk_coverage([.9, .8, .7, .6], [1, 1, 0, 1]).aurc.value, 6)
     0.145833
@@ -141,7 +154,9 @@ LEAVE_OUT = 400  # clusters up to which each is really left out; beyond, the der
 
 
 def _influence(x: Inputs, at: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Influences (units, 2) of rows or clusters on AURC and AUGRC; their sums of squares are the variances."""
+    """Influences (units, 2) of rows or clusters on AURC and AUGRC; their sums of squares are the
+    variances.
+    """
     from scipy import sparse
 
     m = int(at.max()) + 1
@@ -168,7 +183,9 @@ def _both(cells: np.ndarray) -> np.ndarray:
 
 
 def _slopes(cells: np.ndarray) -> np.ndarray:
-    """Derivatives (2m, 2) of both areas by each weight (m, 2), less what more rows of all kinds would do."""
+    """Derivatives (2m, 2) of both areas by each weight (m, 2), less what more rows of all kinds
+    would do.
+    """
     flat = cells.reshape(-1)
     step = 1e-4 * flat.sum()
     out = np.empty((len(flat), 2))

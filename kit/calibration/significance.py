@@ -1,4 +1,6 @@
-"""Tests of calibration: resampling, Spiegelhalter's z, Cox's intercept and slope. All cluster-robust on request."""
+"""Tests of calibration: resampling, Spiegelhalter's z, Cox's intercept and slope. All
+cluster-robust on request.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ class Test:
 
     def __str__(self) -> str:
         return (
-            f"{self.method}: statistic {number(self.statistic)}, p={number(self.p_value)}, n={self.n}"
-            + (f" ({self.note})" if self.note else "")
+            f"{self.method}: statistic {number(self.statistic)}, p={number(self.p_value)}, "
+            f"n={self.n}" + (f" ({self.note})" if self.note else "")
         )
 
 
@@ -42,7 +44,8 @@ class Test:
 def resampling_test(
     conf: Any, correct: Any = None, *, n_boot: int = 1999, seed: int = 0, **binning: Any
 ) -> Test:
-    """Plug-in ECE against outcomes drawn from the confidences themselves; with clusters, against sign-flipped clusters.
+    """Plug-in ECE against outcomes drawn from the confidences themselves; with clusters, against
+    sign-flipped clusters.
 
     Binning arguments as in `ece`. p = (1 + #{resampled >= observed}) / (n_boot + 1).
     Source: Broecker & Smith 2007; Vaicenavicius et al. 2019.
@@ -65,9 +68,11 @@ def resampling_test(
 def spiegelhalter(
     conf: Any, correct: Any, *, cluster: Any = None, weights: Any = None, missing: str = "raise"
 ) -> Test:
-    """z = sum (y-p)(1-2p) / sqrt(sum (1-2p)^2 p(1-p)); two-sided normal p. Blind to errors at p = .5.
+    """z = sum (y-p)(1-2p) / sqrt(sum (1-2p)^2 p(1-p)); two-sided normal p. Blind to errors at p =
+    .5.
 
-    With clusters the variance is the sum of squared cluster sums, and p Student's. Source: Spiegelhalter 1986.
+    With clusters the variance is the sum of squared cluster sums, and p Student's. Source:
+    Spiegelhalter 1986.
 
     >>> spiegelhalter([0.9] * 50, [1] * 25 + [0] * 25).p_value < 1e-6
     True
@@ -100,7 +105,9 @@ def spiegelhalter(
 
 @dataclass(frozen=True)
 class Cox:
-    """logit P(correct) = intercept + slope * logit(confidence); calibrated = (0, 1). slope < 1: too extreme."""
+    """logit P(correct) = intercept + slope * logit(confidence); calibrated = (0, 1). slope < 1: too
+    extreme.
+    """
 
     intercept: Estimate
     slope: Estimate
@@ -110,8 +117,8 @@ class Cox:
 
     def __str__(self) -> str:
         return (
-            f"Cox intercept {self.intercept}, slope {self.slope}, joint Wald p={number(self.p_value)}"
-            + (f" ({self.note})" if self.note else "")
+            f"Cox intercept {self.intercept}, slope {self.slope}, joint Wald "
+            f"p={number(self.p_value)}" + (f" ({self.note})" if self.note else "")
         )
 
 
@@ -165,11 +172,13 @@ def cox(
     missing: str = "raise",
     level: float = 0.95,
 ) -> Cox:
-    """Cox recalibration: intercept and slope with intervals (cluster jackknife-t), and the joint test of (0, 1):
-    Wald's, by clusters an F test with their degrees of freedom. Separated rows give no slope and say so.
+    """Cox recalibration: intercept and slope with intervals (cluster jackknife-t), and the joint
+    test of (0, 1):
+    Wald's, by clusters an F test with their degrees of freedom. Separated rows give no slope and
+    say so.
 
-    eps : confidences of exactly 0 and 1 have no logit; with eps they are moved to eps and 1 - eps and counted in the note,
-    without it they raise. Source: Cox 1958.
+    eps : confidences of exactly 0 and 1 have no logit; with eps they are moved to eps and 1 - eps
+        and counted in the note, without it they raise. Source: Cox 1958.
 
     >>> cox([.2, .2, .2, .2, .8, .8, .8, .8], [1, 0, 0, 0, 1, 1, 1, 0]).slope.value < 1
     True
@@ -182,7 +191,8 @@ def cox(
         raise DataError(
             f"confidence {p[edge[0]]:g} has no logit ({len(edge)} such rows)",
             where=f"row {edge[0]} (the first row is 0), conf",
-            fix="pass eps, for example eps=0.005, to move 0 and 1 inwards by it; the move is counted in the note",
+            fix="pass eps, for example eps=0.005, to move 0 and 1 inwards by it; the move is "
+            "counted in the note",
         )
     z = special.logit(np.clip(p, eps, 1 - eps) if len(edge) else p)
     if np.ptp(z) < 1e-12:
@@ -216,13 +226,16 @@ def cox(
 
 
 def _separated(z: np.ndarray, y: np.ndarray) -> Any:
-    """Where a threshold parts right from wrong rows the slope has no finite value: what says so; else None."""
+    """Where a threshold parts right from wrong rows the slope has no finite value: what says so;
+    else None.
+    """
     right, wrong = z[y == 1], z[y == 0]
     up, down = wrong.max() <= right.min(), right.max() <= wrong.min()
     if not (up or down):
         return None
     note = (
-        f"right and wrong rows are separated at a confidence: the slope is {'' if up else '-'}infinite, "
+        f"right and wrong rows are separated at a confidence: the slope is "
+        f"{'' if up else '-'}infinite, "
         "with no interval and no test; collect more rows"
     )
 
@@ -238,7 +251,9 @@ def _separated(z: np.ndarray, y: np.ndarray) -> Any:
 def _left_out(
     x: Inputs, design: np.ndarray, beta: np.ndarray, info: np.ndarray, w: np.ndarray
 ) -> np.ndarray:
-    """How far each cluster, left out, moves the coefficients (C, 2), one Newton step; the sum of squares is the variance (CR3)."""
+    """How far each cluster, left out, moves the coefficients (C, 2), one Newton step; the sum of
+    squares is the variance (CR3).
+    """
     mu, c = special.expit(design @ beta), x.n_clusters or 0
     score = design * (w * (x.correct - mu))[:, None]
     heavy = w * mu * (1 - mu)

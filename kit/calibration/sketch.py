@@ -1,4 +1,6 @@
-"""A mergeable summary of any number of rows: counts and sums of confidence on a fixed grid. Chunks, files and machines just add."""
+"""A mergeable summary of any number of rows: counts and sums of confidence on a fixed grid. Chunks,
+files and machines just add.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,16 @@ G = 25200  # divisible by 10, 15, 20, 25, 30, 50 and 100
 CHUNK = 1 << 18  # rows per step: long against the 100,802 counters
 SIZE = (
     2 * G + 1
-)  # even cells are the points g/G, odd cells the open intervals between them: both closures stay exact
+    # even cells are the points g/G, odd ones the open intervals between: both closures stay exact
+)
 
 
 class Sketch:
     """Rows by fine cell and outcome, 1.6 MB whatever the number of rows.
 
-    weight, conf : (50401, 2) weight and weighted sum of confidences. values : (v, 3) distinct confidence, weight with
-    outcome 0, weight with outcome 1, while there are at most 64 of them, else None. rows, missing : counts.
+    weight, conf : (50401, 2) weight and weighted sum of confidences. values : (v, 3) distinct
+        confidence, weight with outcome 0, weight with outcome 1, while there are at most 64 of
+        them, else None. rows, missing : counts.
     brier, log_loss : weighted sums over rows, exact.
 
     >>> a, b = Sketch().update([0.1, 0.9], [0, 1]), Sketch().update([0.9], [0])
@@ -53,7 +57,8 @@ class Sketch:
     def update(
         self, conf: Any, correct: Any, *, weights: Any = None, missing: str = "raise"
     ) -> Sketch:
-        """Add rows, a chunk of any length, in place; returns self. Arguments as in `kit.calibration.ece`.
+        """Add rows, a chunk of any length, in place; returns self. Arguments as in
+        `kit.calibration.ece`.
 
         With missing="count" a chunk may consist of missing rows only.
         """
@@ -175,7 +180,8 @@ class Sketch:
     ) -> Cells:
         """The sufficient statistics of a binning; arguments as in `kit.calibration.ece`.
 
-        K must divide 25200. Equal-mass bins are exact to 1/25200. Explicit edges need the rows themselves.
+        K must divide 25200. Equal-mass bins are exact to 1/25200. Explicit edges need the rows
+        themselves.
         """
         if self.rows == 0:
             raise DataError(
@@ -261,7 +267,10 @@ class Sketch:
     def __repr__(self) -> str:
         kinds = "over 64" if self.values is None else str(len(self.values))
         loss = self.brier / w if (w := float(self.weight.sum())) else math.nan
-        return f"Sketch(rows={self.rows}, missing={self.missing}, distinct values={kinds}, Brier={loss:.4f})"
+        return (
+            f"Sketch(rows={self.rows}, missing={self.missing}, distinct values={kinds}, "
+            f"Brier={loss:.4f})"
+        )
 
 
 def _join(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:

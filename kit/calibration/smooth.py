@@ -1,4 +1,6 @@
-"""Smooth calibration error and the smooth reliability curve: Gaussian kernels reflected at 0 and 1, by cosine transforms."""
+"""Smooth calibration error and the smooth reliability curve: Gaussian kernels reflected at 0 and 1,
+by cosine transforms.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,17 @@ NODES = (
 
 @dataclass(frozen=True)
 class SmECE:
-    """Smooth calibration error; `value` is also the kernel width where it was read (that is its definition)."""
+    """Smooth calibration error; `value` is also the kernel width where it was read (that is its
+    definition).
+    """
 
     value: float
     n: int
     missing: int = 0
-    convention: str = "reflected Gaussian kernel, width = value (Blasiok & Nakkiran 2023), 4201 nodes, boundary nodes mirrored"
+    convention: str = (
+        "reflected Gaussian kernel, width = value (Blasiok & Nakkiran 2023), 4201 "
+        "nodes, boundary nodes mirrored"
+    )
 
     def __float__(self) -> float:
         return self.value
@@ -39,7 +46,9 @@ class SmECE:
 def nodes_of(
     conf: Any, correct: Any = None, *, weights: Any = None, missing: str = "raise"
 ) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Linear binning onto 4201 nodes: weight (4201,), sum of (outcome - confidence) (4201,), rows, missing."""
+    """Linear binning onto 4201 nodes: weight (4201,), sum of (outcome - confidence) (4201,), rows,
+    missing.
+    """
     if isinstance(conf, Sketch):
         return (*_nodes_of_sketch(conf), conf.rows, conf.missing)
     x = check(conf, correct, weights=weights, missing=missing)
@@ -73,7 +82,8 @@ def _nodes_of_sketch(sketch: Sketch) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spread(values: np.ndarray, sigma: float) -> np.ndarray:
-    """Smooth masses on nodes (..., 4201) to densities times the node spacing; half the mass of an inner kernel lies beyond a
+    """Smooth masses on nodes (..., 4201) to densities times the node spacing; half the mass of an
+    inner kernel lies beyond a
     boundary node and is mirrored back, hence the doubling there."""
     doubled = values.copy()
     doubled[..., 0] *= 2
@@ -91,10 +101,12 @@ def smoothed_error(gap: np.ndarray, sigma: float) -> float:
 
 @takes_table("conf", "correct", "cluster", "weights")
 def smece(conf: Any, correct: Any = None, *, weights: Any = None, missing: str = "raise") -> SmECE:
-    """Smooth ECE: the sigma at which the residuals, smoothed with a reflected Gaussian of that width, have that L1 norm.
+    """Smooth ECE: the sigma at which the residuals, smoothed with a reflected Gaussian of that
+    width, have that L1 norm.
 
     conf : (n,) in [0, 1], or a Sketch. correct : (n,). No bins, no edges; consistent and Lipschitz.
-    Source: Blasiok & Nakkiran 2023, section 4; the boundary nodes are mirrored, so 0 and 1 count in full.
+    Source: Blasiok & Nakkiran 2023, section 4; the boundary nodes are mirrored, so 0 and 1 count in
+    full.
 
     >>> round(smece([0.7] * 10, [1] * 4 + [0] * 6).value, 6)
     0.3
@@ -116,8 +128,11 @@ def smece(conf: Any, correct: Any = None, *, weights: Any = None, missing: str =
 
 @dataclass(frozen=True)
 class Curve:
-    """A reliability curve: accuracy y (t,) at confidence x (t,), bootstrap limits low / high, and the band band_low /
-    band_high that a calibrated model's curve would stay in (pointwise). density : rows per unit of confidence, in [0, 1]."""
+    """A reliability curve: accuracy y (t,) at confidence x (t,), bootstrap limits low / high, and
+    the band band_low /
+    band_high that a calibrated model's curve would stay in (pointwise). density : rows per unit of
+    confidence, in [0, 1].
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -138,7 +153,9 @@ class Curve:
 
 
 def kernel(points: np.ndarray, at: np.ndarray, sigma: float) -> np.ndarray:
-    """Reflected Gaussian kernel, (len(points), len(at)); images up to one reflection beyond [0, 1], enough for sigma < .5."""
+    """Reflected Gaussian kernel, (len(points), len(at)); images up to one reflection beyond [0, 1],
+    enough for sigma < .5.
+    """
     images = (
         at[None] - points[:, None],
         at[None] + points[:, None],
@@ -156,9 +173,11 @@ def smooth_curve(
     level: float = 0.95,
     points: int = 101,
 ) -> Curve:
-    """Kernel estimate of accuracy against confidence with pointwise bands from given resamples (see `reliability`).
+    """Kernel estimate of accuracy against confidence with pointwise bands from given resamples (see
+    `reliability`).
 
-    boot : (B, m, 2) resampled weights. null : (B, m) sums of (outcome - confidence) under calibration.
+    boot : (B, m, 2) resampled weights. null : (B, m) sums of (outcome - confidence) under
+        calibration.
     """
     x = np.linspace(0, 1, points)
     weight, p = cells.n.sum(1), cells.s.sum(1) / cells.n.sum(1)

@@ -1,4 +1,5 @@
-"""Numbers with intervals: agreement, rates, weighted rubric scores, paired comparisons, planning. numpy and scipy only.
+"""Numbers with intervals: agreement, rates, weighted rubric scores, paired comparisons, planning.
+numpy and scipy only.
 
 >>> from kit import stats
 >>> print(stats.kappa([1, 1, 0, 0] * 10, [1, 0, 0, 0] * 10))

@@ -1,9 +1,12 @@
-"""Agreement of a judge with a reference: kappa, pi, AC1 / AC2, accuracy, balanced accuracy, MCC, F1, each with a clustered interval.
+"""Agreement of a judge with a reference: kappa, pi, AC1 / AC2, accuracy, balanced accuracy, MCC,
+F1, each with a clustered interval.
 
-Conventions. The first column is the judge, the second the reference (a human). A row in which either is unknown (None, NaN, a word
-such as n/a) is left out and counted in `missing`. Values that are all 0 / 1 / True / False make the two categories 0 and 1 even when one does not occur.
-Interval: cluster jackknife-t (Efron & Tibshirani 1993, ch. 11); `se="linear"` gives the cluster-robust delta method, which without
-clusters is the textbook standard error (Fleiss, Cohen & Everitt 1969; Gwet 2008).
+Conventions. The first column is the judge, the second the reference (a human). A row in which
+either is unknown (None, NaN, a word such as n/a) is left out and counted in `missing`. Values that
+are all 0 / 1 / True / False make the two categories 0 and 1 even when one does not occur. Interval:
+cluster jackknife-t (Efron & Tibshirani 1993, ch. 11); `se="linear"` gives the cluster-robust delta
+method, which without clusters is the textbook standard error (Fleiss, Cohen & Everitt 1969; Gwet
+2008).
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ Weights = str | np.ndarray | None
 
 @dataclass(frozen=True)
 class Pairs:
-    """Two columns as category numbers: judge, reference (n,), cluster (n,), the categories, and how many rows were unknown."""
+    """Two columns as category numbers: judge, reference (n,), cluster (n,), the categories, and how
+    many rows were unknown.
+    """
 
     categories: tuple[Any, ...]
     judge: np.ndarray
@@ -137,7 +142,9 @@ def _rewritten(values: np.ndarray, words: Mapping[Any, Any]) -> np.ndarray:
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray | None:
-    """The column as floats when it holds only numbers, booleans and unknowns that floats keep exactly; else None."""
+    """The column as floats when it holds only numbers, booleans and unknowns that floats keep
+    exactly; else None.
+    """
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths: named where they are read one by one
@@ -208,9 +215,11 @@ def _read(
 
 
 def weight_matrix(weights: Weights, categories: Sequence[Any]) -> np.ndarray:
-    """Agreement weights (q, q) in [0, 1] with ones on the diagonal: None, "linear", "quadratic", or a matrix.
+    """Agreement weights (q, q) in [0, 1] with ones on the diagonal: None, "linear", "quadratic", or
+    a matrix.
 
-    Numeric categories are placed at their values, others at their position in the order that the user gave.
+    Numeric categories are placed at their values, others at their position in the order that the
+    user gave.
 
     >>> weight_matrix("quadratic", [1, 2, 3]).tolist()
     [[1.0, 0.75, 0.0], [0.75, 1.0, 0.75], [0.0, 0.75, 1.0]]
@@ -326,7 +335,8 @@ def kappa(
 ) -> Estimate:
     """Cohen's kappa, (po - pe) / (1 - pe), of judge `a` with reference `b`.
 
-    a, b : (n,) categories; cluster : (n,) prompt of each row. weights : None (nominal), "linear", "quadratic" or a (q, q) matrix.
+    a, b : (n,) categories; cluster : (n,) prompt of each row. weights : None (nominal), "linear",
+        "quadratic" or a (q, q) matrix.
     Source: Cohen 1960, 1968. Range [-1, 1]; NaN when both always give the same one category.
 
     >>> print(kappa([1, 1, 0, 0, 1, 0], [1, 1, 0, 0, 0, 0], cluster=["a", "a", "b", "b", "c", "c"]))
@@ -377,7 +387,8 @@ def ac1(
     level: float = 0.95,
     se: str = "jackknife",
 ) -> Estimate:
-    """Gwet's AC1 (AC2 with weights): chance = sum(w) / (q (q - 1)) * sum pi (1 - pi) (Gwet 2008; 2014).
+    """Gwet's AC1 (AC2 with weights): chance = sum(w) / (q (q - 1)) * sum pi (1 - pi) (Gwet 2008;
+    2014).
 
     Give `categories` when not every possible one occurs: their number enters the chance term.
     """
@@ -421,7 +432,9 @@ def _plain_stat(
 
 
 def _by_category(p: Pairs, *sides: int) -> np.ndarray:
-    """Rows (k, C) of each category that occurs, by cluster; sides : 1 the judge's, 2 the reference's."""
+    """Rows (k, C) of each category that occurs, by cluster; sides : 1 the judge's, 2 the
+    reference's.
+    """
     q = len(p.categories)
     table = p.sums().reshape(-1, q, q)
     kinds = np.concatenate([table.sum(3 - side).T for side in sides])
@@ -471,7 +484,9 @@ def balanced_accuracy(
     level: float = 0.95,
     se: str = "jackknife",
 ) -> Estimate:
-    """Mean over the categories of the reference of the share that the judge gets right; absent categories are left out. Range [0, 1]."""
+    """Mean over the categories of the reference of the share that the judge gets right; absent
+    categories are left out. Range [0, 1].
+    """
     p = pairs(a, b, cluster=cluster, categories=categories)
 
     def stat(s: np.ndarray) -> np.ndarray:
@@ -494,7 +509,9 @@ def balanced_accuracy(
 
 
 def _of_recalls(p: Pairs, e: Estimate, level: float) -> tuple[float, float]:
-    """Limits no narrower than those of the recalls together (Zou & Donner 2008): a rare category judged right each time has no spread."""
+    """Limits no narrower than those of the recalls together (Zou & Donner 2008): a rare category
+    judged right each time has no spread.
+    """
     recalls = []
     for k in np.flatnonzero(p.table().sum(0)):
         here = p.reference == k
@@ -519,7 +536,9 @@ def mcc(
     level: float = 0.95,
     se: str = "jackknife",
 ) -> Estimate:
-    """Matthews correlation, for any number of categories (Gorodkin 2004). Range [-1, 1]; NaN when either column is constant."""
+    """Matthews correlation, for any number of categories (Gorodkin 2004). Range [-1, 1]; NaN when
+    either column is constant.
+    """
 
     def stat(s: np.ndarray) -> np.ndarray:
         r, c = s.sum(-1), s.sum(-2)
@@ -543,7 +562,9 @@ def f1(
     level: float = 0.95,
     se: str = "jackknife",
 ) -> Estimate:
-    """F1 of one category, 2 tp / (2 tp + fp + fn); `positive` defaults to 1, "met", "yes", "pass" or "true". Range [0, 1]."""
+    """F1 of one category, 2 tp / (2 tp + fp + fn); `positive` defaults to 1, "met", "yes", "pass"
+    or "true". Range [0, 1].
+    """
     p = pairs(a, b, cluster=cluster, categories=categories)
     k = p.categories.index(positive_category(p.categories, positive))
 
@@ -557,7 +578,9 @@ def f1(
 
 
 def positive_category(categories: Sequence[Any], positive: Any = None) -> Any:
-    """The category that counts as positive: as given, or 1 / met / yes / pass / true; DataError when that is not clear."""
+    """The category that counts as positive: as given, or 1 / met / yes / pass / true; DataError
+    when that is not clear.
+    """
     if positive is not None:
         if _plain(positive) in categories:
             return _plain(positive)
@@ -582,7 +605,8 @@ def positive_category(categories: Sequence[Any], positive: Any = None) -> Any:
 
 
 def expand(table: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Two columns of category numbers with this confusion table (rows the judge, columns the reference).
+    """Two columns of category numbers with this confusion table (rows the judge, columns the
+    reference).
 
     >>> [x.tolist() for x in expand([[1, 2], [0, 1]])]
     [[0, 0, 0, 1], [0, 1, 1, 1]]

@@ -1,8 +1,10 @@
-"""Intervals for a bounded mean that may be read after every prompt, so that an evaluation can stop early: betting.
+"""Intervals for a bounded mean that may be read after every prompt, so that an evaluation can stop
+early: betting.
 
-A bettor stakes on "the mean is m"; while m may be the mean her capital is a martingale, so m is ruled out once the capital reaches
-2 / alpha (Ville). That holds at every time at once, and for every distribution on the range: skew and rare collapses included.
-Waudby-Smith & Ramdas 2024, J. R. Stat. Soc. B 86, section 4 (hedged capital, predictable plug-in bets).
+A bettor stakes on "the mean is m"; while m may be the mean her capital is a martingale, so m is
+ruled out once the capital reaches 2 / alpha (Ville). That holds at every time at once, and for
+every distribution on the range: skew and rare collapses included. Waudby-Smith & Ramdas 2024, J. R.
+Stat. Soc. B 86, section 4 (hedged capital, predictable plug-in bets).
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from .estimate import Estimate, unknown
 
 GRID = 1000  # candidate means
 CAP = 0.5  # largest stake, as a share of what one outcome can cost
-MANY = 20  # prompts from which a t interval may show a gain: below, a few that collapse and were not seen deceive it
+# prompts from which a t interval may show a gain: below, a few that collapse and were not seen
+# deceive it
+MANY = 20
 FIRM = 60  # prompts from which one of the kind that 1 in 20 is would have been seen
 CLEAR = 100  # and one of the kind that 1 in 33 is
 HOLDS = "betting"  # begins the method of an interval that no skew can deceive
@@ -35,9 +39,10 @@ def betting(
 ) -> Estimate:
     """Mean of values in a known range, with an interval that holds at whatever row one stops.
 
-    values : (n,) in `bounds`, in order of arrival; None left out and counted. cluster : (n,) prompt of each row; prompts then
-    are the units, each with its mean. horizon : the number of units, where it was fixed beforehand (a narrower interval, to be
-    read once, at its end). DataError outside the bounds.
+    values : (n,) in `bounds`, in order of arrival; None left out and counted. cluster : (n,) prompt
+        of each row; prompts then
+    are the units, each with its mean. horizon : the number of units, where it was fixed beforehand
+        (a narrower interval, to be read once, at its end). DataError outside the bounds.
 
     >>> e = betting([0.9, 1.0, 0.8, 1.0] * 10)
     >>> round(e.value, 3), round(e.low, 2), round(e.high, 2)
@@ -54,7 +59,8 @@ def betting_path(
     cluster: Sequence[Any] | None = None,
     level: float = 0.95,
 ) -> list[Estimate]:
-    """The interval after every unit, each cut with those before it: stop when it is narrow, or clear of what matters.
+    """The interval after every unit, each cut with those before it: stop when it is narrow, or
+    clear of what matters.
 
     >>> path = betting_path([1] * 30)
     >>> next(i for i, e in enumerate(path, 1) if e.low > 0.5)

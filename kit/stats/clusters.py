@@ -1,7 +1,9 @@
-"""What all clustered statistics share: reading columns, sums by cluster, jackknife-t and linearised intervals.
+"""What all clustered statistics share: reading columns, sums by cluster, jackknife-t and linearised
+intervals.
 
-Every statistic here is a smooth function of column sums. Sums by cluster (C, K) are computed once; leaving a cluster out is a
-subtraction, so the jackknife costs O(clusters), not O(rows), and has no random numbers.
+Every statistic here is a smooth function of column sums. Sums by cluster (C, K) are computed once;
+leaving a cluster out is a subtraction, so the jackknife costs O(clusters), not O(rows), and has no
+random numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def is_unknown(value: Any) -> bool:
 
 
 def one_column(values: Any, name: str) -> np.ndarray:
-    """The values as an array (n,) of any dtype; DataError when they are no column: text, a generator, a grid.
+    """The values as an array (n,) of any dtype; DataError when they are no column: text, a
+    generator, a grid.
 
     >>> one_column([1, "a"], "values").dtype.kind in "UO"
     True
@@ -57,7 +60,9 @@ def one_column(values: Any, name: str) -> np.ndarray:
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
-    """A float column (n,), NaN for unknown, infinite values as they are; DataError names the first row that is no number."""
+    """A float column (n,), NaN for unknown, infinite values as they are; DataError names the first
+    row that is no number.
+    """
     array = one_column(values, name)
     if array.dtype.kind in "biuf":
         return array.astype(float)
@@ -79,7 +84,8 @@ def numbers(values: Any, name: str) -> np.ndarray:
 
 
 def floats(values: Sequence[Any] | np.ndarray, *, name: str = "values") -> np.ndarray:
-    """A float column (n,) with NaN for unknown; DataError names the first row that is no finite number.
+    """A float column (n,) with NaN for unknown; DataError names the first row that is no finite
+    number.
 
     >>> floats([True, None, 0.5]).tolist()
     [1.0, nan, 0.5]
@@ -123,7 +129,9 @@ def _is_scalar(value: Any) -> bool:
 
 
 def codes(cluster: Sequence[Any] | np.ndarray | None, n: int) -> tuple[np.ndarray, int]:
-    """Cluster numbers (n,) in 0..C-1 and C; every row its own cluster when None. An unknown cluster is an error."""
+    """Cluster numbers (n,) in 0..C-1 and C; every row its own cluster when None. An unknown cluster
+    is an error.
+    """
     if cluster is None:
         return np.arange(n), n
     same_length(rows=range(n), cluster=cluster)
@@ -147,7 +155,7 @@ def codes(cluster: Sequence[Any] | np.ndarray | None, n: int) -> tuple[np.ndarra
 
 
 def _integers(array: np.ndarray) -> tuple[np.ndarray, int]:
-    """Codes of numbers; those already 0..C-1 without a gap are taken as they are, without sorting."""
+    """Codes of numbers; those already 0..C-1 without a gap are taken as they are, unsorted."""
     top = int(array.max(initial=-1)) + 1 if array.dtype.kind in "iu" else 0
     if 0 < top <= 2 * len(array) and array.min() >= 0:
         used = np.bincount(array, minlength=top) > 0
@@ -178,7 +186,9 @@ def cell_sums(
 
 
 def gradient(stat: Stat, total: np.ndarray) -> np.ndarray:
-    """Gradient (K,) of the statistic at the sums (K,), by complex step where the statistic allows it."""
+    """Gradient (K,) of the statistic at the sums (K,), by complex step where the statistic allows
+    it.
+    """
     total = np.asarray(total, float)
     step = 1e-20 * max(1.0, float(np.abs(total).max(initial=0.0)))
     points = total[None, :] + 1j * step * np.eye(len(total))
@@ -199,7 +209,9 @@ def jackknife(stat: Stat, cluster_sums: np.ndarray) -> tuple[float, np.ndarray]:
 def _influence(
     stat: Stat, cluster_sums: np.ndarray, value: float, se: str, left: np.ndarray
 ) -> tuple[np.ndarray, str]:
-    """Influence of each cluster (C,), scaled so that the sum of squares is the variance; and a note."""
+    """Influence of each cluster (C,), scaled so that the sum of squares is the variance; and a
+    note.
+    """
     c = len(cluster_sums)
     if se == "jackknife" and np.isfinite(left).all():
         return math.sqrt((c - 1) / c) * (left - left.mean()), ""
@@ -227,11 +239,12 @@ def estimate(
     """Estimate of a smooth function of sums, with a cluster jackknife-t (or linearised) interval.
 
     stat : homogeneous of degree 0 (doubling every row changes nothing); sums (..., K) -> (...).
-    cluster_sums : (C, K). se : "jackknife", or "linear" (the cluster-robust delta method, which without clusters is the
+    cluster_sums : (C, K). se : "jackknife", or "linear" (the cluster-robust delta method, which
+        without clusters is the
         textbook standard error). size : (C,) rows of each cluster, or (..., C) of each kind of them
-        that must be seen; the fewest `worth` caps the degrees of freedom. kinds : (u, K), what a row
-        of each kind adds to the sums: the limits reach as far as UNSEEN more clusters of one kind
-        would move the value, since a rare kind may lie in clusters that were not drawn.
+        that must be seen; the fewest `worth` caps the degrees of freedom. kinds : (u, K), what a
+        row of each kind adds to the sums: the limits reach as far as UNSEEN more clusters of one
+        kind would move the value, since a rare kind may lie in clusters that were not drawn.
     Source: Efron & Tibshirani 1993, chapter 11; interval `limits` with `effective_df`.
     """
     if se not in ("jackknife", "linear"):
@@ -270,7 +283,8 @@ def estimate(
 
 
 def worth(size: np.ndarray) -> float:
-    """How many clusters of equal size these are worth (Kish 1965); of several rows of sizes, the least.
+    """How many clusters of equal size these are worth (Kish 1965); of several rows of sizes, the
+    least.
 
     >>> worth(np.array([5, 5, 5])), round(worth(np.array([60, 3, 3, 3, 3, 3, 3, 3])), 2)
     (3.0, 1.79)
@@ -282,15 +296,20 @@ def worth(size: np.ndarray) -> float:
 
 def too_few(clusters: float, what: str = "rows") -> str:
     """Why there is no interval."""
-    return f"too few clusters: the {what} are worth {clusters:.1f} of equal size, {LEAST:.1f} are needed"
+    return (
+        f"too few clusters: the {what} are worth {clusters:.1f} of equal size, {LEAST:.1f} "
+        f"are needed"
+    )
 
 
 def effective_df(psi: np.ndarray) -> float:
-    """Degrees of freedom of a variance that few clusters may carry, from influences (C,), in [1, C - 1].
+    """Degrees of freedom of a variance that few clusters may carry, from influences (C,), in [1, C
+    - 1].
 
-    (sum psi^2)^2 / sum psi^4 is how many clusters carry it: a third of them when influences are normal, a handful when
-    outcomes are rare or sizes unequal. 1.5 times that, less 1, gave .93 to .99 in simulations of kappa, AURC and differences
-    over 8 to 40 unequal clusters, where C - 1 gave .80 to .95.
+    (sum psi^2)^2 / sum psi^4 is how many clusters carry it: a third of them when influences are
+    normal, a handful when outcomes are rare or sizes unequal. 1.5 times that, less 1, gave .93 to
+    .99 in simulations of kappa, AURC and differences over 8 to 40 unequal clusters, where C - 1
+    gave .80 to .95.
 
     >>> effective_df(np.ones(9)), effective_df(np.array([1.0, 0, 0, 0, 0, 0, 0, 0, 0]))
     (8.0, 1.0)
@@ -310,9 +329,11 @@ def limits(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     level: float = 0.95,
 ) -> tuple[float, float]:
-    """Limits value +- t(df) se; where the range is bounded, on the logit of it (Fisher's z for -1..1), so that they stay inside.
+    """Limits value +- t(df) se; where the range is bounded, on the logit of it (Fisher's z for
+    -1..1), so that they stay inside.
 
-    No spread at all is no certainty: with bounds the limits are then Wilson's for the clusters, without bounds there are none.
+    No spread at all is no certainty: with bounds the limits are then Wilson's for the clusters,
+    without bounds there are none.
 
     >>> [round(v, 3) for v in limits(0.9, 0.05, 19, 20, bounds=(0, 1))]
     [0.738, 0.966]
@@ -368,7 +389,9 @@ def bootstrap(
     seed: int = 0,
     note: str = "",
 ) -> Estimate:
-    """Estimate with a percentile interval from a cluster bootstrap on sums: O(draws * clusters * K), whatever n."""
+    """Estimate with a percentile interval from a cluster bootstrap on sums: O(draws * clusters *
+    K), whatever n.
+    """
     c = len(cluster_sums)
     value = float(stat(cluster_sums.sum(axis=0)[None, :])[0]) if c else math.nan
     if c < 2:

@@ -1,7 +1,9 @@
-"""Functions of columns also take a table and the names of its columns: `kappa(frame, "judge", "human", cluster="task")`.
+"""Functions of columns also take a table and the names of its columns: `kappa(frame, "judge",
+"human", cluster="task")`.
 
-A table is anything with named columns: a pandas or polars DataFrame, a pyarrow Table, a mapping of lists. Columns are read by
-position, never by index label, so a filtered or reordered frame means what it shows.
+A table is anything with named columns: a pandas or polars DataFrame, a pyarrow Table, a mapping of
+lists. Columns are read by position, never by index label, so a filtered or reordered frame means
+what it shows.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ def column(table: Any, name: Any, argument: str) -> Any:
 
 
 def takes_table(*arguments: str) -> Callable[[F], F]:
-    """Let a function's first argument be a table; the named arguments are then names of its columns.
+    """Let a function's first argument be a table; the named arguments are then names of its
+    columns.
 
     >>> @takes_table("a", "weight")
     ... def total(a, *, weight=None):

@@ -1,4 +1,6 @@
-"""Formulas that take a judge's errors out of a rate: Rogan-Gladen, Lang-Reiczigel, PPI++, and the post-stratified posterior."""
+"""Formulas that take a judge's errors out of a rate: Rogan-Gladen, Lang-Reiczigel, PPI++, and the
+post-stratified posterior.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,11 @@ def _check(**rates: float) -> None:
 def rogan_gladen(
     p: float, n: float, *, q1: float, m1: float, q0: float, m0: float, level: float = 0.95
 ) -> Estimate:
-    """Rogan & Gladen 1978: theta = (p + q0 - 1) / (q0 + q1 - 1), delta-method interval; clipped to [0, 1].
+    """Rogan & Gladen 1978: theta = (p + q0 - 1) / (q0 + q1 - 1), delta-method interval; clipped to
+    [0, 1].
 
-    p : judge's pass rate on n rows; q1 : sensitivity on m1 passing labels; q0 : specificity on m0 failing labels.
+    p : judge's pass rate on n rows; q1 : sensitivity on m1 passing labels; q0 : specificity on m0
+        failing labels.
 
     >>> round(rogan_gladen(0.4, 1000, q1=0.9, m1=200, q0=0.7, m0=200).value, 4)
     0.1667
@@ -61,7 +65,8 @@ def rogan_gladen(
 def lang_reiczigel(
     p: float, n: float, *, q1: float, m1: float, q0: float, m0: float, level: float = 0.95
 ) -> Estimate:
-    """Lang & Reiczigel 2014, Prev. Vet. Med. 113: adjusted estimates with pseudo-counts; n, m1, m0 may be effective sizes.
+    """Lang & Reiczigel 2014, Prev. Vet. Med. 113: adjusted estimates with pseudo-counts; n, m1, m0
+    may be effective sizes.
 
     >>> print(lang_reiczigel(0.4, 1000, q1=0.9, m1=200, q0=0.7, m0=200).text(6))
     .166667 [.05635, .26273], n=1000
@@ -90,7 +95,9 @@ def lang_reiczigel(
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts per verdict level: rows (K,), and labelled rows that pass and fail (K,); may be effective sizes."""
+    """Counts per verdict level: rows (K,), and labelled rows that pass and fail (K,); may be
+    effective sizes.
+    """
 
     rows: np.ndarray
     passed: np.ndarray
@@ -107,7 +114,8 @@ class Counts:
 def posterior(
     counts: Counts, effect: float, level: float, *, draws: int = 4000
 ) -> tuple[float, float, float]:
-    """Limits and standard deviation of sum pi mu, pi ~ Dirichlet(rows), mu ~ Beta(1/2 + pass, 1/2 + fail), counts over `effect`.
+    """Limits and standard deviation of sum pi mu, pi ~ Dirichlet(rows), mu ~ Beta(1/2 + pass, 1/2 +
+    fail), counts over `effect`.
 
     The draws use a fixed seed, so equal counts give equal limits.
     """
@@ -128,11 +136,14 @@ def ppi(
     cluster: Sequence[Any] | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """PPI++ for the mean of a human score: theta = mean_L(Y) + lambda (mean_U(f) - mean_L(f)), lambda of least variance.
+    """PPI++ for the mean of a human score: theta = mean_L(Y) + lambda (mean_U(f) - mean_L(f)),
+    lambda of least variance.
 
-    judge : (n,) numbers; human : (n,) numbers, None where not labelled; labelled rows a random sample of rows or of clusters.
-    Without clusters lambda = cov(Y, f) / ((1 + m / n) var f) (Angelopoulos, Duchi & Zrnic 2023); with clusters all moments are of
-    cluster sums, and the quantile is Student's with the labelled clusters' degrees of freedom. Rows where the judge is unknown are left out.
+    judge : (n,) numbers; human : (n,) numbers, None where not labelled; labelled rows a random
+        sample of rows or of clusters. Without clusters lambda = cov(Y, f) / ((1 + m / n) var f)
+        (Angelopoulos, Duchi & Zrnic 2023); with clusters all moments are of cluster sums, and the
+        quantile is Student's with the labelled clusters' degrees of freedom. Rows where the judge
+        is unknown are left out.
     """
     size = same_length(judge=judge, human=human, cluster=cluster)
     f, y, (group, _) = (
@@ -171,11 +182,14 @@ def ppi(
     return _ppi_limits(out, y[lab], group[lab], df)
 
 
-RARE = 5  # labelled clusters that must hold each outcome before the judge narrows the interval of a rate
+# labelled clusters that must hold each outcome before the judge narrows the interval of a rate
+RARE = 5
 
 
 def _ppi_limits(out: Estimate, y: np.ndarray, group: np.ndarray, df: float) -> Estimate:
-    """With limits, on the logit where labels are 0 and 1; from the labels alone where few clusters hold the rarer of them."""
+    """With limits, on the logit where labels are 0 and 1; from the labels alone where few clusters
+    hold the rarer of them.
+    """
     shares = bool(np.isin(y, (0.0, 1.0)).all())
     number = np.unique(group, return_inverse=True)[1]
     few = min(len(np.unique(group[y == v])) for v in (0.0, 1.0)) if shares else RARE

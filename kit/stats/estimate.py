@@ -32,7 +32,8 @@ class Estimate:
 
     value, low, high : the estimate and its confidence limits; NaN where the data do not say.
     n : rows used; unknown rows are left out of it and counted in `missing`.
-    n_clusters : independent units that the interval rests on (= n when rows are independent), None when not applicable.
+    n_clusters : independent units that the interval rests on (= n when rows are independent), None
+        when not applicable.
     method : how value and interval were computed, in words.
     note : what a reader must know beside it ("" = nothing).
     missing : rows left out because a value was unknown.

@@ -1,7 +1,8 @@
-"""Macro means: every cluster (a prompt, say) counts once, whatever its number of rows; and differences of two of them, paired by cluster.
+"""Macro means: every cluster (a prompt, say) counts once, whatever its number of rows; and
+differences of two of them, paired by cluster.
 
-Where `rates.mean` weighs rows, these weigh prompts: the samples of a prompt are no pairs of each other, the prompts are
-(Miller 2024, arXiv:2411.00640).
+Where `rates.mean` weighs rows, these weigh prompts: the samples of a prompt are no pairs of each
+other, the prompts are (Miller 2024, arXiv:2411.00640).
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ def macro_mean(
     level: float = 0.95,
     method: str = "mean over clusters",
 ) -> Estimate:
-    """Mean of cluster means with the interval of `rates.mean` over clusters; None / NaN left out and counted.
+    """Mean of cluster means with the interval of `rates.mean` over clusters; None / NaN left out
+    and counted.
 
-    >>> e = macro_mean([1, 0, 1, 1, None], cluster=["a", "a", "b", "b", "b"]); e.value, e.n, e.n_clusters, e.missing
+    >>> e = macro_mean([1, 0, 1, 1, None], cluster=list("aabbb"))
+    >>> e.value, e.n, e.n_clusters, e.missing
     (0.75, 4, 2, 1)
     """
     n = same_length(values=values, cluster=cluster)
@@ -52,13 +55,16 @@ def macro_difference(
     method: str = "difference paired by cluster",
     bounds: tuple[float, float] | None = None,
 ) -> Estimate:
-    """Mean over clusters of (mean of new - mean of old), with a paired t interval over the clusters that both have.
+    """Mean over clusters of (mean of new - mean of old), with a paired t interval over the clusters
+    that both have.
 
-    The two need not have the same rows, nor as many of a cluster. n : known rows of both. bounds : the range of a
-    difference, such as (-1, 1). With fewer than 60 clusters, where a t interval is deceived by a few prompts that collapse,
-    the interval is then the betting one, which no skew deceives.
+    The two need not have the same rows, nor as many of a cluster. n : known rows of both. bounds :
+    the range of a difference, such as (-1, 1). With fewer than 60 clusters, where a t interval is
+    deceived by a few prompts that collapse, the interval is then the betting one, which no skew
+    deceives.
 
-    >>> macro_difference([1, 1, 0], [0, 1, 0], new_cluster=["a", "a", "b"], old_cluster=["a", "b", "b"]).value
+    >>> ids = {"new_cluster": list("aab"), "old_cluster": list("abb")}
+    >>> macro_difference([1, 1, 0], [0, 1, 0], **ids).value
     0.25
     """
     left, right = _means(old, old_cluster), _means(new, new_cluster)

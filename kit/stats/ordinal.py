@@ -14,7 +14,8 @@ from .rates import mean
 
 
 def distributions(probs: Any) -> np.ndarray:
-    """Rows of probabilities as floats (n, k), k >= 2, NaN rows left; DataError names a row that is no distribution.
+    """Rows of probabilities as floats (n, k), k >= 2, NaN rows left; DataError names a row that is
+    no distribution.
 
     >>> distributions([[0.2, 0.8]]).shape
     (1, 2)
@@ -41,10 +42,12 @@ def distributions(probs: Any) -> np.ndarray:
 
 
 def ranked_scores(probs: Any, level: Sequence[Any]) -> np.ndarray:
-    """Ranked probability score of every row (n,), in [0, 1]: 0 where the right level had all the weight, worse the farther off.
+    """Ranked probability score of every row (n,), in [0, 1]: 0 where the right level had all the
+    weight, worse the farther off.
 
-    probs : (n, k), rows that sum to 1 within 1e-3, levels in order; level : (n,) numbers 0..k-1. NaN rows stay NaN.
-    sum over levels of (cumulative probability - cumulative truth)^2, over k - 1 (Epstein 1969; Murphy 1971).
+    probs : (n, k), rows that sum to 1 within 1e-3, levels in order; level : (n,) numbers 0..k-1.
+        NaN rows stay NaN. sum over levels of (cumulative probability - cumulative truth)^2, over k
+        - 1 (Epstein 1969; Murphy 1971).
 
     >>> ranked_scores([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 0, 0]).tolist()
     [0.0, 0.5, 1.0]
@@ -69,7 +72,8 @@ def rps(
     cluster: Sequence[Any] | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Mean ranked probability score with a clustered interval; with two levels it is the Brier score.
+    """Mean ranked probability score with a clustered interval; with two levels it is the Brier
+    score.
 
     >>> round(rps([[0.2, 0.8], [0.5, 0.5]], [1, 0]).value, 3)
     0.145

@@ -1,4 +1,6 @@
-"""A panel of judges without a reference: Dawid-Skene, checked against the majority vote, shrunk where items are few."""
+"""A panel of judges without a reference: Dawid-Skene, checked against the majority vote, shrunk
+where items are few.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ ROUNDS = 200
 
 @dataclass(frozen=True)
 class Panel:
-    """What the panel says. posterior : (items, q) of each level; label : (items,) the likeliest; majority : (items,), None at ties.
+    """What the panel says. posterior : (items, q) of each level; label : (items,) the likeliest;
+    majority : (items,), None at ties.
 
-    confusion : (judges, q, q), P(judge says column | truth is row). agrees : share of items on which label and majority agree.
+    confusion : (judges, q, q), P(judge says column | truth is row). agrees : share of items on
+        which label and majority agree.
     """
 
     categories: tuple[Any, ...]
@@ -37,18 +41,22 @@ class Panel:
     note: str
 
     def accuracy(self) -> np.ndarray:
-        """Expected accuracy of each judge (judges,), by the model: an estimate without labels, no measurement."""
+        """Expected accuracy of each judge (judges,), by the model: an estimate without labels, no
+        measurement.
+        """
         return np.einsum("jkk,k->j", self.confusion, self.prevalence)
 
 
 def dawid_skene(
     ratings: Sequence[Sequence[Any]], *, categories: Sequence[Any] | None = None
 ) -> Panel:
-    """True levels and each judge's confusion from (items, judges) ratings alone, None where not rated (Dawid & Skene 1979).
+    """True levels and each judge's confusion from (items, judges) ratings alone, None where not
+    rated (Dawid & Skene 1979).
 
-    EM from the majority vote, with Dirichlet priors that pull a judge towards being right four times in five, so that few items or
-    a judge with few ratings do not run to 0 or 1. The model takes judges' errors as independent given the truth: judges of one
-    family share theirs, and then it is surer than it may be. Where it turns over the majority on many items the note says so.
+    EM from the majority vote, with Dirichlet priors that pull a judge towards being right four
+    times in five, so that few items or a judge with few ratings do not run to 0 or 1. The model
+    takes judges' errors as independent given the truth: judges of one family share theirs, and then
+    it is surer than it may be. Where it turns over the majority on many items the note says so.
 
     >>> p = dawid_skene([[1, 1, 0], [0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 1]])
     >>> p.label, p.agrees
@@ -109,7 +117,8 @@ def _note(items: int, agrees: float, tied: int) -> str:
         notes.append(f"{items} items: the judges' confusions are mostly the prior")
     if agrees < 0.9:
         notes.append(
-            f"it turns over the majority on {1 - agrees:.0%} of the items: look at them before using it"
+            f"it turns over the majority on {1 - agrees:.0%} of the items: look at them before "
+            f"using it"
         )
     if tied:
         notes.append(f"{tied} items without a majority")
@@ -125,7 +134,8 @@ def confusion(
     categories: Sequence[Any] | None = None,
     level: float = 0.95,
 ) -> dict[tuple[Any, Any], Estimate]:
-    """P(judge says x | human says y) for every (y, x), each with a clustered Wilson interval: sensitivity, specificity and kin.
+    """P(judge says x | human says y) for every (y, x), each with a clustered Wilson interval:
+    sensitivity, specificity and kin.
 
     >>> found = confusion([1, 1, 0, 0], [1, 1, 1, 0])
     >>> round(found[1, 1].value, 3), found[0, 1].value

@@ -1,4 +1,6 @@
-"""Planning: how many labels are needed, and what a given number can show. Independent rows unless a design effect is given."""
+"""Planning: how many labels are needed, and what a given number can show. Independent rows unless a
+design effect is given.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from .tails import normal_quantile, t_below, t_quantile
 
 
 def design_effect(rows_per_cluster: float, correlation: float) -> float:
-    """1 + (rows - 1) * correlation: by how much clusters of equal size blow up a variance (Kish 1965).
+    """1 + (rows - 1) * correlation: by how much clusters of equal size blow up a variance (Kish
+    1965).
 
     >>> design_effect(9, 0.5)
     5.0
@@ -30,7 +33,8 @@ def connor(
 ) -> int:
     """Pairs of rows needed to see that the second beats the first (Connor 1987): two-sided alpha.
 
-    p10, p01 : the two shares of rows in which only one of them is right. effect : design effect of the clusters.
+    p10, p01 : the two shares of rows in which only one of them is right. effect : design effect of
+        the clusters.
 
     >>> connor(0.45, 0.05), connor(0.30, 0.15)
     (23, 155)
@@ -49,7 +53,8 @@ def connor(
 def detectable(
     n: int, discordance: float, *, alpha: float = 0.05, power: float = 0.8, effect: float = 1.0
 ) -> float:
-    """The smallest difference between two judges that n common labels show with this power; NaN when none does.
+    """The smallest difference between two judges that n common labels show with this power; NaN
+    when none does.
 
     discordance : share of rows in which exactly one of them is right.
 
@@ -87,10 +92,12 @@ def prompts_for(
 ) -> int:
     """Prompts needed to show a paired gain: how many held-out prompts for a gain of .05?
 
-    gain : difference to show (two-sided alpha). spread : standard deviation over prompts of the true gain of a prompt.
-    samples : answers of each policy to a prompt; noise : standard deviation of one answer's score within a prompt.
-    The variance of a prompt's difference is spread^2 + 2 noise^2 / samples; Student's t by iteration, so it holds for few.
-    Never below 20, under which a gain is not claimed (`claim`).
+    gain : difference to show (two-sided alpha). spread : standard deviation over prompts of the
+        true gain of a prompt.
+    samples : answers of each policy to a prompt; noise : standard deviation of one answer's score
+        within a prompt. The variance of a prompt's difference is spread^2 + 2 noise^2 / samples;
+        Student's t by iteration, so it holds for few. Never below 20, under which a gain is not
+        claimed (`claim`).
 
     >>> prompts_for(0.05, spread=0.15), prompts_for(0.05, spread=0.1, noise=0.4, samples=4)
     (73, 285)
@@ -151,9 +158,11 @@ def labels_needed(
     level: float = 0.95,
     effect: float = 1.0,
 ) -> LabelPlan:
-    """How many labelled rows give a pass rate of +- half_width, when the judge has seen many more rows.
+    """How many labelled rows give a pass rate of +- half_width, when the judge has seen many more
+    rows.
 
-    rate : expected true pass rate; q1, q0 : the judge's sensitivity and specificity; effect : design effect of the clusters.
+    rate : expected true pass rate; q1, q0 : the judge's sensitivity and specificity; effect :
+        design effect of the clusters.
 
     >>> plan = labels_needed(0.05, 0.8, q1=0.9, q0=0.8)
     >>> plan.human_only, plan.post_stratified, plan.rogan_gladen
@@ -191,7 +200,8 @@ def labels_needed(
 
 
 def labels_for(pilot: Estimate, half_width: float) -> int:
-    """Rows needed for this half width, from a pilot estimate of the same kind of data: half widths shrink with the root of n.
+    """Rows needed for this half width, from a pilot estimate of the same kind of data: half widths
+    shrink with the root of n.
 
     >>> labels_for(Estimate(0.5, 0.4, 0.6, 100, 50), 0.05)
     400

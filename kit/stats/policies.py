@@ -1,7 +1,9 @@
-"""The difference of two policies under one imperfect judge, its errors taken out per policy, paired by prompt.
+"""The difference of two policies under one imperfect judge, its errors taken out per policy, paired
+by prompt.
 
-A judge lenient to one policy makes a gain out of nothing: with sensitivity .9 for both but specificity .6 and .9, the interval of the
-judge's own rates never held the truth. A few labels of each policy mend that.
+A judge lenient to one policy makes a gain out of nothing: with sensitivity .9 for both but
+specificity .6 and .9, the interval of the judge's own rates never held the truth. A few labels of
+each policy mend that.
 """
 
 from __future__ import annotations
@@ -29,15 +31,18 @@ def policy_difference(
     cluster: Sequence[Any] | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """Mean human score of policy `new` less that of `old`, from judge scores of all rows and human labels of some.
+    """Mean human score of policy `new` less that of `old`, from judge scores of all rows and human
+    labels of some.
 
-    judge : (n,) scores in [0, 1]; human : (n,) in [0, 1], None where not labelled; policy : (n,) names, rows of others are left
-    out; cluster : (n,) prompt of each row, which pairs the policies. Labelled rows are a random sample of rows or of prompts.
-    Each policy is corrected by its own labels (PPI++, Angelopoulos et al. 2023), with the two weights that together give the
-    least variance of the difference; moments and degrees of freedom are of prompts.
+    judge : (n,) scores in [0, 1]; human : (n,) in [0, 1], None where not labelled; policy : (n,)
+        names, rows of others are left out; cluster : (n,) prompt of each row, which pairs the
+        policies. Labelled rows are a random sample of rows or of prompts. Each policy is corrected
+        by its own labels (PPI++, Angelopoulos et al. 2023), with the two weights that together give
+        the least variance of the difference; moments and degrees of freedom are of prompts.
 
-    >>> e = policy_difference([1, 1, 1, 1, 0, 1, 0, 0] * 5, [0, None, 1, None, 0, None, 0, None] * 5,
-    ...     ["a", "a", "a", "a", "b", "b", "b", "b"] * 5, new="a", old="b", cluster=[i // 8 for i in range(40)])
+    >>> judge, human = [1, 1, 1, 1, 0, 1, 0, 0] * 5, [0, None, 1, None, 0, None, 0, None] * 5
+    >>> policy, prompt = list("aaaabbbb") * 5, [i // 8 for i in range(40)]
+    >>> e = policy_difference(judge, human, policy, new="a", old="b", cluster=prompt)
     >>> e.n, e.n_clusters, round(e.value, 2)
     (40, 5, 0.5)
     """
@@ -75,7 +80,9 @@ def policy_difference(
 def _side(
     f: np.ndarray, y: np.ndarray, where: np.ndarray, group: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, float] | None:
-    """Labelled mean, its influence by prompt, the influence of judged less labelled mean, and that gap."""
+    """Labelled mean, its influence by prompt, the influence of judged less labelled mean, and that
+    gap.
+    """
     bad = np.flatnonzero(((f < 0) | (f > 1) | (y < 0) | (y > 1)) & where)
     if len(bad):
         raise DataError(

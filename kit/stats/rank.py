@@ -1,4 +1,6 @@
-"""Rank agreement of two score columns: Spearman's rho and Kendall's tau-b with cluster-robust intervals, O(n log n)."""
+"""Rank agreement of two score columns: Spearman's rho and Kendall's tau-b with cluster-robust
+intervals, O(n log n).
+"""
 
 from __future__ import annotations
 
@@ -77,8 +79,9 @@ def spearman(
 ) -> Estimate:
     """Spearman's rank correlation, ties at their mid-rank.
 
-    a, b : (n,) numbers, None / NaN = unknown, left out and counted. Range [-1, 1]; NaN when a column is constant.
-    The interval uses the influence of every row on the correlation of mid-ranks, summed by cluster.
+    a, b : (n,) numbers, None / NaN = unknown, left out and counted. Range [-1, 1]; NaN when a
+        column is constant. The interval uses the influence of every row on the correlation of
+        mid-ranks, summed by cluster.
 
     >>> round(spearman([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
     0.8
@@ -105,7 +108,9 @@ def spearman(
 
 
 def _below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """For every i: how many j have x_j < x_i and y_j < y_i; a merge sort done level by level, O(n log^2 n)."""
+    """For every i: how many j have x_j < x_i and y_j < y_i; a merge sort done level by level, O(n
+    log^2 n).
+    """
     n = len(x)
     order = np.lexsort(
         (-y, x)
@@ -131,7 +136,8 @@ def _below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def kendall(
     a: Sequence[Any], b: Sequence[Any], *, cluster: Sequence[Any] | None = None, level: float = 0.95
 ) -> Estimate:
-    """Kendall's tau-b. a, b : (n,) numbers, unknown left out and counted. Range [-1, 1]; NaN when a column is constant.
+    """Kendall's tau-b. a, b : (n,) numbers, unknown left out and counted. Range [-1, 1]; NaN when a
+    column is constant.
 
     >>> round(kendall([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
     0.6

@@ -1,4 +1,6 @@
-"""Does a higher score mean more often right? AUROC with a clustered interval, and the paired change of two scores, O(n log n)."""
+"""Does a higher score mean more often right? AUROC with a clustered interval, and the paired change
+of two scores, O(n log n).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def _read(score: Sequence[Any], correct: Sequence[Any], name: str) -> tuple[np.n
 
 
 def _area(s: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-    """The area, and the influence (n,) of every row on it (DeLong's structural components, centred)."""
+    """The area, and the influence (n,) of every row on it (DeLong's structural components,
+    centred).
+    """
     order = np.argsort(s, kind="stable")
     sorted_s, hit = s[order], y[order]
     first = np.flatnonzero(np.r_[True, sorted_s[1:] != sorted_s[:-1]])
@@ -71,11 +75,13 @@ def auroc(
     cluster: Sequence[Any] | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """P(a right row scores higher than a wrong one), ties half: .5 tells nothing apart, 1 everything.
+    """P(a right row scores higher than a wrong one), ties half: .5 tells nothing apart, 1
+    everything.
 
-    score : (n,) numbers; correct : (n,) 1 / 0; unknown rows are left out and counted. Interval: DeLong's components summed by
-    cluster (DeLong et al. 1988; Obuchowski 1997), Student's t on the logit. Unknown when all rows are
-    right, or all wrong; no interval where the rarer outcome lies in one cluster.
+    score : (n,) numbers; correct : (n,) 1 / 0; unknown rows are left out and counted. Interval:
+        DeLong's components summed by cluster (DeLong et al. 1988; Obuchowski 1997), Student's t on
+        the logit. Unknown when all rows are right, or all wrong; no interval where the rarer
+        outcome lies in one cluster.
 
     >>> auroc([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1]).text()
     '.667 [no interval], n=4'
@@ -111,7 +117,8 @@ def auroc_change(
 ) -> Estimate:
     """AUROC of `new` minus that of `old` on the same rows, paired by row or by cluster.
 
-    correct_old : where the answers differ too, what was right before. Rows with anything unknown are left out and counted.
+    correct_old : where the answers differ too, what was right before. Rows with anything unknown
+        are left out and counted.
 
     >>> auroc_change([0.9, 0.2, 0.8, 0.1], [0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0]).value
     0.5

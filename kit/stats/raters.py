@@ -1,4 +1,6 @@
-"""Agreement of any number of raters, with missing ratings: Fleiss' kappa, AC1 / AC2, Krippendorff's alpha."""
+"""Agreement of any number of raters, with missing ratings: Fleiss' kappa, AC1 / AC2, Krippendorff's
+alpha.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from .vocabulary import ordered
 def counts(
     ratings: Sequence[Sequence[Any]], categories: Sequence[Any] | None = None
 ) -> tuple[np.ndarray, tuple[Any, ...], int]:
-    """How many raters gave each category: (items, q), the categories, and how many ratings are missing.
+    """How many raters gave each category: (items, q), the categories, and how many ratings are
+    missing.
 
     ratings : (items, raters), None / NaN = not rated; or a table with a column a rater.
 
@@ -108,10 +111,11 @@ def fleiss(
     level: float = 0.95,
     se: str = "jackknife",
 ) -> Estimate:
-    """Fleiss' kappa for (items, raters), generalised to missing ratings (Fleiss 1971; Gwet 2014). `missing` counts ratings.
+    """Fleiss' kappa for (items, raters), generalised to missing ratings (Fleiss 1971; Gwet 2014).
+    `missing` counts ratings.
 
-    se : "jackknife", "linear", or "gwet", the formula of Gwet's own tables, which takes the number of items rated twice as fixed
-    and so is wider where items have a single rating.
+    se : "jackknife", "linear", or "gwet", the formula of Gwet's own tables, which takes the number
+        of items rated twice as fixed and so is wider where items have a single rating.
 
     >>> round(fleiss([[1, 1, 1], [0, 0, 1], [0, 0, 0], [1, 1, 1]]).value, 3)
     0.657
@@ -217,8 +221,9 @@ def alpha(
 ) -> Estimate:
     """Krippendorff's alpha, 1 - Do / De, for (items, raters) with missing ratings.
 
-    metric : "nominal", "ordinal", "interval" or "ratio". Items with fewer than two ratings do not count; n is the items that do.
-    `missing` counts ratings. Ordinal levels that are text need `categories` in order. Source: Krippendorff 2011, "Computing alpha".
+    metric : "nominal", "ordinal", "interval" or "ratio". Items with fewer than two ratings do not
+        count; n is the items that do. `missing` counts ratings. Ordinal levels that are text need
+        `categories` in order. Source: Krippendorff 2011, "Computing alpha".
 
     >>> round(alpha([[1, 1], [2, 2], [3, 3], [1, 3]]).value, 4)
     0.6667

@@ -1,7 +1,9 @@
-"""Rates and means with honest intervals: Wilson, clustered means, and the pass rate corrected for an imperfect judge.
+"""Rates and means with honest intervals: Wilson, clustered means, and the pass rate corrected for
+an imperfect judge.
 
-A pass rate read off a judge is biased by the judge's errors. With some human labels the bias can be taken out; how depends on how the
-labelled rows were chosen, so `design` is a required argument. Rubric verdicts of one prompt are alike: give `cluster`.
+A pass rate read off a judge is biased by the judge's errors. With some human labels the bias can be
+taken out; how depends on how the labelled rows were chosen, so `design` is a required argument.
+Rubric verdicts of one prompt are alike: give `cluster`.
 """
 
 from __future__ import annotations
@@ -33,10 +35,12 @@ def mean(
     level: float = 0.95,
     bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
-    """Mean of a column (a weighted mean with `weights`), NaN / None left out and counted, with a clustered interval.
+    """Mean of a column (a weighted mean with `weights`), NaN / None left out and counted, with a
+    clustered interval.
 
-    values : (n,) numbers or True / False. Only 0s and 1s: Wilson on the effective number of rows (`shares.share`). Otherwise
-    cluster jackknife-t; give `bounds`, the range that the values can have, where it is known.
+    values : (n,) numbers or True / False. Only 0s and 1s: Wilson on the effective number of rows
+        (`shares.share`). Otherwise cluster jackknife-t; give `bounds`, the range that the values
+        can have, where it is known.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
     .800 [.10, .99], n=5 in 3 clusters, 1 unknown
@@ -100,15 +104,21 @@ def pass_rate(
 ) -> Estimate:
     """The rate at which the human would pass, from many judge verdicts and a few human labels.
 
-    judge : (n,) verdicts, 1 / 0 or any few levels; None = unknown, a level of its own. human : (n,) 1 / 0, None where not labelled.
-    design, how the labelled rows came to be labelled (required: the right estimator depends on it):
-      "random"       a random sample of rows or of whole clusters -> post-stratification by verdict, Beta / Dirichlet posterior.
-      "probability"  row i with known probability inclusion[i] -> the same with inverse-probability weights.
-      "by_label", "shifted"  chosen by their label, or from elsewhere -> Lang & Reiczigel 2014 (identical to Lee et al. 2025,
+    judge : (n,) verdicts, 1 / 0 or any few levels; None = unknown, a level of its own. human : (n,)
+        1 / 0, None where not labelled. design, how the labelled rows came to be labelled (required:
+        the right estimator depends on it):
+      "random"       a random sample of rows or of whole clusters -> post-stratification by verdict,
+      Beta / Dirichlet posterior.
+      "probability"  row i with known probability inclusion[i] -> the same with inverse-probability
+      weights.
+      "by_label", "shifted"  chosen by their label, or from elsewhere -> Lang & Reiczigel 2014
+      (identical to Lee et al. 2025,
                      arXiv 2511.21140); the judge's rate is read from the rows without label.
-    cluster : (n,) prompt of each row; without it rows are taken as independent, and intervals come out too narrow for rubric data.
+    cluster : (n,) prompt of each row; without it rows are taken as independent, and intervals come
+        out too narrow for rubric data.
 
-    >>> e = pass_rate([1, 1, 1, 0, 0, 0, 1, 0] * 20, [1, 1, 0, 0, 0, 1] * 10 + [None] * 100, design="random")
+    >>> judge, human = [1, 1, 1, 0, 0, 0, 1, 0] * 20, [1, 1, 0, 0, 0, 1] * 10 + [None] * 100
+    >>> e = pass_rate(judge, human, design="random")
     >>> 0 < e.low < e.value < e.high < 1
     True
     """
@@ -235,21 +245,26 @@ def _clustered_effect(
     model: Counts,
     level: float,
 ) -> float:
-    """Measured design effect drawn towards the implied one, widened by Student's t, as far as clusters hold several labels."""
+    """Measured design effect drawn towards the implied one, widened by Student's t, as far as
+    clusters hold several labels.
+    """
     held = np.unique(group[has], return_counts=True)[1]
     several = 1 - held.sum() / float((held**2).sum())
     wide = (t_quantile(level, max(worth(held) - 1, 1)) / t_quantile(level, math.inf)) ** 2
     least = _least_effect(stratum, group, has, model)
-    # the measured effect is noisy with few labelled clusters; where it is below the implied one it counts for a quarter
+    # the measured effect is noisy with few labelled clusters; where it is below the implied one it
+    # counts for a quarter
     trust = several * (len(held) / (len(held) + 10) if measured > least else 0.25)
     return max(least + trust * (measured - least), 1.0) * (1 + several * (wide - 1))
 
 
 def _least_effect(stratum: np.ndarray, group: np.ndarray, has: np.ndarray, model: Counts) -> float:
-    """Design effect that the judge's own verdicts imply. With few failures among the labels, the labels alone show it too small.
+    """Design effect that the judge's own verdicts imply. With few failures among the labels, the
+    labels alone show it too small.
 
-    x = E[y | verdict] has R^2 = var x / var y. When the judge's errors are independent given the truth, the correlation within a
-    cluster of x is R^2 times that of y, and that of the residual y - x is 1 - R^2 times it.
+    x = E[y | verdict] has R^2 = var x / var y. When the judge's errors are independent given the
+    truth, the correlation within a cluster of x is R^2 times that of y, and that of the residual y
+    - x is 1 - R^2 times it.
     """
     soft = (model.passed + 0.5) / (model.passed + model.failed + 1)
     x = soft[stratum]

@@ -1,4 +1,6 @@
-"""Agreement of one judge with humans in full: kappa, AC1, raw agreement, the confusion, and the trap in raw agreement."""
+"""Agreement of one judge with humans in full: kappa, AC1, raw agreement, the confusion, and the
+trap in raw agreement.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ from .estimate import Estimate, number
 class Agreement:
     """A judge against humans.
 
-    confusion : (q, q) counts, rows the judge, columns the human. majority : share of the human's commonest category, which a judge
-    that always says it would reach in raw agreement. missing_judge, missing_human : rows unknown to each.
+    confusion : (q, q) counts, rows the judge, columns the human. majority : share of the human's
+        commonest category, which a judge that always says it would reach in raw agreement.
+        missing_judge, missing_human : rows unknown to each.
     """
 
     categories: tuple[Any, ...]
@@ -70,7 +73,8 @@ class Agreement:
             lines.append(str(c).ljust(width + 8) + "".join(str(int(v)).rjust(width) for v in row))
         lines += [
             "",
-            f"unknown: judge {self.missing_judge}, human {self.missing_human}; left out, never counted as wrong or unmet",
+            f"unknown: judge {self.missing_judge}, human {self.missing_human}; left out, never "
+            f"counted as wrong or unmet",
         ]
         return "\n".join([*lines, self.note]) if self.note else "\n".join(lines)
 
@@ -101,10 +105,14 @@ def trap(raw: Estimate, k: Estimate, majority: float, commonest: Any) -> str:
     start = f"Raw agreement {number(raw.value)}"
     if raw.low <= majority:
         worse = "is not shown to be better than" if raw.high >= majority else "is worse than"
-        return f"{start} {worse} always answering {commonest}: {number(majority)}. Kappa, {number(k.value)}, takes such luck out."
+        return (
+            f"{start} {worse} always answering {commonest}: {number(majority)}. Kappa, "
+            f"{number(k.value)}, takes such luck out."
+        )
     if raw.value - max(k.value, 0) > 0.25:
         return (
-            f"{start} looks better than it is: always answering {commonest} would reach {number(majority)}; "
+            f"{start} looks better than it is: always answering {commonest} would reach "
+            f"{number(majority)}; "
             f"kappa, which takes chance out, is {number(k.value)}."
         )
     return ""
@@ -123,9 +131,11 @@ def agree(
 ) -> Agreement:
     """The agreement of a judge with a human in full; unknown rows are left out and counted.
 
-    judge, human : (n,) verdicts; met / unmet, yes / no, pass / fail, true / false and 1 / 0 are one vocabulary. Or a table and
-    the names of its columns: `agree(frame, "judge", "human", cluster="task")`.
-    categories : the levels from worst to best; needed where `weights` ("linear", "quadratic") ask for an order of words.
+    judge, human : (n,) verdicts; met / unmet, yes / no, pass / fail, true / false and 1 / 0 are one
+        vocabulary. Or a table and the names of its columns: `agree(frame, "judge", "human",
+        cluster="task")`.
+    categories : the levels from worst to best; needed where `weights` ("linear", "quadratic") ask
+        for an order of words.
     threshold : numbers at least this are 1, the others 0; a column of 0 and 1 stays as it is.
 
     >>> agree([1, 1, 0, None], [1, 0, 0, 1]).missing_judge
@@ -167,7 +177,9 @@ def agree(
 
 
 def cut(values: Sequence[Any], threshold: float, name: str) -> tuple[np.ndarray, bool]:
-    """A column of numbers cut at the threshold, and True; as it is, and False, where it holds only 0 and 1."""
+    """A column of numbers cut at the threshold, and True; as it is, and False, where it holds only
+    0 and 1.
+    """
     x = floats(values, name=name)
     known = x[~np.isnan(x)]
     if np.isin(known, (0.0, 1.0)).all() and not 0 < threshold <= 1:

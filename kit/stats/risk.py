@@ -1,4 +1,6 @@
-"""When to abstain or to escalate: a threshold on a confidence that keeps a promised risk (conformal risk control)."""
+"""When to abstain or to escalate: a threshold on a confidence that keeps a promised risk (conformal
+risk control).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ from .columns import takes_table
 class Threshold:
     """Answer where the confidence is at least `at`; elsewhere abstain, or ask a better judge.
 
-    risk : wrong answers given, as a share of all rows, on the rows that chose it; promised : its bound for new prompts.
-    coverage : share of rows answered. at is infinite where no threshold keeps the promise: then always abstain.
+    risk : wrong answers given, as a share of all rows, on the rows that chose it; promised : its
+        bound for new prompts.
+    coverage : share of rows answered. at is infinite where no threshold keeps the promise: then
+        always abstain.
     """
 
     at: float
@@ -32,7 +36,8 @@ class Threshold:
         if np.isinf(self.at):
             return f"no threshold keeps a risk of {self.promised:g}: abstain always (n={self.n})"
         return (
-            f"answer from a confidence of {self.at:g}: {self.coverage:.0%} answered, wrong and given "
+            f"answer from a confidence of {self.at:g}: {self.coverage:.0%} answered, wrong and "
+            f"given "
             f"{self.risk:.3f} of all here, at most {self.promised:g} on average for new prompts"
         )
 
@@ -45,13 +50,17 @@ def abstain_below(
     risk: float,
     cluster: Sequence[Any] | None = None,
 ) -> Threshold:
-    """The lowest threshold at which wrong answers given stay below `risk` of all answers, for new prompts like these.
+    """The lowest threshold at which wrong answers given stay below `risk` of all answers, for new
+    prompts like these.
 
-    conf : (n,) numbers; correct : (n,) 1 / 0. cluster : (n,) prompt; prompts are then the exchangeable units, each with the mean
-    loss of its rows. Guarantee: E[loss] <= risk over new prompts and calibration sets, for any confidence, also a bad one, when
-    prompts are exchangeable: (n R(t) + 1) / (n + 1) <= risk. Source: Angelopoulos, Bates, Fisch, Lei & Schuster 2024, Theorem 1.
+    conf : (n,) numbers; correct : (n,) 1 / 0. cluster : (n,) prompt; prompts are then the
+        exchangeable units, each with the mean loss of its rows. Guarantee: E[loss] <= risk over new
+        prompts and calibration sets, for any confidence, also a bad one, when prompts are
+        exchangeable: (n R(t) + 1) / (n + 1) <= risk. Source: Angelopoulos, Bates, Fisch, Lei &
+        Schuster 2024, Theorem 1.
 
-    >>> found = abstain_below([i / 100 for i in range(100)], [int(i > 20) for i in range(100)], risk=0.05)
+    >>> rows = range(100)
+    >>> found = abstain_below([i / 100 for i in rows], [int(i > 20) for i in rows], risk=0.05)
     >>> found.at, round(found.coverage, 2)
     (0.17, 0.83)
     """

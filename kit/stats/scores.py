@@ -1,10 +1,13 @@
-"""Inference for the weighted rubric score: signed weights, rubrics of unequal size, unknown verdicts, clusters, labelled corrections.
+"""Inference for the weighted rubric score: signed weights, rubrics of unequal size, unknown
+verdicts, clusters, labelled corrections.
 
-The score of one answer is sum(w v) / W, v the verdict (1 met, 0 unmet, a level in between). W is, by `how`:
+The score of one answer is sum(w v) / W, v the verdict (1 met, 0 unmet, a level in between). W is,
+by `how`:
   "signed"               sum |w|: from -(negative share) to +(positive share).
   "positive_normalised"  sum of the positive weights: 1 is perfect, negatives subtract.
   "flip"                 sum |w|, with v -> 1 - v where w < 0: always in [0, 1].
-The estimand is the mean score of an answer (every answer counts the same, whatever the size of its rubric).
+The estimand is the mean score of an answer (every answer counts the same, whatever the size of its
+rubric).
 """
 
 from __future__ import annotations
@@ -29,8 +32,10 @@ HOW = ("signed", "positive_normalised", "flip")
 class RubricScore:
     """The mean weighted score, and what the unknown verdicts could make of it.
 
-    estimate : value and interval that hold whatever the unknown verdicts are; value is the middle of [worst.value, best.value].
-    worst, best : with every unknown verdict counted against, or for, the answer. corrected : a labelled subset was used.
+    estimate : value and interval that hold whatever the unknown verdicts are; value is the middle
+        of [worst.value, best.value].
+    worst, best : with every unknown verdict counted against, or for, the answer. corrected : a
+        labelled subset was used.
     """
 
     estimate: Estimate
@@ -135,7 +140,9 @@ def _mean_score(r: _Rows, filled: np.ndarray, missing: int, level: float, words:
 
 
 def _cover_both(worst: Estimate, best: Estimate, level: float) -> tuple[float, float]:
-    """Imbens & Manski 2004, equation 7, with Student's t: limits that cover a value anywhere between the two ends."""
+    """Imbens & Manski 2004, equation 7, with Student's t: limits that cover a value anywhere
+    between the two ends.
+    """
     df, gap, wide = (
         max((worst.n_clusters or 2) - 1, 1),
         best.value - worst.value,
@@ -166,11 +173,13 @@ def rubric_score(
 ) -> RubricScore:
     """Mean weighted rubric score with an interval, from one row per (answer, criterion).
 
-    verdicts : (n,) in [0, 1], None unknown. weights : (n,) signed. answer : (n,) id of the answer. cluster : (n,) its prompt
-    (default: the answer). human : (n,) labels of a random sample of rows or of whole prompts, None elsewhere; with them the judge's
-    errors are taken out: rows are post-stratified by verdict (unknown is a level too) and by the sign of the weight, and the labels of
-    a stratum are averaged in proportion to their share in the score.
-    Interval: cluster jackknife-t; with unknown verdicts and no labels the Imbens-Manski interval over all they could be.
+    verdicts : (n,) in [0, 1], None unknown. weights : (n,) signed. answer : (n,) id of the answer.
+        cluster : (n,) its prompt (default: the answer). human : (n,) labels of a random sample of
+        rows or of whole prompts, None elsewhere; with them the judge's errors are taken out: rows
+        are post-stratified by verdict (unknown is a level too) and by the sign of the weight, and
+        the labels of a stratum are averaged in proportion to their share in the score. Interval:
+        cluster jackknife-t; with unknown verdicts and no labels the Imbens-Manski interval over all
+        they could be.
 
     >>> s = rubric_score([1, 0, 1, None], [2, -1, 1, 1], answer=["a", "a", "b", "b"])
     >>> s.worst.value < s.estimate.value < s.best.value
@@ -192,7 +201,10 @@ def rubric_score(
         )
         return RubricScore(plain, plain, plain, r.n_answers, len(r.v), 0, False)
     low, high = _cover_both(worst, best, level)
-    note = f"unknown verdicts leave [{worst.value:.3f}, {best.value:.3f}] open; the interval covers all of it"
+    note = (
+        f"unknown verdicts leave [{worst.value:.3f}, {best.value:.3f}] open; the interval "
+        f"covers all of it"
+    )
     middle = Estimate(
         (worst.value + best.value) / 2,
         low,
@@ -251,13 +263,16 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
         high=out.value + half,
         se=se,
         note=note,
-        method=f"weighted rubric score corrected by {int(has.sum())} labels in {inside} clusters, cluster jackknife-t",
+        method=f"weighted rubric score corrected by {int(has.sum())} labels in {inside} "
+        f"clusters, cluster jackknife-t",
     )
     return RubricScore(out, out, out, r.n_answers, len(r.v), n_unknown, True)
 
 
 def _floor(r: _Rows, stratum: np.ndarray, has: np.ndarray, size: np.ndarray, k: int) -> float:
-    """Variance of strata whose labels all agree (the jackknife sees none there): that of Jeffreys' posterior."""
+    """Variance of strata whose labels all agree (the jackknife sees none there): that of Jeffreys'
+    posterior.
+    """
     total = 0.0
     for j in range(k):
         rows = (stratum == j) & has

@@ -1,9 +1,12 @@
-"""Shares of clustered rows: Wilson's interval on the effective number of rows, and its kin for paired differences.
+"""Shares of clustered rows: Wilson's interval on the effective number of rows, and its kin for
+paired differences.
 
-Rows of one prompt are alike. How much is read off by analysis of variance; with few clusters, or a rare outcome, that reading is
-noisy, and an interval that believes it is too narrow. So the correlation is drawn towards 1 by a quarter of an informative cluster,
-the quantile is Student's with Satterthwaite's degrees of freedom for clusters of unequal size, and the interval is Wilson's.
-Coverage, 8 to 200 clusters of 2 to 16 rows, correlation .1 to .8, rates .02 to .99: .935 or more (tests/benchmarks/bench_intervals.py).
+Rows of one prompt are alike. How much is read off by analysis of variance; with few clusters, or a
+rare outcome, that reading is noisy, and an interval that believes it is too narrow. So the
+correlation is drawn towards 1 by a quarter of an informative cluster, the quantile is Student's
+with Satterthwaite's degrees of freedom for clusters of unequal size, and the interval is Wilson's.
+Coverage, 8 to 200 clusters of 2 to 16 rows, correlation .1 to .8, rates .02 to .99: .935 or more
+(tests/benchmarks/bench_intervals.py).
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ PULL = 0.25  # informative clusters that say "all rows of a cluster are alike"
 
 
 def wilson(k: float, n: float, *, level: float = 0.95, q: float | None = None) -> Estimate:
-    """Wilson's interval for k of n (Wilson 1927). k and n may be effective counts; q replaces the normal quantile.
+    """Wilson's interval for k of n (Wilson 1927). k and n may be effective counts; q replaces the
+    normal quantile.
 
     >>> print(wilson(10, 10).text(5))
     1.00000 [.7225, 1.0000], n=10
@@ -40,7 +44,9 @@ def wilson(k: float, n: float, *, level: float = 0.95, q: float | None = None) -
 
 @dataclass(frozen=True)
 class Effective:
-    """What clustered rows are worth: independent rows, degrees of freedom, and the correlation within a cluster."""
+    """What clustered rows are worth: independent rows, degrees of freedom, and the correlation
+    within a cluster.
+    """
 
     rows: float
     df: float
@@ -48,11 +54,14 @@ class Effective:
 
 
 def correlation(total: np.ndarray, square: np.ndarray, size: np.ndarray) -> float:
-    """Intraclass correlation in [0, 1] by analysis of variance, from sums of x, of x^2 and rows by cluster, each (C,).
+    """Intraclass correlation in [0, 1] by analysis of variance, from sums of x, of x^2 and rows by
+    cluster, each (C,).
 
-    1 where the rows do not tell (no variation at all). Source: Donner & Koval 1980; Searle 1971 for unequal sizes.
+    1 where the rows do not tell (no variation at all). Source: Donner & Koval 1980; Searle 1971 for
+    unequal sizes.
 
-    >>> round(correlation(np.array([4.0, 0, 2, 0]), np.array([4.0, 0, 2, 0]), np.array([4.0, 4, 4, 4])), 3)
+    >>> hits = np.array([4.0, 0, 2, 0])
+    >>> round(correlation(hits, hits, np.full(4, 4.0)), 3)
     0.714
     """
     n, c = float(size.sum()), len(size)
@@ -70,7 +79,8 @@ def correlation(total: np.ndarray, square: np.ndarray, size: np.ndarray) -> floa
 def effective(
     x: np.ndarray, weight: np.ndarray, group: np.ndarray, *, informative: float
 ) -> Effective:
-    """Effective rows of a weighted mean of x (n,), clusters 0..C-1 in `group` (n,), all of them used.
+    """Effective rows of a weighted mean of x (n,), clusters 0..C-1 in `group` (n,), all of them
+    used.
 
     informative : in [0, 1], how much a cluster tells of the correlation: 4 p (1 - p) for a share.
     """
@@ -88,7 +98,8 @@ def effective(
 def share(
     x: np.ndarray, weight: np.ndarray, group: np.ndarray | None, *, level: float = 0.95
 ) -> Estimate:
-    """Weighted share of 1 among 0s and 1s (n,) with Wilson's interval on the effective rows; no group: rows are independent.
+    """Weighted share of 1 among 0s and 1s (n,) with Wilson's interval on the effective rows; no
+    group: rows are independent.
 
     >>> print(share(np.array([1.0, 0, 1, 1, 1]), np.ones(5), np.array([0, 0, 1, 1, 2])))
     .800 [.10, .99], n=5 in 3 clusters
@@ -109,8 +120,9 @@ def share(
 def signed_share(d: np.ndarray, group: np.ndarray | None, *, level: float = 0.95) -> Estimate:
     """Mean of differences in {-1, 0, 1} (n,) of two columns of 0s and 1s, paired.
 
-    One row more for each side is added to the effective counts, so rare outcomes never give an interval of no width
-    (Bonett & Price 2012, Brit. J. Math. Stat. Psych. 65, with the clusters' effective rows).
+    One row more for each side is added to the effective counts, so rare outcomes never give an
+    interval of no width (Bonett & Price 2012, Brit. J. Math. Stat. Psych. 65, with the clusters'
+    effective rows).
 
     >>> print(signed_share(np.array([0.0, 0, 0, 1]), None))
     .250 [-.38, .72], n=4

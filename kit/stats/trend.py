@@ -1,4 +1,6 @@
-"""A trend over training steps with a clustered slope, and one line for many headline claims read together."""
+"""A trend over training steps with a clustered slope, and one line for many headline claims read
+together.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,10 @@ def trend(
 ) -> Estimate:
     """Least-squares slope of a value over steps, per `per` steps.
 
-    step, value : (n,), one evaluation or one prompt's score a row; unknown rows are left out and counted. cluster : (n,), what
-    was measured again and again: the prompt, or the run. Interval: cluster jackknife-t (of rows: HC3, which asks for no equal
-    variances). Rows of one run are not independent of each other beyond what the cluster says.
+    step, value : (n,), one evaluation or one prompt's score a row; unknown rows are left out and
+        counted. cluster : (n,), what was measured again and again: the prompt, or the run.
+        Interval: cluster jackknife-t (of rows: HC3, which asks for no equal variances). Rows of one
+        run are not independent of each other beyond what the cluster says.
 
     >>> e = trend([0, 10, 20, 30, 40], [0.60, 0.61, 0.60, 0.62, 0.62])
     >>> round(e.value, 4), e.low < e.value < e.high
@@ -59,7 +62,8 @@ def trend(
 
 
 def holm(claims: Mapping[str, Estimate], *, null: float = 0.0) -> dict[str, float]:
-    """Holm-adjusted p-values of several estimates against one value, each from its interval (Holm 1979).
+    """Holm-adjusted p-values of several estimates against one value, each from its interval (Holm
+    1979).
 
     >>> a, b = Estimate(0.3, 0.1, 0.5, 100, se=0.1), Estimate(0.1, -0.1, 0.3, 100, se=0.1)
     >>> {k: round(v, 3) for k, v in holm({"a": a, "b": b}).items()}

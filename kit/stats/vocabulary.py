@@ -1,4 +1,6 @@
-"""Two raters, two vocabularies: met / unmet against yes / no against 1 / 0 are mapped and said; what cannot be mapped is refused."""
+"""Two raters, two vocabularies: met / unmet against yes / no against 1 / 0 are mapped and said;
+what cannot be mapped is refused.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from .clusters import is_unknown
 
 YES = "met|yes|y|true|t|pass|passed|correct|right|1|1.0|satisfied|good|ok|positive".split("|")
 NO = (
-    "unmet|not met|no|n|false|f|fail|failed|incorrect|wrong|0|0.0|unsatisfied|not satisfied|bad|negative"
+    "unmet|not met|no|n|false|f|fail|failed|incorrect|wrong|0|0.0|unsatisfied|not "
+    "satisfied|bad|negative"
 ).split("|")
 UNKNOWN = frozenset({"", "unknown", "null", "nan", "none", "n/a"})  # words that are no answer
 WHERE = "judge, human"
@@ -48,9 +51,11 @@ def number(value: Any) -> float | None:
 
 
 def shared(judge: Collection[Any], human: Collection[Any]) -> tuple[Mapping[Any, Any], str]:
-    """How values are rewritten so that both columns speak one vocabulary, and what to say of it; ({}, "") where they do.
+    """How values are rewritten so that both columns speak one vocabulary, and what to say of it;
+    ({}, "") where they do.
 
-    judge, human : the distinct known values of each. DataError where the two cannot be brought together.
+    judge, human : the distinct known values of each. DataError where the two cannot be brought
+        together.
 
     >>> shared({"met", "unmet"}, {"yes", "no"})
     ({'met': 1, 'no': 0, 'unmet': 0, 'yes': 1}, 'met and yes are read as 1, no and unmet as 0')
@@ -108,7 +113,8 @@ def _refuse_levels(judge: Collection[Any], human: Collection[Any]) -> None:
             raise DataError(
                 f"the {name} gives levels such as {sorted(outside)[0]:g}, the other column 0 and 1",
                 where=WHERE,
-                fix="cut the levels with threshold=, or say that both use one scale with categories=[...]",
+                fix="cut the levels with threshold=, or say that both use one scale with "
+                "categories=[...]",
             )
 
 

@@ -23,7 +23,7 @@ def test_intervals_hold_at_eight_unequal_clusters(name):
     assert found.covered >= must and found.given == 1
 
 
-@pytest.mark.slow  # 2,000 draws of each of 13 intervals at nine designs: about a quarter of an hour
+@pytest.mark.slow  # 1,000 draws of each of 29 intervals at nine designs: ten minutes of one core
 @pytest.mark.parametrize("name", [*intervals.TABLE, *intervals.LABELLED])
 def test_the_table_holds(name):
     cells = [c for c in intervals.table(1000, only=name) if c.name == name]

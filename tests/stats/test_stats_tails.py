@@ -6,13 +6,14 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
 from kit.stats.tails import t_quantile
 
 
+@settings(deadline=None)  # the first call imports scipy
 @given(st.floats(0.5, 0.9999), st.floats(1.0, 600.0))
 def test_the_quantile_is_scipys(level, df):
     assert t_quantile(level, df) == pytest.approx(special.stdtrit(df, (1 + level) / 2), rel=1e-9)
