@@ -20,6 +20,7 @@ COMMANDS = (
     "judge",
     "tune",
     "ledger",
+    "logs",
     "label",
     "agree",
     "rate",

@@ -1,0 +1,88 @@
+"""Read what other tools logged into tasks and answers, and write grades back into their logs.
+
+kit logs read LOG --rubric rubric.json     LOG.tasks.jsonl and LOG.answers.jsonl for kit judge
+kit logs write LOG GRADES --out NEW        the log once more, with the grades in it
+
+LOG: inspect-ai (.eval, .json), verifiers (results.jsonl), TRL (completions_*.parquet or JSONL),
+open-instruct (*_rollouts_*.jsonl, with --tokenizer). The rubric: a list of criteria,
+[{"text": ..., "weight": ...}], which every prompt gets.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from ..settings.read import nearest
+from . import common
+
+HELP = "read logs of inspect-ai, verifiers, TRL, open-instruct; write grades back into them"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `logs`."""
+    a = parser.add_argument
+    a("action", help="read or write")
+    a("log", metavar="LOG", help="the other tool's file")
+    a("grades", nargs="?", metavar="GRADES", help="write: what `kit judge` wrote")
+    a("--rubric", metavar="FILE", help="read: criteria that every prompt gets (JSON, JSONL, CSV)")
+    a("--tokenizer", metavar="NAME", help="open-instruct: the model's tokenizer, folder or name")
+    a("--out", help="read: beginning of the two files' names; write: the new log")
+    common.json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; the exit code."""
+    actions = {"read": _read, "write": _write}
+    if args.action not in actions:
+        fix = nearest(args.action, actions)
+        raise KitError(f"there is no action {args.action!r}", where="kit logs", fix=fix)
+    data, text = actions[args.action](args)
+    common.emit(args, data, text)
+    return 0
+
+
+def _read(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    from ..data import write_jsonl
+    from ..data.formats.kit import record_row
+    from ..data.logs import read_log
+
+    found = read_log(args.log, criteria=_criteria(args.rubric), tokenizer=args.tokenizer)
+    base = args.out or str(Path(args.log).with_suffix(""))
+    tasks, answers = f"{base}.tasks.jsonl", f"{base}.answers.jsonl"
+    write_jsonl(tasks, map(record_row, found.tasks.values()))
+    write_jsonl(answers, (_answer(r) for r in found.answers))
+    n, m = len(found.tasks), len(found.answers)
+    data = {"kind": found.kind, "tasks": tasks, "answers": answers, "n_tasks": n, "n_answers": m}
+    hint = "" if args.rubric else "\nthere is no rubric: give --rubric, or write criteria"
+    return data, f"{found.kind}: {m} answers to {n} prompts\n{tasks}\n{answers}{hint}"
+
+
+def _answer(r: Any) -> dict[str, Any]:
+    ids = {"task_id": r.task_id, "response_id": r.id, "response": r.text}
+    return {**ids, "source": r.source, "truncated": r.truncated, "meta": dict(r.meta)}
+
+
+def _criteria(path: str | None) -> tuple[Any, ...]:
+    """The criteria of a file: rows with `text`, as the kit reads rubrics elsewhere."""
+    if path is None:
+        return ()
+    from ..data import load_tasks
+    from ..data.tables import read_rows
+
+    rows = [row for _, row in read_rows(path)]
+    found = load_tasks([{"id": "every", "prompt": "every", "rubrics": rows}]).sound()
+    return found.tasks[0].criteria
+
+
+def _write(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    from ..data.logs import write_back
+    from ..people import read_grades
+
+    if not args.grades or not args.out:
+        fix = "kit logs write LOG GRADES --out NEW"
+        raise KitError("GRADES and --out are needed", where="kit logs write", fix=fix)
+    n = write_back(args.log, read_grades(args.grades), args.out, tokenizer=args.tokenizer)
+    return {"out": args.out, "graded": n}, f"{n} rows have a grade: {args.out}"

@@ -1,0 +1,330 @@
+"""Other people's logs as tasks and answers, and grades written back into them.
+
+inspect-ai      `.eval` (a zip) or JSON: samples with messages, output, scores
+verifiers       `results.jsonl`: prompt, completion, reward, a column a reward function
+TRL             `completions_*.parquet` (or the same rows as JSONL): prompt, completion, rewards
+open-instruct   `*_rollouts_*.jsonl`: token ids, reward; needs the tokenizer
+
+What their own scorers said is kept in an answer's meta["scores"]; it is no verdict of the kit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, KitError, MissingError
+from ..records import Criterion, Grade, Response, Task, fingerprint
+from .chats import chat_of
+from .rows import Context, Row
+from .tables import read_rows, write_jsonl
+
+KINDS = ("inspect", "verifiers", "trl", "open-instruct")
+SCORER = "rubric-kit"  # the name of our score in their logs
+TIMES = ("generation_ms", "scoring_ms", "total_ms")
+Decode = Callable[[Sequence[int]], str]
+Place = tuple[str, str]  # task, answer
+
+
+@dataclass
+class Logged:
+    """What a log holds. places : (task, answer) of each of its rows, in order."""
+
+    kind: str
+    tasks: dict[str, Task] = field(default_factory=dict)
+    answers: list[Response] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+
+    def add(self, task: Task, answer: Response) -> None:
+        """One row of the log."""
+        self.tasks.setdefault(task.id, task)
+        self.answers.append(answer)
+        self.places.append((task.id, answer.id))
+
+
+def read_log(
+    path: str | os.PathLike[str],
+    *,
+    criteria: Sequence[Criterion] = (),
+    tokenizer: str | None = None,
+) -> Logged:
+    """Tasks and answers of a log, its kind found by its fields.
+
+    criteria : the rubric that every task gets. tokenizer : folder or name, for open-instruct.
+    DataError names file and line of a row that is none of these.
+    """
+    where = Path(path)
+    if not where.is_file():
+        raise MissingError("there is no such log", where=str(path), fix="give the log's file")
+    if _is_inspect(where):
+        return _inspect(where, tuple(criteria))
+    rows = read_rows(path)
+    first = next(rows, None)
+    if first is None:
+        raise DataError("the log has no rows", where=str(path))
+    kind = kind_of(first[1], first[0])
+    decode = _decoder(tokenizer, where) if kind == "open-instruct" else None
+    out = Logged(kind)
+    for n, (place, row) in enumerate(read_rows(path)):
+        if kind == "open-instruct":
+            row = _decoded(row, decode, place)
+        _row(out, row, n, place, tuple(criteria))
+    return out
+
+
+def kind_of(row: Mapping[str, Any], where: str = "the log") -> str:
+    """Whose row this is.
+
+    >>> kind_of({"prompt": "p", "completion": "c", "reward": 1.0, "task": "default"})
+    'verifiers'
+    """
+    if {"prompt_tokens", "response_tokens"} <= row.keys():
+        return "open-instruct"
+    if {"prompt", "completion"} <= row.keys():
+        return "trl" if {"step", "advantage"} & row.keys() else "verifiers"
+    raise DataError(
+        f"this is no log of {', '.join(KINDS)}; fields: {', '.join(list(row)[:12])}",
+        where=where,
+        fix="give an inspect-ai .eval or .json, results.jsonl, completions_*.parquet, or rollouts",
+    )
+
+
+def _is_inspect(path: Path) -> bool:
+    if path.suffix == ".eval":
+        return True
+    if path.suffix != ".json":
+        return False
+    with path.open(encoding="utf-8", errors="replace") as f:
+        head = f.read(4096)
+    return '"version"' in head and '"eval"' in head
+
+
+# -- inspect-ai ------------------------------------------------------------------------------
+
+
+def _samples(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(entry's name, sample) of an inspect-ai log, in the log's order."""
+    if path.suffix == ".json":
+        data = _json(path.read_text("utf-8"), str(path))
+        for n, sample in enumerate(data.get("samples") or [], 1):
+            yield f"sample {n}", sample
+        return
+    try:
+        with zipfile.ZipFile(path) as held:
+            for name in held.namelist():
+                if name.startswith("samples/") and name.endswith(".json"):
+                    yield name, _json(held.read(name).decode("utf-8"), f"{path.name}, {name}")
+    except (zipfile.BadZipFile, NotImplementedError) as e:
+        fix = "convert it to JSON with inspect-ai: inspect log convert --to json"
+        raise DataError(f"the log cannot be unpacked: {e}", where=str(path), fix=fix) from None
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as e:
+        fix = "fetch or copy the log again"
+        raise DataError(
+            f"broken JSON: {e.msg}", where=f"{where}, line {e.lineno}", fix=fix
+        ) from None
+
+
+def _inspect(path: Path, criteria: tuple[Criterion, ...]) -> Logged:
+    out = Logged("inspect")
+    for name, sample in _samples(path):
+        task_id, answer_id = inspect_place(sample)
+        held = sample.get("attachments") or {}
+        turns = sample.get("input")
+        turns = (
+            [{**t, "content": _text(t.get("content"), held)} for t in turns]
+            if (isinstance(turns, list))
+            else _text(turns, held)
+        )
+        system = next((m for m in sample.get("messages") or [] if m.get("role") == "system"), None)
+        if isinstance(turns, str) and system is not None:
+            turns = [
+                {"role": "system", "content": _text(system.get("content"), held)},
+                {"role": "user", "content": turns},
+            ]
+        task = _task(task_id, turns, criteria, f"{path.name}, {name}")
+        output = sample.get("output") or {}
+        choices = output.get("choices") or [{}]
+        text = _text((choices[0].get("message") or {}).get("content"), held)
+        scores = {k: s.get("value") for k, s in (sample.get("scores") or {}).items()}
+        meta = {"scores": scores, "target": sample.get("target"), "epoch": sample.get("epoch")}
+        cut = choices[0].get("stop_reason") == "max_tokens"
+        model = output.get("model") or None
+        out.add(task, Response(task_id=task_id, id=answer_id, text=text, source=model,
+                               truncated=cut, meta=meta))  # fmt: skip
+    if not out.answers:
+        fix = "give the log of a run with samples"
+        raise DataError("the log has no samples", where=str(path), fix=fix)
+    return out
+
+
+def inspect_place(sample: Mapping[str, Any]) -> Place:
+    """The ids of a sample: its own, and its epoch."""
+    return str(sample.get("id")), f"{sample.get('id')}-epoch-{sample.get('epoch', 1)}"
+
+
+def _text(content: Any, held: Mapping[str, str]) -> str:
+    """The text of a message's content; what is stored beside the sample is looked up."""
+    if isinstance(content, list):
+        texts = (_text(p.get("text"), held) for p in content if isinstance(p, dict))
+        return "\n".join(t for t in texts if t)
+    if not isinstance(content, str):
+        return ""
+    return held.get(content.removeprefix("attachment://"), content)
+
+
+# -- rows ------------------------------------------------------------------------------------
+
+
+def _task(name: str, prompt: Any, criteria: tuple[Criterion, ...], where: str) -> Task:
+    row = Row({"prompt": prompt}, 1, where, Context())
+    chat = chat_of(row, prompt)
+    text = chat.prompt
+    if text is None:
+        raise DataError("the row has no prompt", where=f"{where}, field prompt")
+    return Task(id=name, prompt=text, criteria=criteria, meta=dict(chat.meta), **chat.fields)
+
+
+def _row(
+    out: Logged, row: Mapping[str, Any], n: int, where: str, criteria: tuple[Criterion, ...]
+) -> None:
+    """A row with prompt and completion. Equal prompts are one task: the numbers in these logs are
+    of a step, or of a pass (verifiers' `id` 0 stands on three different prompts of one file).
+    """
+    shown = row.get("prompt")
+    task_id = "p-" + fingerprint(str(shown))[:12]
+    completion, meta = row.get("completion"), _scores(row)
+    if isinstance(completion, list):
+        said = [t for t in completion if isinstance(t, Mapping) and t.get("role") == "assistant"]
+        meta |= {"turns": completion} if len(completion) > 1 else {}
+        completion = _text(said[-1].get("content"), {}) if said else ""
+    if not isinstance(completion, str):
+        raise DataError("the completion is no text", where=f"{where}, field completion")
+    task = _task(task_id, shown, criteria, where)
+    name = f"{row['step']}-{n}" if row.get("step") is not None else str(n)
+    cut = row.get("finish_reason") == "length"
+    answer = Response(task_id=task_id, id=name, text=completion, truncated=cut, meta=meta)
+    out.add(task, answer)
+
+
+def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers that the log's own scorers gave, and the expected answer."""
+    skip = {"id", "example_id", "step", "sample_idx", "prompt_idx", *TIMES}
+    numbers = {
+        k: v
+        for k, v in row.items()
+        if k not in skip and isinstance(v, (int, float)) and not isinstance(v, bool)
+    }
+    expected = {"target": row["answer"]} if row.get("answer") not in (None, "") else {}
+    return {"scores": numbers, **expected}
+
+
+def _decoder(tokenizer: str | None, where: Path) -> Decode:
+    if tokenizer is None:
+        raise KitError(
+            "open-instruct keeps token ids, which only the model's tokenizer reads",
+            where=str(where),
+            fix="give --tokenizer, a folder or a name",
+        )
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(tokenizer).decode
+    except (OSError, ValueError) as e:
+        what = f"the tokenizer cannot be loaded: {str(e).splitlines()[0] if str(e) else e!r}"
+        raise MissingError(what, where=f"--tokenizer {tokenizer}", fix="give its folder") from None
+
+
+def _decoded(row: Mapping[str, Any], decode: Decode | None, where: str) -> dict[str, Any]:
+    out = dict(row)
+    for theirs, ours in (("prompt_tokens", "prompt"), ("response_tokens", "completion")):
+        ids = row.get(theirs)
+        if not isinstance(ids, list) or decode is None:
+            raise DataError(f"{theirs} is no list of numbers", where=f"{where}, field {theirs}")
+        out[ours] = decode(ids)
+    return out
+
+
+# -- back ------------------------------------------------------------------------------------
+
+
+def write_back(
+    path: str | os.PathLike[str],
+    grades: Sequence[Grade],
+    out: str | os.PathLike[str],
+    *,
+    tokenizer: str | None = None,
+) -> int:
+    """The log once more with the grades in it; how many rows have one.
+
+    inspect-ai: a further score named "rubric-kit" in each sample (JSON or .eval, as the log is).
+    Others: JSONL with the fields rubric_kit (None where unknown), rubric_kit_low, rubric_kit_high;
+    their own reward stays.
+    """
+    source, target = Path(path), Path(out)
+    if target.resolve() == source.resolve():
+        fix = "give --out another name"
+        raise KitError("OUT is the log, which would be lost", where=str(out), fix=fix)
+    by_place = {(g.task_id, g.response_id): g for g in grades}
+    if _is_inspect(source):
+        return _inspect_back(source, by_place, target)
+    logged = read_log(path, tokenizer=tokenizer)
+    found = [by_place.get(place) for place in logged.places]
+    rows = (row for _, row in read_rows(path))
+    write_jsonl(target, ({**r, **_own(g)} for r, g in zip(rows, found, strict=True)))
+    return _some(found, path)
+
+
+def _some(found: Sequence[Grade | None], path: Any) -> int:
+    n = sum(g is not None for g in found)
+    if not n:
+        fix = "give the grades of the answers that `kit logs` made of this log"
+        raise DataError("no grade is on an answer of this log", where=str(path), fix=fix)
+    return n
+
+
+def _own(g: Grade | None) -> dict[str, Any]:
+    if g is None:
+        return {"rubric_kit": None, "rubric_kit_low": None, "rubric_kit_high": None}
+    ends = {"rubric_kit_low": g.score_low, "rubric_kit_high": g.score_high}
+    return {"rubric_kit": g.score, **ends}
+
+
+def _scored(sample: dict[str, Any], g: Grade) -> dict[str, Any]:
+    """A sample with our score; one that is not known is NaN, as inspect-ai has it."""
+    why = "\n".join(f"{v.criterion_id}: {v.status} {v.reason or ''}".strip() for v in g.verdicts)
+    value = float("nan") if g.score is None else g.score
+    score = {
+        "value": value,
+        "explanation": why,
+        "metadata": {"low": g.score_low, "high": g.score_high},
+    }
+    return {**sample, "scores": {**(sample.get("scores") or {}), SCORER: score}}
+
+
+def _inspect_back(source: Path, grades: Mapping[Place, Grade], target: Path) -> int:
+    found = [grades.get(inspect_place(s)) for _, s in _samples(source)]
+    n = _some(found, source)
+    if source.suffix == ".json":
+        data = _json(source.read_text("utf-8"), str(source))
+        both = zip(data["samples"], found, strict=True)
+        data["samples"] = [s if g is None else _scored(s, g) for s, g in both]
+        target.write_text(json.dumps(data, indent=2, ensure_ascii=False), "utf-8")
+        return n
+    marked = dict(zip([name for name, _ in _samples(source)], found, strict=True))
+    with zipfile.ZipFile(source) as held, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in held.namelist():
+            g, body = marked.get(name), held.read(name)
+            if g is not None:
+                body = json.dumps(_scored(json.loads(body), g), ensure_ascii=False).encode()
+            new.writestr(name, body)
+    return n
