@@ -26,7 +26,7 @@ from .layout import Layout, digest
 from .parse import CUT
 from .payload import large
 from .prices import Price, default_model, is_reasoning, warning
-from .records import READER, Call, Forecast, Question
+from .records import READER, Call, Forecast, Question, rebuilt
 from .session import session
 from .wire import OPENAI, Wire
 from .words import Reading
@@ -340,24 +340,24 @@ class EndpointJudge:
                 meta["mass"] = round(probs[i][1], 4)
             if call.meta.get("without"):
                 meta["without"] = call.meta["without"]
-            out.append(
-                Verdict(
-                    task_id=q.task.id,
-                    response_id=q.response.id,
-                    criterion_id=c.id,
-                    status=r.status,
-                    value=r.value,
-                    p=p,
-                    reason=r.reason,
-                    failure=r.failure if r.status == "unknown" else None,
-                    judge=self.name,
-                    key=q.key(i),
-                    tokens_in=tin[i],
-                    tokens_out=tout[i],
-                    cost=call.cost / len(criteria),
-                    meta=meta,
-                )
-            )
+            fields = {
+                "task_id": q.task.id,
+                "response_id": q.response.id,
+                "criterion_id": c.id,
+                "status": r.status,
+                "value": r.value,
+                "p": p,
+                "reason": r.reason,
+                "failure": r.failure if r.status == "unknown" else None,
+                "judge": self.name,
+                "key": q.key(i),
+                "tokens_in": tin[i],
+                "tokens_out": tout[i],
+                "cost": call.cost / len(criteria),
+                "cached": False,
+                "meta": meta,
+            }
+            out.append(rebuilt(fields))  # a Reading has been checked
         return out
 
     # -- what it will cost ---------------------------------------------------------------------

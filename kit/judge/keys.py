@@ -107,6 +107,8 @@ def secret_name(name: str) -> bool:
 
 def redact(text: str) -> str:
     """The text without the keys that are in use."""
+    if not _IN_USE:
+        return text
     for secret in _IN_USE:
         if secret in text:
             text = text.replace(secret, CUT)

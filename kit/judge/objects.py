@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..records import Criterion
-from .words import Reading, reading, word
+from .words import Reading, cleaned, reading, word
 
 BROKEN = "(breaks off)"
 VERDICTS = ("verdict", "status", "rating", "answer")
@@ -47,6 +47,35 @@ def _hook(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_hook, parse_constant=str, strict=False)
+
+
+def asked_form(
+    text: str, ids: Sequence[str], criteria: Sequence[Criterion]
+) -> list[Reading] | None:
+    """The readings of a reply that has the asked form to the letter, as nearly all have; else None.
+
+    Half of the work of reading is to look for what such a reply does not hold.
+    """
+    n = len(ids)
+    if text[:1] != "{" or "\\u00" in text or any(text.count(f'"{i}"') != 1 for i in ids):
+        return None
+    if text.count('"verdict"') != n or text.count('"reason"') != n:  # none is named twice
+        return None
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    out = []
+    for i, c in zip(ids, criteria, strict=True):
+        item = whole.get(i)
+        if type(item) is not dict or len(item) != 2 or c.scale != "binary":
+            return None
+        verdict, reason = item.get("verdict"), item.get("reason")
+        if verdict not in ("met", "unmet") or type(reason) is not str:
+            return None
+        value = 1.0 if verdict == "met" else 0.0
+        out.append(Reading(status=verdict, value=value, reason=cleaned(reason)))
+    return out if len(whole) == n else None
 
 
 def decoded(text: str) -> Any:

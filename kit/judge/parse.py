@@ -26,6 +26,7 @@ from .objects import (
     REASONS,
     VERDICTS,
     alone,
+    asked_form,
     attempt,
     decoded,
     occurrences,
@@ -67,12 +68,15 @@ def read(
     >>> read('{"a": "unmet"} but the answer says: {"a": "met"}', [a])[0].failure
     'contradiction'
     """
-    ids = names(criteria)
+    ids, judged = names(criteria), Judged(answer)
+    quick = None if cut else asked_form(text, ids, criteria)
+    if quick is not None and not judged.has(text):
+        return quick
     whole = decoded(text)
     if whole is None:
         text = spoken(text)
         whole = decoded(text)
-    voices = _Voices(ids, criteria, Judged(answer))
+    voices = _Voices(ids, criteria, judged)
     if whole is not None and not (cut and len(text) - len(text.rstrip()) < RUNAWAY):
         voices.found(whole, "json", not voices.judged.has(text))
         if voices.said or voices.heard:
@@ -232,6 +236,8 @@ def _settle(said: Sequence[Reading], heard: Sequence[Reading]) -> Reading:
         how = (said or heard)[-1].how
         return Reading(failure="contradiction", how=how, reason=f"it says {both}")
     if not said:
+        if any(r.failure == "contradiction" for r in heard):
+            return Reading(failure="contradiction", how=heard[-1].how, reason=heard[-1].reason)
         why = "its verdict stands in a quotation or a sentence only" if heard else None
         return Reading(failure="missing", how="text", reason=why)
     return next((r for r in said if not r.complete), said[-1])

@@ -31,7 +31,7 @@ _DECIDING = re.compile(
 )
 # a line with a colon before a verdict: the judge's own announcement, or somebody else's words
 _ANNOUNCES = re.compile(
-    r"\b(?:verdicts?|evaluations?|assessments?|judg\w+|results?|conclusions?|decisions?|grad\w+|"
+    r"^\W*here\W*$|\b(?:verdicts?|evaluations?|assessments?|judg\w+|results?|conclusions?|decisions?|grad\w+|"
     r"reviews?|json|output|criteri\w+|here (?:it )?(?:is|are|goes)|therefore|thus|hence|so|"
     r"reason\w*|analysis|final\w*|follow\w*|checks?)\b",
     re.I,

@@ -96,7 +96,6 @@ class Wire:
     most: int = MOST
     _session: Any = field(default=None, repr=False)
     _loop: Any = field(default=None, repr=False)
-    _fixed: dict[str, str] = field(default_factory=dict, repr=False)
     _clients: dict[float, Any] = field(default_factory=dict, repr=False)
     _proxy: str | None = field(default=None, repr=False)
 
@@ -109,7 +108,7 @@ class Wire:
         if self.client is not None:
             return await self._by_client(path, body, timeout)
         session = self._open()
-        more = {"headers": self._fixed, "proxy": self._proxy, "allow_redirects": False}
+        more = {"proxy": self._proxy, "allow_redirects": False}
         try:
             async with (
                 asyncio.timeout(timeout),
@@ -166,8 +165,9 @@ class Wire:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
+                headers=self._heads(),
             )
-            self._loop, self._fixed, self._proxy = loop, self._heads(), self.address.proxy
+            self._loop, self._proxy = loop, self.address.proxy
             loops.at_exit(self.close)
             weakref.finalize(self, _shut, self._session, loop).atexit = False
         return self._session

@@ -114,9 +114,9 @@ def percent(raw: Any) -> float | None:
 def reading(c: Criterion, raw: Any, reason: Any, confidence: Any, how: str) -> Reading:
     """One criterion's verdict word, reason and confidence as a Reading."""
     got = word(c, raw)
-    reason = _clean(reason)
+    reason = cleaned(reason)
     if got is None:
-        shown = _clean(f"not an allowed verdict: {str(raw)[:60]!r}" if _short(raw) else "no word")
+        shown = cleaned(f"not an allowed verdict: {str(raw)[:60]!r}" if _short(raw) else "no word")
         return Reading(failure="parse", reason=reason or shown, how=how)
     status, value = got
     return Reading(
@@ -134,7 +134,7 @@ def _short(raw: Any) -> bool:
     return not isinstance(raw, int) or raw.bit_length() < 1000
 
 
-def _clean(reason: Any) -> str | None:
+def cleaned(reason: Any) -> str | None:
     """A reason without keys and halves of surrogate pairs, cut at REASON characters."""
     if not isinstance(reason, str):
         return None
@@ -144,4 +144,4 @@ def _clean(reason: Any) -> str | None:
     return text or None
 
 
-__all__ = ["Reading", "percent", "reading", "word"]
+__all__ = ["Reading", "cleaned", "percent", "reading", "word"]

@@ -187,7 +187,11 @@ says("fenced", RIGHT, lambda a: f"```json\n{obj(a.truth)}\n```")
 says("prose, fenced", RIGHT, lambda a: f"Here:\n```\n{obj(a.truth)}\n```\nDone.")
 # a line that the answer has too, and no reason beside it, may be the answer's own
 says("lines", RIGHT | UNREAD, lambda a: lines(a.truth))
-says("bold lines", RIGHT, lambda a: "\n".join(f"**VERDICT {k}:** {v}." for k, v in a.truth.items()))
+says(
+    "bold lines",
+    RIGHT | UNREAD,
+    lambda a: "\n".join(f"**VERDICT {k}:** {v}." for k, v in a.truth.items()),
+)
 says(
     "yes and no",
     RIGHT,
