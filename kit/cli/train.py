@@ -20,7 +20,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "config",
         nargs="?",
         help="YAML or JSON: stage, tasks, judge, reward, out, and settings (kit/train/job.py; a "
-        "chain: kit/train/chain.py); or the name of a config that ships: rlvr, refiner, biorlhf",
+        "chain: kit/train/chain.py); or the name of a config that ships: instructions (learns to "
+        "follow instructions in minutes, without a judge), rlvr, refiner, biorlhf",
     )
     parser.add_argument(
         "--names", action="store_true", help="print the names of other systems that are read"

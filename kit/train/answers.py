@@ -34,6 +34,7 @@ def sample_answers(
     confidence of an answer: exp(mean log-probability of its tokens at that temperature, at 1 where
     it is 0), in (0, 1]; a confidence that the text states is no part of it.
     """
+    from . import engine as engines
     from . import sampling
 
     heat = settings.temperature if temperature is None else temperature
@@ -42,9 +43,9 @@ def sample_answers(
     prompts = [p for t in tasks for p in [prompt_ids(loaded.tokenizer, t, limit)] * samples]
     owners = [(t, j) for t in tasks for j in range(samples)]
     fast = (
-        settings.fast and loaded.engine == "transformers" and sampling.fast_ok(loaded.model) is None
+        settings.fast and loaded.engine == "transformers" and engines.fast_ok(loaded.model) is None
     )
-    engine = sampling.Engine(loaded.model) if fast else None
+    engine = engines.Engine(loaded.model) if fast else None
     ends, found = eos_ids(loaded.model, loaded.tokenizer), []
     generator = torch.Generator().manual_seed(seed)
     for at in progress.bar(

@@ -7,7 +7,7 @@ log-probability is the same number, for a third to a half of the work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,42 +71,22 @@ def _one(prompt: tuple[int, ...], rows: list[int], answers: Any, mask: Any) -> P
     )
 
 
-def logps(
+def spread(
     model: Any,
     input_ids: Any,
     attention_mask: Any,
     completion: int,
     *,
-    score: Callable[[Any, Any], tuple[Any, Any]],
+    through: Callable[[Sequence[Packed]], tuple[Any, Any]],
 ) -> tuple[Any, Any]:
-    """Log-probabilities and entropies (B, C) of the answers' tokens, 0 where masked.
-
-    score : (logits (1, N, V), labels (1, N)) -> log-probabilities and entropies (1, N); the trainer's own function.
-    """
+    """What `through` gives for the packed answers' tokens, two (N,), at their places in (B, C); 0 where masked."""
     torch = import_torch()
-    shape = (input_ids.shape[0], completion)
-    rows, columns, found, spread = [], [], [], []
-    for g in pack(input_ids, attention_mask, completion):
-        logits = model(
-            input_ids=g.ids,
-            attention_mask=g.mask,
-            position_ids=g.positions,
-            logits_to_keep=g.predict,
-            use_cache=False,
-        ).logits
-        lp, entropy = score(logits, g.labels[None])
-        rows.append(g.rows)
-        columns.append(g.columns)
-        found.append(lp[0])
-        spread.append(entropy[0])
-    if not rows:
-        zero = (
-            sum((p.sum() for p in model.parameters() if p.requires_grad), torch.zeros(())) * 0.0
-        )  # keeps backward() possible
-        return torch.zeros(shape, device=input_ids.device) + zero, torch.zeros(
-            shape, device=input_ids.device
-        )
-    at = (torch.cat(rows), torch.cat(columns))
-    values, entropies = torch.cat(found), torch.cat(spread)
-    blank = torch.zeros(shape, dtype=values.dtype, device=values.device)
+    groups = pack(input_ids, attention_mask, completion)
+    blank = torch.zeros(input_ids.shape[0], completion, device=input_ids.device)
+    if not groups:  # 0, in a way that keeps backward() possible
+        nothing = sum((p.sum() for p in model.parameters() if p.requires_grad), torch.zeros(()))
+        return blank + nothing * 0.0, blank
+    at = (torch.cat([g.rows for g in groups]), torch.cat([g.columns for g in groups]))
+    values, entropies = through(groups)
+    blank = blank.to(values.dtype)
     return blank.index_put(at, values), blank.index_put(at, entropies.to(values.dtype))

@@ -17,7 +17,7 @@ from ..checks import accepted
 from ..errors import DataError, KitError
 from ..records import Response, Task, fingerprint
 from ..runs import plain
-from . import evaluation, export, inputs, needs, packed_rows, rollouts, sampling, world
+from . import engine, evaluation, export, inputs, needs, packed_rows, rollouts, world
 from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, check_options, to_mapping
 from .models import Loaded, load
 from .resume import (
@@ -375,7 +375,7 @@ def _trainer(
         callbacks=[LossLog(log, on_step, settings.stage)],
     )
     trainer.remove_callback(PrinterCallback)
-    if loaded.engine == "transformers" and world.size() == 1 and not sampling.fast_ok(loaded.model):
+    if loaded.engine == "transformers" and world.size() == 1 and not engine.fast_ok(loaded.model):
         trainer.kit_setup()
     return trainer
 

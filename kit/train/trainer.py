@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..records import Grade, Response
-from . import kl, packing, resample, resume, rollouts, sampling, world
+from . import engine, kl, packing, resample, resume, rollouts, sampling, world
 from .config import GRPOSettings, Settings, check_options
 from .device import import_torch
 from .models import Loaded, eos_ids
@@ -104,6 +104,7 @@ class GRPOHooks:
         self.kit_times = dict.fromkeys(("generation", "judge", "kit"), 0.0)
         self.kit_pending: list[tuple[Response, Grade, tuple[str, ...]]] = []
         self.kit_engine: Any = None
+        self.kit_merged: Any = None  # the step and adapter that the engine's weights are of
         self.kit_slow = _slow(settings, loaded, self.model)
         self.kit_kl = settings.kl if settings.beta and settings.kl != "k3" else None
         self.kit_skipped = 0
@@ -145,13 +146,19 @@ class GRPOHooks:
         finally:
             self.kit_times["generation"] += time.perf_counter() - started
 
-    def _kit_sample(self, prompt_ids: Any, generator: Any) -> list[list[int]]:
+    def _kit_now(self) -> engine.Engine:
+        """The engine with the weights of this step and of the adapter in use (the reference, say)."""
+        now = (self.state.global_step, engine.state(self.model))
         if self.kit_engine is None:
-            self.kit_engine = sampling.Engine(self.model)
-        else:
+            self.kit_engine = engine.Engine(self.model)
+        elif self.kit_merged != now:
             self.kit_engine.refresh()
+        self.kit_merged = now
+        return self.kit_engine
+
+    def _kit_sample(self, prompt_ids: Any, generator: Any) -> list[list[int]]:
         return sampling.sample(
-            self.kit_engine,
+            self._kit_now(),
             prompt_ids,
             max_new_tokens=self.max_completion_length,
             temperature=self.temperature,
@@ -175,17 +182,15 @@ class GRPOHooks:
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, *args, **kwargs
             )
-        values, entropies = packing.logps(
-            model, input_ids, attention_mask, logits_to_keep, score=self._kit_score
+        now = self._kit_now()
+        found = packing.spread(
+            model,
+            input_ids,
+            attention_mask,
+            logits_to_keep,
+            through=lambda groups: now.score(groups, self.temperature),
         )
-        return values, entropies, None
-
-    def _kit_score(self, logits: Any, labels: Any) -> tuple[Any, Any]:
-        """Log-probabilities and entropies (1, N) from logits (1, N, V) and labels (1, N)."""
-        logp = (logits.float() / self.temperature).log_softmax(-1)
-        with import_torch().no_grad():
-            entropy = -(logp.exp() * logp).sum(-1)
-        return logp.gather(-1, labels[..., None])[..., 0], entropy
+        return *found, None
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         output = super()._generate_and_score_completions(inputs)
@@ -310,7 +315,9 @@ def _slow(settings: GRPOSettings, loaded: Loaded, model: Any) -> str | None:
         return "several processes train together"
     if loaded.engine != "transformers":
         return "the engine is unsloth"
-    return sampling.fast_ok(model)
+    if settings.gradient_checkpointing:
+        return "activations are computed twice to save memory"
+    return engine.fast_ok(model) or engine.trains_ok(model)
 
 
 def trainer_class() -> type:

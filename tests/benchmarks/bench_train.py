@@ -193,7 +193,7 @@ def equal(model: str) -> float:
     """Largest difference of log-probabilities between sampler, packed pass and plain padded pass, over one batch with a random adapter."""
     import torch
 
-    from kit.train import models, packing, sampling
+    from kit.train import engine, models, packing, sampling
     from kit.train.answers import prompt_ids
     from kit.train.config import GRPOSettings
 
@@ -202,8 +202,9 @@ def equal(model: str) -> float:
         if "lora_B" in name:
             torch.nn.init.normal_(p, std=0.01)
     prompts = [prompt_ids(loaded.tokenizer, t) for t in tasks()[:2] for _ in range(4)]
+    now = engine.Engine(loaded.model)
     got = sampling.sample(
-        sampling.Engine(loaded.model),
+        now,
         prompts,
         max_new_tokens=TOKENS,
         eos_ids=models.eos_ids(loaded.model, loaded.tokenizer),
@@ -224,7 +225,7 @@ def equal(model: str) -> float:
         return lp.gather(-1, labels[..., None])[..., 0], lp[..., 0]
 
     with torch.no_grad():
-        packed, _ = packing.logps(loaded.model, ids, mask, c, score=score)
+        packed, _ = packing.spread(loaded.model, ids, mask, c, through=lambda g: now.score(g, 1.0))
         logits = loaded.model(
             input_ids=ids, attention_mask=mask, logits_to_keep=c + 1, use_cache=False
         ).logits[:, :-1]

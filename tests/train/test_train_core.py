@@ -63,15 +63,14 @@ def _plain(model, ids, mask, c):
 
 class TestSampling:
     def test_logprobs_of_samples_are_those_of_the_model(self, tiny):
-        from kit.train import sampling
+        from kit.train import engine, sampling
+        from kit.train.engine import Engine
 
         torch, (model, tokenizer) = import_torch(), tiny
-        assert sampling.fast_ok(model) is None
+        assert engine.fast_ok(model) is None
         prompts = [tokenizer("hello there")["input_ids"]] * 3 + [tokenizer("x")["input_ids"]] * 3
         torch.manual_seed(1)
-        got = sampling.sample(
-            sampling.Engine(model), prompts, max_new_tokens=30, eos_ids=[2, 17, 40, 90]
-        )
+        got = sampling.sample(Engine(model), prompts, max_new_tokens=30, eos_ids=[2, 17, 40, 90])
         assert (
             len({len(i) for i in got.ids}) > 1
         )  # some ended early, so that dropping rows is exercised
@@ -84,11 +83,12 @@ class TestSampling:
 
     def test_greedy_equals_generate(self, tiny):
         from kit.train import sampling
+        from kit.train.engine import Engine
 
         torch, (model, tokenizer) = import_torch(), tiny
         prompt = tokenizer("what is it")["input_ids"]
         got = sampling.sample(
-            sampling.Engine(model), [prompt], max_new_tokens=12, eos_ids=[2], temperature=0
+            Engine(model), [prompt], max_new_tokens=12, eos_ids=[2], temperature=0
         )
         want = model.generate(input_ids=torch.tensor([prompt]), max_new_tokens=12, do_sample=False)[
             0, len(prompt) :
@@ -159,10 +159,11 @@ class TestSampling:
 
     def test_refresh_takes_over_an_update(self, tiny):
         from kit.train import sampling
+        from kit.train.engine import Engine
 
         torch, (model, tokenizer) = import_torch(), tiny
         prompt = [tokenizer("abc")["input_ids"]]
-        engine = sampling.Engine(model)
+        engine = Engine(model)
         before = sampling.sample(
             engine, prompt, max_new_tokens=3, eos_ids=[2], temperature=0
         ).logprobs
@@ -181,11 +182,9 @@ class TestSampling:
     def test_other_architectures_fall_back(self):
         from types import SimpleNamespace
 
-        from kit.train import sampling
+        from kit.train import engine
 
-        assert "gpt2" in sampling.fast_ok(
-            SimpleNamespace(config=SimpleNamespace(model_type="gpt2"))
-        )
+        assert "gpt2" in engine.fast_ok(SimpleNamespace(config=SimpleNamespace(model_type="gpt2")))
 
 
 class TestPacking:
@@ -193,6 +192,7 @@ class TestPacking:
     @given(st.data())
     def test_packed_equals_padded_with_gradients(self, tiny, data):
         from kit.train import packing
+        from kit.train.engine import Engine, trains_ok
 
         torch, (model, _) = import_torch(), tiny
         token = st.integers(3, 250)
@@ -206,7 +206,9 @@ class TestPacking:
         )
         ids, mask, c = _batch([base[i] for i, _ in rows], [a for _, a in rows])
         model.zero_grad()
-        got, entropy = packing.logps(model, ids, mask, c, score=_score)
+        assert trains_ok(model) is None
+        now = Engine(model)
+        got, entropy = packing.spread(model, ids, mask, c, through=lambda g: now.score(g, 1.0))
         weight = torch.linspace(-1, 1, got.numel()).view_as(got) * mask[:, -c:]
         (got * weight).sum().backward()
         grads = [p.grad.clone() for p in model.parameters() if p.grad is not None]
@@ -224,11 +226,13 @@ class TestPacking:
 
     def test_masked_answers_are_left_out(self, tiny):
         from kit.train import packing
+        from kit.train.engine import Engine
 
         model, _ = tiny
         ids, mask, c = _batch([[5, 6]] * 2, [[7, 8], [9, 10]])
         mask[1, -c:] = 0
-        got, _ = packing.logps(model, ids, mask, c, score=_score)
+        now = Engine(model)
+        got, _ = packing.spread(model, ids, mask, c, through=lambda g: now.score(g, 1.0))
         assert got[1].abs().sum() == 0 and got[0].abs().sum() > 0
 
 

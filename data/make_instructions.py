@@ -1,0 +1,193 @@
+"""Writes `instructions.jsonl`: one short sentence about a topic, under a constraint that changes.
+
+    python data/make_instructions.py OUT.jsonl --seed 1       # the same design, other prompts
+
+240 prompts to train on have one constraint each. 84 held-out ones have topics, words and openers of
+their own; 28 of them join two constraints, as no training prompt does. Code decides everything. An
+answer earns half for its constraints and half for all of it in one finished sentence, and nothing
+where it misses its topic, copies, repeats itself or talks about the instruction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kit.records import Criterion, Task
+
+SYSTEM = "Answer with one short, simple sentence."
+TRAINED, HELDOUT = 240, 84
+# How often each is asked for; rarer where SmolLM2-135M never meets it: it then learns nothing.
+MIX = ("use", "begin", "pair") * 3 + ("use", "begin", "question")
+JOINED = ("begin", "use")  # every third held-out prompt
+TOPICS = {
+    "train": """apples autumn bakeries ballet bears beaches bridges butter camels canals candles
+        chairs chocolate clouds clowns comets cousins deserts dolphins drums eagles elephants
+        factories farmers ferries fireworks fog gloves grandmothers guitars hedges holidays honey
+        islands jazz kites lemons lighthouses maps mirrors moles monkeys mushrooms neighbours
+        onions orchestras owls pancakes parks pillows pirates planets postcards puzzles rabbits
+        rainbows rice sailors sheep snow spiders storms sugar tailors thunder tomatoes trains
+        tunnels twins umbrellas violins volcanoes weddings whales wizards""",
+    "heldout": """ants bicycles cabbages carpets castles cats cinemas coins dentists feathers frogs
+        glaciers horses kitchens ladders mills oceans parrots pianos poems potatoes robots roses
+        soap sparrows swimming tea toys""",
+}
+WORDS = {
+    "train": """anchor basket beautiful bottle brother bucket busy button cheap clever coat cold
+        corner dark dinner door dusty early empty evening family famous fast favourite field floor
+        friend funny garden gentle glass green hand happy heavy hidden holiday hungry journey kind
+        letter light little loud lucky market minute money morning narrow noisy old paper patient
+        pocket quiet river road rope round school secret silver simple slow small soft song
+        station stone street strong summer sweet table tall town tree visit warm water window
+        winter wooden yellow""",
+    "heldout": """balcony brave bright calm cellar coffee copper crooked doctor fence forest gift
+        golden hammer harbour hotel jacket lamp lazy magic nurse pepper picture polite purple
+        ribbon rusty shadow shoulder sister sunny teacher ticket tiny village wheel""",
+}
+OPENERS = {
+    "train": """After Although Because During Every Everyone Few If In Many Most Never Nobody
+        Often Once Perhaps Several Since Sometimes Today Usually When While With Without""",
+    "heldout": "Before For From Maybe On Some Somebody Still Tomorrow Until Yesterday",
+}
+
+
+def tasks(seed: int = 0) -> list[Task]:
+    """The whole set; the same seed gives the same prompts.
+
+    >>> made = tasks()
+    >>> [sum(t.split == s for t in made) for s in ("train", "heldout")], made[1].prompt
+    ([240, 84], 'Write one short sentence about autumn. Begin with the word "Perhaps".')
+    """
+    return [
+        _drawn(f"{split}-{i:03d}", split, i, random.Random(f"{seed}/{split}/{i}"))
+        for split, count in (("train", TRAINED), ("heldout", HELDOUT))
+        for i in range(count)
+    ]
+
+
+def _drawn(name: str, split: str, i: int, rng: random.Random) -> Task:
+    topics = TOPICS[split].split()
+    topic, families = topics[i % len(topics)], _families(split, i)
+    words = [w for w in WORDS[split].split() if w not in topic and topic not in w]
+    openers = OPENERS[split].split()
+    asked = [_constraint(f, rng.sample(words, 2), rng.choice(openers)) for f in families]
+    return task_of(name, split, topic, families, asked)
+
+
+def task_of(
+    name: str,
+    split: str,
+    topic: str,
+    families: Sequence[str],
+    asked: Sequence[tuple[str, dict[str, Any]]],
+) -> Task:
+    """One task; asked : per family what the prompt says and the check that decides it."""
+    each = [
+        Criterion(id=f, text=text, check=check, tags=("constraint",))
+        for f, (text, check) in zip(families, asked, strict=True)
+    ]
+    return Task(
+        id=name,
+        prompt=" ".join([f"Write one short sentence about {topic}.", *(text for text, _ in asked)]),
+        system=SYSTEM,
+        criteria=(*_gates(topic), *each, *_sentence(families)),
+        split=split,
+        group=topic,
+        kind="+".join(families),
+    )
+
+
+def _families(split: str, i: int) -> Sequence[str]:
+    if split == "train":
+        return (MIX[i % len(MIX)],)
+    return JOINED if i % 3 == 2 else (MIX[(i - i // 3) % len(MIX)],)
+
+
+def _constraint(family: str, words: Sequence[str], opener: str) -> tuple[str, dict[str, Any]]:
+    """What the prompt says, and the check."""
+    a, b = words
+    if family == "begin":
+        return f'Begin with the word "{opener}".', {
+            "name": "regex",
+            "pattern": rf"\A{opener}\b",
+            "case": False,
+        }
+    if family == "use":
+        return f'Use the word "{a}".', {"name": "contains", "all": [a]}
+    if family == "pair":
+        return f'Use the words "{a}" and "{b}".', {"name": "contains", "all": [a, b]}
+    return "Make it a question.", {"name": "regex", "pattern": r"\A[^.!?]+\?\Z"}
+
+
+FINISHED = {"name": "regex", "pattern": r"\A\S+(?: [^.!?\s]+){3,19}[.!?]\Z"}
+
+
+def _gates(topic: str) -> list[Criterion]:
+    aside = ["word", "words", "sentence", "sentences", "begin", "question"]
+    rows: list[tuple[str, str, dict[str, Any]]] = [
+        ("topic", "It names its topic.", {"name": "contains", "any": [topic, *_singular(topic)]}),
+        ("own", "It has four words that the prompt has not.", {"name": "own_words", "min": 4}),
+        ("copy", "It copies no five words in a row.", {"name": "no_copy", "words": 5}),
+        ("repeat", "It does not repeat itself.", {"name": "unique_words", "min_share": 0.7}),
+        ("aside", "It is not about the instruction.", {"name": "contains", "none": aside}),
+    ]
+    return [
+        Criterion(id=i, text=text, check=check, weight=0.0, required=True, tags=("gate",))
+        for i, text, check in rows
+    ]
+
+
+def _sentence(families: Sequence[str]) -> list[Criterion]:
+    """Half of the reward: finishing is paid only together with the constraints, never alone."""
+    one, whole = "One finished sentence of 5 to 20 words.", "All of it, in one finished sentence."
+    both = {"name": "all_met", "of": [*families, "finished"]}
+    return [
+        Criterion(id="finished", text=one, check=FINISHED, weight=0.0),
+        Criterion(id="whole", text=whole, check=both),
+    ]
+
+
+def _singular(topic: str) -> list[str]:
+    """The topic's singular, where it is a plural.
+
+    >>> _singular("bakeries"), _singular("beaches"), _singular("jazz")
+    (['bakery'], ['beach'], [])
+    """
+    for end, one in (("ies", "y"), ("ches", "ch"), ("oes", "o"), ("s", "")):
+        if topic.endswith(end):
+            return [topic.removesuffix(end) + one]
+    return []
+
+
+def write(path: str | Path, seed: int = 0) -> None:
+    """The set as JSONL, one task a line."""
+    lines = [json.dumps(_row(t), ensure_ascii=False) for t in tasks(seed)]
+    Path(path).write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _row(task: Task) -> dict[str, Any]:
+    """A task without what a reader assumes anyway."""
+    criteria = [
+        _said(c, ("id", "text", "weight", "check", "required", "tags")) for c in task.criteria
+    ]
+    named = _said(task, ("id", "prompt", "system", "split", "group", "kind"))
+    return {**named, "criteria": criteria}
+
+
+def _said(record: Any, names: Sequence[str]) -> dict[str, Any]:
+    defaults = {f.name: f.default for f in dataclasses.fields(record)}
+    values = {n: getattr(record, n) for n in names}
+    return {n: v for n, v in values.items() if v != defaults[n]}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", help="the file to write, JSONL")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    write(given.out, given.seed)
