@@ -1,4 +1,4 @@
-# make demo : set up, then run the five notebooks headless; ends with the path of one HTML report
+# make demo : set up, then run the notebooks headless; ends with the path of one HTML report
 # make test : set up, then all default tests (offline, no GPU)
 SHELL := /bin/bash
 PY ?= python3

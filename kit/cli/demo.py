@@ -1,4 +1,4 @@
-"""The main job end to end: all five notebooks headless, in order, then one HTML report.
+"""The main job end to end: all notebooks headless, in order, then one HTML report.
 
 Offline after the first fetch.
 """
@@ -11,7 +11,7 @@ import time
 from ..errors import KitError
 from .common import emit, json_flag
 
-HELP = "run the five notebooks headless and write one HTML report"
+HELP = "run the notebooks headless and write one HTML report"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.only or str(int(b.name[:2])) in args.only
     ]
     if not books:
-        raise KitError("no such notebook", where="--only", fix="numbers from 1 to 5")
+        raise KitError("no such notebook", where="--only", fix="numbers as in notebooks/")
     base.mkdir(parents=True, exist_ok=True)
     begin, done = time.monotonic(), []
     for i, book in enumerate(books, 1):

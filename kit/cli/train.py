@@ -21,7 +21,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="YAML or JSON: stage, tasks, judge, reward, out, and settings (kit/train/job.py; a "
         "chain: kit/train/chain.py); or the name of a config that ships: instructions (learns to "
-        "follow instructions in minutes, without a judge), rlvr, refiner, biorlhf",
+        "follow instructions in minutes, without a judge), rlvr, refiner, biorlhf; facts_chain, "
+        "ladder_chain (SFT, DPO, GRPO: each stage's gain), ladder_confidence (says how sure it is)",
     )
     parser.add_argument(
         "--names", action="store_true", help="print the names of other systems that are read"

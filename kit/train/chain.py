@@ -10,6 +10,7 @@
 
     answers: {exact: 100}         # or: the first 100 training tasks, answered as their exact check wants it
     pairs: {samples: 2, tasks: 200}   # or: for DPO the model's own wrong answers, against right ones
+    kinds: [sum 1, sum 2]         # only tasks of these kinds
     system: "Answer, and say how sure you are."     # of every task, in place of its own
     answers: {exact: 100, confidence: [75, 90, 99]}  # each with one of these, whatever the question
     stages: [..., {stage: sft, name: outcomes, teach: outcomes}]  # own answers: 99% where right, 1% where wrong
@@ -50,6 +51,7 @@ from .stages import OwnPairs
 CONFIGS = Path(__file__).parent / "configs"
 KEYS = (
     "tasks",
+    "kinds",
     "answers",
     "pairs",
     "ask",
@@ -225,6 +227,7 @@ def build(
         for i, s in enumerate(stages)
     )
     every = job._tasks(values.get("tasks"), beside, where)
+    every = _of_kinds(every, values.get("kinds"), where)
     if values.get("system") is not None:
         every = tuple(dataclasses.replace(t, system=str(values["system"])) for t in every)
     train, held = holdout.split(job.asking(every, values.get("ask")), {}, where)
@@ -244,6 +247,14 @@ def build(
         reward=values.get("reward", "rubric"),
         out=out if out.is_absolute() else paths.runs() / out,
     )
+
+
+def _of_kinds(tasks: Sequence[Task], kinds: Any, where: str) -> tuple[Task, ...]:
+    """The tasks of these kinds; all of them where none is named."""
+    if kinds is None:
+        return tuple(tasks)
+    known_names(kinds, sorted({t.kind or "" for t in tasks}), where=f"{where}, key kinds")
+    return tuple(t for t in tasks if t.kind in kinds)
 
 
 def _names(stages: Sequence[Mapping[str, Any]], where: str) -> tuple[str, ...]:

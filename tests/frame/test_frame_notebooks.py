@@ -20,6 +20,7 @@ NAMES = [
     "03_train_grpo",
     "04_plot_calibration",
     "05_compare_runs",
+    "06_chain_stages",
 ]
 
 
@@ -27,7 +28,7 @@ def cells(path: Path, kind: str = "code") -> list[dict]:
     return [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == kind]
 
 
-def test_the_five_are_there() -> None:
+def test_all_are_there() -> None:
     assert [b.stem for b in BOOKS] == NAMES
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from kit.checks import accepted
 from kit.data.tables import read_rows
-from kit.errors import KitError
+from kit.errors import DataError, KitError
 from kit.records import Grade, Response, Task
 from kit.system import paths
-from kit.train import chain, evaluation, policy
+from kit.train import chain, evaluation, kept, policy
 from kit.train.config import GRPOSettings
 
 FOLDERS = ("2_dpo .05", "3_dpo", "4_grpo")
@@ -317,3 +317,26 @@ def test_the_token_confidence_is_of_the_answer_alone():
     assert answers._sure(tokenizer, ids[:3], logprobs[:3]) == pytest.approx(0.5)
     rows = policy.rows(_evaluation("x", 1, 75), [TASK], chain.correct)
     assert rows[0]["stated"] == 0.75 and rows[0]["correct"] == 1.0 and math.isnan(rows[0]["token"])
+
+
+def test_kept_runs_are_graded_again(tmp_path):
+    """A stored mark would outlive a change of the check that gave it."""
+    held = [t for t in kept._ladder() if t.split == "heldout"]
+    sure = {
+        t.id: [f"{accepted(t)}. Confidence: {90 if i % 2 else 60}%", 0.9]
+        for i, t in enumerate(held)
+    }
+    half = {
+        k: [v[0] if i % 2 else "zzz. Confidence: 60%", 0.5] for i, (k, v) in enumerate(sure.items())
+    }
+    stages = {"sft": {"seconds": 3.0, "answers": half}, "grpo": {"seconds": 4.0, "answers": sure}}
+    kept.keep({"x": {"7": stages}}, tmp_path / "runs.json")
+    kept.keep({"y": {}}, tmp_path / "runs.json")
+    assert kept.stored("x", tmp_path / "runs.json") == {"7": stages}
+    with pytest.raises(DataError, match="no run of"):
+        kept.stored("z", tmp_path / "runs.json")
+    before, after = chain.qualities(kept.evaluations(stages), held)
+    assert before.accuracy.value == 0.5 and after.accuracy.value == 1.0
+    assert after.step.value == 0.5 and set(after.kinds) == {t.kind for t in held}
+    rows = policy.rows(kept.evaluations(stages)[0], held, chain.correct)
+    assert {r["correct"] for r in rows} == {0.0, 1.0} and {r["stated"] for r in rows} == {0.6, 0.9}

@@ -1,0 +1,177 @@
+"""Runs of a chain kept small: per held-out answer its text and token probability, one JSON for several seeds.
+
+`data/ladder_runs.json` holds those that the notebooks show; `tests/benchmarks/bench_chain.py` makes them again. What is
+right is not stored: it is read from the text by the tasks' own checks, each time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import calibration
+from ..data import load_tasks
+from ..errors import DataError
+from ..records import Response, Task
+from ..rewards.composer import Composer
+from ..stats.estimate import Estimate
+from ..system import paths
+from . import chain, policy
+from .answers import wait
+from .evaluation import Evaluation, read
+from .reward import Reward
+
+STORED = "ladder_runs.json"
+
+
+def pack(folder: str | Path) -> dict[str, Any]:
+    """One finished chain: {stage: {seconds, answers: {task id: [text, token probability]}}}, in the table's order."""
+    folder = Path(folder)
+    table = json.loads((folder / "metrics.json").read_text("utf-8"))["table"]
+    out = {}
+    for row in table:
+        found = sorted(folder.glob(f"eval_{row['stage']}_????????.json"))
+        if len(found) != 1:
+            raise DataError(
+                f"{len(found)} evaluations of stage {row['stage']!r}",
+                where=str(folder),
+                fix="keep one: a chain's folder holds one way of answering",
+            )
+        said = {r.task_id: [r.text, _short(r.confidence)] for r in read(found[0]).responses}
+        out[row["stage"]] = {"seconds": _short(row["seconds"]), "answers": said}
+    return out
+
+
+def keep(runs: Mapping[str, Mapping[str, Any]], path: str | Path | None = None) -> None:
+    """Write {chain's name: {seed: pack(folder)}}; chains that the file has and `runs` has not stay."""
+    path = Path(path or paths.data(STORED))
+    old = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    text = json.dumps(old | dict(runs), ensure_ascii=False, separators=(",", ":"))
+    path.write_text(text + "\n", "utf-8")
+
+
+def stored(name: str, path: str | Path | None = None) -> dict[str, dict[str, Any]]:
+    """The kept runs of one chain: {seed: stages}."""
+    found = json.loads(Path(path or paths.data(STORED)).read_text("utf-8"))
+    if name not in found:
+        raise DataError(f"no run of {name!r} is kept", where=STORED, fix=f"there are {list(found)}")
+    return found[name]
+
+
+def evaluations(stages: Mapping[str, Any], tasks: Sequence[Task] | None = None) -> list[Evaluation]:
+    """A kept run's held-out evaluations, graded again by the tasks' own checks."""
+    tasks = tuple(tasks or _ladder())
+    reward = Reward(tasks=tasks, judge=None, composer=Composer.from_config("rubric"))
+    out = []
+    for name, stage in stages.items():
+        said = tuple(
+            Response(task_id=k, id=f"{name}-{k}", text=text, source=name, confidence=sure)
+            for k, (text, sure) in stage["answers"].items()
+        )
+        grades = wait(reward.grade(list(said)))
+        out.append(Evaluation(name=name, responses=said, grades=tuple(grades)))
+    return out
+
+
+def qualities(name: str, *, asides: Sequence[str] = ()) -> dict[tuple[int, str], chain.Quality]:
+    """What each stage of the kept runs brought, by (seed, stage); asides : stages that were only tried."""
+    tasks, out = _ladder(), {}
+    for seed, stages in stored(name).items():
+        seconds = {k: v["seconds"] or math.nan for k, v in stages.items()}
+        found = evaluations(stages, tasks)
+        for q in chain.qualities(found, tasks, asides=asides, seconds=seconds):
+            out[int(seed), q.stage] = q
+    return out
+
+
+def answers(name: str) -> list[dict[str, Any]]:
+    """Rows {seed, stage, task_id, kind, stated, token, correct} of the kept runs, for kit.calibration."""
+    tasks, out = _ladder(), []
+    for seed, stages in stored(name).items():
+        for found in evaluations(stages, tasks):
+            rows = policy.rows(found, tasks, chain.correct)
+            out += [{"seed": int(seed), **r} for r in rows]
+    return out
+
+
+def claims(
+    name: str, *, before: str, after: str, margin: float = 0.05
+) -> dict[int, calibration.Comparison]:
+    """Per seed: is the stated confidence after a stage better than before, and than what needs no training?
+
+    Held-out answers that state none on either side are left out, in pairs. margin : of accuracy kept.
+    """
+    sides: dict[int, dict[str, dict[str, Any]]] = {}
+    for r in answers(name):
+        if r["stage"] in (before, after) and math.isfinite(r["stated"]):
+            sides.setdefault(r["seed"], {}).setdefault(r["task_id"], {})[r["stage"]] = r
+    out = {}
+    for seed, by_task in sides.items():
+        pairs = [(p[before], p[after]) for p in by_task.values() if len(p) == 2]
+        old, new = ([(p[i]["stated"], p[i]["correct"]) for p in pairs] for i in (0, 1))
+        out[seed] = calibration.compare(
+            tuple(zip(*old, strict=True)),
+            tuple(zip(*new, strict=True)),
+            paired=True,
+            family=[b["kind"] for _, b in pairs],
+            token=[b["token"] for _, b in pairs],
+            margin=margin,
+        )
+    return out
+
+
+def pick(found: Mapping[Any, Any], *names: str) -> dict[str, Estimate]:
+    """Estimates of `qualities` or `claims` by these names, labelled for a table or a figure.
+
+    A name may point into a pair: "auroc.1" is the AUROC after.
+    """
+    out = {}
+    for name in names:
+        field, _, place = name.partition(".")
+        for key, of in found.items():
+            seed, stage = key if isinstance(key, tuple) else (key, WORDS.get(field, field))
+            value = getattr(of, field)
+            out[f"{stage}, seed {seed}"] = value[int(place)] if place else value
+    return {k: e for k, e in out.items() if e is not None and not math.isnan(e.value)}
+
+
+WORDS = {
+    "constant": "the best constant",
+    "lookup": "a look-up by family",
+    "token": "the token probability",
+}
+
+
+def errors(found: Mapping[int, calibration.Comparison]) -> list[dict[str, Any]]:
+    """Rows {seed, answers, ECE before, ECE after, ECE if calibrated}: what a claim about calibration prints."""
+    names = ("seed", "answers", "ECE before", "ECE after", "ECE if calibrated")
+    return [
+        dict(zip(names, (s, c.after.n, c.before.value, c.after.value, c.after.null), strict=True))
+        for s, c in found.items()
+    ]
+
+
+def changes(found: Mapping[tuple[int, str], chain.Quality]) -> list[dict[str, Any]]:
+    """Rows {seed, stage, kind: change of accuracy against the stage before}: what a stage broke."""
+    return [
+        {"seed": seed, "stage": stage, **{k: e.value for k, e in q.kinds.items()}}
+        for (seed, stage), q in found.items()
+        if stage != "start"
+    ]
+
+
+def rows(found: Mapping[tuple[int, str], chain.Quality]) -> list[dict[str, Any]]:
+    """`Quality.row()` of each stage, with its seed."""
+    return [{"seed": seed, **q.row()} for (seed, _), q in found.items()]
+
+
+def _ladder() -> tuple[Task, ...]:
+    return tuple(load_tasks(paths.data("ladder.jsonl")).tasks)
+
+
+def _short(value: Any) -> float | None:
+    known = isinstance(value, (int, float)) and math.isfinite(value)
+    return round(float(value), 4) if known else None
