@@ -1,25 +1,21 @@
 """A chain of stages from one file, SFT -> DPO -> GRPO, and the table of what each stage did to held-out answers.
 
-    tasks: facts.jsonl            # beside the config, or in the kit's data folder
-    answers: fact_answers.jsonl   # {task_id, response, source, stated_confidence}: good ones for SFT, good against bad for DPO
-    ask: "End with your confidence, as in: Confidence: 70%"   # added to every prompt
-    reward: verifiers
-    settings: {model: SmolLM2-135M-Instruct, seed: 0}          # shared by all stages
-    stages: [{stage: sft, steps: 20}, {stage: dpo, steps: 10}, {stage: grpo, steps: 20}]
-    out: facts_chain              # below the runs folder, or an absolute path
+tasks: facts.jsonl            # beside the config, or in the kit's data folder
+answers: fact_answers.jsonl   # {task_id, response, source, stated_confidence}: good ones for SFT, good against bad for DPO
+ask: "End with your confidence, as in: Confidence: 70%"   # added to every prompt
+reward: verifiers
+settings: {model: SmolLM2-135M-Instruct, seed: 0}          # shared by all stages
+stages: [{stage: sft, steps: 20}, {stage: dpo, steps: 10}, {stage: grpo, steps: 20}]
+out: facts_chain              # below the runs folder, or an absolute path
 
-    answers: {exact: 100}         # or: the first 100 training tasks, answered as their exact check wants it
-    pairs: {samples: 2, tasks: 200}   # or: for DPO the model's own wrong answers, against right ones
-    kinds: [sum 1, sum 2]         # only tasks of these kinds
-    system: "Answer, and say how sure you are."     # of every task, in place of its own
-    answers: {exact: 100, confidence: [75, 90, 99]}  # each with one of these, whatever the question
-    stages: [..., {stage: sft, name: outcomes, teach: outcomes}]  # own answers: 99% where right, 1% where wrong
-    evaluate: {max_answer_tokens: 20}  # how held-out prompts are answered (default: as in the grpo stage)
-    stages: [..., {stage: dpo, beta: 0.05, name: dpo .05, aside: true}, ...]   # tried, and not built on
-
-Correct means that every criterion is met, where code decides all of them; else that at least half of the facts and
-directions that the task asks for are asserted and right. The confidence has no part in it, so that the calibration error
-is not circular.
+answers: {exact: 100}         # or: the first 100 training tasks, answered as their exact check wants it
+pairs: {samples: 2, tasks: 200}   # or: for DPO the model's own wrong answers, against right ones
+kinds: [sum 1, sum 2]         # only tasks of these kinds
+system: "Answer, and say how sure you are."     # of every task, in place of its own
+answers: {exact: 100, confidence: [75, 90, 99]}  # each with one of these, whatever the question
+stages: [..., {stage: sft, name: outcomes, teach: outcomes}]  # own answers: 99% where right, 1% where wrong
+evaluate: {max_answer_tokens: 20}  # how held-out prompts are answered (default: as in the grpo stage)
+stages: [..., {stage: dpo, beta: 0.05, name: dpo .05, aside: true}, ...]   # tried, and not built on
 """
 
 from __future__ import annotations
@@ -28,24 +24,23 @@ import dataclasses
 import json
 import math
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..checks import accepted, check
+from ..checks import accepted
 from ..checks.rules import without_confidence
 from ..errors import DataError, KitError
 from ..records import Response, Task
-from ..rewards.aggregate import grade
 from ..runs import plain
 from ..settings.read import known_names, load, make
-from ..stats.estimate import Estimate
 from ..system import paths
-from . import evaluation, holdout, job
+from . import holdout, job
 from .config import STAGES, GRPOSettings, Settings, from_mapping
 from .names import translate
+from .quality import Quality, claims, correct, qualities, show
 from .stages import OwnPairs
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -84,41 +79,6 @@ class ChainJob:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quality:
-    """Held-out answers of one stage.
-
-    accuracy : share of correct answers, t over prompts; reward : mean reward; ece : debiased calibration error of the stated
-    confidence with its interval (NaN where too few state one); ece_plain : what other libraries print.
-    stated : share of answers that state a confidence as a number; gain, gain_accuracy : paired differences to the start;
-    step : of accuracy, to the stage that this one began from; kinds : the same per kind of task, which shows what broke.
-    net : accuracy where an answer can be known, plus that of "unknown" where it cannot, minus 1: always answering and
-    always abstaining earn 0 (NaN where the tasks do not say which can be known). seconds : of training.
-    """
-
-    stage: str
-    accuracy: Estimate
-    reward: Estimate
-    ece: Estimate
-    ece_plain: float
-    stated: Estimate
-    gain: Estimate
-    gain_accuracy: Estimate
-    step: Estimate
-    net: Estimate
-    kinds: dict[str, Estimate]
-    seconds: float = math.nan
-
-    def row(self) -> dict[str, Any]:
-        """Plain values for a table."""
-        out: dict[str, Any] = {"stage": self.stage}
-        for f in dataclasses.fields(self)[1:]:
-            e = getattr(self, f.name)
-            out |= _spread(f.name, e) if isinstance(e, Estimate) else {f.name: e}
-        out["kinds"] = {k: _spread("step", e) for k, e in self.kinds.items()}
-        return out | {"answers": self.reward.n, "prompts": self.reward.n_clusters}
-
-
-@dataclass(frozen=True, kw_only=True)
 class ChainReport:
     """The table of a chain, stage by stage; `metrics` is what metrics.json holds. gain : none, the table has one per stage."""
 
@@ -142,6 +102,8 @@ class ChainReport:
         for q in self.table:
             lost = {k: e for k, e in q.kinds.items() if e.high < 0}
             lines += [f"{q.stage} broke {k}: accuracy {show(e)}" for k, e in lost.items()]
+        told = self.metrics.get("confidence", {})
+        lines += [f"confidence after {n}: {verdict}" for n, verdict in told.items()]
         known = {k: v for k, v in self.metrics["trivial"].items() if v is not None}
         if known:
             best = max(known, key=lambda k: known[k])
@@ -160,10 +122,6 @@ _COLUMNS = (
     ("ECE of stated conf.", "ece"),
     ("states one", "stated"),
 )
-
-
-def _spread(name: str, e: Estimate) -> dict[str, float]:
-    return {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high}
 
 
 def _seconds(value: float) -> str:
@@ -384,131 +342,6 @@ def restate(text: str, confidence: float) -> str:
     return " ".join([*(kept or [text.strip()]), f"Confidence: {confidence:.0%}"])
 
 
-def correct(task: Task, response: Response) -> float | None:
-    """1.0 when the answer is right, else 0.0; None where the task does not say what is right.
-
-    Right: all criteria are met, where code decides them; else at least half of the expected facts and directions.
-    What the answer says about its confidence is removed before, so it cannot change the outcome.
-    """
-    from ..claims import applicable
-    from ..claims.uncertainty import outcome
-
-    if task.criteria and all(c.check for c in task.criteria):
-        return _fulfilled(task, response)
-    asked = [
-        n
-        for n, k in (("factual", "facts"), ("direction", "claims"))
-        if n in applicable(task) and task.truth.get(k)
-    ]
-    return float(outcome(task, response) >= 0.5) if asked else None
-
-
-def _fulfilled(task: Task, response: Response) -> float | None:
-    verdicts = [check(task, response, c) for c in task.criteria]
-    score = grade(task, verdicts, how="flip", response_id=response.id).score
-    return None if score is None else float(score == 1.0)
-
-
-def qualities(
-    evaluations: Sequence[evaluation.Evaluation],
-    tasks: Sequence[Task],
-    *,
-    asides: Collection[str] = (),
-    seconds: Mapping[str, float] | None = None,
-) -> list[Quality]:
-    """Accuracy, reward and calibration of each evaluation; the first one is what the others are compared with.
-
-    asides : names of stages that the next one does not begin from; seconds : of training, by stage.
-    """
-    by_id, out = {t.id: t for t in tasks}, []
-    marks = [[correct(by_id[r.task_id], r) for r in e.responses] for e in evaluations]
-    first, before = evaluations[0], marks[0]
-    kinds = [by_id[c].kind or "" for c in first.clusters]
-    open_ = [by_id[c].truth.get("answerable") for c in first.clusters]
-    for e, right in zip(evaluations, marks, strict=True):
-        error, raw, stated = calibration_of(e, right)
-        out.append(
-            Quality(
-                stage=e.name,
-                accuracy=evaluation.mean_by_cluster(right, e.clusters),
-                reward=e.reward(),
-                ece=error,
-                ece_plain=raw,
-                stated=stated,
-                gain=evaluation.paired(first.scores, e.scores, first.clusters, e.clusters),
-                gain_accuracy=evaluation.paired(marks[0], right, first.clusters, e.clusters),
-                step=evaluation.paired(before, right, first.clusters, e.clusters),
-                net=evaluation.mean_by_cluster(net_of_guessing(right, open_), e.clusters),
-                kinds={k: _within(k, kinds, before, right, e) for k in dict.fromkeys(kinds) if k},
-                seconds=(seconds or {}).get(e.name, math.nan),
-            )
-        )
-        before = before if e.name in asides else right
-    return out
-
-
-def _within(
-    kind: str, kinds: Sequence[str], old: Sequence[Any], new: Sequence[Any], e: Any
-) -> Estimate:
-    """Change of accuracy on the tasks of one kind."""
-    at = [i for i, k in enumerate(kinds) if k == kind]
-    clusters = [e.clusters[i] for i in at]
-    return evaluation.paired([old[i] for i in at], [new[i] for i in at], clusters, clusters)
-
-
-def net_of_guessing(
-    right: Sequence[float | None], answerable: Sequence[bool | None]
-) -> list[float | None]:
-    """What each answer is paid (n,) so that always answering and always abstaining earn 0 on average, and being right 1.
-
-    right : 1.0, 0.0 or None; answerable : whether the task can be known ("unknown" is right where it cannot). With u the
-    share that cannot: a right answer earns +1, "unknown" and a wrong one 0, an invented one -(1 - u)/u, all over 1 - u.
-
-    >>> net_of_guessing([1.0, 0.0, 1.0, 0.0], [True, True, False, False])
-    [2.0, 0.0, 0.0, -2.0]
-    """
-    known = [(r, a) for r, a in zip(right, answerable, strict=True) if r is not None]
-    u = sum(a is False for _, a in known) / max(len(known), 1)
-    if not 0 < u < 1 or any(a is None for _, a in known):
-        return [None] * len(right)
-    paid = {True: (0.0, 1 / (1 - u)), False: (-1 / u, 0.0)}
-    return [
-        None if r is None else paid[bool(a)][int(r)] for r, a in zip(right, answerable, strict=True)
-    ]
-
-
-def calibration_of(
-    e: evaluation.Evaluation, right: Sequence[float | None]
-) -> tuple[Estimate, float, Estimate]:
-    """(debiased ECE, plug-in ECE, share that states a number) of the confidence in the text; NaN below ten such answers."""
-    from .. import calibration, confidence
-
-    values = [confidence.extract(r.text).value for r in e.responses]
-    stated = evaluation.mean_by_cluster([float(v is not None) for v in values], e.clusters)
-    known = [
-        (v, y, c)
-        for v, y, c in zip(values, right, e.clusters, strict=True)
-        if v is not None and y is not None
-    ]
-    if len(known) < 10:
-        return (
-            Estimate(
-                value=math.nan,
-                low=math.nan,
-                high=math.nan,
-                n=len(known),
-                method="ECE",
-                note="fewer than ten stated",
-            ),
-            math.nan,
-            stated,
-        )
-    found = calibration.ece(
-        [k[0] for k in known], [k[1] for k in known], cluster=[k[2] for k in known]
-    )
-    return found.debiased, found.value, stated
-
-
 def run(chain: ChainJob) -> ChainReport:
     """Run the stages one after the other (a finished one is not run again) and write metrics.json with the table."""
     from . import stages
@@ -542,6 +375,7 @@ def run(chain: ChainJob) -> ChainReport:
             "stage": "chain",
             "table": [q.row() for q in table],
             "trivial": got.trivial,
+            "confidence": claims(got.evaluations, chain.taught, chain.heldout),
             "rows": len(chain.rows),
             "pairs": _pairs(chain, left),
             "seconds": seconds,
@@ -557,11 +391,6 @@ def _pairs(chain: ChainJob, left: Mapping[str, Mapping[str, Any]]) -> int:
     if isinstance(chain.pairs, OwnPairs):
         return max([m["rows"] for m in left.values() if m["stage"] == "dpo"], default=0)
     return len(chain.pairs)
-
-
-def show(e: Estimate) -> str:
-    """An estimate in a cell: value and interval, "unknown" for NaN."""
-    return "unknown" if math.isnan(e.value) else f"{e.value:.3f} [{e.low:.2f}, {e.high:.2f}]"
 
 
 def _for(stage: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ..records import Response, Task
 from ..rewards.composer import Composer
 from ..stats.estimate import Estimate
 from ..system import paths
-from . import chain, policy
+from . import policy, quality
 from .answers import wait
 from .evaluation import Evaluation, read
 from .reward import Reward
@@ -76,13 +76,13 @@ def evaluations(stages: Mapping[str, Any], tasks: Sequence[Task] | None = None) 
     return out
 
 
-def qualities(name: str, *, asides: Sequence[str] = ()) -> dict[tuple[int, str], chain.Quality]:
+def qualities(name: str, *, asides: Sequence[str] = ()) -> dict[tuple[int, str], quality.Quality]:
     """What each stage of the kept runs brought, by (seed, stage); asides : stages that were only tried."""
     tasks, out = _ladder(), {}
     for seed, stages in stored(name).items():
         seconds = {k: v["seconds"] or math.nan for k, v in stages.items()}
         found = evaluations(stages, tasks)
-        for q in chain.qualities(found, tasks, asides=asides, seconds=seconds):
+        for q in quality.qualities(found, tasks, asides=asides, seconds=seconds):
             out[int(seed), q.stage] = q
     return out
 
@@ -92,7 +92,7 @@ def answers(name: str) -> list[dict[str, Any]]:
     tasks, out = _ladder(), []
     for seed, stages in stored(name).items():
         for found in evaluations(stages, tasks):
-            rows = policy.rows(found, tasks, chain.correct)
+            rows = policy.rows(found, tasks, quality.correct)
             out += [{"seed": int(seed), **r} for r in rows]
     return out
 
@@ -100,26 +100,13 @@ def answers(name: str) -> list[dict[str, Any]]:
 def claims(
     name: str, *, before: str, after: str, margin: float = 0.05
 ) -> dict[int, calibration.Comparison]:
-    """Per seed: is the stated confidence after a stage better than before, and than what needs no training?
-
-    Held-out answers that state none on either side are left out, in pairs. margin : of accuracy kept.
-    """
-    sides: dict[int, dict[str, dict[str, Any]]] = {}
-    for r in answers(name):
-        if r["stage"] in (before, after) and math.isfinite(r["stated"]):
-            sides.setdefault(r["seed"], {}).setdefault(r["task_id"], {})[r["stage"]] = r
-    out = {}
-    for seed, by_task in sides.items():
-        pairs = [(p[before], p[after]) for p in by_task.values() if len(p) == 2]
-        old, new = ([(p[i]["stated"], p[i]["correct"]) for p in pairs] for i in (0, 1))
-        out[seed] = calibration.compare(
-            tuple(zip(*old, strict=True)),
-            tuple(zip(*new, strict=True)),
-            paired=True,
-            family=[b["kind"] for _, b in pairs],
-            token=[b["token"] for _, b in pairs],
-            margin=margin,
-        )
+    """`quality.claim` of two stages, by seed."""
+    tasks, out = _ladder(), {}
+    for seed, stages in stored(name).items():
+        found = {e.name: e for e in evaluations(stages, tasks)}
+        made = quality.claim(found[before], found[after], tasks, margin=margin)
+        if made is not None:
+            out[int(seed)] = made
     return out
 
 
@@ -154,7 +141,7 @@ def errors(found: Mapping[int, calibration.Comparison]) -> list[dict[str, Any]]:
     ]
 
 
-def changes(found: Mapping[tuple[int, str], chain.Quality]) -> list[dict[str, Any]]:
+def changes(found: Mapping[tuple[int, str], quality.Quality]) -> list[dict[str, Any]]:
     """Rows {seed, stage, kind: change of accuracy against the stage before}: what a stage broke."""
     return [
         {"seed": seed, "stage": stage, **{k: e.value for k, e in q.kinds.items()}}
@@ -163,7 +150,7 @@ def changes(found: Mapping[tuple[int, str], chain.Quality]) -> list[dict[str, An
     ]
 
 
-def rows(found: Mapping[tuple[int, str], chain.Quality]) -> list[dict[str, Any]]:
+def rows(found: Mapping[tuple[int, str], quality.Quality]) -> list[dict[str, Any]]:
     """`Quality.row()` of each stage, with its seed."""
     return [{"seed": seed, **q.row()} for (seed, _), q in found.items()]
 

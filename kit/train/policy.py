@@ -37,7 +37,7 @@ def rows(
     """Rows {stage, task_id, kind, stated, token, correct} of an evaluation, for kit.calibration.
 
     stated : the confidence in the text, NaN where none is read; token : of the answer's tokens;
-    correct : 1.0 or 0.0 by `correct(task, response)` (kit.train.chain.correct), NaN where unknown.
+    correct : 1.0 or 0.0 by `correct(task, response)` (kit.train.quality.correct), NaN where unknown.
     """
     from ..confidence import extract
 

@@ -14,7 +14,7 @@ from kit.data.tables import read_rows
 from kit.errors import DataError, KitError
 from kit.records import Grade, Response, Task
 from kit.system import paths
-from kit.train import chain, evaluation, kept, policy
+from kit.train import chain, evaluation, kept, policy, quality
 from kit.train.config import GRPOSettings
 
 FOLDERS = ("2_dpo .05", "3_dpo", "4_grpo")
@@ -33,7 +33,7 @@ TASK = Task(
 
 
 def _says(text, task=TASK):
-    return chain.correct(task, Response(task_id=task.id, id="r", text=text))
+    return quality.correct(task, Response(task_id=task.id, id="r", text=text))
 
 
 def test_the_shipped_config_reads_and_holds_out_whole_groups():
@@ -120,7 +120,7 @@ def _evaluation(name, right, confidence):
 
 
 def test_the_table_has_accuracy_reward_and_calibration():
-    start, good, sure = chain.qualities(
+    start, good, sure = quality.qualities(
         [_evaluation("start", 5, None), _evaluation("sft", 15, 75), _evaluation("dpo", 5, 95)],
         [TASK],
     )
@@ -216,12 +216,12 @@ def test_token_confidence_is_recorded_and_never_paid(monkeypatch):
 def test_guessing_and_abstaining_earn_nothing():
     """Accuracy paid a policy that says "unknown" to everything its share of such questions."""
     open_ = [True, True, True, False]
-    pay = lambda right: sum(chain.net_of_guessing(right, open_)) / 4  # noqa: E731
+    pay = lambda right: sum(quality.net_of_guessing(right, open_)) / 4  # noqa: E731
     assert pay([1.0, 1.0, 1.0, 1.0]) == 1.0
     assert pay([1.0, 1.0, 1.0, 0.0]) == 0.0 and pay([0.0, 0.0, 0.0, 1.0]) == 0.0
     assert pay([0.0] * 4) == -1.0
-    assert chain.net_of_guessing([1.0, 0.0], [True, True]) == [None, None]
-    assert chain.net_of_guessing([1.0, 0.0], [True, None]) == [None, None]
+    assert quality.net_of_guessing([1.0, 0.0], [True, True]) == [None, None]
+    assert quality.net_of_guessing([1.0, 0.0], [True, None]) == [None, None]
 
 
 def test_the_ladder_has_no_answer_in_its_questions():
@@ -315,7 +315,7 @@ def test_the_token_confidence_is_of_the_answer_alone():
     logprobs = [math.log(0.5)] * 3 + [math.log(0.01)] * (len(ids) - 3)
     assert answers._sure(tokenizer, ids, logprobs) == pytest.approx(0.5)
     assert answers._sure(tokenizer, ids[:3], logprobs[:3]) == pytest.approx(0.5)
-    rows = policy.rows(_evaluation("x", 1, 75), [TASK], chain.correct)
+    rows = policy.rows(_evaluation("x", 1, 75), [TASK], quality.correct)
     assert rows[0]["stated"] == 0.75 and rows[0]["correct"] == 1.0 and math.isnan(rows[0]["token"])
 
 
@@ -335,8 +335,8 @@ def test_kept_runs_are_graded_again(tmp_path):
     assert kept.stored("x", tmp_path / "runs.json") == {"7": stages}
     with pytest.raises(DataError, match="no run of"):
         kept.stored("z", tmp_path / "runs.json")
-    before, after = chain.qualities(kept.evaluations(stages), held)
+    before, after = quality.qualities(kept.evaluations(stages), held)
     assert before.accuracy.value == 0.5 and after.accuracy.value == 1.0
     assert after.step.value == 0.5 and set(after.kinds) == {t.kind for t in held}
-    rows = policy.rows(kept.evaluations(stages)[0], held, chain.correct)
+    rows = policy.rows(kept.evaluations(stages)[0], held, quality.correct)
     assert {r["correct"] for r in rows} == {0.0, 1.0} and {r["stated"] for r in rows} == {0.6, 0.9}
