@@ -1,21 +1,26 @@
-"""A chain of stages from one file, SFT -> DPO -> GRPO, and the table of what each stage did to held-out answers.
+"""A chain of stages from one file, SFT -> DPO -> GRPO, and the table of what each stage did.
 
-tasks: facts.jsonl            # beside the config, or in the kit's data folder
-answers: fact_answers.jsonl   # {task_id, response, source, stated_confidence}: good ones for SFT, good against bad for DPO
-ask: "End with your confidence, as in: Confidence: 70%"   # added to every prompt
-reward: verifiers
-settings: {model: SmolLM2-135M-Instruct, seed: 0}          # shared by all stages
-stages: [{stage: sft, steps: 20}, {stage: dpo, steps: 10}, {stage: grpo, steps: 20}]
-out: facts_chain              # below the runs folder, or an absolute path
+    tasks: facts.jsonl            # beside the config, or in the kit's data folder
+    kinds: [sum 1, sum 2]         # only tasks of these kinds
+    answers: fact_answers.jsonl   # {task_id, response, source, stated_confidence}
+    ask: "End with your confidence, as in: Confidence: 70%"   # added to every prompt
+    reward: verifiers
+    settings: {model: SmolLM2-135M-Instruct, seed: 0}          # shared by all stages
+    stages: [{stage: sft, steps: 20}, {stage: dpo, steps: 10}, {stage: grpo, steps: 20}]
+    out: facts_chain              # below the runs folder, or an absolute path
 
-answers: {exact: 100}         # or: the first 100 training tasks, answered as their exact check wants it
-pairs: {samples: 2, tasks: 200}   # or: for DPO the model's own wrong answers, against right ones
-kinds: [sum 1, sum 2]         # only tasks of these kinds
-system: "Answer, and say how sure you are."     # of every task, in place of its own
-answers: {exact: 100, confidence: [75, 90, 99]}  # each with one of these, whatever the question
-stages: [..., {stage: sft, name: outcomes, teach: outcomes}]  # own answers: 99% where right, 1% where wrong
-evaluate: {max_answer_tokens: 20}  # how held-out prompts are answered (default: as in the grpo stage)
-stages: [..., {stage: dpo, beta: 0.05, name: dpo .05, aside: true}, ...]   # tried, and not built on
+Good answers are for SFT, good against bad ones for DPO. In place of a file:
+
+    answers: {exact: 100, confidence: [75, 99]}   # 100 training tasks, as their exact check wants
+                                                  # them, each with one of these confidences
+    pairs: {samples: 2, tasks: 200}   # for DPO: the model's own wrong answers against right ones
+    system: "Answer, and say how sure you are."   # of every task, in place of its own
+    evaluate: {max_answer_tokens: 20}  # of held-out prompts (default: as in the grpo stage)
+
+A stage may have a `name`, and `pairs` of its own; `aside: true` tries it and builds nothing on it; an SFT stage with `teach:
+outcomes` shows the model its own answers with 99% where they are right and 1% where they are wrong,
+with `teach: estimates` with the chance of being right by the kind of question and the tokens, with
+`teach: rates` by the kind alone.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ import dataclasses
 import json
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,7 +42,7 @@ from ..records import Response, Task
 from ..runs import plain
 from ..settings.read import known_names, load, make
 from ..system import paths
-from . import holdout, job
+from . import holdout, job, stages
 from .config import STAGES, GRPOSettings, Settings, from_mapping
 from .names import translate
 from .quality import Quality, claims, correct, qualities, show
@@ -74,7 +79,8 @@ class ChainJob:
     out: Path
     names: tuple[str, ...]
     asides: frozenset[str]
-    taught: frozenset[str]
+    own: dict[str, OwnPairs]
+    taught: dict[str, str]
     sampler: GRPOSettings | None
 
 
@@ -199,7 +205,12 @@ def build(
         pairs=pairs if isinstance(pairs, OwnPairs) else tuple(pairs),
         names=names,
         asides=_marked(stages, names, "aside"),
-        taught=_marked(stages, names, "teach"),
+        own={
+            n: make(OwnPairs, s["pairs"], where=f"{where}, stage {n!r}, key pairs")
+            for n, s in zip(names, stages, strict=True)
+            if s.get("pairs")
+        },
+        taught={n: s["teach"] for n, s in zip(names, stages, strict=True) if s.get("teach")},
         sampler=None if how is None else from_mapping({**shared, **how, **_for({}, extra, where)}),
         judge=job.judge_of(values.get("judge", "none"), where),
         reward=values.get("reward", "rubric"),
@@ -224,7 +235,7 @@ def _names(stages: Sequence[Mapping[str, Any]], where: str) -> tuple[str, ...]:
             f"two stages are called {twice[0]!r}", where=where, fix="give one a name: {name: ...}"
         )
     for s in stages:
-        if s.get("teach") not in (None, "outcomes") or (s.get("teach") and s["stage"] != "sft"):
+        if s.get("teach") not in (None, *TEACH) or (s.get("teach") and s["stage"] != "sft"):
             raise KitError(
                 f"teach is {s['teach']!r}", where=where, fix="{stage: sft, teach: outcomes}"
             )
@@ -236,7 +247,7 @@ def _marked(stages: Sequence[Mapping[str, Any]], names: Sequence[str], key: str)
 
 
 def _setting(stage: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in stage.items() if k not in ("name", "aside", "teach")}
+    return {k: v for k, v in stage.items() if k not in ("name", "aside", "teach", "pairs")}
 
 
 def _rows_and_pairs(
@@ -282,17 +293,65 @@ def _row(task: Task, text: str) -> dict[str, str]:
 def outcome_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[dict[str, str]]:
     """SFT rows of a model's own answers, each stating 99% where it is right and 1% where it is wrong.
 
-    Under the cross-entropy, a proper score, the best that a model can do is to say 99% as often as it is right. Cut,
-    empty and undecided answers are left out.
+    Under the cross-entropy, a proper score, the best that a model can do is to say 99% as often as
+    it is right. Cut, empty and undecided answers are left out.
     """
+    known = _decided(tasks, answers)
+    return [_sure(_row(t, said), 99 if right else 1) for t, said, right, _ in known]
+
+
+def estimate_rows(
+    tasks: Sequence[Task], answers: Sequence[Response], *, tokens: bool = True
+) -> list[dict[str, str]]:
+    """SFT rows of a model's own answers, each stating the nearest of `LEVELS` to its chance to be right.
+
+    The chance is a logistic regression of the outcomes on the kind of question and, with `tokens`, the
+    logit of the answer's token probability, with a ridge of 1: the outcomes without their noise.
+    """
+    import numpy as np
+
+    from ..calibration.significance import logit_fit
+
+    known = [k for k in _decided(tasks, answers) if k[3] is not None or not tokens]
+    if not known:
+        raise DataError(
+            "no answer is decided and has a token probability", where="teach: estimates"
+        )
+    kinds = sorted({t.kind or "" for t, *_ in known})
+    of_kind = np.array([[float(t.kind == kind) for kind in kinds] for t, *_ in known])
+    design = np.column_stack([np.ones(len(known)), of_kind])
+    if tokens:
+        token = np.clip([k[3] for k in known], 0.01, 0.99)
+        design = np.column_stack([design, np.log(token / (1 - token))])
+    right = np.array([k[2] for k in known])
+    beta, _ = logit_fit(design, right, np.ones(len(known)), ridge=1.0)
+    chance = 100 / (1 + np.exp(-design @ beta))
+    levels = [min(LEVELS, key=lambda level: abs(level - c)) for c in chance]
+    return [_sure(_row(t, said), n) for (t, said, *_), n in zip(known, levels, strict=True)]
+
+
+LEVELS = (1, 10, 25, 50, 75, 90, 99)  # percent that are taught
+
+
+def _decided(
+    tasks: Sequence[Task], answers: Sequence[Response]
+) -> list[tuple[Task, str, float, float | None]]:
+    """Task, answer without a stated confidence, right (1.0) or wrong, and token probability."""
     by_id, out = {t.id: t for t in tasks}, []
     for r in answers:
         said = without_confidence(r.text).strip().rstrip(".")
         right = correct(by_id[r.task_id], r)
         if said and right is not None and not r.truncated:
-            row = _row(by_id[r.task_id], said)
-            out.append(_sure(row, 99 if right else 1))
+            out.append((by_id[r.task_id], said, right, r.confidence))
     return out
+
+
+# How each way to teach makes its rows, and at which temperature the model answers for it.
+TEACH: dict[str, tuple[Callable[..., list[dict[str, str]]], float | None]] = {
+    "outcomes": (outcome_rows, None),
+    "estimates": (estimate_rows, 0.0),
+    "rates": (partial(estimate_rows, tokens=False), 0.0),
+}
 
 
 def teaching(
@@ -342,10 +401,13 @@ def restate(text: str, confidence: float) -> str:
     return " ".join([*(kept or [text.strip()]), f"Confidence: {confidence:.0%}"])
 
 
+def _maker(how: str, tasks: Sequence[Task]) -> stages.Maker:
+    make, heat = TEACH[how]
+    return partial(make, tasks), heat
+
+
 def run(chain: ChainJob) -> ChainReport:
     """Run the stages one after the other (a finished one is not run again) and write metrics.json with the table."""
-    from . import stages
-
     got = stages.chain(
         chain.settings,
         out=chain.out,
@@ -357,8 +419,9 @@ def run(chain: ChainJob) -> ChainReport:
         composer=chain.reward,
         names=chain.names,
         asides=chain.asides,
-        makers={n: partial(outcome_rows, chain.tasks) for n in chain.taught},
+        makers={n: _maker(how, chain.tasks) for n, how in chain.taught.items()},
         sampler=chain.sampler,
+        own=chain.own,
     )
     if not got.evaluations:
         raise DataError(
@@ -375,7 +438,7 @@ def run(chain: ChainJob) -> ChainReport:
             "stage": "chain",
             "table": [q.row() for q in table],
             "trivial": got.trivial,
-            "confidence": claims(got.evaluations, chain.taught, chain.heldout),
+            "confidence": claims(got.evaluations, chain.taught, chain.heldout, chain.asides),
             "rows": len(chain.rows),
             "pairs": _pairs(chain, left),
             "seconds": seconds,

@@ -97,17 +97,24 @@ def answers(name: str) -> list[dict[str, Any]]:
     return out
 
 
-def claims(
-    name: str, *, before: str, after: str, margin: float = 0.05
-) -> dict[int, calibration.Comparison]:
-    """`quality.claim` of two stages, by seed."""
-    tasks, out = _ladder(), {}
-    for seed, stages in stored(name).items():
-        found = {e.name: e for e in evaluations(stages, tasks)}
-        made = quality.claim(found[before], found[after], tasks, margin=margin)
-        if made is not None:
-            out[int(seed)] = made
-    return out
+def claims(name: str, *, before: str, margin: float = 0.05) -> dict[str, calibration.Comparison]:
+    """`quality.claim` of every later stage against one, seed by seed, and of all its seeds together.
+
+    Keys are "stage, seed 0" and "stage, all seeds" (clustered by task, where there are several).
+    """
+    rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for r in answers(name):
+        rows.setdefault((r["stage"], r["seed"]), []).append(r)
+    order = list(dict.fromkeys(stage for stage, _ in rows))
+    out = {}
+    for stage in order[order.index(before) + 1 :]:
+        seeds = [s for k, s in rows if k == stage]
+        groups = {f"{stage}, seed {s}": [s] for s in seeds}
+        groups |= {f"{stage}, all seeds": seeds} if len(seeds) > 1 else {}
+        for key, used in groups.items():
+            old, new = ([r for s in used for r in rows[k, s]] for k in (before, stage))
+            out[key] = quality.claim(old, new, margin=margin)
+    return {k: c for k, c in out.items() if c is not None}
 
 
 def pick(found: Mapping[Any, Any], *names: str) -> dict[str, Estimate]:
@@ -119,9 +126,9 @@ def pick(found: Mapping[Any, Any], *names: str) -> dict[str, Estimate]:
     for name in names:
         field, _, place = name.partition(".")
         for key, of in found.items():
-            seed, stage = key if isinstance(key, tuple) else (key, WORDS.get(field, field))
+            what, run = (key[1], f"seed {key[0]}") if isinstance(key, tuple) else (field, key)
             value = getattr(of, field)
-            out[f"{stage}, seed {seed}"] = value[int(place)] if place else value
+            out[f"{WORDS.get(what, what)}, {run}"] = value[int(place)] if place else value
     return {k: e for k, e in out.items() if e is not None and not math.isnan(e.value)}
 
 
@@ -132,9 +139,9 @@ WORDS = {
 }
 
 
-def errors(found: Mapping[int, calibration.Comparison]) -> list[dict[str, Any]]:
-    """Rows {seed, answers, ECE before, ECE after, ECE if calibrated}: what a claim about calibration prints."""
-    names = ("seed", "answers", "ECE before", "ECE after", "ECE if calibrated")
+def errors(found: Mapping[str, calibration.Comparison]) -> list[dict[str, Any]]:
+    """Rows {run, answers, ECE before, ECE after, ECE if calibrated}: what a claim about calibration prints."""
+    names = ("run", "answers", "ECE before", "ECE after", "ECE if calibrated")
     return [
         dict(zip(names, (s, c.after.n, c.before.value, c.after.value, c.after.null), strict=True))
         for s, c in found.items()

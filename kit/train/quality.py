@@ -186,21 +186,17 @@ def calibration_of(
 
 
 def claim(
-    before: evaluation.Evaluation,
-    after: evaluation.Evaluation,
-    tasks: Sequence[Task],
-    *,
-    margin: float = 0.05,
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], *, margin: float = 0.05
 ) -> calibration.Comparison | None:
-    """Is the confidence stated after a stage better than before, and than what needs no training?
+    """Is a stated confidence better after a stage, and better than what needs no training?
 
-    Both answered the same tasks in the same order; pairs in which one states none are left out. A family is a kind of
-    task; the token probability is of the answer after. margin : of accuracy kept. None below ten pairs.
+    before, after : rows of kit.train.policy.rows, of the same tasks in the same order; pairs in which
+    one states none are left out. A family is a kind of task, a cluster a task; the token probability
+    is of the answer after. margin : of accuracy kept. None below ten pairs.
     """
-    old, new = (policy.rows(e, tasks, correct) for e in (before, after))
     pairs = [
         (a, b)
-        for a, b in zip(old, new, strict=True)
+        for a, b in zip(before, after, strict=True)
         if math.isfinite(a["stated"] + b["stated"] + a["correct"] + b["correct"])
     ]
     if len(pairs) < 10:
@@ -222,13 +218,19 @@ def claim(
 
 
 def claims(
-    found: Sequence[evaluation.Evaluation], taught: Collection[str], tasks: Sequence[Task]
+    found: Sequence[evaluation.Evaluation],
+    taught: Collection[str],
+    tasks: Sequence[Task],
+    asides: Collection[str] = (),
 ) -> dict[str, str]:
-    """The verdict on each stage that taught a confidence, against the stage before."""
-    before = dict(zip([e.name for e in found][1:], found, strict=False))
-    after = {e.name: e for e in found}
-    made = {n: claim(before[n], after[n], tasks) for n in sorted(taught)}
-    return {n: c.verdict for n, c in made.items() if c is not None}
+    """The verdict on each stage that taught a confidence, against the stage that it began from."""
+    out, before = {}, found[0]
+    for e in found:
+        if e.name in taught:
+            made = claim(*(policy.rows(x, tasks, correct) for x in (before, e)))
+            out |= {} if made is None else {e.name: made.verdict}
+        before = before if e.name in asides else e
+    return out
 
 
 def show(e: Estimate) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..checks import accepted
 from ..errors import DataError, KitError
-from ..records import Response, Task, fingerprint
+from ..records import Response, Task, fingerprint, response_from_json, to_json
 from ..runs import plain
 from . import engine, evaluation, export, inputs, needs, packed_rows, rollouts, world
 from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, check_options, to_mapping
@@ -105,6 +105,9 @@ def train(
     return StageResult(out=out, settings=settings, metrics=metrics)
 
 
+Maker = tuple[Callable[[list[Response]], Sequence[Mapping[str, Any]]], float | None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChainResult:
     """The stages' results in order, and the same held-out evaluation before the first and after each."""
@@ -147,14 +150,16 @@ def chain(
     composer: Any = "rubric",
     names: Sequence[str] = (),
     asides: Collection[str] = (),
-    makers: Mapping[str, Callable[[list[Response]], Sequence[Mapping[str, Any]]]] | None = None,
+    makers: Mapping[str, Maker] | None = None,
     sampler: GRPOSettings | None = None,
+    own: Mapping[str, OwnPairs] | None = None,
 ) -> ChainResult:
     """Run stages one after the other; after each the adapter is merged, and the next one trains a new adapter on that model.
 
     names : of the stages, for folders and the table (default: their kinds); asides : names of stages whose model the next
-    one does not start from, as a second DPO with another beta. makers : for SFT stages by name, rows from
-    answers of the model so far to training tasks that `sft_rows` do not show.
+    one does not start from, as a second DPO with another beta. makers : for SFT stages by name, what makes rows of
+    the answers of the model so far to training tasks that `sft_rows` do not show, and their temperature. own : pairs of
+    the model's own answers for DPO stages by name, in place of `pairs`.
     Held-out prompts are answered and graded before the first stage and after each, with the sampling of `sampler`, by default
     the last GRPO settings'. A stage whose folder is finished is not run again, so that a chain goes on after a kill.
     """
@@ -178,6 +183,7 @@ def chain(
         sampler=sampler
         or next((s for s in reversed(settings) if isinstance(s, GRPOSettings)), None),
         makers=makers or {},
+        own=own or {},
     )
     out.mkdir(parents=True, exist_ok=True)
     names = list(names) or [s.stage for s in settings]
@@ -208,7 +214,8 @@ class _Line:
     composer: Any
     reward: Reward
     sampler: GRPOSettings | None
-    makers: Mapping[str, Callable[[list[Response]], Sequence[Mapping[str, Any]]]]
+    makers: Mapping[str, Maker]
+    own: Mapping[str, OwnPairs]
     results: list[Any] = field(default_factory=list)
     evaluations: list[evaluation.Evaluation] = field(default_factory=list)
 
@@ -249,9 +256,10 @@ class _Line:
             )
         rows = self.rows
         if name in self.makers:
-            rows = self._own(settings.model, self._fresh(), 1, self.makers[name])
+            make, heat = self.makers[name]
+            rows = self._own(settings.model, self._fresh(), 1, make, heat)
         elif isinstance(settings, DPOSettings):
-            rows = self._pairs(settings.model)
+            rows = self._pairs(self.own.get(name, self.pairs), settings.model)
         return train(settings, rows, out=folder, resume=True)
 
     def _fresh(self) -> list[Task]:
@@ -259,10 +267,12 @@ class _Line:
         shown = {r.get("prompt") for r in self.rows}
         return [t for t in self.tasks if t.prompt not in shown]
 
-    def _pairs(self, source: str) -> Sequence[Mapping[str, Any]]:
-        if not isinstance(self.pairs, OwnPairs):
-            return self.pairs
-        tasks = self.tasks[: self.pairs.tasks]
+    def _pairs(
+        self, pairs: Sequence[Mapping[str, Any]] | OwnPairs, source: str
+    ) -> Sequence[Mapping[str, Any]]:
+        if not isinstance(pairs, OwnPairs):
+            return pairs
+        tasks = self.tasks[: pairs.tasks]
 
         def make(found: list[Response]) -> list[dict[str, str]]:
             grades = answers.wait(self.reward.grade(found))
@@ -270,16 +280,22 @@ class _Line:
 
         from . import answers
 
-        return self._own(source, tasks, self.pairs.samples, make)
+        return self._own(source, tasks, pairs.samples, make)
 
     def _own(
-        self, source: str, tasks: Sequence[Task], samples: int, make: Callable[[Any], Any]
+        self,
+        source: str,
+        tasks: Sequence[Task],
+        samples: int,
+        make: Callable[[Any], Any],
+        heat: float | None = None,
     ) -> list[dict[str, Any]]:
-        """Rows made of this model's answers, sampled once and kept beside the stages."""
-        mark = fingerprint([source, samples, [t.id for t in tasks]])
-        path = self.out / f"rows_{mark[:8]}.json"
+        """Rows made of this model's answers, which are sampled once and kept beside the stages."""
+        mark = fingerprint([source, samples, [t.id for t in tasks], heat])
+        path = self.out / f"answers_{mark[:8]}.json"
         if path.exists():
-            return json.loads(path.read_text("utf-8"))
+            found = [response_from_json(r) for r in json.loads(path.read_text("utf-8"))]
+            return list(make(found))
         from . import answers
 
         if self.sampler is None:
@@ -289,10 +305,10 @@ class _Line:
                 fix="add a grpo stage, or say how with `evaluate: {max_answer_tokens: 20}`",
             )
         s = self.sampler
-        more = dict(samples=samples, settings=s, seed=s.seed + 20_000)
-        rows = list(make(answers.sample_answers(self._bare(source), tasks, **more)))
-        path.write_text(json.dumps(rows), "utf-8")
-        return rows
+        more = dict(samples=samples, settings=s, seed=s.seed + 20_000, temperature=heat)
+        found = answers.sample_answers(self._bare(source), tasks, **more)
+        path.write_text(json.dumps([to_json(r) for r in found]), "utf-8")
+        return list(make(found))
 
     def _bare(self, source: str) -> Loaded:
         """A model with a fresh adapter, which changes nothing."""

@@ -264,9 +264,8 @@ def test_a_stage_tried_aside_and_pairs_of_the_models_own_answers(tmp_path):
     began = {n: json.loads((job.out / n / "settings.json").read_text()) for n in FOLDERS}
     assert began["2_dpo .05"]["settings"]["model"] == began["3_dpo"]["settings"]["model"]
     assert "3_dpo" in began["4_grpo"]["settings"]["model"]
-    pairs = json.loads(next(job.out.glob("rows_*.json")).read_text())
-    assert pairs and all(p["chosen"] != p["rejected"] and p["system"] for p in pairs)
-    assert report.metrics["pairs"] == len(pairs)
+    found = json.loads(next(job.out.glob("answers_*.json")).read_text())
+    assert len(found) == 6 and report.metrics["pairs"] == sum(bool(r["text"]) for r in found)
     twice = {**values, "stages": [{"stage": "dpo"}, {"stage": "dpo"}]}
     with pytest.raises(KitError, match="two stages are called"):
         chain.build(twice)
@@ -340,3 +339,24 @@ def test_kept_runs_are_graded_again(tmp_path):
     assert after.step.value == 0.5 and set(after.kinds) == {t.kind for t in held}
     rows = policy.rows(kept.evaluations(stages)[0], held, quality.correct)
     assert {r["correct"] for r in rows} == {0.0, 1.0} and {r["stated"] for r in rows} == {0.6, 0.9}
+
+
+def test_estimates_are_taught_where_outcomes_are_noise():
+    """99% or 1% by chance taught the likelier of the two for a whole rung, and no answer apart from another."""
+    made = [t for t in kept._ladder() if t.split == "train" and t.kind in ("sum 1", "sum 3")]
+    found = []
+    for i, t in enumerate(made):
+        sure = 0.9 if i % 3 else 0.5
+        right = t.kind == "sum 1" and i % 3 > 0
+        text = f"{accepted(t)}. Confidence: 75%" if right else "zzz"
+        found.append(Response(task_id=t.id, id=str(i), text=text, confidence=sure))
+    levels = {"sum 1": set(), "sum 3": set()}
+    for row, t in zip(chain.estimate_rows(made, found), made, strict=True):
+        said, percent = row["response"].split(". Confidence: ")
+        assert row["prompt"] == t.prompt and said in (accepted(t), "zzz")
+        levels[t.kind].add(int(percent[:-1]))
+    assert max(levels["sum 3"]) <= 25 < max(levels["sum 1"]) and len(levels["sum 1"]) == 2
+    assert levels["sum 1"] | levels["sum 3"] <= set(chain.LEVELS)
+    bare = [dataclasses.replace(r, confidence=None) for r in found]
+    with pytest.raises(DataError, match="token probability"):
+        chain.estimate_rows(made, bare)
