@@ -28,7 +28,7 @@ STORED = "ladder_runs.json"
 
 
 def pack(folder: str | Path) -> dict[str, Any]:
-    """One finished chain: {stage: {seconds, answers: {task id: [text, token probability]}}}, in the table's order."""
+    """One finished chain: {stage: {seconds, answers: [[task id, text, token probability]]}}, in the table's order."""
     folder = Path(folder)
     table = json.loads((folder / "metrics.json").read_text("utf-8"))["table"]
     out = {}
@@ -40,7 +40,7 @@ def pack(folder: str | Path) -> dict[str, Any]:
                 where=str(folder),
                 fix="keep one: a chain's folder holds one way of answering",
             )
-        said = {r.task_id: [r.text, _short(r.confidence)] for r in read(found[0]).responses}
+        said = [[r.task_id, r.text, _short(r.confidence)] for r in read(found[0]).responses]
         out[row["stage"]] = {"seconds": _short(row["seconds"]), "answers": said}
     return out
 
@@ -68,8 +68,8 @@ def evaluations(stages: Mapping[str, Any], tasks: Sequence[Task] | None = None) 
     out = []
     for name, stage in stages.items():
         said = tuple(
-            Response(task_id=k, id=f"{name}-{k}", text=text, source=name, confidence=sure)
-            for k, (text, sure) in stage["answers"].items()
+            Response(task_id=k, id=f"{name}-{i}", text=text, source=name, confidence=sure)
+            for i, (k, text, sure) in enumerate(stage["answers"])
         )
         grades = wait(reward.grade(list(said)))
         out.append(Evaluation(name=name, responses=said, grades=tuple(grades)))

@@ -321,13 +321,17 @@ def test_the_token_confidence_is_of_the_answer_alone():
 def test_kept_runs_are_graded_again(tmp_path):
     """A stored mark would outlive a change of the check that gave it."""
     held = [t for t in kept._ladder() if t.split == "heldout"]
-    sure = {
-        t.id: [f"{accepted(t)}. Confidence: {90 if i % 2 else 60}%", 0.9]
-        for i, t in enumerate(held)
-    }
-    half = {
-        k: [v[0] if i % 2 else "zzz. Confidence: 60%", 0.5] for i, (k, v) in enumerate(sure.items())
-    }
+    percent = [90 if i % 2 else 60 for i in range(len(held))]
+    sure = [
+        [t.id, f"{accepted(t)}. Confidence: {p}%", 0.9] for t, p in zip(held, percent, strict=True)
+    ]
+    half = [
+        [k, text if i % 2 else "zzz. Confidence: 60%", 0.5] for i, (k, text, _) in enumerate(sure)
+    ]
+    half, sure = (
+        half + half,
+        sure + sure,
+    )  # two samples of each task: the second took the first's place
     stages = {"sft": {"seconds": 3.0, "answers": half}, "grpo": {"seconds": 4.0, "answers": sure}}
     kept.keep({"x": {"7": stages}}, tmp_path / "runs.json")
     kept.keep({"y": {}}, tmp_path / "runs.json")
@@ -339,6 +343,7 @@ def test_kept_runs_are_graded_again(tmp_path):
     assert after.step.value == 0.5 and set(after.kinds) == {t.kind for t in held}
     rows = policy.rows(kept.evaluations(stages)[0], held, quality.correct)
     assert {r["correct"] for r in rows} == {0.0, 1.0} and {r["stated"] for r in rows} == {0.6, 0.9}
+    assert len(rows) == 2 * len(held) and before.accuracy.n == len(rows)
 
 
 def test_estimates_are_taught_where_outcomes_are_noise():
