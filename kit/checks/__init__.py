@@ -1,7 +1,9 @@
-"""Criteria checked by code: declared in the data, decided without a model, written as the same verdict record.
+"""Criteria checked by code: declared in the data, decided without a model, written as the same
+verdict record.
 
 A check is an object, `{"name": "words", "max": 50}`. `"not": true` turns any of them round.
-A negative criterion states the bad thing, and its check is met when the bad thing is present. An empty answer meets no
+A negative criterion states the bad thing, and its check is met when the bad thing is present. An
+empty answer meets no
 positive criterion, whatever its check says: nothing is not "at most fifty words".
 """
 
@@ -26,7 +28,8 @@ _FUNCTIONS: dict[str, Function] = {}
 def register(name: str) -> Callable[[Function], Function]:
     """Decorator: make `f(task, response, criterion)` a check of this name.
 
-    f returns True / False, a number in [0, 1] (met from .5 on; P is the number), (result, reason), or None for "cannot tell".
+    f returns True / False, a number in [0, 1] (met from .5 on; P is the number), (result, reason),
+    or None for "cannot tell".
 
     >>> @register("no_shouting")
     ... def no_shouting(task, response, criterion):
@@ -70,9 +73,12 @@ def check(
 ) -> Verdict:
     """One verdict by code: judge "code", p 1.0 or 0.0, a reason that states what was measured.
 
-    allow_python : permit `{"name": "python", "function": "pkg.mod:func"}`, which imports and runs the named function;
-        off by default, because data files come from others. The function's own arguments stay readable in `criterion.check`.
-    Unknown (abstain) where a check cannot tell, unknown (error) where a user's function or a slow pattern failed.
+    allow_python : permit `{"name": "python", "function": "pkg.mod:func"}`, which imports and runs
+        the named function;
+        off by default, because data files come from others. The function's own arguments stay
+        readable in `criterion.check`.
+    Unknown (abstain) where a check cannot tell, unknown (error) where a user's function or a slow
+    pattern failed.
     DataError names task, criterion and field when the arguments are malformed.
 
     >>> v = check(Task(id="t", prompt="p"), Response(task_id="t", id="r", text="one two three"),
@@ -90,7 +96,8 @@ def check(
             found, p = _user(task, response, criterion, args)
     except DataError:
         raise
-    except Exception as e:  # a user's function or a pattern that takes too long: the verdict is unknown, the run goes on
+    # a user's function or a pattern that takes too long: the verdict is unknown, the run goes on
+    except Exception as e:
         failed = f"check {name!r} failed: {type(e).__name__}: {e}"
     made = dict(judge="code", key=key(task, response, criterion))
     if failed is not None:

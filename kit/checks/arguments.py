@@ -42,7 +42,8 @@ class Arguments(dict):
             raise self.wrong(
                 field,
                 f"{field} is {value!r}",
-                f"write {'a whole' if whole else 'a'} number{f' >= {low:g}' if low > -math.inf else ''}",
+                f"write {'a whole' if whole else 'a'} "
+                f"number{f' >= {low:g}' if low > -math.inf else ''}",
             )
         return int(value) if whole else float(value)
 

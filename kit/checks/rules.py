@@ -14,8 +14,10 @@ from .language import CODES, language
 
 REGEX_SECONDS = 2.0
 _STOPWORDS = frozenset(
-    "a an the of and or to in on at is are was were be been it its this that these those for with as by from what which who "
-    "how why when where do does did can could would should will please your you i me my we our give write name list "
+    "a an the of and or to in on at is are was were be been it its this that these those for "
+    "with as by from what which who "
+    "how why when where do does did can could would should will please your you i me my we "
+    "our give write name list "
     "explain describe about into than then there not no if but so one".split()
 )
 
@@ -25,7 +27,7 @@ def _span(
 ) -> str:
     if low is not None and high is not None:
         return f"exactly {show(low)}" if low == high else f"{show(low)} to {show(high)}"
-    return f"at least {show(low)}" if low is not None else f"at most {show(high)}"  # type: ignore[arg-type]
+    return f"at least {show(low)}" if low is not None else (f"at most {show(high)}")  # type: ignore[arg-type]
 
 
 def _ranged(
@@ -37,7 +39,9 @@ def _ranged(
         return Finding(met, f"{value:.1%} {noun}; {_span(low, high, lambda v: f'{v:.1%}')}")
     return Finding(
         met,
-        f"{value:g} {noun if value != 1 else noun.removesuffix('es' if noun == 'matches' else 's')}; {_span(low, high)}",
+        f"{value:g} "
+        f"{noun if value != 1 else noun.removesuffix('es' if noun == 'matches' else 's')}; "
+        f"{_span(low, high)}",
     )
 
 
@@ -82,7 +86,8 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
     notes = []
     if groups["any"]:
         notes.append(
-            f"has {', '.join(map(repr, hit['any'])) or 'none'} of {len(groups['any'])} terms; any one needed"
+            f"has {', '.join(map(repr, hit['any'])) or 'none'} of {len(groups['any'])} "
+            f"terms; any one needed"
         )
     if groups["all"]:
         gone = [t for t in groups["all"] if t not in hit["all"]]
@@ -92,7 +97,8 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
         )
     if groups["none"]:
         notes.append(
-            f"has {', '.join(map(repr, hit['none'][:5])) or 'none'} of {len(groups['none'])} unwanted terms"
+            f"has {', '.join(map(repr, hit['none'][:5])) or 'none'} of {len(groups['none'])} "
+            f"unwanted terms"
         )
     met = (
         (not groups["any"] or bool(hit["any"]))
@@ -103,9 +109,11 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
 
 
 def _regex(task: Task, response: Response, args: Arguments) -> Finding:
-    """Matches of a pattern in the answer. ^ and $ are the ends of the whole answer (so is \\A...\\Z of any pattern).
+    """Matches of a pattern in the answer. ^ and $ are the ends of the whole answer (so is \\A...\\Z
+    of any pattern).
 
-    `"multiline": true` makes them the ends of each line: then one good line among bad ones is a match.
+    `"multiline": true` makes them the ends of each line: then one good line among bad ones is a
+    match.
     """
     bounds = args.bounds(default_min=1)
     pattern = args.strings("pattern", needed=True)[0]
@@ -123,7 +131,8 @@ def _regex(task: Task, response: Response, args: Arguments) -> Finding:
 
 
 def _matches(pattern: str, flags: int, text: str) -> int:
-    """Matches of a pattern; TimeoutError after REGEX_SECONDS where the `regex` package is installed."""
+    """Matches of a pattern; TimeoutError after REGEX_SECONDS where the `regex` package is
+    installed."""
     try:
         import regex
     except ImportError:
@@ -145,7 +154,8 @@ def _edge(at_start: bool) -> Rule:
         shown = sides[0][:40] if at_start else sides[0][-40:]
         return Finding(
             met,
-            f"{'starts' if at_start else 'ends'} with {shown!r}; wanted {' or '.join(map(repr, terms[:3]))}",
+            f"{'starts' if at_start else 'ends'} with {shown!r}; wanted "
+            f"{' or '.join(map(repr, terms[:3]))}",
         )
 
     return run
@@ -230,7 +240,8 @@ def _letters(kind: str) -> Rule:
 
 
 _MINOR = frozenset(
-    "a an the and but or nor for so yet as at by in of off on per to up via vs if with from into onto over".split()
+    "a an the and but or nor for so yet as at by in of off on per to up via vs if with from "
+    "into onto over".split()
 )
 
 
@@ -268,7 +279,8 @@ _LISTED = re.compile(r"(?:(?<![\w.])[-−]?\d[\d.]*(?:\s*[,;]\s*|\s+)){5,}[-−]
 
 
 def _number(task: Task, response: Response, args: Arguments) -> Finding:
-    """A number of the answer. What it denies ("not 42"), or lists beside five others, it does not give."""
+    """A number of the answer. What it denies ("not 42"), or lists beside five others, it does not
+    give."""
     value, tolerance = args.number("value"), args.number("tolerance", low=0) or 0.0
     if value is None:
         raise args.wrong("value", "value is missing", "write the number that the answer must give")
@@ -307,7 +319,8 @@ def _cites(task: Task, response: Response, args: Arguments) -> Finding:
 
 
 def _exact(task: Task, response: Response, args: Arguments) -> Finding:
-    """The answer is one of `answers`. A confidence stated after it is not part of it, unless `"confidence": false`."""
+    """The answer is one of `answers`. A confidence stated after it is not part of it, unless
+    `"confidence": false`."""
     case = args.flag("case", False)
 
     def norm(text: str) -> str:
@@ -325,7 +338,8 @@ def _exact(task: Task, response: Response, args: Arguments) -> Finding:
 
 
 def without_confidence(text: str) -> str:
-    """The text without its last sentence, where that states a confidence ("85. Confidence: 75%")."""
+    """The text without its last sentence, where that states a confidence ("85. Confidence:
+    75%")."""
     from ..confidence.statements import statements
 
     last = next(iter(reversed(statements(text))), None)
@@ -370,7 +384,8 @@ def _own_words(task: Task, response: Response, args: Arguments) -> Finding:
 def _all_met(task: Task, response: Response, args: Arguments) -> Finding:
     """The other criteria hold: the good ones met, the bad ones (negative weight) not.
 
-    of : their ids (default: all others). Only code can be asked here: where every code check holds and a judged
+    of : their ids (default: all others). Only code can be asked here: where every code check holds
+        and a judged
     criterion is among them, the result is unknown.
     """
     from . import check
@@ -402,7 +417,8 @@ def _all_met(task: Task, response: Response, args: Arguments) -> Finding:
 
 
 def _mentions(task: Task, text: str) -> float | None:
-    """Share of the prompt's content words that occur in the answer; None where the prompt has none."""
+    """Share of the prompt's content words that occur in the answer; None where the prompt has
+    none."""
     content = {w.casefold() for w in text_of.words(task.prompt)} - _STOPWORDS
     return (
         len(content & {w.casefold() for w in text_of.words(text)}) / len(content)

@@ -1,9 +1,14 @@
-"""What the checks by code measure: words, sentences, paragraphs, list items, numbers, citations, repeats.
+"""What the checks by code measure: words, sentences, paragraphs, list items, numbers, citations,
+repeats.
 
-Conventions, stated once. A *word* is a run of letters and digits; apostrophes, hyphens, dots inside abbreviations and
-separators inside numbers do not split it ("don't", "state-of-the-art", "e.g.", "1,000.5" are one word each), dashes
-between words do; a URL is one word; each Han ideograph and each kana is one word (Thai, Lao and Khmer are counted by
-runs between spaces). Markdown marks, list markers and tags are not words; invisible characters count as nothing.
+Conventions, stated once. A *word* is a run of letters and digits; apostrophes, hyphens, dots inside
+abbreviations and
+separators inside numbers do not split it ("don't", "state-of-the-art", "e.g.", "1,000.5" are one
+word each), dashes
+between words do; a URL is one word; each Han ideograph and each kana is one word (Thai, Lao and
+Khmer are counted by
+runs between spaces). Markdown marks, list markers and tags are not words; invisible characters
+count as nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +41,8 @@ _ZERO_WIDTH_KEEP = "\n\t\r"
 
 
 def invisible(char: str) -> bool:
-    """True for characters without width or meaning for a reader (category Cf, variation selectors, other controls)."""
+    """True for characters without width or meaning for a reader (category Cf, variation selectors,
+    other controls)."""
     return (
         unicodedata.category(char) in ("Cf", "Cc") and char not in _ZERO_WIDTH_KEEP
     ) or "\ufe00" <= char <= "\ufe0f"
@@ -82,7 +88,8 @@ def _unmark(line: str) -> str:
 def blocks(text: str) -> list[tuple[str, str]]:
     """The text as (kind, text) pairs; kind is "text", "item", "heading", "table" or "code".
 
-    Lines of one paragraph are joined by a space; a blank line, a list marker or a heading starts a new block.
+    Lines of one paragraph are joined by a space; a blank line, a list marker or a heading starts a
+    new block.
 
     >>> blocks("# Title\\nOne\\ntwo.\\n\\n- a\\n- b")
     [('heading', 'Title'), ('text', 'One two.'), ('item', 'a'), ('item', 'b')]
@@ -139,23 +146,30 @@ def words(text: str) -> list[str]:
 
 
 _NEVER_END = frozenset(
-    "dr mr mrs ms mx prof gen sen rev hon capt lt col sgt mt ft vs e.g i.e eg ie cf viz approx ca resp messrs mme mlle "
+    "dr mr mrs ms mx prof gen sen rev hon capt lt col sgt mt ft vs e.g i.e eg ie cf viz "
+    "approx ca resp messrs mme mlle "
     "z.b d.h bzw".split()
 )
 _BEFORE_NUMBER = frozenset(
-    "no nos nr fig figs eq eqs sec secs ch chap vol p pp art tab ref refs ver v jan feb mar apr jun jul aug sep sept oct "
+    "no nos nr fig figs eq eqs sec secs ch chap vol p pp art tab ref refs ver v jan feb mar "
+    "apr jun jul aug sep sept oct "
     "nov dec".split()
 )
 _MAYBE_END = frozenset(
-    "etc inc ltd co corp jr sr a.m p.m ph.d m.d b.a m.a al st ave blvd dept est u.s u.k e.u u.n d.c".split()
+    "etc inc ltd co corp jr sr a.m p.m ph.d m.d b.a m.a al st ave blvd dept est u.s u.k e.u "
+    "u.n d.c".split()
 )
 _STARTERS = frozenset(
-    "the this that these those it its he she they we you i there here then thus however but and so in on at for as if when "
-    "while after before because since although a an no yes my our their his her what why how who where not some many most "
-    "both each one another such with from by to finally first second third next also moreover".split()
+    "the this that these those it its he she they we you i there here then thus however but "
+    "and so in on at for as if when "
+    "while after before because since although a an no yes my our their his her what why how "
+    "who where not some many most "
+    "both each one another such with from by to finally first second third next also "
+    "moreover".split()
 )
 _END = re.compile(
-    r"(?P<mark>[.!?…]+|[。！？]+)(?P<close>[\"'”’»)\]]*)(?=\s|$|(?<=[。！？])|(?<=[a-z]{2}[.!?])(?=[A-Z][a-z]* ))"
+    r"(?P<mark>[.!?…]+|[。！？]+)(?P<close>[\"'”’»)\]]*)(?=\s|$|(?<=[。！？])"
+    r"|(?<=[a-z]{2}[.!?])(?=[A-Z][a-z]* ))"
 )
 
 
@@ -183,11 +197,13 @@ def _ends(before: str, mark: str, after: str, cased: bool) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences. Headings, table rows and code are none; a list item or paragraph with a word is at least one.
+    """The sentences. Headings, table rows and code are none; a list item or paragraph with a word
+    is at least one.
 
     A heading that holds the end of a sentence is text: every line could be one.
 
-    Abbreviations, initials, decimals and an ellipsis in mid-sentence do not end one; a lower-case letter after the
+    Abbreviations, initials, decimals and an ellipsis in mid-sentence do not end one; a lower-case
+    letter after the
     mark means that the sentence goes on, except in texts that have no capitals at all.
 
     >>> sentences("Dr. Lee paid $3.50... maybe. Was it e.g. tea? Yes!")
@@ -208,7 +224,8 @@ def sentences(text: str) -> list[str]:
 
 
 def paragraphs(text: str) -> int:
-    """Blocks between blank lines that hold a word; headings alone and rules are none, a fenced block is one.
+    """Blocks between blank lines that hold a word; headings alone and rules are none, a fenced
+    block is one.
 
     >>> paragraphs("# T\\n\\nOne.\\nStill one.\\n\\nTwo.\\n\\n---\\n")
     2
@@ -262,7 +279,8 @@ _NUMBER = re.compile(
 
 
 def numbers(text: str) -> list[float]:
-    """The numbers in a text: thousands separated by commas, decimals by a point, `3e5` and `3 x 10^5`; "12%" is 12.
+    """The numbers in a text: thousands separated by commas, decimals by a point, `3e5` and `3 x
+    10^5`; "12%" is 12.
 
     >>> numbers("about 1,250.5 kg, −3 °C, 2e3 and 4 × 10^2; not a1 or v2.0x")
     [1250.5, -3.0, 2000.0, 400.0]
@@ -298,7 +316,8 @@ _CITE_TAG = re.compile(r"<(?:snippet|cite)\s+ids?\s*=\s*(\"[^\"<>]*\"|'[^'<>]*'|
 
 
 def cited(text: str, known: tuple[str, ...] = ()) -> list[str]:
-    """Cited ids in order: `<snippet id=A,B>`, `<cite id="A">`, and `[A]` where A has the shape of a known id.
+    """Cited ids in order: `<snippet id=A,B>`, `<cite id="A">`, and `[A]` where A has the shape of a
+    known id.
 
     >>> cited('<snippet id="S1, S2">x</snippet> and [S9], not [sic].', known=("S1", "S2"))
     ['S1', 'S2', 'S9']
@@ -316,7 +335,8 @@ def cited(text: str, known: tuple[str, ...] = ()) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """For comparing: compatibility form, case folded, quotes and dashes unified, white space collapsed.
+    """For comparing: compatibility form, case folded, quotes and dashes unified, white space
+    collapsed.
 
     >>> fold("It’s  “FINE” – ok")
     'it\\'s "fine" - ok'

@@ -1,6 +1,8 @@
-"""Where a confidence comes from: stated in words, from token probabilities, from agreement between answers. No defaults anywhere.
+"""Where a confidence comes from: stated in words, from token probabilities, from agreement between
+answers. No defaults anywhere.
 
-The one reader of stated confidence: calibration, training and the uncertainty verifier all read through it.
+The one reader of stated confidence: calibration, training and the uncertainty verifier all read
+through it.
 """
 
 from .grammar import ASK, LEVELS, STATUSES, Stated

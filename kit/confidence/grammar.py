@@ -18,7 +18,8 @@ ASK = "the scale is not said: pass scale=1, 10 or 100, or ask for a percentage i
 class Stated:
     """A confidence as an answer states it.
 
-    status : "value" (then `value` in [0, 1]), "level" (then `level`), "ambiguous" (a number whose scale is not said),
+    status : "value" (then `value` in [0, 1]), "level" (then `level`), "ambiguous" (a number whose
+        scale is not said),
     "invalid" (250%, 12/10) or "missing". text : the words it was read from. note : what to do.
     """
 
@@ -37,7 +38,8 @@ class Stated:
 _ONES = {
     w: i
     for i, w in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen "
+        "fourteen fifteen sixteen "
         "seventeen eighteen nineteen".split()
     )
 }
@@ -47,15 +49,20 @@ _TENS = {
 }
 NUM = r"(?:\d+(?:[.,]\d+)?|[.,]\d+)"
 PCT = r"\s*(?:\\?%|percent\b|per cent\b|pct\b)"
-WORDNUM = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(list(_ONES)[1:10])}))?|(?:a |one )?hundred|{'|'.join(sorted(_ONES, key=len, reverse=True))})"
+WORDNUM = (
+    rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(list(_ONES)[1:10])}))?|(?:a |one "
+    rf")?hundred|{'|'.join(sorted(_ONES, key=len, reverse=True))})"
+)
 SPAN = r"(?:\d{1,2}\s*(?:-|–|—)\s*(?:\d{2}|100)|0?[.,]\d+\s*(?:-|–|—)\s*(?:0?[.,]\d+|1(?:[.,]0+)?))"
 OF = r"(?:/|out of|in|of(?=\s*(?:5|10|100)\b))"  # "7 of 10" is a rating, "3 of 8" a count
 _STAT = (
     r"(?:confidence|credible)\s+(?:interval|limit|bound|region|band)s?\b|confidence\s+sets?\b"
     rf"|\bat (?:the |an? )?{NUM}{PCT}\s+(?:confidence level|level of confidence)\b"
     r"|\b(?:consumer|business|investor|public|market|customer|voter|economic)s?\s+confidence\b"
-    r"|\b(?:low|moderate|high)[- ](?:certainty|confidence)[- ](?:evidence|data|stud(?:y|ies)|predictions?|calls?|peaks?|interactions?|hits?|variants?|regions?)\b"
-    rf"|\b(?:conducted|performed|carried out|run|tested|computed|calculated|constructed|sampled|surveyed|significant)\b"
+    r"|\b(?:low|moderate|high)[- ](?:certainty|confidence)[- ](?:evidence|data|stud(?:y|ies)"
+    r"|predictions?|calls?|peaks?|interactions?|hits?|variants?|regions?)\b"
+    rf"|\b(?:conducted|performed|carried out|run|tested|computed|calculated|constructed"
+    rf"|sampled|surveyed|significant)\b"
     rf"[^.!?\n]{{0,40}}?\b(?:with|at)\s+(?:an? |the )?{NUM}{PCT}\s+(?:confidence|certainty)\b"
     r"|\bevidence\b[^.!?\n]{0,60}\b(?:certainty|confidence)\b"
 )
@@ -64,8 +71,12 @@ TOKENS = re.compile(
     "|".join(
         (
             rf"(?P<other>{_STAT})",
-            r"(?P<scale>\(?(?:on )?(?:an? |the )?(?:scale )?(?:of |from |between )?\b[01](?:\.0)?\s*%?\s*(?:-|–|to|and)\s*(?P<top>100|10|5|1(?:\.0)?)\b\s*%?(?:\s*scale\b)?\)?"
-            r"|\(\s*(?:out of|/|max\.?)\s*(?P<top2>100|10|5|1)\s*\)|\(\s*(?:in |as )?(?:a )?(?P<top3>%|percent(?:age)?)\s*\)|\(\s*(?:as )?(?:a )?(?P<top4>fraction|decimal|probability)\s*\))",
+            r"(?P<scale>\(?(?:on )?(?:an? |the )?(?:scale )?(?:of |from |between "
+            r")?\b[01](?:\.0)?\s*%?\s*(?:-|–|to|and)\s*(?P<top>100|10|5"
+            r"|1(?:\.0)?)\b\s*%?(?:\s*scale\b)?\)?"
+            r"|\(\s*(?:out of|/|max\.?)\s*(?P<top2>100|10|5|1)\s*\)|\(\s*(?:in |as )?(?:a "
+            r")?(?P<top3>%|percent(?:age)?)\s*\)|\(\s*(?:as )?(?:a )?(?P<top4>fraction"
+            r"|decimal|probability)\s*\))",
             r"(?P<half>\b50\s*/\s*50\b|\bfifty[- ]fifty\b)",
             rf"(?P<range>{NUM}(?:{PCT})?\s*(?:-|–|—|to|and)\s*{NUM}{PCT})",
             rf"(?P<span>(?<![\w.)]){SPAN}(?![\w%/-]))",
@@ -73,18 +84,28 @@ TOKENS = re.compile(
             rf"(?P<ratio_words>\b(?:{WORDNUM})\s+(?:out of|in)\s+(?:{WORDNUM})\b)",
             rf"(?P<percent>(?<![\w.)])-?{NUM}{PCT}|\b{WORDNUM}{PCT})",
             rf"(?P<number>(?<![\w.)])-?{NUM}(?![\w])|(?<!to )(?<!near )(?<!nearly )\bzero\b)",
-            r"(?P<anchor>\b(?:confidence|certainty|credence)\b(?=s?\b)|p\s*\(\s*(?:correct|true)\s*\))",
+            r"(?P<anchor>\b(?:confidence|certainty|credence)\b(?=s?\b)|p\s*\(\s*(?:correct"
+            r"|true)\s*\))",
             r"(?P<adjective>\b(?:confident|certain|sure)\b|(?<=\bun)(?:certain|sure)\b)",
             r"(?P<loose>\b(?:positive|doubts?)\b)",
             r"(?P<weak>\b(?:probability|likelihood|chances?|likely|odds)\b)",
             r"(?P<mixed>\b(?:low|medium|moderate)\s*(?:-|–|/|to|or)\s*(?:medium|moderate|high)\b)",
-            r"(?P<low>\b(?:(?:close|next) to|near|nearly|almost|practically|virtually) (?:zero|none|nothing|nil)\b|\bnil\b"
-            r"|\b(?:not (?:at all|very|so|too|particularly|fully|entirely|completely|terribly)|(?:very|extremely|quite|fairly|relatively|rather|pretty) (?:low|little)|low|minimal|little|barely|hardly|slightly|un(?=certain|sure))\b|\bun(?=certain\b|sure\b))",
-            r"(?P<medium>\b(?:(?:fairly|quite|relatively) )?(?:medium|moderate|intermediate)\b|\b(?:moderately|somewhat|fairly|reasonably|partially)\b(?!\s+(?:low|high)))",
-            r"(?P<high>\b(?:(?:very|extremely|quite|fairly|relatively|rather|pretty) )?high\b|\b(?:very|highly|extremely|absolutely|completely|totally|entirely|strongly|quite)\b)",
+            r"(?P<low>\b(?:(?:close|next) to|near|nearly|almost|practically|virtually) "
+            r"(?:zero|none|nothing|nil)\b|\bnil\b"
+            r"|\b(?:not (?:at all|very|so|too|particularly|fully|entirely|completely"
+            r"|terribly)|(?:very|extremely|quite|fairly|relatively|rather|pretty) (?:low"
+            r"|little)|low|minimal|little|barely|hardly|slightly|un(?=certain|sure))\b"
+            r"|\bun(?=certain\b|sure\b))",
+            r"(?P<medium>\b(?:(?:fairly|quite|relatively) )?(?:medium|moderate"
+            r"|intermediate)\b|\b(?:moderately|somewhat|fairly|reasonably"
+            r"|partially)\b(?!\s+(?:low|high)))",
+            r"(?P<high>\b(?:(?:very|extremely|quite|fairly|relatively|rather|pretty) )?high\b"
+            r"|\b(?:very|highly|extremely|absolutely|completely|totally|entirely|strongly"
+            r"|quite)\b)",
             r"(?P<not>\b(?:not|never|isn.t|don.t|cannot|without|lack|no)\b|n.t\b)",
             r"(?P<that>\bthat\b)",
-            r"(?P<filler>\b(?:at all|levels?|scores?|rating|value|estimated?|is|was|are|am|be|would|will|of|at|about|around|approximately|roughly|nearly|almost|over|under|above|below|"
+            r"(?P<filler>\b(?:at all|levels?|scores?|rating|value|estimated?|is|was|are|am|be"
+            r"|would|will|of|at|about|around|approximately|roughly|nearly|almost|over|under|above|below|"
             r"least|most|in|my|this|the|answer|response|conclusion|prediction|claim|result|finding|overall|say|as|set|to|i.d|i|give|it|an?|final|currently|stands?|percentage|rated?|which|being|"
             r"correct|right|only|still|just|now|here|put|assign|statement|assessment|judge?ment|equals|degree|self|reported|for|remains|between|with|by|comes?|out|expressed|so|or|than|more|less|up)\b|\bapprox\b\.?)",
             r"(?P<stop>[.!?;](?=\s|$)|\n\s*\n)",
@@ -97,7 +118,8 @@ TOKENS = re.compile(
 VALUES = ("half", "range", "span", "ratio", "ratio_words", "percent", "number")
 SAID_LEVELS = ("low", "medium", "high", "mixed")
 REASONS = frozenset(
-    "because given since due but although though as while when if unless based and considering on hence therefore".split()
+    "because given since due but although though as while when if unless based and "
+    "considering on hence therefore".split()
 )
 
 
@@ -123,7 +145,8 @@ def said_top(token: re.Match[str]) -> float:
 
 
 def measure(kind: str, text: str, top: float | None = None, scale: float | None = None) -> Stated:
-    """A number token as a confidence; `top` is a scale said beside it, `scale` one given by the caller.
+    """A number token as a confidence; `top` is a scale said beside it, `scale` one given by the
+    caller.
 
     >>> measure("ratio", "7 of 10").value, measure("number", "7").status
     (0.7, 'ambiguous')
@@ -160,7 +183,8 @@ def measure(kind: str, text: str, top: float | None = None, scale: float | None 
 
 
 def _middle(kind: str, text: str, scale: float | None) -> Stated:
-    """The middle of a range: of percentages, or without a sign of fractions or of numbers above 10."""
+    """The middle of a range: of percentages, or without a sign of fractions or of numbers above
+    10."""
     low, high = (float(v.replace(",", ".")) for v in re.findall(NUM, text)[:2])
     top = 100.0 if kind == "range" or scale is None else float(scale)
     if kind == "span" and scale is None and high <= 1:

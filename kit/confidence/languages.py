@@ -1,4 +1,5 @@
-"""Confidence stated in German, Spanish, Portuguese, French and Chinese: a label with a value, or the writer's own words."""
+"""Confidence stated in German, Spanish, Portuguese, French and Chinese: a label with a value, or
+the writer's own words."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ DIGITS = {c: str(i) for i, c in enumerate("一二三四五六七八九", 1)}
 
 @dataclass(frozen=True)
 class Language:
-    """labels : what names a confidence. joins : between label and value. own : the writer's sentence, {v} its value.
+    """labels : what names a confidence. joins : between label and value. own : the writer's
+    sentence, {v} its value.
 
     levels : words of low, medium and high. not_own : what only looks like a statement, an interval.
     """
@@ -42,7 +44,8 @@ GERMAN = Language(
     r"(?:liegt|ist|beträgt)?",
     (
         r"\bbin\s+(?:ich\s+)?(?:mir\s+)?(?:da(?:bei)?\s+)?{v}\s*(?:ig\s+)?sicher",
-        r"\bmit\s+{v}(?:iger)?\s*(?:Sicherheit|Gewissheit|Wahrscheinlichkeit)\s+(?:richtig|korrekt)",
+        r"\bmit\s+{v}(?:iger)?\s*(?:Sicherheit|Gewissheit|Wahrscheinlichkeit)\s+(?:richtig"
+        r"|korrekt)",
     ),
     (r"niedrig|gering", r"mittel|mäßig", r"hoch"),
     r"Konfidenzintervall|Vertrauensintervall",
@@ -137,7 +140,8 @@ def _patterns() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
 
 _ALL = _patterns()
 _ANY = re.compile(
-    r"konfidenz|zuversicht|gewissheit|sicher|vertrauen|confian|certeza|segur|certitude|sûre?\b|certain"
+    r"konfidenz|zuversicht|gewissheit|sicher|vertrauen|confian|certeza|segur|certitude"
+    r"|sûre?\b|certain"
     r"|estou|置信|信心|把握|确定|確|可信|肯定|自信|convain|convenc",
     re.IGNORECASE,
 )

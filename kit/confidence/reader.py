@@ -1,4 +1,5 @@
-"""The confidence that an answer states, of one answer and of many; what cannot be read is None / NaN and counted, never .5."""
+"""The confidence that an answer states, of one answer and of many; what cannot be read is None /
+NaN and counted, never .5."""
 
 from __future__ import annotations
 
@@ -19,15 +20,21 @@ from .statements import TURNED, Statement, statements
 def extract(text: str, *, scale: float | None = None) -> Stated:
     """The last confidence that an answer states, or why there is none.
 
-    Read: 80%, 80 percent, 0.8, 8/10, "eighty percent", "4 out of 5", "7 of 10", ranges in percent (their middle), bare numbers
-    above 10 (percent), and the levels low / medium / high. A number counts beside a word such as confidence, certain, sure, doubt;
-    beside "probability" in a sentence about the answer; or as a closing estimate ("I would say 35%.", then noted as such). A level
-    counts when the writer says it of themselves ("I am not sure"), not of others. A bare 1 to 10 and "0.95%" are ambiguous until
+    Read: 80%, 80 percent, 0.8, 8/10, "eighty percent", "4 out of 5", "7 of 10", ranges in percent
+    (their middle), bare numbers
+    above 10 (percent), and the levels low / medium / high. A number counts beside a word such as
+    confidence, certain, sure, doubt;
+    beside "probability" in a sentence about the answer; or as a closing estimate ("I would say
+    35%.", then noted as such). A level
+    counts when the writer says it of themselves ("I am not sure"), not of others. A bare 1 to 10
+    and "0.95%" are ambiguous until
     the caller gives the scale (1, 5, 10 or 100) or the text says it ("on a scale of 1-10").
 
-    >>> extract("So it is B. Confidence: 80%").value, extract("The confidence level is **high**.").level
+    >>> (extract("So it is B. Confidence: 80%").value,
+    ...  extract("The confidence level is **high**.").level)
     (0.8, 'high')
-    >>> extract("Confidence: 250%").status, extract("Confidence: 1").status, extract("It is B.").status
+    >>> (extract("Confidence: 250%").status, extract("Confidence: 1").status,
+    ...  extract("It is B.").status)
     ('invalid', 'ambiguous', 'missing')
     """
     found = extract_each(text, scale=scale)
@@ -69,7 +76,8 @@ def _stated(s: Statement, scale: float | None) -> Stated:
 
 
 def without(text: str) -> str:
-    """The text without its numeric statements of confidence, so that their numbers are not read as facts.
+    """The text without its numeric statements of confidence, so that their numbers are not read as
+    facts.
 
     >>> without("It is about 91% nitrogen. I am 60% sure.")
     'It is about 91% nitrogen. I am  .'
@@ -82,7 +90,8 @@ def without(text: str) -> str:
 
 @dataclass(frozen=True)
 class Extraction:
-    """Confidences of many answers. values : (n,) in [0, 1], NaN where no number was stated; levels : (n,) level or None.
+    """Confidences of many answers. values : (n,) in [0, 1], NaN where no number was stated; levels
+    : (n,) level or None.
 
     parse_rate : share with a value or a level, Wilson interval. counts : how many of each status.
     """
@@ -135,7 +144,8 @@ def extract_all(texts: Iterable[str | None], *, scale: float | None = None) -> E
 
 
 def fit_levels(levels: Sequence[str | None], correct: Sequence[Any]) -> dict[str, Estimate]:
-    """How often each stated level is right, Wilson interval: the probabilities that the words stand for.
+    """How often each stated level is right, Wilson interval: the probabilities that the words stand
+    for.
 
     >>> round(fit_levels(["high", "high", "low"], [1, 1, 0])["high"].value, 2)
     1.0

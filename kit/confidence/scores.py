@@ -1,4 +1,5 @@
-"""Confidences that are scores: from token probabilities, from agreement between answers, from a judge's score tokens."""
+"""Confidences that are scores: from token probabilities, from agreement between answers, from a
+judge's score tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from ..errors import DataError
 
 @dataclass(frozen=True)
 class TokenMass:
-    """A probability read from token probabilities; NaN when `mass`, what the counted tokens capture, is below the minimum."""
+    """A probability read from token probabilities; NaN when `mass`, what the counted tokens
+    capture, is below the minimum."""
 
     value: float
     mass: float
@@ -45,10 +47,12 @@ def p_true(
 ) -> TokenMass:
     """P(true) at one position: mass on the positive token's variants over positives plus negatives.
 
-    logprobs : token -> natural log probability of the top tokens. Variants: case and surrounding spaces and punctuation.
+    logprobs : token -> natural log probability of the top tokens. Variants: case and surrounding
+        spaces and punctuation.
     NaN when both together hold less than `least`. Source: Kadavath et al. 2022, section 3.
 
-    >>> m = p_true({" Yes": math.log(.6), "yes": math.log(.2), "No": math.log(.1)}); round(m.value, 4), round(m.mass, 4)
+    >>> m = p_true({" Yes": math.log(.6), "yes": math.log(.2), "No": math.log(.1)})
+    >>> round(m.value, 4), round(m.mass, 4)
     (0.8889, 0.9)
     """
 
@@ -64,7 +68,8 @@ def p_true(
 
 
 def sequence(logprobs: Sequence[float]) -> float:
-    """exp(mean log probability) of an answer's tokens, a score in [0, 1]: recalibrate before reading it. NaN when empty.
+    """exp(mean log probability) of an answer's tokens, a score in [0, 1]: recalibrate before
+    reading it. NaN when empty.
 
     >>> round(sequence([math.log(.5), math.log(.5)]), 3)
     0.5
@@ -74,7 +79,8 @@ def sequence(logprobs: Sequence[float]) -> float:
 
 
 def consistency(answers: Sequence[Any], *, same: Callable[[Any], Any] | None = None) -> np.ndarray:
-    """Leave-one-out agreement (n,): (k-1)/(n-1), k answers equal to this one of n known; NaN for None or a single answer.
+    """Leave-one-out agreement (n,): (k-1)/(n-1), k answers equal to this one of n known; NaN for
+    None or a single answer.
 
     same : maps an answer to what must be equal (default: text, case and spaces ignored).
 
@@ -89,7 +95,8 @@ def consistency(answers: Sequence[Any], *, same: Callable[[Any], Any] | None = N
 
 @dataclass(frozen=True)
 class JudgeScore:
-    """Expected score at the last score position. probs : score -> probability, renormalised; mass : what they captured."""
+    """Expected score at the last score position. probs : score -> probability, renormalised; mass :
+    what they captured."""
 
     value: float
     mass: float
@@ -105,10 +112,13 @@ def judge_score(
 ) -> JudgeScore:
     """Expectation of a judge's score over the tokens at the *last* position where it wrote one.
 
-    positions : per generated token (token, top tokens -> natural log probability). A score of several tokens ("10") is not
-    seen. NaN when no score was written or the scores hold less than `least` of the mass. Source: G-Eval (Liu et al. 2023).
+    positions : per generated token (token, top tokens -> natural log probability). A score of
+        several tokens ("10") is not
+    seen. NaN when no score was written or the scores hold less than `least` of the mass. Source:
+    G-Eval (Liu et al. 2023).
 
-    >>> s = judge_score([("4", {"4": math.log(.75), "2": math.log(.25)}), (".", {".": 0.0})]); s.value, s.position
+    >>> s = judge_score([("4", {"4": math.log(.75), "2": math.log(.25)}), (".", {".": 0.0})])
+    >>> s.value, s.position
     (3.5, 0)
     """
     names = {f"{s:g}": float(s) for s in scores}

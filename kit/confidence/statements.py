@@ -1,4 +1,5 @@
-"""Where a text states a confidence: beside a word such as confidence, sure or doubt, or in a closing estimate ("I would say 70%")."""
+"""Where a text states a confidence: beside a word such as confidence, sure or doubt, or in a
+closing estimate ("I would say 70%")."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ TURNED = "it speaks of being wrong; say how sure you are that the answer is righ
 
 @dataclass(frozen=True)
 class Statement:
-    """text[start:end] states a confidence by `words` at `at`: a number of that kind (top: a scale said beside it) or a level."""
+    """text[start:end] states a confidence by `words` at `at`: a number of that kind (top: a scale
+    said beside it) or a level."""
 
     start: int
     end: int
@@ -33,36 +35,46 @@ _ANCHORS = re.compile(
     re.IGNORECASE,
 )
 _PART_OF = re.compile(
-    r"\s+(?:(?:how|what|why|which|when|where|who)\b|(?:about|of)\s+(?!(?:this|that|it|my|any|all|anything)\b|the (?:answer|whole)))",
+    r"\s+(?:(?:how|what|why|which|when|where|who)\b|(?:about|of)\s+(?!(?:this|that|it|my|any"
+    r"|all|anything)\b|the (?:answer|whole)))",
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"[.!?](?=\s)|\n")
 _TAG = re.compile(r"</?\w+>|\\boxed(?=\{)|[*_`\"'’#{}]")
 _SPEAKER = re.compile(
-    r"\b(?:[Ii]|[Ww]e)\s+(?:$|(?:am|m|are|re|feel|felt|was|remain|have|ve|would|d|can|could|do|don|cannot|must|think|believe)\b)"
+    r"\b(?:[Ii]|[Ww]e)\s+(?:$|(?:am|m|are|re|feel|felt|was|remain|have|ve|would|d|can|could"
+    r"|do|don|cannot|must|think|believe)\b)"
 )
 _COPULA = frozenset("is was remains stands be being".split())
 _POINTS = frozenset(":=")
 _OWN = frozenset("of degree level levels in my a an estimated overall self reported".split())
-_UNIT = rf"(?:{NUM}(?:{PCT})?\s*(?:-|–|to)\s*{NUM}{PCT}|{NUM}{PCT}|{NUM}\s*(?:/\s*|out of\s+|of\s+)(?:5|10|100|ten|five)\b)"
+_UNIT = (
+    rf"(?:{NUM}(?:{PCT})?\s*(?:-|–|to)\s*{NUM}{PCT}|{NUM}{PCT}|{NUM}\s*(?:/\s*|out of\s+"
+    rf"|of\s+)(?:5|10|100|ten|five)\b)"
+)
 _ABOUT = r"(?:about|around|roughly|maybe|perhaps|some|at (?:most|best|least))?\s*"
 _SAYS = (
     r"(?:say|guess|call it|put it at|give it|make it|go (?:above|over|beyond|with|for)|estimate)"
 )
 _TAIL = r"(?:\s*,?\s*(?:no|not) more|\s*,?\s*or so|\s*,?\s*at (?:most|best)|\s*,?\s*tops)?"
 _WHOLE = re.compile(
-    rf"(?:so|then|well|overall|all in all)?\s*,?\s*(?:(?:I|we)(?:\s*(?:would|d|will|ll|could|can|should))?\s+(?:not\s+|n t\s+)?{_SAYS}|call it|put it at|say|make it|my guess(?: is)?)\s*:?\s*"
+    rf"(?:so|then|well|overall|all in all)?\s*,?\s*(?:(?:I|we)(?:\s*(?:would|d|will|ll|could"
+    rf"|can|should))?\s+(?:not\s+|n t\s+)?{_SAYS}|call it|put it at|say|make it|my guess(?: "
+    rf"is)?)\s*:?\s*"
     rf"{_ABOUT}(?P<v>{_UNIT}){_TAIL}",
     re.IGNORECASE,
 )
 _PART = re.compile(
-    rf"[,;:–—-]\s*(?:so|say|call it|put it at|make it|(?:I|we)\s*(?:would|d|will|ll)\s+say|perhaps|maybe)\s*,?\s*{_ABOUT}(?P<v>{_UNIT}){_TAIL}",
+    rf"[,;:–—-]\s*(?:so|say|call it|put it at|make it|(?:I|we)\s*(?:would|d|will|ll)\s+say"
+    rf"|perhaps|maybe)\s*,?\s*{_ABOUT}(?P<v>{_UNIT}){_TAIL}",
     re.IGNORECASE,
 )
 _BARE = re.compile(rf"(?:so|say)?\s*,?\s*{_ABOUT}(?P<v>{_UNIT}){_TAIL}", re.IGNORECASE)
 _UNSURE = re.compile(
-    r"\b(?:I|we)\b[^.!?\n]{0,30}?(?:\b(?:un)?(?:sure|certain)\b|\bconfident\b|\bguess(?:ing)?\b|\bdoubt\b"
-    r"|(?:\bnot|\bcannot|n t|\bnever|\bhardly|\bbarely)\s+(?:\w+\s+){0,2}?(?:prove|explain|recall|remember|know|check|verify|tell|say)\b)",
+    r"\b(?:I|we)\b[^.!?\n]{0,30}?(?:\b(?:un)?(?:sure|certain)\b|\bconfident\b"
+    r"|\bguess(?:ing)?\b|\bdoubt\b"
+    r"|(?:\bnot|\bcannot|n t|\bnever|\bhardly|\bbarely)\s+(?:\w+\s+){0,2}?(?:prove|explain"
+    r"|recall|remember|know|check|verify|tell|say)\b)",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(r"\bfar from\s*$|\bdoubt(?:s|ed)?\s+(?:it|this|that|so)\s+$", re.IGNORECASE)
@@ -108,7 +120,9 @@ def statements(text: str) -> tuple[Statement, ...]:
             if token.lastgroup in ("anchor", "adjective", "weak", "loose")
             else None
         )
-        if found:  # no statement reaches across another anchor; two anchors around one number are one statement
+        # no statement reaches across another anchor; two anchors around one number are one
+        # statement
+        if found:
             if out and out[-1].at == found.at:
                 out.pop()
             out.append(found)
@@ -130,7 +144,8 @@ def _turned(plain: str, s: Statement) -> bool:
 
 
 def _with_languages(plain: str, out: list[Statement]) -> list[Statement]:
-    """Also what is said in German, Spanish, Portuguese, French or Chinese, in order, each number once."""
+    """Also what is said in German, Spanish, Portuguese, French or Chinese, in order, each number
+    once."""
     more = [
         Statement(f.start, f.end, f.at, f.kind, f.words)
         for f in found_in(plain)
@@ -166,7 +181,8 @@ def _at(plain: str, tokens: list[Token], i: int) -> Statement | None:
 
 
 def _spoken(plain: str, tokens: list[Token], i: int) -> bool:
-    """The adjective at i is said by the writer of themselves, or begins its sentence: "Researchers are fairly certain" states nothing."""
+    """The adjective at i is said by the writer of themselves, or begins its sentence: "Researchers
+    are fairly certain" states nothing."""
     start = tokens[i].start()
     head = plain[max(_begin(plain, start), start - 60) : start]
     j = i - 1
@@ -181,7 +197,8 @@ def _spoken(plain: str, tokens: list[Token], i: int) -> bool:
 
 
 def _before(tokens: list[Token], i: int) -> Statement | None:
-    """From the anchor at i backwards: "80% confident", "a high degree of confidence"; negated numbers are no statement."""
+    """From the anchor at i backwards: "80% confident", "a high degree of confidence"; negated
+    numbers are no statement."""
     for j in range(i - 1, max(-1, i - 5), -1):
         kind = str(tokens[j].lastgroup)
         if kind in VALUES:
@@ -206,7 +223,8 @@ def _before(tokens: list[Token], i: int) -> Statement | None:
 
 
 def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
-    """From the anchor at i forward over filler to what it states. "My confidence in any single figure is low": the noun phrase is passed."""
+    """From the anchor at i forward over filler to what it states. "My confidence in any single
+    figure is low": the noun phrase is passed."""
     anchor = tokens[i].lastgroup
     ends = anchor in (
         "adjective",
@@ -320,9 +338,11 @@ def _sentence(text: str, at: int) -> str:
 
 
 def _closing(plain: str) -> Statement | None:
-    """A closing estimate without a word of confidence: "I would say 35%.", "I could not prove it, so 70%.", "I am unsure about X. 65%."
+    """A closing estimate without a word of confidence: "I would say 35%.", "I could not prove it,
+    so 70%.", "I am unsure about X. 65%."
 
-    Only in the last sentence and only a rating or percentage; not where the text speaks of percentages as quantities.
+    Only in the last sentence and only a rating or percentage; not where the text speaks of
+    percentages as quantities.
     """
     body = plain.rstrip(" \t\n.!)]}")
     start = _begin(body, len(body))

@@ -100,7 +100,8 @@ TASKS = {"question", "query", "instruction", "messages", "conversations", "input
 def format_of(row: Mapping[str, Any]) -> str | None:
     """The format that one row looks like, or None.
 
-    >>> format_of({"prompt": "p", "rubric - 1. criterion": "c"}), format_of({"prompt": "p", "chosen": "a", "rejected": "b"})
+    >>> (format_of({"prompt": "p", "rubric - 1. criterion": "c"}),
+    ...  format_of({"prompt": "p", "chosen": "a", "rejected": "b"}))
     ('rlvr', 'dpo')
     """
     has = row.keys()
@@ -209,10 +210,12 @@ def detect(rows: Iterable[Mapping[str, Any]], *, where: str = "the file") -> str
         fields.update(dict.fromkeys(str(k) for k in row))
         if columns := _ratings(row):
             raise DataError(
-                f"this is a wide table of ratings: one column a question ({', '.join(columns[:4])}, ...)"
+                f"this is a wide table of ratings: one column a question "
+                f"({', '.join(columns[:4])}, ...)"
                 ", and the questions' texts are not in it",
                 where=where,
-                fix="write one row per answer and question with task_id, prompt, response, criterion "
+                fix="write one row per answer and question with task_id, prompt, response, "
+                "criterion "
                 "(the question's text), label and rater",
             )
         if found := format_of(row):

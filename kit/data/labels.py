@@ -80,11 +80,14 @@ def _fold(text: str) -> str:
 
 
 def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple[str, float | None]:
-    """(status, value) of one label; status is "met", "unmet", "level", "unknown" or "?" (not understood).
+    """(status, value) of one label; status is "met", "unmet", "level", "unknown" or "?" (not
+    understood).
 
-    scale : (lowest, highest) of numeric labels; None = numbers 0 and 1 are unmet and met, others are not understood.
+    scale : (lowest, highest) of numeric labels; None = numbers 0 and 1 are unmet and met, others
+        are not understood.
 
-    >>> read_label("🟢 Green"), read_label("N/A"), read_label(4, scale=(1, 5)), read_label("4/5"), read_label("perhaps")
+    >>> (read_label("🟢 Green"), read_label("N/A"),
+    ...  read_label(4, scale=(1, 5)), read_label("4/5"), read_label("perhaps"))
     (('met', None), ('unknown', None), ('level', 0.75), ('level', 0.75), ('?', None))
     """
     if label is None:
@@ -133,7 +136,8 @@ def number_scale(labels: Iterable[Any]) -> tuple[float, float] | None:
     (nan, nan), on which no number is understood, where both 1-5 and 0/1 occur, or more than 10:
     a 1 would be the best on one scale and the worst on the other.
 
-    >>> number_scale([1, 4, None]), number_scale([0, 1]), number_scale(["yes"]), number_scale([0, 5])
+    >>> (number_scale([1, 4, None]), number_scale([0, 1]),
+    ...  number_scale(["yes"]), number_scale([0, 5]))
     ((1.0, 5.0), None, None, (nan, nan))
     """
     return scale_of(*extent(labels))
@@ -162,7 +166,8 @@ def scale_of(low: float, top: float) -> tuple[float, float] | None:
 
 
 def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
-    """("human", label) for one label; ("human:r1", ...) per element of a list; ("human:<name>", ...) per key of an object.
+    """("human", label) for one label; ("human:r1", ...) per element of a list; ("human:<name>",
+    ...) per key of an object.
 
     >>> list(by_rater(["yes", "no"]))
     [('human:r1', 'yes'), ('human:r2', 'no')]
@@ -184,7 +189,8 @@ def human(
     scale: tuple[float, float] | None = None,
     judge: str = "human",
 ) -> tuple[Verdict, bool]:
-    """(verdict, understood?) of one rater's label; the label as it stood is kept in `meta["label"]`."""
+    """(verdict, understood?) of one rater's label; the label as it stood is kept in
+    `meta["label"]`."""
     status, value = read_label(label, scale=scale)
     meta = {
         "label": label

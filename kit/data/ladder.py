@@ -1,9 +1,12 @@
-"""The task set `data/ladder.jsonl`: short questions with one right answer, each rung harder than the last.
+"""The task set `data/ladder.jsonl`: short questions with one right answer, each rung harder than
+the last.
 
     python -m kit.data.ladder OUT.jsonl --seed 1       # the same design, other questions
 
-Sums of numbers of one, two and three digits; three, four and five letters in reverse; and questions that nobody can
-answer, where "unknown" is right. Decided by code, exact but for case and full stop. No question is in both splits, no
+Sums of numbers of one, two and three digits; three, four and five letters in reverse; and questions
+that nobody can
+answer, where "unknown" is right. Decided by code, exact but for case and full stop. No question is
+in both splits, no
 row of letters reads the same backwards, so that repeating the question is never right.
 """
 

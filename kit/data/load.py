@@ -141,7 +141,8 @@ def _from_hub(name: str) -> Iterable[Any]:
         return load_dataset(path, split=split or "train", streaming=True)
     except (OSError, ValueError) as e:
         raise MissingError(
-            f"the dataset cannot be had from the Hub: {str(e).split(chr(10))[0] if str(e) else type(e).__name__}",
+            f"the dataset cannot be had from the Hub: "
+            f"{str(e).split(chr(10))[0] if str(e) else type(e).__name__}",
             where=f"hf:{name}",
             fix="check name, split and network; or download it and give the file",
         ) from None
@@ -285,7 +286,8 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             severity="warning",
             where=context.name,
             field=wanted,
-            message=f"{n} of {context.rows} rows have {here!r} and no {wanted!r}: an evaluator that reads {wanted!r} finds nothing "
+            message=f"{n} of {context.rows} rows have {here!r} and no {wanted!r}: an "
+            f"evaluator that reads {wanted!r} finds nothing "
             "and marks every answer wrong",
             suggestion=f"the kit reads {here!r}; rename the field for other readers",
         )
@@ -323,7 +325,8 @@ def _whole_file(context: Context) -> Iterator[Finding]:
                 severity="error",
                 where=context.name,
                 field=name,
-                message=f"a reader of this format expects {name!r}, which {n} of {context.rows} rows do not have",
+                message=f"a reader of this format expects {name!r}, which {n} of "
+                f"{context.rows} rows do not have",
             )
     for name, n in context.unread.most_common(50):
         yield Finding(
@@ -331,7 +334,8 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             severity="info",
             where=context.name,
             field=name,
-            message=f"nothing reads the field {name!r} ({n} of {context.rows} rows); it is kept in meta",
+            message=f"nothing reads the field {name!r} ({n} of {context.rows} rows); it is "
+            f"kept in meta",
         )
     if len(context.unread) > 50:
         yield Finding(

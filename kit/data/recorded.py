@@ -1,8 +1,11 @@
 """Real judges with human labels, offline: the recordings in the sdist flakyjudge 0.1.0 (MIT).
 
-998 items (FLASK and BiGGen-Bench: query, response, criterion, rubric, human scores 1-5), scored by five judges under two
-prompts ("bare": the criterion alone; "parity": with rubric and reference answer), with every raw reply in a database:
-text, top log-probabilities, tokens, cost. Nothing of the package is run; replies are read by sqlite, read-only.
+998 items (FLASK and BiGGen-Bench: query, response, criterion, rubric, human scores 1-5), scored by
+five judges under two
+prompts ("bare": the criterion alone; "parity": with rubric and reference answer), with every raw
+reply in a database:
+text, top log-probabilities, tokens, cost. Nothing of the package is run; replies are read by
+sqlite, read-only.
 """
 
 from __future__ import annotations
@@ -40,9 +43,11 @@ DATABASE = "responses.db"
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRow:
-    """One judge's score of one item. score : 1-5, None when the reply did not parse (unknown, not 0).
+    """One judge's score of one item. score : 1-5, None when the reply did not parse (unknown, not
+    0).
 
-    human : mean human score, 1-5; human_scores : each rater's. score_logprob : expected score under the
+    human : mean human score, 1-5; human_scores : each rater's. score_logprob : expected score under
+        the
     log-probabilities, None where the provider gave none.
     """
 
@@ -61,7 +66,8 @@ class RecordedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A recorded reply. top : per token, candidate -> log-probability; empty where the provider gave none."""
+    """A recorded reply. top : per token, candidate -> log-probability; empty where the provider
+    gave none."""
 
     text: str
     model: str
@@ -73,7 +79,8 @@ class Reply:
     stopped: str | None = None
 
     def scores(self) -> dict[int, float] | None:
-        """P(score) for 1-5 at the first token that is a digit 1-5, scaled to sum 1; None without log-probabilities.
+        """P(score) for 1-5 at the first token that is a digit 1-5, scaled to sum 1; None without
+        log-probabilities.
 
         >>> Reply(text="4", model="m", tokens=("4",), top=({"4": 0.0, " 3": -100.0},)).scores()[4]
         1.0
@@ -91,7 +98,8 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedJudges:
-    """The recordings. `rows`: 9,980 scores; `repeats`, `paraphrases`, `verbosity`: the other experiments as plain rows.
+    """The recordings. `rows`: 9,980 scores; `repeats`, `paraphrases`, `verbosity`: the other
+    experiments as plain rows.
 
     items : item id -> the item's row; judges : their names.
     """
@@ -143,7 +151,8 @@ class RecordedJudges:
     def prompt_text(
         self, item_id: str, prompt: str = "bare", *, criterion: str | None = None
     ) -> str:
-        """The user message that the judges saw; `criterion` replaces the item's own (a paraphrase)."""
+        """The user message that the judges saw; `criterion` replaces the item's own (a
+        paraphrase)."""
         if prompt not in PROMPTS:
             raise DataError(
                 f"there is no recorded prompt {prompt!r}",
@@ -178,7 +187,8 @@ class RecordedJudges:
         row = (
             _connect(self.folder / DATABASE)
             .execute(
-                "SELECT response_json, input_tokens, output_tokens, cost_usd, model FROM responses WHERE key = ?",
+                "SELECT response_json, input_tokens, output_tokens, cost_usd, model FROM "
+                "responses WHERE key = ?",
                 (key,),
             )
             .fetchone()
@@ -188,9 +198,11 @@ class RecordedJudges:
     def verdicts(
         self, judge: str, prompt: str = "bare", *, threshold: float = 3.0
     ) -> list[Verdict]:
-        """One verdict per item, in the order of `items`: met when score >= threshold; p from the log-probabilities.
+        """One verdict per item, in the order of `items`: met when score >= threshold; p from the
+        log-probabilities.
 
-        A reply that does not parse is unknown with failure "parse". Cost and tokens are the recorded ones.
+        A reply that does not parse is unknown with failure "parse". Cost and tokens are the
+        recorded ones.
         """
         judge, out = self.judge(judge), []
         for r in self.select(judge=judge, prompt=prompt):
@@ -226,7 +238,8 @@ class RecordedJudges:
         return out
 
     def human_verdicts(self, *, threshold: float | None = None) -> list[Verdict]:
-        """The human labels (a score outside 1-5, as -1, is unknown): per rater a level (score - 1)/4, or with a `threshold` one met / unmet of the mean per item."""
+        """The human labels (a score outside 1-5, as -1, is unknown): per rater a level (score -
+        1)/4, or with a `threshold` one met / unmet of the mean per item."""
         out = []
         for i, item in self.items.items():
             if threshold is not None:
@@ -261,7 +274,8 @@ class RecordedJudges:
         return out
 
     def taskset(self) -> TaskSet:
-        """Items as tasks with one criterion ("c1"), the answer as response "r", and the raters' labels.
+        """Items as tasks with one criterion ("c1"), the answer as response "r", and the raters'
+        labels.
 
         Task.group is a fingerprint of the query, so that answers to one query stay together.
         """
@@ -298,8 +312,10 @@ class RecordedJudges:
 
 
 SYSTEM = (
-    "You are evaluating whether a response satisfies a unit test criterion. Score how well the response satisfies the unit "
-    "test on a scale of 1 to 5, where 1 means it clearly fails the criterion and 5 means it clearly satisfies it. Reply with "
+    "You are evaluating whether a response satisfies a unit test criterion. Score how well "
+    "the response satisfies the unit "
+    "test on a scale of 1 to 5, where 1 means it clearly fails the criterion and 5 means it "
+    "clearly satisfies it. Reply with "
     "a single digit from 1 to 5 and nothing else."
 )  # part of the key of every recorded reply
 
@@ -369,7 +385,8 @@ def prepare() -> Path:
 
 
 def load() -> RecordedJudges:
-    """The recorded judges; the first call fetches 21.5 MB and unpacks it, later ones read the cache (about a second).
+    """The recorded judges; the first call fetches 21.5 MB and unpacks it, later ones read the cache
+    (about a second).
 
     Raises MissingError when it is not cached and cannot be fetched.
     """

@@ -372,7 +372,8 @@ def weight_of(
             if value is None:
                 row.find(
                     "bad-weight",
-                    f"the weight {as_text(item[n])[:40]!r} is not a finite number; the criterion does not count",
+                    f"the weight {as_text(item[n])[:40]!r} is not a finite number; the "
+                    f"criterion does not count",
                     severity="error",
                     criterion_id=criterion_id,
                     field=n,

@@ -1,4 +1,5 @@
-"""Which texts occurred before, in about 20 bytes a text: a table of 64-bit hashes, so that ids of millions of rows fit."""
+"""Which texts occurred before, in about 20 bytes a text: a table of 64-bit hashes, so that ids of
+millions of rows fit."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from hashlib import blake2b
 
 
 class Seen:
-    """Numbers texts in the order in which they first occur. Two different texts are taken for one with a chance of 3e-8 among a million.
+    """Numbers texts in the order in which they first occur. Two different texts are taken for one
+    with a chance of 3e-8 among a million.
 
     >>> seen = Seen()
     >>> [seen.add(t) for t in ("a", "b", "a")], len(seen)

@@ -16,7 +16,8 @@ from .findings import Finding
 
 @dataclass(frozen=True, kw_only=True)
 class Parsed:
-    """What one row of a file became. `task` is None for rows that hold only responses or verdicts, or could not be read."""
+    """What one row of a file became. `task` is None for rows that hold only responses or verdicts,
+    or could not be read."""
 
     row: int
     where: str
@@ -36,7 +37,8 @@ class TaskSet:
     """A rubric data set in memory.
 
     verdicts : recorded ones, of humans (judge "human:<rater>") and of recorded judges.
-    rows : rows of the file; skipped : rows of which nothing could be read (each has an error among the findings).
+    rows : rows of the file; skipped : rows of which nothing could be read (each has an error among
+        the findings).
     """
 
     tasks: list[Task]
@@ -88,7 +90,8 @@ class TaskSet:
         return out
 
     def sound(self, *, skip_bad: bool = False) -> TaskSet:
-        """This set, or DataError at its first finding of severity "error": money is not spent on a file half read.
+        """This set, or DataError at its first finding of severity "error": money is not spent on a
+        file half read.
 
         A task without criteria is no error here: files of prompts and of answers have none.
         skip_bad : go on with what could be read.
@@ -110,9 +113,11 @@ class TaskSet:
         return self
 
     def joined(self, other: TaskSet) -> TaskSet:
-        """This set with another one's tasks, responses and verdicts (answers that lie in a file of their own).
+        """This set with another one's tasks, responses and verdicts (answers that lie in a file of
+        their own).
 
-        Tasks of both that share an id must be equal, or DataError; answers to no task become findings.
+        Tasks of both that share an id must be equal, or DataError; answers to no task become
+        findings.
         """
         from dataclasses import replace
 
@@ -196,6 +201,8 @@ class TaskSet:
         kinds = Counter(f.severity for f in self.findings)
         notes = ", ".join(f"{n} {k}" for k, n in sorted(kinds.items())) or "none"
         return (
-            f"<b>{name}</b> ({html.escape(self.format)}): {len(self.tasks)} tasks, {self.criteria} criteria, "
-            f"{len(self.responses)} responses, {len(self.verdicts)} recorded verdicts; findings: {notes}"
+            f"<b>{name}</b> ({html.escape(self.format)}): {len(self.tasks)} tasks, "
+            f"{self.criteria} criteria, "
+            f"{len(self.responses)} responses, {len(self.verdicts)} recorded verdicts; "
+            f"findings: {notes}"
         )

@@ -1,4 +1,5 @@
-"""Writers: tasks in the formats of other systems. What a format cannot hold is a DataError, unless `lossy` is set."""
+"""Writers: tasks in the formats of other systems. What a format cannot hold is a DataError, unless
+`lossy` is set."""
 
 from __future__ import annotations
 
@@ -152,7 +153,8 @@ def write_tasks(
     """Write tasks in another system's format; the number of rows.
 
     format : "rlvr" (JSON array), or as JSONL "rlvr-list", "open-instruct", "refiner", "flat".
-    lossy : write even where the format cannot hold something (weights, checks, truth ...); otherwise DataError names it.
+    lossy : write even where the format cannot hold something (weights, checks, truth ...);
+        otherwise DataError names it.
     """
     if format not in WRITERS:
         raise DataError(

@@ -1,7 +1,9 @@
-"""What a rubric data set contains and what is wrong with it: lint, summary, splits, tables for exploring.
+"""What a rubric data set contains and what is wrong with it: lint, summary, splits, tables for
+exploring.
 
 >>> from kit import rubrics as inspect, data as sources
->>> report = inspect.lint(sources.load_tasks([{"prompt": "Name a river.", "rubrics": ["Gemini missed this."]}]))
+>>> row = {"prompt": "Name a river.", "rubrics": ["Gemini missed this."]}
+>>> report = inspect.lint(sources.load_tasks([row]))
 >>> report.counts["annotator-note"]
 1
 """

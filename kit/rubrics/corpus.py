@@ -1,4 +1,5 @@
-"""The lint's rules across rows: repeated prompts, leaks between splits, boilerplate criteria. Memory: about 100 bytes a row."""
+"""The lint's rules across rows: repeated prompts, leaks between splits, boilerplate criteria.
+Memory: about 100 bytes a row."""
 
 from __future__ import annotations
 
@@ -133,13 +134,15 @@ class Corpus:
             yield Finding(
                 code="rule-limited",
                 severity="info",
-                message=f"repeated criteria were counted among the first {KEEP} different texts only",
+                message=f"repeated criteria were counted among the first {KEEP} different "
+                f"texts only",
             )
         if self.lost:
             yield Finding(
                 code="rule-limited",
                 severity="info",
-                message=f"groups in several splits were looked for among the first {KEEP} groups only",
+                message=f"groups in several splits were looked for among the first {KEEP} "
+                f"groups only",
             )
 
     def _near_leaks(self) -> Iterator[Finding]:
@@ -152,7 +155,8 @@ class Corpus:
                 severity="warning",
                 row=self.rows[self.sketched[i]],
                 confidence=round(s, 2),
-                message=f"nearly the prompt of row {self.rows[self.sketched[j]]}: split {self.names[sides[i]]!r} here, {self.names[sides[j]]!r} there "
+                message=f"nearly the prompt of row {self.rows[self.sketched[j]]}: split "
+                f"{self.names[sides[i]]!r} here, {self.names[sides[j]]!r} there "
                 f"(overlap {s:.2f})",
                 suggestion="keep both in one split",
             )

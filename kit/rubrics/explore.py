@@ -1,4 +1,5 @@
-"""Plain functions behind the explorers: filter, read one task, compare two answers, edit a criterion with its history."""
+"""Plain functions behind the explorers: filter, read one task, compare two answers, edit a
+criterion with its history."""
 
 from __future__ import annotations
 
@@ -38,9 +39,12 @@ def table(
 ) -> list[dict[str, Any]]:
     """One row per task that passes every filter given.
 
-    text : in prompt or criteria, case does not matter. polarity : "positive" or "negative" (has such a criterion).
-    code : a lint rule that found something on the task (needs `lint`). tokens : (lowest, highest) of the prompt, about.
-    agreement : (lowest, highest) share of raters' label pairs that agree; tasks without pairs do not pass.
+    text : in prompt or criteria, case does not matter. polarity : "positive" or "negative" (has
+        such a criterion).
+    code : a lint rule that found something on the task (needs `lint`). tokens : (lowest, highest)
+        of the prompt, about.
+    agreement : (lowest, highest) share of raters' label pairs that agree; tasks without pairs do
+        not pass.
     by_code : has (True) or lacks (False) a criterion that code decides.
     """
     found: dict[str, list[str]] = {}
@@ -86,7 +90,8 @@ def table(
 
 
 def rater_agreement(verdicts: list[Verdict]) -> float | None:
-    """Share of pairs of human labels on one cell that fall on the same side of .5; None without a pair."""
+    """Share of pairs of human labels on one cell that fall on the same side of .5; None without a
+    pair."""
     cells: dict[tuple[str, str], list[float]] = {}
     for v in verdicts:
         if v.judge.startswith("human") and v.value is not None:
@@ -120,7 +125,8 @@ def mark(v: Verdict) -> str:
 
 
 def read(tasks: TaskSet, task_id: str, *, verdicts: list[Verdict] | None = None) -> dict[str, Any]:
-    """One task side by side: `prompt`, `answers` (id -> text), `criteria`: rows with one cell per answer, every judge's verdict in it.
+    """One task side by side: `prompt`, `answers` (id -> text), `criteria`: rows with one cell per
+    answer, every judge's verdict in it.
 
     verdicts : further verdicts (of a judge) to show beside the recorded ones.
     """
@@ -170,9 +176,11 @@ def compare(
     verdicts: list[Verdict] | None = None,
     judge: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Two answers criterion by criterion: the mean value each got (of the judges, or of one `judge`), and which did better.
+    """Two answers criterion by criterion: the mean value each got (of the judges, or of one
+    `judge`), and which did better.
 
-    better : "first", "second", "same", or "unknown" where one of them has no known verdict. A negative criterion is better unmet.
+    better : "first", "second", "same", or "unknown" where one of them has no known verdict. A
+        negative criterion is better unmet.
     """
     t = task_of(tasks, task_id)
     have = {r.id for r in tasks.answers(t.id)}
@@ -227,11 +235,15 @@ def edit(
     why: str = "",
     author: str = "",
 ) -> TaskSet:
-    """Change fields of one criterion and save the set as a new version; the old version and the change stay on record.
+    """Change fields of one criterion and save the set as a new version; the old version and the
+    change stay on record.
 
-    changes : any of text, weight, title, tags, required, check, scale, levels; {"remove": True} takes the criterion out.
-    path : our own JSONL to write; beside it `<path>.history.jsonl` gets one line per change (before, after, why, when, hashes), and
-        a file already at `path` is kept as `<name>.v<N>.jsonl`. Returns the new set; recorded verdicts on a changed text are dropped
+    changes : any of text, weight, title, tags, required, check, scale, levels; {"remove": True}
+        takes the criterion out.
+    path : our own JSONL to write; beside it `<path>.history.jsonl` gets one line per change
+        (before, after, why, when, hashes), and
+        a file already at `path` is kept as `<name>.v<N>.jsonl`. Returns the new set; recorded
+        verdicts on a changed text are dropped
         from it and counted in the history, since they judged another text.
     """
     t = task_of(tasks, task_id)
@@ -326,6 +338,7 @@ def _save(tasks: TaskSet, path: Path, change: dict[str, Any]) -> None:
 
 
 def history(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The changes recorded for a file that `edit` wrote, oldest first; empty when there are none."""
+    """The changes recorded for a file that `edit` wrote, oldest first; empty when there are
+    none."""
     log = Path(f"{os.fspath(path)}.history.jsonl")
     return [row for _, row in read_rows(log)] if log.is_file() and log.stat().st_size else []

@@ -29,7 +29,8 @@ LIMIT = re.compile(
     rf"\b(?:(?P<least>{_LEAST})|(?P<over>more\s+than|over|longer\s+than|exceeds)|(?P<most>{_MOST})"
     rf"|(?P<under>fewer\s+than|less\s+than|under|below|shorter\s+than)|(?P<exact>exactly|precisely)"
     rf"|(?P<range>between|from))?\s*\b{_N}"
-    rf"(?:\s*(?:-|–|to|and|and\s+(?:{_MOST}))\s*{_N})?\s+(?:(?:consecutive|different|separate|distinct|main|full|short|"
+    rf"(?:\s*(?:-|–|to|and|and\s+(?:{_MOST}))\s*{_N})?\s+(?:(?:consecutive|different|separate"
+    rf"|distinct|main|full|short|"
     r"long|key|unique|specific|relevant|complete)\s+)?(?P<noun>[a-z]{3,})"
     r"(?!\s+(?:per|each|every|in\s+(?:each|every)|for\s+(?:each|every))\b)"
     r"(?:,?\s+(?P<after>or\s+(?:more|fewer|less)|maximum|minimum|at\s+most|at\s+least))?",
@@ -55,7 +56,8 @@ COUNTED = {
 WHOLE = frozenset(
     "poem story essay email letter summary list code function article post title whole entire it "
     "length long total slogan haiku card note message tweet caption headline joke review report "
-    "stay stays remain remains keep kept limited speech only everything text answer response reply output word words letters limerick toast sentence".split()
+    "stay stays remain remains keep kept limited speech only everything text answer response "
+    "reply output word words letters limerick toast sentence".split()
 )
 _UPPER = r"(?:all[\s-]caps|capitals|capital\s+letters|capitali[sz]ed|upper[\s-]?case)"
 _LOWER = r"(?:lower[\s-]?case|small\s+letters)"

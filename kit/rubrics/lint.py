@@ -136,7 +136,8 @@ class LintReport:
             f"{self.severities.get(s, 0)} {s}{'s' if s != 'info' else ''}" for s in SEVERITIES
         )
         lines = [
-            f"lint: {head} in {self.tasks} tasks, {self.criteria} criteria (compared by {self.similarity})"
+            f"lint: {head} in {self.tasks} tasks, {self.criteria} criteria (compared by "
+            f"{self.similarity})"
         ]
         if self.usable is not None:
             lines.append(
@@ -153,7 +154,8 @@ class LintReport:
             lines.append(
                 f"  {row['severity']:<8}{row['rule']:<22}{row['findings']:>7}  rows {rows}"
                 if row["rows"]
-                else f"  {row['severity']:<8}{row['rule']:<22}{row['findings']:>7}  the file as a whole"
+                else f"  {row['severity']:<8}{row['rule']:<22}{row['findings']:>7}  the file "
+                f"as a whole"
             )
             lines.append(
                 f"          {row['message'][:110]}"
@@ -336,7 +338,8 @@ def by_embedding(held: list[tuple[int, str, Task]], embed: Embed) -> Iterator[Fi
             yield Finding(
                 code="far-from-prompt",
                 severity="warning",
-                message=f"far from its prompt (cosine {near:.2f}), near that of row {held[best][0]}",
+                message=f"far from its prompt (cosine {near:.2f}), near that of row "
+                f"{held[best][0]}",
                 confidence=0.7,
                 suggestion="check that it belongs to this prompt",
                 **where_at,

@@ -15,7 +15,10 @@ from statistics import median
 from ..records import Criterion, Task
 from .same import branch
 
-_SUBJECT = r"\A\s*(?:the\s+)?(?:(?:response|answer|text|output|reply|assistant|model|summary|email|essay|story|poem)\s+)?"
+_SUBJECT = (
+    r"\A\s*(?:the\s+)?(?:(?:response|answer|text|output|reply|assistant|model|summary"
+    r"|email|essay|story|poem)\s+)?"
+)
 # What nobody wants, at the head of a criterion: with a positive weight it pays.
 BAD = re.compile(
     _SUBJECT
@@ -23,13 +26,18 @@ BAD = re.compile(
     fail(?:s|ed)?\s+to\b
     | (?:incorrectly|wrongly|falsely|inaccurately|mistakenly|erroneously|inappropriately)\s+\w+s\b
     | (?:confuses|conflates|mixes\s+up|miscounts|misquotes|miscalculates|mistranslates|misattributes
-        |omits|neglects|forgets|overlooks|misstates|misrepresents|misinterprets|misidentifies|misspells
+        |omits|neglects|forgets|overlooks|misstates|misrepresents|misinterprets|misidentifies
+            |misspells
         |fabricates|hallucinates|invents|insults|contradicts\s+itself|makes\s+up)\b
     | (?:contains?|has|have|includes?|makes|introduces)\s+(?:\w+\s+){0,2}?
-        (?:errors?|mistakes?|inaccurac\w+|falsehoods?|typos?|hallucinations?|misinformation|contradictions?)\b
-    | (?:gives?|offers?|provides?|states?|recommends?|suggests?|includes?|contains?|makes?)\s+(?:\w+\s+)?
-        (?:dangerous|harmful|false|incorrect|inaccurate|wrong|misleading|fabricated|irrelevant|unsafe)\b
-    | is\s+(?:\w+\s+)?(?:rude|incorrect|inaccurate|misleading|offensive|incoherent|insulting|dismissive
+        (?:errors?|mistakes?|inaccurac\w+|falsehoods?|typos?|hallucinations?|misinformation
+            |contradictions?)\b
+    | (?:gives?|offers?|provides?|states?|recommends?|suggests?|includes?|contains?|makes?)\s+
+        (?:\w+\s+)?
+        (?:dangerous|harmful|false|incorrect|inaccurate|wrong|misleading|fabricated|irrelevant
+            |unsafe)\b
+    | is\s+(?:\w+\s+)?(?:rude|incorrect|inaccurate|misleading|offensive|incoherent|insulting
+        |dismissive
         |condescending|repetitive|factually\s+wrong)\b
     )""",
     re.I | re.X,
@@ -38,10 +46,12 @@ BAD = re.compile(
 GOOD = re.compile(
     _SUBJECT
     + r"""(?:
-    (?:correctly|accurately|clearly|properly|appropriately|politely|concisely|explicitly\s+and\s+correctly)\s+\w+s\b
+    (?:correctly|accurately|clearly|properly|appropriately|politely|concisely
+        |explicitly\s+and\s+correctly)\s+\w+s\b
     | (?:thanks|greets|apologi[sz]es)\b
     | avoids\b | refrains\s+from\b | is\s+free\s+(?:of|from)\b
-    | (?:is|remains|stays)\s+(?:\w+\s+)?(?:correct|accurate|polite|courteous|respectful|clear|readable|coherent
+    | (?:is|remains|stays)\s+(?:\w+\s+)?(?:correct|accurate|polite|courteous|respectful|clear
+        |readable|coherent
         |well[-\s]structured|factual|truthful|honest|helpful|on\s+topic)\b
     | follows\s+(?:all\s+)?(?:the\s+)?(?:instructions?|format|prompt)\b
     )""",
@@ -49,16 +59,21 @@ GOOD = re.compile(
 )
 # A turn that takes the head back: "Fails to mention X, which is right", "Avoids the question".
 TURN = re.compile(
-    r"\b(?:but|although|however|unless|except|only|overly|too|unnecessar\w+|answering|the question|the topic)\b",
+    r"\b(?:but|although|however|unless|except|only|overly|too|unnecessar\w+|answering|the "
+    r"question|the topic)\b",
     re.I,
 )
 INJECTED = re.compile(
     r"""
-    \b(?:ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b(?:instructions?|rubrics?|criteri\w+|guidelines?|rules?)\b
-    | \b(?:mark|rate|grade|score|judge|count|treat)\b[^.]{0,40}\bas\s+(?:met|passed|satisfied|fulfilled|perfect)\b
-    | \b(?:give|award|assign|grant|output|return)\b[^.]{0,40}\b(?:full|maximum|top|highest|perfect|passing)\s+
+    \b(?:ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b
+        (?:instructions?|rubrics?|criteri\w+|guidelines?|rules?)\b
+    | \b(?:mark|rate|grade|score|judge|count|treat)\b[^.]{0,40}\bas\s+
+        (?:met|passed|satisfied|fulfilled|perfect)\b
+    | \b(?:give|award|assign|grant|output|return)\b[^.]{0,40}\b
+        (?:full|maximum|top|highest|perfect|passing)\s+
         (?:marks?|scores?|points?|credit|ratings?|grades?)\b
-    | \balways\s+(?:answer|say|reply|output|return|choose|mark|vote)\b[^.]{0,20}\b(?:yes|met|true|pass|one|1|10)\b
+    | \balways\s+(?:answer|say|reply|output|return|choose|mark|vote)\b[^.]{0,20}\b
+        (?:yes|met|true|pass|one|1|10)\b
     | \b(?:met|pass|yes)\b[^.]{0,30}\b(?:regardless\s+of|no\s+matter|whatever)\b
     | <\|im_(?:start|end)\|> | \[/?INST\] | <</?SYS>>
     | \A\s*(?:system|assistant|grader|judge|evaluator)\s*:
@@ -67,39 +82,54 @@ INJECTED = re.compile(
     | </?(?:criterion|criteria|rubric|verdict|system|instructions?)> | \[\[?\s*end\s+of\s+\w+\s*\]
     | \bregardless\b[^.]{0,60}\b(?:return|say|answer|output|reply|vote)\s+(?:true|yes|met|pass)\b
     | \b(?:output|return|answer|reply|respond|vote|choose)\s+(?:with\s+)?["'“]?(?:met|satisfied)\b
-    | \b(?:is|are|counts?\s+as)\s+(?:always\s+|already\s+)?(?:met|satisfied|fulfilled)\s+(?:by\s+default|automatically)
+    | \b(?:is|are|counts?\s+as)\s+(?:always\s+|already\s+)?(?:met|satisfied|fulfilled)\s+
+        (?:by\s+default|automatically)
     | \b(?:do\s+not|don't|never)\s+(?:check|verify|judge|grade|evaluate)\s+(?:it|this)\b
     | \bif\s+you\s+are\s+(?:an?\s+)?(?:AI|LLM|language\s+model|judge|grader|evaluator)\b
-    | \bignor(?:iere?n?|ez|er|a|e)\b[^.]{0,40}\b(?:Anweisung\w*|Vorgaben|Regeln|instrucciones|istruzioni|consignes)\b
+    | \bignor(?:iere?n?|ez|er|a|e)\b[^.]{0,40}\b
+        (?:Anweisung\w*|Vorgaben|Regeln|instrucciones|istruzioni|consignes)\b
     """,
     re.I | re.X,
 )
-_PEOPLE = r"(?:users?|readers?|recipients?|customers?|audiences?|patients?|listeners?|viewers?|students?|child(?:ren)?|people|guests?)"
+_PEOPLE = (
+    r"(?:users?|readers?|recipients?|customers?|audiences?|patients?|listeners?"
+    r"|viewers?|students?|child(?:ren)?|people|guests?)"
+)
 UNVERIFIABLE = re.compile(
     rf"""
     \A(?:the\s+)?{_PEOPLE}\s+(?:will|would|(?:is|are)\s+going\s+to)\s
     | \A(?:the\s+)?{_PEOPLE}\s+(?:laugh|cry|cries|smile|feel|enjoy|like|love|buy|remember)s?\b
-    | \A(?:the\s+)?{_PEOPLE}\s+(?:is|are)\s+(?:moved|satisfied|convinced|impressed|happy|amused|pleased|touched)\b
+    | \A(?:the\s+)?{_PEOPLE}\s+(?:is|are)\s+
+        (?:moved|satisfied|convinced|impressed|happy|amused|pleased|touched)\b
     | \b(?:was|were|is)\s+(?:written|composed|created|produced|drafted)\s+(?:
         (?:in|within)\s+(?:less|under|fewer|\d+|\w+\s+(?:minutes|seconds|hours))
         | without\s+(?:help|looking|using\s+(?:a|any|the)\s+(?:tool|model|source|internet))
         | by\s+(?:a\s+human|hand|an?\s+AI) )
-    | \b(?:author|writer|model|assistant)\s+(?:spent|took)\s+(?:\w+\s+){0, 2}?(?:time|hours|effort)\b
-    | \b(?:author|writer|model|assistant)\s+(?:(?:really|truly|honestly|sincerely|genuinely|actually)\s+)?
-        (?:believe[sd]?|thinks?|thought|intend(?:s|ed)|enjoy(?:s|ed)|cares?|knows?|tried|feels?|felt)\b
+    | \b(?:author|writer|model|assistant)\s+(?:spent|took)\s+(?:\w+\s+){{0,2}}?
+        (?:time|hours|effort)\b
+    | \b(?:author|writer|model|assistant)\s+(?:
+        (?:really|truly|honestly|sincerely|genuinely|actually)\s+)?
+        (?:believe[sd]?|thinks?|thought|intend(?:s|ed)|enjoy
+            (?:s|ed)|cares?|knows?|tried|feels?|felt)\b
     | \b(?:will|would)\s+(?:go\s+viral|sell\s+well|be\s+remembered|stand\s+the\s+test)\b
     """,
     re.I | re.X,
 )
-_THING = r"(?:image|picture|photo|screenshot|chart|diagram|video|audio|recording|map|spreadsheet|attachment|file|transcript|pdf)"
+_THING = (
+    r"(?:image|picture|photo|screenshot|chart|diagram|video|audio|recording|map"
+    r"|spreadsheet|attachment|file|transcript|pdf)"
+)
 REFERENCE = re.compile(
-    r"\b(?:reference|gold|golden|sample)\s+(?:answer|solution|response|output|text|translation|summary)s?\b"
+    r"\b(?:reference|gold|golden|sample)\s+(?:answer|solution|response|output|text"
+    r"|translation|summary)s?\b"
     r"|\banswer\s+key\b"
-    r"|\b(?:match|agree|correspond|compare|identical|equal|same)\w*\s+(?:with|to|as|against)?\s*(?:the\s+)?(?:ground\s+truth|model\s+answer)\b",
+    r"|\b(?:match|agree|correspond|compare|identical|equal|same)\w*\s+(?:with|to|as"
+    r"|against)?\s*(?:the\s+)?(?:ground\s+truth|model\s+answer)\b",
     re.I,
 )
 ATTACHED = re.compile(
-    rf"\b(?:attached|enclosed|uploaded)\s+({_THING}|document|article|table|text|report|data|letter)s?\b|\b(?:provided|given|supplied)\s+({_THING})\b"
+    rf"\b(?:attached|enclosed|uploaded)\s+({_THING}|document|article|table|text|report|data"
+    rf"|letter)s?\b|\b(?:provided|given|supplied)\s+({_THING})\b"
     rf"|\b({_THING})\s+(?:above|below|provided|shown|attached)\b",
     re.I,
 )
@@ -121,14 +151,16 @@ PLACEHOLDER = re.compile(
 )
 # Criteria that speak of such marks do not hold one.
 SPOKEN_OF = re.compile(
-    r"placeholder|template|bracket|brace|variable|underscore|blank|literal|format|syntax|code|[`\"“$\\]",
+    r"placeholder|template|bracket|brace|variable|underscore|blank|literal|format|syntax|code"
+    r"|[`\"“$\\]",
     re.I,
 )
 _INJECTING = frozenset(
     "ignore disregard forget override bypass mark rate grade score judge count treat "
     "give award assign grant output "
     "return always regardless matter whatever im inst sys system assistant grader "
-    "evaluator verdict output answer reply respond vote choose met satisfied fulfilled default check verify never ignoriere ignorieren ignorez ignorer ignora if".split()
+    "evaluator verdict output answer reply respond vote choose met satisfied fulfilled "
+    "default check verify never ignoriere ignorieren ignorez ignorer ignora if".split()
 )
 _MARKUP = re.compile(r"[<\[{]")
 _NEEDING = frozenset(

@@ -11,21 +11,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Set
 
-MODEL = r"(?:gemini|gpt[- ]?\d[\w.]*|gpt|chatgpt|claude|llama|qwen|mistral|mixtral|deepseek|grok|bard|copilot|sonnet|opus|haiku|o[134](?:-mini)?|palm|phi-\d)"
+MODEL = (
+    r"(?:gemini|gpt[- ]?\d[\w.]*|gpt|chatgpt|claude|llama|qwen|mistral|mixtral|deepseek"
+    r"|grok|bard|copilot|sonnet|opus|haiku|o[134](?:-mini)?|palm|phi-\d)"
+)
 VERDICT = (
-    r"(?:miss(?:es|ed|ing)?|fail(?:s|ed|ing)?|got|gets|get|did(?:n'?t| not)?|does(?:n'?t| not)|struggl\w+|hallucinat\w+|forg[eo]t\w*|ignor\w+|omit\w*|"
-    r"nailed|wrong|skipp?\w*|mess\w* up|confus\w+|overlook\w*|answered|said|wrote|gave|mentioned|handl\w+|does (?:it|this|that))"
+    r"(?:miss(?:es|ed|ing)?|fail(?:s|ed|ing)?|got|gets|get|did(?:n'?t| not)?|does(?:n'?t| "
+    r"not)|struggl\w+|hallucinat\w+|forg[eo]t\w*|ignor\w+|omit\w*|"
+    r"nailed|wrong|skipp?\w*|mess\w* up|confus\w+|overlook\w*|answered|said|wrote|gave"
+    r"|mentioned|handl\w+|does (?:it|this|that))"
 )
 WHO = r"(?:responses?|answers?|models?|completions?|outputs?)"
 ROLE = r"(?:annotators?|raters?|reviewers?|labell?ers?|checkers?|qa|editor)"
 # Whoever says "I" speaks of the work on the rubric. Quoted speech is taken out before; a "we"
 # that is asked for is a demand.
 FIRST_PERSON = (
-    r"\bI(?:['’](?:m|ve|d|ll)|\s+(?:would|should|could|might|can|don'?t|didn'?t|think|thought|believe|feel|felt|guess|assume|added?|"
-    r"changed?|removed?|dropped?|drop|marked|rated|kept|keep|split|checked|chose|found|saw|left|had|have|am|was|"
-    r"agreed?|disagree|hesitate|moved|copied|took|wrote|meant|wanted|prefer|suggest|need|asked|googled|verified|confirmed|reviewed|counted|noticed|considered))\b|\bin my (?:view|opinion)\b"
-    r"|\bwe\s+(?:think|thought|believe|feel|felt|added|changed|removed|dropped|marked|rated|kept|decided|agreed|asked|"
-    r"(?:should|could|need to)\s+(?:ask|add|drop|remove|split|check|discuss|rephrase|provide|merge|decide))\b"
+    r"\bI(?:['’](?:m|ve|d|ll)|\s+(?:would|should|could|might|can|don'?t|didn'?t|think|thought"
+    r"|believe|feel|felt|guess|assume|added?|"
+    r"changed?|removed?|dropped?|drop|marked|rated|kept|keep|split|checked|chose|found|saw"
+    r"|left|had|have|am|was|"
+    r"agreed?|disagree|hesitate|moved|copied|took|wrote|meant|wanted|prefer|suggest|need"
+    r"|asked|googled|verified|confirmed|reviewed|counted|noticed|considered))\b|\bin my "
+    r"(?:view|opinion)\b"
+    r"|\bwe\s+(?:think|thought|believe|feel|felt|added|changed|removed|dropped|marked|rated"
+    r"|kept|decided|agreed|asked|"
+    r"(?:should|could|need to)\s+(?:ask|add|drop|remove|split|check|discuss|rephrase|provide"
+    r"|merge|decide))\b"
     r"|\b(?:ask|asked|check with) the (?:team|lead|client|author|vendor)\b"
 )
 PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
@@ -40,80 +51,96 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
         (0.8, rf"\bno\s+(?:response|answer|model|completion|output)\s+(?:\w+\s+)?{VERDICT}", re.I),
         (
             0.8,
-            r"^\s*(?:requested|asked(?: for)?|implied|stated|mentioned)\s+(?:\w+\s+)?by\s+the\s+(?:user|prompt|question)",
+            r"^\s*(?:requested|asked(?: for)?|implied|stated"
+            r"|mentioned)\s+(?:\w+\s+)?by\s+the\s+(?:user|prompt|question)",
             re.I,
         ),
         (
             0.8,
-            r"^\s*(?:reworded|rephrased|moved|renamed|shortened|was\s+(?:in|moved|ambiguous|part))\b",
+            r"^\s*(?:reworded|rephrased|moved|renamed|shortened|was\s+(?:in|moved|ambiguous"
+            r"|part))\b",
             re.I,
         ),
         (0.6, rf"\b[AB]\s+(?:and|&|/)\s+[AB]\b.*\b{VERDICT}", 0),
         (
             0.8,
-            rf"\b(?:both|neither|all|none of|either|most)\s+(?:of\s+)?(?:the\s+)?(?:two\s+|three\s+)?{WHO}\s+(?:\w+\s+)?(?:{VERDICT}|do|does|tend|includes?|mentions?)\b",
+            rf"\b(?:both|neither|all|none of|either|most)\s+(?:of\s+)?(?:the\s+)?(?:two\s+"
+            rf"|three\s+)?{WHO}\s+(?:\w+\s+)?(?:{VERDICT}|do|does|tend|includes?|mentions?)\b",
             re.I,
         ),
         (0.8, rf"\b{MODEL}(?:'s)?\s+(?:\w+\s+){{0,3}}{VERDICT}\b", re.I),
         (
             0.7,
-            rf"\b(?:missed|failed|fails|wrong|omitted|ignored|hallucinated|included|caught|mentioned|satisfied|met)\s+(?:by|in|from)\s+(?:the\s+)?{MODEL}\b",
+            rf"\b(?:missed|failed|fails|wrong|omitted|ignored|hallucinated|included|caught"
+            rf"|mentioned|satisfied|met)\s+(?:by|in|from)\s+(?:the\s+)?{MODEL}\b",
             re.I,
         ),
         (
             0.9,
-            rf"^\s*(?:note|nb|n\.b\.|todo|fixme|comment|remark|tbd|{ROLE}(?:'s)?(?:\s+(?:note|comment|remark))?)\s*\d*\s*[:\-–—]",
+            rf"^\s*(?:note|nb|n\.b\.|todo|fixme|comment|remark|tbd|{ROLE}(?:'s)?(?:\s+(?:note"
+            rf"|comment|remark))?)\s*\d*\s*[:\-–—]",
             re.I,
         ),
         (
             0.7,
-            rf"\b{ROLE}\s+(?:\w+\s+)?(?:think|thought|agree|disagree|said|added|note|noted|decision|was|were|should|to|flagged|unsure|marked|rated)",
+            rf"\b{ROLE}\s+(?:\w+\s+)?(?:think|thought|agree|disagree|said|added|note|noted"
+            rf"|decision|was|were|should|to|flagged|unsure|marked|rated)",
             re.I,
         ),
         (
             0.8,
-            r"\b(?:this|the above|previous|above|next)\s+(?:criterion|criteria|rubric|rubric item|item|requirement)\b(?!\s+of\s+the\s+(?:law|contract))",
+            r"\b(?:this|the above|previous|above|next)\s+(?:criterion|criteria|rubric|rubric "
+            r"item|item|requirement)\b(?!\s+of\s+the\s+(?:law|contract))",
             re.I,
         ),
         (
             0.8,
-            r"\b(?:see|same as|similar to|duplicate of|dup of|cf\.?|like|merged? (?:with|into)|covered by|overlaps? with|split from|follows from)\s+(?:the\s+)?"
+            r"\b(?:see|same as|similar to|duplicate of|dup of|cf\.?|like|merged? (?:with"
+            r"|into)|covered by|overlaps? with|split from|follows from)\s+(?:the\s+)?"
             r"(?:above|previous|criterion|criteria|rubric|item|no\.?|#)\s*#?\d*",
             re.I,
         ),
         (0.8, r"^\s*(?:duplicate|same as|see)\b.{0,20}#?\d*\s*\.?$", re.I),
         (
             0.8,
-            r"\b(?:please|pls)\s+(?:check|verify|rephrase|reword|split|remove|delete|confirm|review|rewrite|double[- ]check|clarify)\b",
+            r"\b(?:please|pls)\s+(?:check|verify|rephrase|reword|split|remove|delete|confirm"
+            r"|review|rewrite|double[- ]check|clarify)\b",
             re.I,
         ),
         (
             0.7,
-            r"(?<!if )(?<!is )(?<!are )(?<!be )\b(?:not sure|unsure|unclear|debatable)\s+(?:if|whether|how)\b|\A\s*(?:not sure|unsure|unclear|debatable)\b",
+            r"(?<!if )(?<!is )(?<!are )(?<!be )\b(?:not sure|unsure|unclear"
+            r"|debatable)\s+(?:if|whether|how)\b|\A\s*(?:not sure|unsure|unclear|debatable)\b",
             re.I,
         ),
         (
             0.8,
-            r"^\s*(?:explicit(?:ly)?|implicit(?:ly)?|implied|inferred|stated|directly|requested|taken|derived|comes?|from|based on|asked(?: for)?|required|mentioned|"
-            r"added|specified|quoted|common sense|general knowledge|good practice|best practice|domain knowledge|expert knowledge|not in)\b"
-            r"(?:,?\s+[\w'’]+){0,6}\s*(?:prompt|prompts|request|instruction|instructions|system prompt|user|question|guidelines?|reference|query)?\s*[.!]?\s*$",
+            r"^\s*(?:explicit(?:ly)?|implicit(?:ly)?|implied|inferred|stated|directly"
+            r"|requested|taken|derived|comes?|from|based on|asked(?: for)?|required|mentioned|"
+            r"added|specified|quoted|common sense|general knowledge|good practice|best "
+            r"practice|domain knowledge|expert knowledge|not in)\b"
+            r"(?:,?\s+[\w'’]+){0,6}\s*(?:prompt|prompts|request|instruction|instructions"
+            r"|system prompt|user|question|guidelines?|reference|query)?\s*[.!]?\s*$",
             re.I,
         ),
         (
             0.8,
-            r"^\s*(?:I|we)\s+(?:think|added|add|believe|changed|removed|would|am|was|marked|rated|kept|split|had|checked|chose|feel|assume|left|found)\b",
+            r"^\s*(?:I|we)\s+(?:think|added|add|believe|changed|removed|would|am|was|marked"
+            r"|rated|kept|split|had|checked|chose|feel|assume|left|found)\b",
             re.I,
         ),
         (0.8, FIRST_PERSON, re.I),
         (
             0.8,
-            r"^\s*the\s+(?:model|response|answer)\s+(?:forgot|missed|failed|hallucinated|got|ignored|skipped|overlooked|omitted)\b",
+            r"^\s*the\s+(?:model|response|answer)\s+(?:forgot|missed|failed|hallucinated|got"
+            r"|ignored|skipped|overlooked|omitted)\b",
             re.I,
         ),
         (0.7, r"^\s*as per\b|\b(?:stricter|looser|clearer)\s+wording\b", re.I),
         (
             0.9,
-            r"\b(?:rated|marked|labell?ed|scored|set|changed|gave)\s+(?:as\s+|it\s+|this\s+|to\s+|both\s+)*(?:green|yellow|red|🟢|🟡|🔴)",
+            r"\b(?:rated|marked|labell?ed|scored|set|changed|gave)\s+(?:as\s+|it\s+|this\s+"
+            r"|to\s+|both\s+)*(?:green|yellow|red|🟢|🟡|🔴)",
             re.I,
         ),
         (
@@ -123,22 +150,26 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
         ),
         (
             0.95,
-            r"^\s*(?:n/?a|none|tbd|todo|\?+|-+|ok|okay|fine|good|done|yes|no|same|duplicate|ditto|idem|x|agreed|skip)\s*[.!]?\s*$",
+            r"^\s*(?:n/?a|none|tbd|todo|\?+|-+|ok|okay|fine|good|done|yes|no|same|duplicate"
+            r"|ditto|idem|x|agreed|skip)\s*[.!]?\s*$",
             re.I,
         ),
         (
             0.6,
-            r"\b(?:is|was)\s+(?:too\s+)?(?:harsh|lenient|strict|subjective|ambiguous|redundant)\s*(?:,|\.|;|$|\?)",
+            r"\b(?:is|was)\s+(?:too\s+)?(?:harsh|lenient|strict|subjective|ambiguous"
+            r"|redundant)\s*(?:,|\.|;|$|\?)",
             re.I,
         ),
         (
             0.7,
-            r"\b(?:rubric|criterion|grader|labell?ing|annotation)\s+(?:is|was|seems?|should|needs?|could|guidelines?|guide|doc|batch|round|explicitly|allows?|says|checks)\b",
+            r"\b(?:rubric|criterion|grader|labell?ing|annotation)\s+(?:is|was|seems?|should"
+            r"|needs?|could|guidelines?|guide|doc|batch|round|explicitly|allows?|says|checks)\b",
             re.I,
         ),
         (
             0.6,
-            r"^\s*(?:missed|missing|failed|wrong|hallucinated|incorrect|partially correct|overlooked|forgotten)\s+(?:by|in|here|again|entirely|completely|from)\b",
+            r"^\s*(?:missed|missing|failed|wrong|hallucinated|incorrect|partially correct"
+            r"|overlooked|forgotten)\s+(?:by|in|here|again|entirely|completely|from)\b",
             re.I,
         ),
         (
@@ -152,53 +183,61 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
             0.95,
             r"\b(?:first|second|third|other|AI|criterion|criteria|future)\s+(?:AI\s+|criterion\s+)?"
             r"(?:raters?|ratings?|checkers?|helpers?|graders?|annotators?|rebuttal)\b"
-            r"|\bcheckers?\s+(?:\d\s+)?(?:\w+\s+)?(?:is|are|was|were|claims?|flags?|flagged|marked|believes?|missed|says?)\b",
+            r"|\bcheckers?\s+(?:\d\s+)?(?:\w+\s+)?(?:is|are|was|were|claims?|flags?|flagged"
+            r"|marked|believes?|missed|says?)\b",
             re.I,
         ),
         (0.8, r"\bcriteri(?:on|a)\s+#?\d", re.I),
         (
             0.7,
-            r"^\s*(?:this|that|these)\s+(?:is|was|are|were|isn'?t|wasn'?t|relates?|seems?|does|did|has|would)\b",
+            r"^\s*(?:this|that|these)\s+(?:is|was|are|were|isn'?t|wasn'?t|relates?|seems?"
+            r"|does|did|has|would)\b",
             re.I,
         ),
         (
             0.8,
-            r"^\s*the\s+(?:user'?s?\s+)?(?:prompt|user|instructions?|request|constraint)\s+(?:\w+\s+)?(?:asked|asks|says|said|states?|"
-            r"stated|requires?|required|did|didn'?t|does|doesn'?t|wants?|wanted|specif\w+|never|clearly|explicitly)\b",
+            r"^\s*the\s+(?:user'?s?\s+)?(?:prompt|user|instructions?|request"
+            r"|constraint)\s+(?:\w+\s+)?(?:asked|asks|says|said|states?|"
+            r"stated|requires?|required|did|didn'?t|does|doesn'?t|wants?|wanted|specif\w+"
+            r"|never|clearly|explicitly)\b",
             re.I,
         ),
         (
             0.8,
-            r"\b(?:is|was|are|were|did|does|do|would|isn'?t|wasn'?t|doesn'?t|didn'?t|still)\s+(?:\w+\s+){0,3}?"
+            r"\b(?:is|was|are|were|did|does|do|would|isn'?t|wasn'?t|doesn'?t|didn'?t"
+            r"|still)\s+(?:\w+\s+){0,3}?"
             r"(?:a|an|any|this|still)\s+(?:fail|criterion)\b"
             r"|\bnot\s+an?\s+(?:failure|violation|error)\b"
-            r"|\b(?:fails?|failed|pass(?:es|ed)?)\s+(?:on\s+)?(?:this|the|that)\s+(?:criterion|one)\b",
+            r"|\b(?:fails?|failed|pass(?:es|ed)?)\s+(?:on\s+)?(?:this|the"
+            r"|that)\s+(?:criterion|one)\b",
             re.I,
         ),
         (0.6, r"^\s*the\s+(?:responses|outputs|completions)\s+(?!should|must|are\b)", re.I),
         (
             0.7,
-            r"^\s*(?:while|although|though)\s+the\s+(?:response|answer|model|output)\s+(?!should|must)",
+            r"^\s*(?:while|although|though)\s+the\s+(?:response|answer|model"
+            r"|output)\s+(?!should|must)",
             re.I,
         ),
         (
             0.8,
-            r"^\s*both\s+(?:models|responses|answers)\s+(?:answer|fail|pass|make|explicitly|correctly|incorrectly|provide|list|give|follow)\b",
+            r"^\s*both\s+(?:models|responses|answers)\s+(?:answer|fail|pass|make|explicitly"
+            r"|correctly|incorrectly|provide|list|give|follow)\b",
             re.I,
         ),
         (0.95, r"\A\s*\?{2,}|\?{3,}", 0),
         (
             0.9,
-            r"\b(?:copied|pasted|taken|adapted|moved)\s+from\s+(?:row|item|line|task|sheet|cell|rubric)\s+#?\d"
+            r"\b(?:copied|pasted|taken|adapted|moved)\s+from\s+(?:row|item|line|task|sheet"
+            r"|cell|rubric)\s+#?\d"
             r"|[\[(]\s*(?:needs?|to\s+be)\s+(?:discuss|review|check|confirm|decid|clarif)\w*",
             re.I,
         ),
         (0.6, r"\b(?:seems?|looks?)\s+(?:fine|ok|okay|good|wrong|off|redundant|right)\b", re.I),
         (
             0.6,
-            r"\b(?:hard|easy|difficult|impossible|tricky)\s+(?:to\s+(?:check|verify|judge|grade|score|evaluate)|for\s+(?:the\s+)?(?:models?|"
-            + MODEL
-            + r"))",
+            r"\b(?:hard|easy|difficult|impossible|tricky)\s+(?:to\s+(?:check|verify|judge"
+            r"|grade|score|evaluate)|for\s+(?:the\s+)?(?:models?|" + MODEL + r"))",
             re.I,
         ),
     )
@@ -317,16 +356,23 @@ OPENED = {
 OPENING = frozenset(OPENED)
 # A criterion says what an answer must do; such wording speaks against a note.
 DEMAND = re.compile(
-    r"^\s*(?:the\s+)?(?:response|answer|text|output|reply|poem|story|code|essay|email|letter|summary|list|post|article|title|generated text|function)"
-    r"(?:'s\s+\w+)?\s+(?:must|should|shall|has|is|does|do|contains?|includes?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|"
-    r"ends?|starts?|says?|provides?|describes?|identifies|recommends?|compares?|correctly|clearly|explicitly|implicitly|never|only|keeps?|warns?|"
-    r"offers?|shows?|notes?|asks?|refers?|makes?|tells?|points?|acknowledges|suggests?|calculates?|writes?|presents?|defines?|contrasts?)\b",
+    r"^\s*(?:the\s+)?(?:response|answer|text|output|reply|poem|story|code|essay|email|"
+    r"letter|summary|list|post|article|title|generated text|function)"
+    r"(?:'s\s+\w+)?\s+(?:must|should|shall|has|is|does|do|contains?|includes?|mentions?"
+    r"|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|"
+    r"ends?|starts?|says?|provides?|describes?|identifies|recommends?|compares?|correctly"
+    r"|clearly|explicitly|implicitly|never|only|keeps?|warns?|"
+    r"offers?|shows?|notes?|asks?|refers?|makes?|tells?|points?|acknowledges|suggests?"
+    r"|calculates?|writes?|presents?|defines?|contrasts?)\b",
     re.I,
 )
 IMPERATIVE = re.compile(
-    r"^\s*(?:does|do|is|are|has|have|did|can|should|must|includes?|contains?|states?|mentions?|avoids?|uses?|names?|explains?|"
-    r"identifies|lists?|gives?|provides?|describes?|ends?|starts?|cites?|compares?|recommends?|notes that|keeps?|warns?|writes?|defines?|"
-    r"points out|acknowledges|calculates?|summari[sz]es|quotes?|contrasts?|translates?|refers?|shows?|suggests?)\s+\w",
+    r"^\s*(?:does|do|is|are|has|have|did|can|should|must|includes?|contains?|states?"
+    r"|mentions?|avoids?|uses?|names?|explains?|"
+    r"identifies|lists?|gives?|provides?|describes?|ends?|starts?|cites?|compares?|recommends?|"
+    r"notes that|keeps?|warns?|writes?|defines?|"
+    r"points out|acknowledges|calculates?|summari[sz]es|quotes?|"
+    r"contrasts?|translates?|refers?|shows?|suggests?)\s+\w",
     re.I,
 )
 # With such a word even a text that reads like a criterion is looked at closely.
@@ -340,7 +386,8 @@ STRONG = frozenset(
     "harsh lenient redundant tricky o1 o3 o4".split()
 )
 WANTED = re.compile(  # "In each letter, the report should ..."
-    r"\s*(?:the|each|all|every|any|an?|in|if|when|for)\b[^.!?]{1,120}\b(?:should|must)\b(?! have\b)",
+    r"\s*(?:the|each|all|every|any|an?|in|if|when|for)\b[^.!?]{1,120}\b(?:should|must)\b(?! "
+    r"have\b)",
     re.I,
 )
 SURE = frozenset(i for i, (weight, _) in enumerate(TESTS) if weight >= 0.9)  # in long texts too
@@ -373,7 +420,8 @@ def note_score(text: str, tokens: Set[str] | None = None) -> float:
 
     tokens : the words of the text (`words`); with them most texts are done at a glance.
 
-    >>> note_score("Gemini missed this.") > 0.5, note_score("The response names three causes.") < 0.5
+    >>> (note_score("Gemini missed this.") > 0.5,
+    ...  note_score("The response names three causes.") < 0.5)
     (True, True)
     """
     tried: Iterable[int] = range(len(TESTS))

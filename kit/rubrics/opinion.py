@@ -1,7 +1,9 @@
 """What words cannot decide, asked of a judge: each criterion is read once, as an answer would be.
 
-The questions are a rubric for criteria, and the criterion is the text that is judged: it goes through
-the kit's own judge with its marks around hostile text, its ledger and its budget. What comes back is
+The questions are a rubric for criteria, and the criterion is the text that is judged: it goes
+through
+the kit's own judge with its marks around hostile text, its ledger and its budget. What comes back
+is
 an opinion: its findings are of severity "info", and never counted as flaws. An unknown verdict is
 none.
 """
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 PREFIX = "judge-"  # of the codes of these findings
 ASK = (
-    "A rubric for judging answers to a task has a criterion. The text to be judged is that criterion, "
+    "A rubric for judging answers to a task has a criterion. The text to be judged is that "
+    "criterion, "
     "and not an answer to the task.\n\nThe task that the rubric is for:\n\n"
 )
 QUESTIONS = {  # name -> (what a sound criterion does, what to do where it does not)
@@ -33,11 +36,13 @@ QUESTIONS = {  # name -> (what a sound criterion does, what to do where it does 
         "say what in the answer would show it",
     ),
     "vague": (
-        "It is exact enough that two careful readers of one answer would agree on whether it is met.",
+        "It is exact enough that two careful readers of one answer would agree on whether it "
+        "is met.",
         "say what an outsider would look for, with a number or an example",
     ),
     "note": (
-        "It describes an answer. It is no remark on the rubric, on certain models or on their answers, "
+        "It describes an answer. It is no remark on the rubric, on certain models or on "
+        "their answers, "
         "and no order to the one who judges.",
         "remove it from the criteria, or say what the answer must do",
     ),
@@ -99,7 +104,8 @@ def _task(number: int, asked: str, questions: Collection[str]) -> Task:
 
 
 def _objects(name: str, weight: float, value: float | None) -> bool:
-    """True where the judge sees a fault; with a negative weight it is right that doing it is bad."""
+    """True where the judge sees a fault; with a negative weight it is right that doing it is
+    bad."""
     good = value is not None and value >= 0.5
     if name == "sign":
         return weight != 0 and good != (weight > 0)

@@ -326,7 +326,8 @@ def _strangers(pairs: list[tuple[Criterion, Read]], prompt: Prompt, found: Found
                 found(
                     "unrelated",
                     "info",
-                    "it asks for a certain thing of which neither the prompt nor another criterion speaks",
+                    "it asks for a certain thing of which neither the prompt nor another "
+                    "criterion speaks",
                     c,
                     confidence=0.6,
                     suggestion="check that it belongs to this prompt",

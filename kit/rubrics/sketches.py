@@ -1,4 +1,5 @@
-"""Bottom-k sketches of prompts, many at a time: near-equal prompts of different splits are found without keeping any text."""
+"""Bottom-k sketches of prompts, many at a time: near-equal prompts of different splits are found
+without keeping any text."""
 
 from __future__ import annotations
 
@@ -19,12 +20,13 @@ WAITING = 200_000  # words after which the waiting prompts are sketched
 
 
 class Sketches:
-    """The SIZE smallest hashes of each prompt's word triples: two sketches estimate the overlap of their prompts.
+    """The SIZE smallest hashes of each prompt's word triples: two sketches estimate the overlap of
+    their prompts.
 
     About 70 bytes a prompt; the triples are hashed in batches, by numpy.
 
     >>> s = Sketches()
-    >>> for words in ("one two three four five", "one two three four five", "six seven eight nine ten"):
+    >>> for words in ("one two three four five",) * 2 + ("six seven eight nine ten",):
     ...     s.add(words.split())
     >>> s.overlap(0, 1), s.overlap(0, 2)
     (1.0, 0.0)
@@ -113,7 +115,8 @@ class Sketches:
         return len(a.intersection(b).intersection(union)) / len(union)
 
     def alike(self, side: Sequence[int], *, least: float) -> Iterator[tuple[int, int, float]]:
-        """(j, i, overlap) for prompts j < i of different sides whose estimated overlap is at least `least`."""
+        """(j, i, overlap) for prompts j < i of different sides whose estimated overlap is at least
+        `least`."""
         import numpy as np
 
         starts = self._ready()

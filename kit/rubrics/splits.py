@@ -54,7 +54,8 @@ def _tidy(value: Any) -> Any:
 def manifest(
     tasks: Iterable[Task], parts: Mapping[str, Sequence[str]], **how: Any
 ) -> dict[str, Any]:
-    """How a split was made (method, seed, shares), per part its size, a sha256 over the tasks' hashes, and each task's hash."""
+    """How a split was made (method, seed, shares), per part its size, a sha256 over the tasks'
+    hashes, and each task's hash."""
     by_id = {t.id: hash_of(t) for t in tasks}
     out: dict[str, Any] = {"kit_split": 1, **how, "parts": {}}
     for name, ids in parts.items():
@@ -68,7 +69,8 @@ def manifest(
 
 
 def verify(split: Mapping[str, Any], tasks: Iterable[Task]) -> list[str]:
-    """What differs between a manifest and these tasks: one sentence per missing, changed or doubly used task; empty = proven.
+    """What differs between a manifest and these tasks: one sentence per missing, changed or doubly
+    used task; empty = proven.
 
     >>> t = [Task(id=str(i), prompt=f"p{i}") for i in range(10)]
     >>> verify(shuffle(t, seed=1).manifest, t), verify(shuffle(t, seed=1).manifest, t[1:])
@@ -142,7 +144,8 @@ def by_group(
     heldout: Iterable[str] | None = None,
     names: tuple[str, str] = ("train", "heldout"),
 ) -> Split:
-    """Whole groups are held out: the named ones, or shuffled groups until `share` of the tasks is reached. No group: its own."""
+    """Whole groups are held out: the named ones, or shuffled groups until `share` of the tasks is
+    reached. No group: its own."""
     tasks = _check(tasks, share)
     groups: dict[str, list[str]] = {}
     for t in tasks:
@@ -190,7 +193,8 @@ def stratified(
     share: float = 0.1,
     names: tuple[str, str] = ("train", "heldout"),
 ) -> Split:
-    """The same `share` of every stratum (`by`, default the kind) is held out; sizes by largest remainder, so the total fits."""
+    """The same `share` of every stratum (`by`, default the kind) is held out; sizes by largest
+    remainder, so the total fits."""
     tasks = _check(tasks, share)
     strata: dict[str, list[Task]] = {}
     for t in tasks:

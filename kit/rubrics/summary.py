@@ -1,4 +1,5 @@
-"""Summary of a rubric data set: rows, criteria, weights, types, lengths, labels, agreement, examples. One pass, bounded memory."""
+"""Summary of a rubric data set: rows, criteria, weights, types, lengths, labels, agreement,
+examples. One pass, bounded memory."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ MANY = 500  # kinds, tags, groups kept by name
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """min, median, mean, max of a count; exact, from a histogram. n : values; None where there is none."""
+    """min, median, mean, max of a count; exact, from a histogram. n : values; None where there is
+    none."""
 
     n: int
     min: float | None = None
@@ -29,7 +31,8 @@ class Spread:
 
     @staticmethod
     def of(values: Mapping[float, int]) -> Spread:
-        """From a histogram value -> how often; the median of an even number is the mean of the two middle ones.
+        """From a histogram value -> how often; the median of an even number is the mean of the two
+        middle ones.
 
         >>> Spread.of({1: 1, 4: 2, 15: 1}).median
         4.0
@@ -59,10 +62,13 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a set contains. Spreads are min / median / max; shares are None where nothing could be counted.
+    """What a set contains. Spreads are min / median / max; shares are None where nothing could be
+    counted.
 
-    labels : human verdicts by status; recorded : verdicts of judges by status; share_met : met of the known ones.
-    agreement : share of label pairs (two raters, same criterion and answer) that agree, with its n; None without pairs.
+    labels : human verdicts by status; recorded : verdicts of judges by status; share_met : met of
+        the known ones.
+    agreement : share of label pairs (two raters, same criterion and answer) that agree, with its n;
+        None without pairs.
     """
 
     tasks: int
@@ -101,7 +107,8 @@ class Summary:
 
     @property
     def coverage(self) -> float | None:
-        """Share of (answer, criterion) cells that have a known human label; None without answers or criteria."""
+        """Share of (answer, criterion) cells that have a known human label; None without answers or
+        criteria."""
         return (
             self.labelled / self.histograms["cells"][0]
             if self.histograms.get("cells", {}).get(0)
@@ -313,7 +320,8 @@ class Counting:
 
 
 def summarize(source: Stream, *, seed: int = 0) -> Summary:
-    """Summarize a task set, a list of tasks, or a stream of parsed rows; `seed` picks the examples."""
+    """Summarize a task set, a list of tasks, or a stream of parsed rows; `seed` picks the
+    examples."""
     counting = Counting(seed=seed)
     for p in stream_of(source):
         counting.add(p)

@@ -19,21 +19,26 @@ VAGUE = frozenset(
     "excellent fitting pleasant".split()
 )
 MEASURE = re.compile(
-    r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example|e\.g\.|i\.e\.|namely|defined as|that is)\b|[\"“'‘(:]",
+    r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example"
+    r"|e\.g\.|i\.e\.|namely|defined as|that is)\b|[\"“'‘(:]",
     re.I,
 )
 # From here on a criterion is about what the answer says, not about how it is.
 SAYING = re.compile(
-    r"\b(?:that|which|who|whether|if|why|as|because|(?:states?|explains?|mentions?|recommend(?:s|ing)?|advis(?:es?|ing)|"
+    r"\b(?:that|which|who|whether|if|why|as|because|(?:states?|explains?|mentions?"
+    r"|recommend(?:s|ing)?|advis(?:es?|ing)|"
     r"suggest(?:s|ing)?|informs?|includ(?:es?|ing)|claims?|describes?|lists?|guidance))\b",
     re.I,
 )
 VERBS = (
-    r"(?:includes?|contains?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?|lists?|ends?|starts?|begins?|has|have|is|are|provides?|"
-    r"describes?|identifies|recommends?|does|keeps?|says?|shows?|offers?|must|should|asks?|refers?|makes?|tells?|warns?)"
+    r"(?:includes?|contains?|mentions?|states?|names?|gives?|explains?|uses?|avoids?|cites?"
+    r"|lists?|ends?|starts?|begins?|has|have|is|are|provides?|"
+    r"describes?|identifies|recommends?|does|keeps?|says?|shows?|offers?|must|should|asks?"
+    r"|refers?|makes?|tells?|warns?)"
 )
 JOINED = re.compile(
-    rf"(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the (?:response|answer)\s+)*(?:not\s+)?{VERBS}\b",
+    rf"(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the "
+    rf"(?:response|answer)\s+)*(?:not\s+)?{VERBS}\b",
     re.I,
 )
 SEVERAL = re.compile(
@@ -42,7 +47,8 @@ SEVERAL = re.compile(
 # "Has three bullets, each rule is correct and every bullet is short": a clause of its own after
 # the first one.
 CLAUSE = re.compile(
-    r"(?:,|;|\band|\bbut)\s+(?:and\s+|but\s+)?(?:each|every|no|all(?!\s+of\s+(?:which|whom))|none\s+of\s+the)\s+(?:[\w'’-]+\s+){1,3}?(?:is|are|has|have|must|should|does|do|may|"
+    r"(?:,|;|\band|\bbut)\s+(?:and\s+|but\s+)?(?:each|every|no|all(?!\s+of\s+(?:which|whom))"
+    r"|none\s+of\s+the)\s+(?:[\w'’-]+\s+){1,3}?(?:is|are|has|have|must|should|does|do|may|"
     r"contains?|starts?|begins?|ends?|uses?|includes?)\b",
     re.I,
 )
@@ -58,7 +64,8 @@ CONDITION = re.compile(
     r"\s*(?:if|when|where|whenever|unless|for|in|after|before|once|says?|states?)\b", re.I
 )  # then one clause may belong to it
 ASKS = re.compile(
-    r"\?|\b(?:what|which|who|whom|when|where|why|how|name|calculate|compute|find|solve|identify|determine|list|explain|translate|answer|"
+    r"\?|\b(?:what|which|who|whom|when|where|why|how|name|calculate|compute|find|solve"
+    r"|identify|determine|list|explain|translate|answer|"
     r"give|state|tell|describe|summari[sz]e|compare|convert|estimate|classify|extract)\b",
     re.I,
 )
@@ -68,12 +75,15 @@ ASKING = frozenset(
     "describe summarise summarize compare convert estimate classify extract".split()
 )
 STATES = re.compile(
-    r"\b(?:states?|says?|answers?|gives?|concludes?|identifies|names?|mentions?|reports?|correct answer|answer is|result is|equals?)\b",
+    r"\b(?:states?|says?|answers?|gives?|concludes?|identifies|names?|mentions?|reports?"
+    r"|correct answer|answer is|result is|equals?)\b",
     re.I,
 )
 COUNTED = re.compile(
-    r"\b\d[\d,.]*\s*(?:-\s*\d+\s*|to \d+\s*)?(?:\w+\s){0,2}?(?:words?|sentences?|paragraphs?|lines?|bullets?|points?|items?|characters?|steps?|examples?|"
-    r"reasons?|sections?|stanzas?|syllables?|questions?|letters?|tokens?|times|sources?|headings?|tags?|options?|people|minutes?|rows?|columns?)\b",
+    r"\b\d[\d,.]*\s*(?:-\s*\d+\s*|to \d+\s*)?(?:\w+\s){0,2}?(?:words?|sentences?|paragraphs?"
+    r"|lines?|bullets?|points?|items?|characters?|steps?|examples?|"
+    r"reasons?|sections?|stanzas?|syllables?|questions?|letters?|tokens?|times|sources?"
+    r"|headings?|tags?|options?|people|minutes?|rows?|columns?)\b",
     re.I,
 )
 SPECIFIC = re.compile(r"[\"“]([^\"”]{2,60})[\"”]|(?<![\w.])(\d[\d,.]*\d|\d)(?![\w])")
@@ -95,7 +105,8 @@ def subjective(tokens: Set[str], text: str) -> list[str]:
 
     What an answer is to say may be vague: "States that a good rest helps" is no matter of taste.
 
-    >>> subjective({"good"}, "The style is good."), subjective({"good"}, "States that rest is good.")
+    >>> (subjective({"good"}, "The style is good."),
+    ...  subjective({"good"}, "States that rest is good."))
     (['good'], [])
     """
     found = tokens & VAGUE
@@ -111,7 +122,8 @@ def several(text: str, tokens: Sequence[str]) -> bool:
 
     What stands in a clause of its own ("says that ... and is ...") is one thing said.
 
-    >>> several("Names the river and explains why it floods.", words("Names the river and explains why it floods."))
+    >>> text = "Names the river and explains why it floods."
+    >>> several(text, words(text))
     True
     >>> several("Names the salt and pepper.", words("Names the salt and pepper."))
     False
@@ -160,12 +172,14 @@ def asks(prompt: str) -> bool:
 
 
 # A prompt that asks for a name of the writer's own, and a criterion that wants a certain one.
-INVENTED = "names? titles? slogans? nicknames? mott?oe?s? headlines? taglines? usernames? captions?".split()
+INVENTED = (
+    "names? titles? slogans? nicknames? mott?oe?s? headlines? taglines? usernames? captions?"
+).split()
 INVENT = re.compile(
-    r"\b(?:suggest|propose|invent|find|create|coin|devise|think of|come up with|make up|give|pick|choose|need|want|write)\s+(?:me\s+|us\s+)?"
-    r"(?:an?|one|some|two|three|four|five|ten|several|\d+|new|good|other)\s+(?:[\w'’-]+\s+){0,3}?(?:"
-    + "|".join(INVENTED)
-    + r")\b",
+    r"\b(?:suggest|propose|invent|find|create|coin|devise|think of|come up with|make up|give"
+    r"|pick|choose|need|want|write)\s+(?:me\s+|us\s+)?"
+    r"(?:an?|one|some|two|three|four|five|ten|several|\d+|new|good"
+    r"|other)\s+(?:[\w'’-]+\s+){0,3}?(?:" + "|".join(INVENTED) + r")\b",
     re.I,
 )
 INVENTED_WORDS = frozenset(
@@ -174,8 +188,10 @@ INVENTED_WORDS = frozenset(
     "usernames caption captions".split()
 )
 DEMANDED = re.compile(
-    r"\b(?i:suggests?|proposes?|names?|calls?|recommends?|picks?|chooses?|gives?|invents?|offers?|(?:is|are)\s+(?:called|named|titled|entitled))"
-    r"\s+(?:it\s+|them\s+|the\s+(?:\w+\s+){1,2}?)?[\"“]?((?:[A-Z][\w'’-]*)(?:\s+(?:of\s+)?(?:the\s+)?[A-Z][\w'’-]*)*)[\"”]?"
+    r"\b(?i:suggests?|proposes?|names?|calls?|recommends?|picks?|chooses?|gives?|invents?"
+    r"|offers?|(?:is|are)\s+(?:called|named|titled|entitled))"
+    r"\s+(?:it\s+|them\s+"
+    r"|the\s+(?:\w+\s+){1,2}?)?[\"“]?((?:[A-Z][\w'’-]*)(?:\s+(?:of\s+)?(?:the\s+)?[A-Z][\w'’-]*)*)[\"”]?"
     r"(?=\s*(?:[.,;!]|$)|\s+(?:as|for|to)\b)"
 )
 
@@ -192,7 +208,8 @@ def invents(prompt: str) -> bool:
 def demanded(text: str, prompt: str) -> str | None:
     """The proper name that a criterion wants, where the prompt does not hold it; None otherwise.
 
-    >>> demanded("Suggests the name Old Mill.", "Suggest a name."), demanded("Suggests the name of a mill.", "Suggest a name.")
+    >>> (demanded("Suggests the name Old Mill.", "Suggest a name."),
+    ...  demanded("Suggests the name of a mill.", "Suggest a name."))
     ('Old Mill', None)
     """
     m = None if text.isupper() else DEMANDED.search(text)

@@ -13,21 +13,34 @@ _ASCII = bytes(
     ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else 32 for i in range(256)
 )  # lower case, the rest as spaces
 STOP = frozenset(
-    "a an and any are as at be been being by can could did do does each every for from had has have he her his how i if in into is it its "
-    "may more most must no nor not of on one only or other our out over own response answer responses answers text generated output "
-    "model reply she should so some such than that the their them then there these they this those to too under up us use uses using "
-    "very was we were what when where which while who whom whose why will with within without would you your it's doesn't don't "
-    "include includes including mention mentions provide provides state states contain contains given input least "
-    "also about both all between given make makes written writes write task prompt user question criterion says say".split()
+    "a an and any are as at be been being by can could did do does each every for from had "
+    "has have he her his how i if in into is it its "
+    "may more most must no nor not of on one only or other our out over own response answer "
+    "responses answers text generated output "
+    "model reply she should so some such than that the their them then there these they this "
+    "those to too under up us use uses using "
+    "very was we were what when where which while who whom whose why will with within "
+    "without would you your it's doesn't don't "
+    "include includes including mention mentions provide provides state states contain "
+    "contains given input least "
+    "also about both all between given make makes written writes write task prompt user "
+    "question criterion says say".split()
 )
 GENERIC = frozenset(
-    "word words sentence sentences paragraph paragraphs line lines bullet bullets list lists format formatted json markdown heading "
-    "headings title table tone style language english grammar grammatical spelling clear clearly concise length short long polite "
-    "professional formal informal readable structure structured section sections introduction conclusion step steps numbered "
-    "character characters letter letters comma commas punctuation capital uppercase lowercase quote quotes emoji emojis plain "
-    "first second person rhyme rhymes poem code comment comments example examples cite cites citation citations source sources "
-    "claim claims relevant accurate accuracy correct complete organized coherent consistent consistently "
-    "instructions instruction requested request follow follows appropriate specific present start starts end ends begin begins".split()
+    "word words sentence sentences paragraph paragraphs line lines bullet bullets list lists "
+    "format formatted json markdown heading "
+    "headings title table tone style language english grammar grammatical spelling clear "
+    "clearly concise length short long polite "
+    "professional formal informal readable structure structured section sections "
+    "introduction conclusion step steps numbered "
+    "character characters letter letters comma commas punctuation capital uppercase "
+    "lowercase quote quotes emoji emojis plain "
+    "first second person rhyme rhymes poem code comment comments example examples "
+    "cite cites citation citations source sources "
+    "claim claims relevant accurate accuracy correct complete organized "
+    "coherent consistent consistently "
+    "instructions instruction requested request follow follows appropriate specific "
+    "present start starts end ends begin begins".split()
 )
 
 

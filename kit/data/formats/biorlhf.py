@@ -1,8 +1,11 @@
 """BioRLHF's own truths and verifier numbers, read by what a row holds.
 
-A truth there is {pathway, direction, expected_confidence}, {tissue_directions, is_consistent}, {missions_up,
-missions_down, correct_behavior}, {key_facts | expected_answer | ...}. V3 is consistency and V4 uncertainty
-everywhere; V1 is the direction verifier and V2 the factual one in its files, the other way round in its README.
+A truth there is {pathway, direction, expected_confidence}, {tissue_directions, is_consistent},
+{missions_up,
+missions_down, correct_behavior}, {key_facts | expected_answer | ...}. V3 is consistency and V4
+uncertainty
+everywhere; V1 is the direction verifier and V2 the factual one in its files, the other way round in
+its README.
 """
 
 from __future__ import annotations
@@ -54,11 +57,13 @@ def is_own(truth: Mapping[str, Any]) -> bool:
 
 
 def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The truth with facts, claims, warranted confidence and answerability added; the row's own keys stay.
+    """The truth with facts, claims, warranted confidence and answerability added; the row's own
+    keys stay.
 
-    >>> t = truth_of({"pathway": "HALLMARK_DNA_REPAIR", "direction": "UP", "expected_confidence": "high"})
-    >>> t["claims"], t["warranted"]
-    ([{'subject': 'dna repair', 'direction': 'up', 'aliases': ['HALLMARK_DNA_REPAIR', 'DNA damage repair']}], 'high')
+    >>> row = {"pathway": "HALLMARK_DNA_REPAIR", "direction": "UP", "expected_confidence": "high"}
+    >>> t = truth_of(row)
+    >>> t["claims"][0]["aliases"], t["warranted"]
+    (['HALLMARK_DNA_REPAIR', 'DNA damage repair'], 'high')
     """
     out = dict(raw)
     if claims := _claims(raw):
@@ -126,7 +131,8 @@ def _fact(text: str, number: int) -> dict[str, Any]:
 
 
 def verifiers(asked: Sequence[str], truth: Mapping[str, Any]) -> dict[str, str]:
-    """Each verifier that a row names, and the kit's name for it; one that finds nothing to judge is left out.
+    """Each verifier that a row names, and the kit's name for it; one that finds nothing to judge is
+    left out.
 
     >>> verifiers(["V1", "V4"], {"claims": [{"subject": "dna repair", "direction": "up"}]})
     {'V1': 'direction', 'V4': 'uncertainty'}

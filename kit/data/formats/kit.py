@@ -1,4 +1,5 @@
-"""Our own JSONL: one record a line, `{"record": "task" | "response" | "verdict", ...}`; nothing is lost either way."""
+"""Our own JSONL: one record a line, `{"record": "task" | "response" | "verdict", ...}`; nothing is
+lost either way."""
 
 from __future__ import annotations
 

@@ -215,7 +215,8 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
     if (opened := text.lower().count("<snippet")) > len(marked):
         row.find(
             "field-mismatch",
-            f"{opened - len(marked)} of {opened} snippets have no id or no end; they cannot be cited",
+            f"{opened - len(marked)} of {opened} snippets have no id or no end; they cannot "
+            f"be cited",
             field="sources",
         )
     if len(dict(marked)) != len(marked):

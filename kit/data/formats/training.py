@@ -46,7 +46,8 @@ def sft(row: Row) -> Parsed:
         else:
             row.find(
                 "unreadable-layout",
-                "the text has no '### Instruction:' / '### Response:' parts; it is kept as the answer",
+                "the text has no '### Instruction:' / '### Response:' parts; it is kept as "
+                "the answer",
                 field="text",
             )
             chat, answer = Chat(prompt=""), text
