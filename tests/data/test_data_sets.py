@@ -346,6 +346,7 @@ def counts() -> dict[str, int]:
         "science questions": len(facts),
         "science questions, held out": sum(r["split"] == "heldout" for r in facts),
         "science answers": len(jsonl("fact_answers.jsonl")),
+        "judge labels": len(jsonl("judge_labels.jsonl")),
     }
 
 
@@ -374,3 +375,13 @@ def test_deliberate_faults_are_real_and_listed() -> None:
 
 def test_answers_avoid_the_faulty_rows() -> None:
     assert not any(a["task_id"].startswith("fault-") for a in jsonl("answers.jsonl"))
+
+
+def test_the_judge_labels_are_read_whole_balanced_and_in_three_slices() -> None:
+    from kit.tuning.search import labelled_rows
+
+    rows = labelled_rows(DATA / "judge_labels.jsonl")
+    assert len(rows) == 288 and 0.4 < sum(r.human for r in rows) / 288 < 0.6
+    by_slice = Counter(r.task.kind for r in rows)
+    assert by_slice == {"facts": 96, "instructions": 96, "advice": 96}
+    assert len({(r.task.id, r.response.text) for r in rows}) == 144
