@@ -139,7 +139,7 @@ def agree(
     categories : the levels from worst to best; needed where `weights` ("linear", "quadratic") ask
         for an order of words.
     threshold : numbers at least this are 1, the others 0; a column of 0 and 1 stays as it is.
-    Numbers of several levels against 0 and 1 are a DataError: only a threshold makes them comparable.
+    Numbers of several levels against 0 and 1 are a DataError: a threshold makes them comparable.
 
     >>> agree([1, 1, 0, None], [1, 0, 0, 1]).missing_judge
     1
