@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import lexicon as lx
-from .text import find, norm, tokens
+from .text import Match, find, norm, tokens
 
 _LESS = frozenset(
     """
@@ -16,6 +16,9 @@ _LESS = frozenset(
         rarer shallower poorer""".split()
 )
 _MORE = frozenset("more greater most first exceeds exceed beats surpasses outweighs wins".split())
+_STOPS = frozenset(
+    ", ; : . ( – — because since as while whereas but not than unlike against versus vs".split()
+)
 _NOT_COMPARATIVE = frozenset(
     """
         other either neither after under over never ever her per number water matter together rather
@@ -77,13 +80,26 @@ def against(prompt: str, raw: Sequence[str], start: int, end: int) -> bool:
     return bool(said) and said != asked and not denied
 
 
+def _choice(raw: Sequence[str], entities: Sequence[Match]) -> str | None:
+    """The one thing that the first clause with any of them names; a clause with both chooses none.
+
+    "Graphite, because diamond has no free electrons." and "Graphite, not diamond." choose graphite;
+    "and" parts clauses that give numbers: "9.8 on Earth and 1.6 on the Moon".
+    """
+    first = next((i for i, w in enumerate(raw) if w[0].isdigit()), len(raw))
+    stops = [i for i, w in enumerate(raw) if w in _STOPS or (w == "and" and i > first)]
+    end = next((i for i in stops if i >= entities[0].end), len(raw))
+    named = {m.of for m in entities if m.start < end}
+    return named.pop() if len(named) == 1 else None
+
+
 def relation(
     sentences: Sequence[str], comparison: Mapping[str, Any], facts: Sequence[Mapping[str, Any]] = ()
 ) -> str | None:
     """ "right", "wrong", or None where the answer does not compare; the last comparison counts.
 
-    comparison : {"quantity", "more", "less"}. Without any comparative word, a single thing named
-    first is taken as the choice.
+    comparison : {"quantity", "more", "less"}. Without any comparative word, the one thing
+    that is named first, and alone in its clause, is taken as the choice.
 
     >>> relation(["S waves are slower than P waves."], {"more": "P waves", "less": "S waves"})
     'right'
@@ -98,7 +114,7 @@ def relation(
         raw = [t.lower() for t in tokens(s)]
         entities = find(words, names)
         if entities and picked is None:
-            picked = entities[0].of
+            picked = _choice(raw, entities)
         for i, w in enumerate(raw):
             sign = comparative(w)
             if not sign or any(m.start <= i < m.end for m in entities):

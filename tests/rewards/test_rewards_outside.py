@@ -7,6 +7,7 @@ import pytest
 
 from kit import data
 from kit.claims import bags, consistency, factual, known_names
+from kit.claims.compare import relation
 from kit.claims.direction import claims, settle
 from kit.errors import DataError, KitError
 from kit.records import Criterion, Response, Task, Verdict
@@ -252,3 +253,19 @@ def test_the_good_answers_that_ship_are_right_and_the_bad_ones_are_not():
     assert len(paid) > 100
     assert not {k: v for k, v in paid.items() if k[0] == "good" and v < 1}
     assert not {k: v for k, v in paid.items() if k[0] == "bad" and v > 0.4}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Water acts through hydrogen sulfide.", None),  # was right: .37 on comparisons
+        ("It is water and hydrogen sulfide.", None),
+        ("Water.", "right"),
+        ("Water, because hydrogen sulfide has no hydrogen bonds.", "right"),
+        ("Water rather than hydrogen sulfide.", "right"),
+        ("100 degrees for water and -60 for hydrogen sulfide.", "right"),
+        ("Hydrogen sulfide, not water.", "wrong"),
+    ],
+)
+def test_naming_both_things_is_no_choice(text, says):
+    assert relation([text], {"more": "water", "less": "hydrogen sulfide"}) == says
