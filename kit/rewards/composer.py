@@ -229,7 +229,8 @@ class Composer:
         parts : contribution per component and step, summing to the score; None = does not apply,
         unknown and not paid, or without effect behind a shut format gate.
         meta : "range" (see `limits`), "scores" and "details" per component, "flags" (format,
-        truncated, words), "excluded" (the reason, or None), "foreign" (verdicts on another response
+        truncated, words), "shut" (a required form is missing: nothing was judged), "excluded" (the
+        reason, or None), "foreign" (verdicts on another response
         or task, left out).
         """
         given = tuple(verdicts)
@@ -266,6 +267,7 @@ class Composer:
             "intervals": {c.name: (p.low, p.high) for c, p in parts if p.applies},
             "flags": flags,
             "excluded": excluded,
+            "shut": shut,
             "unknown": sum(not v.known for v in verdicts),
             "foreign": len(given) - len(verdicts),
             "composer": self.name,

@@ -22,7 +22,9 @@ def fulfilled(grade: Grade, weights: Mapping[str, float]) -> bool | None:
 
     weights : criterion id -> signed weight; a criterion that is not named counts as positive.
     """
-    unknown = False
+    if grade.meta.get("shut"):
+        return False  # it lacks the required form, and nobody judged it
+    unknown = not grade.verdicts
     for v in grade.verdicts:
         if v.value is None:
             unknown = True
