@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 
@@ -12,10 +13,12 @@ from .cli.common import printable
 from .errors import KitError
 from .system import packages, processes, progress
 
+log = logging.getLogger("kit.command")
 COMMANDS = (
     "check",
     "demo",
     "fetch",
+    "formats",
     "inspect",
     "judge",
     "tune",
@@ -62,8 +65,18 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add(p)
+        _watched(p.add_argument_group("watching"))
         p.set_defaults(run=module.run)
     return top
+
+
+def _watched(group: argparse._ArgumentGroup) -> None:
+    """Options that every subcommand has."""
+    a = group.add_argument
+    words = "how progress is shown on stderr: a bar (default), JSON lines, or not at all"
+    a("--progress", choices=("bar", "json", "none"), help=words)
+    a("--log-file", metavar="FILE", help="add warnings, errors, start and end to it, as JSON lines")
+    a("--verbose", action="store_true", help="say on stderr what is done")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -72,14 +85,28 @@ def main(argv: list[str] | None = None) -> int:
     progress.quiet()
     args = parser(argv[0] if argv else None).parse_args(argv)
     try:
+        with progress.watched(args.progress, args.log_file, args.verbose):
+            return _run(args)
+    except OSError as e:  # the log itself
+        sys.stderr.write(f"error: {e.strerror}\n  where: --log-file {args.log_file}\n")
+        return 2
+
+
+def _run(args: argparse.Namespace) -> int:
+    try:
+        log.info("%s begins", args.command)
         with processes.stoppable():
-            return int(args.run(args) or 0)
+            code = int(args.run(args) or 0)
+        log.info("%s ends with %d", args.command, code)
+        return code
     except KitError as e:
+        log.error("%s", e)
         if os.environ.get("KIT_DEBUG"):
             raise
         sys.stderr.write(f"error: {printable(str(e))}\n")
         return e.exit_code
     except KeyboardInterrupt:
+        log.warning("stopped")
         sys.stderr.write("stopped; what was done is saved, the same command continues\n")
         return 130
     except BrokenPipeError:

@@ -17,6 +17,7 @@ from ...records import (
     verdict_from_json,
 )
 from ..rows import Row, number
+from ..schemas import FIELD, readable, stamped
 from ..taskset import Parsed
 
 KINDS = {Task: "task", Response: "response", Verdict: "verdict"}
@@ -24,16 +25,21 @@ KINDS = {Task: "task", Response: "response", Verdict: "verdict"}
 
 def record_row(record: Task | Response | Verdict) -> dict[str, Any]:
     """A record as a row of our JSONL."""
-    return {"record": KINDS[type(record)], **to_json(record)}
+    return stamped("record", {"record": KINDS[type(record)], **to_json(record)})
 
 
 def kit(row: Row) -> Parsed:
     """One record; a fault in it is an error that names the field."""
-    data = {str(k): v for k, v in row.data.items() if k != "record"}
+    ours = "record" in row.data  # else a field of that name is the user's own
+    data = {
+        str(k): v for k, v in row.data.items() if k not in ("record", *([FIELD] if ours else ()))
+    }
     kind = row.data.get("record", "task" if "prompt" in data else None)
     if isinstance(data.get("criteria"), list):
         data["criteria"] = [_unsaid(c) for c in data["criteria"]]
     try:
+        if ours:
+            readable("record", row.data, where=row.where)
         _check(data, row.where)
         if kind == "task":
             task = task_from_json(data, where=row.where)

@@ -1,0 +1,101 @@
+"""Formats, progress as JSON lines, the log file: what batch users watch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import kit
+from kit.__main__ import main
+from kit.cli import formats
+from kit.data.load import load_tasks, save_tasks
+from kit.data.schemas import SCHEMAS
+from kit.records import Criterion, Task
+from kit.system import progress
+
+TASK = Task(id="t", prompt="Hi?", criteria=(Criterion(id="c", text="x"),))
+
+
+def test_the_page_of_formats_is_made_from_the_code(capsys):
+    assert main(["formats"]) == 0
+    text = capsys.readouterr().out
+    assert set(formats.HELD) == set(SCHEMAS) and "| weight | float | 1.0 |" in text
+    assert main(["formats", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert {"Grade", "Verdict"} <= {r["name"] for r in data["records"]}
+    assert "rlvr" in data["readers"]
+
+
+def test_our_jsonl_carries_its_number_and_a_newer_one_is_refused(tmp_path):
+    path = tmp_path / "t.jsonl"
+    save_tasks(path, [TASK])
+    row = json.loads(path.read_text())
+    assert row["schema"] == SCHEMAS["record"] and load_tasks(path).tasks == [TASK]
+    path.write_text(json.dumps({**row, "schema": 99}) + "\n")
+    with pytest.raises(kit.DataError, match="form 99 of record"):
+        load_tasks(path).sound()
+
+
+def test_a_users_own_field_named_schema_is_no_number_of_ours(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text(
+        json.dumps(
+            {
+                "id": "t",
+                "prompt": "p",
+                "truth": {},
+                "meta": {},
+                "schema": "v2",
+                "criteria": [{"id": "c", "text": "x"}],
+            }
+        )
+        + "\n"
+    )
+    assert load_tasks(path, "kit").sound().tasks[0].meta["schema"] == "v2"
+
+
+def test_progress_as_json_lines(capsys):
+    with progress.watched("json", None, False):
+        assert list(progress.bar(range(3), desc="work", unit="row", mininterval=0)) == [0, 1, 2]
+    lines = [json.loads(x) for x in capsys.readouterr().err.splitlines()]
+    assert lines[-1] | {"seconds": 0} == {
+        "progress": "work",
+        "unit": "row",
+        "n": 3,
+        "total": 3,
+        "seconds": 0,
+        "left": 0.0,
+        "done": True,
+    }
+    assert sum(x["done"] for x in lines) == 1
+    with progress.watched("none", None, False):
+        assert list(progress.bar([1], desc="x")) == [1]
+    assert capsys.readouterr().err == ""
+
+
+def test_the_log_file_tells_start_error_and_end_and_no_command_line(tmp_path):
+    log = tmp_path / "kit.log"
+    command = [
+        "kit",
+        "agree",
+        "/nope.csv",
+        "--judge",
+        "SECRET",
+        "--human",
+        "h",
+        "--log-file",
+        str(log),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [r["level"] for r in rows] == ["info", "error"] and "SECRET" not in log.read_text()
+    assert rows[0]["message"] == "agree begins" and rows[0]["time"].endswith("+00:00")
+    assert main(["formats", "--json", "--log-file", str(log)]) == 0
+    assert json.loads(log.read_text().splitlines()[-1])["message"] == "formats ends with 0"
+    assert main(["formats", "--log-file", str(tmp_path / "no" / "log")]) == 2
