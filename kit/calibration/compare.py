@@ -21,7 +21,7 @@ from .baselines import against_constant, against_lookup, against_score, squares
 from .cells import Cells, locator, tally
 from .ece import ECE, ece_of, unit_scores
 from .inputs import Inputs, check
-from .scores import brier, overconfidence, underconfidence
+from .scores import overconfidence, resolution, underconfidence
 
 
 @dataclass(frozen=True)
@@ -269,16 +269,12 @@ def compare(
         under=tuple(
             underconfidence(v.conf, v.correct, cluster=v.cluster, level=level) for v in sides
         ),  # type: ignore[arg-type]
-        resolution=tuple(_resolution(v, binning) for v in sides),  # type: ignore[arg-type]
+        resolution=tuple(resolution(c) for c in cells),  # type: ignore[arg-type]
         paired=paired,
         verdict="",
         **_beside(y, family, token, level),
     )
     return replace(out, verdict=_verdict(out, margin))
-
-
-def _resolution(x: Inputs, binning: dict[str, Any]) -> float:
-    return brier(x.conf, x.correct, **binning).resolution_corrected
 
 
 def _beside(y: Inputs, family: Any, token: Any, level: float) -> dict[str, Estimate]:

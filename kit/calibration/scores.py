@@ -19,7 +19,7 @@ from ..stats.clusters import limits
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
 from ..stats.rates import mean
-from .cells import locator, tally
+from .cells import Cells, locator, tally
 from .ece import noise
 from .inputs import Inputs, check
 
@@ -160,6 +160,27 @@ def grouped(x: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values[keep], np.bincount(at, weights=w * x.correct)[keep], size[keep]
 
 
+def murphy(cells: Cells) -> tuple[float, float, float]:
+    """Murphy's reliability, resolution and uncertainty of a binning."""
+    size, hits, sums = (v[cells.bins()[0] > 0] for v in cells.bins())
+    n, base = float(size.sum()), float(hits.sum() / size.sum())
+    f, o = sums / size, hits / size
+    reliability, resolved = size @ (f - o) ** 2 / n, size @ (o - base) ** 2 / n
+    return float(reliability), float(resolved), base * (1 - base)
+
+
+def resolution(cells: Cells) -> float:
+    """Resolution with the sampling bias removed (Ferro & Fricker 2012); NaN for a single row."""
+    _, resolved, uncertainty = murphy(cells)
+    more = uncertainty / (cells.size - 1) if cells.size > 1 else math.nan
+    return resolved - _noise(cells) + more
+
+
+def _noise(cells: Cells) -> float:
+    size, hits, _ = (v[cells.bins()[0] > 0] for v in cells.bins())
+    return noise(size, hits / size)
+
+
 @takes_table("conf", "correct", "cluster", "weights")
 def brier(
     conf: Any,
@@ -193,15 +214,9 @@ def brier(
         bounds=(0.0, 1.0),
     )
     cells = tally(x, locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
-    size, hits, sums = (v[cells.bins()[0] > 0] for v in cells.bins())
-    n, base = float(size.sum()), float(hits.sum() / size.sum())
-    f, o = sums / size, hits / size
-    rel, res, unc = (
-        float(size @ (f - o) ** 2 / n),
-        float(size @ (o - base) ** 2 / n),
-        float(base * (1 - base)),
-    )
-    c, more = noise(size, o), unc / (n - 1) if n > 1 else math.nan
+    rel, res, unc = murphy(cells)
+    n = cells.size
+    more = unc / (n - 1) if n > 1 else math.nan
     values, y, w = grouped(x)
     fit = isotonic(values, y, w)
     corp = float((y * (1 - fit) ** 2 + (w - y) * fit**2).sum() / n)
@@ -211,8 +226,8 @@ def brier(
         res,
         unc,
         value.value - (rel - res + unc),
-        rel - c,
-        res - c + more,
+        rel - _noise(cells),
+        resolution(cells),
         unc + more,
         value.value - corp,
         unc - corp,

@@ -177,7 +177,9 @@ def compare(
     scores : name -> (n,) numbers. Each difference has a p-value by its own degrees of freedom
         (`effective_df`); the smallest of them is read against draws that keep how the columns hang
         together (max-T on the scale of p, Westfall & Young 1993, single step). Family-wise error
-        .02 to .06 with 8 or 20 unequal clusters and 5 or 20 columns; it was .15 to .37.
+        .02 to .06 with 8 or 20 unequal clusters and 5 or 20 columns. Power for a
+        gain of one standard deviation of the clusters' differences, four columns: .21 with 8
+        clusters, .74 with 20 (Bonferroni .18, .69).
 
     >>> rows = compare({"a": [0, 1, 0, 1, 0, 1], "b": [1, 1, 0, 1, 1, 1]}, "a")
     >>> rows[0].name, round(rows[0].estimate.value, 3)
