@@ -34,6 +34,7 @@ NAMED = {
 }
 SEVERAL = {
     "judge.AuditReport": "judging.audits",
+    "tuning.Curse": "agreement.curse",
     "records.Grade": "rewards.contributions",
     "runs.Seeds": "compare.over_seeds",
 }

@@ -8,12 +8,14 @@ from .candidates import (
     split,
 )
 from .seal import SealedError, Seals
+from .simulate import Curse, winners_curse
 from .stability import paraphrase_flips
 from .study import Scored, Selection, Study, TestRead
 from .trials import Flips, Trial
 
 __all__ = [
     "Candidate",
+    "Curse",
     "Flips",
     "Scored",
     "SealedError",
@@ -25,5 +27,6 @@ __all__ = [
     "Workbench",
     "paraphrase_flips",
     "split",
+    "winners_curse",
     "workbench",
 ]

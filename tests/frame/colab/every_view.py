@@ -138,7 +138,7 @@ def main() -> int:
     return 1 if left or code else 0
 
 
-SELECT = "plot or figure or widget or forest or confusion or view or slider or health or escape or gain or report"
+SELECT = "plot or figure or widget or forest or confusion or curse or view or slider or health or escape or gain or report"
 
 
 def calibration_views() -> None:
