@@ -47,7 +47,7 @@ def test_dpo_prefers_the_chosen(tmp_path):
 @pytest.mark.parametrize("stage", ["sft", "dpo"])
 def test_packed_rows_train_as_padded_ones(tmp_path, monkeypatch, stage):
     """Rows with a shared system text are packed into one; loss and gradient stay the trainer's own."""
-    from kit.train import packed_rows, sampling
+    from kit.train import engine, packed_rows
 
     asked = [{"system": "Be brief.", "prompt": f"say {'x' * i}"} for i in range(4)]
     more = {"sft": {"response": "aaaa"}, "dpo": {"chosen": "aaaa", "rejected": "zz"}}[stage]
@@ -59,7 +59,7 @@ def test_packed_rows_train_as_padded_ones(tmp_path, monkeypatch, stage):
     monkeypatch.setattr(packed_rows, "pack", lambda *a: packed.append(1) or real(*a))
     fast = stages.train(s, rows, out=tmp_path / "packed").steps()
     assert packed
-    monkeypatch.setattr(sampling, "fast_ok", lambda model: "a test")
+    monkeypatch.setattr(engine, "fast_ok", lambda model: "a test")
     plain = stages.train(s, rows, out=tmp_path / "padded").steps()
     names = ("loss", "grad_norm", "margin", "entropy")
     for a, b in zip(fast, plain, strict=True):
