@@ -99,7 +99,7 @@ def test_errors_say_where(tmp_path, capsys, change, said):
 
 def test_labels_of_other_answers_are_an_error_not_an_empty_table(tmp_path):
     tasks, labels, grades = made(tmp_path)
-    rows = [row | {"response_id": "other"} for row in rows_of(labels)]
+    rows = [r | {"response_id": "other-" + r["response_id"]} for r in rows_of(labels)]
     with pytest.raises(DataError, match="no label is on anything that was graded"):
         kit.agreement(tasks, write(tmp_path / "l.jsonl", rows), grades)
 
