@@ -179,6 +179,7 @@ def train(
     ledger: Any = None,
     resume: bool | None = None,
     on_step: Callable[[dict[str, Any]], None] | None = None,
+    loaded: Any = None,
     **changes: Any,
 ) -> Any:
     """Train a small model on rubric rewards with GRPO, and compare it with itself on held-out
@@ -190,6 +191,7 @@ def train(
     judge : as in kit.judge (None: code decides every criterion); reward : as in kit.grade.
     heldout : default: the tasks whose split is "heldout". out : folder, default in the runs folder.
     resume : go on from the last checkpoint; default: when `out` holds one.
+    loaded : a model that is there already (kit.train.models.load), trained in place.
     The result has .gain, .steps(), .rollouts(), .adapter.
     """
     from .system import paths
@@ -212,6 +214,7 @@ def train(
         ledger=ledger,
         resume=(out / "settings.json").exists() if resume is None else resume,
         on_step=on_step,
+        loaded=loaded,
     )
 
 

@@ -31,6 +31,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--resume", action="store_true", help="go on from the last checkpoint of the run's folder"
     )
     parser.add_argument(
+        "--forecast",
+        action="store_true",
+        help="answer 64 times and say what can be learned and what it will cost; trains nothing",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -55,7 +60,12 @@ def run(args: argparse.Namespace) -> int:
         done = chain.run(chain.read(config, **_changes(args.set)))
         emit(args, {"out": str(done.out), **done.metrics}, f"run: {done.out}\n{done.text()}")
         return 0
-    result = job.run(job.read(config, **_changes(args.set)), resume=args.resume)
+    wanted = job.read(config, **_changes(args.set))
+    if args.forecast:
+        found = job.foresee(wanted)
+        emit(args, found.to_json(), str(found))
+        return 0
+    result = job.run(wanted, resume=args.resume)
     emit(args, {"out": str(result.out), **result.metrics}, _text(result))
     return 0
 

@@ -127,6 +127,10 @@ class GRPOSettings(Settings):
     loss : how tokens are averaged ("dapo": over all tokens of the batch; "grpo": per answer; "dr_grpo": by a constant; ...).
     importance : ratio per "token" or per "sequence".
     eval_every : steps between evaluations on held-out prompts (0 = before and after only); eval_samples : answers per prompt.
+    forecast : before the first step, `group_size` answers to each of a few prompts show what can be learned at all and what
+        it will cost (kit.train.forecast); where no group has two different rewards, the run stops with the remedy.
+    shuffle_rewards : a control: each group's rewards change hands at random, so that whatever is gained is not learned from
+        them.
     patience_s : how long a step waits for a judge that is down before the run stops, everything saved.
     audit_every, audit_share : every N steps this share of the answers goes to the second judge (0 = never); audit_stop : an
         alarm (training reward up, audited reward not) ends the run.
@@ -159,6 +163,8 @@ class GRPOSettings(Settings):
     importance: Literal["token", "sequence"] = "token"
     eval_every: int = 0
     eval_samples: int = 4
+    forecast: bool = False
+    shuffle_rewards: bool = False
     patience_s: float = 120.0
     audit_every: int = 0
     audit_share: float = 0.25

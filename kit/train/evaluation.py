@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,12 @@ class Evaluation:
     def reward(self) -> Estimate:
         """Mean reward over prompts, with a t interval over prompts."""
         return mean_by_cluster(self.scores, self.clusters)
+
+    def strict(self, tasks: Sequence[Task] = ()) -> list[float | None]:
+        """Per answer 1.0 for a strict pass (see `fulfilled`), 0.0 for none, None = unknown."""
+        signs = {t.id: {c.id: c.weight for c in t.criteria} for t in tasks}
+        passed = [fulfilled(g, signs.get(g.task_id, {})) for g in self.grades]
+        return [None if p is None else float(p) for p in passed]
 
     def criteria(self, names: pooling.Names | None = None) -> dict[str, Estimate]:
         """Share of answers that meet each criterion (unknown left out), clustered by prompt.
@@ -92,6 +98,7 @@ class Gain:
 
     reward : difference of mean rewards with its interval (paired by prompt, t over prompts).
     criteria : the same per criterion, by its text (kit.train.pooling).
+    strict : the same for strict passes, answers that meet every criterion; passing : their share before and after.
     words : difference in words per answer; truncated : in the share of cut answers; trivial : mean reward of each trivial policy.
     """
 
@@ -101,6 +108,8 @@ class Gain:
     criteria: dict[str, Estimate]
     words: Estimate
     truncated: Estimate
+    strict: Estimate
+    passing: tuple[Estimate, Estimate]
     trivial: dict[str, float | None] = field(default_factory=dict)
 
     @property
@@ -145,6 +154,7 @@ class Gain:
         """Rows for a table: what, difference, low, high; the reward first, then its criteria, then lengths."""
         rows = [
             ("reward", self.reward),
+            ("strict passes", self.strict),
             *self.criteria.items(),
             ("words per answer", self.words),
             ("share cut off", self.truncated),
@@ -162,6 +172,9 @@ class Gain:
                 "after": pack(self.after),
                 "gain": pack(self.reward),
                 "gain_shown": self.shown,
+                "strict": pack(self.strict),
+                "strict_before": pack(self.passing[0]),
+                "strict_after": pack(self.passing[1]),
                 "criteria": {k: pack(v) for k, v in self.criteria.items()},
                 "words": pack(self.words),
                 "truncated": pack(self.truncated),
@@ -169,6 +182,38 @@ class Gain:
                 "sentence": self.sentence,
             }
         )
+
+
+def fulfilled(grade: Grade, weights: Mapping[str, float]) -> bool | None:
+    """A strict pass: True when all criteria are met and no negative one; None when a verdict is unknown and no other settles it.
+
+    weights : criterion id -> signed weight; a criterion that is not named counts as positive.
+    """
+    if grade.meta.get("shut"):
+        return False  # it lacks the required form, and nobody judged it
+    unknown = not grade.verdicts
+    for v in grade.verdicts:
+        if v.value is None:
+            unknown = True
+        elif (v.value >= 0.5) == (weights.get(v.criterion_id, 1.0) < 0):
+            return False
+    return None if unknown else True
+
+
+def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """Strict passes by kind of prompt: rows what, prompts, before, after, difference (paired by prompt)."""
+    out, passed = [], (before.strict(tasks), after.strict(tasks))
+    kinds = {t.id: t.kind or "all" for t in tasks}
+    for kind in ("all", *dict.fromkeys(kinds.values())):
+        rows = [
+            [(v, c) for v, c in zip(p, e.clusters, strict=True) if kind in ("all", kinds.get(c))]
+            for p, e in zip(passed, (before, after), strict=True)
+        ]
+        (old, a), (new, b) = ([list(column) for column in zip(*r, strict=True)] for r in rows)
+        shares = {"before": mean_by_cluster(old, a).value, "after": mean_by_cluster(new, b).value}
+        said = {"what": kind, "prompts": len(set(a))}
+        out.append({**said, **shares, "difference": str(paired(old, new, a, b))})
+    return out
 
 
 def _verb(after: Estimate, best: float) -> str:
@@ -193,6 +238,7 @@ def compare(
     def change(a: Sequence[float | None], b: Sequence[float | None]) -> Estimate:
         return paired(a, b, before.clusters, after.clusters)
 
+    passed = [before.strict(tasks), after.strict(tasks)]
     return Gain(
         before=before.reward(),
         after=after.reward(),
@@ -200,6 +246,11 @@ def compare(
         criteria={k: change([r.get(k) for r in old], [r.get(k) for r in new]) for k in labels},
         words=change(_words(before), _words(after)),
         truncated=change(_cut(before), _cut(after)),
+        strict=change(*passed),
+        passing=(
+            mean_by_cluster(passed[0], before.clusters),
+            mean_by_cluster(passed[1], after.clusters),
+        ),
         trivial=trivial or {},
     )
 

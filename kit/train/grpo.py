@@ -212,6 +212,8 @@ class _Run:
         if self.settings.reweight:
             contrast.check(composer)
         self.pay = payment.functions(composer, self._graded, per_component=per_component)
+        if self.settings.shuffle_rewards:
+            self.pay = [payment.shuffled(f, self.settings.seed) for f in self.pay]
         self.weights = payment.weights(composer, per_component=per_component)
         if evolve is None:
             return
@@ -225,6 +227,8 @@ class _Run:
 
     def go(self) -> GRPOResult:
         started = time.time()
+        if self.settings.forecast and not self.resume:
+            self._foresee()
         before = self.evaluate("before", 0)
         if self.heldout and world.main():
             self.trivial = answers.trivial_rewards(self.heldout, self.reward)
@@ -251,11 +255,7 @@ class _Run:
                 self.loaded.tokenizer.save_pretrained(str(self.out / "adapter"))
         drop_reference(self.loaded.model)
         after = self.evaluate("after", self.settings.steps)
-        gain = (
-            evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial)
-            if before and after
-            else None
-        )
+        gain = self._gain(before, after)
         metrics = self._metrics(gain, seconds, time.time() - started)
         if world.main():
             (self.out / "metrics.json").write_text(
@@ -271,6 +271,21 @@ class _Run:
             seconds=seconds,
             trivial=self.trivial,
         )
+
+    def _gain(self, before: Evaluation | None, after: Evaluation | None) -> Gain | None:
+        if before is None or after is None:
+            return None
+        return evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial)
+
+    def _foresee(self) -> None:
+        """Write forecast.json; KitError where nothing can be learned."""
+        from . import forecast
+
+        if world.main():
+            found = forecast.forecast(self.loaded, self.tasks, self.reward, settings=self.settings)
+            (self.out / "forecast.json").write_text(json.dumps(plain(found.to_json())), "utf-8")
+            logger.info("%s", found)
+            found.check(str(self.out))
 
     def _go_on(self, checkpoint: Path | None) -> None:
         """Set logs, batch and alarms back to the checkpoint, or to the start."""
@@ -320,7 +335,7 @@ class _Run:
         data = Dataset.from_list(
             [
                 {"prompt": answers.messages(t, tokenizer, limit), "task_id": t.id}
-                for t in order(self.tasks, self.settings)
+                for t in inputs.order(self.tasks, self.settings)
             ]
         )
         self.monitor = monitor = StepLog(
@@ -463,19 +478,6 @@ class _Run:
                 **({"heldout": gain.to_json()} if gain else {}),
             }
         )
-
-
-def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:
-    """The prompts of all steps in the order they are trained on: pass after pass, each in an order that seed and pass decide.
-
-    Written out as one epoch, so that a resumed run goes on with the same prompts.
-    """
-    import random
-
-    wanted, out = settings.steps * settings.prompts_per_step, []
-    for turn in range(-(-wanted // len(tasks))):
-        out += random.Random(f"{settings.seed}/{turn}").sample(list(tasks), len(tasks))
-    return out[:wanted]
 
 
 def sum_bills(bills: Sequence[Bill]) -> Bill:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..records import Task
-from .config import DPOSettings, Settings
+from .config import DPOSettings, GRPOSettings, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -96,3 +96,16 @@ def _size(tokenizer: Any, chat: list[dict[str, str]]) -> int:
         chat, add_generation_prompt=ask, tokenize=True, return_dict=True
     )
     return len(found["input_ids"])
+
+
+def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:
+    """The prompts of all steps in the order they are trained on: pass after pass, each in an order that seed and pass decide.
+
+    Written out as one epoch, so that a resumed run goes on with the same prompts.
+    """
+    import random
+
+    wanted, out = settings.steps * settings.prompts_per_step, []
+    for turn in range(-(-wanted // len(tasks))):
+        out += random.Random(f"{settings.seed}/{turn}").sample(list(tasks), len(tasks))
+    return out[:wanted]

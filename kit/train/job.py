@@ -151,6 +151,20 @@ def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
     return stages.train(job.settings, job.rows, out=job.out, resume=resume, on_step=on_step)
 
 
+def foresee(job: Job) -> Any:
+    """What the run would learn and cost (kit.train.forecast.Forecast); nothing is trained or kept."""
+    from ..rewards.composer import Composer
+    from . import forecast, models
+    from .reward import Reward
+
+    if not isinstance(job.settings, GRPOSettings):
+        raise KitError("only GRPO has a forecast", where=f"stage {job.settings.stage!r}")
+    composer = Composer.from_config(job.reward)
+    reward = Reward(tasks=job.tasks, judge=job.judge, composer=composer, ledger=job.ledger)
+    loaded = models.load(job.settings)
+    return forecast.forecast(loaded, job.tasks, reward, settings=job.settings)
+
+
 def judge_of(value: Any, where: str) -> Any:
     """A judge from its name or its options in a config (kit.judge.factory); None for "none"."""
     if value in (None, "none"):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
+import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import KitError
-from ..records import Grade, Response, Task, Verdict
+from ..records import Grade, Response, Task, Verdict, fingerprint
 from ..rewards import contrast
 from ..rewards.composer import Composer
 from .reward import Reward
@@ -118,6 +119,23 @@ def focused(
     by_id = {t.id: t for t, _, _ in rows}
     new = {i: contrast.focused(by_id[i], reward.composer, vs, strength) for i, vs in said.items()}
     return [(new[t.id], r, reward.composer.score(new[t.id], r, g.verdicts)) for t, r, g in rows]
+
+
+def shuffled(pay: Any, seed: int) -> Any:
+    """The same reward function, its rewards dealt out at random among the answers to one prompt: a control without learning."""
+
+    async def control(**batch: Any) -> list[float | None]:
+        paid, ids = await pay(**batch), batch["task_id"]
+        out, key = list(paid), fingerprint([seed, batch["completion_ids"]])
+        for task in dict.fromkeys(ids):
+            mine = [i for i, t in enumerate(ids) if t == task]
+            dealt = random.Random(f"{key}/{task}").sample(mine, len(mine))
+            for i, j in zip(mine, dealt, strict=True):
+                out[i] = paid[j]
+        return out
+
+    control.__name__ = pay.__name__
+    return control
 
 
 class Once:

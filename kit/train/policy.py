@@ -7,30 +7,14 @@ read as a probability. Correct means that the answer met every criterion of its 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ..records import Grade, Response, Task
+from ..records import Response, Task
 from . import evaluation
 
 STAGES = ("before", "after")
-
-
-def fulfilled(grade: Grade, weights: Mapping[str, float]) -> bool | None:
-    """True when all positive criteria are met and no negative one; None when a verdict is unknown and no other settles it.
-
-    weights : criterion id -> signed weight; a criterion that is not named counts as positive.
-    """
-    if grade.meta.get("shut"):
-        return False  # it lacks the required form, and nobody judged it
-    unknown = not grade.verdicts
-    for v in grade.verdicts:
-        if v.value is None:
-            unknown = True
-        elif (v.value >= 0.5) == (weights.get(v.criterion_id, 1.0) < 0):
-            return False
-    return None if unknown else True
 
 
 def rows(
@@ -64,7 +48,7 @@ def read(folder: str | Path, tasks: Any = ()) -> list[dict[str, Any]]:
         for path in sorted(Path(folder).glob(f"**/eval_{stage}.json")):
             found = evaluation.read(path)
             for r, g in zip(found.responses, found.grades, strict=True):
-                correct = fulfilled(g, signs.get(r.task_id, {}))
+                correct = evaluation.fulfilled(g, signs.get(r.task_id, {}))
                 if r.confidence is not None and correct is not None:
                     out.append(
                         {

@@ -35,6 +35,20 @@ PRESETS: dict[str, dict[str, Any]] = {
         save_every=10,
         eval_samples=2,
     ),
+    # a laptop, checks by code, one short sentence: what is learned in minutes (instructions.yaml, notebook 3)
+    "instructions": dict(
+        model="SmolLM2-135M-Instruct",
+        engine="transformers",
+        steps=40,
+        group_size=8,
+        prompts_per_step=6,
+        max_answer_tokens=24,
+        lr=3e-4,
+        temperature=0.8,
+        save_every=10,
+        eval_samples=1,
+        eval_temperature=0.0,
+    ),
     # 16 GB without bfloat16 (Colab T4): 1.7B in 4-bit, fp16
     "t4": dict(
         model="Qwen/Qwen3-1.7B",

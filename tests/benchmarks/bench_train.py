@@ -61,7 +61,7 @@ def bare(engine: str, steps: int, model: str) -> dict:
     from transformers import TrainerCallback
 
     from kit.train.answers import messages
-    from kit.train.grpo import order
+    from kit.train.inputs import order
 
     todo = order(tasks(), GRPOSettings(steps=steps, prompts_per_step=PROMPTS))
     by_id = {t.id: t for t in todo}

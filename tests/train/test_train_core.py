@@ -119,9 +119,10 @@ class TestSampling:
             for p in ("a", "hello there", "x y")
         ]
         ends = {2, *range(40, 90)}  # many ends, so that rows stop early and are padded
-        rows = answers._generate(loaded, prompts, s, ends, 3)
+        rows = answers._generate(loaded, prompts, s, ends, 3, temperature)
         assert len({len(ids) for ids, *_ in rows}) > 1
-        for prompt, (ids, cut, sure) in zip(prompts, rows, strict=True):
+        for prompt, (ids, cut, logprobs) in zip(prompts, rows, strict=True):
+            sure = answers.sequence_confidence(logprobs)
             with torch.no_grad():
                 logits = (
                     model(input_ids=torch.tensor([[*prompt, *ids]])).logits[0, len(prompt) - 1 : -1]

@@ -1,0 +1,169 @@
+"""What a run can learn, and what it will cost, from 64 answers: the support gate before hours are spent.
+
+GRPO compares the answers to one prompt. Where all of a group earn the same, nothing is learned from it; where no group is
+mixed, nothing is learned at all, however long the run. pass@1 and pass@k (strict passes; Chen et al. 2021, section 2.1) say
+how often the model already does what it shall learn, and whether one of k tries finds it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import stats
+from ..errors import KitError
+from ..records import Grade, Task
+from ..stats.estimate import Estimate
+from . import answers, rollouts
+from .config import GRPOSettings
+from .evaluation import Evaluation
+from .inputs import order
+from .models import Loaded
+from .reward import Reward
+
+logger = logging.getLogger(__name__)
+ANSWERS = 64
+FEW = 0.25  # share of mixed groups below which most of the time is spent for nothing
+REMEDIES = {
+    "bad": "easier prompts, SFT on good answers first, or a larger group_size: the model never "
+    "meets what is paid",
+    "good": "harder prompts or another criterion: the model earns everything already",
+    "flat": "a reward with finer steps: all answers to a prompt earn the same part of it",
+    "unknown": "a judge or a reward that decides: no reward is known",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """reward : mean of the answers; once, any_of : share of strict passes (pass@1), and of prompts with one in `size`.
+
+    mixed : share of groups that teach; health : groups by kind of reward; kinds : kind of prompt -> (mixed, all) groups.
+    seconds : of sampling and judging, for the whole run; cost : of the judge, US dollars, likewise.
+    """
+
+    size: int
+    steps: int
+    reward: Estimate
+    once: Estimate
+    any_of: Estimate
+    mixed: Estimate
+    health: rollouts.Health
+    kinds: dict[str, tuple[int, int]]
+    seconds: float
+    cost: float
+
+    @property
+    def remedy(self) -> str:
+        """What to do about the groups that teach nothing; empty where most teach."""
+        if self.mixed.value >= 0.5:
+            return ""
+        counts = {k: getattr(self.health, k) for k in REMEDIES}
+        return REMEDIES[max(counts, key=lambda k: counts[k])]
+
+    def check(self, where: str) -> None:
+        """KitError where no group is mixed, a warning where few are."""
+        if not self.health.mixed:
+            raise KitError(
+                f"nothing can be learned: in none of {self.health.total} groups did two answers "
+                "earn different rewards",
+                where=where,
+                fix=f"{self.remedy} (or forecast: false)",
+            )
+        if self.mixed.value < FEW:
+            logger.warning(
+                "%d of %d groups teach: %s", self.health.mixed, self.health.total, self.remedy
+            )
+
+    def __str__(self) -> str:
+        groups = self.health.total
+        lines = [
+            f"{groups} prompts x {self.size} answers before training: reward {self.reward}",
+            f"strict pass: {self.once} of the answers, {self.any_of} of the prompts "
+            f"(one of {self.size})",
+            f"groups that teach: {self.health.mixed} of {groups} {self.mixed}",
+            f"{self.steps} steps: about {_span(self.seconds)} for sampling and judging; the updates "
+            "come on top, on a CPU as long again",
+        ]
+        lines += [f"judge: about ${self.cost:.2f}"] if self.cost else []
+        silent = [f"{k} (0 of {n})" for k, (m, n) in self.kinds.items() if not m]
+        lines += [f"no mixed group yet: {', '.join(silent)}"] if silent else []
+        lines += [f"to do: {self.remedy}"] if self.remedy else []
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for forecast.json."""
+        named = ("reward", "once", "any_of", "mixed")
+        return {
+            **{k: getattr(self, k).as_dict() for k in named},
+            **{
+                k: getattr(self, k) for k in ("size", "steps", "kinds", "seconds", "cost", "remedy")
+            },
+        }
+
+
+def forecast(
+    loaded: Loaded, tasks: Sequence[Task], reward: Reward, *, settings: GRPOSettings
+) -> Forecast:
+    """Answers of the untrained policy to the prompts of the first steps, in groups as in training."""
+    count = max(2, ANSWERS // settings.group_size)
+    some = order(tasks, dataclasses.replace(settings, steps=count, prompts_per_step=1))
+    some = list({t.id: t for t in some}.values())
+    started, spent = time.perf_counter(), reward.bill.cost
+    given = answers.sample_answers(
+        loaded,
+        some,
+        samples=settings.group_size,
+        settings=settings,
+        seed=settings.seed + 20_000,
+        name="forecast",
+    )
+    grades = answers.wait(reward.grade(given))
+    share = settings.steps * settings.prompts_per_step / len(some)  # runs of this size in the whole
+    seen = Evaluation(name="forecast", responses=tuple(given), grades=tuple(grades))
+    return Forecast(
+        size=settings.group_size,
+        steps=settings.steps,
+        seconds=(time.perf_counter() - started) * share,
+        cost=(reward.bill.cost - spent) * share,
+        **_found(seen, some),
+    )
+
+
+def _found(seen: Evaluation, tasks: Sequence[Task]) -> dict[str, Any]:
+    groups: dict[str, list[Grade]] = defaultdict(list)
+    hits: dict[str, list[float]] = defaultdict(list)
+    passed = seen.strict(tasks)
+    for grade, hit in zip(seen.grades, passed, strict=True):
+        groups[grade.task_id].append(grade)
+        hits[grade.task_id] += [] if hit is None else [hit]
+    scores = {i: [g.score for g in gs] for i, gs in groups.items()}
+    teach = {i: rollouts.health([s]).mixed for i, s in scores.items()}
+    ranges = [gs[0].meta.get("range") or (0.0, 1.0) for gs in groups.values()]
+    kinds: dict[str, tuple[int, int]] = {}
+    for t in tasks:
+        mixed, every = kinds.get(t.kind or "all", (0, 0))
+        kinds[t.kind or "all"] = (mixed + teach[t.id], every + 1)
+    return {
+        "reward": seen.reward(),
+        "once": stats.macro_mean(passed, cluster=seen.clusters),
+        "any_of": stats.wilson(sum(any(h) for h in hits.values()), len(groups)),
+        "mixed": stats.wilson(sum(teach.values()), len(groups)),
+        "health": rollouts.health(scores.values(), ranges=ranges),
+        "kinds": kinds,
+    }
+
+
+def _span(seconds: float) -> str:
+    """A duration for people.
+
+    >>> _span(40), _span(400), _span(40_000)
+    ('40 s', '7 minutes', '11 hours')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"

@@ -1,0 +1,168 @@
+"""Runs that were kept: the answers of `kit train instructions` on its held-out prompts, before and after, seed by seed.
+
+`data/learning.json` holds answers only; code decides their criteria again when they are read, so no figure is typed in.
+`tests/benchmarks/bench_learning.py` trains the same runs again and writes the file. One run is a control: its rewards were
+dealt out at random, so that whatever it gains is no learning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .. import stats
+from ..records import Response, Task
+from ..stats.estimate import Estimate
+from . import answers, evaluation
+from .evaluation import Evaluation
+from .reward import Reward
+
+FILE = "learning.json"
+HOWS = ("greedy", "sampled")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """One run: `before` is the same for all, the untrained model. rewards : of each step's answers; seconds : of training."""
+
+    name: str
+    control: bool
+    before: Evaluation
+    after: Evaluation
+    rewards: tuple[float, ...]
+    seconds: float
+
+    def strict(self, tasks: Sequence[Task]) -> tuple[list[float | None], list[float | None]]:
+        """Strict passes on these held-out prompts, before and after, in the same order."""
+        ids = {t.id for t in tasks}
+        pairs = [
+            [v for v, t in zip(e.strict(tasks), e.clusters, strict=True) if t in ids]
+            for e in (self.before, self.after)
+        ]
+        return pairs[0], pairs[1]
+
+
+def heldout() -> list[Task]:
+    """The held-out prompts that the answers belong to."""
+    from ..data import load_tasks
+    from ..system import paths
+
+    return [t for t in load_tasks(paths.data("instructions.jsonl")).tasks if t.split == "heldout"]
+
+
+@cache
+def runs(how: str = "greedy", path: str | Path | None = None) -> tuple[Kept, ...]:
+    """The kept runs, graded; how : "greedy" (the likeliest tokens) or "sampled" (at the training temperature)."""
+    from ..rewards.composer import Composer
+    from ..system import paths
+
+    data = json.loads(Path(path or paths.data(FILE)).read_text("utf-8"))
+    reward = Reward(tasks=heldout(), judge=None, composer=Composer.from_config("rubric"))
+    before = graded("before", data["before"][how], reward)
+    return tuple(
+        Kept(
+            name=name,
+            control=r["control"],
+            before=before,
+            after=graded("after", r["after"][how], reward),
+            rewards=tuple(r["rewards"]),
+            seconds=r["seconds"],
+        )
+        for name, r in data["runs"].items()
+    )
+
+
+def graded(name: str, rows: Mapping[str, str], reward: Reward) -> Evaluation:
+    """Stored answers (task id -> text) with their grades."""
+    given = [
+        Response(task_id=i, id=f"{name}-{i}", text=text, source=name) for i, text in rows.items()
+    ]
+    return Evaluation(
+        name=name, responses=tuple(given), grades=tuple(answers.wait(reward.grade(given)))
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverSeeds:
+    """Strict passes of several seeds: share before, share after of each, and the mean gain with two intervals.
+
+    prompts : over held-out prompts, seeds averaged (would other prompts show it?); seeds : over seeds (would another run?).
+    """
+
+    before: float
+    after: tuple[float, ...]
+    prompts: Estimate
+    seeds: Estimate
+
+    def row(self, what: str) -> dict[str, Any]:
+        """One row for a table."""
+        return {
+            "what": what,
+            "before": self.before,
+            "after, mean": sum(self.after) / len(self.after),
+            "worst": min(self.after),
+            "best": max(self.after),
+            "gain over prompts": str(self.prompts),
+            "gain over seeds": str(self.seeds),
+        }
+
+
+def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
+    """The gain in strict passes on `tasks`, over the prompts and over the runs; controls are left out."""
+    pairs = {k.name: k.strict(tasks) for k in kept if not k.control}
+    ids = [t.id for t in tasks]
+    before = [b for b, _ in pairs.values()]
+    old = [v for values in before for v in values]
+    new = [v for _, values in pairs.values() for v in values]
+    clusters = ids * len(pairs)
+    after = tuple(evaluation.mean_by_cluster(v, ids).value for _, v in pairs.values())
+    start = evaluation.mean_by_cluster(before[0], ids).value
+    return OverSeeds(
+        before=start,
+        after=after,
+        prompts=evaluation.paired(old, new, clusters, clusters),
+        seeds=stats.macro_mean([a - start for a in after], cluster=list(pairs)),
+    )
+
+
+def table(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """Rows: all held-out prompts, then each kind of them."""
+    kinds = dict.fromkeys(str(t.kind) for t in tasks)
+    rows = [over_seeds(kept, tasks).row("all")]
+    return rows + [over_seeds(kept, [t for t in tasks if t.kind == k]).row(k) for k in kinds]
+
+
+def each(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """One row a run, the control too: strict passes, their gain over prompts, finished sentences, answers' length."""
+    out = []
+    for k in kept:
+        one = over_seeds([replace(k, control=False)], tasks)
+        words = [float(len(r.text.split())) for r in k.after.responses]
+        out.append(
+            {
+                "run": k.name,
+                "strict passes": one.after[0],
+                "gain": str(one.prompts),
+                "finished": k.after.criteria()["id finished"].value,
+                "words": sum(words) / len(words),
+            }
+        )
+    return out
+
+
+def short_answers(path: str | Path | None = None) -> list[Response]:
+    """Answers to the held-out prompts of `short_answers.json`, before and after a training on its whole reward.
+
+    source : "before" or "after"; meta : "whole", that reward, of which one criterion was judged by sentence embeddings.
+    """
+    from ..system import paths
+
+    data = json.loads(Path(path or paths.data(FILE)).read_text("utf-8"))["short_answers"]
+    return [
+        Response(task_id=i, id=f"{stage}-{n}", text=text, source=stage, meta={"whole": whole})
+        for n, (stage, i, text, whole) in enumerate(data["answers"])
+    ]

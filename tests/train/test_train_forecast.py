@@ -1,0 +1,107 @@
+"""Before hours are spent: what can be learned at all; and the control arm, whose rewards teach nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from kit.errors import KitError
+from kit.records import Criterion, Grade, Response, Task, Verdict
+from kit.rewards.composer import Composer
+from kit.train import evaluation, forecast, grpo, models, payment
+from kit.train.config import GRPOSettings, build
+from kit.train.presets import preset
+from kit.train.reward import Reward
+
+
+def settings(**changes):
+    return build(GRPOSettings, {**preset("test"), **changes})
+
+
+def tasks(check, count=9):
+    rubric = (Criterion(id="c", text="It does.", check=check),)
+    return [Task(id=f"t{i}", prompt=f"say {i}", criteria=rubric, kind="say") for i in range(count)]
+
+
+NEVER = {"name": "contains", "any": ["no model says this"]}
+SOMETIMES = {"name": "regex", "pattern": "[aeiou]"}
+
+
+def test_a_run_that_cannot_learn_stops_before_its_first_step(tmp_path):
+    """Two constraints at once had a base rate of .00: thirty steps ran, every group flat, exit code 0."""
+    with pytest.raises(KitError, match="nothing can be learned") as told:
+        grpo.train(settings(forecast=True), tasks(NEVER), out=tmp_path / "run")
+    assert "easier prompts" in str(told.value)
+    assert not (tmp_path / "run" / "rollouts.jsonl").exists()
+    kept = json.loads((tmp_path / "run" / "forecast.json").read_text())
+    assert kept["mixed"]["value"] == 0 and kept["kinds"] == {"say": [0, 9]}
+
+
+def test_the_forecast_counts_its_own_groups(tmp_path):
+    s, some = settings(group_size=8, steps=40), tasks(SOMETIMES)
+    reward = Reward(tasks=some, judge=None, composer=Composer.from_config("rubric"))
+    found = forecast.forecast(models.load(s), some, reward, settings=s)
+    health = found.health
+    assert health.total == 8 and found.size == 8
+    assert found.mixed.value == health.mixed / 8
+    assert found.any_of.value == (health.mixed + health.good) / 8
+    assert found.once.value == found.reward.value  # one criterion: a strict pass is the reward
+    assert found.kinds == {"say": (health.mixed, 8)}
+    assert found.seconds > 0 and "8 prompts x 8 answers" in str(found)
+
+
+def test_the_control_deals_each_groups_rewards_out_again():
+    async def pay(**batch):
+        return [0.1, 0.2, 0.3, 0.4, None, 0.6, 0.7, 0.8]
+
+    ids = [[i] for i in range(8)]
+    batch = {"task_id": ["a"] * 4 + ["b"] * 4, "completion_ids": ids}
+    first, again = (asyncio.run(payment.shuffled(pay, 0)(**batch)) for _ in range(2))
+    assert first == again != asyncio.run(pay())
+    assert sorted(first[:4]) == [0.1, 0.2, 0.3, 0.4]
+    assert set(first[4:]) == {None, 0.6, 0.7, 0.8}
+    assert first != asyncio.run(payment.shuffled(pay, 1)(**batch))
+
+
+def test_the_control_logs_the_true_rewards(tmp_path):
+    s = settings(shuffle_rewards=True, steps=2, group_size=8)
+    done = grpo.train(s, tasks(SOMETIMES), out=tmp_path / "run")
+    for row in done.rollouts():
+        assert row["reward"] == float(any(v in row["text"] for v in "aeiou"))
+
+
+def test_a_strict_pass_meets_everything_and_unknown_is_no_failure():
+    rubric = (
+        Criterion(id="gate", text="Gate.", weight=0.0, required=True),
+        Criterion(id="good", text="Good."),
+        Criterion(id="bad", text="Bad.", weight=-1.0),
+    )
+    task = Task(id="t", prompt="p", criteria=rubric)
+
+    def graded(**said):
+        verdicts = tuple(
+            Verdict(task_id="t", response_id="r", criterion_id=i, status=s, failure=f)
+            for i, (s, f) in said.items()
+        )
+        return Grade(
+            task_id="t",
+            response_id="r",
+            score=1.0,
+            score_low=1.0,
+            score_high=1.0,
+            verdicts=verdicts,
+        )
+
+    met, unmet, unknown = ("met", None), ("unmet", None), ("unknown", "parse")
+    grades = (
+        graded(gate=met, good=met, bad=unmet),
+        graded(gate=met, good=met, bad=met),
+        graded(gate=unmet, good=met, bad=unmet),
+        graded(gate=met, good=unknown, bad=unmet),
+        graded(gate=unmet, good=unknown, bad=unmet),
+    )
+    answers = tuple(Response(task_id="t", id="r", text="x") for _ in grades)
+    seen = evaluation.Evaluation(name="e", responses=answers, grades=grades)
+    assert seen.strict([task]) == [1.0, 0.0, 0.0, None, 0.0]
