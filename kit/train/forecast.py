@@ -134,6 +134,24 @@ def forecast(
     )
 
 
+def of(
+    tasks: Sequence[Task],
+    settings: GRPOSettings,
+    *,
+    reward: Any = "rubric",
+    judge: Any = None,
+    loaded: Loaded | None = None,
+    ledger: Any = None,
+) -> Forecast:
+    """The forecast of a training with these settings; reward and judge as in kit.train."""
+    from ..rewards.composer import Composer
+    from . import models
+
+    composer = reward if isinstance(reward, Composer) else Composer.from_config(reward)
+    paid = Reward(tasks=tasks, judge=judge, composer=composer, ledger=ledger)
+    return forecast(loaded or models.load(settings), tasks, paid, settings=settings)
+
+
 def _found(seen: Evaluation, tasks: Sequence[Task]) -> dict[str, Any]:
     groups: dict[str, list[Grade]] = defaultdict(list)
     hits: dict[str, list[float]] = defaultdict(list)

@@ -153,16 +153,12 @@ def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
 
 def foresee(job: Job) -> Any:
     """What the run would learn and cost (kit.train.forecast.Forecast); nothing is trained or kept."""
-    from ..rewards.composer import Composer
-    from . import forecast, models
-    from .reward import Reward
+    from . import forecast
 
-    if not isinstance(job.settings, GRPOSettings):
-        raise KitError("only GRPO has a forecast", where=f"stage {job.settings.stage!r}")
-    composer = Composer.from_config(job.reward)
-    reward = Reward(tasks=job.tasks, judge=job.judge, composer=composer, ledger=job.ledger)
-    loaded = models.load(job.settings)
-    return forecast.forecast(loaded, job.tasks, reward, settings=job.settings)
+    s = job.settings
+    if not isinstance(s, GRPOSettings):
+        raise KitError("only GRPO has a forecast", where=f"stage {s.stage!r}")
+    return forecast.of(job.tasks, s, reward=job.reward, judge=job.judge, ledger=job.ledger)
 
 
 def judge_of(value: Any, where: str) -> Any:

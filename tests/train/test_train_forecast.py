@@ -9,11 +9,9 @@ import pytest
 
 from kit.errors import KitError
 from kit.records import Criterion, Grade, Response, Task, Verdict
-from kit.rewards.composer import Composer
-from kit.train import evaluation, forecast, grpo, models, payment
+from kit.train import evaluation, forecast, grpo, payment
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
-from kit.train.reward import Reward
 
 
 def settings(**changes):
@@ -41,8 +39,7 @@ def test_a_run_that_cannot_learn_stops_before_its_first_step(tmp_path):
 
 def test_the_forecast_counts_its_own_groups(tmp_path):
     s, some = settings(group_size=8, steps=40), tasks(SOMETIMES)
-    reward = Reward(tasks=some, judge=None, composer=Composer.from_config("rubric"))
-    found = forecast.forecast(models.load(s), some, reward, settings=s)
+    found = forecast.of(some, s)
     health = found.health
     assert health.total == 8 and found.size == 8
     assert found.mixed.value == health.mixed / 8
