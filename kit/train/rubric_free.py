@@ -7,13 +7,14 @@ is a judge of quality: a rewarded answer may well be less like what the model us
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from ..checks import text as text_of
 from ..records import Response, Task
-from . import answers, evaluation, packing
+from . import answers, evaluation
 from .device import import_torch
 from .models import Loaded
 
@@ -22,17 +23,11 @@ def likelihoods(
     loaded: Loaded, tasks: Sequence[Task], given: Sequence[Response]
 ) -> list[float | None]:
     """Mean log-probability a token (natural, <= 0) of each answer under the untrained model; None for an empty one."""
-    by_id, out = {t.id: t for t in tasks}, []
-    model = loaded.model
-    training, switched = model.training, getattr(model, "disable_adapter", None)
+    by_id, model = {t.id: t for t in tasks}, loaded.model
+    training, untrained = model.training, getattr(model, "disable_adapter", contextlib.nullcontext)
     model.eval()
-    with import_torch().no_grad():
-        for r in given:
-            if switched is None:
-                out.append(_likelihood(loaded, by_id[r.task_id], r.text))
-            else:
-                with switched():
-                    out.append(_likelihood(loaded, by_id[r.task_id], r.text))
+    with import_torch().no_grad(), untrained():
+        out = [_likelihood(loaded, by_id[r.task_id], r.text) for r in given]
     model.train(training)
     return out
 
@@ -43,13 +38,9 @@ def _likelihood(loaded: Loaded, task: Task, text: str) -> float | None:
     if not said:
         return None
     ids = torch.tensor([[*answers.prompt_ids(tokenizer, task), *said]]).to(loaded.model.device)
-    found, _ = packing.logps(loaded.model, ids, torch.ones_like(ids), len(said), score=_score)
-    return float(found.mean())
-
-
-def _score(logits: Any, labels: Any) -> tuple[Any, Any]:
-    logp = logits.float().log_softmax(-1).gather(-1, labels[..., None])[..., 0]
-    return logp, logp
+    logits = loaded.model(input_ids=ids, logits_to_keep=len(said) + 1, use_cache=False).logits
+    logp = logits[0, :-1].float().log_softmax(-1)  # (N, V)
+    return float(logp.gather(-1, ids[0, -len(said) :, None]).mean())
 
 
 def distinct_pairs(given: Sequence[Response]) -> float:

@@ -109,9 +109,10 @@ def main() -> None:
     if a.kept:
         report(Path(a.kept))
         return
-    data = json.dumps(train([int(s) for s in a.seeds.split(",")]), indent=1, ensure_ascii=False)
     path = Path(a.write or Path(tempfile.mkdtemp(), "learning.json"))
-    path.write_text(data + "\n", "utf-8")
+    old = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    new = old | train([int(s) for s in a.seeds.split(",")])
+    path.write_text(json.dumps(new, indent=0, ensure_ascii=False) + "\n", "utf-8")
     report(path)
 
 

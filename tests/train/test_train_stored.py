@@ -1,0 +1,70 @@
+"""Kept runs: figures come from answers that are graded again, and the look aside is what the model says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kit.records import Response, Task
+from kit.system import paths
+from kit.train import evaluation, models, rubric_free, stored
+from kit.train.config import GRPOSettings, build
+from kit.train.device import import_torch
+from kit.train.presets import preset
+
+
+@pytest.fixture(scope="module")
+def kept():
+    return stored.runs("greedy")
+
+
+def test_the_goals_hold_on_the_kept_runs(kept):
+    tasks = stored.heldout()
+    found = stored.over_seeds(kept, tasks)
+    never = stored.over_seeds(kept, [t for t in tasks if t.kind == "begin+use"])
+    assert len(found.after) == 5 and found.before < 0.15
+    assert sum(found.after) / 5 >= 0.75 and min(found.after) >= 0.65
+    assert never.before == 0 and sum(never.after) / 5 >= 0.5
+    assert found.prompts.low > 0.5 and found.seeds.low > 0.5
+    assert all(row["finished"] >= 0.7 for row in stored.each(kept, tasks)[:5])
+
+
+def test_the_control_shows_no_gain(kept):
+    control = [k for k in kept if k.control]
+    before, after = control[0].strict(stored.heldout())
+    ids = control[0].before.clusters
+    assert len(control) == 1
+    assert evaluation.paired(before, after, ids, ids).low <= 0
+
+
+def test_shares_are_counted_from_the_answers_themselves(kept):
+    """By hand: an answer passes when no verdict on it is unmet."""
+    run, tasks = kept[0], stored.heldout()
+    by_hand = [all(v.status == "met" for v in g.verdicts) for g in run.after.grades]
+    assert stored.over_seeds(kept, tasks).after[0] == pytest.approx(sum(by_hand) / 84)
+    rows = evaluation.by_kind(run.before, run.after, tasks)
+    assert rows[0]["prompts"] == 84 == sum(r["prompts"] for r in rows[1:])
+    assert rows[0]["after"] == pytest.approx(sum(by_hand) / 84)
+
+
+def test_what_is_kept_is_small_and_says_whose_it_is():
+    path = paths.data(stored.FILE)
+    assert path.stat().st_size < 1_000_000
+    assert "Apache-2.0" in json.loads(path.read_text("utf-8"))["about"]
+    assert {r.source for r in stored.short_answers()} == {"before", "after"}
+
+
+def test_the_look_aside_asks_the_untrained_model():
+    """Likelihoods with the adapter on would praise what training made of the model."""
+    torch = import_torch()
+    loaded = models.load(build(GRPOSettings, preset("test")))
+    tasks = [Task(id="t", prompt="say it")]
+    given = [Response(task_id="t", id=str(i), text=x) for i, x in enumerate(["so be it", ""])]
+    first = rubric_free.likelihoods(loaded, tasks, given)
+    with torch.no_grad():
+        for name, p in loaded.model.named_parameters():
+            if "lora_B" in name:
+                p.add_(1.0)
+    assert rubric_free.likelihoods(loaded, tasks, given) == first
+    assert first[0] < 0 and first[1] is None
