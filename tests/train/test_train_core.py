@@ -223,7 +223,7 @@ class TestPacking:
         for a, b in zip(
             grads, [p.grad for p in model.parameters() if p.grad is not None], strict=True
         ):
-            assert torch.allclose(a, b, atol=2e-4)
+            assert torch.allclose(a, b, rtol=1e-3, atol=2e-4)
 
     def test_masked_answers_are_left_out(self, tiny):
         from kit.train import packing
