@@ -13,7 +13,7 @@ from kit import runs
 from kit.plots import compare as plots
 from kit.records import Grade, Run, Verdict, to_json, unknown
 from kit.runs import compare, report
-from kit.train import policy
+from kit.train import evaluation
 from kit.widgets import compare as widgets
 
 
@@ -232,12 +232,12 @@ def test_fulfilled_reads_signs_and_unknown() -> None:
             task_id="t", response_id="r", score=None, score_low=0, score_high=1, verdicts=verdicts
         )
 
-    assert policy.fulfilled(grade("met", "met"), {}) is True
-    assert policy.fulfilled(grade("met", "met"), {"c1": -1.0}) is False
-    assert policy.fulfilled(grade("met", "unmet"), {"c1": -1.0}) is True
-    assert policy.fulfilled(grade("met", "unknown"), {}) is None
+    assert evaluation.fulfilled(grade("met", "met"), {}) is True
+    assert evaluation.fulfilled(grade("met", "met"), {"c1": -1.0}) is False
+    assert evaluation.fulfilled(grade("met", "unmet"), {"c1": -1.0}) is True
+    assert evaluation.fulfilled(grade("met", "unknown"), {}) is None
     assert (
-        policy.fulfilled(grade("unmet", "unknown"), {}) is False
+        evaluation.fulfilled(grade("unmet", "unknown"), {}) is False
     )  # settled whatever the unknown one is
 
 
