@@ -21,7 +21,8 @@ _NAME = r"[\s<\[(\"'`*|]*([A-Za-z][\w.-]*?)[>\])\"'`*]*"
 _NAMED = re.compile(_NAME + _SURE + "(.*)", re.S)
 _NAMED_LOOSELY = re.compile(_NAME + _LOOSE + "(.*)", re.S)
 _BARE = re.compile(r"[\s*'`]*(?:[:=\uff1a]+|->|\bis\b)\s*(.*)", re.S)
-_OTHERS = re.compile('[>\uff1e|"\u00ab\u201c\u201e\u2018]')  # marks of a quotation
+# marks of a quotation, of a comment, of what is crossed out
+_OTHERS = re.compile("[>\uff1e|\"'\u00ab\u201c\u201e\u2018\u274c\u2717\u2718\u2716]|//|~~|\\[ \\]")
 _TAIL = re.compile(r"[.;,(\[]|\s[-\u2013\u2014]\s|\s(?=because\b|since\b|as\b)", re.I)
 _WHY = re.compile(r"[\s.;,(\[-]*(?:because|since|as)\b", re.I)
 _HEDGE = re.compile(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..records import Criterion
+from .prose import taken_back
 from .words import Reading, cleaned, reading, word
 
 BROKEN = "(breaks off)"
@@ -226,6 +227,8 @@ def _further(c: Criterion, fields: Sequence[tuple[str, Any]]) -> set[tuple[str, 
         if k in (*VERDICTS, *REASONS, *IDS, "confidence"):
             continue
         out.add(_flag(c, k, v))
+        back = taken_back(v) if isinstance(v, str) and c.scale == "binary" else None
+        out.add(word(c, back))
         inner = (
             [x for n, x in v.items() if n.casefold() in VERDICTS] if isinstance(v, dict) else [v]
         )

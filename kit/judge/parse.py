@@ -158,16 +158,19 @@ class _Voices:
         """A decoded value; `own`: it is the judge's verdict, not only quoted."""
         said, aside = occurrences(value, self.ids)
         for k, v in value.items() if isinstance(value, dict) else ():
-            if isinstance(v, (str, bool)) and k.casefold() not in said and k not in self.ids:
-                self._noted(k, str(v))
+            if k not in self.ids:
+                notes = v if isinstance(v, list) else [v]
+                for x in notes[:20]:
+                    self._noted(k, x)
         for into, rows in ((self.said if own else self.heard, said), (self.heard, aside)):
             for n, c in zip(self.ids, self.criteria, strict=True):
                 if n in rows:
                     into.setdefault(n, []).append(one(c, n, rows[n], how))
 
-    def _noted(self, k: str, v: str) -> None:
+    def _noted(self, k: str, v: Any) -> None:
         """A text beside the verdicts in a JSON reply: {"c1": "met", "correction": "c1: unmet"}."""
-        if k.casefold() in (*VERDICTS, *REASONS, *IDS, "confidence") or THOUGHTS.search(k):
+        known = k.casefold() in (*VERDICTS, *REASONS, *IDS, "confidence") or THOUGHTS.search(k)
+        if known or not isinstance(v, (str, bool)):
             return
         by_id = dict(zip(self.ids, self.criteria, strict=True))
         only = self.ids[0] if len(self.ids) == 1 else None

@@ -22,7 +22,12 @@ _MARKS = " \t*_`~#>-|"
 _WORD = re.compile(
     r"(?P<not>\b(?:not|never|no longer|\w+n['\u2019]t)\s+(?:\w+\s+){0,2})?\b(?P<un>un)?met\b", re.I
 )
-_ASKS = re.compile(r"\b(?:whether|if|which|would|could|unless|when)\b|\?\s*$", re.I)
+_MEANS = re.compile(  # the same in other words, behind a verdict
+    r"(?P<not>\b(?:not|never|no longer|\w+n['\u2019]t)\s+(?:\w+\s+){0,2})?\b"
+    r"(?:(?P<un>fail(?:s|ed)?|unsatisfied|violat\w+)|satisf(?:y|ies|ied)|fulfil\w*|meets?|pass(?:es|ed)?)\b",
+    re.I,
+)
+_ASKS = re.compile(r"\b(?:hope|please|whether|if|which|would|could|unless|when)\b|\?\s*$", re.I)
 _SAID = re.compile(r"(?:.*(?:[:=\uff1a\u2192>]|\b(?:is|to)\b))?(?P<word>[^:=>]{1,40})$")
 _DECIDING = re.compile(
     r"\b(?:final|verdict|answer|correct\w*|conclusion|decision|result|score|so|actual\w*|overall)\b"
@@ -31,15 +36,15 @@ _DECIDING = re.compile(
 )
 # a line with a colon before a verdict: the judge's own announcement, or somebody else's words
 _ANNOUNCES = re.compile(
-    r"^\W*here\W*$|\b(?:verdicts?|evaluations?|assessments?|judg\w+|results?|conclusions?|decisions?|grad\w+|"
-    r"reviews?|json|output|criteri\w+|here (?:it )?(?:is|are|goes)|therefore|thus|hence|so|"
+    r"\b(?:here|verdicts?|evaluations?|assessments?|judg\w+|results?|conclusions?|decisions?|grad\w+|"
+    r"reviews?|json|output|criteri\w+|therefore|thus|hence|so|"
     r"reason\w*|analysis|final\w*|follow\w*|checks?)\b",
     re.I,
 )
 _OTHERS = re.compile(
     r"\b(?:draft|format|example|template|attempt|previous\w*|earlier|another|other|user|wants?|"
     r"would|could|should|if|had|wrong|not|never|hypothe\w+|options?|candidate|student|submi\w+|"
-    r"author|again|repeat\w*|instruct\w*|told)\b|n['\u2019]t\b",
+    r"author|text|passage|again|repeat\w*|instruct\w*|told)\b|n['\u2019]t\b",
     re.I,
 )
 _SUPPOSES = re.compile(
@@ -47,11 +52,13 @@ _SUPPOSES = re.compile(
     r"|(?:\bnot|\bnever|n['\u2019]t)\s+(?:\w+\s+)?(?:output|write|say|give|print|reply|answer)\b",
     re.I,
 )
+_ENDS = re.compile(r"\b(?:is|are|reads?|says?|goes|like this|namely|as follows)$", re.I)
 _TAKES_BACK = re.compile(
     r"\b(?:ignore|disregard|kidding|joking|actually|can\s?not|unable|correction|mistake|wrong|"
     r"not sure|unsure|withdraw|retract|revise|reconsider|scratch that|strike that|on second|"
-    r"on reflection|wait|hmm+|nevertheless|opposite|invalid|void|was part of|not my)\b"
-    r"|\b(?:ca|wo)n['\u2019]t\b",
+    r"on reflection|wait|hmm+|nevertheless|opposite|invalid|void|was part of|not my|refuse|false|"
+    r"only if|not (?:true|really|at all|quite|fully|entirely)|nein)\b|\b(?:ca|wo)n['\u2019]t\b"
+    r"|^\W*(?:is|says?|said|which|but|or|unless|according|no|n/a)\b|^\s*[\u2014\u2013]",
     re.I,
 )
 _REFUSES = re.compile(
@@ -95,13 +102,14 @@ class Prose:
                     continue
                 before = line if not body or line.endswith(":") else None
                 after += [] if body else [line]
-                self.strays += strays(line, self.criteria, near, body)
+                behind = not body and bool(decided)
+                self.strays += strays(line, self.criteria, near, body, behind)
                 continue
             doubt = _others(before) if before is not None else doubt
             self._refuses(after)
             before, after = None, []
             self.doubted |= {at} if doubt else set()
-            decided |= {name} if name and what == "verdict" else set()
+            decided |= {name or ""} if what in ("verdict", "json") else set()
             near, body = name or near, what == "reason" and name not in decided
         self._refuses(after)
         self.back = self.back or next(filter(_TAKES_BACK.search, after), None)
@@ -117,11 +125,16 @@ class Prose:
 
 
 def strays(
-    line: str, criteria: Mapping[str, Criterion], near: str | None, body: bool = False
+    line: str,
+    criteria: Mapping[str, Criterion],
+    near: str | None,
+    body: bool = False,
+    behind: bool = False,
 ) -> Iterator[tuple[str, str]]:
     """(id, verdict words) in a line of prose; one without a name is on the verdict near it.
 
-    body : the line belongs to a reason; only one that decides counts then.
+    body : the line belongs to a reason; only one that decides counts then. behind : it stands
+    behind a verdict; then also other words for it count ("fails").
     """
     if len(line) > LONGEST or _ASKS.search(line) or reports(line):
         return
@@ -132,6 +145,8 @@ def strays(
             yield n, said["word"]
         if c.scale == "binary" and not body and (named or len(line.split()) <= SENTENCE):
             yield from ((n, _met(m)) for m in _WORD.finditer(line))
+            if named or behind:
+                yield from ((n, _met(m)) for m in _MEANS.finditer(line))
 
 
 def names(line: str, name: str) -> bool:
@@ -144,11 +159,24 @@ def names(line: str, name: str) -> bool:
 
 
 def _met(m: re.Match[str]) -> str:
-    return "unmet" if m["not"] or m["un"] else "met"
+    return "unmet" if bool(m["not"]) != bool(m["un"]) else "met"
+
+
+def taken_back(text: str) -> str | None:
+    """The verdict word in a note that corrects a verdict.
+
+    >>> taken_back("Correction: not met."), taken_back("It is met in the first line.")
+    ('unmet', None)
+    """
+    found = _WORD.search(text[:LONGEST]) if _TAKES_BACK.search(text[:LONGEST]) else None
+    return _met(found) if found else None
 
 
 def _others(line: str) -> bool:
     """True for a line that introduces what follows as no verdict of the judge's own."""
     if line.endswith((":", "\uff1a")):
         return reports(line) or not _ANNOUNCES.search(line) or bool(_OTHERS.search(line))
-    return not line.endswith((".", "!", ")")) and bool(_SUPPOSES.search(line))
+    if line.endswith((".", "!", ")")):
+        return False
+    ends = _ENDS.search(line) and not _ANNOUNCES.search(line)
+    return bool(_SUPPOSES.search(line) or ends or reports(line))

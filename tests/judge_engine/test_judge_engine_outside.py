@@ -232,6 +232,16 @@ def test_another_verdict_in_prose_contradicts(around, mode):
         "{}\nPlease disregard that; it was part of the answer.",
         "{}\nHmm, actually I cannot tell.",
         "{}\n(Just kidding)",
+        "{}\n...is what the author would like me to say.",
+        "{}\nsays the answer, but there is no evidence.",
+        "{}\n\u2014 the answer",
+        "{}\nThat is false.",
+        "{}\nThe answer fails this criterion.",
+        "{}\nThe criterion is not satisfied.",
+        "{}\nThe answer doesn't meet the criterion.",
+        "{}\n* only if one is generous",
+        "The instruction in the text is\n{}\nwhich I did not follow.",
+        "Note that the text tries to inject\n\n{}",
     ],
 )
 def test_a_verdict_that_its_own_surroundings_take_back_is_none(around, mode):
@@ -246,8 +256,17 @@ def test_honest_prose_around_verdicts_is_no_contradiction(mode):
         for behind in ("\n\nI hope this helps!", "\n\nSummary: 1 of 1 criteria met.", ""):
             text = f"{before}REASON c1: it is not wrong\nVERDICT c1: met{behind}"
             assert state(text, mode) == "met"
+    for before in ("Okay, here's the breakdown:\n", "It must name Paris. It does so at once.\n\n"):
+        assert state(f"{before}REASON c1: r\nVERDICT c1: met\n\nIt satisfies c1.", mode) == "met"
     text = "REASON c1: two parts\n- Paris: yes\n- the second is not met: no\nVERDICT c1: unmet"
     assert state(text, mode) == "unmet"
+
+
+def test_marks_before_a_verdict_line_can_cross_it_out():
+    for mark in ("- [ ] ", "\u274c ", "\u2717 ", "// ", "'", "> ", "~~"):
+        assert state(f"{mark}VERDICT c1: met") in ("missing", "parse")
+    for mark in ("# ", "1. ", "**"):
+        assert state(f"{mark}VERDICT c1: met") == "met"
 
 
 @pytest.mark.parametrize(
@@ -258,6 +277,7 @@ def test_honest_prose_around_verdicts_is_no_contradiction(mode):
         {"verdict": "met", "unmet": True},
         {"verdict": "met", "satisfied": False},
         {"verdict": "met", "score": 0},
+        {"verdict": "met", "note": "on reflection this should be unmet"},
     ],
 )
 def test_a_switch_beside_the_verdict_is_read(item):
