@@ -40,8 +40,10 @@ BEFORE = ("range", "least", "over", "most", "under", "exact")
 # Words of which one must occur before the pattern is tried.
 LIMITING = (
     "least", "most", " than", "exact", "precise", "under", "over", "below", "up to", "imum",
-    "exceed", "between", " or more", " or fewer", " or less", "-", "–", " to ",
+    "exceed", "between", " or more", " or fewer", " or less",
 )  # fmt: skip
+RANGE = re.compile(r"\d\s*(?:-|–|to|and)\s*\d")
+CASED = ("case", "capital", "caps", "letters")
 # What a check counts -> what texts call it.
 COUNTED = {
     "words": ("word",),
@@ -108,7 +110,7 @@ def limits(text: str) -> list[tuple[str, float, float]]:
     [('word', 1000.0, 2000.0), ('sentence', 0.0, 5.0)]
     """
     low = text.lower()
-    if not any(w in low for w in LIMITING):
+    if not (any(w in low for w in LIMITING) or RANGE.search(low)):
         return []
     return [
         (m["noun"].lower().rstrip("s"), *found)
@@ -132,11 +134,13 @@ def only(c: Criterion) -> Iterator[tuple[str, str]]:
     if name in ("uppercase", "lowercase") and not (c.check or {}).get("not"):
         yield "letters", name.removesuffix("case")
         return
-    if c.check is not None or NEGATED.search(c.text):
+    low = c.text.lower()
+    cased, written = any(w in low for w in CASED), " in " in low and len(low) < 80
+    if c.check is not None or not (cased or written) or NEGATED.search(c.text):
         return
-    if (found := case(c.text)) and _of_all(dict(CASES)[found].sub(" ", c.text)):
+    if cased and (found := case(c.text)) and _of_all(dict(CASES)[found].sub(" ", c.text)):
         yield "letters", found
-    if (m := LANGUAGE.match(c.text.strip())) and _of_all(c.text[: c.text.index(m[1])]):
+    if written and (m := LANGUAGE.match(c.text.strip())) and _of_all(c.text[: c.text.index(m[1])]):
         yield "language", m[1].lower()
 
 
