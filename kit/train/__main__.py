@@ -1,4 +1,6 @@
-"""`python -m kit.train CONFIG`: one training job, also under `accelerate launch -m kit.train CONFIG`."""
+"""`python -m kit.train CONFIG`: one training job, also under `accelerate launch -m kit.train
+CONFIG`.
+"""
 
 from __future__ import annotations
 

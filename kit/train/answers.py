@@ -1,4 +1,6 @@
-"""Answers of a policy: sampled at the training's temperature with a seed, as records; graded on held-out prompts; trivial policies beside them."""
+"""Answers of a policy: sampled at the training's temperature with a seed, as records; graded on
+held-out prompts; trivial policies beside them.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def sample_answers(
 
 
 def _sure(tokenizer: Any, ids: Sequence[int], logprobs: Sequence[float]) -> float | None:
-    """Confidence of the answer's own tokens, without those of a statement such as "Confidence: 75%"."""
+    """Confidence of the answer's own tokens, without those of a statement such as "Confidence:
+    75%".
+    """
     whole = tokenizer.decode(ids, skip_special_tokens=True)
     kept = without_confidence(whole).rstrip()
     if not kept or kept == whole.rstrip():
@@ -93,7 +97,8 @@ def evaluate(
 ) -> Evaluation:
     """Graded answers of a policy to held-out prompts, at the settings' eval_temperature and seed.
 
-    The reward sees what it sees in training, the text: the answers' token confidence is recorded, not graded.
+    The reward sees what it sees in training, the text: the answers' token confidence is recorded,
+    not graded.
     """
     answers = sample_answers(
         loaded,
@@ -207,7 +212,9 @@ def answer(
     name: str,
     confidence: float | None = None,
 ) -> Response:
-    """A sampled answer as a record; confidence : exp(mean log-probability of its tokens), a score that is no probability yet."""
+    """A sampled answer as a record; confidence : exp(mean log-probability of its tokens), a score
+    that is no probability yet.
+    """
     text = tokenizer.decode(ids, skip_special_tokens=True).strip()
     return Response(
         task_id=task.id,
@@ -229,9 +236,11 @@ def sequence_confidence(logprobs: Sequence[float]) -> float | None:
 
 
 class _Tape:
-    """A logits processor that changes nothing and keeps the log-probability of each sampled token before top-k and top-p.
+    """A logits processor that changes nothing and keeps the log-probability of each sampled token
+    before top-k and top-p.
 
-    It holds one step's (rows, vocabulary) at a time, where `output_logits` would keep them all. temperature : of the sampling.
+    It holds one step's (rows, vocabulary) at a time, where `output_logits` would keep them all.
+    temperature : of the sampling.
     """
 
     def __init__(self, temperature: float):
@@ -288,7 +297,9 @@ def _generate(
 
 
 def wait(work: Any) -> Any:
-    """The result of a coroutine, from a script, a cell of a notebook whose loop runs, or a callback; Ctrl-C stops it."""
+    """The result of a coroutine, from a script, a cell of a notebook whose loop runs, or a
+    callback; Ctrl-C stops it.
+    """
     from ..judge import loop
 
     return loop.run(work)

@@ -1,4 +1,6 @@
-"""A second judge looks at a sample of the answers while training runs; an alarm when reward rises and audited quality does not."""
+"""A second judge looks at a sample of the answers while training runs; an alarm when reward rises
+and audited quality does not.
+"""
 
 from __future__ import annotations
 
@@ -72,9 +74,11 @@ class Audit:
 
 
 def judge_rows(rows: Sequence[dict[str, Any]]) -> str | None:
-    """The alarm for a sequence of audits: the later half's training reward rose, the audited reward did not.
+    """The alarm for a sequence of audits: the later half's training reward rose, the audited reward
+    did not.
 
-    >>> judge_rows([{"training": 0.2, "audit": 0.2}, {"training": 0.3, "audit": 0.2}, {"training": 0.8, "audit": 0.1}, {"training": 0.9, "audit": 0.2}])
+    >>> paid, seen = (0.2, 0.3, 0.8, 0.9), (0.2, 0.2, 0.1, 0.2)
+    >>> judge_rows([{"training": t, "audit": a} for t, a in zip(paid, seen, strict=True)])
     'the training reward rose by 0.60, the audited reward by -0.05, over 4 audits'
     """
     known = [r for r in rows if r.get("training") is not None and r.get("audit") is not None]
@@ -88,4 +92,7 @@ def judge_rows(rows: Sequence[dict[str, Any]]) -> str | None:
     }
     if rise["training"] < RISE or rise["audit"] > 0.2 * rise["training"]:
         return None
-    return f"the training reward rose by {rise['training']:.2f}, the audited reward by {rise['audit']:.2f}, over {len(known)} audits"
+    return (
+        f"the training reward rose by {rise['training']:.2f}, "
+        f"the audited reward by {rise['audit']:.2f}, over {len(known)} audits"
+    )

@@ -17,10 +17,10 @@ Good answers are for SFT, good against bad ones for DPO. In place of a file:
     system: "Answer, and say how sure you are."   # of every task, in place of its own
     evaluate: {max_answer_tokens: 20}  # of held-out prompts (default: as in the grpo stage)
 
-A stage may have a `name`, and `pairs` of its own; `aside: true` tries it and builds nothing on it; an SFT stage with `teach:
-outcomes` shows the model its own answers with 99% where they are right and 1% where they are wrong,
-with `teach: estimates` with the chance of being right by the kind of question and the tokens, with
-`teach: rates` by the kind alone.
+A stage may have a `name`, and `pairs` of its own; `aside: true` tries it and builds nothing on it;
+an SFT stage with `teach: outcomes` shows the model its own answers with 99% where they are right
+and 1% where they are wrong, with `teach: estimates` with the chance of being right by the kind of
+question and the tokens, with `teach: rates` by the kind alone.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ KEYS = (
 
 @dataclass(frozen=True, kw_only=True)
 class ChainJob:
-    """Everything that `run` needs; rows for SFT and pairs for DPO come from the training tasks alone."""
+    """Everything that `run` needs; rows for SFT and pairs for DPO come from the training tasks
+    alone.
+    """
 
     settings: tuple[Settings, ...]
     tasks: tuple[Task, ...]
@@ -86,7 +88,9 @@ class ChainJob:
 
 @dataclass(frozen=True, kw_only=True)
 class ChainReport:
-    """The table of a chain, stage by stage; `metrics` is what metrics.json holds. gain : none, the table has one per stage."""
+    """The table of a chain, stage by stage; `metrics` is what metrics.json holds. gain : none, the
+    table has one per stage.
+    """
 
     out: Path
     table: tuple[Quality, ...]
@@ -114,7 +118,8 @@ class ChainReport:
         if known:
             best = max(known, key=lambda k: known[k])
             lines.append(
-                f"best trivial policy: {best}, reward {known[best]:.3f}; {self.table[0].reward.n_clusters} held-out prompts"
+                f"best trivial policy: {best}, reward {known[best]:.3f}; "
+                f"{self.table[0].reward.n_clusters} held-out prompts"
             )
         return "\n".join(lines)
 
@@ -135,7 +140,9 @@ def _seconds(value: float) -> str:
 
 
 def is_chain(path: str | Path) -> bool:
-    """True when a config file describes a chain (it has the key `stages`); a file that cannot be read is none."""
+    """True when a config file describes a chain (it has the key `stages`); a file that cannot be
+    read is none.
+    """
     try:
         return "stages" in load(path)
     except KitError:
@@ -143,7 +150,9 @@ def is_chain(path: str | Path) -> bool:
 
 
 def read(path: str | Path, **changes: Any) -> ChainJob:
-    """A chain from a YAML or JSON file; `changes` replace values of it, names of settings those of all stages."""
+    """A chain from a YAML or JSON file; `changes` replace values of it, names of settings those of
+    all stages.
+    """
     path = Path(path)
     return build(
         load(path, what="training config"),
@@ -291,7 +300,8 @@ def _row(task: Task, text: str) -> dict[str, str]:
 
 
 def outcome_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[dict[str, str]]:
-    """SFT rows of a model's own answers, each stating 99% where it is right and 1% where it is wrong.
+    """SFT rows of a model's own answers, each stating 99% where it is right and 1% where it is
+    wrong.
 
     Under the cross-entropy, a proper score, the best that a model can do is to say 99% as often as
     it is right. Cut, empty and undecided answers are left out.
@@ -303,10 +313,12 @@ def outcome_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[dic
 def estimate_rows(
     tasks: Sequence[Task], answers: Sequence[Response], *, tokens: bool = True
 ) -> list[dict[str, str]]:
-    """SFT rows of a model's own answers, each stating the nearest of `LEVELS` to its chance to be right.
+    """SFT rows of a model's own answers, each stating the nearest of `LEVELS` to its chance to be
+    right.
 
-    The chance is a logistic regression of the outcomes on the kind of question and, with `tokens`, the
-    logit of the answer's token probability, with a ridge of 1: the outcomes without their noise.
+    The chance is a logistic regression of the outcomes on the kind of question and, with `tokens`,
+    the logit of the answer's token probability, with a ridge of 1: the outcomes without their
+    noise.
     """
     import numpy as np
 
@@ -357,9 +369,11 @@ TEACH: dict[str, tuple[Callable[..., list[dict[str, str]]], float | None]] = {
 def teaching(
     tasks: Sequence[Task], answers: Sequence[Mapping[str, Any]]
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    """SFT rows {prompt, response} from good answers, and pairs {prompt, chosen, rejected} good against bad, on these tasks alone.
+    """SFT rows {prompt, response} from good answers, and pairs {prompt, chosen, rejected} good
+    against bad, on these tasks alone.
 
-    Every answer ends with its stated confidence in the same words, "Confidence: 97%"; answers without a number are left out.
+    Every answer ends with its stated confidence in the same words, "Confidence: 97%"; answers
+    without a number are left out.
     """
     prompts, found = {t.id: t.prompt for t in tasks}, {}
     for a in answers:
@@ -407,7 +421,9 @@ def _maker(how: str, tasks: Sequence[Task]) -> stages.Maker:
 
 
 def run(chain: ChainJob) -> ChainReport:
-    """Run the stages one after the other (a finished one is not run again) and write metrics.json with the table."""
+    """Run the stages one after the other (a finished one is not run again) and write metrics.json
+    with the table.
+    """
     got = stages.chain(
         chain.settings,
         out=chain.out,

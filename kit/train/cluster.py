@@ -1,12 +1,15 @@
-"""Job files for a cluster from a training config: SLURM, Ray, and accelerate's ZeRO-3 config. They are written, not submitted.
+"""Job files for a cluster from a training config: SLURM, Ray, and accelerate's ZeRO-3 config. They
+are written, not submitted.
 
     python -m kit.train.cluster train.yaml --out jobs --nodes 2 --gpus 8
 
-trains with `accelerate launch -m kit.train` on `nodes` machines; one more runs TRL's vLLM server, which generates the answers,
-and, with --judge-model, a vLLM server that judges. A job that is started again goes on from its last checkpoint.
+trains with `accelerate launch -m kit.train` on `nodes` machines; one more runs TRL's vLLM server,
+which generates the answers, and, with --judge-model, a vLLM server that judges. A job that is
+started again goes on from its last checkpoint.
 
-Not run on GPUs yet: ZeRO-3 and the vLLM servers are checked by syntax, by the fields of the installed accelerate and TRL, and by running
-the scripts with stand-ins; only the training in several processes is real in the tests, with two on a CPU.
+Not run on GPUs yet: ZeRO-3 and the vLLM servers are checked by syntax, by the fields of the
+installed accelerate and TRL, and by running the scripts with stand-ins; only the training in
+several processes is real in the tests, with two on a CPU.
 """
 
 from __future__ import annotations
@@ -29,9 +32,12 @@ FILES = ("accelerate.yaml", "job.slurm", "ray_entry.sh", "ray_job.yaml")
 class Cluster:
     """What the job asks for.
 
-    nodes, gpus : machines that train, GPUs of each; hours : time limit; partition, account : of SLURM, "" = the site's default.
-    vllm : generate on a server of its own (one more machine); judge_model : also serve this model as the judge there.
-    setup : a shell line that makes the environment ready (module load ..., source .venv/bin/activate).
+    nodes, gpus : machines that train, GPUs of each; hours : time limit; partition, account : of
+    SLURM, "" = the site's default.
+    vllm : generate on a server of its own (one more machine); judge_model : also serve this model
+    as the judge there.
+    setup : a shell line that makes the environment ready (module load ..., source
+    .venv/bin/activate).
     """
 
     nodes: int = 1
@@ -50,7 +56,9 @@ class Cluster:
 
 
 def check(config: Path, cluster: Cluster) -> Any:
-    """The config's settings; KitError for what cannot work on this cluster, before a queue has been waited for."""
+    """The config's settings; KitError for what cannot work on this cluster, before a queue has been
+    waited for.
+    """
     from .config import GRPOSettings, from_mapping
     from .job import KEYS
 
@@ -79,7 +87,8 @@ def check(config: Path, cluster: Cluster) -> Any:
     rows = settings.group_size * settings.prompts_per_step
     if rows % (cluster.processes * settings.substeps):
         raise KitError(
-            f"{rows} answers a step cannot be shared out to {cluster.processes} GPUs in {settings.substeps} substeps",
+            f"{rows} answers a step cannot be shared out to {cluster.processes} GPUs in "
+            f"{settings.substeps} substeps",
             where=f"{config}, settings prompts_per_step, group_size",
             fix=f"make their product a multiple of {cluster.processes * settings.substeps}",
         )
@@ -88,7 +97,8 @@ def check(config: Path, cluster: Cluster) -> Any:
         and (rows // cluster.processes // settings.substeps) % settings.micro_rows
     ):
         raise KitError(
-            f"{rows // cluster.processes // settings.substeps} answers a GPU cannot be split into micro-batches of {settings.micro_rows}",
+            f"{rows // cluster.processes // settings.substeps} answers a GPU cannot be split into "
+            f"micro-batches of {settings.micro_rows}",
             where=f"{config}, setting micro_rows",
         )
     return settings
@@ -111,7 +121,9 @@ def _values(config: Path) -> dict[str, Any]:
 
 
 def accelerate_config(cluster: Cluster) -> dict[str, Any]:
-    """accelerate's config for ZeRO-3 on this many GPUs; rank and address of the first machine are given on the command line."""
+    """accelerate's config for ZeRO-3 on this many GPUs; rank and address of the first machine are
+    given on the command line.
+    """
     import yaml
 
     return {
@@ -148,21 +160,20 @@ def servers(settings: Any, cluster: Cluster) -> list[str]:
     both = cluster.vllm and bool(cluster.judge_model)
 
     def part(first):
-        return (
-            f"CUDA_VISIBLE_DEVICES={','.join(map(str, range(half) if first else range(half, cluster.gpus)))} "
-            if both
-            else ""
-        )
+        devices = range(half) if first else range(half, cluster.gpus)
+        return f"CUDA_VISIBLE_DEVICES={','.join(map(str, devices))} " if both else ""
 
     lines = []
     if cluster.vllm:
         lines.append(
-            f"{part(True)}trl vllm-serve --model {shlex.quote(settings.model)} --tensor_parallel_size {half if both else cluster.gpus} --port 8000"
+            f"{part(True)}trl vllm-serve --model {shlex.quote(settings.model)} "
+            f"--tensor_parallel_size {half if both else cluster.gpus} --port 8000"
         )
     if cluster.judge_model:
         size = cluster.gpus - half if both else cluster.gpus
         lines.append(
-            f"{part(False)}vllm serve {shlex.quote(cluster.judge_model)} --tensor-parallel-size {size} --port 8001"
+            f"{part(False)}vllm serve {shlex.quote(cluster.judge_model)} --tensor-parallel-size "
+            f"{size} --port 8001"
         )
     return lines
 
@@ -199,7 +210,8 @@ def slurm(config: Path, settings: Any, cluster: Cluster, out: Path) -> str:
             f'TRAIN=$(IFS=,; echo "${{NODES[*]:0:{cluster.nodes}}}")',
         ]
         body += [
-            f'srun --overlap --nodes=1 --ntasks=1 --nodelist="$SERVER" bash -c {shlex.quote(line)} &'
+            f'srun --overlap --nodes=1 --ntasks=1 --nodelist="$SERVER" bash -c {shlex.quote(line)} '
+            f"&"
             for line in serve
         ]
         body += [
@@ -209,16 +221,21 @@ def slurm(config: Path, settings: Any, cluster: Cluster, out: Path) -> str:
     else:
         body += ['export SERVER=""', 'TRAIN=$(IFS=,; echo "${NODES[*]}")']
     body += [
-        f"export CONFIG={shlex.quote(str(config))} ACCELERATE={shlex.quote(str(out / 'accelerate.yaml'))}",
-        f'srun --overlap --nodes={cluster.nodes} --ntasks={cluster.nodes} --nodelist="$TRAIN" bash -c {shlex.quote(launch(settings, cluster, "$SLURM_PROCID"))}',
+        f"export CONFIG={shlex.quote(str(config))} "
+        f"ACCELERATE={shlex.quote(str(out / 'accelerate.yaml'))}",
+        f'srun --overlap --nodes={cluster.nodes} --ntasks={cluster.nodes} --nodelist="$TRAIN" bash '
+        f"-c {shlex.quote(launch(settings, cluster, '$SLURM_PROCID'))}",
     ]
     return "\n".join([*head, "", *body, ""])
 
 
 def launch(settings: Any, cluster: Cluster, rank: str) -> str:
-    """The line that every training machine runs; `kit.train --resume` begins anew where there is no checkpoint."""
+    """The line that every training machine runs; `kit.train --resume` begins anew where there is no
+    checkpoint.
+    """
     return (
-        f'accelerate launch --config_file "$ACCELERATE" --machine_rank "{rank}" --main_process_ip "$FIRST" --main_process_port 29500 '
+        f'accelerate launch --config_file "$ACCELERATE" --machine_rank "{rank}" --main_process_ip '
+        f'"$FIRST" --main_process_port 29500 '
         f'-m kit.train "$CONFIG" --resume {changes(settings, cluster)}'
     )
 
@@ -229,20 +246,27 @@ def ports(cluster: Cluster) -> list[int]:
 
 
 def ray_entry(config: Path, settings: Any, cluster: Cluster, out: Path) -> str:
-    """What a Ray job runs on one machine of its cluster: servers on GPUs of their own, training on the rest. nodes must be 1."""
+    """What a Ray job runs on one machine of its cluster: servers on GPUs of their own, training on
+    the rest. nodes must be 1.
+    """
     if cluster.nodes > 1:
-        return "#!/bin/bash\necho 'training on several machines is started by SLURM (job.slurm); Ray places jobs of one machine' >&2\nexit 2\n"
+        return (
+            "#!/bin/bash\necho 'training on several machines is started by SLURM (job.slurm); "
+            "Ray places jobs of one machine' >&2\nexit 2\n"
+        )
     serve = servers(settings, cluster)
     body = [
         "#!/bin/bash",
         "set -euo pipefail",
         cluster.setup,
         'export FIRST=127.0.0.1 SERVER="${SERVER:-127.0.0.1}"',
-        f"export CONFIG={shlex.quote(str(config))} ACCELERATE={shlex.quote(str(out / 'accelerate.yaml'))}",
+        f"export CONFIG={shlex.quote(str(config))} "
+        f"ACCELERATE={shlex.quote(str(out / 'accelerate.yaml'))}",
     ]
     if serve:
         body += [
-            "# the servers run elsewhere (their GPUs are not this job's): start them there and set SERVER to that machine"
+            "# the servers run elsewhere (their GPUs are not this job's): start them there and set "
+            "SERVER to that machine"
         ]
         body += [f"#   {line}" for line in serve]
         body += [

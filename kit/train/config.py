@@ -1,6 +1,8 @@
-"""Settings of the three stages: one frozen dataclass each, from YAML, JSON or notebook parameters, checked before anything loads.
+"""Settings of the three stages: one frozen dataclass each, from YAML, JSON or notebook parameters,
+checked before anything loads.
 
-Unknown or mistyped names raise with the nearest name; numbers written as text ("1e-5" in YAML) raise with the way to write them.
+Unknown or mistyped names raise with the nearest name; numbers written as text ("1e-5" in YAML)
+raise with the way to write them.
 """
 
 from __future__ import annotations
@@ -29,12 +31,16 @@ Schedule = Literal[
 class Settings:
     """What all stages share.
 
-    model : "SmolLM2-135M-Instruct", "tiny-random", a folder, or a hub name; adapter : folder of an adapter to go on from.
+    model : "SmolLM2-135M-Instruct", "tiny-random", a folder, or a hub name; adapter : folder of an
+    adapter to go on from.
     engine : "transformers" or "unsloth"; "auto" = unsloth on a CUDA device where it is installed.
-    quantize : "none" or "nf4" (bitsandbytes, 4-bit base weights); dtype : "auto" gives the reason in the run record.
+    quantize : "none" or "nf4" (bitsandbytes, 4-bit base weights); dtype : "auto" gives the reason
+    in the run record.
     lr : peak learning rate; schedule : a name that transformers knows; warmup : steps.
-    lora_rank, lora_alpha : update = alpha / rank * B A; lora_targets : "all-linear", or module names.
-    micro_rows : rows that go through the model at once (0 = all); smaller saves memory, the gradient stays the same.
+    lora_rank, lora_alpha : update = alpha / rank * B A; lora_targets : "all-linear", or module
+    names.
+    micro_rows : rows that go through the model at once (0 = all); smaller saves memory, the
+    gradient stays the same.
     save_every : steps between checkpoints (0 = only at the end); keep : checkpoints kept.
     options : further arguments of the installed trainer's config, by its own names.
     """
@@ -74,9 +80,11 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class SFTSettings(Settings):
-    """Supervised fine-tuning on good answers: rows {prompt, response} or {text}, or tasks with responses.
+    """Supervised fine-tuning on good answers: rows {prompt, response} or {text}, or tasks with
+    responses.
 
-    batch : rows a step; max_tokens : longer rows are cut; answer_only : the loss looks at the answer, not at the prompt.
+    batch : rows a step; max_tokens : longer rows are cut; answer_only : the loss looks at the
+    answer, not at the prompt.
     """
 
     batch: int = 8
@@ -90,7 +98,8 @@ class SFTSettings(Settings):
 class DPOSettings(Settings):
     """Direct preference optimisation on pairs {prompt, chosen, rejected}.
 
-    beta : how strongly the policy is held to the reference (the model that the stage starts from); batch : pairs a step.
+    beta : how strongly the policy is held to the reference (the model that the stage starts from);
+    batch : pairs a step.
     """
 
     batch: int = 4
@@ -105,39 +114,54 @@ class DPOSettings(Settings):
 class GRPOSettings(Settings):
     """Group-relative policy optimisation on graded answers; what each option does to the gradient:
 
-    group_size : answers per prompt; the mean of a group is the baseline that its rewards are compared with.
+    group_size : answers per prompt; the mean of a group is the baseline that its rewards are
+    compared with.
     prompts_per_step : prompts per batch; more = less noise per update, proportionally more time.
-    substeps : updates per batch, each on a part of it; iterations : passes over the batch. Above 1, answers are older than
-        the policy and the ratio is clipped at `epsilon`.
+    substeps : updates per batch, each on a part of it; iterations : passes over the batch. Above 1,
+        answers are older than the policy and the ratio is clipped at `epsilon`.
     eval_temperature : of held-out answers; 0 = greedy, None = as in training.
-    temperature, top_p, top_k : sampling; with top_p < 1 or top_k > 0 the trained distribution is not the sampled one.
-    max_prompt_tokens : longer prompts raise; max_answer_tokens : longer answers are cut and count as truncated.
-    beta, kl : strength of the pull to the starting model; "k3" adds exp(-d) - 1 + d to the loss, "k2" d^2 / 2, "k1" puts
-        -beta d into each token's advantage (as a loss, k1 has no gradient on average). d = log pi - log pi_ref.
-        With unsloth only k3 has been run: k1 and k2 are tested on the transformers engine.
-    advantage : "std" divides by the group's standard deviation (easy and hard prompts weigh the same), "centred" does not,
+    temperature, top_p, top_k : sampling; with top_p < 1 or top_k > 0 the trained distribution is
+    not the sampled one.
+    max_prompt_tokens : longer prompts raise; max_answer_tokens : longer answers are cut and count
+    as truncated.
+    beta, kl : strength of the pull to the starting model; "k3" adds exp(-d) - 1 + d to the loss,
+        "k2" d^2 / 2, "k1" puts -beta d into each token's advantage (as a loss, k1 has no gradient
+        on average). d = log pi - log pi_ref. With unsloth only k3 has been run: k1 and k2 are
+        tested on the transformers engine.
+    advantage : "std" divides by the group's standard deviation (easy and hard prompts weigh the
+    same), "centred" does not,
         "batch" divides by the batch's.
-    per_component : one reward function per component of the reward, weighted by the trainer (see kit.train.payment); to
-        normalise each before the sum: options: {multi_objective_aggregation: normalize_then_sum}.
-    reweight : from 0 (off) to 1, how far a criterion's weight follows how well it tells a group's answers apart, in training
-        alone (kit.rewards.contrast); log and evaluation keep the rubric's own weights.
-    zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no time on them, "keep" does.
-    resample : most times that such a group is sampled anew before that (0 = never; kit.train.resample).
-    truncated : "keep" trains on cut answers with the reward they got, "mask" leaves them out of the loss.
-    loss : how tokens are averaged ("dapo": over all tokens of the batch; "grpo": per answer; "dr_grpo": by a constant; ...).
+    per_component : one reward function per component of the reward, weighted by the trainer (see
+        kit.train.payment); to normalise each before the sum: options: {multi_objective_aggregation:
+        normalize_then_sum}.
+    reweight : from 0 (off) to 1, how far a criterion's weight follows how well it tells a group's
+        answers apart, in training alone (kit.rewards.contrast); log and evaluation keep the
+        rubric's own weights.
+    zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no
+    time on them, "keep" does.
+    resample : most times that such a group is sampled anew before that (0 = never;
+    kit.train.resample).
+    truncated : "keep" trains on cut answers with the reward they got, "mask" leaves them out of the
+    loss.
+    loss : how tokens are averaged ("dapo": over all tokens of the batch; "grpo": per answer;
+    "dr_grpo": by a constant; ...).
     importance : ratio per "token" or per "sequence".
-    eval_every : steps between evaluations on held-out prompts (0 = before and after only); eval_samples : answers per prompt.
-    forecast : before the first step, `group_size` answers to each of a few prompts show what can be learned at all and what
-        it will cost (kit.train.forecast); where no group has two different rewards, the run stops with the remedy.
-    shuffle_rewards : a control: each group's rewards change hands at random, so that whatever is gained is not learned from
-        them.
-    patience_s : how long a step waits for a judge that is down before the run stops, everything saved.
-    audit_every, audit_share : every N steps this share of the answers goes to the second judge (0 = never); audit_stop : an
-        alarm (training reward up, audited reward not) ends the run.
-    sentinel_alarm : warn when this share of the last three steps' answers trips a sentinel (kit.train.sentinels), or when
-        answers grow by padding (kit.train.padding); 0 = count only. sentinel_stop : an alarm ends the run, adapter and
-        evaluation included.
-    fast : the kit's own sampling and packed log-probabilities where they fit (CPU); False = plain trl.
+    eval_every : steps between evaluations on held-out prompts (0 = before and after only);
+    eval_samples : answers per prompt.
+    forecast : before the first step, `group_size` answers to each of a few prompts show what can be
+        learned at all and what it will cost (kit.train.forecast); where no group has two different
+        rewards, the run stops with the remedy.
+    shuffle_rewards : a control: each group's rewards change hands at random, so that whatever is
+        gained is not learned from them.
+    patience_s : how long a step waits for a judge that is down before the run stops, everything
+    saved.
+    audit_every, audit_share : every N steps this share of the answers goes to the second judge (0 =
+        never); audit_stop : an alarm (training reward up, audited reward not) ends the run.
+    sentinel_alarm : warn when this share of the last three steps' answers trips a sentinel
+        (kit.train.sentinels), or when answers grow by padding (kit.train.padding); 0 = count only.
+        sentinel_stop : an alarm ends the run, adapter and evaluation included.
+    fast : the kit's own sampling and packed log-probabilities where they fit (CPU); False = plain
+    trl.
     """
 
     group_size: int = 8
@@ -200,7 +224,8 @@ class GRPOSettings(Settings):
             )
         if self.micro_rows and (rows // self.substeps) % self.micro_rows:
             raise KitError(
-                f"{rows // self.substeps} answers cannot be split into micro-batches of {self.micro_rows}",
+                f"{rows // self.substeps} answers cannot be split into micro-batches of "
+                f"{self.micro_rows}",
                 where="setting micro_rows",
             )
         for name in ("sentinel_alarm", "reweight"):
@@ -237,7 +262,9 @@ def build(cls: type[S], values: Mapping[str, Any], *, where: str = "settings") -
 
 
 def read(path: str | Path, **changes: Any) -> Settings:
-    """Settings from a YAML or JSON file: its keys, plus `stage` (sft, dpo or grpo) and `preset` (a name in presets.PRESETS)."""
+    """Settings from a YAML or JSON file: its keys, plus `stage` (sft, dpo or grpo) and `preset` (a
+    name in presets.PRESETS).
+    """
     return from_mapping({**load(path, what="training config"), **changes}, where=str(path))
 
 
@@ -267,7 +294,9 @@ def _plain(value: Any) -> Any:
 
 
 def check_options(options: Mapping[str, Any], config_class: type) -> None:
-    """Every name in `options` must be a field of the installed trainer's config; KitError names the nearest one."""
+    """Every name in `options` must be a field of the installed trainer's config; KitError names the
+    nearest one.
+    """
     known_names(
         options,
         [f.name for f in dataclasses.fields(config_class)],
@@ -277,7 +306,9 @@ def check_options(options: Mapping[str, Any], config_class: type) -> None:
 
 
 def _finite(settings: Settings) -> None:
-    """No number is infinite, NaN or below 0; a top_p of 0 samples nothing; torch's seeds end at 2**32."""
+    """No number is infinite, NaN or below 0; a top_p of 0 samples nothing; torch's seeds end at
+    2**32.
+    """
     values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
     for name, value in values.items():
         if isinstance(value, (int, float)) and not 0 <= value < math.inf:

@@ -1,7 +1,7 @@
 """Where a training runs: device, number format and threads, each with the reason for the choice.
 
-torch is imported here first, so that OMP_WAIT_POLICY is set before it loads: with a busy neighbour, threads that spin
-at barriers make a training step twenty times slower.
+torch is imported here first, so that OMP_WAIT_POLICY is set before it loads: with a busy neighbour,
+threads that spin at barriers make a training step twenty times slower.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 def import_torch() -> Any:
-    """torch, loaded with passive OpenMP waiting; the first import of torch in the kit goes through here."""
+    """torch, loaded with passive OpenMP waiting; the first import of torch in the kit goes through
+    here.
+    """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import torch
@@ -28,7 +30,8 @@ def import_torch() -> Any:
 class Device:
     """What was chosen and why.
 
-    kind : "cpu" or "cuda"; dtype : "float32", "bfloat16" or "float16"; why : one sentence for people; threads : CPU threads.
+    kind : "cpu" or "cuda"; dtype : "float32", "bfloat16" or "float16"; why : one sentence for
+    people; threads : CPU threads.
     """
 
     kind: str
@@ -43,7 +46,9 @@ class Device:
 
 
 def native_bf16() -> bool:
-    """True when this CPU multiplies bfloat16 in hardware (AMX or AVX512-BF16); elsewhere bf16 is emulated and slower than float32."""
+    """True when this CPU multiplies bfloat16 in hardware (AMX or AVX512-BF16); elsewhere bf16 is
+    emulated and slower than float32.
+    """
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as f:
             flags = next((line for line in f if line.startswith("flags")), "")
@@ -55,7 +60,8 @@ def native_bf16() -> bool:
 def choose(dtype: str = "auto") -> Device:
     """The device of this machine and a number format for it.
 
-    "auto": bf16 where the device multiplies it in hardware, fp16 on older CUDA devices (a T4), float32 on other CPUs.
+    "auto": bf16 where the device multiplies it in hardware, fp16 on older CUDA devices (a T4),
+    float32 on other CPUs.
     """
     if dtype not in DTYPES:
         raise KitError(

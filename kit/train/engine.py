@@ -1,9 +1,11 @@
-"""A Llama-shaped model on a CPU without detours: fused weights with the adapter added, for sampling and for training.
+"""A Llama-shaped model on a CPU without detours: fused weights with the adapter added, for sampling
+and for training.
 
-transformers and peft run each projection and its adapter one by one, in float32 where the adapter is. Here q, k and v (and
-gate and up) are one product each, the adapter is added to the weight once per update, and the same layers serve a prompt,
-the next token of many answers, and the packed groups of a training step, whose gradient goes to the adapter
-(`gradients`). Other models take the way through transformers.
+transformers and peft run each projection and its adapter one by one, in float32 where the adapter
+is. Here q, k and v (and gate and up) are one product each, the adapter is added to the weight once
+per update, and the same layers serve a prompt, the next token of many answers, and the packed
+groups of a training step, whose gradient goes to the adapter (`gradients`). Other models take the
+way through transformers.
 """
 
 from __future__ import annotations
@@ -124,7 +126,9 @@ class Engine:
                     w.refresh()
 
     def layer(self, i: int, x: Any, cos: Any, sin: Any, attend: Any) -> Any:
-        """One decoder layer on x (N, H); `attend(i, q, k, v)` gets (N, heads, D) and (N, kv, D) and gives (N, heads * D)."""
+        """One decoder layer on x (N, H); `attend(i, q, k, v)` gets (N, heads, D) and (N, kv, D) and
+        gives (N, heads * D).
+        """
         torch, block = self.torch, self.core.layers[i]
         qkv, o, gate_up, down = self.weights[i]
         h = _norm(torch, block.input_layernorm, x)
@@ -149,7 +153,9 @@ class Engine:
         return x
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> list[tuple[list[Any], list[Any], Any]]:
-        """Per prompt of P tokens: keys and values (kv, P, D) per layer, and the last hidden state (H,)."""
+        """Per prompt of P tokens: keys and values (kv, P, D) per layer, and the last hidden state
+        (H,).
+        """
         torch = self.torch
         ends = torch.tensor([len(p) for p in prompts]).cumsum(0).tolist()
         parts = [slice(end - len(p), end) for p, end in zip(prompts, ends, strict=True)]
@@ -184,7 +190,9 @@ class Engine:
         return linear(torch, self.head, hidden).float().contiguous()
 
     def score(self, groups: Sequence[Packed], temperature: float) -> tuple[Any, Any]:
-        """Log-probabilities and entropies (N,) of the answers' tokens of packed groups, one after the other."""
+        """Log-probabilities and entropies (N,) of the answers' tokens of packed groups, one after
+        the other.
+        """
         from .gradients import Scored
 
         torch = self.torch

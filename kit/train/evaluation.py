@@ -1,7 +1,8 @@
-"""Before and after on the same held-out prompts with the same judge: a paired interval, clustered by prompt.
+"""Before and after on the same held-out prompts with the same judge: a paired interval, clustered
+by prompt.
 
-The gain is taken apart by criterion, and the trivial policies stand beside it. A claim of a gain needs an interval that
-excludes 0; the sentence is written from the numbers.
+The gain is taken apart by criterion, and the trivial policies stand beside it. A claim of a gain
+needs an interval that excludes 0; the sentence is written from the numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from . import pooling
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Answers of one policy to the held-out prompts, with their grades; rows are in the same order for every policy."""
+    """Answers of one policy to the held-out prompts, with their grades; rows are in the same order
+    for every policy.
+    """
 
     name: str
     responses: tuple[Response, ...]
@@ -60,7 +63,9 @@ class Evaluation:
         return {k: mean_by_cluster([r.get(k) for r in rows], self.clusters) for k in labels}
 
     def values(self, names: pooling.Names | None = None) -> list[dict[str, float]]:
-        """Per answer the mean value in [0, 1] of each criterion that is known, by the criterion's text."""
+        """Per answer the mean value in [0, 1] of each criterion that is known, by the criterion's
+        text.
+        """
         return [
             pooling.means(names or {}, g.task_id, ((v.criterion_id, v.value) for v in g.verdicts))
             for g in self.grades
@@ -98,8 +103,10 @@ class Gain:
 
     reward : difference of mean rewards with its interval (paired by prompt, t over prompts).
     criteria : the same per criterion, by its text (kit.train.pooling).
-    strict : the same for strict passes, answers that meet every criterion; passing : their share before and after.
-    words : difference in words per answer; truncated : in the share of cut answers; trivial : mean reward of each trivial policy.
+    strict : the same for strict passes, answers that meet every criterion; passing : their share
+    before and after.
+    words : difference in words per answer; truncated : in the share of cut answers; trivial : mean
+    reward of each trivial policy.
     """
 
     before: Estimate
@@ -119,7 +126,9 @@ class Gain:
 
     @property
     def shown(self) -> bool:
-        """True when the interval lies above 0 and rests on prompts enough for it (as `stats.claim`)."""
+        """True when the interval lies above 0 and rests on prompts enough for it (as
+        `stats.claim`).
+        """
         return math.isfinite(self.reward.low) and self.reward.low > 0 and self.enough
 
     @property
@@ -147,11 +156,14 @@ class Gain:
         if known:
             best = max(known, key=lambda k: known[k])
             verb = _verb(self.after, known[best])
-            text += f" The trained policy ({self.after.value:.3f}) {verb} the best trivial one ({best}, {known[best]:.3f})."
+            text += f" The trained policy ({self.after.value:.3f}) {verb} the best trivial one"
+            text += f" ({best}, {known[best]:.3f})."
         return text
 
     def table(self) -> list[dict[str, Any]]:
-        """Rows for a table: what, difference, low, high; the reward first, then its criteria, then lengths."""
+        """Rows for a table: what, difference, low, high; the reward first, then its criteria, then
+        lengths.
+        """
         rows = [
             ("reward", self.reward),
             ("strict passes", self.strict),
@@ -185,7 +197,8 @@ class Gain:
 
 
 def fulfilled(grade: Grade, weights: Mapping[str, float]) -> bool | None:
-    """A strict pass: True when all criteria are met and no negative one; None when a verdict is unknown and no other settles it.
+    """A strict pass: True when all criteria are met and no negative one; None when a verdict is
+    unknown and no other settles it.
 
     weights : criterion id -> signed weight; a criterion that is not named counts as positive.
     """
@@ -201,7 +214,9 @@ def fulfilled(grade: Grade, weights: Mapping[str, float]) -> bool | None:
 
 
 def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """Strict passes by kind of prompt: rows what, prompts, before, after, difference (paired by prompt)."""
+    """Strict passes by kind of prompt: rows what, prompts, before, after, difference (paired by
+    prompt).
+    """
     out, passed = [], (before.strict(tasks), after.strict(tasks))
     kinds = {t.id: t.kind or "all" for t in tasks}
     for kind in ("all", *dict.fromkeys(kinds.values())):
@@ -261,7 +276,9 @@ def paired(
     a_cluster: Sequence[str],
     b_cluster: Sequence[str],
 ) -> Estimate:
-    """Mean over prompts of (mean of b - mean of a), paired by prompt, t interval over prompts; unknown values are left out."""
+    """Mean over prompts of (mean of b - mean of a), paired by prompt, t interval over prompts;
+    unknown values are left out.
+    """
     return stats.macro_difference(
         b, a, new_cluster=b_cluster, old_cluster=a_cluster, method="difference paired by prompt"
     )

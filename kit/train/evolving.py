@@ -1,7 +1,9 @@
-"""Evolving rubrics in a training (kit.rewards.evolve): criteria are proposed from a batch's answers before it is judged.
+"""Evolving rubrics in a training (kit.rewards.evolve): criteria are proposed from a batch's answers
+before it is judged.
 
-Only the training reward sees them. Held-out answers are judged by the tasks' own criteria, before and after.
-evolve.jsonl holds every change with its reason, and the buffers, from which a resumed run goes on.
+Only the training reward sees them. Held-out answers are judged by the tasks' own criteria, before
+and after. evolve.jsonl holds every change with its reason, and the buffers, from which a resumed
+run goes on.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Evolve:
     model : who proposes, an endpoint judge ("endpoint:MODEL"); default: the judge of the training.
     ask_every : batches between two requests; most : proposals taken from one (1-5).
     keep : active criteria that stay per task; spread : the smallest standard deviation that counts.
-    static : criteria {text, weight} for all tasks that leave without spread and come back every `every` steps.
+    static : criteria {text, weight} for all tasks that leave without spread and come back every
+    `every` steps.
     """
 
     model: Any = None
@@ -91,7 +94,9 @@ def _criterion(row: Any, i: int) -> Criterion:
 
 
 def asker(judge: Any, bill: Bill) -> Ask:
-    """A function from a prompt to the text that an endpoint judge's model says; its cost goes onto the bill."""
+    """A function from a prompt to the text that an endpoint judge's model says; its cost goes onto
+    the bill.
+    """
     judge = next(endpoints(judge), None)
     if judge is None:
         raise KitError(
@@ -127,7 +132,9 @@ class Evolving:
         _check(reward)
 
     async def grade(self, step: int, responses: Sequence[Response]) -> list[Grade]:
-        """Grades by the criteria in use; buffers change before (proposals) and after (no spread)."""
+        """Grades by the criteria in use; buffers change before (proposals) and after (no
+        spread).
+        """
         groups: dict[str, list[Response]] = {}
         for r in responses:
             groups.setdefault(r.task_id, []).append(r)
@@ -176,7 +183,8 @@ def _check(reward: Reward) -> None:
     )
     if new not in asked:
         raise KitError(
-            f"the reward {reward.composer.name!r} reads no rubric: new criteria would change nothing",
+            f"the reward {reward.composer.name!r} reads no rubric: new criteria would change "
+            f"nothing",
             where="evolve",
             fix="choose a reward with a rubric component, as reward: rubric",
         )

@@ -27,8 +27,8 @@ def merge(
 ) -> Path:
     """The model with the adapter added to its weights, as a folder that `from_pretrained` loads.
 
-    The sum is made in float32; dtype : of the stored weights ("auto": the one this machine computes in).
-    The folder appears when it is complete, so that a kill leaves no half of it behind.
+    The sum is made in float32; dtype : of the stored weights ("auto": the one this machine computes
+    in). The folder appears when it is complete, so that a kill leaves no half of it behind.
     """
     from peft import PeftModel
 
@@ -47,7 +47,8 @@ def merge(
 def export(run: str | Path, to: str, out: str | Path | None = None, *, kind: Kind = "f16") -> Path:
     """A finished run as "adapter", "merged" (a model folder) or "gguf" (one file for llama.cpp).
 
-    out : default RUN/export/adapter, RUN/export/merged, RUN/export/NAME.gguf. kind : see gguf_file.write.
+    out : default RUN/export/adapter, RUN/export/merged, RUN/export/NAME.gguf. kind : see
+    gguf_file.write.
     """
     run = Path(run)
     if to not in FORMS:
@@ -81,7 +82,9 @@ def _settings(run: Path) -> dict[str, Any]:
 
 
 def card(run: str | Path) -> str:
-    """A model card in Markdown from a run's settings.json and metrics.json; every number is from the run."""
+    """A model card in Markdown from a run's settings.json and metrics.json; every number is from
+    the run.
+    """
     run = Path(run)
     try:
         metrics = json.loads((run / "metrics.json").read_text("utf-8"))
@@ -135,7 +138,8 @@ def card(run: str | Path) -> str:
     if held:
         lines += ["", "## Held-out reward", "", "| what | value | 95% interval |", "|---|---|---|"]
         lines += [
-            f"| {name} | {_number(held[key]['value'])} | {_number(held[key]['low'])} to {_number(held[key]['high'])} |"
+            f"| {name} | {_number(held[key]['value'])} | {_number(held[key]['low'])} to "
+            f"{_number(held[key]['high'])} |"
             for name, key in (("before", "before"), ("after", "after"), ("gain", "gain"))
         ]
         lines += [

@@ -1,8 +1,10 @@
-"""What a run can learn, and what it will cost, from 64 answers: the support gate before hours are spent.
+"""What a run can learn, and what it will cost, from 64 answers: the support gate before hours are
+spent.
 
-GRPO compares the answers to one prompt. Where all of a group earn the same, nothing is learned from it; where no group is
-mixed, nothing is learned at all, however long the run. pass@1 and pass@k (strict passes; Chen et al. 2021, section 2.1) say
-how often the model already does what it shall learn, and whether one of k tries finds it.
+GRPO compares the answers to one prompt. Where all of a group earn the same, nothing is learned from
+it; where no group is mixed, nothing is learned at all, however long the run. pass@1 and pass@k
+(strict passes; Chen et al. 2021, section 2.1) say how often the model already does what it shall
+learn, and whether one of k tries finds it.
 """
 
 from __future__ import annotations
@@ -40,9 +42,11 @@ REMEDIES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """reward : mean of the answers; once, any_of : share of strict passes (pass@1), and of prompts with one in `size`.
+    """reward : mean of the answers; once, any_of : share of strict passes (pass@1), and of prompts
+    with one in `size`.
 
-    mixed : share of groups that teach; health : groups by kind of reward; kinds : kind of prompt -> (mixed, all) groups.
+    mixed : share of groups that teach; health : groups by kind of reward; kinds : kind of prompt ->
+    (mixed, all) groups.
     seconds : of sampling and judging, for the whole run; cost : of the judge, US dollars, likewise.
     """
 
@@ -86,7 +90,8 @@ class Forecast:
             f"strict pass: {self.once} of the answers, {self.any_of} of the prompts "
             f"(one of {self.size})",
             f"groups that teach: {self.health.mixed} of {groups} {self.mixed}",
-            f"{self.steps} steps: about {_span(self.seconds)} for sampling and judging; the updates "
+            f"{self.steps} steps: about {_span(self.seconds)} for sampling and judging; the "
+            f"updates "
             "come on top, on a CPU as long again",
         ]
         lines += [f"judge: about ${self.cost:.2f}"] if self.cost else []
@@ -109,7 +114,9 @@ class Forecast:
 def forecast(
     loaded: Loaded, tasks: Sequence[Task], reward: Reward, *, settings: GRPOSettings
 ) -> Forecast:
-    """Answers of the untrained policy to the prompts of the first steps, in groups as in training."""
+    """Answers of the untrained policy to the prompts of the first steps, in groups as in
+    training.
+    """
     count = max(2, ANSWERS // settings.group_size)
     some = order(tasks, dataclasses.replace(settings, steps=count, prompts_per_step=1))
     some = list({t.id: t for t in some}.values())

@@ -1,7 +1,8 @@
-"""A merged Llama-shaped model as one GGUF file, by the `gguf` package alone: no git, no build, no network.
+"""A merged Llama-shaped model as one GGUF file, by the `gguf` package alone: no git, no build, no
+network.
 
-llama.cpp rotates neighbouring pairs of a head's values, transformers its two halves: the rows of the query and key
-weights are put into that order.
+llama.cpp rotates neighbouring pairs of a head's values, transformers its two halves: the rows of
+the query and key weights are put into that order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The two places of a training step where torch's own gradients cost most, written by hand.
 
-Merged: a product with W + s B A as one matrix, whose gradient goes to A and B; the adapter costs no products of its own
-on the way forward and two thin ones on the way back, and none for an input without gradient (the frozen embedding).
-Scored: log-probabilities of the answers' tokens alone; the vocabulary's probabilities are kept once, in the model's dtype.
+Merged: a product with W + s B A as one matrix, whose gradient goes to A and B; the adapter costs no
+products of its own on the way forward and two thin ones on the way back, and none for an input
+without gradient (the frozen embedding). Scored: log-probabilities of the answers' tokens alone; the
+vocabulary's probabilities are kept once, in the model's dtype.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ ROWS = 256  # tokens whose logits over the whole vocabulary are in memory at onc
 
 
 class Merged(torch.autograd.Function):
-    """x (N, in) -> x W^T (N, out); spans : (first row, end, scaling) of each adapter; pairs : A (r, in), B (rows, r), ..."""
+    """x (N, in) -> x W^T (N, out); spans : (first row, end, scaling) of each adapter; pairs : A (r,
+    in), B (rows, r), ...
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Any, weight: Any, spans: Any, *pairs: Any) -> Any:
@@ -41,7 +44,9 @@ class Merged(torch.autograd.Function):
 
 
 class Scored(torch.autograd.Function):
-    """Hidden states (N, H), head (V, H), labels (N,) -> log-probabilities and entropies (N,) at a temperature, float32."""
+    """Hidden states (N, H), head (V, H), labels (N,) -> log-probabilities and entropies (N,) at a
+    temperature, float32.
+    """
 
     @staticmethod
     def forward(ctx: Any, hidden: Any, head: Any, labels: Any, temperature: float) -> Any:

@@ -1,7 +1,9 @@
-"""GRPO on graded answers: held-out evaluation, training through trl, evaluation again, and everything written down.
+"""GRPO on graded answers: held-out evaluation, training through trl, evaluation again, and
+everything written down.
 
-A run's folder: settings.json, rollouts.jsonl, steps.jsonl, eval_before.json, eval_after.json, metrics.json, checkpoints,
-adapter/. A killed run goes on from its last checkpoint with the same data order, and the ledger pays no verdict twice.
+A run's folder: settings.json, rollouts.jsonl, steps.jsonl, eval_before.json, eval_after.json,
+metrics.json, checkpoints, adapter/. A killed run goes on from its last checkpoint with the same
+data order, and the ledger pays no verdict twice.
 """
 
 from __future__ import annotations
@@ -48,8 +50,10 @@ logger = logging.getLogger(__name__)
 class GRPOResult:
     """What a training left behind.
 
-    before, after : held-out evaluations (None without held-out prompts); gain : their paired comparison; trivial : mean
-    held-out reward of each trivial policy. metrics : what metrics.json holds. seconds : training alone.
+    before, after : held-out evaluations (None without held-out prompts); gain : their paired
+    comparison; trivial : mean
+    held-out reward of each trivial policy. metrics : what metrics.json holds. seconds : training
+    alone.
     """
 
     out: Path
@@ -93,13 +97,18 @@ def train(
 ) -> GRPOResult:
     """Train a policy on `tasks` with GRPO; evaluate before and after on `heldout`.
 
-    judge : see kit.judge, None when code checks every criterion; composer : a Composer, a preset's name or a config.
-    out : folder of the run; resume : go on from its last checkpoint. ledger : default out/ledger.sqlite.
-    audit : a second judge for `settings.audit_every`; on_step : called with each row of steps.jsonl (a live view, say).
-    evolve : True or settings (kit.train.evolving.Evolve): criteria are proposed while training; off by default.
+    judge : see kit.judge, None when code checks every criterion; composer : a Composer, a preset's
+    name or a config.
+    out : folder of the run; resume : go on from its last checkpoint. ledger : default
+    out/ledger.sqlite.
+    audit : a second judge for `settings.audit_every`; on_step : called with each row of steps.jsonl
+    (a live view, say).
+    evolve : True or settings (kit.train.evolving.Evolve): criteria are proposed while training; off
+    by default.
     loaded : a model that is already there (kit.train.models.load); its adapter is trained in place.
 
-    JudgeDownError when the judge stays down: a checkpoint is saved first. KitError when the folder holds another run.
+    JudgeDownError when the judge stays down: a checkpoint is saved first. KitError when the folder
+    holds another run.
     """
     from ..rewards.composer import Composer
 
@@ -207,7 +216,9 @@ class _Run:
         mark_folder(self.out, {"settings": to_mapping(self.settings), "tasks": tasks}, self.resume)
 
     def teach(self, evolve: evolving.Evolve | None) -> None:
-        """Decide what is paid in training: the reward of the evaluation, or that with evolving rubrics."""
+        """Decide what is paid in training: the reward of the evaluation, or that with evolving
+        rubrics.
+        """
         composer, per_component = self.reward.composer, self.settings.per_component
         if self.settings.reweight:
             contrast.check(composer)
@@ -245,9 +256,11 @@ class _Run:
         seconds = time.perf_counter() - t0
         if self.monitor.blind and not self.monitor.known:
             raise DataError(
-                f"no answer got a known reward in {self.monitor.blind_steps} batches: {self.monitor.blind}",
+                f"no answer got a known reward in {self.monitor.blind_steps} batches: "
+                f"{self.monitor.blind}",
                 where=str(self.out),
-                fix="see rollouts.jsonl there; the reward, the judge or the rows do not fit each other",
+                fix="see rollouts.jsonl there; the reward, the judge or the rows do not fit each "
+                "other",
             )
         with world.whole(self.loaded.model):
             if world.main():
@@ -302,7 +315,9 @@ class _Run:
             self.trainer.kit_resume(checkpoint)
 
     def evaluate(self, name: str, step: int) -> Evaluation | None:
-        """Grade samples on the held-out prompts, or read what an interrupted run already has; of several processes the first one does it."""
+        """Grade samples on the held-out prompts, or read what an interrupted run already has; of
+        several processes the first one does it.
+        """
         if not self.heldout:
             return None
         path = self.out / f"eval_{name}.json"
@@ -381,7 +396,8 @@ class _Run:
                 cut.append(t.id)
         if cut:
             logger.warning(
-                "the tool output of %d of %d prompts is cut to fit max_prompt_tokens=%d (first: %r)",
+                "the tool output of %d of %d prompts is cut to fit max_prompt_tokens=%d (first: "
+                "%r)",
                 len(cut),
                 len(every),
                 limit,

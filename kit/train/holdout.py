@@ -1,4 +1,6 @@
-"""What is trained on and what is held out: no prompt, no id and no marked row stands on both sides."""
+"""What is trained on and what is held out: no prompt, no id and no marked row stands on both
+sides.
+"""
 
 from __future__ import annotations
 

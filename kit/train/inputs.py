@@ -1,4 +1,6 @@
-"""What goes into a training, looked at: characters that nothing can encode, rows that are cut or cut to nothing."""
+"""What goes into a training, looked at: characters that nothing can encode, rows that are cut or
+cut to nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ logger = logging.getLogger(__name__)
 
 
 def readable(tasks: Iterable[Task]) -> None:
-    """DataError for a task whose id or prompt holds half of a surrogate pair: no tokenizer takes it.
+    """DataError for a task whose id or prompt holds half of a surrogate pair: no tokenizer takes
+    it.
 
     >>> readable([Task(id="t", prompt="half: \\ud83d")])
     Traceback (most recent call last):
@@ -99,7 +102,8 @@ def _size(tokenizer: Any, chat: list[dict[str, str]]) -> int:
 
 
 def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:
-    """The prompts of all steps in the order they are trained on: pass after pass, each in an order that seed and pass decide.
+    """The prompts of all steps in the order they are trained on: pass after pass, each in an order
+    that seed and pass decide.
 
     Written out as one epoch, so that a resumed run goes on with the same prompts.
     """

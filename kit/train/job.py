@@ -6,8 +6,8 @@ tasks: short_answers.json   # beside the config, in the kit's data folder, or an
 heldout: FILE          # or a split here: train_ratio: 0.9, data_seed: 42 (a seeded shuffle);
 holdout_by: tissue     # whole groups (a field of the rows); holdout: [eye, thymus] names them
 ask: "..."             # added to every prompt
-evolve: true           # criteria proposed while training: {model: endpoint:M, keep: 5, ask_every: 1}
-judge: embedding       # kit.judge.factory: code, local, endpoint:MODEL, {panel: [...]}, ...
+evolve: true           # criteria proposed while training: {model: endpoint:M, keep: 5, ask_every:
+1} judge: embedding       # kit.judge.factory: code, local, endpoint:MODEL, {panel: [...]}, ...
 reward: rubric         # a preset of kit.rewards, or a config
 out: my_run            # below the runs folder, or an absolute path
 lr: 5e-4               # any setting of the stage; other systems' names are read too (names.py)
@@ -75,7 +75,9 @@ def build(
     where: str = "config",
     name: str = "training",
 ) -> Job:
-    """A job from a mapping; relative paths are looked for beside the config, then in the kit's data folder."""
+    """A job from a mapping; relative paths are looked for beside the config, then in the kit's data
+    folder.
+    """
     known = names_of(values)
     values = translate(values, known, where=where)
     known_names(values, known, where=where, what="key or setting")
@@ -152,7 +154,9 @@ def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
 
 
 def foresee(job: Job) -> Any:
-    """What the run would learn and cost (kit.train.forecast.Forecast); nothing is trained or kept."""
+    """What the run would learn and cost (kit.train.forecast.Forecast); nothing is trained or
+    kept.
+    """
     from . import forecast
 
     s = job.settings

@@ -1,7 +1,9 @@
-"""Runs of a chain kept small: per held-out answer its text and token probability, one JSON for several seeds.
+"""Runs of a chain kept small: per held-out answer its text and token probability, one JSON for
+several seeds.
 
-`data/ladder_runs.json` holds those that the notebooks show; `tests/benchmarks/bench_chain.py` makes them again. What is
-right is not stored: it is read from the text by the tasks' own checks, each time.
+`data/ladder_runs.json` holds those that the notebooks show; `tests/benchmarks/bench_chain.py` makes
+them again. What is right is not stored: it is read from the text by the tasks' own checks, each
+time.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ STORED = "ladder_runs.json"
 
 
 def pack(folder: str | Path) -> dict[str, Any]:
-    """One finished chain: {stage: {seconds, answers: [[task id, text, token probability]]}}, in the table's order."""
+    """One finished chain: {stage: {seconds, answers: [[task id, text, token probability]]}}, in the
+    table's order.
+    """
     folder = Path(folder)
     table = json.loads((folder / "metrics.json").read_text("utf-8"))["table"]
     out = {}
@@ -46,7 +50,9 @@ def pack(folder: str | Path) -> dict[str, Any]:
 
 
 def keep(runs: Mapping[str, Mapping[str, Any]], path: str | Path | None = None) -> None:
-    """Write {chain's name: {seed: pack(folder)}}; chains that the file has and `runs` has not stay."""
+    """Write {chain's name: {seed: pack(folder)}}; chains that the file has and `runs` has not
+    stay.
+    """
     path = Path(path or paths.data(STORED))
     old = json.loads(path.read_text("utf-8")) if path.exists() else {}
     text = json.dumps(old | dict(runs), ensure_ascii=False, separators=(",", ":"))
@@ -77,7 +83,9 @@ def evaluations(stages: Mapping[str, Any], tasks: Sequence[Task] | None = None) 
 
 
 def qualities(name: str, *, asides: Sequence[str] = ()) -> dict[tuple[int, str], quality.Quality]:
-    """What each stage of the kept runs brought, by (seed, stage); asides : stages that were only tried."""
+    """What each stage of the kept runs brought, by (seed, stage); asides : stages that were only
+    tried.
+    """
     tasks, out = _ladder(), {}
     for seed, stages in stored(name).items():
         seconds = {k: v["seconds"] or math.nan for k, v in stages.items()}
@@ -88,7 +96,9 @@ def qualities(name: str, *, asides: Sequence[str] = ()) -> dict[tuple[int, str],
 
 
 def answers(name: str) -> list[dict[str, Any]]:
-    """Rows {seed, stage, task_id, kind, stated, token, correct} of the kept runs, for kit.calibration."""
+    """Rows {seed, stage, task_id, kind, stated, token, correct} of the kept runs, for
+    kit.calibration.
+    """
     tasks, out = _ladder(), []
     for seed, stages in stored(name).items():
         for found in evaluations(stages, tasks):
@@ -98,7 +108,8 @@ def answers(name: str) -> list[dict[str, Any]]:
 
 
 def claims(name: str, *, before: str, margin: float = 0.05) -> dict[str, calibration.Comparison]:
-    """`quality.claim` of every later stage against one, seed by seed, and of all its seeds together.
+    """`quality.claim` of every later stage against one, seed by seed, and of all its seeds
+    together.
 
     Keys are "stage, seed 0" and "stage, all seeds" (clustered by task, where there are several).
     """
@@ -140,7 +151,9 @@ WORDS = {
 
 
 def errors(found: Mapping[str, calibration.Comparison]) -> list[dict[str, Any]]:
-    """Rows {run, answers, ECE before, ECE after, ECE if calibrated}: what a claim about calibration prints."""
+    """Rows {run, answers, ECE before, ECE after, ECE if calibrated}: what a claim about calibration
+    prints.
+    """
     names = ("run", "answers", "ECE before", "ECE after", "ECE if calibrated")
     return [
         dict(zip(names, (s, c.after.n, c.before.value, c.after.value, c.after.null), strict=True))

@@ -1,4 +1,6 @@
-"""Models and tokenizers for training: by name, folder or hub name; LoRA; NF4; and a tiny random one built in code."""
+"""Models and tokenizers for training: by name, folder or hub name; LoRA; NF4; and a tiny random one
+built in code.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from .device import Device, choose, import_torch
 TINY = "tiny-random"
 SMOL = ("SmolLM2-135M-Instruct", "smollm2", "HuggingFaceTB/SmolLM2-135M-Instruct")
 CHAT = (
-    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' "
+    "}}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
@@ -40,7 +43,9 @@ class Loaded:
 
 
 def resolve(name: str) -> str:
-    """The folder or hub name behind a model's name; SmolLM2 comes converted from its pinned wheel."""
+    """The folder or hub name behind a model's name; SmolLM2 comes converted from its pinned
+    wheel.
+    """
     if name in SMOL:
         from ..data.models import smollm2
 
@@ -93,7 +98,9 @@ LATE = ("trl", "transformers", "peft")
 
 
 def import_unsloth() -> Any:
-    """unsloth, imported first; KitError when trl, transformers or peft came before it, because its patches would be lost silently."""
+    """unsloth, imported first; KitError when trl, transformers or peft came before it, because its
+    patches would be lost silently.
+    """
     if "unsloth" not in sys.modules:
         late = [m for m in LATE if m in sys.modules]
         if late:
@@ -257,7 +264,9 @@ def eos_ids(model: Any, tokenizer: Any) -> list[int]:
 
 
 def tiny_model(vocabulary: int, *, seed: int = 0) -> Any:
-    """A Llama of 4 layers' shape in miniature with random weights: 2 layers, width 32, under 100,000 parameters."""
+    """A Llama of 4 layers' shape in miniature with random weights: 2 layers, width 32, under
+    100,000 parameters.
+    """
     torch = import_torch()
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -283,7 +292,9 @@ def tiny_model(vocabulary: int, *, seed: int = 0) -> Any:
 
 
 def tiny_tokenizer() -> Any:
-    """A byte-level tokenizer of 259 ids with the chat layout of SmolLM2; built in code, nothing is downloaded."""
+    """A byte-level tokenizer of 259 ids with the chat layout of SmolLM2; built in code, nothing is
+    downloaded.
+    """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 

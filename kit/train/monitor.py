@@ -1,4 +1,6 @@
-"""Per-step monitoring: one row of steps.jsonl from trl's own numbers, the answers of the step, and the time split."""
+"""Per-step monitoring: one row of steps.jsonl from trl's own numbers, the answers of the step, and
+the time split.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,13 @@ TIMES = ("generation", "judge", "kit")
 
 
 class StepLog(TrainerCallback):
-    """Collects what happened in a step and writes it when trl logs; drives the progress bar and the live view.
+    """Collects what happened in a step and writes it when trl logs; drives the progress bar and the
+    live view.
 
-    names : pooling.names of the tasks; evaluate : called with a name and a step, for `settings.eval_every`; None where nothing is held out.
-    stopped : the alarm that ended the training; blind : why no reward was ever known, None as soon as one is.
+    names : pooling.names of the tasks; evaluate : called with a name and a step, for
+    `settings.eval_every`; None where nothing is held out.
+    stopped : the alarm that ended the training; blind : why no reward was ever known, None as soon
+    as one is.
     """
 
     def __init__(
@@ -134,7 +139,9 @@ class StepLog(TrainerCallback):
         self.bar.set_postfix_str(said)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Sentinels and unknown rewards, at every new batch; audit and held-out evaluation, every N steps."""
+        """Sentinels and unknown rewards, at every new batch; audit and held-out evaluation, every N
+        steps.
+        """
         step = state.global_step
         if self.batch == step:
             self._look(control, step, args.max_steps)
@@ -163,7 +170,9 @@ class StepLog(TrainerCallback):
             control.should_training_stop |= self.blind_steps >= min(BLIND_STEPS, steps)
 
     def _alarm(self, control: Any, name: str, alarm: str | None, stop: bool) -> None:
-        """Say an alarm once, keep it for the rows of steps.jsonl, and end the training where that is set."""
+        """Say an alarm once, keep it for the rows of steps.jsonl, and end the training where that
+        is set.
+        """
         if not alarm:
             return
         text = f"{name}: {alarm}"
@@ -188,9 +197,11 @@ def reasons(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def summary(rows: Sequence[dict[str, Any]], names: pooling.Names | None = None) -> dict[str, Any]:
-    """One batch's rollout rows: reward with its interval (t over prompts), group health, lengths, padding, unknown share.
+    """One batch's rollout rows: reward with its interval (t over prompts), group health, lengths,
+    padding, unknown share.
 
-    reward : mean over prompts of their answers' mean, as in the evaluation; the interval is None for a single prompt.
+    reward : mean over prompts of their answers' mean, as in the evaluation; the interval is None
+    for a single prompt.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for r in rows:
@@ -245,7 +256,9 @@ def _known(value: float) -> float | None:
 
 
 class LossLog(TrainerCallback):
-    """One row per step of a supervised stage: loss, learning rate, and DPO's margins where there are any."""
+    """One row per step of a supervised stage: loss, learning rate, and DPO's margins where there
+    are any.
+    """
 
     def __init__(self, log: rollouts.Log, on_step: Any, stage: str):
         self.log, self.call, self.stage = log, on_step, stage

@@ -1,6 +1,8 @@
-"""Names of other systems for the kit's own settings: the RLVR recipe's, TRL's, open-instruct's and BioRLHF's.
+"""Names of other systems for the kit's own settings: the RLVR recipe's, TRL's, open-instruct's and
+BioRLHF's.
 
-A config or a command written for one of them is read as it is; `kit train --names` prints this table.
+A config or a command written for one of them is read as it is; `kit train --names` prints this
+table.
 """
 
 from __future__ import annotations
@@ -150,7 +152,8 @@ def _verifiers(weights: Mapping[str, float]) -> dict[str, Any]:
 def refiner(
     values: Mapping[str, Any], known: Iterable[str] = (), where: str = "config"
 ) -> Mapping[str, Any]:
-    """The values with the refiner's own flags as a reward; a `reward` beside them must be its preset.
+    """The values with the refiner's own flags as a reward; a `reward` beside them must be its
+    preset.
 
     >>> refiner({"verification_reward": 5})["reward"]
     {'preset': 'refiner', 'scale': 5.0}
@@ -173,7 +176,9 @@ def refiner(
 
 
 def _refined(name: str, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The preset with the flags: scale, weight of the citations, gate or bonus, own rubrics only."""
+    """The preset with the flags: scale, weight of the citations, gate or bonus, own rubrics
+    only.
+    """
     out: dict[str, Any] = {"preset": name}
     for key in ("scale", "weight"):
         if key in flags and not _number(flags[key]):

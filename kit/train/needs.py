@@ -1,4 +1,6 @@
-"""What a training needs from outside, looked at before any model loads: reporters, and keys of judges."""
+"""What a training needs from outside, looked at before any model loads: reporters, and keys of
+judges.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ REPORTERS = {  # name -> the package that it needs
 
 
 def check(settings: Settings, judges: Iterable[Any] = ()) -> None:
-    """KitError for an unknown reporter, MissingError for one without its package or a judge without its key."""
+    """KitError for an unknown reporter, MissingError for one without its package or a judge without
+    its key.
+    """
     wanted = [r for r in settings.report_to if r not in ("none", "all")]
     known_names(wanted, REPORTERS, where="setting report_to", what="reporter")
     for name in wanted:
@@ -44,7 +48,9 @@ def _installed(package: str) -> bool:
 
 
 def endpoints(judge: Any) -> Iterator[Any]:
-    """The judges behind HTTP in a judge: itself, or the members of a panel, an escalation, a batch."""
+    """The judges behind HTTP in a judge: itself, or the members of a panel, an escalation, a
+    batch.
+    """
     if hasattr(getattr(judge, "caller", None), "wire"):
         yield judge
     inner = [getattr(judge, name, None) for name in ("cheap", "strong", "inner")]

@@ -1,7 +1,9 @@
-"""SFT and DPO rows in one row: what they share at their start is computed once, and there is no padding.
+"""SFT and DPO rows in one row: what they share at their start is computed once, and there is no
+padding.
 
-Short tasks share their system text and the head of the question. Each row sees that head and itself at the positions that
-it would have alone, and only answer tokens get logits: the same loss for half of the work (CPU, Llama-shaped models).
+Short tasks share their system text and the head of the question. Each row sees that head and itself
+at the positions that it would have alone, and only answer tokens get logits: the same loss for half
+of the work (CPU, Llama-shaped models).
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def logps(model: Any, ids: Any, mask: Any, wanted: Any) -> tuple[Any, Any]:
 
 
 def worth(ids: Any, mask: Any, wanted: Any) -> bool:
-    """True where packing saves work: rows with a long common start, or much padding, and not too long."""
+    """True where packing saves work: rows with a long common start, or much padding, and not too
+    long.
+    """
     if not bool(wanted.any(-1).all()) or bool(wanted[:, 0].any()):
         return False
     lines = [ids[i][mask[i].bool()] for i in range(len(ids))]

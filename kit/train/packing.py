@@ -1,8 +1,9 @@
 """Log-probabilities of a group's answers with its prompt computed once, and no padding.
 
-A group shares its prompt. Instead of one padded row per answer, each group becomes one row: prompt, answer 1, answer 2,
-... Each answer sees the prompt and itself (a block mask), at the positions it would have alone, so that every token's
-log-probability is the same number, for a third to a half of the work.
+A group shares its prompt. Instead of one padded row per answer, each group becomes one row: prompt,
+answer 1, answer 2, ... Each answer sees the prompt and itself (a block mask), at the positions it
+would have alone, so that every token's log-probability is the same number, for a third to a half of
+the work.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from .device import import_torch
 class Packed:
     """One group in one row.
 
-    ids, positions : (1, L); mask : (1, 1, L, L), True = may look; predict : (N,) places whose logits predict the answers'
-    tokens; labels : (N,); rows, columns : (N,) where each label sits in the (B, C) completions.
+    ids, positions : (1, L); mask : (1, 1, L, L), True = may look; predict : (N,) places whose
+    logits predict the answers' tokens; labels : (N,); rows, columns : (N,) where each label sits in
+    the (B, C) completions.
     """
 
     ids: Any
@@ -32,7 +34,8 @@ class Packed:
 
 
 def pack(input_ids: Any, attention_mask: Any, completion: int) -> list[Packed]:
-    """Rows (B, P + C) of left-padded prompts and right-padded answers of width C = `completion`, as one Packed per prompt.
+    """Rows (B, P + C) of left-padded prompts and right-padded answers of width C = `completion`, as
+    one Packed per prompt.
 
     Rows whose answer is empty (masked as a whole) are left out: nothing of them is predicted.
     """
@@ -79,7 +82,9 @@ def spread(
     *,
     through: Callable[[Sequence[Packed]], tuple[Any, Any]],
 ) -> tuple[Any, Any]:
-    """What `through` gives for the packed answers' tokens, two (N,), at their places in (B, C); 0 where masked."""
+    """What `through` gives for the packed answers' tokens, two (N,), at their places in (B, C); 0
+    where masked.
+    """
     torch = import_torch()
     groups = pack(input_ids, attention_mask, completion)
     blank = torch.zeros(input_ids.shape[0], completion, device=input_ids.device)

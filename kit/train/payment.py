@@ -1,7 +1,9 @@
-"""What the trainer is handed: one reward per answer, or one per component of the reward (`per_component`).
+"""What the trainer is handed: one reward per answer, or one per component of the reward
+(`per_component`).
 
-A component that does not apply to an answer is None there, and trl leaves it out of the sum. A component
-that applies and is unknown makes the whole answer unknown: left out of the sum it would count as 0.
+A component that does not apply to an answer is None there, and trl leaves it out of the sum. A
+component that applies and is unknown makes the whole answer unknown: left out of the sum it would
+count as 0.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ Grader = Callable[..., Awaitable[Graded]]
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One component as a reward of its own; call(...) is None where it does not apply or is unknown."""
+    """One component as a reward of its own; call(...) is None where it does not apply or is
+    unknown.
+    """
 
     name: str
     weight: float
@@ -82,7 +86,9 @@ def _alone(composer: Composer, name: str) -> Any:
 
 
 def functions(composer: Composer, grade: Grader, *, per_component: bool) -> list[Any]:
-    """Reward functions for trl; `grade(**batch)` is awaited once per batch, whatever their number."""
+    """Reward functions for trl; `grade(**batch)` is awaited once per batch, whatever their
+    number.
+    """
     if not per_component:
         return [_whole(grade)]
     _check(composer)
@@ -96,7 +102,9 @@ def weights(composer: Composer, *, per_component: bool) -> list[float] | None:
 
 
 def values(parts: Sequence[Part], task: Task, response: Response, grade: Grade) -> list[Any]:
-    """What each function pays this answer; None for all of them where one that applies is unknown."""
+    """What each function pays this answer; None for all of them where one that applies is
+    unknown.
+    """
     found = [f.call(task, response, grade.verdicts) for f in parts]
     lost = [
         v is None and grade.parts.get(f.name) is not None for f, v in zip(parts, found, strict=True)
@@ -122,7 +130,9 @@ def focused(
 
 
 def shuffled(pay: Any, seed: int) -> Any:
-    """The same reward function, its rewards dealt out at random among the answers to one prompt: a control without learning."""
+    """The same reward function, its rewards dealt out at random among the answers to one prompt: a
+    control without learning.
+    """
 
     async def control(**batch: Any) -> list[float | None]:
         paid, ids = await pay(**batch), batch["task_id"]
@@ -174,5 +184,6 @@ def _check(composer: Composer) -> None:
         raise KitError(
             f"the reward has a {' and a '.join(named)}, which acts on the sum of its components",
             where="setting per_component",
-            fix=f"take the {' and the '.join(named)} out of the reward, or say per_component: false",
+            fix=f"take the {' and the '.join(named)} out of the reward, or say per_component: "
+            f"false",
         )

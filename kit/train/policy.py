@@ -1,7 +1,8 @@
 """The held-out answers of a trained policy with the model's own confidence, for calibration.
 
-The confidence is exp(mean log-probability of the answer's tokens): a score in (0, 1] that must be recalibrated before it is
-read as a probability. Correct means that the answer met every criterion of its rubric as far as the verdicts are known.
+The confidence is exp(mean log-probability of the answer's tokens): a score in (0, 1] that must be
+recalibrated before it is read as a probability. Correct means that the answer met every criterion
+of its rubric as far as the verdicts are known.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def rows(
     """Rows {stage, task_id, kind, stated, token, correct} of an evaluation, for kit.calibration.
 
     stated : the confidence in the text, NaN where none is read; token : of the answer's tokens;
-    correct : 1.0 or 0.0 by `correct(task, response)` (kit.train.quality.correct), NaN where unknown.
+    correct : 1.0 or 0.0 by `correct(task, response)` (kit.train.quality.correct), NaN where
+    unknown.
     """
     from ..confidence import extract
 
@@ -38,7 +40,8 @@ def rows(
 
 
 def read(folder: str | Path, tasks: Any = ()) -> list[dict[str, Any]]:
-    """Rows {stage, task_id, confidence, correct} of the evaluations below a run's folder; answers without either are left out.
+    """Rows {stage, task_id, confidence, correct} of the evaluations below a run's folder; answers
+    without either are left out.
 
     tasks : the tasks, for the signs of their weights (default: every weight positive).
     """

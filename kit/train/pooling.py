@@ -17,11 +17,12 @@ Names = Mapping[tuple[str, str], str]
 def names(tasks: Sequence[Task]) -> dict[tuple[str, str], str]:
     """(task id, criterion id) -> name of its row.
 
-    A text gets a row of its own when it is used by several tasks, or when there are at most `MOST` texts;
-    all others are pooled in two rows that say so, one for what is wanted and one for faults.
+    A text gets a row of its own when it is used by several tasks, or when there are at most `MOST`
+    texts; all others are pooled in two rows that say so, one for what is wanted and one for faults.
 
     >>> from kit.records import Criterion
-    >>> t = [Task(id=i, prompt="p", criteria=(Criterion(id="c1", text=x),)) for i, x in ("aX", "bY")]
+    >>> c = {x: (Criterion(id="c1", text=x),) for x in "XY"}
+    >>> t = [Task(id=i, prompt="p", criteria=c[x]) for i, x in ("aX", "bY")]
     >>> names(t)
     {('a', 'c1'): 'X', ('b', 'c1'): 'Y'}
     """
@@ -43,7 +44,9 @@ def names(tasks: Sequence[Task]) -> dict[tuple[str, str], str]:
 
 
 def name(known: Names, task_id: str, criterion_id: str) -> str:
-    """The row of a verdict; criteria that are made for an answer (cited claims) are pooled by their kind."""
+    """The row of a verdict; criteria that are made for an answer (cited claims) are pooled by their
+    kind.
+    """
     found = known.get((task_id, criterion_id))
     if found is not None:
         return found
@@ -54,7 +57,9 @@ def name(known: Names, task_id: str, criterion_id: str) -> str:
 def means(
     known: Names, task_id: str, verdicts: Iterable[tuple[str, float | None]]
 ) -> dict[str, float]:
-    """Mean value per row of one answer's verdicts (criterion id, value); unknown ones are left out."""
+    """Mean value per row of one answer's verdicts (criterion id, value); unknown ones are left
+    out.
+    """
     found: dict[str, list[float]] = defaultdict(list)
     for i, value in verdicts:
         if value is not None:

@@ -1,4 +1,6 @@
-"""Named settings: per machine (cpu, t4, gpu), and the three systems' own (rlvr, refiner, biorlhf)."""
+"""Named settings: per machine (cpu, t4, gpu), and the three systems' own (rlvr, refiner,
+biorlhf).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         save_every=10,
         eval_samples=2,
     ),
-    # a laptop, checks by code, one short sentence: what is learned in minutes (instructions.yaml, notebook 3)
+    # a laptop, checks by code, one short sentence: what is learned in minutes (instructions.yaml,
+    # notebook 3)
     "instructions": dict(
         model="SmolLM2-135M-Instruct",
         engine="transformers",

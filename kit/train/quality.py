@@ -1,8 +1,9 @@
-"""What a stage did to held-out answers: accuracy, its paired gain, what broke, and the confidence that the text states.
+"""What a stage did to held-out answers: accuracy, its paired gain, what broke, and the confidence
+that the text states.
 
-Correct means that every criterion is met, where code decides all of them; else that at least half of the facts and
-directions that the task asks for are asserted and right. The confidence has no part in it, so that the calibration error
-is not circular.
+Correct means that every criterion is met, where code decides all of them; else that at least half
+of the facts and directions that the task asks for are asserted and right. The confidence has no
+part in it, so that the calibration error is not circular.
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ from . import evaluation, policy
 class Quality:
     """Held-out answers of one stage.
 
-    accuracy : share of correct answers, t over prompts; reward : mean reward; ece : debiased calibration error of the stated
-    confidence with its interval (NaN where too few state one); ece_plain : what other libraries print.
-    stated : share of answers that state a confidence as a number; gain, gain_accuracy : paired differences to the start;
-    step : of accuracy, to the stage that this one began from; kinds : the same per kind of task, which shows what broke.
-    net : accuracy where an answer can be known, plus that of "unknown" where it cannot, minus 1: always answering and
-    always abstaining earn 0 (NaN where the tasks do not say which can be known). seconds : of training.
+    accuracy : share of correct answers, t over prompts; reward : mean reward; ece : debiased
+    calibration error of the stated confidence with its interval (NaN where too few state one);
+    ece_plain : what other libraries print.
+    stated : share of answers that state a confidence as a number; gain, gain_accuracy : paired
+    differences to the start;
+    step : of accuracy, to the stage that this one began from; kinds : the same per kind of task,
+    which shows what broke.
+    net : accuracy where an answer can be known, plus that of "unknown" where it cannot, minus 1:
+    always answering and always abstaining earn 0 (NaN where the tasks do not say which can be
+    known). seconds : of training.
     """
 
     stage: str
@@ -63,8 +68,9 @@ def _spread(name: str, e: Estimate) -> dict[str, float]:
 def correct(task: Task, response: Response) -> float | None:
     """1.0 when the answer is right, else 0.0; None where the task does not say what is right.
 
-    Right: all criteria are met, where code decides them; else at least half of the expected facts and directions.
-    What the answer says about its confidence is removed before, so it cannot change the outcome.
+    Right: all criteria are met, where code decides them; else at least half of the expected facts
+    and directions. What the answer says about its confidence is removed before, so it cannot change
+    the outcome.
     """
     from ..claims import applicable
     from ..claims.uncertainty import outcome
@@ -92,7 +98,8 @@ def qualities(
     asides: Collection[str] = (),
     seconds: Mapping[str, float] | None = None,
 ) -> list[Quality]:
-    """Accuracy, reward and calibration of each evaluation; the first one is what the others are compared with.
+    """Accuracy, reward and calibration of each evaluation; the first one is what the others are
+    compared with.
 
     asides : names of stages that the next one does not begin from; seconds : of training, by stage.
     """
@@ -135,10 +142,12 @@ def _within(
 def net_of_guessing(
     right: Sequence[float | None], answerable: Sequence[bool | None]
 ) -> list[float | None]:
-    """What each answer is paid (n,) so that always answering and always abstaining earn 0 on average, and being right 1.
+    """What each answer is paid (n,) so that always answering and always abstaining earn 0 on
+    average, and being right 1.
 
-    right : 1.0, 0.0 or None; answerable : whether the task can be known ("unknown" is right where it cannot). With u the
-    share that cannot: a right answer earns +1, "unknown" and a wrong one 0, an invented one -(1 - u)/u, all over 1 - u.
+    right : 1.0, 0.0 or None; answerable : whether the task can be known ("unknown" is right where
+    it cannot). With u the share that cannot: a right answer earns +1, "unknown" and a wrong one 0,
+    an invented one -(1 - u)/u, all over 1 - u.
 
     >>> net_of_guessing([1.0, 0.0, 1.0, 0.0], [True, True, False, False])
     [2.0, 0.0, 0.0, -2.0]
@@ -156,7 +165,9 @@ def net_of_guessing(
 def calibration_of(
     e: evaluation.Evaluation, right: Sequence[float | None]
 ) -> tuple[Estimate, float, Estimate]:
-    """(debiased ECE, plug-in ECE, share that states a number) of the confidence in the text; NaN below ten such answers."""
+    """(debiased ECE, plug-in ECE, share that states a number) of the confidence in the text; NaN
+    below ten such answers.
+    """
     from .. import confidence
 
     values = [confidence.extract(r.text).value for r in e.responses]
@@ -190,8 +201,9 @@ def claim(
 ) -> calibration.Comparison | None:
     """Is a stated confidence better after a stage, and better than what needs no training?
 
-    before, after : rows of kit.train.policy.rows, of the same tasks in the same order; pairs in which
-    one states none are left out. A family is a kind of task, a cluster a task; the token probability
+    before, after : rows of kit.train.policy.rows, of the same tasks in the same order; pairs in
+    which one states none are left out. A family is a kind of task, a cluster a task; the token
+    probability
     is of the answer after. margin : of accuracy kept. None below ten pairs.
     """
     pairs = [

@@ -1,8 +1,10 @@
-"""Groups whose answers all earned the same are sampled anew, a bounded number of times, instead of being dropped.
+"""Groups whose answers all earned the same are sampled anew, a bounded number of times, instead of
+being dropped.
 
-Such a group has no gradient. As in the dynamic sampling of DAPO (Yu et al. 2025, section 3.2), but for the same prompts: the
-batch keeps its size and its order. A group that stays alike keeps its last answers; one whose rewards are unknown is left
-alone. Answers that were put aside stand in discarded.jsonl: they were sampled, judged and paid for.
+Such a group has no gradient. As in the dynamic sampling of DAPO (Yu et al. 2025, section 3.2), but
+for the same prompts: the batch keeps its size and its order. A group that stays alike keeps its
+last answers; one whose rewards are unknown is left alone. Answers that were put aside stand in
+discarded.jsonl: they were sampled, judged and paid for.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ def check(settings: GRPOSettings) -> None:
 
 
 class Resampling:
-    """Stands before the kit's hooks in the order of base classes; without `resample` it does nothing."""
+    """Stands before the kit's hooks in the order of base classes; without `resample` it does
+    nothing.
+    """
 
     kit_try = 0  # the sampling that is going on: 0 the first
 
@@ -95,7 +99,8 @@ class Resampling:
 
 
 def splice(output: dict[str, Any], fresh: Mapping[str, Any], rows: Sequence[int], pad: int) -> None:
-    """Put the rows of `fresh` (R, ...) at `rows` of `output` (B, ...), in place; widths grow where they must.
+    """Put the rows of `fresh` (R, ...) at `rows` of `output` (B, ...), in place; widths grow where
+    they must.
 
     Prompts are padded on the left, all that belongs to answers on the right.
     """

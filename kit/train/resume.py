@@ -1,10 +1,12 @@
-"""Going on after a stop, to the bit: adapters, the batch in use and random numbers as they would have been.
+"""Going on after a stop, to the bit: adapters, the batch in use and random numbers as they would
+have been.
 
-Three things get lost on the way through the libraries. With a KL term trl keeps a second adapter, "ref"; a
-checkpoint then holds the trained adapter at its top and `ref/` below, and transformers loads the folders below
-alone: the trained adapter would be thrown away. A batch that is trained on several times (iterations, substeps)
-is not in a checkpoint, so that a resumed run would sample it again from a newer policy. And random numbers drawn
-between the last step and the stop (a dead judge, say) would shift those of the step that is done again.
+Three things get lost on the way through the libraries. With a KL term trl keeps a second adapter,
+"ref"; a checkpoint then holds the trained adapter at its top and `ref/` below, and transformers
+loads the folders below alone: the trained adapter would be thrown away. A batch that is trained on
+several times (iterations, substeps) is not in a checkpoint, so that a resumed run would sample it
+again from a newer policy. And random numbers drawn between the last step and the stop (a dead
+judge, say) would shift those of the step that is done again.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ TRAINED, REFERENCE = "default", "ref"
 
 
 def last_checkpoint(out: str | Path) -> Path | None:
-    """The newest complete checkpoint of a run's folder; one that a kill cut short is passed over."""
+    """The newest complete checkpoint of a run's folder; one that a kill cut short is passed
+    over.
+    """
     found = (Path(out) / "checkpoints").glob("checkpoint-*")
     return max((p for p in found if _complete(p)), key=step_of, default=None)
 
@@ -63,7 +67,9 @@ def mark_folder(out: Path, mark: Mapping[str, Any], resume: bool) -> None:
 
 
 def load_adapters(model: Any, checkpoint: Path) -> None:
-    """Put the weights of a checkpoint into the trained adapter, and into "ref" where there is one."""
+    """Put the weights of a checkpoint into the trained adapter, and into "ref" where there is
+    one.
+    """
     from peft import set_peft_model_state_dict
     from safetensors.torch import load_file
 
@@ -92,7 +98,8 @@ def save_adapter(model: Any, folder: Path) -> None:
     ]
     if broken:
         raise KitError(
-            f"{len(broken)} trained tensors hold NaN or infinity ({broken[0]}): the training diverged",
+            f"{len(broken)} trained tensors hold NaN or infinity ({broken[0]}): the training "
+            f"diverged",
             where=str(folder),
             fix="a smaller lr or beta, or max_grad_norm; the last good checkpoint is kept",
         )

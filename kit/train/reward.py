@@ -1,7 +1,9 @@
-"""From answers to rewards: the judge and the composer, all calls of a batch in flight together, None for unknown.
+"""From answers to rewards: the judge and the composer, all calls of a batch in flight together,
+None for unknown.
 
-A judge that is down pays nobody: the step waits (up to `patience_s`) and asks again for the answers that got none; then it goes
-on with what is known, or stops cleanly with JudgeDownError when nothing is.
+A judge that is down pays nobody: the step waits (up to `patience_s`) and asks again for the answers
+that got none; then it goes on with what is known, or stops cleanly with JudgeDownError when nothing
+is.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ DOWN = "transport"
 
 @dataclass
 class Bill:
-    """What the judge cost so far, in this run: seconds waited, calls, tokens, US dollars; verdicts, cached and unknown ones."""
+    """What the judge cost so far, in this run: seconds waited, calls, tokens, US dollars; verdicts,
+    cached and unknown ones.
+    """
 
     seconds: float = 0.0
     calls: int = 0
@@ -53,8 +57,10 @@ class Bill:
 class Reward:
     """Grades answers: `await grade(responses)`; used by the trainer and by the evaluation alike.
 
-    judge : see kit.judge (None: every criterion must be checked by code); composer : kit.rewards.Composer.
-    ledger : path or Ledger, so that no verdict is paid twice; patience_s : how long to wait for a judge that is down.
+    judge : see kit.judge (None: every criterion must be checked by code); composer :
+    kit.rewards.Composer.
+    ledger : path or Ledger, so that no verdict is paid twice; patience_s : how long to wait for a
+    judge that is down.
     """
 
     tasks: Sequence[Task]
@@ -122,7 +128,9 @@ class Reward:
         return dataclasses.replace(grade, meta={**grade.meta, "range": self.ranges[task.id]})
 
     def check(self) -> None:
-        """DataError when no part of the reward applies to any task; a warning that counts those it does not apply to."""
+        """DataError when no part of the reward applies to any task; a warning that counts those it
+        does not apply to.
+        """
         blank = [Response(task_id=t.id, id="check", text="") for t in self.tasks]
         missed = [
             t.id
@@ -131,7 +139,8 @@ class Reward:
         ]
         if not missed:
             return
-        said = f"no part of the reward {self.composer.name!r} applies to {len(missed)} of {len(self.tasks)} tasks"
+        name, n = self.composer.name, len(missed)
+        said = f"no part of the reward {name!r} applies to {n} of {len(self.tasks)} tasks"
         if len(missed) < len(self.tasks):
             logger.warning("%s (the first is %r): they teach nothing", said, missed[0])
             return
@@ -179,7 +188,9 @@ class _NoJudge:
 
 
 def _regroup(verdicts: Sequence[Verdict], wanted: Sequence[Sequence[Any]]) -> list[list[Verdict]]:
-    """Responses x criteria in order, cut into one list per response; parents of trees are not judged."""
+    """Responses x criteria in order, cut into one list per response; parents of trees are not
+    judged.
+    """
     out, at = [], 0
     for criteria in wanted:
         parents = {c.parent for c in criteria} - {None}
@@ -190,6 +201,8 @@ def _regroup(verdicts: Sequence[Verdict], wanted: Sequence[Sequence[Any]]) -> li
 
 
 def _down(verdicts: Sequence[Sequence[Verdict]]) -> bool:
-    """True when the judge answered nothing at all: every verdict that did not come from code is a transport failure."""
+    """True when the judge answered nothing at all: every verdict that did not come from code is a
+    transport failure.
+    """
     judged = [v for vs in verdicts for v in vs if v.judge != "code"]
     return bool(judged) and all(v.failure == DOWN for v in judged)

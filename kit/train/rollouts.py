@@ -1,6 +1,8 @@
-"""The rollout log: one JSON line per answer, appended while training, readable at any time; and one line per step.
+"""The rollout log: one JSON line per answer, appended while training, readable at any time; and one
+line per step.
 
-After a resume the steps past the checkpoint are run again: a marker line tells the reader to forget the stale ones.
+After a resume the steps past the checkpoint are run again: a marker line tells the reader to forget
+the stale ones.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ ROLLOUTS, STEPS = "rollouts.jsonl", "steps.jsonl"
 
 
 class Log:
-    """An append-only JSONL file; a half-written last line of a killed run is cut off before appending."""
+    """An append-only JSONL file; a half-written last line of a killed run is cut off before
+    appending.
+    """
 
     def __init__(self, path: Path):
         self.path = path
@@ -46,7 +50,8 @@ class Log:
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """The valid rows of a log in order; a torn last line and rows overtaken by a resume are left out.
+    """The valid rows of a log in order; a torn last line and rows overtaken by a resume are left
+    out.
 
     path : the file, or the run's folder (then its rollouts).
     """
@@ -120,9 +125,11 @@ def row(
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """Groups of one step by what they can teach: mixed rewards, all at the top, all at the bottom, all equal between, none known.
+    """Groups of one step by what they can teach: mixed rewards, all at the top, all at the bottom,
+    all equal between, none known.
 
-    Only mixed groups have a gradient. good, bad : every reward at the top, at the bottom of what the prompt allows.
+    Only mixed groups have a gradient. good, bad : every reward at the top, at the bottom of what
+    the prompt allows.
     """
 
     mixed: int = 0

@@ -1,8 +1,9 @@
 """What no rubric asked for, before and after training: a look aside at what the gain may have cost.
 
-A policy can meet every criterion in ever stranger language. Beside the reward stand the untrained model's opinion of each
-answer (mean log-probability a token, adapter off: how much like its own language it is), length, and variety. None of them
-is a judge of quality: a rewarded answer may well be less like what the model used to say. They show where to read.
+A policy can meet every criterion in ever stranger language. Beside the reward stand the untrained
+model's opinion of each answer (mean log-probability a token, adapter off: how much like its own
+language it is), length, and variety. None of them is a judge of quality: a rewarded answer may well
+be less like what the model used to say. They show where to read.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from .models import Loaded
 def likelihoods(
     loaded: Loaded, tasks: Sequence[Task], given: Sequence[Response]
 ) -> list[float | None]:
-    """Mean log-probability a token (natural, <= 0) of each answer under the untrained model; None for an empty one."""
+    """Mean log-probability a token (natural, <= 0) of each answer under the untrained model; None
+    for an empty one.
+    """
     by_id, model = {t.id: t for t in tasks}, loaded.model
     training, untrained = model.training, getattr(model, "disable_adapter", contextlib.nullcontext)
     model.eval()
@@ -44,7 +47,8 @@ def _likelihood(loaded: Loaded, task: Task, text: str) -> float | None:
 
 
 def distinct_pairs(given: Sequence[Response]) -> float:
-    """Different pairs of neighbouring words over all pairs of all answers, in [0, 1] (distinct-2, Li et al. 2016).
+    """Different pairs of neighbouring words over all pairs of all answers, in [0, 1] (distinct-2,
+    Li et al. 2016).
 
     >>> distinct_pairs([Response(task_id="t", id="r", text="so it is so it is")])
     0.6
@@ -64,7 +68,9 @@ def compare(
     before: evaluation.Evaluation,
     after: evaluation.Evaluation,
 ) -> list[dict[str, Any]]:
-    """Rows of a table: what, before, after, difference (paired by prompt; none for what is measured on all answers at once)."""
+    """Rows of a table: what, before, after, difference (paired by prompt; none for what is measured
+    on all answers at once).
+    """
     each = [likelihoods(loaded, tasks, e.responses) for e in (before, after)]
     long = [[float(len(r.text.split())) for r in e.responses] for e in (before, after)]
     rows = [

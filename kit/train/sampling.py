@@ -1,9 +1,10 @@
-"""Sampling answers on a CPU: one prefill per prompt, adapters merged, finished answers dropped, the same distribution.
+"""Sampling answers on a CPU: one prefill per prompt, adapters merged, finished answers dropped, the
+same distribution.
 
-The plain path (`model.generate`) spends its time in small matrix products, in a slow multinomial draw, and in padding
-finished rows. Here, for Llama-shaped models (`engine`): a token is drawn by inverting the cumulative distribution with one
-uniform number (exact for the full softmax, summed in float64); rows that ended leave the batch. Other models fall back to
-`model.generate`.
+The plain path (`model.generate`) spends its time in small matrix products, in a slow multinomial
+draw, and in padding finished rows. Here, for Llama-shaped models (`engine`): a token is drawn by
+inverting the cumulative distribution with one uniform number (exact for the full softmax, summed in
+float64); rows that ended leave the batch. Other models fall back to `model.generate`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ TOGETHER = 8  # prompts that go through the model at once
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """Answers as token ids (the end token included when reached), their log-probabilities, and which were cut off.
+    """Answers as token ids (the end token included when reached), their log-probabilities, and
+    which were cut off.
 
     logprobs : under temperature 1 / `temperature` scaled logits, as the trainer computes them.
     """
@@ -44,7 +46,8 @@ def sample(
 ) -> Sampled:
     """One answer per prompt; equal prompts share one prefill. temperature 0 = greedy.
 
-    Random numbers come from `generator`, or from torch's global one (which checkpoints save and restore).
+    Random numbers come from `generator`, or from torch's global one (which checkpoints save and
+    restore).
     """
     torch = import_torch()
     with torch.no_grad():
@@ -76,7 +79,9 @@ def sample(
 def draw(
     logits: Any, *, temperature: float, top_p: float = 1.0, top_k: int = 0, generator: Any = None
 ) -> tuple[Any, Any]:
-    """Tokens (B,) drawn from softmax(logits / temperature), and their log-probabilities before any cut by top_p or top_k."""
+    """Tokens (B,) drawn from softmax(logits / temperature), and their log-probabilities before any
+    cut by top_p or top_k.
+    """
     torch = import_torch()
     if temperature == 0:
         tokens = logits.argmax(-1)
@@ -90,7 +95,9 @@ def draw(
 
 
 def _invert(torch: Any, p: Any, generator: Any) -> Any:
-    """Tokens (B,) at a uniform place of the cumulative sum of p (B, V): first its block, then the place inside."""
+    """Tokens (B,) at a uniform place of the cumulative sum of p (B, V): first its block, then the
+    place inside.
+    """
     rows, width = p.shape
     p = torch.nn.functional.pad(p, (0, -width % BLOCK)).view(rows, -1, BLOCK)
     blocks = p.sum(-1).cumsum(-1, dtype=torch.float64)  # (B, V / BLOCK)
@@ -133,7 +140,9 @@ class _Batch:
         self.done = [False] * count
 
     def compact(self, tokens: Any) -> Any:
-        """Drop the rows that ended, when they are a quarter of the batch or more; gives the tokens of the rows kept."""
+        """Drop the rows that ended, when they are a quarter of the batch or more; gives the tokens
+        of the rows kept.
+        """
         keep = [j for j, row in enumerate(self.rows) if not self.done[row]]
         if len(keep) > 0.75 * len(self.rows):
             return tokens
@@ -143,7 +152,9 @@ class _Batch:
         return tokens[at]
 
     def step(self, tokens: Any, t: int) -> None:
-        """Run the new tokens (B,) through the model and store their keys and values at place start + t."""
+        """Run the new tokens (B,) through the model and store their keys and values at place start
+        + t.
+        """
         torch, e = self.torch, self.engine
         place, width, b = self.start + t, self.start + t + 1, len(self.rows)
         seen = torch.arange(width)

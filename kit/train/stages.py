@@ -1,6 +1,8 @@
-"""SFT and DPO, and the chain SFT -> DPO -> GRPO: each stage alone, or one after the other with the adapter merged between.
+"""SFT and DPO, and the chain SFT -> DPO -> GRPO: each stage alone, or one after the other with the
+adapter merged between.
 
-DPO holds the policy to the model that the stage starts from; in a chain that is the merged SFT model, as in BioRLHF.
+DPO holds the policy to the model that the stage starts from; in a chain that is the merged SFT
+model, as in BioRLHF.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ def train(
     on_step: Callable[[dict[str, Any]], None] | None = None,
     loaded: Loaded | None = None,
 ) -> StageResult:
-    """SFT on rows {prompt, response} or {text}, DPO on {prompt, chosen, rejected}; each may have a `system`."""
+    """SFT on rows {prompt, response} or {text}, DPO on {prompt, chosen, rejected}; each may have a
+    `system`.
+    """
     out = Path(out)
     needs.check(settings)
     if not resume and (out / rollouts.STEPS).exists():
@@ -110,14 +114,18 @@ Maker = tuple[Callable[[list[Response]], Sequence[Mapping[str, Any]]], float | N
 
 @dataclass(frozen=True, kw_only=True)
 class ChainResult:
-    """The stages' results in order, and the same held-out evaluation before the first and after each."""
+    """The stages' results in order, and the same held-out evaluation before the first and after
+    each.
+    """
 
     stages: tuple[Any, ...]
     evaluations: tuple[evaluation.Evaluation, ...]
     trivial: dict[str, float | None] = field(default_factory=dict)
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per stage: held-out reward with its interval, and the paired difference to the start."""
+        """One row per stage: held-out reward with its interval, and the paired difference to the
+        start.
+        """
         out = []
         for e in self.evaluations:
             reward = e.reward()
@@ -154,14 +162,16 @@ def chain(
     sampler: GRPOSettings | None = None,
     own: Mapping[str, OwnPairs] | None = None,
 ) -> ChainResult:
-    """Run stages one after the other; after each the adapter is merged, and the next one trains a new adapter on that model.
+    """Run stages one after the other; after each the adapter is merged, and the next one trains a
+    new adapter on that model.
 
-    names : of the stages, for folders and the table (default: their kinds); asides : names of stages whose model the next
-    one does not start from, as a second DPO with another beta. makers : for SFT stages by name, what makes rows of
-    the answers of the model so far to training tasks that `sft_rows` do not show, and their temperature. own : pairs of
-    the model's own answers for DPO stages by name, in place of `pairs`.
-    Held-out prompts are answered and graded before the first stage and after each, with the sampling of `sampler`, by default
-    the last GRPO settings'. A stage whose folder is finished is not run again, so that a chain goes on after a kill.
+    names : of the stages, for folders and the table (default: their kinds); asides : names of
+    stages whose model the next one does not start from, as a second DPO with another beta. makers :
+    for SFT stages by name, what makes rows of the answers of the model so far to training tasks
+    that `sft_rows` do not show, and their temperature. own : pairs of the model's own answers for
+    DPO stages by name, in place of `pairs`. Held-out prompts are answered and graded before the
+    first stage and after each, with the sampling of `sampler`, by default the last GRPO settings'.
+    A stage whose folder is finished is not run again, so that a chain goes on after a kill.
     """
     from ..rewards.composer import Composer
     from . import answers
@@ -317,7 +327,9 @@ class _Line:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnPairs:
-    """Pairs from the model's own answers: `samples` a task to the first `tasks` training tasks (None: all)."""
+    """Pairs from the model's own answers: `samples` a task to the first `tasks` training tasks
+    (None: all).
+    """
 
     samples: int = 2
     tasks: int | None = None
@@ -326,10 +338,11 @@ class OwnPairs:
 def pairs_from(
     tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]], *, margin: float = 0.0
 ) -> list[dict[str, str]]:
-    """Preference pairs from graded answers (response, grade): the best against the worst of each prompt, if further apart than `margin`.
+    """Preference pairs from graded answers (response, grade): the best against the worst of each
+    prompt, if further apart than `margin`.
 
-    Where an exact check says what is right, that is chosen, sampled or not. Answers whose score is unknown, and empty
-    ones, take no part.
+    Where an exact check says what is right, that is chosen, sampled or not. Answers whose score is
+    unknown, and empty ones, take no part.
     """
     by_task: dict[str, list[tuple[float, str]]] = {}
     for r, g in graded:

@@ -1,8 +1,10 @@
-"""Runs that were kept: the answers of `kit train instructions` on its held-out prompts, before and after, seed by seed.
+"""Runs that were kept: the answers of `kit train instructions` on its held-out prompts, before and
+after, seed by seed.
 
-`data/learning.json` holds answers only; code decides their criteria again when they are read, so no figure is typed in.
-`tests/benchmarks/bench_learning.py` trains the same runs again and writes the file. One run is a control: its rewards were
-dealt out at random, so that whatever it gains is no learning.
+`data/learning.json` holds answers only; code decides their criteria again when they are read, so no
+figure is typed in. `tests/benchmarks/bench_learning.py` trains the same runs again and writes the
+file. One run is a control: its rewards were dealt out at random, so that whatever it gains is no
+learning.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ HOWS = ("greedy", "sampled")
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """One run: `before` is the same for all, the untrained model. rewards : of each step's answers; seconds : of training."""
+    """One run: `before` is the same for all, the untrained model. rewards : of each step's answers;
+    seconds : of training.
+    """
 
     name: str
     control: bool
@@ -56,7 +60,9 @@ def heldout() -> list[Task]:
 
 @cache
 def runs(how: str = "greedy", path: str | Path | None = None) -> tuple[Kept, ...]:
-    """The kept runs, graded; how : "greedy" (the likeliest tokens) or "sampled" (at the training temperature)."""
+    """The kept runs, graded; how : "greedy" (the likeliest tokens) or "sampled" (at the training
+    temperature).
+    """
     from ..rewards.composer import Composer
     from ..system import paths
 
@@ -88,9 +94,11 @@ def graded(name: str, rows: Mapping[str, str], reward: Reward) -> Evaluation:
 
 @dataclass(frozen=True, kw_only=True)
 class OverSeeds:
-    """Strict passes of several seeds: share before, share after of each, and the mean gain with two intervals.
+    """Strict passes of several seeds: share before, share after of each, and the mean gain with two
+    intervals.
 
-    prompts : over held-out prompts, seeds averaged (would other prompts show it?); seeds : over seeds (would another run?).
+    prompts : over held-out prompts, seeds averaged (would other prompts show it?); seeds : over
+    seeds (would another run?).
     """
 
     before: float
@@ -112,7 +120,9 @@ class OverSeeds:
 
 
 def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
-    """The gain in strict passes on `tasks`, over the prompts and over the runs; controls are left out."""
+    """The gain in strict passes on `tasks`, over the prompts and over the runs; controls are left
+    out.
+    """
     pairs = {k.name: k.strict(tasks) for k in kept if not k.control}
     ids = [t.id for t in tasks]
     before = [b for b, _ in pairs.values()]
@@ -137,7 +147,9 @@ def table(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
 
 
 def each(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """One row a run, the control too: strict passes, their gain over prompts, finished sentences, answers' length."""
+    """One row a run, the control too: strict passes, their gain over prompts, finished sentences,
+    answers' length.
+    """
     out = []
     for k in kept:
         one = over_seeds([replace(k, control=False)], tasks)
@@ -155,9 +167,11 @@ def each(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
 
 
 def short_answers(path: str | Path | None = None) -> list[Response]:
-    """Answers to the held-out prompts of `short_answers.json`, before and after a training on its whole reward.
+    """Answers to the held-out prompts of `short_answers.json`, before and after a training on its
+    whole reward.
 
-    source : "before" or "after"; meta : "whole", that reward, of which one criterion was judged by sentence embeddings.
+    source : "before" or "after"; meta : "whole", that reward, of which one criterion was judged by
+    sentence embeddings.
     """
     from ..system import paths
 

@@ -1,7 +1,9 @@
-"""The kit's GRPO trainer: trl's, with sampling, log-probabilities, log and time split of our own where they fit.
+"""The kit's GRPO trainer: trl's, with sampling, log-probabilities, log and time split of our own
+where they fit.
 
-The class is put together by a function, because unsloth replaces trl's trainer when it is imported: the parent must
-be looked up after the engine was chosen. trl's loss, optimiser, scheduler, checkpoints and distributed parts stay trl's.
+The class is put together by a function, because unsloth replaces trl's trainer when it is imported:
+the parent must be looked up after the engine was chosen. trl's loss, optimiser, scheduler,
+checkpoints and distributed parts stay trl's.
 """
 
 from __future__ import annotations
@@ -89,7 +91,9 @@ def arguments(
 
 
 class GRPOHooks:
-    """What the kit does differently from trl's GRPOTrainer, which stands behind it in the order of base classes."""
+    """What the kit does differently from trl's GRPOTrainer, which stands behind it in the order of
+    base classes.
+    """
 
     def kit_setup(
         self,
@@ -126,7 +130,9 @@ class GRPOHooks:
         super()._save_rng_state(output_dir)
 
     def training_step(self, *args: Any, **kwargs: Any) -> Any:
-        """Random numbers depend on seed, micro-batch and process alone, also after a stop (dropout, order of rows)."""
+        """Random numbers depend on seed, micro-batch and process alone, also after a stop (dropout,
+        order of rows).
+        """
         import_torch().manual_seed(self._kit_seed(self._step))
         return super().training_step(*args, **kwargs)
 
@@ -147,7 +153,9 @@ class GRPOHooks:
             self.kit_times["generation"] += time.perf_counter() - started
 
     def _kit_now(self) -> engine.Engine:
-        """The engine with the weights of this step and of the adapter in use (the reference, say)."""
+        """The engine with the weights of this step and of the adapter in use (the reference,
+        say).
+        """
         now = (self.state.global_step, engine.state(self.model))
         if self.kit_engine is None:
             self.kit_engine = engine.Engine(self.model)
@@ -273,7 +281,9 @@ class GRPOHooks:
         )
 
     def _kit_loss_with_kl(self, model: Any, inputs: Any) -> Any:
-        """trl's loss without its own k3 term, and the chosen estimator instead: k1 in the advantages, k2 in the loss."""
+        """trl's loss without its own k3 term, and the chosen estimator instead: k1 in the
+        advantages, k2 in the loss.
+        """
         mask, beta, seen = inputs["completion_mask"], self.beta, []
         if self.kit_kl == "k1":
             paid = inputs["advantages"][:, None] - beta * inputs["kit_k1"]  # (B, C)
@@ -294,7 +304,9 @@ class GRPOHooks:
         return loss if self.kit_kl == "k1" else loss + beta * self._kit_mean(value, mask, inputs)
 
     def _kit_mean(self, value: Any, mask: Any, inputs: Any) -> Any:
-        """A term per token (B, C) averaged as the loss averages its own, shared out to the micro-batches of a step."""
+        """A term per token (B, C) averaged as the loss averages its own, shared out to the
+        micro-batches of a step.
+        """
         parts, total = self.current_gradient_accumulation_steps, (value * mask).sum()
         if self.loss_type == "grpo":
             each = (value * mask).sum(-1) / mask.sum(-1).clamp(min=1.0)  # (B,)
@@ -329,7 +341,9 @@ def trainer_class() -> type:
 
 
 def _split(batch: dict[str, Any], parts: int) -> list[dict[str, Any]]:
-    """Groups stay together (their prompt is computed once per part): rows are cut in order, not shuffled."""
+    """Groups stay together (their prompt is computed once per part): rows are cut in order, not
+    shuffled.
+    """
     torch = import_torch()
     if parts == 1:
         return [batch]

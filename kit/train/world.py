@@ -1,4 +1,5 @@
-"""Several processes that train one policy (`accelerate launch`, torchrun): who am I, wait for all, bring rows together.
+"""Several processes that train one policy (`accelerate launch`, torchrun): who am I, wait for all,
+bring rows together.
 
 One process alone needs none of this and imports nothing for it.
 """
@@ -50,7 +51,9 @@ def gather(rows: Sequence[Any]) -> list[Any]:
 
 @contextlib.contextmanager
 def whole(model: Any) -> Iterator[None]:
-    """Inside, the first process has all of a model's weights, also where ZeRO-3 shares them out; entered by every process."""
+    """Inside, the first process has all of a model's weights, also where ZeRO-3 shares them out;
+    entered by every process.
+    """
     shards = [p for p in model.parameters() if hasattr(p, "ds_id")] if size() > 1 else []
     if not shards:
         yield
@@ -85,6 +88,7 @@ def share(rows: int, group_size: int) -> int:
         raise KitError(
             f"{rows} answers a step cannot be shared out to {size()} processes",
             where="settings prompts_per_step, group_size",
-            fix=f"prompts_per_step x group_size (here {rows // group_size} x {group_size}) must be a multiple of the processes",
+            fix=f"prompts_per_step x group_size (here {rows // group_size} x {group_size}) must be "
+            f"a multiple of the processes",
         )
     return rows // size()
