@@ -26,6 +26,7 @@ explorer(bench_of(pathlib.Path(tempfile.mkdtemp())))
 
 def test_controls_in_jupyterlab(lab: Any, page: Any) -> None:
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}  # asks nobody
     nbformat.write(book, lab.folder / "bench.ipynb")
     lab.open(page, "bench.ipynb")
     lab.run_all(page, timeout=300)
