@@ -134,6 +134,7 @@ def _gates(topic: str) -> list[Criterion]:
         ("own", "It has four words that the prompt has not.", {"name": "own_words", "min": 4}),
         ("copy", "It copies no five words in a row.", {"name": "no_copy", "words": 5}),
         ("repeat", "It does not repeat itself.", {"name": "unique_words", "min_share": 0.7}),
+        ("short", "It has at most 24 words.", {"name": "words", "max": 24}),
         ("aside", "It is not about the instruction.", {"name": "contains", "none": aside}),
     ]
     return [

@@ -55,6 +55,7 @@ def test_held_out_prompts_share_no_topic_no_word_and_no_combination_with_trainin
         ("Some ferries. They carry sailors home at night.", {"finished", "whole"}),
         ("Some ferries ferries ferries ferries ferries carry old sailors home.", {"repeat"}),
         ("Some old sailors sail to a quiet home.", {"topic"}),
+        ("Some ferries " + " ".join(f"list{i}" for i in range(40)), {"short", "finished", "whole"}),
         ("Some is the word for a sentence about ferries.", {"aside"}),
     ],
 )
@@ -70,6 +71,8 @@ def test_no_policy_without_skill_is_paid_a_tenth(tasks):
     held = [t for t in tasks if t.split == "heldout"][:24]
     found = search(reward, tasks[::4], evaluations=40)
     assert found.heldout.value <= 0.1, found
+    # A list of every topic and word of the held-out prompts earned a third, until length was a gate.
+    assert search(reward, held, evaluations=40).heldout.value <= 0.1
     assert all(row["earns"] <= 0.1 for row in standing(reward, held))
 
 
