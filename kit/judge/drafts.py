@@ -98,7 +98,8 @@ def quotations(text: str) -> list[tuple[int, int]]:
     out += [m.span() for m in _MARKS.finditer(text)]
     out += [m.span() for m in _TAGGED.finditer(text)]
     inside = [m.span() for m in _INDENTED.finditer(text)]
-    return out + [(a, b) for a, b in inside if not covered(a, blocks)]
+    out += [(a, b) for a, b in inside if not covered(a, blocks)]
+    return list(dict.fromkeys(out))  # two patterns may know the same place
 
 
 def reported(text: str, at: int) -> bool:

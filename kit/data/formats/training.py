@@ -85,7 +85,7 @@ def sft(row: Row) -> Parsed:
 
 
 def transcript(value: Any) -> Any:
-    """A chat written as one text, "Human: ... Assistant: ...", as turns; another value as it is.
+    r"""A chat written as one text, "Human: ... Assistant: ...", as turns; another value as it is.
 
     >>> transcript("\n\nHuman: Hi\n\nAssistant: Hello")[1]
     {'role': 'assistant', 'content': 'Hello'}
