@@ -7,12 +7,10 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
 from .agreement import Weights, ac1, accuracy, balanced_accuracy, kappa, mcc, pairs
 from .clusters import floats
 from .columns import takes_table
@@ -153,8 +151,6 @@ def agree(
         )
         said = " and ".join(n for n, c in (("judge", one), ("human", two)) if c)
         said = said and f"{said}: at least {threshold:g} is 1"
-    if categories is None:
-        _one_scale(judge, human)
     p = pairs(judge, human, cluster=cluster, categories=categories)
     more = {"cluster": cluster, "level": level}
     if categories is not None:
@@ -179,27 +175,6 @@ def agree(
         p.missing_reference,
         "\n".join(t for t in (p.note, said, warned) if t),
     )
-
-
-def _one_scale(judge: Sequence[Any], human: Sequence[Any]) -> None:
-    """DataError where one column has 0 and 1 and the other several levels between or beyond them.
-
-    Only 0 and 1 would ever agree, and every level between counted as wrong.
-    """
-    sides = {}
-    for name, column in (("judge", judge), ("human", human)):
-        said = {v for v in column if isinstance(v, Real) and v == v}
-        if len(said) < len({v for v in column if v is not None and v == v}) or len(said) < 2:
-            return
-        sides[name] = said
-    binary = [name for name, said in sides.items() if said <= {0, 1}]
-    if len(binary) == 1:
-        other = "human" if binary == ["judge"] else "judge"
-        raise DataError(
-            f"{other} has {len(sides[other])} levels and {binary[0]} has 0 and 1",
-            where=other,
-            fix="give threshold=, from which on a number is 1; or all levels as categories=",
-        )
 
 
 def cut(values: Sequence[Any], threshold: float, name: str) -> tuple[np.ndarray, bool]:

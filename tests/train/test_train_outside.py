@@ -137,8 +137,8 @@ def test_a_gain_is_shown_by_the_rule_that_claims_it():
     """Training asked for 20 prompts only; `stats.claim` asks that a gain outlive unseen collapses."""
     weak = Estimate(0.1, 0.02, 0.18, 40, 40, se=0.04)
     assert stats.claim(weak).startswith("Too few") and fragile(weak)
-    names = ("before", "after", "reward", "words", "truncated")
-    gain = evaluation.Gain(criteria={}, **dict.fromkeys(names, weak))
+    names = ("before", "after", "reward", "words", "truncated", "strict")
+    gain = evaluation.Gain(criteria={}, passing=(weak, weak), **dict.fromkeys(names, weak))
     assert not gain.shown and "a few that collapse" in gain.sentence
 
 
