@@ -148,6 +148,12 @@ def static_sets() -> dict[str, tuple[Criterion, ...]]:
     }
 
 
+@lru_cache(maxsize=1)
+def static_weights() -> dict[str, float]:
+    """Criterion id -> weight, below 0, of all static rubrics."""
+    return {c.id: c.weight for cs in static_sets().values() for c in cs}
+
+
 def static_criteria(names: str | Sequence[str]) -> tuple[Criterion, ...]:
     """The criteria of the named sets ("all", one name, or several), in that order.
 

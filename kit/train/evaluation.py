@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .. import stats
 from ..records import Grade, Response, Task, grade_from_json, response_from_json, to_json
+from ..rewards.components import static_weights
 from ..runs import plain
 from ..stats.estimate import Estimate
 from ..stats.paired import fragile
@@ -196,12 +197,14 @@ class Gain:
         )
 
 
-def fulfilled(grade: Grade, weights: Mapping[str, float]) -> bool | None:
+def fulfilled(grade: Grade, weights: dict[str, float]) -> bool | None:
     """A strict pass: True when all criteria are met and no negative one; None when a verdict is
     unknown and no other settles it.
 
-    weights : criterion id -> signed weight; a criterion that is not named counts as positive.
+    weights : criterion id -> signed weight; a criterion that is neither named nor one of the static
+    rubrics, which name bad things, counts as positive.
     """
+    weights = static_weights() | weights
     if grade.meta.get("shut"):
         return False  # it lacks the required form, and nobody judged it
     unknown = not grade.verdicts

@@ -12,7 +12,6 @@ import pytest
 import kit
 from kit.errors import KitError
 from kit.records import Criterion, Task, Verdict, fingerprint, unknown
-from kit.rewards.components import static_criteria
 from kit.train import evaluation
 
 
@@ -68,8 +67,8 @@ def test_no_call_is_paid_for_an_answer_without_the_required_form(per_answer):
     said = ["red", "blue", "", "<answer>red</answer>", "<answer>blue</answer>"]
     assert f(prompts=["x"] * 5, completions=said, task_id=["f"] * 5) == [0, 0, 0, 10, -20]
     assert judge.asked == 2 and f.bill.verdicts and f.grades[0].verdicts == ()
-    signs = {c.id: c.weight for c in (*FAULT.criteria, *static_criteria("all"))}
-    passed = [evaluation.fulfilled(g, signs) for g in f.grades]
+    # The static rubrics name bad things: an answer free of them counted as missing them all.
+    passed = [evaluation.fulfilled(g, {"n": -2.0}) for g in f.grades]
     assert passed == [False, False, False, True, False]  # not judged is not passed
     assert f.grades[1].parts["rubric"] is None and math.fsum(
         p for p in f.grades[4].parts.values() if p is not None
