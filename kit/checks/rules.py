@@ -37,12 +37,9 @@ def _ranged(
     met = (low is None or value >= low) and (high is None or value <= high)
     if share:
         return Finding(met, f"{value:.1%} {noun}; {_span(low, high, lambda v: f'{v:.1%}')}")
-    return Finding(
-        met,
-        f"{value:g} "
-        f"{noun if value != 1 else noun.removesuffix('es' if noun == 'matches' else 's')}; "
-        f"{_span(low, high)}",
-    )
+    plural = "es" if noun == "matches" else "s"
+    named = noun if value != 1 else noun.removesuffix(plural)
+    return Finding(met, f"{value:g} {named}; {_span(low, high)}")
 
 
 def _counted(noun: str, measure: Callable[[str], int]) -> Rule:
@@ -292,11 +289,8 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     slack = tolerance + 1e-9 * max(1.0, abs(value))
     nearest = min(tried, key=lambda x: abs(x - value), default=None)
     met = nearest is not None and abs(nearest - value) <= slack
-    shown = (
-        "no number"
-        if nearest is None
-        else f"{'nearest' if which == 'any' else which} number is {nearest:.10g}"
-    )
+    place = "nearest" if which == "any" else which
+    shown = "no number" if nearest is None else f"{place} number is {nearest:.10g}"
     return Finding(
         met,
         f"{shown} ({len(found)} in the answer); wanted {value:g}"
