@@ -38,6 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     a("--rows", type=int, default=300, help="most rows that the search may judge (default 300)")
     a("--reflect", metavar="JUDGE", help="the model that rewrites (default: the judge's own)")
     a("--estimate", action="store_true", help="say what the search may cost, and stop")
+    a("--attack", action="store_true", help="what cheats earn: the baseline beside the winner")
     a("--test", action="store_true", help="read the sealed test for the winner, once")
     a(
         "--unseal",
@@ -69,8 +70,9 @@ def run(args: argparse.Namespace) -> int:
             bench.search(args.reflect, rows=args.rows)
         if not bench.trials:
             bench.try_("baseline", bench.prompt)
+        audits = bench.attack() if args.attack else {}
         read = bench.test(replay=True, unseal=args.unseal) if args.test else None
-        return _report(args, bench, read)
+        return _report(args, bench, read, audits)
 
 
 def _bench(args: argparse.Namespace, book: Any) -> Any:
@@ -119,13 +121,14 @@ def _text(path: str) -> str:
         ) from None
 
 
-def _report(args: argparse.Namespace, bench: Any, read: Any) -> int:
+def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> int:
     rows, choice = bench.data(), bench.choose()
     lines = [repr(bench), "", *("  ".join(f"{k}: {v}" for k, v in r.items()) for r in rows)]
     lines += ["", f"best on dev: {choice.winner.name} ({choice.dev_result}); the test is sealed"]
     if read is not None:
         lines[-1] = f"sealed test: {read.sentence}"
         lines.append(f"optimism (dev - test): {read.optimism}")
+    lines += [f"{name}: {audit}" for name, audit in audits.items()]
     if args.page:
         lines.append(f"page: {bench.export(args.page)}")
     data = {
@@ -133,6 +136,7 @@ def _report(args: argparse.Namespace, bench: Any, read: Any) -> int:
         "trials": rows,
         "winner": choice.winner.name,
         "prompt": bench.trials[choice.winner.name].prompt,
+        "attacks": {name: audit.table() for name, audit in audits.items()},
         "test": None if read is None else read.as_dict(),
     }
     emit(args, data, "\n".join(lines))

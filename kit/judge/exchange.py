@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
 import sqlite3
 import time
+import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import DataError, MissingError
 from ..records import FAILURES, Verdict
@@ -28,18 +30,26 @@ INSERT_VERDICT = "INSERT OR IGNORE INTO verdicts(key,row,call,created) VALUES(?,
 
 
 def write(book: Ledger, path: Path, *, requests: bool = False) -> int:
-    """Calls and verdicts of a ledger as JSONL; how many lines. Memory stays flat."""
+    """Calls and verdicts of a ledger as JSONL (packed where the name ends in .gz); how many lines.
+
+    Memory stays flat, and the same ledger gives the same bytes.
+    """
     part = path.with_name(path.name + ".part")
     lines = 0
     try:
-        with open(part, "w", encoding="utf-8", errors="surrogatepass") as f:
+        with open(part, "wb") as raw, _packed(raw, path) as f:
             for row in _rows(book, requests):
-                f.write(json.dumps(row, ensure_ascii=False) + "\n")
+                line = json.dumps(row, ensure_ascii=False) + "\n"
+                f.write(line.encode("utf-8", "surrogatepass"))
                 lines += 1
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
     return lines
+
+
+def _packed(raw: BinaryIO, path: Path) -> Any:
+    return gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
 
 
 def apart(book: Path, path: Path) -> None:
@@ -64,10 +74,15 @@ def read(db: sqlite3.Connection, path: Path) -> int:
     if not path.exists():
         raise MissingError("there is no such file", where=str(path))
     n = 0
-    with open(path, "rb") as f:  # lines end at \n only: a reason may hold U+2028
-        for n, raw in enumerate(f, 1):
-            if raw.strip():
-                _line(db, raw, f"{path}, line {n}")
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as f:  # lines end at \n only: a reason may hold U+2028
+            for n, raw in enumerate(f, 1):
+                if raw.strip():
+                    _line(db, raw, f"{path}, line {n}")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as e:
+        fix = "copy it again; nothing of this file was read in"
+        raise DataError(f"not a whole .gz file ({e})", where=f"{path}, line {n}", fix=fix) from None
     return n
 
 

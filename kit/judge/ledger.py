@@ -418,7 +418,9 @@ class Ledger:
 
     # -- for others to replay
     def export(self, path: str | Path, *, requests: bool = False) -> int:
-        """Write verdicts and raw replies as JSONL (requests only on wish); how many lines."""
+        """Write verdicts and raw replies as JSONL (requests only on wish; packed where the name
+        ends in .gz); how many lines.
+        """
         exchange.apart(self.path, Path(path))
         return exchange.write(self, Path(path), requests=requests)
 

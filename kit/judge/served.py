@@ -18,6 +18,8 @@ from .endpoint import EndpointJudge
 from .records import Call, Question
 from .server import LocalServer
 
+# a busy laptop may need minutes for one answer: waiting is free here, asking again is not
+PATIENT = {"price": (0.0, 0.0), "timeout": 900.0, "patience": 3600.0}
 NOWHERE = "http://127.0.0.1:9/v1"  # never asked: the address is the started server's
 _SERVERS: dict[Path, LocalServer] = {}
 _LOCK = threading.Lock()
@@ -31,7 +33,7 @@ class ServedJudge(EndpointJudge):
     """
 
     def __init__(self, find: Callable[[], Path], model: str, *, identity: str, **options: Any):
-        free = {"price": (0.0, 0.0), **options, "identity": identity}
+        free = {**PATIENT, **options, "identity": identity}
         super().__init__(model, base_url=NOWHERE, **free)
         self._find, self._free, self._inner = find, free, None
 

@@ -267,6 +267,17 @@ class Workbench:
         self.doubts = [d for d in self.doubts if d["row"] != row] + [entry]
         self._remember()
 
+    def attack(self, *names: str, **options: Any) -> Any:
+        """What cheats earn under the trials `names` (default: the baseline and the winner on dev).
+
+        A tuned prompt that is easier to fool is no gain. options : answers, attacks, as
+        kit.tuning.attacked takes them. Gives {trial: audit}.
+        """
+        from .attacked import attacked
+
+        best = names or tuple(dict.fromkeys((BASELINE, self.choose().winner.name)))
+        return attacked(self, [self._trial(name).name for name in best], **options)
+
     # -- search --------------------------------------------------------------------------------
     def estimate(self, rows: int = 300) -> Any:
         """What a search of so many judged rows would cost at most, a kit.judge Forecast."""

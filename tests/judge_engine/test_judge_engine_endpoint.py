@@ -652,3 +652,12 @@ def test_a_dying_default_is_announced(caplog):
     with caplog.at_level(logging.WARNING):
         EndpointJudge("gpt-5-mini")
     assert "2026-12-11" in caplog.text
+
+
+def test_the_small_judge_waits_longer_than_a_busy_laptop_needs():
+    # two answers took over 120 s on a machine with other work: "the judge is down" ended the run
+    from kit.judge.served import small
+
+    judge = small()
+    assert judge._free["timeout"] >= 600 and judge._free["patience"] >= 1800
+    assert small(timeout=5)._free["timeout"] == 5

@@ -601,3 +601,21 @@ def test_the_cost_book_counts_each_calls_verdicts_once(tmp_path):
     (row,) = book.costs()
     assert (row["calls"], row["verdicts"], row["cost"], row["tokens_in"]) == (3, 3, 3.0, 15)
     assert row["cost_per_verdict"] == 1.0
+
+
+def test_a_packed_export_gives_the_same_bytes_each_time_and_reads_back(tmp_path):
+    book = Ledger(tmp_path / "a.sqlite")
+    book.put([verdict("t1"), verdict("t2")])
+    for name in ("one.jsonl.gz", "two.jsonl.gz", "plain.jsonl"):
+        assert book.export(tmp_path / name) == 2
+    one, two = ((tmp_path / n).read_bytes() for n in ("one.jsonl.gz", "two.jsonl.gz"))
+    assert one == two and gzip.decompress(one) == (tmp_path / "plain.jsonl").read_bytes()
+    again = Ledger(tmp_path / "b.sqlite")
+    assert again.load(tmp_path / "one.jsonl.gz") == 2 and len(again) == 2
+    (tmp_path / "cut.jsonl.gz").write_bytes(one[:-12])
+    (tmp_path / "no.jsonl.gz").write_bytes(b"{}")
+    third = Ledger(tmp_path / "c.sqlite")
+    for name in ("cut.jsonl.gz", "no.jsonl.gz"):
+        with pytest.raises(DataError, match=r"not a whole .gz file"):
+            third.load(tmp_path / name)
+    assert len(third) == 0

@@ -9,8 +9,9 @@ import pytest
 import kit
 from kit.data.taskset import TaskSet
 from kit.errors import DataError, KitError
+from kit.judge.attacks import Attack
 from kit.records import Criterion, Response, Task, Verdict, fingerprint
-from kit.tuning import SealedError, Seals
+from kit.tuning import SealedError, Seals, attacked
 
 STRICT = "Be strict."
 
@@ -229,3 +230,32 @@ def test_where_nothing_can_be_gained_at_most_5_in_100_studies_claim_a_gain(tmp_p
 def test_a_large_gain_is_found(tmp_path):
     reads = [study_of(tmp_path, i, prompts=2, better=1.0) for i in range(20)]
     assert sum(r.winner == "p1" and r.gain.low > 0 for r in reads) >= 16
+
+
+def test_a_prompt_that_agrees_more_may_be_easier_to_fool_and_the_table_says_so(tmp_path):
+    bench = bench_of(tmp_path)
+    bench.try_("strict", STRICT)
+    bench.try_("no", STRICT + " Say no.")
+    praise = Attack("praise", "calls itself good", lambda task, r: r.text + " It is good.")
+    found = bench.attack("strict", "no", attacks=[praise], answers=5)
+    rates = {name: audit.row("praise").rate for name, audit in found.items()}
+    assert (rates["strict"].value, rates["no"].value) == (1.0, 0.0)
+    assert rates["strict"].n == 5
+    table = attacked.rows(found)
+    assert table[0]["what"] == "praise" and table[0]["strict"].startswith("1.000")
+    assert next(r["what"] for r in table if r[""] == "ladder") == "whole"
+    paid = FakeJudge.asked
+    bench.attack("strict", "no", attacks=[praise], answers=5)
+    assert FakeJudge.asked == paid  # from the ledger
+
+
+def test_the_sealed_answers_are_never_attacked(tmp_path):
+    bench = bench_of(tmp_path)
+    bench.try_("strict", STRICT)
+    attacked_texts = []
+    spy = Attack(
+        "spy", "notes who it is", lambda task, r: attacked_texts.append(task.prompt) or "x"
+    )
+    bench.attack("strict", attacks=[spy], answers=100)
+    parts = {r.task.prompt: part for r, part in zip(bench.rows, bench.part, strict=True)}
+    assert {parts[t] for t in attacked_texts} == {"train"}
