@@ -2,40 +2,38 @@
 
     judge(tasks, answers, judge=BatchJudge(EndpointJudge("gpt-6-luna")), ledger="ledger.sqlite")
 
-The same call as ever; it takes minutes to a day. Interrupted and run again with the same ledger, it finds the batches that it had
-sent and waits for those; nothing is sent twice.
+The same call as ever; it takes minutes to a day. Interrupted and run again with the same ledger, it
+finds the batches that it had sent and waits for those; nothing is sent twice (provider.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import io
 import json
-import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import JudgeDownError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
-from ..system import progress as bars
 from . import loop
 from .base import ask
 from .bill import usage
 from .endpoint import EndpointJudge
-from .keys import key_for, redact, shown
-from .payload import Raw, encode, plain, said
+from .keys import redact, shown
+from .payload import Raw, encode, plain, unusable
 from .prices import models
+from .provider import PATH, SENT, Provider, Sent
 from .records import Call, Forecast, Question
 from .session import session
 
-log = logging.getLogger(__name__)
 LARGEST = 50_000  # requests in one batch, the provider's limit
 BYTES = 190_000_000
-ENDED = ("completed", "failed", "expired", "cancelled")
+TURNS = 4  # of the loop, until a reply that is handed out is recorded
+
+Got = Mapping[str, Any] | tuple[str, str]  # a reply's body, or the failure and its reason
 
 
 @dataclass
@@ -44,7 +42,7 @@ class _Pending:
 
     custom_id: str
     line: str
-    future: asyncio.Future[Mapping[str, Any] | str] = field(repr=False)
+    future: asyncio.Future[Got] = field(repr=False)
 
 
 class BatchJudge:
@@ -53,12 +51,10 @@ class BatchJudge:
     workers = 1_000_000  # all questions must be asked before the first answer comes
 
     def __init__(self, judge: EndpointJudge, *, poll: float = 30.0, gather: float = 1.0):
-        self.inner, self.poll, self.gather = judge, poll, gather
+        self.inner, self.gather, self.provider = judge, gather, Provider(judge.caller, poll)
         self.name = f"{judge.name}/batch"
         self._pending: list[_Pending] = []
         self._sender: asyncio.Task[None] | None = None
-        self._client: Any = None
-        self._over: set[str] = set()  # batches that have ended
 
     def key(self, task: Task, response: Response, criterion: Criterion) -> str:
         """The endpoint judge's own key: a batched verdict is the same verdict."""
@@ -110,8 +106,8 @@ class BatchJudge:
         spent = Forecast()
         try:
             got = await self._send(custom_id, text)
-            if isinstance(got, str):
-                return q.unknowns("transport", judge=self.name, reason=got), None
+            if isinstance(got, tuple):
+                return q.unknowns(got[0], judge=self.name, reason=got[1]), None
             reply = redact(json.dumps(got))
             used = usage(got, len(text), len(reply))
             cost = (used.forecast(self.inner.caller.price).cost or 0.0) * self._rate
@@ -136,15 +132,9 @@ class BatchJudge:
         readings, probs = self.inner._read(got, q, mode)
         return self.inner._verdicts(q, readings, probs, call, mode), call
 
-    async def _send(self, custom_id: str, text: str) -> Mapping[str, Any] | str:
-        line = encode(
-            {
-                "custom_id": custom_id,
-                "method": "POST",
-                "url": "/v1/chat/completions",
-                "body": Raw(text),
-            }
-        )
+    async def _send(self, custom_id: str, text: str) -> Got:
+        request = {"custom_id": custom_id, "method": "POST", "url": PATH, "body": Raw(text)}
+        line = encode(request)
         p = _Pending(custom_id, line, asyncio.get_running_loop().create_future())
         self._pending.append(p)
         if self._sender is None or self._sender.done():
@@ -158,7 +148,6 @@ class BatchJudge:
                 self._sender.cancel()
             raise
 
-    # -- the provider's side ------------------------------------------------------------------------------------------------
     async def _work(self, ledger: Any) -> None:
         """Gather questions, send what is not under way yet, wait for all."""
         taken: list[_Pending] = []
@@ -172,23 +161,17 @@ class BatchJudge:
             by_id: dict[str, list[_Pending]] = {}
             for p in taken:
                 by_id.setdefault(p.custom_id, []).append(p)
-            note = f"batches {self.inner.base_url} {self.inner.model}"
-            known: dict[str, list[str]] = (ledger.note(note) if ledger is not None else None) or {}
-            waiting = {b: ids for b, ids in known.items() if set(ids) & set(by_id)}
-            under_way = {i for ids in waiting.values() for i in ids}
+            sent = Sent(ledger, f"batches {self.inner.base_url} {self.inner.model}")
+            for name, ids in sent.of(by_id).items():
+                if name.startswith(SENT):
+                    batch_id = await self.provider.look(name)
+                    sent.change({batch_id: ids} if batch_id else {}, gone=name)
+            under_way = {i for ids in sent.of(by_id).values() for i in ids}
             for part in _parts([ps[0] for i, ps in by_id.items() if i not in under_way]):
-                batch_id = await self._submit(part)
-                waiting[batch_id] = known[batch_id] = [p.custom_id for p in part]
-                if ledger:
-                    ledger.note(note, known)
-            try:
-                await asyncio.gather(
-                    *(self._await(b, by_id, len(ids)) for b, ids in waiting.items())
-                )
-            finally:  # a batch that has ended, well or not, is not waited for again
-                if ledger:
-                    ledger.note(note, {b: ids for b, ids in known.items() if b not in self._over})
-            _finish(taken, "the batch ended without a reply to this request")
+                await self.provider.submit(sent, {p.custom_id: p.line for p in part})
+            waiting = sent.of(by_id)
+            await asyncio.gather(*(self._hand_out(sent, b, by_id) for b in waiting))
+            _answered(taken, ("transport", "the batch ended without a reply to this request"))
         except BaseException as e:
             for p in taken or self._pending:
                 if not p.future.done():
@@ -198,98 +181,24 @@ class BatchJudge:
             if isinstance(e, asyncio.CancelledError):
                 raise
 
-    def _api(self) -> Any:
-        import openai
-
-        if self._client is None:
-            wire = self.inner.caller.wire
-            base = wire.address.base
-            self._client = wire.client or openai.AsyncOpenAI(
-                base_url=base,
-                api_key=key_for(base, wire.key_env),
-                max_retries=3,
-                http_client=openai.DefaultAsyncHttpxClient(
-                    follow_redirects=False, trust_env=not wire.address.local
-                ),
-            )
-        return self._client
-
-    async def _submit(self, part: Sequence[_Pending]) -> str:
-        import openai
-
-        api = self._api()
-        data = io.BytesIO("\n".join(p.line for p in part).encode())
-        try:
-            file = await api.files.create(file=("requests.jsonl", data), purpose="batch")
-            batch = await api.batches.create(
-                input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
-            )
-        except openai.APIError as e:
-            raise self._down(e, "the batch could not be sent") from None
-        log.info("batch %s sent with %d requests", batch.id, len(part))
-        return batch.id
-
-    async def _await(self, batch_id: str, by_id: Mapping[str, list[_Pending]], size: int) -> None:
-        """Wait for a batch and hand its replies out; a bar shows what the provider has done."""
-        import openai
-
-        api, failing = self._api(), None
-        with bars.bar(total=size, desc=f"batch {batch_id}", unit="request", delay=2.0) as shown:
-            while True:
-                try:
-                    batch, failing = await api.batches.retrieve(batch_id), None
-                except (
-                    openai.APIConnectionError,
-                    openai.InternalServerError,
-                    openai.RateLimitError,
-                ) as e:
-                    failing = (
-                        failing or time.monotonic()
-                    )  # a day is long: a short absence of the network must not end it
-                    if time.monotonic() - failing > self.inner.caller.patience:
-                        raise self._down(e, f"the batch {batch_id} cannot be asked for") from None
-                except openai.APIError as e:
-                    if isinstance(e, openai.NotFoundError):
-                        self._over.add(batch_id)
-                    raise self._down(e, f"the batch {batch_id} cannot be asked for") from None
-                else:
-                    counts = getattr(batch, "request_counts", None)
-                    shown.update(
-                        max(0, (counts.completed + counts.failed if counts else 0) - shown.n)
-                    )
-                    if batch.status in ENDED:
-                        break
-                await asyncio.sleep(self.poll)
-        for file_id in (batch.output_file_id, batch.error_file_id):
-            if file_id:
-                try:
-                    _hand_out(redact((await api.files.content(file_id)).text), by_id)
-                except openai.APIError as e:
-                    raise self._down(
-                        e, f"the replies of batch {batch_id} cannot be fetched"
-                    ) from None
-        self._over.add(batch_id)
-        if batch.status == "failed" and not batch.output_file_id:
-            raise JudgeDownError(
-                f"the provider refused the batch {batch_id}: {str(batch.errors)[:200]}",
-                where=self.inner.base_url,
-                fix="judge without --batch, or look at the provider's batch page",
-            )
-
-    def _down(self, e: Any, what: str) -> JudgeDownError:
-        """The kit's error for one of the client's; its text holds no key."""
-        status = getattr(e, "status_code", None)
-        why = f"HTTP {status}" if status else type(e).__name__
-        fix = (
-            "this server seems to have no batch API: judge without --batch"
-            if status in (404, 405, 501)
-            else "look at the key, the address and the network; then run the same command: batches that were sent are found again"
-        )
-        return JudgeDownError(
-            f"{what} ({why}: {said(str(getattr(e, 'message', e)))})",
-            where=self.inner.base_url,
-            fix=fix,
-        )
+    async def _hand_out(
+        self, sent: Sent, batch_id: str, by_id: Mapping[str, Sequence[_Pending]]
+    ) -> None:
+        """Each reply of a batch to whoever asked; forget the batch when they are on disk."""
+        ids = sent.known[batch_id]
+        rows, whole = await self.provider.ended(sent, batch_id)
+        why = f"batch {batch_id} has ended, and its files lack this reply; run the same command "
+        why += "again later, or judge without --batch to ask for it alone"
+        for i in ids:
+            if i in rows:
+                _answered(by_id.get(i, ()), _reply(rows[i]))
+            elif not whole:
+                _answered(by_id.get(i, ()), ("transport", why))
+        if whole:
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            await session().settled()
+            sent.change({}, gone=batch_id)
 
 
 def _parts(pending: Sequence[_Pending]) -> list[list[_Pending]]:
@@ -305,29 +214,20 @@ def _parts(pending: Sequence[_Pending]) -> list[list[_Pending]]:
     return out
 
 
-def _hand_out(text: str, by_id: Mapping[str, list[_Pending]]) -> None:
-    """Each line of an output file to whoever asked, by custom_id; a broken line harms nobody else."""
-    for line in text.split("\n"):
-        try:
-            row = json.loads(line)
-            reply = row.get("response") or {}
-            body = reply.get("body") or {}
-            good = (
-                reply.get("status_code") == 200
-                and isinstance(body, Mapping)
-                and body.get("choices")
-            )
-            why = f"the batch's reply was: {shown(str(row.get('error') or body))}"
-            value = body if good else why
-            pending = by_id.get(row["custom_id"], [])
-        except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
-            continue
-        for p in pending:
-            if not p.future.done():
-                p.future.set_result(value)
+def _reply(rows: Sequence[Mapping[str, Any]]) -> Got:
+    """What the lines of one request say: its reply's body, or why it has none."""
+    replies = [r.get("response") for r in rows]
+    reply = replies[0] if isinstance(replies[0], Mapping) else {}
+    body = reply.get("body")
+    if any(not isinstance(r, Mapping) or r.get("body") != body for r in replies[1:]):
+        return "contradiction", "the batch has two different replies to this request"
+    error = rows[0].get("error")
+    if error or reply.get("status_code") != 200 or unusable(body, PATH)[0]:
+        return "transport", f"the batch's reply was: {shown(str(error or body))}"
+    return body
 
 
-def _finish(pending: Sequence[_Pending], why: str) -> None:
+def _answered(pending: Sequence[_Pending], got: Got) -> None:
     for p in pending:
         if not p.future.done():
-            p.future.set_result(why)
+            p.future.set_result(got)

@@ -221,14 +221,38 @@ class StubServer:
 
 
 class BatchStub(StubServer):
-    """The same judge behind a provider's batch API: /v1/files, /v1/batches. `status` of batches is "completed" after `looks` looks."""
+    """The same judge behind a provider's batch API: /v1/files, /v1/batches. `status` of batches is "completed" after `looks` looks.
 
-    def __init__(self, looks=1, status="completed", absent=0, **more):
+    spoil : by kind of request (files, batches, look, content) the replies that take the place of the right ones, one after the
+    other: text, (status, text), a function of the right text, or None: the connection ends. What was asked for is done all the same."""
+
+    def __init__(self, looks=1, status="completed", absent=0, spoil=None, **more):
         super().__init__(**more)
+        self.spoil = dict(spoil or {})
         self.looks, self.status, self.absent = looks, status, absent
         self.files, self.batches, self.asked = {}, {}, 0
 
+    async def spoilt(self, request, kind, right):
+        if not self.spoil.get(kind):
+            return right
+        bad = self.spoil[kind].pop(0)
+        if bad is None:
+            request.transport.abort()
+            return right
+        status, text = bad if isinstance(bad, tuple) else (200, bad)
+        text = text(right.text) if callable(text) else text
+        return web.Response(status=status, text=text, content_type="application/json")
+
     async def post(self, request):
+        kind = request.match_info["path"]
+        return await self.spoilt(request, kind, await self.post_right(request))
+
+    async def get(self, request):
+        path = request.match_info["path"]
+        kind = "content" if path.endswith("/content") else "look"
+        return await self.spoilt(request, kind, await self.get_right(request))
+
+    async def post_right(self, request):
         path = request.match_info["path"]
         if path == "files":
             form = await request.post()
@@ -248,6 +272,10 @@ class BatchStub(StubServer):
         if path == "batches":
             name = f"batch_{len(self.batches)}"
             self.batches[name] = (await request.json())["input_file_id"]
+            paid = self.files[self.batches[name]] if self.status != "failed" else ""
+            for line in paid.splitlines():
+                answer, rows = asked(json.loads(line)["body"])
+                self.paid.update((answer, r["id"]) for r in rows)
             return web.json_response(self._batch(name, "in_progress"))
         return await super().post(request)
 
@@ -264,7 +292,7 @@ class BatchStub(StubServer):
             "error_file_id": None,
         }
 
-    async def get(self, request):
+    async def get_right(self, request):
         path = request.match_info["path"]
         if path.startswith("batches/"):
             self.asked += 1
@@ -276,6 +304,9 @@ class BatchStub(StubServer):
                     self.status if self.asked > self.looks + self.absent else "in_progress",
                 )
             )
+        if path == "batches":
+            rows = [self._batch(name, "in_progress") for name in self.batches]
+            return web.json_response({"object": "list", "data": rows, "has_more": False})
         if path.endswith("/content"):
             lines = self.files[self.batches[path.split("/")[1].removeprefix("out-")]].splitlines()
             return web.Response(
@@ -285,7 +316,6 @@ class BatchStub(StubServer):
 
     def _line(self, row):
         answer, asked_for = asked(row["body"])
-        self.paid.update((answer, r["id"]) for r in asked_for)
         reply = completion(content(answer, asked_for, "response_format" in row["body"]))
         return json.dumps(
             {

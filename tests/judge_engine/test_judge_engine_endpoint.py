@@ -545,7 +545,7 @@ class FakeBatches:
         from types import SimpleNamespace as NS
 
         if file is not None:
-            self.content_of["in"] = file[1].read().decode()
+            self.content_of["in"] = file[1].decode()
             return NS(id="in")
         self.made += 1
         return NS(id="b1")
@@ -589,7 +589,7 @@ def test_batches_give_the_same_verdicts_and_are_found_again_after_a_crash(tmp_pa
         batch = BatchJudge(
             EndpointJudge("m", base_url="http://127.0.0.1:1/v1"), poll=0.02, gather=0.05
         )
-        batch._client = api
+        batch.provider._client = api
         return batch
 
     async def crash():
