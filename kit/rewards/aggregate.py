@@ -73,6 +73,9 @@ def grade(
     (None, 0.75, 1.0)
     """
     _check(how, bound, use)
+    shut = 0.0 if gate_to is None else gate_to
+    if not isinstance(shut, (int, float)) or math.isnan(shut):
+        raise KitError(f"gate_to is {gate_to!r}", where="parameter gate_to", fix="a number or None")
     given = tuple(verdicts)
     if response_id is None:
         response_id = given[0].response_id if given else ""
@@ -112,9 +115,11 @@ def pay(
     >>> pay(.5, .55), pay(.5, .9), pay(.5, .6, max_width=.2, bound="mid")
     (0.5, None, 0.55)
     """
-    if not max_width >= 0:  # NaN too: no interval is wider than NaN, and unknown would be paid as 0
+    if not (
+        isinstance(max_width, (int, float)) and max_width >= 0
+    ):  # NaN too: no interval is wider than NaN, and unknown would be paid as 0
         raise KitError(
-            f"max_width is {max_width}",
+            f"max_width is {max_width!r}",
             where="parameter max_width",
             fix="write a number >= 0, for example 0.1",
         )

@@ -106,6 +106,9 @@ class Composer:
         wrong field.
         """
         where = "config"
+        if not isinstance(config, (Mapping, str, Path)):
+            fix = "a preset's name, a file, or a mapping"
+            raise KitError(f"{config!r} is no reward", where="reward", fix=fix)
         if not isinstance(config, Mapping):
             where = str(config)
             config = PRESETS[where] if where in PRESETS else _read(Path(config))

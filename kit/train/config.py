@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from ..errors import KitError
 from ..settings.read import known_names, load, make, nearest
+from .names import ALIASES, CHANGED
 from .presets import preset
 
 S = TypeVar("S", bound="Settings")
@@ -72,10 +73,26 @@ class Settings:
 
     def __post_init__(self) -> None:
         _finite(self)
-        for name in ("steps", "lora_rank"):
+        _set_elsewhere(self)
+        for name in ("steps", "lora_rank", "keep"):
             _positive(self, name)
-        if not self.lr > 0:
-            raise KitError(f"lr is {self.lr!r}, it must be above 0", where="setting lr")
+        for name, (low, high, words) in BOUNDS.items():
+            value = getattr(self, name, None)
+            if value is not None and not low < value <= high:
+                raise KitError(f"{name} is {value!r}", where=f"setting {name}", fix=words)
+        if not self.model:
+            raise KitError("no model is named", where="setting model", fix="a name or a folder")
+        if not self.lora_targets or self.lora_targets not in (
+            "all-linear",
+            tuple(self.lora_targets),
+        ):
+            fix = "all-linear, or a list of module names: [q_proj, v_proj]"
+            raise KitError(
+                f"lora_targets is {self.lora_targets!r}", where="setting lora_targets", fix=fix
+            )
+        if self.warmup and self.warmup >= self.steps:
+            words = f"warmup is {self.warmup} of {self.steps} steps: lr would never be reached"
+            raise KitError(words, where="setting warmup", fix="fewer than steps")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +224,7 @@ class GRPOSettings(Settings):
             "prompts_per_step",
             "substeps",
             "iterations",
+            "max_prompt_tokens",
             "max_answer_tokens",
             "eval_samples",
         ):
@@ -228,13 +246,6 @@ class GRPOSettings(Settings):
                 f"{self.micro_rows}",
                 where="setting micro_rows",
             )
-        for name in ("sentinel_alarm", "reweight"):
-            if getattr(self, name) > 1:
-                raise KitError(
-                    f"{name} is {getattr(self, name)}, it is a share",
-                    where=f"setting {name}",
-                    fix="use a number from 0 to 1",
-                )
         if self.temperature <= 0:
             raise KitError(
                 f"temperature is {self.temperature}, training needs samples",
@@ -243,6 +254,16 @@ class GRPOSettings(Settings):
             )
 
 
+# above, up to, in words
+BOUNDS: dict[str, tuple[float, float, str]] = {
+    "lr": (0, 1, "above 0, at most 1"),
+    "lora_alpha": (0, math.inf, "above 0: with 0 the adapter changes nothing"),
+    "lora_dropout": (-1, 0.999, "below 1: with 1 nothing is learned"),
+    "epsilon": (0, math.inf, "above 0: with 0 nothing is learned"),
+    "audit_share": (-1, 1, "a share, from 0 to 1"),
+    "sentinel_alarm": (-1, 1, "a share, from 0 to 1"),
+    "reweight": (-1, 1, "a share, from 0 to 1"),
+}
 STAGES: dict[str, type[Settings]] = {"sft": SFTSettings, "dpo": DPOSettings, "grpo": GRPOSettings}
 
 
@@ -303,6 +324,33 @@ def check_options(options: Mapping[str, Any], config_class: type) -> None:
         where="training options",
         what=f"{config_class.__name__} field",
     )
+
+
+def _set_elsewhere(settings: Settings) -> None:
+    """KitError for an entry of `options` that a setting of the kit's own says: two words for one
+    thing would be two masters.
+    """
+    own = {f.name for f in dataclasses.fields(settings)}
+    changed = {name: kit for name, (kit, _) in CHANGED.items()}
+    for name in settings.options:
+        ours = name if name in own else {**ALIASES, **changed}.get(name)
+        if ours is not None:
+            words = f"options sets {name!r}, which is the setting {ours!r}"
+            raise KitError(words, where="setting options", fix=f"say {ours} in its own place")
+
+
+def merged(
+    ours: Mapping[str, Any], options: Mapping[str, Any], config_class: type
+) -> dict[str, Any]:
+    """What the kit tells the trainer, and the user's options beside it; KitError where an option
+    would overrule the kit or has a name that the trainer does not know.
+    """
+    check_options({**ours, **options}, config_class)
+    both = sorted(set(ours) & set(options))
+    if both:
+        words = f"options sets {', '.join(both)}, which the kit sets itself"
+        raise KitError(words, where="training options", fix="leave it out")
+    return {**ours, **options}
 
 
 def _finite(settings: Settings) -> None:

@@ -113,6 +113,8 @@ def train(
     from ..rewards.composer import Composer
 
     needs.check(settings, [judge, audit])
+    needs.once(tasks)
+    needs.place(Path(out))
     run = _Run(settings, tasks, heldout, Path(out), resume)
     composer = composer if isinstance(composer, Composer) else Composer.from_config(composer)
     ledger = run.out / "ledger.sqlite" if ledger is None else ledger

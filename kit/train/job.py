@@ -23,6 +23,7 @@ from typing import Any
 
 from ..errors import KitError, MissingError
 from ..records import Task
+from ..rewards.composer import Composer
 from ..settings.read import known_names, load
 from ..system import paths
 from . import holdout, needs
@@ -96,6 +97,9 @@ def build(
     else:
         train, held = holdout.split(every, how, where)
     out = Path(own.get("out") or name).expanduser()
+    out = out if out.is_absolute() else paths.runs() / out
+    needs.place(out)
+    Composer.from_config(own.get("reward", "rubric"))  # its errors come before a model loads
     return Job(
         settings=settings,
         tasks=train,
@@ -105,7 +109,7 @@ def build(
         audit=judge_of(own.get("audit", "none"), where),
         reward=own.get("reward", "rubric"),
         evolve=settings_of(own.get("evolve"), where),
-        out=out if out.is_absolute() else paths.runs() / out,
+        out=out,
         ledger=Path(own["ledger"]).expanduser() if own.get("ledger") else None,
     )
 

@@ -5,10 +5,12 @@ judges.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from ..errors import MissingError
+from ..errors import DataError, KitError, MissingError
 from ..judge.keys import missing
 from ..settings.read import known_names
 from .config import Settings
@@ -38,9 +40,28 @@ def check(settings: Settings, judges: Iterable[Any] = ()) -> None:
                 fix=f"pip install {REPORTERS[name]}, or leave report_to out: "
                 "steps.jsonl has every number",
             )
+    if settings.adapter and not Path(settings.adapter).expanduser().is_dir():
+        fix = "give the folder of an adapter: .../adapter of a finished run"
+        raise MissingError(f"{settings.adapter} is no folder", where="setting adapter", fix=fix)
     for judge in judges:
         for inner in endpoints(judge):
             _check_key(inner)
+
+
+def place(out: Path) -> None:
+    """KitError where a run cannot have its folder here, because a file has the name."""
+    taken = next((p for p in (out, *out.parents) if p.exists()), None)
+    if taken is not None and not taken.is_dir():
+        raise KitError(f"{taken} is a file", where="out", fix="name a folder that can be made")
+
+
+def once(tasks: Sequence[Any]) -> None:
+    """DataError where two tasks have one id: their groups could not be told apart."""
+    twice = [i for i, n in Counter(t.id for t in tasks).items() if n > 1]
+    if twice:
+        raise DataError(
+            f"{len(twice)} ids belong to two tasks", where=f"task {twice[0]!r}", fix="rename one"
+        )
 
 
 def _installed(package: str) -> bool:

@@ -20,7 +20,7 @@ from ..errors import DataError, KitError
 from ..records import Response, Task, fingerprint, response_from_json, to_json
 from ..runs import plain
 from . import engine, evaluation, export, inputs, needs, packed_rows, rollouts, world
-from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, check_options, to_mapping
+from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, merged, to_mapping
 from .models import Loaded, load
 from .resume import (
     drop_reference,
@@ -392,8 +392,7 @@ def _trainer(
         values["beta"] = settings.beta  # type: ignore[attr-defined]
     elif "prompt" in data[0]:
         values["completion_only_loss"] = settings.answer_only  # type: ignore[attr-defined]
-    values |= dict(settings.options)
-    check_options(values, config_class)
+    values = merged(values, settings.options, config_class)
     plain = resumable(trl.DPOTrainer if dpo else trl.SFTTrainer)
     hooks = packed_rows.DPOHooks if dpo else packed_rows.SFTHooks
     trainer = type(f"Kit{plain.__name__}", (hooks, plain), {})(

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..records import Grade, Response
 from . import engine, kl, packing, resample, resume, rollouts, sampling, world
-from .config import GRPOSettings, Settings, check_options
+from .config import GRPOSettings, Settings, merged
 from .device import import_torch
 from .models import Loaded, eos_ids
 
@@ -59,35 +59,30 @@ def arguments(
     )  # of this process; one alone takes all
     part = rows // settings.substeps
     micro = settings.micro_rows or part
-    values = (
-        common_options(settings, loaded, out)
-        | dict(
-            per_device_train_batch_size=micro,
-            gradient_accumulation_steps=part // micro,
-            steps_per_generation=rows // micro,
-            num_generations=settings.group_size,
-            num_iterations=settings.iterations,
-            max_completion_length=settings.max_answer_tokens,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            top_k=settings.top_k,
-            beta=settings.beta,
-            reward_weights=weights,
-            epsilon=settings.epsilon,
-            loss_type=settings.loss,
-            importance_sampling_level=settings.importance,
-            mask_truncated_completions=settings.truncated == "mask",
-            scale_rewards={"std": "group", "centred": "none", "batch": "batch"}[settings.advantage],
-            use_vllm=settings.use_vllm,
-            remove_unused_columns=False,
-            shuffle_dataset=False,
-            logging_nan_inf_filter=False,
-            use_bias_correction_kl=False,  # the documented k3, not k3 times the ratio
-        )
-        | dict(settings.options)
+    values = common_options(settings, loaded, out) | dict(
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=part // micro,
+        steps_per_generation=rows // micro,
+        num_generations=settings.group_size,
+        num_iterations=settings.iterations,
+        max_completion_length=settings.max_answer_tokens,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        top_k=settings.top_k,
+        beta=settings.beta,
+        reward_weights=weights,
+        epsilon=settings.epsilon,
+        loss_type=settings.loss,
+        importance_sampling_level=settings.importance,
+        mask_truncated_completions=settings.truncated == "mask",
+        scale_rewards={"std": "group", "centred": "none", "batch": "batch"}[settings.advantage],
+        use_vllm=settings.use_vllm,
+        remove_unused_columns=False,
+        shuffle_dataset=False,
+        logging_nan_inf_filter=False,
+        use_bias_correction_kl=False,  # the documented k3, not k3 times the ratio
     )
-    check_options(values, GRPOConfig)
-    return GRPOConfig(**values)
+    return GRPOConfig(**merged(values, settings.options, GRPOConfig))
 
 
 class GRPOHooks:

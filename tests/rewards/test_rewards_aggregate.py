@@ -313,3 +313,10 @@ def test_contributions_sum_to_the_score(rows, how):
 
 def test_pay():
     assert pay(0.4, 0.5) == 0.4 and pay(0.4, 0.51) is None and pay(0.3, 0.3) == 0.3
+
+
+@pytest.mark.parametrize("wrong", [{"max_width": "0.1"}, {"gate_to": math.nan}, {"gate_to": "0"}])
+def test_a_bound_that_is_no_number_is_named(wrong):
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="a"),))
+    with pytest.raises(KitError, match=next(iter(wrong))):
+        grade(task, [], **wrong)

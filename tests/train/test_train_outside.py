@@ -11,12 +11,12 @@ import pytest
 import kit
 from kit import stats
 from kit.data.formats import biorlhf
-from kit.errors import DataError, KitError
+from kit.errors import DataError, KitError, MissingError
 from kit.records import Criterion, Task
 from kit.settings.read import parse
 from kit.stats.estimate import Estimate
 from kit.stats.paired import fragile
-from kit.train import evaluation, grpo, job, rollouts, stages
+from kit.train import config, evaluation, grpo, job, needs, rollouts, stages
 from kit.train.config import GRPOSettings, Schedule, SFTSettings, build
 from kit.train.models import load
 from kit.train.presets import preset
@@ -221,3 +221,70 @@ def test_the_words_of_the_refiners_card(file, tmp_path):
     ):
         with pytest.raises(KitError, match=said):
             built(**{"tasks": file, **values} if "dataset_mixer_list" not in values else values)
+
+
+@pytest.mark.parametrize(
+    "options, ours",
+    [
+        ({"max_steps": 3}, "steps"),  # trained 3 steps where `steps: 1` stood
+        ({"learning_rate": 0.5}, "lr"),
+        ({"beta": 5.0}, "beta"),
+        ({"num_generations": 2}, "group_size"),  # no step was logged, and it was a success
+        ({"scale_rewards": False}, "advantage"),
+    ],
+)
+def test_an_option_that_a_setting_says_already_is_refused(options, ours):
+    with pytest.raises(KitError, match=f"setting '{ours}'"):
+        build(GRPOSettings, {**preset("test"), "options": options})
+
+
+def test_what_the_kit_tells_the_trainer_itself_cannot_be_overruled():
+    from trl import GRPOConfig
+
+    with pytest.raises(KitError, match="remove_unused_columns, which the kit sets itself"):
+        config.merged({"remove_unused_columns": False}, {"remove_unused_columns": True}, GRPOConfig)
+    assert config.merged({"seed": 1}, {"adam_beta2": 0.9}, GRPOConfig) == {
+        "seed": 1,
+        "adam_beta2": 0.9,
+    }
+
+
+@pytest.mark.parametrize(
+    "values, word",
+    [
+        ({"lora_dropout": 1.0}, "nothing is learned"),  # ended as a success with a zero adapter
+        ({"lora_alpha": 0}, "changes nothing"),
+        ({"epsilon": 0}, "nothing is learned"),
+        ({"lr": 1e9}, "at most 1"),
+        ({"lora_targets": []}, "list of module names"),  # peft's own error, after the model loaded
+        ({"lora_targets": "q_proj"}, "list of module names"),
+        ({"keep": 0}, "1 or more"),
+        ({"audit_share": 2}, "share"),
+        ({"warmup": 100, "steps": 2}, "never be reached"),
+        ({"model": ""}, "no model is named"),
+        ({"max_prompt_tokens": 0}, "1 or more"),
+    ],
+)
+def test_settings_that_train_nothing_are_refused_before_anything_loads(values, word):
+    with pytest.raises(KitError, match=word):
+        build(GRPOSettings, {**preset("test"), **values})
+
+
+def test_a_run_that_cannot_have_its_folder_or_reward_says_so_before_the_model_loads(tmp_path):
+    (tmp_path / "taken").write_text("x")
+    rows = tmp_path / "t.jsonl"
+    rows.write_text('{"prompt": "p", "criteria": ["says a"]}\n')
+    base = {"tasks": str(rows), "judge": "none", **preset("test")}
+    for out in ("taken", "taken/below"):
+        with pytest.raises(KitError, match="is a file"):
+            job.build({**base, "out": str(tmp_path / out)})
+    with pytest.raises(KitError, match="5 is no reward"):
+        job.build({**base, "reward": 5, "out": str(tmp_path / "new")})
+    with pytest.raises(MissingError, match="no folder"):
+        needs.check(build(GRPOSettings, {**preset("test"), "adapter": str(tmp_path / "nope")}))
+
+
+def test_two_tasks_of_one_id_are_refused():
+    task = Task(id="t", prompt="p", criteria=())
+    with pytest.raises(DataError, match="belong to two tasks"):
+        needs.once([task, task])
