@@ -25,7 +25,7 @@ from typing import Any
 from ..errors import JudgeDownError
 from .abilities import Abilities, Doubt
 from .bill import Usage, tokens, usage
-from .keys import redact, unescaped
+from .keys import redact
 from .limiter import Limiter
 from .payload import LARGE, decoded, encode, large, plain, said, unusable
 from .prices import FREE, Price, is_reasoning, price
@@ -269,7 +269,6 @@ class Caller:
     async def _good(self, raw: str, seconds: float, path: str, payload: str, lost: Usage) -> _Step:
         """A reply with status 200: the data, or why it is none."""
         try:
-            raw = unescaped(raw)
             data = await large(len(raw), decoded, raw)
         except (ValueError, RecursionError) as e:
             why, counts = f"HTTP 200 with a broken body ({e})"[:200], 2

@@ -1,13 +1,16 @@
 """Keys: from the environment, to their own server, and out of everything that is shown or stored.
 
 What is cut out are the very values that are in use, whatever form they have, and what looks like a
-key of somebody else's.
+key of somebody else's. A text is compared in its bare form: escapes and entities read, in one case,
+without what may stand between the letters of a key that somebody spells out.
 """
 
 from __future__ import annotations
 
 import base64
 import functools
+import html
+import html.entities
 import json
 import os
 import re
@@ -18,14 +21,15 @@ from typing import Any
 OPENAI = "https://api.openai.com/v1"
 SHORTEST = 8  # characters; "none" and "EMPTY" are no secrets, and occur in any text
 CUT = "[key]"
-_ESCAPE = re.compile(r"\\+u00((?!22|5c|5C)[2-7][0-9a-fA-F])")  # of letters; quotes stay escaped
 _NAMES = re.compile(
     r"key|token|secret|auth|password|cookie|signature|credential|^(code|sig)$", re.I
 )
 _LOOKS = re.compile(r"\b(?:sk|gsk|hf|xai|key|Bearer)[-_ ][\w*.-]{6,}|\beyJ[\w-]{8,}\.[\w.-]+")
-# what may stand between the letters of a key that somebody spells out
-_BREAKS = dict.fromkeys(map(ord, " \t\r\n-\u00ad\u200b\u200c\u200d\u2060\ufeff"))
-_IN_USE: dict[str, None] = {}  # values, the longest first
+_BREAKS = " \t\r\n-\\\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_BLANK = re.compile(r"\\{1,8}[nrt]")
+_CODED = re.compile(r"[\\%&](?:(?<=\\)u([0-9a-f]{4})|(?<=%)([0-9a-f]{2})|(?<=&)#?\w{1,9};)", re.I)
+_NESTED = 4  # times that a text may be written in escapes of escapes
+_IN_USE: dict[str, str] = {}  # bare form -> a form of the key, the longest first
 
 
 def key_for(base_url: str, key_env: str | None) -> str:
@@ -62,17 +66,15 @@ def missing(wire: Any) -> str | None:
 
 
 def remember(secret: str | None) -> None:
-    """Cut this value out of everything from now on, also as it is quoted in URLs and JSON."""
+    """Cut this value out of everything from now on, also as it is quoted in URLs, HTML and JSON."""
     if not secret or len(secret) < SHORTEST:
         return
-    plain = json.dumps(secret)[1:-1]
-    forms = {secret, plain, plain.replace("/", "\\/"), urllib.parse.quote(secret, safe="")}
+    forms = {secret, urllib.parse.quote(secret, safe=""), json.dumps(secret)[1:-1]}
     forms |= _encoded(secret.encode("utf-8", "replace"))
-    if not forms <= _IN_USE.keys():
-        _IN_USE.update(dict.fromkeys(forms))
-        longest = sorted(_IN_USE, key=len, reverse=True)
+    found = {**_IN_USE, **{_bare(form): form for form in sorted(forms)}}
+    if len(found) > len(_IN_USE):
         _IN_USE.clear()
-        _IN_USE.update(dict.fromkeys(longest))
+        _IN_USE.update(sorted(found.items(), key=lambda item: -len(item[0])))
 
 
 def _encoded(secret: bytes) -> set[str]:
@@ -80,7 +82,7 @@ def _encoded(secret: bytes) -> set[str]:
 
     Of base64 that part which depends on the key alone.
     """
-    out = {secret.hex(), secret.hex().upper()}
+    out = {secret.hex()}
     for before in range(3):
         raw = base64.b64encode(b"\0" * before + secret).decode().rstrip("=")
         inner = raw[-(-8 * before // 6) : 8 * (before + len(secret)) // 6]
@@ -106,33 +108,56 @@ def secret_name(name: str) -> bool:
 
 
 def redact(text: str) -> str:
-    """The text without the keys that are in use."""
+    """The text without the keys that are in use; nothing of it where one cannot be cut out."""
     if not _IN_USE:
         return text
-    for secret in _IN_USE:
-        if secret in text:
-            text = text.replace(secret, CUT)
-    joined = text.translate(_BREAKS)
-    for secret in _IN_USE if len(joined) < len(text) else ():
-        if secret.translate(_BREAKS) in joined:
-            text = _broken(secret).sub(CUT, text)
-    return text
+    bare = _bare(text)
+    found = [(plain, form) for plain, form in _IN_USE.items() if plain in bare]
+    for _, form in found:
+        text = _dressed(form).sub(CUT, text)
+    left = _bare(text) if found else ""
+    return CUT if any(plain in left for plain, _ in found) else text
+
+
+def _bare(text: str) -> str:
+    """A text as it is compared.
+
+    >>> _bare("SK-a\\/b&#43;c")
+    'ska/b+c'
+    """
+    text = _BLANK.sub("", text)
+    for _ in range(_NESTED if "%" in text or "&" in text or "\\u" in text else 0):
+        before, text = text, _CODED.sub(_letter, text)
+        if text == before:
+            break
+    for blank in _BREAKS:
+        text = text.replace(blank, "")
+    return text.casefold()
+
+
+def _letter(m: re.Match[str]) -> str:
+    return html.unescape(m[0]) if m[0][0] == "&" else chr(int(m[1] or m[2], 16))
 
 
 @functools.lru_cache(maxsize=256)
-def _broken(secret: str) -> re.Pattern[str]:
-    """A key with blanks, dashes or characters of no width between its letters."""
-    between = f"[{re.escape(''.join(map(chr, _BREAKS)))}]*"
-    return re.compile(between.join(map(re.escape, secret.translate(_BREAKS))))
+def _dressed(secret: str) -> re.Pattern[str]:
+    """A key in any case, with escapes, entities, blanks or breaks between or for its letters."""
+    breaks = f"[{re.escape(_BREAKS)}]|(?<=\\\\)[nrt]|{'|'.join(map(_coded, _BREAKS))}"
+    letters = [_form(c) for c in secret if c not in _BREAKS]
+    return re.compile(r"\\{0,8}" + f"(?:{breaks}){{0,64}}".join(letters), re.I)
 
 
-def unescaped(text: str) -> str:
-    r"""JSON text as it is, or without keys that are spelled with escapes (\u0073k-...)."""
-    if "\\u00" not in text or not _IN_USE:
-        return text
-    plain = _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)
-    clean = redact(plain)
-    return text if clean == plain else clean
+def _form(c: str) -> str:
+    """One letter of a key, as it is or as escapes write it."""
+    return f"(?:{re.escape(c)}|{_coded(c)})"
+
+
+def _coded(c: str) -> str:
+    """One character as JSON, HTML and URLs write it."""
+    names = "|".join(n for n, value in html.entities.html5.items() if value == c and n[-1] == ";")
+    entity = rf"(?:&|(?<=\\)u0026)(?:amp;)*(?:#0*{ord(c)};|#x0*{ord(c):x};|{names or '(?!)'})"
+    percent = "".join(rf"(?:%|(?<=\\)u0025)(?:25)*{b:02x}" for b in c.encode("utf-8", "replace"))
+    return rf"(?<=\\)u{ord(c):04x}|{entity}|{percent}"
 
 
 def shown(text: str) -> str:

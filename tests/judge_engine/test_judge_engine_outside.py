@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.parse
 
 import pytest
 from judge_stub import StubServer, completion
@@ -477,9 +478,52 @@ def test_keys_are_seen_in_other_clothes():
     ]
     clothes += [base64.urlsafe_b64encode(raw).decode().rstrip("="), raw.hex(), raw.hex().upper()]
     clothes += [s.join(key) for s in (" ", "\n", "\u200b", "-")] + [key[:9] + "\n" + key[9:]]
+    slash = key.replace("/", "\\/")
+    html = [
+        "".join(f"&#{ord(c)};" for c in key),
+        key.replace("+", "&#x2B;"),
+        key.replace("+", "&amp;#43;"),
+    ]
+    clothes += [
+        key.upper(),
+        key.swapcase(),
+        key.replace("+", "&plus;"),
+        urllib.parse.quote(key),
+        *html,
+    ]
+    clothes += [slash, json.dumps(slash)[1:-1], "".join(f"\\u{ord(c):04x}" for c in key)]
+    clothes += [json.dumps(s.join(key))[1:-1] for s in ("\u200b", "\n", "\t")]
     for text in clothes:
-        assert keys.CUT in keys.redact(f"it is {text}!"), text
+        for written in (text, json.dumps(text)[1:-1]):
+            got = keys.redact(f"it is {written}!")
+            assert got.startswith("it is ") and keys.CUT in got and got.endswith("!"), text
+            assert "secret" not in keys._bare(got)
     assert keys.redact("nothing of the kind - here") == "nothing of the kind - here"
+    deep = urllib.parse.quote("".join(f"&#{ord(c)};" for c in key))
+    assert "116" not in keys.redact(f"x {deep}")  # too deep to be cut out of its text
+
+
+def test_a_reply_that_spells_the_key_stays_json(tmp_path, monkeypatch):
+    """The reason was clean, and the stored reply, doubly escaped, held sk-ab\\\\/cd+...; in capitals
+    or as an HTML entity the key stood in reason, ledger and export.
+    """
+    key = "sk-ab/cd+ef123456="
+    monkeypatch.setenv("KIT_JUDGE_KEY", key)
+    clothes = (key.replace("/", "\\/"), key.upper(), key.replace("+", "&#43;"))
+
+    def handler(body, n):
+        reason = f"your key is {clothes[n - 1]}"
+        return completion('{"c1": {"reason": "' + reason + '", "verdict": "met"}}')
+
+    rows = [Response(task_id="t", id=f"r{i}", text=f"Paris {i}") for i in range(3)]
+    with StubServer(handler=handler) as stub:
+        who = EndpointJudge("m", base_url=stub.url, concurrency=1)
+        got = judge([TASK], rows, judge=who, ledger=tmp_path / "l", progress=False)
+    assert [v.status for v in got] == ["met"] * 3
+    with Ledger(tmp_path / "l") as book:
+        assert book.export(tmp_path / "x") == 6
+    text = (tmp_path / "x").read_text().replace("\\", "").casefold()
+    assert "ef123456" not in text and text.count("[key]") >= 6
 
 
 def test_a_key_in_extra_fields_is_not_stored(tmp_path):
