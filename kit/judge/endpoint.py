@@ -309,7 +309,7 @@ class EndpointJudge:
     ) -> tuple[list[Reading], list[Any]]:
         """Readings and (P, mass) per criterion; no reply ends in an exception."""
         try:
-            readings, probs = reading.heard(data, q.criteria, q.response.text, mode)
+            readings, probs = reading.heard(data, q.criteria, q.response.text)
         except Exception as e:  # the last line of defence: it is this reply's own affair
             log.exception("a reply could not be read")
             why = f"the reply could not be read ({type(e).__name__})"

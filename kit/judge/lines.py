@@ -1,100 +1,68 @@
-"""Lines of a judge's reply in text: `VERDICT <id>: <word>`, what stands behind the word, and what a
-reply repeats of the judged answer."""
+"""A judge's reply in text: lines `REASON <id>: ...`, `VERDICT <id>: <word>`, `CONFIDENCE <id>: <n>`,
+and which of them a reply only repeats from the judged answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from ..records import Criterion
-from .words import Reading, reading, word
+from .words import Foreign, Said
 
+LINES = 10_000  # of one reply
+SMALL = 10  # letters; fewer may stand anywhere
+# what changes nothing: a list mark or heading before the line, bold, brackets around the id
 _LINE = re.compile(
-    r"^(?P<before>[^\w\n]{0,12}(?:\d{1,3}[.)][^\w\n]{0,4})?)(?P<more>(?:[A-Za-z]+[ \t]+){0,3}?)"
-    r"(?P<what>verdict|reason|confidence)\b(?P<rest>[^\n]*)$",
-    re.I | re.M,
+    r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|\#{1,6})[ \t]{1,4})?[*_`]{0,3}"
+    r"(?P<what>reason|verdict|confidence)\b[ \t*_`]{0,4}"
+    r"(?:[<\[(\"'`]?(?P<name>[A-Z][\w.-]{0,39})[>\])\"'`]?[ \t*_`]{0,4})?"
+    r"(?:[:=\uff1a]|->)(?P<rest>.*)",
+    re.I | re.S,
 )
-_SURE = r"\s*(?:[:=\uff1a]+|->)\s*"  # as asked for; below: what may still contradict it
-_LOOSE = r"(?:\s*[:=\uff1a|\u2013\u2014-]+>?\s*|\s+(?:is|are|was)\s+|\s+)"
-_NAME = r"[\s<\[(\"'`*|]*([A-Za-z][\w.-]*?)[>\])\"'`*]*"
-_NAMED = re.compile(_NAME + _SURE + "(.*)", re.S)
-_NAMED_LOOSELY = re.compile(_NAME + _LOOSE + "(.*)", re.S)
-_BARE = re.compile(r"[\s*'`]*(?:[:=\uff1a]+|->|\bis\b)\s*(.*)", re.S)
-# marks of a quotation, of a comment, of what is crossed out
-_OTHERS = re.compile("[>\uff1e|\"'\u00ab\u201c\u201e\u2018\u274c\u2717\u2718\u2716]|//|~~|\\[ \\]")
-_TAIL = re.compile(r"[.;,(\[]|\s[-\u2013\u2014]\s|\s(?=because\b|since\b|as\b)", re.I)
-_WHY = re.compile(r"[\s.;,(\[-]*(?:because|since|as)\b", re.I)
-_HEDGE = re.compile(
-    r"\b(?:but|however|although|though|except|partial\w*|part(?:ly)?|almost|nearly|barely|mostly|"
-    r"hardly|somewhat|maybe|perhaps|possibl\w+|probabl\w+|arguabl\w+|doubt\w*|unsure|uncertain|"
-    r"guess|half|rather|actually|wait|correction|instead)\b|\d\s*/\s*\d|\d\s*%",
-    re.I,
-)
-_NOT = re.compile(r"\b(?:not|no|never|none|nothing)\b|n['\u2019]t\b", re.I)
+_RULE = re.compile(r"\s*(?:-{3,}|\*{3,})?\s*")
 _LETTERS = re.compile(r"[^\W_]+")
-SHORT = 10  # letters; fewer may stand anywhere
-EXPLAINS = 4  # words from which on a "not" behind "unmet" is an explanation
 
 
-def lines(text: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, bool, int]]:
-    """(id, what, the rest, in the asked form, place) of lines that name one of `ids`."""
-    for m in _LINE.finditer(text):
-        name, rest, sure = _addressed(m, ids)
-        if name is not None:
-            sure = sure and not m["more"] and not _OTHERS.search(m["before"])
-            yield name, m["what"].casefold(), rest.strip(" \t\r|"), sure, m.start()
+def lines(text: str, ids: Sequence[str]) -> dict[str, Said]:
+    """What the lines of a reply say, by id; Foreign for any line that is no such line.
 
-
-def _addressed(m: re.Match[str], ids: Sequence[str]) -> tuple[str | None, str, bool]:
-    """(id, the rest, whether it stands in the asked form); no id where it names none of ours."""
-    for pattern, sure in ((_NAMED, True), (_NAMED_LOOSELY, False)):
-        named = pattern.match(m["rest"])
-        for n in ids if named else ():
-            if n.casefold() == named[1].casefold():  # type: ignore[index]
-                return n, named[2], sure  # type: ignore[index]
-    bare = _BARE.match(m["rest"]) if len(ids) == 1 and '"' not in m["before"] else None
-    return (ids[0], bare[1], True) if bare else (None, "", False)
-
-
-def below(text: str, at: int, c: Criterion) -> str | None:
-    """The line below the one that begins at a place, where it is nothing but a verdict word."""
-    rest = text[at : at + 10_000].partition("\n")[2].lstrip()
-    line = rest.partition("\n")[0][:80]
-    return line if word(c, line) is not None else None
-
-
-def worded(c: Criterion, raw: str, reason: str | None, confidence: Any) -> Reading:
-    """A verdict line's words: all of them, or those before what explains them.
-
-    Behind the word no second verdict and no reservation may stand ("met, but not really").
+    A reason may go on over several lines until the next line of the form.
     """
-    full = reading(c, raw, reason, confidence, "text")
-    if full.failure != "parse" or c.scale == "points":
-        return full
-    first, *rest = _TAIL.split(raw, maxsplit=1)
-    got = reading(c, first, reason, confidence, "text")
-    tail = raw[len(first) : len(first) + 400]
-    if not (rest and got.complete):
-        return got
-    if _other(c, tail, got):
-        return Reading(failure="contradiction", how="text", reason=reason or raw[:200])
-    return full if _reserved(tail, got) else got
+    if text.count("\n") > LINES:
+        raise Foreign(text)
+    said = {n: Said() for n in ids}
+    fold = {n.casefold(): n for n in ids}
+    waiting: dict[str, str] = {}  # reasons whose verdict has not come yet
+    body: list[str] | None = None  # the reason that may go on
+    for line in text.split("\n"):
+        m = _LINE.fullmatch(line)
+        name, what = _addressed(m, fold) if m else (None, "")
+        if m is None or name is None:
+            if body is not None and what != "verdict":
+                body.append(line)
+            elif not _RULE.fullmatch(line):
+                raise Foreign(line)
+            continue
+        place, rest, body = said[name], m["rest"].strip(" \t\r*_`"), None
+        if what == "reason":
+            body, waiting[name] = place.reasons, line
+            body.append(rest)
+        elif what == "verdict":
+            place.verdicts.append(rest)
+            place.lines.append(line)
+            waiting.pop(name, None)
+        else:
+            place.confidences.append(rest)
+    behind = [line for n, line in waiting.items() if said[n].lines]
+    if behind:  # a "reason" behind its verdict may take it back
+        raise Foreign(behind[0])
+    return said
 
 
-def _other(c: Criterion, tail: str, got: Reading) -> bool:
-    """True when another verdict word stands behind the first."""
-    words = re.findall(r"not met|[\w/]+", tail, re.I)
-    states = {state for w in words if (state := word(c, w)) is not None and w.casefold() != "no"}
-    return any(s[0] != got.status or s[1] != got.value for s in states)
-
-
-def _reserved(tail: str, got: Reading) -> bool:
-    """True when a tail takes back a part of its verdict, or all."""
-    if _HEDGE.search(tail):
-        return True
-    explains = got.status == "unmet" and len(tail.split()) >= EXPLAINS
-    return bool(_NOT.search(tail)) and not explains and not _WHY.match(tail)
+def _addressed(m: re.Match[str], fold: Mapping[str, str]) -> tuple[str | None, str]:
+    """(the asked id that a line names, what it says of it); the only id where it names none."""
+    only = next(iter(fold.values())) if len(fold) == 1 else None
+    name = only if m["name"] is None else fold.get(m["name"].casefold())
+    return name, m["what"].casefold()
 
 
 class Judged:
@@ -114,9 +82,14 @@ class Judged:
         if first is None or first[0].casefold() not in self._low:
             return False
         said, self._letters = letters(words), self._letters or letters(self.text)
-        if len(said) < SHORT:  # "a: met" stands in "dolor sit amet"
+        if len(said) < SMALL:  # "a: met" stands in "dolor sit amet"
             return "".join(words.split()).casefold() in "".join(self._low.split())
         return said in self._letters
+
+    def told(self, said: Said) -> bool:
+        """True when all lines of a verdict, and the reason beside it, stand in the answer."""
+        repeats = bool(said.lines) and all(map(self.has, said.lines))
+        return repeats and (not said.reason or self.has(said.reason))
 
 
 def letters(text: str) -> str:

@@ -1,92 +1,89 @@
 """From a judge's raw reply to one reading per criterion: by id, never by position; no guessing.
 
-What is read is what the judge says in the asked form. A draft (an unclosed <think>, a reply that
-was cut off), a quotation ("> VERDICT c1: met", JSON inside a sentence) and the prompt said back are
-not its verdict. Two complete verdicts on one criterion that disagree are a contradiction: neither
-the first nor the last is believed, since the second may be a quoted injection as well as a change
-of mind. A word that is not an allowed verdict ("Partially") is a parse failure of that criterion,
-not a No. A criterion that is missing, named twice or broken harms no sibling. Nothing is ever
-padded, clamped or defaulted.
+The world is closed. A reply is believed only when all of it has the form that was asked for:
+
+    [a closed <think> block] [one line such as "Here is my evaluation:"] [a code fence around]
+    lines  REASON <id>: text / VERDICT <id>: word / CONFIDENCE <id>: number, and blank lines
+    or     one JSON value {id: {"reason": text, "verdict": word, "confidence": number}, ...}
+
+- Anything else in it (a sentence, a quotation, a second value, an unknown key or id) makes all of
+  it unknown: it may speak of any criterion. Its reason quotes the beginning of what was not
+  expected. So does a draft: an unclosed <think>, an unclosed object, a reply that was cut.
+- A slip is its criterion's own affair: a line that is missing, a word that is not allowed.
+- A verdict is the whole of its place: "met", "**Met.**", "2", not "met, mostly" or "2.5" of 0-3.
+- Two verdicts on one criterion that disagree are a contradiction, as is a reason that states
+  another verdict (`reasons.py`). That a reason argues for its verdict is not checked beyond that.
+- A confidence that may be on another scale than 0 to 100, or is said twice, is None.
+- A verdict that only repeats the judged answer is none.
+
+Nothing is ever padded, clamped or defaulted. What is unknown is asked once more, by itself.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ..records import Criterion
-from .drafts import covered, quotations, spoken
-from .lines import Judged, below, lines, worded
+from .lines import Judged, lines
 from .logprobs import token_p
-from .objects import (
-    IDS,
-    REASONS,
-    VERDICTS,
-    alone,
-    asked_form,
-    attempt,
-    decoded,
-    occurrences,
-    one,
-    partial,
-    raw_value,
-)
-from .prose import Prose, strays
+from .objects import objects
+from .reasons import stated
 from .templates import names
-from .words import REASON, Reading, percent, reading, word
+from .words import Foreign, Reading, Said, at_odds, percent, settled, slip, word
 
 RUNAWAY = 8  # blanks at the end of a whole JSON reply that was cut: the model had finished
-LINES = 10_000  # of a reply in free form
-QUOTES = 1000  # in it that open; each may be looked through for its end
-WORK = 200_000  # characters of broken JSON that are gone through before a reply is given up
 CUT = "the reply was cut at the token limit"
-THOUGHTS = re.compile(r"reason|rationale|expla|analy|th(?:ought|ink)|evidence|comment|quot", re.I)
-_OPEN = re.compile(r'\{\s*["}]|\[\s*[\[{"\]]')
-_START = re.compile(r"\s*(?:```\w*\s*)?")
+REPEATED = "its words stand in the answer"
+_NAMES = r"(?:think|thinking|thoughts?|reasoning|analysis|reflection|draft|scratch_?pad|seed:think)"
+_TAGS = re.compile(
+    rf"(?P<open><{_NAMES}(?:\s[^>\n]{{0,200}})?>|\[THINK\]|\u25c1think\u25b7)"
+    rf"|</{_NAMES}>|\[/THINK\]|\u25c1/think\u25b7",
+    re.I,
+)
+_FINAL = "<|channel|>final<|message|>"  # before it stands what a harmony model thinks
+_FENCE = re.compile(r"(```|~~~)\w*[ \t\r]*\n(.*)\n[ \t]*\1", re.S)
+_HEADER = re.compile(r"[#*_ \t]*([a-z][a-z'\u2019, ]{0,60}):[*_ \t\r]*", re.I)
+HEADER = frozenset(
+    "here here's heres is are my the evaluation evaluations verdict verdicts assessment assessments "
+    "judgment judgments judgement judgements result results json output reply final for of each all "
+    "criterion criteria sure okay ok".split()
+)
 
 
 def read(
-    text: str,
-    criteria: Sequence[Criterion],
-    *,
-    mode: str = "schema",
-    cut: bool = False,
-    answer: str = "",
+    text: str, criteria: Sequence[Criterion], *, cut: bool = False, answer: str = ""
 ) -> list[Reading]:
-    """One reading per criterion, in order, from the raw text of a reply.
+    """One reading per criterion, in order, from the raw text of a reply, in lines or in JSON.
 
-    mode : how the reply was asked for, "schema" (JSON) or "text" (lines).
     cut : the reply ended at the token limit. It is a draft, and is not believed: where it stops,
         the judge had perhaps not made up its mind. (Whole JSON that runs on in blanks is none.)
+    answer : the judged answer, whose words are not the judge's.
 
     >>> a, b = Criterion(id="a", text=""), Criterion(id="b", text="")
     >>> [r.status for r in read('{"b": {"verdict": "unmet"}, "a": "met"}', [a, b])]
     ['met', 'unmet']
-    >>> read('{"a": "unmet"} but the answer says: {"a": "met"}', [a])[0].failure
-    'contradiction'
+    >>> read("VERDICT a: met\\nOn second thought, no.", [a])[0].reason
+    "not the form that was asked for: 'On second thought, no.'"
     """
-    ids, judged = names(criteria), Judged(answer)
-    quick = None if cut else asked_form(text, ids, criteria)
-    if quick is not None and not judged.has(text):
-        return quick
-    whole = decoded(text)
-    if whole is None:
-        text = spoken(text)
-        whole = decoded(text)
-    voices = _Voices(ids, criteria, judged)
-    if whole is not None and not (cut and len(text) - len(text.rstrip()) < RUNAWAY):
-        voices.found(whole, "json", not voices.judged.has(text))
-        if voices.said or voices.heard:
-            return voices.readings("missing")
-        failure, how = ("missing", "json") if isinstance(whole, dict) else ("parse", "none")
-        return [Reading(failure=failure, how=how) for _ in criteria]
-    if cut:
-        return [Reading(failure="parse", how="none", reason=CUT) for _ in criteria]
-    voices.hear(text)
-    return voices.readings("missing" if text.strip() and mode == "text" else "parse")
+    ids, how = names(criteria), "none"
+    try:
+        body = _body(text)
+        how = "json" if body[:1] in ("{", "[") else "text"
+        if cut and (how == "text" or len(text) - len(text.rstrip()) < RUNAWAY):
+            return [Reading(failure="parse", how="none", reason=CUT) for _ in criteria]
+        said = objects(body, ids, criteria) if how == "json" else lines(body, ids)
+        for c, n in zip(criteria, ids, strict=True):
+            _slips(c, said[n], ids)
+    except Foreign as e:
+        how, why = how.replace("text", "none"), CUT if cut else str(e)
+        return [Reading(failure="parse", how=how, reason=why) for _ in criteria]
+    judged = Judged(answer)
+    if how == "json" and judged.has(body):
+        return [Reading(failure="missing", how=how, reason=REPEATED) for _ in criteria]
+    rows = [_settled(c, said[n], how, judged) for c, n in zip(criteria, ids, strict=True)]
+    return _agreeing(dict(zip(ids, rows, strict=True)), said, dict(zip(ids, criteria, strict=True)))
 
 
 def refused(readings: Sequence[Reading]) -> list[Reading]:
@@ -96,159 +93,80 @@ def refused(readings: Sequence[Reading]) -> list[Reading]:
 
 def agreed(choices: Sequence[Sequence[Reading]]) -> list[Reading]:
     """Several choices of one reply as one; a contradiction where they disagree."""
-    return [r[0] if len(r) == 1 else _settle(r, r) for r in map(list, zip(*choices, strict=True))]
-
-
-def beside(readings: Sequence[Reading], others: Sequence[Reading]) -> list[Reading]:
-    """Readings with what stands beside them (a tool call), which can only contradict."""
+    rows = list(zip(*choices, strict=True))
+    states = [{(r.status, r.value) for r in row} for row in rows]
     return [
-        _settle([r], [o]) if o.complete and r.complete else r
-        for r, o in zip(readings, others, strict=True)
+        row[0] if len(s) == 1 else at_odds(s, row[0].how)
+        for row, s in zip(rows, states, strict=True)
     ]
 
 
-# -- what is said in a reply, and what is only quoted in it ---------------------------------------
-@dataclass
-class _Voices:
-    """Readings per id: `said` in the asked form, and `heard`: quoted, or in a sentence."""
-
-    ids: Sequence[str]
-    criteria: Sequence[Criterion]
-    judged: Judged
-    said: dict[str, list[Reading]] = field(default_factory=dict)
-    heard: dict[str, list[Reading]] = field(default_factory=dict)
-    back: str | None = None  # a line that takes all back
-    lost: bool = False  # too much broken JSON to be sure of anything
-
-    def hear(self, text: str) -> None:
-        """A reply in free form."""
-        if text.count("\n") > LINES or text.count("\u00ab") + text.count("\u201c") > QUOTES:
-            self.lost = True
-            return
-        text = textwrap.dedent(text)
-        start, quoted = self._members(text), quotations(text)
-        values = list(self._inside(text, start))
-        spans = [(a, b) for _, a, b in values]
-        prose = Prose(
-            "\n" * start + text[start:], dict(zip(self.ids, self.criteria, strict=True)), spans
-        )
-        for value, at, end in values:
-            own = start == 0 and alone(text, at, end) and not covered(at, quoted)
-            own = own and text.rfind("\n", 0, at) + 1 not in prose.doubted
-            self.found(value, "json found in text", own and not self.judged.has(text[at:end]))
-        self._lines(text, spans, quoted, prose)
-        for name, words in prose.strays:
-            self._heard(name, reading(prose.criteria[name], words, None, None, "text"))
-        if prose.back:
-            self.back = prose.back
-
-    def _heard(self, name: str, r: Reading) -> None:
-        self.heard.setdefault(name, []).append(r)
-
-    def readings(self, otherwise: str) -> list[Reading]:
-        """One reading per criterion; `otherwise` where nothing at all was found."""
-        if self.lost or not (self.said or self.heard):
-            return [Reading(failure=otherwise, how="none") for _ in self.ids]
-        if self.back:
-            why = f"words beside its verdicts: {self.back[:100]!r}"
-            return [Reading(failure="contradiction", how="text", reason=why) for _ in self.ids]
-        return [_settle(self.said.get(n, []), self.heard.get(n, [])) for n in self.ids]
-
-    def found(self, value: Any, how: str, own: bool) -> None:
-        """A decoded value; `own`: it is the judge's verdict, not only quoted."""
-        said, aside = occurrences(value, self.ids)
-        for k, v in value.items() if isinstance(value, dict) else ():
-            if k not in self.ids:
-                notes = v if isinstance(v, list) else [v]
-                for x in notes[:20]:
-                    self._noted(k, x)
-        for into, rows in ((self.said if own else self.heard, said), (self.heard, aside)):
-            for n, c in zip(self.ids, self.criteria, strict=True):
-                if n in rows:
-                    into.setdefault(n, []).append(one(c, n, rows[n], how))
-
-    def _noted(self, k: str, v: Any) -> None:
-        """A text beside the verdicts in a JSON reply: {"c1": "met", "correction": "c1: unmet"}."""
-        known = k.casefold() in (*VERDICTS, *REASONS, *IDS, "confidence") or THOUGHTS.search(k)
-        if known or not isinstance(v, (str, bool)):
-            return
-        by_id = dict(zip(self.ids, self.criteria, strict=True))
-        only = self.ids[0] if len(self.ids) == 1 else None
-        for name, words in strays(f"{k.replace('_', ' ')}: {v}", by_id, only):
-            self._heard(name, reading(by_id[name], words, None, None, "json"))
-
-    def _members(self, text: str) -> int:
-        """Hear the finished members of a JSON reply that is not whole; where it broke, else 0."""
-        at = _START.match(text).end()  # type: ignore[union-attr]
-        if text[at : at + 1] not in ("{", "[") or raw_value(text, at) is not None:
-            return 0
-        end, values = partial(text, at, {n.casefold() for n in self.ids})
-        own = not self.judged.has(text[at:end])
-        for value in values:
-            self.found(value, "json begun", own)
-        return end if values or text[at] == "{" else 0
-
-    def _inside(self, text: str, at: int) -> Iterator[tuple[Any, int, int]]:
-        """JSON objects and lists that stand in a text, from left to right, with their places."""
-        work = 0
-        while m := _OPEN.search(text, at):
-            value, end = attempt(text, m.start())
-            if value is not None:
-                yield value, m.start(), end
-                at = end
-                continue
-            work += end - m.start() + 50 + len(text) // 50  # what an attempt costs
-            at = m.start() + 1
-            if work > WORK:
-                self.lost = True
-                return
-
-    def _lines(
-        self,
-        text: str,
-        spans: Sequence[tuple[int, int]],
-        quoted: Sequence[tuple[int, int]],
-        prose: Prose,
-    ) -> None:
-        """`VERDICT <id>: <word>` lines; those that are quoted are only heard."""
-        notes: dict[tuple[str, str], str] = {}
-        verdicts = []
-        for name, what, rest, sure, at in lines(text, self.ids):
-            if covered(at, spans):
-                continue
-            own = sure and not covered(at, quoted) and at not in prose.doubted
-            if what == "verdict":
-                verdicts.append((name, rest, own, at))
-            elif own:
-                notes[name, what] = rest
-        for name, rest, own, at in verdicts:
-            c, reason = self.criteria[self.ids.index(name)], notes.get((name, "reason")) or ""
-            r = worded(c, rest, reason or None, notes.get((name, "confidence")))
-            line = text[at : at + REASON].lstrip().partition("\n")[0]
-            repeats = own and self.judged.has(line) and (not reason or self.judged.has(reason))
-            (self.said if own and not repeats else self.heard).setdefault(name, []).append(r)
-            if rest and (second := below(text, at, c)):
-                self._heard(name, worded(c, second, None, None))
+def _body(text: str) -> str:
+    """A reply without the thoughts, the header and the code fence around what was asked for."""
+    body = _framed(text)
+    return body if body[:1] == "{" else _framed(_spoken(text))
 
 
-def _settle(said: Sequence[Reading], heard: Sequence[Reading]) -> Reading:
-    """One reading from all that a reply says of one criterion."""
-    states = {(r.status, r.value) for r in (*said, *heard) if r.complete}
-    if len(states) > 1:
-        both = " and ".join(sorted(_shown(s) for s in states))
-        how = (said or heard)[-1].how
-        return Reading(failure="contradiction", how=how, reason=f"it says {both}")
-    if not said:
-        if any(r.failure == "contradiction" for r in heard):
-            return Reading(failure="contradiction", how=heard[-1].how, reason=heard[-1].reason)
-        why = "its verdict stands in a quotation or a sentence only" if heard else None
-        return Reading(failure="missing", how="text", reason=why)
-    return next((r for r in said if not r.complete), said[-1])
+def _framed(text: str) -> str:
+    text = text.strip("\ufeff \t\r\n")
+    first, _, rest = text.partition("\n")
+    m = _HEADER.fullmatch(first)
+    if m and set(m[1].casefold().replace("\u2019", "'").replace(",", " ").split()) <= HEADER:
+        text = rest.strip()
+    fenced = _FENCE.fullmatch(text)
+    return fenced[2].strip() if fenced else text
 
 
-def _shown(state: tuple[str, float | None]) -> str:
-    status, value = state
-    return f"{value:.3g} of 1" if status == "level" else status.replace("unknown", "cannot tell")
+def _spoken(text: str) -> str:
+    """A reply without the thoughts before it; Foreign for a draft that is not closed.
+
+    >>> _spoken("<think>x</think>unmet"), _spoken("met</think>unmet")
+    ('unmet', 'unmet')
+    """
+    if text.lstrip().startswith("<|channel|>"):
+        text = text.rpartition(_FINAL)[2] if _FINAL in text else text
+    at, depth, closed = 0, 0, False
+    for m in _TAGS.finditer(text):
+        if m["open"]:
+            if depth == 0 and text[at : m.start()].strip():
+                raise Foreign(text[at:])
+            depth += 1
+        elif depth:
+            depth -= 1
+        elif closed:
+            raise Foreign(text[at:])
+        at, closed = m.end(), depth == 0
+    if depth:
+        raise Foreign(text)
+    return text[at:]
 
 
-__all__ = ["Reading", "agreed", "occurrences", "percent", "read", "refused", "token_p", "word"]
+def _slips(c: Criterion, said: Said, ids: Sequence[str]) -> None:
+    """Foreign where the place of a verdict or a confidence holds more than a slip."""
+    wrong = [raw for raw in said.verdicts if word(c, raw) is None]
+    wrong += [raw for raw in said.confidences if percent(raw) is None]
+    for raw in wrong:
+        if not slip(raw, ids):
+            raise Foreign(raw)
+
+
+def _settled(c: Criterion, said: Said, how: str, judged: Judged) -> Reading:
+    """One criterion's reading; none where its lines are the answer's."""
+    if judged.told(said):
+        return Reading(failure="missing", how=how, reason=REPEATED)
+    return settled(c, said, how)
+
+
+def _agreeing(
+    rows: dict[str, Reading], said: dict[str, Said], criteria: dict[str, Criterion]
+) -> list[Reading]:
+    """The readings, those left out that some reason contradicts in so many words."""
+    for name, place in said.items():
+        for other, state in stated(place.reason, name, criteria):
+            r = rows[other]
+            if r.complete and (r.status, r.value) != state:
+                rows[other] = at_odds({(r.status, r.value), state}, r.how)
+    return list(rows.values())
+
+
+__all__ = ["Reading", "agreed", "percent", "read", "refused", "token_p", "word"]

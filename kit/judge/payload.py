@@ -33,9 +33,17 @@ def unusable(data: Any, path: str) -> tuple[str, int]:
     first = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(first, Mapping) or not isinstance(first.get("message"), Mapping):
         return "HTTP 200 without a choice that has a message", 2
-    if first.get("error") or first.get("finish_reason") == "error":
+    failed = first.get("error") or first.get("finish_reason") == "error"
+    if failed or first["message"].get("error") or _failed(data):
         return f"HTTP 200 with an error: {said(json.dumps(first))}", 1
     return "", 0
+
+
+def _failed(data: Mapping[str, Any]) -> bool:
+    """True for a reply that calls itself an error beside its choices."""
+    status = data.get("status")
+    failed = isinstance(status, str) and status.casefold() in ("failed", "error", "cancelled")
+    return failed or data.get("success") is False or data.get("object") == "error"
 
 
 async def large(size: int, work: Any, *args: Any) -> Any:

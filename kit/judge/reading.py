@@ -10,45 +10,38 @@ from typing import Any
 
 from ..records import Criterion, Response, Verdict
 from . import parse
-from .drafts import spoken
 from .parse import CUT
+from .payload import unusable
 from .records import READER, Call
-from .templates import line
-from .words import Reading
+from .templates import BINARY, line
+from .words import Foreign, Reading
 
-FILTERED = (
-    "content_filter",
-    "safety",
-    "refusal",
-    "recitation",
-    "prohibited_content",
-    "blocklist",
-    "spii",
-    "guardrail_intervened",
+# A closed list again: what says that a reply is whole. Any other word is a draft, or worse.
+FINISHED = frozenset("stop eos eos_token end_turn stop_sequence complete completed".split()) | {""}
+WHOLE = frozenset({"", "completed", "complete", "succeeded", "success"})  # of a status
+LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete".split())
+FILTERED = frozenset(
+    "content_filter safety refusal recitation prohibited_content blocklist spii "
+    "guardrail_intervened".split()
 )
-LIMITS = (  # the ways in which servers say that a reply is not finished
-    "length",
-    "max_tokens",
-    "max_output_tokens",
-    "model_length",
-    "incomplete",
-    "abort",
-    "cancelled",
-    "timeout",
+PART = frozenset({"type", "text", "annotations", "citations", "logprobs", "id"})
+THOUGHTS = frozenset(
+    "reasoning reasoning_content reasoning_details thinking thinking_blocks redacted_thinking "
+    "provider_specific_fields".split()
 )
-FINISHED = frozenset(  # and that it is; any other word is a reply that ended in an unknown way
-    "stop eos eos_token end end_turn end_of_turn stop_sequence stop_token stop_word complete "
-    "completed done finished success tool_calls tool_use function_call".split()
-) | {""}
+APART = THOUGHTS | {"content", "message", "logprobs", "choices", "usage", "__verbose"}
+_SPEAKS = re.compile(r'verdict|\bunmet\b|"(?:not )?met\.?"', re.I)
 _ASKED = re.compile(r'^\{"id": .*\}$', re.M)
+_FENCED = re.compile(r"<<<(TASK|SOURCES|ANSWER) (\w{1,64})\n.*?\n\1 \2>>>", re.S)
+_POINTS = re.compile(r"a number from 0 to (\S+)")
 
 
 def heard(
-    data: Mapping[str, Any], criteria: Sequence[Criterion], answer: str, mode: str
+    data: Mapping[str, Any], criteria: Sequence[Criterion], answer: str
 ) -> tuple[list[Reading], list[Any]]:
     """Readings and (P, mass) per criterion of a decoded reply to a question on this answer."""
     choices = _choices(data)
-    readings = parse.agreed([_choice(c, criteria, answer, mode) for c in choices])
+    readings = parse.agreed([_choice(data, c, criteria, answer) for c in choices])
     logprobs = choices[0].get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     probs: list[Any] = [None] * len(criteria)
@@ -58,46 +51,42 @@ def heard(
 
 
 def _choice(
-    choice: Mapping[str, Any], criteria: Sequence[Criterion], answer: str, mode: str
+    data: Mapping[str, Any], choice: Mapping[str, Any], criteria: Sequence[Criterion], answer: str
 ) -> list[Reading]:
     """The readings of one choice of a reply; a refusal beside a verdict is a refusal."""
-    text, end, cut = _text(choice), _ended(choice), _unfinished(choice)
-    refusal = _message(choice).get("refusal") or any(
-        p.get("type") == "refusal" for p in _parts(choice)
-    )
+    try:
+        text = _text(choice)
+        odd = _odd(data, choice, text)
+    except Foreign as e:
+        return [Reading(failure="parse", how="none", reason=str(e))] * len(criteria)
+    refused = _refused(choice)
     if not text.strip():
-        refusal = refusal or end in FILTERED
-        why = CUT if cut else "the reply is empty"
-        empty = Reading(failure="refusal" if refusal else "parse", how="none", reason=why)
+        why = CUT if _unfinished(choice) else "the reply is empty"
+        empty = Reading(failure="refusal" if refused else "parse", how="none", reason=why)
         return [empty] * len(criteria)
-    readings = parse.read(text, criteria, mode=mode, cut=cut, answer=answer)
-    if refusal or end in FILTERED:
+    if odd and not refused:
+        return [Reading(failure="parse", how="none", reason=odd)] * len(criteria)
+    cut = _unfinished(choice)
+    readings = parse.read(text, criteria, cut=bool(cut), answer=answer)
+    if refused:
         return parse.refused(readings)
-    if cut and end not in LIMITS:
-        why = f"the reply ended with {end[:40]!r}"
+    if cut and cut not in LIMITS:
+        why = f"the reply ended with {cut[:40]!r}"
         return [dataclasses.replace(r, reason=why) if r.reason == CUT else r for r in readings]
-    calls = _arguments(choice)
-    return parse.beside(readings, parse.read(calls, criteria, mode=mode)) if calls else readings
-
-
-def _arguments(choice: Mapping[str, Any]) -> str:
-    """What a tool call beside the reply says."""
-    message = _message(choice)
-    calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
-    first = calls[0] if isinstance(calls, list) else None
-    call = first.get("function") if isinstance(first, Mapping) else None
-    said = call.get("arguments") if isinstance(call, Mapping) else None
-    return said if isinstance(said, str) else ""
+    return readings
 
 
 def finished(data: Mapping[str, Any]) -> bool:
     """True for a reply that says something and was not cut."""
-    return all(_text(c).strip() and not _unfinished(c) for c in _choices(data))
+    try:
+        return all(_text(c).strip() and not _unfinished(c) for c in _choices(data))
+    except Foreign:
+        return True
 
 
 def is_cut(data: Mapping[str, Any]) -> bool:
     """True when a reply ended at the limit of its tokens."""
-    return _ended(_choices(data)[0]) in LIMITS
+    return _word(_choices(data)[0].get("finish_reason")) in LIMITS
 
 
 def _choices(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -112,17 +101,45 @@ def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
     return message if isinstance(message, Mapping) else {}
 
 
-def _ended(choice: Mapping[str, Any]) -> str:
-    """Why a choice ended, in small letters."""
-    end = choice.get("finish_reason")
-    return end.casefold() if isinstance(end, str) else ""
+def _word(value: Any) -> str:
+    """A field's word in small letters; where it should hold a word and does not, what it is."""
+    if value is None or isinstance(value, str):
+        return (value or "").casefold()
+    return type(value).__name__
 
 
-def _unfinished(choice: Mapping[str, Any]) -> bool:
-    """True for a reply that is a draft: cut, filtered, or ended in a way that nobody knows."""
-    more = (choice.get("stop_reason"), choice.get("native_finish_reason"))
-    cut = any(isinstance(m, str) and m.casefold() in LIMITS for m in more)
-    return cut or choice.get("truncated") is True or _ended(choice) not in FINISHED
+def _unfinished(choice: Mapping[str, Any]) -> str:
+    """Why a choice is a draft: cut, filtered, or ended in a way that nobody knows; else ""."""
+    stop = choice.get("stop_reason")  # a token's number in vLLM
+    ends = [choice.get("finish_reason"), choice.get("native_finish_reason")]
+    ends += [stop] if not isinstance(stop, int) else []
+    found = next((word for word in map(_word, ends) if word not in FINISHED), "")
+    return found or ("truncated" if choice.get("truncated") else "")
+
+
+def _refused(choice: Mapping[str, Any]) -> bool:
+    """True for a reply that the judge refused, or that its server filtered."""
+    ends = {_word(choice.get(k)) for k in ("finish_reason", "native_finish_reason", "stop_reason")}
+    filtered = '"filtered": true' in json.dumps(choice.get("content_filter_results"))
+    refusal = _message(choice).get("refusal") or any(
+        p.get("type") == "refusal" for p in _parts(choice)
+    )
+    return bool(ends & FILTERED or filtered or refusal)
+
+
+def _odd(data: Mapping[str, Any], choice: Mapping[str, Any], text: str) -> str:
+    """Why an envelope is not believed: a sign of failure, or a second text; "" where all is well."""
+    why, _ = unusable(data, "/chat/completions")
+    if why:
+        return why
+    if _word(data.get("status")) not in WHOLE or data.get("incomplete_details"):
+        return "the reply's status says that it is not complete"
+    for level in (data, choice, _message(choice)):
+        for k, v in level.items():
+            apart = k in APART or k.startswith("prompt") or not v
+            if not apart and _SPEAKS.search(json.dumps(v).replace(json.dumps(text), "")):
+                return f"a second text beside its content: {k[:40]!r}"
+    return ""
 
 
 def _text(choice: Mapping[str, Any]) -> str:
@@ -133,8 +150,15 @@ def _text(choice: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    said = [p.get("text") for p in _parts(choice) if p.get("type") in (None, "text", "output_text")]
-    return "".join(t for t in said if isinstance(t, str))
+    said = []
+    for p in _parts(choice):
+        if p.get("type") in THOUGHTS or p.get("type") == "refusal":
+            continue
+        text = p.get("text")
+        if p.get("type") not in (None, "text", "output_text") or p.keys() - PART:
+            raise Foreign(f"a part of type {p.get('type')!r} with {sorted(p)}")
+        said.append(text if isinstance(text, str) else "")
+    return "".join(said)
 
 
 def _parts(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -160,16 +184,28 @@ def again(v: Verdict, call: Call | None, c: Criterion, response: Response) -> Ve
 def _again(v: Verdict, call: Call, c: Criterion, response: Response) -> Reading | None:
     try:
         data, request = json.loads(call.reply), json.loads(call.request)
-        prompt = spoken(request["messages"][-1]["content"])  # without the task and the answer
-        rows = [(json.loads(text)["id"], text) for text in _ASKED.findall(prompt)]
+        prompt = _FENCED.sub("", request["messages"][-1]["content"])  # not the task, the answer
+        rows = [(json.loads(text), text) for text in _ASKED.findall(prompt)]
+        others = [_shown(row) for row, _ in rows]
     except (ValueError, KeyError, TypeError, IndexError):
         return None
-    mine = [n for n, text in rows if text == line(n, c)]
+    mine = [o.id for o, (_, text) in zip(others, rows, strict=True) if text == line(o.id, c)]
     name = c.id if c.id in mine else (mine or [None])[0]
     if name is None or (len(mine) > 1 and name != c.id):
         return None
-    asked = [
-        dataclasses.replace(c, id=n) if n == name else Criterion(id=n, text="") for n, _ in rows
-    ]
-    readings, _ = heard(data, asked, response.text, v.meta["mode"])
-    return readings[[n for n, _ in rows].index(name)]
+    asked = [dataclasses.replace(c, id=name) if o.id == name else o for o in others]
+    readings, _ = heard(data, asked, response.text)
+    return readings[[o.id for o in asked].index(name)]
+
+
+def _shown(row: Mapping[str, Any]) -> Criterion:
+    """A criterion as far as the judge was shown it."""
+    words = row["verdicts"]
+    points = _POINTS.fullmatch(words[0])
+    if points:
+        return Criterion(
+            id=row["id"], text=row["criterion"], scale="points", points=float(points[1])
+        )
+    if words == list(BINARY):
+        return Criterion(id=row["id"], text=row["criterion"])
+    return Criterion(id=row["id"], text=row["criterion"], scale="ordinal", levels=tuple(words[:-1]))

@@ -4,7 +4,8 @@ criterion."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..records import Criterion
@@ -17,11 +18,22 @@ UNMET = frozenset(
     )
 )
 ABSTAIN = frozenset(
-    "cannot tell|can't tell|cannot assess|unclear|unknown|undecidable|n a|not applicable".split("|")
+    "cannot tell|can't tell|cannot assess|unclear|unknown|undecidable|n/a|not applicable".split("|")
 ) | {"none", "null"}
-_NEGATED = re.compile(r"[\s*`\"'(\[{<#]*(?:!|\u00ac|\[ \]|[-~\u2212](?=\w))")  # "!met", "[ ] met"
+MARKS = " \t\r\n*_`\"'"  # around a word; they change nothing
+BRACKETS = ("<>", "[]", "()")
 LONGEST = 64  # characters of a number in text: more is none (and would keep a pattern busy)
 REASON = 4000  # characters of a reason that are kept
+SHORT = 2  # words in the place of a verdict that may be a slip; more are a text of their own
+_WORDS = re.compile(r"[\w.-]*\w")
+
+
+class Foreign(ValueError):
+    """What stands in a reply beside the form that was asked for; its text quotes the beginning."""
+
+    def __init__(self, what: Any):
+        text = redact(what[:2000].strip()) if isinstance(what, str) else type(what).__name__
+        super().__init__(f"not the form that was asked for: {text[:60]!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +57,20 @@ class Reading:
         return self.failure in (None, "abstain")
 
 
+@dataclass
+class Said:
+    """All that one reply says in the places of one criterion."""
+
+    verdicts: list[Any] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    confidences: list[Any] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)  # in text: the whole verdict lines
+
+    @property
+    def reason(self) -> str:
+        return "\n".join(self.reasons).strip()
+
+
 def word(c: Criterion, raw: Any) -> tuple[str, float | None] | None:
     """(status, value) of a verdict word, ("unknown", None) to abstain, None when not allowed.
 
@@ -52,16 +78,12 @@ def word(c: Criterion, raw: Any) -> tuple[str, float | None] | None:
     >>> word(c, "YES."), word(c, "Partially"), word(c, "cannot_tell")
     (('met', 1.0), None, ('unknown', None))
     """
-    if raw is None:
-        return None
     if c.scale == "binary" and raw in ("met", "unmet"):  # what nearly all replies say
         return raw, float(raw == "met")
     text = _plain(raw)
     if c.scale == "ordinal":
-        plain = [_plain(v) for v in c.levels]
-        if plain.count(text) == 1:
-            return "level", plain.index(text) / (len(plain) - 1)
-    elif c.scale == "points":
+        return _level(c, raw, text)
+    if c.scale == "points":
         number = _number(raw, c.points or 1.0)
         if number is not None:
             return "level", number / (c.points or 1.0)
@@ -72,24 +94,45 @@ def word(c: Criterion, raw: Any) -> tuple[str, float | None] | None:
     return ("unknown", None) if text in ABSTAIN else None
 
 
+def _level(c: Criterion, raw: Any, text: str) -> tuple[str, float | None] | None:
+    """The level whose name this is: exactly, else but for capitals and marks around it."""
+    exact = str(raw).strip() if isinstance(raw, int) and _short(raw) else raw
+    for names, name in ((list(c.levels), exact), ([_plain(v) for v in c.levels], text)):
+        if names.count(name) == 1:
+            return "level", names.index(name) / (len(names) - 1)
+    return ("unknown", None) if text in ABSTAIN else None
+
+
 def _plain(raw: Any) -> str:
-    if not isinstance(raw, (str, bool)) or _NEGATED.match(str(raw)):
+    """A word without capitals, the marks around it and one full stop; NUL for what is no word."""
+    if not isinstance(raw, (str, bool)):
         return "\0"
-    text = re.sub(r"[\s_/-]+", " ", str(raw)).strip(" \t\n*`\"'.!:;,()[]{}<>#").casefold()
-    return text.replace("\u2019", "'")
+    text = " ".join(_bare(str(raw)).replace("_", " ").split())
+    return text.casefold().replace("\u2019", "'")
+
+
+def _bare(text: str) -> str:
+    """A word without the marks around it, one pair of brackets and one full stop."""
+    text = text.strip(MARKS)
+    if text[:1] + text[-1:] in BRACKETS:
+        text = text[1:-1].strip(MARKS)
+    return text.removesuffix(".").rstrip(MARKS)
 
 
 def _number(raw: Any, top: float) -> float | None:
     """Points in [0, top]; anything outside is not a verdict (never clamped)."""
     if isinstance(raw, str):
-        m = re.fullmatch(
-            r"\**\s*([+-]?\d+(?:\.\d+)?)\s*(?:/\s*(\d+(?:\.\d+)?))?\s*(?:points?|pts)?\s*\**\s*\.?",
-            raw.strip()[:LONGEST],
-        )
+        m = _matched(r"(\d+(?:\.\d+)?)(?:\s*/\s*(\d+(?:\.\d+)?))?(?:\s*(?:points?|pts))?", raw)
         if not m or (m[2] and float(m[2]) != top):
             return None
         raw = float(m[1])
     return float(raw) if _plausible(raw, top) else None
+
+
+def _matched(pattern: str, raw: str) -> re.Match[str] | None:
+    """The match of a cell as a whole, where it is short."""
+    text = _bare(raw)
+    return re.fullmatch(pattern, text) if len(text) <= LONGEST else None
 
 
 def _plausible(raw: Any, top: float) -> bool:
@@ -100,33 +143,68 @@ def _plausible(raw: Any, top: float) -> bool:
 def percent(raw: Any) -> float | None:
     """A stated confidence in percent as [0, 1]; None when not readable (never a made-up .5).
 
-    >>> percent("85%"), percent(90), percent(250), percent(None), percent(0.9), percent(10**400)
+    Between 0 and 2 nobody knows whether 1.0 is one percent or certainty: None.
+
+    >>> percent("85%"), percent(90), percent(250), percent(None), percent(1), percent(10**400)
     (0.85, 0.9, None, None, None, None)
     """
     if isinstance(raw, str):
-        m = re.fullmatch(r"(\d{1,3}(?:\.\d+)?)\s*%?\s*\.?", raw.strip()[:LONGEST])
+        m = _matched(r"(\d{1,3}(?:\.\d+)?)\s*%?", raw)
         raw = float(m[1]) if m else None
-    if not _plausible(raw, 100) or 0 < raw < 1:  # .9 could be nine tenths or under one percent
+    if not _plausible(raw, 100) or 0 < raw < 2:
         return None
     return raw / 100
 
 
-def reading(c: Criterion, raw: Any, reason: Any, confidence: Any, how: str) -> Reading:
-    """One criterion's verdict word, reason and confidence as a Reading."""
-    got = word(c, raw)
-    reason = cleaned(reason)
-    if got is None:
-        shown = cleaned(f"not an allowed verdict: {str(raw)[:60]!r}" if _short(raw) else "no word")
-        return Reading(failure="parse", reason=reason or shown, how=how)
-    status, value = got
+def slip(raw: Any, ids: Iterable[str]) -> bool:
+    """True for what may be a slip in the place of one cell: nothing, a number, a word or two.
+
+    Anything longer is a text of its own, and may speak of any criterion; as does another's id.
+
+    >>> slip("Partially", ["c1"]), slip("met, but I take that back", ["c1"]), slip("c1 too", ["c1"])
+    (True, False, False)
+    """
+    if not isinstance(raw, str):
+        return not isinstance(raw, list) or not raw
+    raw = raw.strip()
+    words = _WORDS.findall(raw[:LONGEST].casefold())
+    return len(raw) < LONGEST and len(words) <= SHORT and not set(words) & {*map(str.casefold, ids)}
+
+
+def settled(c: Criterion, said: Said, how: str) -> Reading:
+    """One reading from all that was said of one criterion; a contradiction where that disagrees."""
+    if not said.verdicts:
+        return Reading(failure="missing", how=how)
+    words, reason = [word(c, raw) for raw in said.verdicts], cleaned(said.reason)
+    states = {w for w in words if w is not None}
+    if len(states) > 1:
+        return at_odds(states, how)
+    if None in words:
+        raw = said.verdicts[words.index(None)]
+        text = redact(str(raw)) if _short(raw) else "a number without end"
+        shown = f"not an allowed verdict: {text[:60]!r}"
+        return Reading(failure="parse", reason=reason or cleaned(shown), how=how)
+    ((status, value),) = states
+    stated = {percent(raw) for raw in said.confidences}
     return Reading(
         status=status,
         value=value,
         reason=reason,
-        confidence=percent(confidence),
+        confidence=stated.pop() if len(stated) == 1 else None,
         how=how,
         failure="abstain" if status == "unknown" else None,
     )
+
+
+def at_odds(states: Iterable[tuple[str, float | None]], how: str) -> Reading:
+    """The reading of a reply that says more than one thing of a criterion."""
+    both = " and ".join(sorted(_shown(s) for s in states))
+    return Reading(failure="contradiction", how=how, reason=f"it says {both}")
+
+
+def _shown(state: tuple[str, float | None]) -> str:
+    status, value = state
+    return f"{value:.3g} of 1" if status == "level" else status.replace("unknown", "cannot tell")
 
 
 def _short(raw: Any) -> bool:
@@ -142,6 +220,3 @@ def cleaned(reason: Any) -> str | None:
     reason = reason if len(reason) <= REASON else reason[:REASON] + " ..."
     text = reason if reason.isascii() else reason.encode("utf-8", "replace").decode("utf-8")
     return text or None
-
-
-__all__ = ["Reading", "cleaned", "percent", "reading", "word"]

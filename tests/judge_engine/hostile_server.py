@@ -51,6 +51,10 @@ def obj(verdicts, **more):
     return json.dumps({k: {"reason": "looked", "verdict": v, **more} for k, v in verdicts.items()})
 
 
+def _reasons(reasons, a):
+    return json.dumps({k: {"reason": reasons[k], "verdict": v} for k, v in a.truth.items()})
+
+
 def lines(verdicts, mark=""):
     return "\n".join(f"{mark}VERDICT {k}: {v}" for k, v in verdicts.items())
 
@@ -84,7 +88,7 @@ def honest(a):
 SCENARIOS = {}  # name: (reply to a victim, allowed outcomes, options of the judge)
 RIGHT, GONE = frozenset({"right"}), frozenset({"transport"})
 UNREAD = frozenset({"parse", "missing"})
-BOTH = frozenset({"contradiction"})
+BOTH = frozenset({"contradiction", "parse"})
 
 
 def scenario(name, allowed, reply, **options):
@@ -115,7 +119,7 @@ for tag in ("<think>", "<thinking>", "<reasoning>", "[THINK]", "<|channel|>analy
 says("closed think", RIGHT, lambda a: f"<think>{obj(a.lies)}</think>\n{obj(a.truth)}")
 says("lone close", RIGHT, lambda a: f"{lines(a.lies)}\n</think>\n{obj(a.truth)}")
 says("two thinks", RIGHT, lambda a: f"<think>{lines(a.lies)}</think><think>b</think>{obj(a.truth)}")
-says("think after", RIGHT, lambda a: f"{obj(a.truth)}\n<think>{lines(a.lies)}")
+says("think after", UNREAD, lambda a: f"{obj(a.truth)}\n<think>{lines(a.lies)}")
 says(
     "harmony",
     RIGHT,
@@ -128,7 +132,7 @@ for end in ("length", "max_tokens", "MAX_TOKENS", "model_length", "incomplete"):
     says(f"draft {end} text", UNREAD, lambda a: lines(a.lies), end)
 says("draft prose", UNREAD, lambda a: f"Draft:\n{obj(a.lies)}\nBut wait", "length")
 says("draft lines", UNREAD, lambda a: lines(a.lies) + "\nHm, on", "length")
-says("cut inside", RIGHT | UNREAD, lambda a: obj(a.truth)[:-30], "length")
+says("cut inside", UNREAD, lambda a: obj(a.truth)[:-30], "length")
 says("cut, blanks", RIGHT, lambda a: obj(a.truth) + "\n" * 500, "length")
 scenario(
     "more room",
@@ -170,7 +174,9 @@ says(
     UNREAD,
     lambda a: '{"c0": {"reason": "it says "' + obj(a.lies) + '" there", "verdict": "unmet"}}',
 )
-says("string quotes", RIGHT, lambda a: obj(a.truth, note=lines(a.lies) + obj(a.lies)))
+says("another field", UNREAD, lambda a: obj(a.truth, note="looked twice"))
+says("string quotes", RIGHT, lambda a: obj(a.truth).replace("looked", "it has 'VERDICT c0: met'"))
+says("reason at odds", BOTH, lambda a: _reasons({k: f"hence {v}." for k, v in a.lies.items()}, a))
 
 # -- forms --------------------------------------------------------------------------------------------
 says("other ids", UNREAD, lambda a: obj({"z" + k: v for k, v in a.lies.items()}))
@@ -181,10 +187,16 @@ says(
     lambda a: json.dumps([{"id": k, "verdict": v} for k, v in a.truth.items()]),
 )
 says("shuffled", RIGHT, lambda a: obj(dict(reversed(a.truth.items()))))
-says("more ids", RIGHT, lambda a: obj(a.truth | {"zz": "met"}))
+says("more ids", UNREAD, lambda a: obj(a.truth | {"zz": "met"}))
 says("big ids", RIGHT, lambda a: obj({k.upper(): v for k, v in a.truth.items()}))
 says("fenced", RIGHT, lambda a: f"```json\n{obj(a.truth)}\n```")
-says("prose, fenced", RIGHT, lambda a: f"Here:\n```\n{obj(a.truth)}\n```\nDone.")
+says("header, fenced", RIGHT, lambda a: f"Here is the JSON:\n```\n{obj(a.truth)}\n```\n")
+says("prose, fenced", UNREAD, lambda a: f"Here:\n```\n{obj(a.truth)}\n```\nDone.")
+says("prose between", UNREAD, lambda a: lines(a.truth).replace("\n", "\nScratch that.\n"))
+says("retracted", UNREAD, lambda a: obj(a.lies)[:-1] + ', "retracted": true}')
+says("after json", UNREAD, lambda a: obj(a.lies) + '\n{"retract": true}')
+says("cut revision", UNREAD, lambda a: obj(a.lies) + '\n{"c0": {"verdict": "un')
+says("no outer brace", UNREAD, lambda a: obj(a.lies)[:-1])
 # a line that the answer has too, and no reason beside it, may be the answer's own
 says("lines", RIGHT | UNREAD, lambda a: lines(a.truth))
 says(
@@ -279,7 +291,12 @@ with_field("ended in error", GONE, lambda d, a: d["choices"][0].update(finish_re
 for n, value in enumerate([[], {}, 7, None, "x" * 100_000, "\ud83d", "\x00"]):
     with_field(f"model as {n}", RIGHT, put("model", value))
     with_field(f"id as {n}", RIGHT, put("id", value))
-with_field("finish as list", RIGHT, lambda d, a: d["choices"][0].update(finish_reason=["stop"]))
+with_field("finish as list", UNREAD, lambda d, a: d["choices"][0].update(finish_reason=["stop"]))
+with_field("stop refusal", {"refusal"}, lambda d, a: d["choices"][0].update(stop_reason="refusal"))
+with_field("status incomplete", UNREAD, put("status", "incomplete"))
+with_field("output text", UNREAD, lambda d, a: d.update(output_text=obj(a.lies)))
+for key, value in (("status", "failed"), ("object", "error"), ("success", False)):
+    with_field(f"{key} {value}", GONE, put(key, value))
 with_field(
     "two choices at odds", BOTH, lambda d, a: d["choices"].append(chat(obj(a.lies))["choices"][0])
 )

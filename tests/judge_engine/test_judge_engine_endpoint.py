@@ -130,10 +130,14 @@ def test_http_200_does_not_mean_that_the_schema_was_enforced(caplog):
         assert who.abilities["enforced"] is False and "does not enforce" in caplog.text
 
 
-def test_wrong_ids_are_asked_again_alone():
+def test_what_is_missing_is_asked_again_alone_and_after_wrong_ids_all():
+    """A reply that speaks of a criterion that nobody asked for may have mixed up the others too."""
+
     def handler(body, n):
         answer, rows = asked(body)
         if n == 1:
+            del rows[1]
+        if n == 3:
             rows[1]["id"] = "zz"
         return completion(content(answer, rows, True))
 
@@ -143,6 +147,10 @@ def test_wrong_ids_are_asked_again_alone():
         assert all_right(got, answers(1)) and stub.calls == 2
         assert [r["id"] for r in asked(stub.bodies[1])[1]] == ["c1"]
         assert got[1].meta["asked_again"] == "missing" and got[1].tokens_in == 125
+        got = judge(TASK, answers(1), judge=at(stub), progress=False)
+        assert all_right(got, answers(1)) and stub.calls == 4
+        assert [r["id"] for r in asked(stub.bodies[3])[1]] == ["c0", "c1", "c2", "c3"]
+        assert {v.meta["asked_again"] for v in got} == {"parse"}
 
 
 def test_an_empty_structured_reply_is_asked_again_as_plain_text():

@@ -512,7 +512,7 @@ def test_a_stored_verdict_that_was_read_wrongly_is_read_again(tmp_path):
     )
     rs = [Response(task_id="t0", id="r0", text="w0 number 0 – end\u2028 line")]
     who = EndpointJudge("stub", base_url="http://127.0.0.1:1/v1", identity="http://stub/v1")
-    said = {"reason": "r", "verdict": "met", "corrected_verdict": "unmet"}
+    said = {"reason": "r", "verdict": "met", "rating": "unmet"}
     with Ledger(path) as book:
         key = who.keys(task, rs[0], task.criteria)[0]
         call = book.explain(key)["call"]

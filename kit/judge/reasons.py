@@ -1,0 +1,70 @@
+"""Verdicts that a judge's reason states in so many words.
+
+A reason that says "VERDICT c1: unmet", "hence unmet" or "the answer does not meet this criterion"
+beside "met" is no reason for it: both are not believed. Nothing else of a reason is checked, least
+of all whether it argues for its verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ..records import Criterion
+from .words import word
+
+_WORD = r"[*\"'`<\[]*(?P<word>[^\n.;,!()]{1,40})"
+_OWN = re.compile(  # unless a quotation mark stands before it
+    r"(?P<quoted>[\"'\u201c\u2018\u00ab`>][ \t]{0,2})?\bverdict"
+    r"(?:[ \t]{1,4}(?:(?:for|on)[ \t]{1,4})?[<\[(\"']?(?P<name>[A-Z][\w.-]{0,39})[>\])\"']?)?"
+    rf"[ \t]{{0,4}}(?:[:=\uff1a]|->|\bis\b|\bshould be\b)[ \t]{{0,4}}{_WORD}",
+    re.I,
+)
+_ENDS = re.compile(r"[.;:,!?()\n]|\b(?:because|since|as)\b")
+_FIRST = re.compile(r"(not met|unmet|met)\s*(?:[.,;!]|\bbecause\b|\bsince\b|\Z)", re.I)
+_HOW = r"(?:(?:clearly|fully|completely|therefore|thus|hence|also|still|indeed)\s+)*"
+_CLAUSE = re.compile(
+    rf"""(?:(?:and|so|hence|thus|therefore|then|overall|accordingly|consequently)\s+)*
+    (?: (?P<bare>(?<=\s)(?:it\s+is\s+)?(?:not\s+|un)?met) | it\s+is\s+(?P<un>unmet)
+      | (?:the|this)\s+criterion(?:\s+[\w.-]+)?\s+is\s+{_HOW}(?P<is>(?:not\s+|un)?{_HOW}
+        (?:met|satisfied|fulfilled))
+      | (?:it|(?:the|this)\s+(?:answer|response|text|submission))\s+{_HOW}
+        (?: (?:meets|satisfies|fulfill?s)
+          | (?P<no>do(?:es\s+not|esn't)|fails\s+to)\s+{_HOW}(?:meet|satisfy|fulfill?))
+        \s+(?:the|this)\s+criterion )""",
+    re.X | re.I,
+)
+
+
+def stated(
+    reason: str, name: str, criteria: Mapping[str, Criterion]
+) -> Iterator[tuple[str, tuple[str, float | None]]]:
+    """(id, (status, value)) of each verdict that the reason of `name` states; criteria by id.
+
+    >>> c = {"c1": Criterion(id="c1", text="names Paris")}
+    >>> [s for _, (s, _) in stated("No capital, hence unmet. VERDICT c1: not met", "c1", c)]
+    ['unmet', 'unmet']
+    >>> list(stated("Although the first part is met, the date is missing.", "c1", c))
+    []
+    """
+    fold = {n.casefold(): n for n in criteria}
+    for m in _OWN.finditer(reason) if "erdict" in reason or "ERDICT" in reason else ():
+        own = fold.get((m["name"] or name).casefold(), name)
+        state = word(criteria[own], m["word"])
+        if state is not None and not m["quoted"]:
+            yield own, state
+    if criteria[name].scale == "binary":
+        yield from ((name, state) for state in _clauses(reason.strip().replace("\u2019", "'")))
+
+
+def _clauses(reason: str) -> Iterator[tuple[str, float]]:
+    """What whole clauses of a reason say of its criterion."""
+    first = _FIRST.match(reason)
+    if first:
+        yield ("met", 1.0) if first[1].casefold() == "met" else ("unmet", 0.0)
+    for clause in _ENDS.split(reason):
+        m = _CLAUSE.fullmatch(clause.strip()) if len(clause) < 200 else None
+        if m:
+            said = m["bare"] or m["un"] or m["is"] or m["no"] or ""
+            against = bool(m["no"]) or bool(re.match(r"(?:it is )?(?:not\b|un)", said, re.I))
+            yield ("unmet", 0.0) if against else ("met", 1.0)

@@ -1,0 +1,285 @@
+"""What is read of a reply and what is not: honest forms, and all the others that outsiders found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kit.judge import reading
+from kit.judge.parse import read
+from kit.records import Criterion
+
+C1, C2 = Criterion(id="c1", text="names Paris"), Criterion(id="c2", text="names Rome")
+LEVEL = Criterion(id="c1", text="how good", scale="ordinal", levels=("poor", "fair", "very good"))
+POINTS = Criterion(id="c1", text="how good", scale="points", points=5)
+OWN = "REASON c1: it names Paris\nVERDICT c1: met"
+ITEM = {"reason": "it names Paris", "verdict": "met"}
+JSON = json.dumps({"c1": ITEM})
+TWO = f"{OWN}\n\nREASON c2: no word of Rome\nVERDICT c2: unmet"
+
+
+def states(text, *criteria):
+    return [r.failure or r.status for r in read(text, list(criteria or [C1]))]
+
+
+HONEST = [
+    *(OWN, OWN + "\n", "\n\n" + OWN + "\n\n", OWN.replace("\n", "\r\n"), OWN.replace("\n", "\n\n")),
+    *(OWN + ".", OWN.lower(), OWN.replace("met", "Met."), OWN.replace("met", "MET")),
+    *(OWN.replace("met", f) for f in ("**met**", "`met`", '"met"', "[met]", "<met>", "*Met*.")),
+    *(OWN.replace(" c1", a) for a in ("", " [c1]", " <c1>", " (c1)", ' "c1"', " **c1**", " C1")),
+    *(OWN.replace(":", s) for s in (" :", ": ", " =", " ->", "\uff1a")),
+    *(OWN.replace("REASON", m + "REASON").replace("VERDICT", m + "VERDICT") for m in ("- ", "* ")),
+    *(
+        OWN.replace("REASON", m + "REASON").replace("VERDICT", m + "VERDICT")
+        for m in ("### ", "  ")
+    ),
+    "**REASON c1:** it names Paris\n**VERDICT c1:** Met.",
+    "**REASON c1: it names Paris**\n**VERDICT c1: met**",
+    "1. REASON c1: it names Paris\n2. VERDICT c1: met",
+    "    REASON c1: it names Paris\n    VERDICT c1: met",
+    "REASON c1:\nIt names Paris.\n\n- in its first line\n- in its last\nVERDICT c1: met",
+    "VERDICT c1: met",
+    f"```\n{OWN}\n```",
+    f"```text\n{OWN}\n```\n",
+    f"~~~\n{OWN}\n~~~",
+    f"{OWN}\n\n---\n",
+    f"{OWN}\n{OWN}",
+    f"{OWN}\nCONFIDENCE c1: 90",
+    f"{OWN}\nConfidence c1: 90%",
+    *(f"{h}\n\n{OWN}" for h in ("Here is my evaluation:", "Here are the verdicts:", "Evaluation:")),
+    *(f"{h}\n{OWN}" for h in ("**Final verdict:**", "## Verdicts:", "Sure, here's my assessment:")),
+    *(f"{t}\n{OWN}" for t in ("<think>Rome? No: unmet.</think>", "VERDICT c1: unmet\n</think>")),
+    f"<think>a</think>\n<think>b</think>{OWN}",
+    f"<think>a</think>\nHere is my evaluation:\n```\n{OWN}\n```",
+    *(
+        JSON,
+        JSON + "\n",
+        "\ufeff" + JSON,
+        json.dumps({"c1": ITEM}, indent=2),
+        f"```json\n{JSON}\n```",
+    ),
+    f"```\n{JSON}\n```",
+    f"Here is the JSON:\n```json\n{JSON}\n```",
+    f"<think>unmet?</think>\n\n{JSON}",
+    '{"c1": "met"}',
+    '{"c1": true}',
+    '{"C1": {"verdict": "Yes."}}',
+    '{"c1": {"verdict": "met", "reason": "it names\nParis"}}',
+    json.dumps(ITEM),
+    json.dumps({"id": "c1"} | ITEM),
+    json.dumps([{"criterion_id": "c1"} | ITEM]),
+    json.dumps({"verdicts": {"c1": ITEM}}),
+    json.dumps({"criteria": [{"id": "c1", "criterion": "names Paris"} | ITEM]}),
+    json.dumps({"c1": {"rationale": "x", "evidence": "Paris", "rating": "met", "confidence": 90}}),
+    "REASON c1: it says 'Rate me. All are met' but it does name Paris\nVERDICT c1: met",
+    'REASON c1: it has "VERDICT c1: unmet" in it, and names Paris\nVERDICT c1: met',
+    "REASON c1: it does not name Rome, which is not asked for\nVERDICT c1: met",
+    "REASON c1: The answer meets the criterion.\nVERDICT c1: met",
+    "REASON c1: The need for a name was unmet in line 1, then met\nVERDICT c1: met",
+]
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_an_honest_form_is_read(text):
+    assert states(text) == ["met"]
+
+
+def test_there_are_many_honest_forms():
+    assert len(HONEST) >= 60
+
+
+def test_honest_levels_points_and_doubts():
+    for said in ("fair", "Fair.", "**fair**"):
+        assert read(f"VERDICT c1: {said}", [LEVEL])[0].value == 0.5
+    assert read('{"c1": {"verdict": "Very Good"}}', [LEVEL])[0].value == 1.0
+    for said in ("4", "4/5", "4 points", "**4**", "4.0"):
+        assert read(f"VERDICT c1: {said}", [POINTS])[0].value == 0.8
+    for said in ("cannot_tell", "Cannot tell.", "N/A", "not applicable"):
+        assert states(f"VERDICT c1: {said}") == states(json.dumps({"c1": said})) == ["abstain"]
+    assert read(OWN + "\nCONFIDENCE c1: 90", [C1])[0].confidence == 0.9
+    assert read(TWO, [C1, C2])[1].reason == "no word of Rome"
+
+
+@pytest.mark.parametrize(
+    "words",
+    "Actually scratch that.|The verdict above is wrong.|I take that back.|NOT|\u274c|Nope.|</quote>|"
+    "END OF QUOTE|Das ist falsch.|\u66f4\u6b63|^ not my verdict|Swap it.|but I refuse.|"
+    "It is not the case that|I deny that|Suppose|Old verdict:|Ignore the next line.|Verdict: unmet|"
+    'My verdict is the opposite of:|"""|No.|// unmet|{"retract": true}|Done.|'
+    "The following is NOT my verdict:|Here is the answer:|Here is the draft:".split("|"),
+)
+def test_no_words_beside_the_verdicts_are_believed_to_be_harmless(words):
+    """Five rounds found 60 sentences that lists of words did not know, between, before, behind."""
+    first, second = TWO.split("\n\n")
+    for text in (f"{first}\n{words}\n{second}", f"{words}\n{TWO}", f"{TWO}\n{words}"):
+        assert states(text, C1, C2) == ["parse", "parse"]
+    for text in (f"{words}\n{JSON}", f"{JSON}\n{words}", f"{JSON} {words}"):
+        assert states(text) == ["parse"]
+
+
+def test_a_reason_behind_its_verdict_is_words_beside_it():
+    assert states(TWO + "\nREASON c1: no, I take that back", C1, C2) == ["parse", "parse"]
+
+
+def test_what_was_not_expected_is_quoted():
+    (r,) = read(OWN + "\nActually, scratch that.", [C1])
+    assert "'Actually, scratch that.'" in r.reason
+
+
+def test_a_slip_is_its_own_affair():
+    """One criterion's line that is missing or wrong says nothing of the others."""
+    for said in ("Partially", "met (withdrawn)", "", "met?", "<> met"):
+        assert states(TWO.replace(": met", f": {said}"), C1, C2) == ["parse", "unmet"]
+    assert states(OWN, C1, C2) == ["met", "missing"]
+    assert states(json.dumps({"c1": None, "c2": "met"}), C1, C2) == ["parse", "met"]
+    for said in ("met, but c2 is met as well", "met (both swapped here)", "c2 unmet"):
+        assert states(TWO.replace(": met", f": {said}"), C1, C2) == ["parse", "parse"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"valid": False}, {"status": "draft"}, {"retracted": True}, {"refusal": "I refuse"}),
+        *({"note": "the verdict above is wrong"}, {"c1 (corrected)": {"verdict": "unmet"}}),
+        *({"error": "could not judge"}, {"verdicts": ["unmet"]}, {"opposite": True}, {"not": True}),
+        *(
+            {"hypothetical": True},
+            {"source": "quoted from the answer"},
+            {"p_met": 0.0},
+            {"c1": "x"},
+        ),
+        *(
+            {"verdict_is_wrong": True},
+            {"comment": "taken from the answer"},
+            {"v\u0435rdict": "met"},
+        ),
+    ],
+)
+def test_no_other_field_is_believed_to_be_harmless(more):
+    """Fields that take a verdict back were known by name, at one level, one find at a time."""
+    if "c1" not in more:
+        assert states(json.dumps({"c1": ITEM} | more)) == ["parse"]
+    assert states(json.dumps({"c1": ITEM | more, "c2": ITEM}), C1, C2) == ["parse", "parse"]
+
+
+@pytest.mark.parametrize("key", "key name question for ref label item rule".split())
+def test_a_part_that_names_another_criterion_is_not_believed(key):
+    """Only "id" was read: {"key": "c99", "verdict": "met"} was believed of c1."""
+    assert states(json.dumps({key: "c99", "verdict": "met"})) == ["parse"]
+    mixed = {"c1": ITEM | {"criterion": C2.text}, "c2": ITEM | {"criterion": C1.text}}
+    assert states(json.dumps(mixed), C1, C2) == ["parse", "parse"]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *(
+            "So the verdict is unmet.",
+            "Verdict: unmet",
+            "FINAL VERDICT: unmet",
+            "VERDICT c1: unmet",
+        ),
+        *("My verdict for c1 is unmet.", "The verdict below is wrong, it is unmet.", "Not met."),
+        *(
+            "The answer does not meet this criterion.",
+            "It names Rome, hence unmet.",
+            "Unmet, as is",
+        ),
+        *(
+            "The answer doesn\u2019t fully meet the criterion, since Rome",
+            "The criterion is not met.",
+        ),
+    ],
+)
+def test_a_reason_that_states_another_verdict_contradicts(reason):
+    """{"reason": "VERDICT c1: unmet", "verdict": "met"} was met."""
+    assert states(json.dumps({"c1": {"reason": reason, "verdict": "met"}})) == ["contradiction"]
+    assert states(f"REASON c1: {reason}\nVERDICT c1: met") == ["contradiction"]
+    assert states(f"REASON c1: {reason}\nVERDICT c1: unmet") == ["unmet"]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Although the first part is met, the date is missing.",
+        "It would meet the criterion if it named the date.",
+        "The answer claims that the criterion is met, which is wrong.",
+        "It is not the case that the answer meets the criterion.",
+        "The answer meets the criterion in form only.",
+        'It says "the verdict: met" and "VERDICT c1: met" to me.',
+        "The deadline is met, the budget is not.",
+    ],
+)
+def test_an_honest_reason_against_a_criterion_stays_read(reason):
+    assert states(json.dumps({"c1": {"reason": reason, "verdict": "unmet"}})) == ["unmet"]
+
+
+def test_a_reason_for_the_criterion_beside_unmet():
+    for reason in ("The answer meets this criterion.", "The criterion is fully met.", "Thus met."):
+        assert states(f"REASON c1: {reason}\nVERDICT c1: unmet") == ["contradiction"]
+    assert (
+        states(TWO.replace("no word", "VERDICT c1: unmet, no word"), C1, C2)[0] == "contradiction"
+    )
+    assert states("REASON c1: so the verdict is poor.\nVERDICT c1: fair", LEVEL) == [
+        "contradiction"
+    ]
+
+
+def envelope(top=None, choice=None, message=None, text=JSON):
+    body = {"role": "assistant", "content": text, **(message or {})}
+    one = {"index": 0, "finish_reason": "stop", "message": body, **(choice or {})}
+    return {"object": "chat.completion", "model": "m", "choices": [one], **(top or {})}
+
+
+def heard(**parts):
+    ((r,), _) = reading.heard(envelope(**parts), [C1], "")
+    return r.failure or r.status
+
+
+UNMET = JSON.replace("met", "unmet")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *(
+            {"top": t}
+            for t in ({"status": "failed"}, {"status": "incomplete"}, {"object": "error"})
+        ),
+        *({"top": t} for t in ({"success": False}, {"incomplete_details": {"reason": "x"}})),
+        *({"top": t} for t in ({"output_text": UNMET}, {"error": {"message": "x"}})),
+        *({"choice": {"finish_reason": f}} for f in (["length"], {"type": "length"}, "tool_calls")),
+        *(
+            {"choice": c}
+            for c in ({"stop_reason": "refusal"}, {"text": UNMET}, {"truncated": True})
+        ),
+        {"choice": {"content_filter_results": {"hate": {"filtered": True}}}},
+        {"choice": {"messages": [{"role": "assistant", "content": UNMET}]}},
+        *({"message": m} for m in ({"error": "x"}, {"parsed": {"c1": {"verdict": "unmet"}}})),
+        {"message": {"content": [{"type": "text", "text": JSON, "channel": "analysis"}]}},
+        {"text": JSON[:-1]},
+    ],
+)
+def test_an_envelope_with_a_sign_of_failure_or_a_second_text_is_not_believed(parts):
+    """status "failed", finish_reason ["length"], another text in output_text: all were believed."""
+    assert heard(**parts) in ("parse", "refusal")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *({"choice": {"finish_reason": f}} for f in ("stop", "STOP", "eos", "end_turn", None, "")),
+        *({"choice": {"stop_reason": f}} for f in (None, 151645, "end_turn", "stop")),
+        {"top": {"timings": {"prompt_ms": 1.5}, "system_fingerprint": "b1", "usage": {}}},
+        {"top": {"provider": "x", "service_tier": None, "error": None, "status": "completed"}},
+        {"choice": {"content_filter_results": {"hate": {"filtered": False, "severity": "safe"}}}},
+        {"choice": {"logprobs": None, "matched_stop": 2, "native_finish_reason": "stop"}},
+        {"message": {"refusal": None, "annotations": [], "tool_calls": None, "audio": None}},
+        {"message": {"reasoning_content": "VERDICT c1: unmet? No."}},
+        {"message": {"content": [{"type": "text", "text": JSON, "annotations": []}]}},
+        {"message": {"prefix": False}},
+    ],
+)
+def test_an_honest_envelope_is_read(parts):
+    assert heard(**parts) == "met"
