@@ -4,10 +4,10 @@ chat."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .rows import Row, as_text, parsed_json
+from .rows import Row, as_text, parsed_json, says_nothing
 
 ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
 PROMPTS = ("prompt", "question", "query", "instruction", "messages", "input")
@@ -138,6 +138,7 @@ def ask(row: Row, *names: str, answered: bool = False) -> Chat:
     """
     names = names or PROMPTS
     raw = row.take(*names)
+    raw = None if isinstance(raw, str) and raw.strip() and says_nothing(raw) else raw
     value = parsed_json(raw)
     if is_chat(value) or (
         value is not None and "messages" in names and row.data.get("messages") is raw
@@ -145,6 +146,11 @@ def ask(row: Row, *names: str, answered: bool = False) -> Chat:
         chat = chat_of(row, value, answered=answered)
     else:
         chat = Chat(prompt=None if raw is None else _below(row, _text(row, names[0], raw)))
+    turns = parsed_json(row.data.get("history"))
+    if not chat.history and isinstance(turns, list) and is_chat(turns):
+        row.used.add("history")
+        said = [_turn(t)[0] for t in turns]
+        chat = replace(chat, history=tuple(t for t in said if t["content"] is not None))
     if chat.prompt is None:
         row.context.missing[names[0]] += 1
         row.find(

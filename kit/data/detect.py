@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import fields
 from typing import Any
 
 from ..errors import DataError
-from ..records import Criterion, Task
 from .files import nearest
 from .formats import benchmarks, rubric, training
 from .formats.benchmarks import LABELS, LISTS
@@ -18,6 +16,7 @@ from .formats.kit import kit
 from .formats.rubric import RUBRIC_KEY
 from .labels import by_rater
 from .rows import Row, number, parsed_json
+from .slips import OWN_CRITERION, OWN_TASK
 from .taskset import Parsed
 
 READERS: dict[str, Callable[[Row], Parsed]] = {
@@ -60,8 +59,6 @@ EXPECTED = (
 )
 
 
-OWN_TASK = frozenset(f.name for f in fields(Task))
-OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
 ONLY_OURS = {"truth", "history", "sources", "meta", "scale", "levels", "points", "parent", "check"}
 
 
@@ -89,6 +86,13 @@ def _own_task(row: Mapping[str, Any]) -> bool:
     )
 
 
+def own(row: Mapping[str, Any]) -> bool:
+    """True for a row of our own format; in a file of another one it is still read as ours."""
+    if row.get("record") in ("task", "response", "verdict"):
+        return True
+    return "criteria" in row and ({"id", "prompt", "truth", "meta"} <= row.keys() or _own_task(row))
+
+
 def _rubric_list(row: Mapping[str, Any], key: str) -> list[Any]:
     value = parsed_json(row.get(key))
     return value if isinstance(value, list) else []
@@ -105,9 +109,7 @@ def format_of(row: Mapping[str, Any]) -> str | None:
     ('rlvr', 'dpo')
     """
     has = row.keys()
-    if row.get("record") in ("task", "response", "verdict") or (
-        "criteria" in has and ({"id", "prompt", "truth", "meta"} <= has or _own_task(row))
-    ):
+    if own(row):
         return "kit"
     if any(RUBRIC_KEY.match(k) for k in has if isinstance(k, str) and k[:6].lower() == "rubric"):
         return "rlvr"

@@ -17,7 +17,7 @@ from .chats import PROMPTS
 from .files import is_url, nearest
 from .findings import Finding
 from .formats.benchmarks import flat
-from .formats.kit import record_row
+from .formats.kit import kit, record_row
 from .labels import extent, scale_of
 from .notes import Note
 from .plain import plain
@@ -89,7 +89,7 @@ def iter_tasks(
     stream = itertools.chain(head, stream)
     if context.format in RATED or any(map(detect.RATED.match, set().union(*rows))):
         stream = _on_scale(source, stream, context)
-    yield from _read(stream, context, lost)
+    yield from _read(stream, context, lost, auto=format == "auto")
     yield Parsed(row=0, where=context.name, findings=tuple(_whole_file(context)))
 
 
@@ -170,9 +170,10 @@ def _from_folder(path: Path) -> Iterable[Any]:
 
 
 def _read(
-    stream: Iterable[tuple[str, Any]], context: Context, lost: list[Finding]
+    stream: Iterable[tuple[str, Any]], context: Context, lost: list[Finding], *, auto: bool
 ) -> Iterator[Parsed]:
     reader = detect.READERS.get(context.format)
+    mixed = auto and context.format != "kit"
     held: list[Row] = []  # the rows of one task of a flat table
     for where, value in stream:
         context.rows += 1
@@ -192,7 +193,8 @@ def _read(
                 held = []
             held.append(row)
             continue
-        yield _one(reader, row, context)
+        ours = mixed and detect.own(value)
+        yield _one(kit if ours else reader, row, context)
     if held:
         yield flat(held)
         context.tasks += 1
@@ -328,22 +330,8 @@ def _whole_file(context: Context) -> Iterator[Finding]:
                 message=f"a reader of this format expects {name!r}, which {n} of "
                 f"{context.rows} rows do not have",
             )
-    for name, n in context.unread.most_common(50):
-        yield Finding(
-            code="unread-field",
-            severity="info",
-            where=context.name,
-            field=name,
-            message=f"nothing reads the field {name!r} ({n} of {context.rows} rows); it is "
-            f"kept in meta",
-        )
-    if len(context.unread) > 50:
-        yield Finding(
-            code="unread-field",
-            severity="info",
-            where=context.name,
-            message=f"and {len(context.unread) - 50} more fields that nothing reads",
-        )
+    yield from context.unread.findings(context.name, context.rows)
+    yield from context.astray.findings(context.name, context.rows)
 
 
 def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> TaskSet:

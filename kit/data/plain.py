@@ -41,6 +41,8 @@ def _value(value: Any, name: str, counts: Counts) -> Any:
         return [_value(v, name, counts) for v in value]
     if hasattr(value, "tolist"):  # numpy
         return _value(value.tolist(), name, counts)
+    if type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for a missing value
+        return None
     counts.changed[name, type(value).__name__] += 1
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()

@@ -13,7 +13,7 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from . import labels
 from .findings import Finding
 from .lists import listed, parsed_json
 from .seen import Seen
+from .slips import OWN_CRITERION, OWN_TASK, Unread
 from .taskset import Parsed
 
 TEXT_FIELDS = (
@@ -46,6 +47,12 @@ SHARED = {  # field of a task -> fields of a row that hold it, where a reader do
     "system": ("system", "system_prompt"),
 }
 
+READ = OWN_TASK | {"messages", "question", "instruction", "rubrics", "checklist", "response"}
+READ |= {"chosen", "rejected", "ground_truth", "task_id", "output", "answer"}
+READ_OF_CRITERION = (OWN_CRITERION - {"meta"}) | {"criterion", "description", "polarity"}
+MADE = frozenset(("own_weight", "node", "entry", "instruction", "kwargs", "levels", "meta"))
+NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
+
 
 @dataclass
 class Context:
@@ -64,7 +71,10 @@ class Context:
     again: Counter[str] = field(
         default_factory=Counter
     )  # ids that occurred more than once: how often again
-    unread: Counter[str] = field(default_factory=Counter)
+    unread: Unread = field(default_factory=lambda: Unread(READ))
+    astray: Unread = field(
+        default_factory=lambda: Unread(READ_OF_CRITERION, " of a criterion", "warning")
+    )
     missing: Counter[str] = field(default_factory=Counter)
     conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     changed: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -100,8 +110,8 @@ class Row:
         )
 
     def take(self, *names: str) -> Any:
-        """The value of the first of these fields that is there, not null and, if possible, not
-        blank.
+        """The value of the first of these fields that is there, not null or NaN (pandas writes a
+        missing text so) and, if possible, not blank.
 
         A later one with the same value, or without one, counts as read too; one that differs goes
         to meta.
@@ -110,8 +120,8 @@ class Row:
         there = [n for n in names if n in data]
         if len(there) < 2:
             self.used.update(there)
-            return data[there[0]] if there else None
-        filled = [n for n in there if data[n] is not None]
+            return None if not there or absent(data[there[0]]) else data[there[0]]
+        filled = [n for n in there if not absent(data[n])]
         chosen = next((n for n in filled if not _blank(data[n])), filled[0] if filled else None)
         for n in there:
             if n == chosen or _blank(data[n]) or as_text(data[n]) == as_text(data[chosen]):
@@ -183,13 +193,13 @@ class Row:
             if name in self.rivals:
                 self.context.conflicts[self.rivals[name], name] += 1
             else:
-                self.context.unread[name] += 1
+                self.context.unread.add(name, self.where, self.data)
         return out
 
     def respond(self, task_id: str, response_id: str, value: Any, **more: Any) -> bool:
         """Add a response when the value is text (null: none; another type: as JSON text,
         reported)."""
-        if value is None:
+        if absent(value):
             return False
         if not isinstance(value, str):
             self.find(
@@ -262,6 +272,9 @@ class Row:
             if more.get(name) is None:
                 more[name] = self.optional(*fields)
         criteria = self._worded(task_id, criteria)
+        for c in criteria:
+            if c.meta and (names := c.meta.keys() - MADE - self.context.unread.found.keys()):
+                self.astray(names, c.meta)
         if rubric and not criteria:
             self.find("no-criteria", f"the row has no {rubric}", severity="error", task_id=task_id)
         meta = beside(beside(more.pop("meta", {}), self.leftover()), self.kept)
@@ -274,6 +287,11 @@ class Row:
                 **more,
             )
         )
+
+    def astray(self, names: Iterable[str], there: Iterable[str] = ()) -> None:
+        """Count fields of a criterion that nothing reads."""
+        for name in names:
+            self.context.astray.add(name, self.where, there)
 
     def blank(self, task_id: str, criterion_id: str) -> None:
         """Note a criterion without text among others: it does not count."""
@@ -288,7 +306,7 @@ class Row:
     def _worded(self, task_id: str, criteria: Sequence[Criterion]) -> list[Criterion]:
         """The criteria that say something or name a check; a blank one is no criterion, what hangs
         on it goes to meta."""
-        blank = {c.id: c for c in criteria if not c.text.strip() and c.check is None}
+        blank = {c.id: c for c in criteria if says_nothing(c.text) and c.check is None}
         if not blank:
             return list(criteria)
         for c in blank.values():
@@ -312,8 +330,22 @@ class Row:
         return [c for c in criteria if c.id not in blank]
 
 
+def absent(value: Any) -> bool:
+    """True for null and for NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def says_nothing(text: str) -> bool:
+    """True for blank text, and for what tables write into an empty cell.
+
+    >>> says_nothing(" "), says_nothing("N/A"), says_nothing("nan"), says_nothing("No. 1")
+    (True, True, True, False)
+    """
+    return len(text) < 20 and (not text.strip() or text.strip().casefold() in NOTHING)
+
+
 def _blank(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+    return absent(value) or (isinstance(value, str) and not value.strip())
 
 
 def _free_name(name: str, taken: Mapping[str, Any]) -> str:
@@ -392,13 +424,31 @@ def weight_of(
     return default, set()
 
 
+def flag(row: Row, item: Mapping[str, Any], criterion_id: str) -> bool | None:
+    """Whether a criterion is required; None where it does not say. A word that is neither yes nor
+    no is an error."""
+    value = item.get("required")
+    if absent(value):
+        return None
+    said = as_text(value).strip().casefold()
+    if said in ("true", "yes", "1", "false", "no", "0", ""):
+        return said in ("true", "yes", "1")
+    row.find(
+        "bad-required",
+        f"'required' is {said[:40]!r}; the criterion is read as not required",
+        severity="error",
+        criterion_id=criterion_id,
+        field="required",
+        suggestion="write true or false",
+    )
+    return None
+
+
 def tags_of(value: Any) -> tuple[str, ...]:
     """Tags out of a list, nested lists, or text."""
-    if value is None:
-        return ()
     if isinstance(value, (list, tuple)):
         return tuple(t for v in value for t in tags_of(v))
-    return (as_text(value),)
+    return () if absent(value) else (as_text(value),)
 
 
 def criteria_from(
@@ -444,7 +494,7 @@ def _criterion(
     row: Row, item: Any, default_id: str, negative: bool, names: Sequence[str]
 ) -> Criterion:
     if not isinstance(item, Mapping):
-        if not isinstance(item, str):
+        if not isinstance(item, str) and not absent(item):
             row.find(
                 "field-type",
                 "a criterion should be text or an object",
@@ -453,7 +503,7 @@ def _criterion(
             )
         return Criterion(
             id=default_id,
-            text="" if item is None else as_text(item),
+            text="" if absent(item) else as_text(item),
             weight=-1.0 if negative else 1.0,
         )
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
@@ -470,7 +520,8 @@ def _criterion(
     weight, used = weight_of(row, item, names, default_id)
     if negative or as_text(item.get("polarity", "")).casefold() == "negative":
         weight = -abs(weight)
-    own = item.get("rubric_id") if item.get("id") is None else item["id"]
+    own = item.get("rubric_id") if absent(item.get("id")) else item["id"]
+    own = None if absent(own) else own
     check = parsed_json(item.get("check"))
     checked = isinstance(check, Mapping) and isinstance(check.get("name"), str)
     if item.get("check") is not None and not checked:
@@ -485,7 +536,8 @@ def _criterion(
     read = {n for n in used if number(item[n]) is not None} | {field_name, "title", "tags"}
     read |= {"check"} if checked or item.get("check") is None else set()
     read |= {"id" if item.get("id") is not None else "rubric_id"}
-    read |= {"required"} if isinstance(item.get("required"), bool) else set()
+    required = flag(row, item, default_id)
+    read |= {"required"} if required is not None else set()
     if as_text(item.get("polarity", "positive")).casefold() in ("negative", "positive"):
         read.add("polarity")
     title = item.get("title")
@@ -493,9 +545,9 @@ def _criterion(
         id=as_text(own) if own not in (None, "") else default_id,
         text=text,
         weight=weight,
-        title=None if title is None else as_text(title),
+        title=None if absent(title) else as_text(title),
         tags=tags_of(item.get("tags")),
-        required=item.get("required") is True,
+        required=required or False,
         check=dict(check) if checked else None,
         meta={str(k): v for k, v in item.items() if k not in read},
     )

@@ -11,6 +11,7 @@ from typing import Any
 from ...records import Criterion, Verdict, fingerprint, unknown
 from ..chats import ask
 from ..rows import (
+    SHARED,
     Row,
     as_text,
     beside,
@@ -22,6 +23,7 @@ from ..rows import (
     weight_of,
 )
 from ..taskset import Parsed
+from .rubric import object_of, snippets
 
 LEVEL_KEY = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\Z")
 NODE_TEXTS = ("requirements", "text", "criterion")
@@ -169,6 +171,8 @@ def checklist(row: Row) -> Parsed:
         rubric="criterion",
         kind=row.optional("kind", "category", "type", "primary_tag", "domain1", "intent"),
         tags=tags_of(row.take("tags", "secondary_tags")),
+        truth=object_of(row, "truth"),
+        sources=snippets(row, row.take("sources")),
         meta=chat.meta,
         **chat.fields,
     )
@@ -374,6 +378,7 @@ def flat(rows: list[Row]) -> Parsed:
     together."""
     row = rows[0]
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question", "instruction")
+    shared = {name: row.optional(*fields) for name, fields in SHARED.items()}
     criteria: dict[str, Criterion] = {}
     texts: dict[str, str] = {}
     for r in rows:
@@ -385,6 +390,7 @@ def flat(rows: list[Row]) -> Parsed:
             "tags": r.take("tags"),
             "check": r.take("check"),
             "polarity": r.take("polarity"),
+            "required": r.take("required"),
         }
         if item["text"] is not None and not isinstance(item["text"], str):
             item["text"] = as_text(item["text"])
@@ -426,7 +432,15 @@ def flat(rows: list[Row]) -> Parsed:
                 else:
                     row.keep(f"{field} in row {r.number}", value)
             row.findings += r.findings
-    return row.task(task_id, chat.prompt, list(criteria.values()), meta=chat.meta, **chat.fields)
+    return row.task(
+        task_id,
+        chat.prompt,
+        list(criteria.values()),
+        meta=chat.meta,
+        truth=object_of(row, "truth"),
+        sources=snippets(row, row.take("sources")),
+        **{**shared, **chat.fields},
+    )
 
 
 def _given(item: Mapping[str, Any]) -> dict[str, Any]:

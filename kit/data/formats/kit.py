@@ -18,6 +18,7 @@ from ...records import (
 )
 from ..rows import Row, number
 from ..schemas import FIELD, readable, stamped
+from ..slips import OWN_CRITERION, OWN_TASK
 from ..taskset import Parsed
 
 KINDS = {Task: "task", Response: "response", Verdict: "verdict"}
@@ -43,6 +44,7 @@ def kit(row: Row) -> Parsed:
         _check(data, row.where)
         if kind == "task":
             task = task_from_json(data, where=row.where)
+            _count(row, data)
             for c in task.criteria:
                 if not c.text.strip() and c.check is None:
                     row.find(
@@ -79,6 +81,15 @@ def kit(row: Row) -> Parsed:
             suggestion=e.fix or (e.where if e.where != row.where else None),
         )
     return row.done(None)
+
+
+def _count(row: Row, data: Mapping[str, Any]) -> None:
+    """Count the fields of a task and of its criteria that no record has."""
+    for name in data.keys() - OWN_TASK:
+        row.context.unread.add(name, row.where, data)
+    for c in data.get("criteria") or ():
+        if names := c.keys() - OWN_CRITERION:
+            row.astray(names, c)
 
 
 WORDS = {dict: "an object", list: "a list", str: "text", bool: "true or false"}

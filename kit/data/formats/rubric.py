@@ -10,7 +10,18 @@ from typing import Any
 
 from ...records import Criterion
 from ..chats import Chat, ask
-from ..rows import Row, as_text, criteria_from, number, parsed_json, tags_of, weight_of
+from ..rows import (
+    Row,
+    absent,
+    as_text,
+    criteria_from,
+    flag,
+    number,
+    parsed_json,
+    says_nothing,
+    tags_of,
+    weight_of,
+)
 from ..taskset import Parsed
 
 RUBRIC_KEY = re.compile(r"rubric\s*-\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z", re.I)
@@ -96,7 +107,7 @@ def rlvr(row: Row) -> Parsed:
         rated = {f"rating{letter}": answer for letter, answer in answers.items()}
         criteria.append(_numbered(row, n, fields, rated))
         for name in rated.keys() & fields.keys():
-            if fields[name] is not None:
+            if not absent(fields[name]):
                 row.label(task_id, rated[name], f"c{n}", fields[name])
     return row.task(
         task_id,
@@ -106,13 +117,13 @@ def rlvr(row: Row) -> Parsed:
         meta={**chat.meta, **lost},
         **chat.fields,
         tags=tags_of(row.take("tags")),
-        truth=_object(row, "truth"),
+        truth=object_of(row, "truth"),
         sources=snippets(row, row.take("sources")),
     )
 
 
 def _empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+    return absent(value) or (isinstance(value, str) and says_nothing(value))
 
 
 def _numbered(row: Row, n: int, fields: Mapping[str, Any], rated: Mapping[str, str]) -> Criterion:
@@ -133,21 +144,21 @@ def _numbered(row: Row, n: int, fields: Mapping[str, Any], rated: Mapping[str, s
             severity="error",
             criterion_id=f"c{n}",
         )
-    required = as_text(fields.get("required")).casefold()
+    required = flag(row, fields, f"c{n}")
     read = {"criterion", "title", "tags"} | {
         k for k in rated if not isinstance(fields.get(k), (list, dict))
     }
     read |= {"weight"} if number(fields.get("weight")) is not None else set()
     read |= {"check"} if usable else set()
-    read |= {"required"} if required in ("true", "false") else set()
-    meta = {k: v for k, v in fields.items() if k not in read and v is not None}
+    read |= {"required"} if required is not None else set()
+    meta = {k: v for k, v in fields.items() if k not in read and not absent(v)}
     return Criterion(
         id=f"c{n}",
         text=as_text(text),
         weight=weight,
         check=dict(check) if usable else None,
-        required=required == "true",
-        title=None if fields.get("title") is None else as_text(fields["title"]),
+        required=required or False,
+        title=None if absent(fields.get("title")) else as_text(fields["title"]),
         tags=tags_of(fields.get("tags")),
         meta=meta,
     )
@@ -170,7 +181,7 @@ def _answers(row: Row, task_id: str, layout: _Layout) -> dict[str, str]:
     return found
 
 
-def _object(row: Row, *names: str) -> dict[str, Any]:
+def object_of(row: Row, *names: str) -> dict[str, Any]:
     """A field that holds an object (or its JSON text); another value is kept under "value"."""
     value = parsed_json(row.take(*names))
     if value is None:
@@ -263,7 +274,7 @@ def refiner(row: Row) -> Parsed:
         rubric="rubric",
         sources=snippets(row, raw) or shown(row, chat),
         meta=chat.meta,
-        truth=_object(row, "truth"),
+        truth=object_of(row, "truth"),
         **chat.fields,
     )
 

@@ -1,0 +1,150 @@
+"""What a row says in a way of its own is read or named: mixed files, mistyped fields, NaN for text."""
+
+import itertools
+import json
+
+import pytest
+
+from kit.data import load_tasks
+
+NAN = float("nan")
+PLAIN = {"id": "t0", "prompt": "p0", "criteria": [{"id": "c", "text": "x0"}]}
+OURS = {
+    "id": "L",
+    "prompt": "p",
+    "criteria": [{"id": "c", "text": "x", "points": 5.0}],
+    "truth": {"answer": "A"},
+    "history": [{"role": "user", "content": "before"}],
+    "sources": {"S1": "s"},
+    "meta": {"m": 1},
+}
+
+
+def errors(tasks):
+    return [f for f in tasks.findings if f.severity == "error"]
+
+
+@pytest.mark.parametrize("before", [0, 1, 5, 120])
+def test_a_row_of_ours_is_read_as_ours_wherever_it_stands(before):
+    """Behind a plain row its truth, history and sources went to meta, and its points became a weight."""
+    rows = [{**PLAIN, "id": f"t{i}"} for i in range(before)]
+    last = load_tasks([*rows, OURS]).tasks[-1]
+    assert (last.truth, last.sources, last.meta) == ({"answer": "A"}, {"S1": "s"}, {"m": 1})
+    assert last.history[0]["content"] == "before"
+    assert (last.criteria[0].weight, last.criteria[0].points) == (1.0, 5.0)
+
+
+def test_a_list_of_criteria_has_truth_sources_and_history_too():
+    row = {"prompt": "p", "rubrics": ["x"], **{k: OURS[k] for k in ("truth", "sources", "history")}}
+    one = load_tasks([row]).tasks[0]
+    assert (one.truth, one.sources) == (OURS["truth"], OURS["sources"])
+    assert one.history[0]["content"] == "before"
+
+
+def test_a_history_that_no_reader_understands_is_an_error():
+    """[question, answer] pairs beside an instruction: neither policy nor judge would see them."""
+    rows = [{"instruction": "i", "output": "o", "history": [["q", "a"]]}]
+    assert [f.field for f in errors(load_tasks(rows))] == ["history"]
+
+
+SLIPPED = {"id": "c", "text": "x", "wieght": 2, "requried": True, "chekc": {"name": "words"}}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"record": "task", "id": "t", "prompt": "p", "criteria": [SLIPPED]},
+        {"prompt": "p", "criteria": [SLIPPED]},
+        {"prompt": "p", "positive_rubrics": [SLIPPED]},
+        {"prompt": [{"role": "user", "content": "p"}], "rubrics": [{**SLIPPED, "points": 1}]},
+        {"prompt": "p", "rubric - 1. criterion": "x"}
+        | {f"rubric - 1. {k}": SLIPPED[k] for k in ("wieght", "requried", "chekc")},
+    ],
+)
+def test_a_mistyped_field_of_a_criterion_is_an_error_in_every_reader(row):
+    """`wieght` gave weight 1, `requried` a criterion that was not required, and not a word."""
+    found = {f.field: f.suggestion for f in errors(load_tasks([row]))}
+    assert found == {
+        "wieght": "did you mean 'weight'?",
+        "requried": "did you mean 'required'?",
+        "chekc": "did you mean 'check'?",
+    }
+
+
+def test_other_unread_fields_of_a_criterion_are_a_warning_and_notes_on_it_are_none():
+    found = load_tasks(
+        [{"prompt": "p", "criteria": [{"text": "x", "importance": 3, "rater_note": "n"}]}]
+    ).findings
+    assert [(f.severity, f.field) for f in found] == [("warning", "importance")]
+
+
+def test_a_mistyped_field_of_a_task_is_an_error():
+    row = {"record": "task", "id": "t", "prompt": "p", "criterai": [{"id": "c", "text": "x"}]}
+    assert "did you mean 'criteria'?" in {f.suggestion for f in errors(load_tasks([row]))}
+    plural = {"prompt": "p", "criteria": ["x"], "source": "here", "groups": 3, "test": 1}
+    assert not errors(load_tasks([plural]))
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"), [("true", True), (1, True), ("yes", True), ("No", False), (0, False)]
+)
+def test_required_in_other_words_is_read(value, wanted):
+    """ "true", 1 and "yes" became required=False in silence."""
+    row = {"prompt": "p", "criteria": [{"text": "x", "required": value}]}
+    tasks = load_tasks([row])
+    assert tasks.tasks[0].criteria[0].required is wanted and not tasks.findings
+
+
+def test_required_in_words_of_no_meaning_is_an_error():
+    row = {"prompt": "p", "criteria": [{"text": "x", "required": "perhaps"}]}
+    assert "bad-required" in {f.code for f in errors(load_tasks([row]))}
+
+
+def test_nan_where_text_is_wanted_is_missing():
+    """Rows of a DataFrame have NaN for what is not there: prompt, id and criterion became 'NaN'."""
+    row = {"id": NAN, "prompt": NAN, "criteria": ["x", NAN, {"text": "y", "title": NAN}]}
+    tasks = load_tasks([row])
+    one = tasks.tasks[0]
+    assert (one.id, one.prompt, [c.text for c in one.criteria]) == ("row-1", "", ["x", "y"])
+    assert one.criteria[1].title is None
+    assert {"missing-field", "empty-criterion"} <= {f.code for f in tasks.findings}
+    answers = load_tasks([{"prompt": "p", "criteria": ["x"], "response": NAN}])
+    assert not answers.responses
+    wide = {"prompt": "p", "rubric - 1. criterion": "x", "rubric - 2. criterion": NAN}
+    assert load_tasks([wide | {"rubric - 1. ratingA": NAN}]).criteria == 1
+
+
+@pytest.mark.parametrize("cell", ["nan", "None", "null", "N/A", "-"])
+def test_what_a_table_writes_into_an_empty_cell_is_no_criterion(tmp_path, cell):
+    path = tmp_path / "a.csv"
+    path.write_text(f"prompt,criteria\np1,Names the river.\np2,{cell}\n", encoding="utf-8")
+    tasks = load_tasks(path)
+    assert [len(t.criteria) for t in tasks.tasks] == [1, 0]
+    assert "no-criteria" in {f.code for f in errors(tasks)}
+
+
+def test_a_flat_table_reads_kind_and_group_in_every_row():
+    """The second row of a task said that nothing reads `kind`, and `required` was never read."""
+    rows = [
+        {
+            "task_id": "t",
+            "prompt": "p",
+            "kind": "k",
+            "group": "g",
+            "criterion": c,
+            "required": "yes",
+        }
+        for c in ("one", "two")
+    ]
+    tasks = load_tasks(rows)
+    one = tasks.tasks[0]
+    assert not tasks.findings and (one.kind, one.group) == ("k", "g")
+    assert all(c.required and not c.meta for c in one.criteria) and not one.meta
+
+
+def test_the_order_of_rows_does_not_change_a_task():
+    rows = [PLAIN, {**OURS, "id": "a"}, {**PLAIN, "id": "b", "truth": {"n": 1}}]
+    seen = [
+        {t.id: t for t in load_tasks(list(order)).tasks} for order in itertools.permutations(rows)
+    ]
+    assert all(s == seen[0] for s in seen), json.dumps([sorted(s) for s in seen])
