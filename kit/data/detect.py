@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import DataError
 from .files import nearest
-from .formats import benchmarks, rubric, training
+from .formats import benchmarks, rubric, training, trees
 from .formats.benchmarks import LABELS, LISTS
 from .formats.instructions import instructions
 from .formats.kit import kit
@@ -29,7 +29,7 @@ READERS: dict[str, Callable[[Row], Parsed]] = {
     "open-instruct": rubric.open_instruct,
     "healthbench": benchmarks.healthbench,
     "infobench": benchmarks.infobench,
-    "tree": benchmarks.tree,
+    "tree": trees.tree,
     "dpo": training.dpo,
     "checklist": benchmarks.checklist,
     "qa": training.qa,

@@ -10,7 +10,6 @@ defaulted in silence.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ from .lists import listed, parsed_json
 from .seen import Seen
 from .slips import OWN_CRITERION, OWN_TASK, Unread
 from .taskset import Parsed
+from .values import absent, as_text, blank, number, says_nothing
 
 TEXT_FIELDS = (
     "criterion",
@@ -51,7 +51,6 @@ READ = OWN_TASK | {"messages", "question", "instruction", "rubrics", "checklist"
 READ |= {"chosen", "rejected", "ground_truth", "task_id", "output", "answer"}
 READ_OF_CRITERION = (OWN_CRITERION - {"meta"}) | {"criterion", "description", "polarity"}
 MADE = frozenset(("own_weight", "node", "entry", "instruction", "kwargs", "levels", "meta"))
-NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
 
 
 @dataclass
@@ -91,6 +90,7 @@ class Row:
         self.data, self.number, self.where, self.context = data, number, where, context
         self.used: set[str] = set()
         self.rivals: dict[str, str] = {}  # field that was passed over -> field read in its place
+        self.made = MADE  # fields of a criterion's meta that are no unread field
         self.kept: dict[str, Any] = {}  # what no record has a place for; goes to meta
         self.findings: list[Finding] = []
         self.responses: list[Response] = []
@@ -122,9 +122,9 @@ class Row:
             self.used.update(there)
             return None if not there or absent(data[there[0]]) else data[there[0]]
         filled = [n for n in there if not absent(data[n])]
-        chosen = next((n for n in filled if not _blank(data[n])), filled[0] if filled else None)
+        chosen = next((n for n in filled if not blank(data[n])), filled[0] if filled else None)
         for n in there:
-            if n == chosen or _blank(data[n]) or as_text(data[n]) == as_text(data[chosen]):
+            if n == chosen or blank(data[n]) or as_text(data[n]) == as_text(data[chosen]):
                 self.used.add(n)
             elif n not in self.used:
                 self.rivals[n] = chosen
@@ -273,7 +273,7 @@ class Row:
                 more[name] = self.optional(*fields)
         criteria = self._worded(task_id, criteria)
         for c in criteria:
-            if c.meta and (names := c.meta.keys() - MADE - self.context.unread.found.keys()):
+            if c.meta and (names := c.meta.keys() - self.made - self.context.unread.found.keys()):
                 self.astray(names, c.meta)
         if rubric and not criteria:
             self.find("no-criteria", f"the row has no {rubric}", severity="error", task_id=task_id)
@@ -330,24 +330,6 @@ class Row:
         return [c for c in criteria if c.id not in blank]
 
 
-def absent(value: Any) -> bool:
-    """True for null and for NaN."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def says_nothing(text: str) -> bool:
-    """True for blank text, and for what tables write into an empty cell.
-
-    >>> says_nothing(" "), says_nothing("N/A"), says_nothing("nan"), says_nothing("No. 1")
-    (True, True, True, False)
-    """
-    return len(text) < 20 and (not text.strip() or text.strip().casefold() in NOTHING)
-
-
-def _blank(value: Any) -> bool:
-    return absent(value) or (isinstance(value, str) and not value.strip())
-
-
 def _free_name(name: str, taken: Mapping[str, Any]) -> str:
     """The name, with a number behind it where it is taken."""
     return next(
@@ -367,30 +349,6 @@ def beside(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in more.items():
         out[_free_name(name, out)] = value
     return out
-
-
-def as_text(value: Any) -> str:
-    """A value as text: text as it is, whole numbers without ".0", the rest as JSON."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def number(value: Any) -> float | None:
-    """A finite number out of a number or numeric text; None otherwise.
-
-    >>> number("2.5"), number(True), number("x"), number(float("nan"))
-    (2.5, None, None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        out = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return out if math.isfinite(out) else None
 
 
 def weight_of(

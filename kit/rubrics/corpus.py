@@ -13,7 +13,7 @@ from ..data.findings import Finding
 from ..data.seen import Seen
 from ..data.taskset import Parsed
 from .sketches import Sketches
-from .words import words
+from .splits import asked_key
 
 LEAK = 0.8  # overlap of word triples from which two prompts are the same
 BOILERPLATE = 0.05  # share of tasks from which a repeated criterion is reported
@@ -55,9 +55,9 @@ class Corpus:
         side = self.splits.setdefault(task.split, len(self.splits))
         if side == len(self.names):
             self.names.append(task.split)
-        tokens = words(task.asked)
-        if tokens:
-            known, new = self.prompts.add(" ".join(tokens))
+        key = asked_key(task)
+        if key:
+            known, new = self.prompts.add(key)
             if not new:
                 row, split = self.rows[known], self.names[self.sides[known]]
                 across = split != task.split and None not in (split, task.split)
@@ -78,7 +78,7 @@ class Corpus:
                 self.sides.append(side)
                 if task.split is not None:
                     self.sketched.append(known)
-                    self.sketches.add(tokens[:400])
+                    self.sketches.add(key.split(" ", 400)[:400])
         if task.group is not None and task.split is not None:
             if task.group in self.groups or len(self.groups) < KEEP:
                 if self.groups.setdefault(task.group, side) != side:
@@ -106,7 +106,7 @@ class Corpus:
         """Findings on the whole set."""
         yield from self._near_leaks()
         shared = sorted(g for g, s in self.groups.items() if s < 0)
-        if shared and len(self.groups) > 1:
+        if shared:
             yield Finding(
                 code="group-in-splits",
                 severity="info",

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..records import Task, canonical, fingerprint, to_json
+from .words import fold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +97,52 @@ def verify(split: Mapping[str, Any], tasks: Iterable[Task]) -> list[str]:
     return out
 
 
-def _check(tasks: Iterable[Task], share: float) -> list[Task]:
-    tasks = list(tasks)
-    if not 0 < share < 1:
+def asked_key(task: Task) -> str:
+    """What makes two prompts one: the words of all that is asked, in order; without a word the
+    text; "" where nothing is asked.
+
+    >>> asked_key(Task(id="a", prompt="Why?  Say.")) == asked_key(Task(id="b", prompt="why, say"))
+    True
+    """
+    return fold(task.asked) or " ".join(task.asked.split())
+
+
+def _together(tasks: Sequence[Task], *, groups: bool = False) -> dict[str, list[str]]:
+    """Task id -> the ids that stay on its side: those with the same prompt, and with `groups` those
+    of its group, and so on from these."""
+    side = {t.id: [t.id] for t in tasks}
+    first: dict[tuple[bool, str | None], str] = {}
+    for t in tasks:
+        named = (False, t.group if groups else None), (True, asked_key(t) or None)
+        for key in (k for k in named if k[1] is not None):
+            mine, other = side[t.id], side[first.setdefault(key, t.id)]
+            if mine is not other:
+                small, large = sorted((mine, other), key=len)
+                large += small
+                side.update(dict.fromkeys(small, large))
+    return side
+
+
+def tasks_of(tasks: Any) -> list[Task]:
+    """The tasks of a task set or a list; DataError where something in it is none."""
+    rows = getattr(tasks, "tasks", tasks)
+    rows = list(rows) if isinstance(rows, Iterable) else [rows]
+    for t in rows:
+        if not isinstance(t, Task):
+            fix = "give what kit.load returned"
+            raise DataError(f"a {type(t).__name__} is no task", where="tasks", fix=fix)
+    return rows
+
+
+def _check(tasks: Iterable[Task], share: float, seed: int) -> list[Task]:
+    tasks = tasks_of(tasks)
+    number = isinstance(share, (int, float)) and not isinstance(share, bool)
+    if not number or not 0 < share < 1:
         raise DataError(
-            f"the held-out share is {share}", where="share", fix="use a number between 0 and 1"
+            f"the held-out share is {share!r}", where="share", fix="use a number between 0 and 1"
         )
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise DataError(f"the seed is {seed!r}", where="seed", fix="use a whole number, such as 0")
     if len(tasks) < 2:
         raise DataError(f"{len(tasks)} tasks cannot be split", where="tasks")
     if len({t.id for t in tasks}) != len(tasks):
@@ -126,14 +167,29 @@ def shuffle(
     share: float = 0.1,
     names: tuple[str, str] = ("train", "heldout"),
 ) -> Split:
-    """A seeded shuffle; the last `share` is held out (at least one task on each side)."""
-    tasks = _check(tasks, share)
-    order = list(tasks)
+    """A seeded shuffle; the last `share` is held out (at least one task on each side), tasks with
+    one prompt on one side."""
+    tasks = _check(tasks, share, seed)
+    order, side = list(tasks), _together(tasks)
     random.Random(seed).shuffle(order)
     n = min(len(order) - 1, max(1, round(len(order) * share)))
-    return _finish(
-        tasks, {t.id for t in order[-n:]}, order, names, method="shuffle", seed=seed, share=share
-    )
+    held = _take(reversed(order), n, side, len(order) - 1)
+    return _finish(tasks, held, order, names, method="shuffle", seed=seed, share=share)
+
+
+def _take(order: Iterable[Task], n: int, side: Mapping[str, list[str]], most: int) -> set[str]:
+    """The ids of the first n tasks, each with those that stay on its side; at most `most`."""
+    held: set[str] = set()
+    for t in order:
+        if len(held) < n and t.id not in held and len(held) + len(side[t.id]) <= most:
+            held.update(side[t.id])
+    if not held:
+        raise DataError(
+            "one side of the split is empty: all tasks ask the same",
+            where="tasks",
+            fix="give at least two different prompts",
+        )
+    return held
 
 
 def by_group(
@@ -145,8 +201,10 @@ def by_group(
     names: tuple[str, str] = ("train", "heldout"),
 ) -> Split:
     """Whole groups are held out: the named ones, or shuffled groups until `share` of the tasks is
-    reached. No group: its own."""
-    tasks = _check(tasks, share)
+    reached. No group: its own. A task that asks what a held-out one asks is held out with its
+    group."""
+    tasks = _check(tasks, share, seed)
+    side = _together(tasks, groups=True)
     groups: dict[str, list[str]] = {}
     for t in tasks:
         groups.setdefault(t.group if t.group is not None else f"\0{t.id}", []).append(t.id)
@@ -164,14 +222,16 @@ def by_group(
         for g in order[:-1]:
             if n >= share * len(tasks):
                 break
-            chosen.add(g)
-            n += len(groups[g])
-    ids = {i for g in chosen for i in groups[g]}
+            if g not in chosen and n + len(side[groups[g][0]]) < len(tasks):
+                ids = set(side[groups[g][0]])
+                chosen |= {name for name, members in groups.items() if members[0] in ids}
+                n += len(ids)
+    ids = {i for g in chosen for i in side[groups[g][0]]}
     if not ids or len(ids) == len(tasks):
         raise DataError(
             "one side of the split is empty",
             where="groups",
-            fix="there must be at least two groups, and not all held out",
+            fix="there must be at least two groups, not all held out, with prompts of their own",
         )
     return _finish(
         tasks,
@@ -194,8 +254,9 @@ def stratified(
     names: tuple[str, str] = ("train", "heldout"),
 ) -> Split:
     """The same `share` of every stratum (`by`, default the kind) is held out; sizes by largest
-    remainder, so the total fits."""
-    tasks = _check(tasks, share)
+    remainder, so the total fits but for tasks with one prompt, which stay on one side."""
+    tasks = _check(tasks, share, seed)
+    side = _together(tasks)
     strata: dict[str, list[Task]] = {}
     for t in tasks:
         strata.setdefault(str(by(t) if by else t.kind), []).append(t)
@@ -209,7 +270,12 @@ def stratified(
     for k in sorted(strata):
         members = list(strata[k])
         rng.shuffle(members)
-        held |= {t.id for t in members[: take[k]]}
+        here = sum(t.id in held for t in members)  # with a twin in a stratum before
+        for t in members:
+            if here >= take[k]:
+                break
+            here += t.id not in held
+            held.update(side[t.id])
     return _finish(
         tasks,
         held,

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import DataError, KitError
 from ..records import Task
+from ..rubrics.splits import asked_key
 
 logger = logging.getLogger(__name__)
 
@@ -54,15 +55,10 @@ def _words(text: Any) -> str:
     return " ".join(str(text).split()).casefold()
 
 
-def _prompt(task: Task) -> str:
-    """What makes a prompt: its text and the turns before it."""
-    return _words(f"{task.history or ''}\n{task.prompt}")
-
-
 def _clean(train: Sequence[Task], held: tuple[Task, ...], where: str) -> Sides:
     """Leave out of the training what is asked, in the same words, on the other side."""
-    asked = {_prompt(t) for t in held}
-    kept = tuple(t for t in train if _prompt(t) not in asked)
+    asked = {asked_key(t) for t in held}
+    kept = tuple(t for t in train if asked_key(t) not in asked)
     if len(kept) < len(train):
         logger.warning(
             "%s: %d tasks are not trained on: their prompt is held out under another id",
@@ -87,11 +83,7 @@ def _chosen(
     share, seed = 1 - _ratio(how, where), _seed(how, where)
     by, named = how.get("holdout_by"), how.get("holdout")
     if by is None and named is None:
-        first = {_prompt(t): t for t in reversed(tasks)}
-        whole = [t for t in tasks if first[_prompt(t)] is t]
-        parts = splits.shuffle(whole, seed=seed, share=share).parts
-        asked = {_prompt(t) for t in whole if t.id in set(parts["heldout"])}
-        return {t.id for t in tasks if _prompt(t) in asked}
+        return set(splits.shuffle(tasks, seed=seed, share=share).parts["heldout"])
     if named is not None:
         named = [_words(n) for n in (named if isinstance(named, (list, tuple)) else [named])]
     by = str(by or "group")

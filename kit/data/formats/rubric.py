@@ -11,6 +11,7 @@ from typing import Any
 from ...records import Criterion
 from ..chats import Chat, ask
 from ..rows import (
+    MADE,
     Row,
     absent,
     as_text,
@@ -105,6 +106,7 @@ def rlvr(row: Row) -> Parsed:
         while holes:
             row.blank(task_id, f"c{holes.pop(0)}")
         rated = {f"rating{letter}": answer for letter, answer in answers.items()}
+        row.made = MADE | rated.keys()
         criteria.append(_numbered(row, n, fields, rated))
         for name in rated.keys() & fields.keys():
             if not absent(fields[name]):

@@ -1,0 +1,52 @@
+"""Single values of a row: absent or not, as text, as a number."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
+
+
+def absent(value: Any) -> bool:
+    """True for null and for NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def says_nothing(text: str) -> bool:
+    """True for blank text, and for what tables write into an empty cell.
+
+    >>> says_nothing(" "), says_nothing("N/A"), says_nothing("nan"), says_nothing("No. 1")
+    (True, True, True, False)
+    """
+    return len(text) < 20 and (not text.strip() or text.strip().casefold() in NOTHING)
+
+
+def blank(value: Any) -> bool:
+    """True for what is absent, and for white space."""
+    return absent(value) or (isinstance(value, str) and not value.strip())
+
+
+def as_text(value: Any) -> str:
+    """A value as text: text as it is, whole numbers without ".0", the rest as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def number(value: Any) -> float | None:
+    """A finite number out of a number or numeric text; None otherwise.
+
+    >>> number("2.5"), number(True), number("x"), number(float("nan"))
+    (2.5, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        out = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return out if math.isfinite(out) else None

@@ -1,0 +1,74 @@
+"""A prompt stands on one side of a split: 282 of 800 pairs of twins stood on both, which the lint calls an error."""
+
+import itertools
+
+import pytest
+
+import kit
+from kit.errors import DataError
+from kit.records import Task
+from kit.rubrics import lint, splits
+
+WAYS = ("Name the {} river.", "name  the {} River", "Name the {} river")
+TASKS = [
+    Task(id=f"{i}-{j}", prompt=w.format(i), kind=f"k{i % 3}", group=f"g{j}{i % 7}")
+    for i, (j, w) in itertools.product(range(12), enumerate(WAYS))
+]
+ALONE = [Task(id=f"t{i}", prompt=f"p{i}", kind=f"k{i % 3}") for i in range(40)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("how", ["plain", "by", "group"])
+def test_twins_stay_on_one_side_and_the_lint_finds_no_leak(seed, how):
+    tasks = [Task(id=t.id, prompt=t.prompt, kind=t.kind) for t in TASKS]
+    if how == "group":  # twins in different groups: both groups go to one side
+        tasks = [Task(id=t.id, prompt=t.prompt, group=t.id[-1] + t.id[0]) for t in TASKS]
+    split = kit.split(tasks, share=0.3, seed=seed, by=(lambda t: t.kind) if how == "by" else None)
+    parts = [split.of(tasks, name) for name in ("train", "heldout")]
+    assert all(parts) and sum(map(len, parts)) == len(tasks)
+    keys = [{splits.asked_key(t) for t in p} for p in parts]
+    assert not keys[0] & keys[1]
+    assert not [f for f in lint(parts[0] + parts[1]).of("split-leak") if f.severity == "error"]
+
+
+def test_a_split_without_twins_is_the_one_that_it_was():
+    """Seeds are written down with results."""
+    assert kit.split(ALONE, share=0.1, seed=0).parts["heldout"] == ("t16", "t2", "t26", "t24")
+    kinds = splits.stratified(ALONE, seed=3, share=0.1).parts["heldout"]
+    assert kinds == ("t17", "t19", "t33", "t36")
+
+
+def test_twins_of_a_named_group_are_held_out_with_their_group():
+    tasks = [Task(id=str(i), prompt=f"p{i % 4}", group=f"g{i // 4}") for i in range(8)]
+    tasks += [Task(id=f"o{i}", prompt=f"q{i}", group="other") for i in range(3)]
+    split = splits.by_group(tasks, heldout=["g0"])
+    assert set(split.parts["train"]) == {"o0", "o1", "o2"}
+
+
+def test_tasks_that_all_ask_the_same_cannot_be_split():
+    with pytest.raises(DataError, match="ask the same"):
+        kit.split([Task(id=str(i), prompt="p") for i in range(3)])
+
+
+@pytest.mark.parametrize("wrong", ["x", None, True, float("nan"), 0, 1])
+def test_a_share_that_is_none_is_named(wrong):
+    with pytest.raises(DataError, match="share"):
+        kit.split(ALONE, share=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["a", 1.5, None, True])
+def test_a_seed_that_is_none_is_named(wrong):
+    """They were taken without a word, and the manifest could not be made again."""
+    with pytest.raises(DataError, match="seed"):
+        kit.split(ALONE, seed=wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, ["a", "b"], [{"id": "a"}]])
+def test_tasks_that_are_none_are_named(wrong):
+    with pytest.raises(DataError, match="no task"):
+        kit.split(wrong)
+
+
+def test_one_group_in_two_splits_is_said():
+    tasks = [Task(id=s, prompt=f"p {s}", group="g", split=s) for s in ("train", "test")]
+    assert lint(tasks).of("group-in-splits")
