@@ -64,6 +64,7 @@ def grade(
     tasks : a TaskSet or a list of tasks; verdicts : what `kit.judge` gave, or labels by people.
     reward : a Composer, "rubric", "default", a mapping or a file; see kit.rewards.
     responses : the answers (default: those of the task set that have a verdict).
+    The default scores as `kit judge` does (its --aggregate net).
     A grade is an interval where verdicts are unknown; its score is None where that is too wide.
 
     >>> task = {"prompt": "Say hi.", "rubrics": ["It greets."]}

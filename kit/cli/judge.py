@@ -64,8 +64,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     a("--retry", default="", help="failure kinds in the ledger to ask again, e.g. parse,missing")
     a(
         "--aggregate",
-        default="mean",
-        help="how verdicts become a score (see kit.rewards.aggregate.grade)",
+        default="net",
+        help="how verdicts become a score: net (weighted, as kit.grade does; the default), mean "
+        "(unweighted), flip ...; see kit.rewards.aggregate.grade",
     )
     a(
         "--max-width",

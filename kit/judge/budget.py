@@ -12,7 +12,8 @@ from .records import Forecast
 
 @dataclass
 class Budget:
-    """Caps in calls, tokens, US dollars and seconds; None = no cap. One budget may serve several runs and judges.
+    """Caps in calls, tokens, US dollars and seconds; None = no cap. One budget may serve several
+    runs and judges. A call is every request that was sent, also one that was answered 429 or 500.
 
     Every call first reserves what it may cost at most (`reserve`) and afterwards settles what it did cost (`settle`), so that
     calls in flight cannot break a cap together. Time counts from the first reservation.

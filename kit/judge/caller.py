@@ -83,7 +83,7 @@ class _Step:
     """What one attempt gave: data, or a reason with what to do (wait, count it, give up).
 
     refusal : the text of a 400, 422 or 501; refused : the endpoint may refuse everybody so.
-    spent : what the attempt cost; None where nothing was paid.
+    spent : what the attempt cost; None where nothing was paid. sent : requests that went out.
     """
 
     data: Mapping[str, Any] | None = None
@@ -97,6 +97,7 @@ class _Step:
     refused: str | None = None
     refusal: str | None = None
     spent: Usage | None = None
+    sent: int = 1
     seconds: float = 0.0
 
 
@@ -212,7 +213,9 @@ class Caller:
             try:
                 payload = encode(sent)
                 step = await self._once(path, payload, forecast)
-                spent = step.spent.forecast(self.price) if step.spent else Forecast()
+                spent = Forecast(calls=step.sent)
+                if step.spent:
+                    spent = step.spent.forecast(self.price)
             finally:
                 if ticket is not None:
                     run.budget.settle(ticket, spent)  # type: ignore[union-attr]
@@ -235,8 +238,9 @@ class Caller:
         except WireError as e:
             if e.kind == "timeout":
                 self.limiter.late()
-            spent = None if e.kind == "connection" else lost
-            step = _Step(why=str(e), counts=1, final=e.kind == "size", spent=spent)
+            spent = lost if e.kind in ("timeout", "size") else None
+            sent = int(e.kind != "unreached")
+            step = _Step(why=str(e), counts=1, final=e.kind == "size", spent=spent, sent=sent)
             return self._bad(step)
         if reply.status == 200:
             return await self._good(reply.text, time.monotonic() - started, path, payload, lost)

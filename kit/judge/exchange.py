@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ..errors import DataError, MissingError
 from ..records import FAILURES, Verdict
 from .records import Call
-from .rows import CALL_COLUMNS, FIELDS, INSERT_CALL, call_row, verdict_row
+from .rows import CALL_COLUMNS, FIELDS, INSERT_CALL, call_row, verdict_of, verdict_row
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -74,28 +74,30 @@ def read(db: sqlite3.Connection, path: Path) -> int:
     if not path.exists():
         raise MissingError("there is no such file", where=str(path))
     n = 0
+    old = db.execute("SELECT coalesce(max(id), 0) FROM verdicts").fetchone()[0]
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as f:  # lines end at \n only: a reason may hold U+2028
             for n, raw in enumerate(f, 1):
                 if raw.strip():
-                    _line(db, raw, f"{path}, line {n}")
+                    _line(db, raw, f"{path}, line {n}", old)
     except (gzip.BadGzipFile, EOFError, zlib.error) as e:
         fix = "copy it again; nothing of this file was read in"
         raise DataError(f"not a whole .gz file ({e})", where=f"{path}, line {n}", fix=fix) from None
     return n
 
 
-def _line(db: sqlite3.Connection, raw: bytes, where: str) -> None:
+def _line(db: sqlite3.Connection, raw: bytes, where: str, old: int) -> None:
     try:
-        row = json.loads(raw.decode("utf-8", "surrogatepass"), object_pairs_hook=_once)
+        text = raw.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
+        row = json.loads(text, object_pairs_hook=_once)
         if not isinstance(row, dict):
             raise ValueError("no object")
         kind = row.pop("kind", None)
         if kind not in ("verdict", "call"):
             raise ValueError(f"kind is {kind!r}")
         _sound(row)
-        _insert(db, kind, row)
+        _insert(db, kind, row, old)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError) as e:
         why = e.what if isinstance(e, DataError) else e
         if isinstance(e, KeyError):
@@ -107,7 +109,8 @@ def _line(db: sqlite3.Connection, raw: bytes, where: str) -> None:
         ) from None
 
 
-def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any]) -> None:
+def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any], old: int) -> None:
+    """Store a line. `old`: the last row of before; a verdict after it came from the same file."""
     now = time.time()
     if kind == "call":
         if not row.get("id"):
@@ -121,7 +124,13 @@ def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any]) -> None:
     if call is not None and not isinstance(call, str):
         raise ValueError(f"call is {call!r}, not text")
     v = Verdict(**{k: row[k] for k in FIELDS})
-    db.execute(INSERT_VERDICT, (v.key, verdict_row(v), call, now))
+    if db.execute(INSERT_VERDICT, (v.key, verdict_row(v), call, now)).rowcount:
+        return
+    sql = "SELECT row FROM verdicts WHERE key=? AND id>?"
+    for (first,) in db.execute(sql, (v.key, old)).fetchall():
+        before = verdict_of(first)
+        if (before.status, before.value) != (v.status, v.value):
+            raise ValueError(f"its key had the status {before.status!r} before")
 
 
 def _sound(row: Mapping[str, Any]) -> None:

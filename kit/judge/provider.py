@@ -1,7 +1,7 @@
 """The provider's side of a batch: a file sent, a batch of it, looks, the replies fetched.
 
-Where the answer to a batch is lost, nobody knows whether it was accepted: it is looked for among the
-provider's batches before another is sent. A batch is forgotten when all its replies were read.
+Where the answer to a batch is lost, nobody knows whether it was accepted: it is looked for among
+the provider's batches before another is sent. A batch is forgotten when all its replies were read.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Provider:
 
 
 def _refused(fault: Exception, seen: bool) -> bool:
-    """True where asking again is of no use. seen : what is asked for was there, so no 404 counts."""
+    """True where asking again is of no use. seen : what is asked for was there: no 404 counts."""
     status = getattr(fault, "status_code", None)
     if not isinstance(status, int) or status in PASSING or (seen and status == 404):
         return False

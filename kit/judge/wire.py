@@ -13,6 +13,7 @@ nor an endless one fills the memory. Keys in use are cut out of whatever comes b
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import functools
 import json
@@ -33,6 +34,10 @@ LARGE = 262_144  # bytes from which on only LARGE_AT_ONCE replies are gathered a
 LARGE_AT_ONCE = 6
 LONGEST = 1e9  # seconds; a longer Retry-After is as good as for ever
 FRAMING = ("content-encoding", "content-length", "transfer-encoding")
+LATE = (
+    0.1  # seconds after which a deadline was kept by nobody: this process was stopped, or very busy
+)
+GRACE = 2.0  # seconds to read, then, what has arrived meanwhile
 AZURE = (".openai.azure.com", ".cognitiveservices.azure.com")
 
 
@@ -46,7 +51,7 @@ class Reply:
 
 
 class WireError(Exception):
-    """No whole reply came. kind : "timeout", "connection" or "size"."""
+    """No whole reply came. kind : "timeout", "connection", "size", "unreached" (nothing was sent)."""
 
     def __init__(self, kind: str, what: str):
         super().__init__(redact(what))
@@ -96,7 +101,7 @@ class Wire:
     most: int = MOST
     _session: Any = field(default=None, repr=False)
     _loop: Any = field(default=None, repr=False)
-    _clients: dict[float, Any] = field(default_factory=dict, repr=False)
+    _copy: Any = field(default=None, repr=False)
     _proxy: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -111,7 +116,7 @@ class Wire:
         more = {"proxy": self._proxy, "allow_redirects": False}
         try:
             async with (
-                asyncio.timeout(timeout),
+                _within(timeout),
                 session.post(_url(self.address.url(path)), data=body, **more) as r,
             ):
                 wait = retry_after(r.headers) if r.status >= 400 else None
@@ -122,7 +127,8 @@ class Wire:
         except TimeoutError:
             raise WireError("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as e:  # whatever a server makes the library stumble over
-            raise WireError("connection", f"{type(e).__name__}: {e}"[:200]) from None
+            kind = "unreached" if isinstance(e, _no_connection()) else "connection"
+            raise WireError(kind, f"{type(e).__name__}: {e}"[:200]) from None
 
     async def _body(self, r: Any) -> bytes:
         """The body, unpacked; of an error its beginning."""
@@ -205,14 +211,12 @@ class Wire:
         import openai
 
         more = {"headers": {"X-Stainless-Raw-Response": "true"}, "follow_redirects": False}
-        if timeout not in self._clients:
-            client = self.client.with_options(max_retries=0, timeout=timeout)
+        if self._copy is None:
+            self._copy = client = self.client.with_options(max_retries=0, timeout=None)
             client._client = _Bounded(client._client, self)  # of this copy, not of the user's own
-            self._clients[timeout] = client
-        post = self._clients[timeout].post
         try:
-            async with asyncio.timeout(timeout):
-                raw = await post(path, cast_to=dict, body=json.loads(body), options=more)
+            async with _within(timeout):
+                raw = await self._copy.post(path, cast_to=dict, body=json.loads(body), options=more)
         except openai.APIStatusError as e:
             wait = retry_after(e.response.headers)
             return Reply(status=e.status_code, text=decoded(e.response.content), retry_after=wait)
@@ -229,6 +233,28 @@ class Wire:
         session, self._session = self._session, None
         if session is not None and not session.closed and self._loop is asyncio.get_running_loop():
             await session.close()
+
+
+@contextlib.asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    """TimeoutError after so long, but not before what has arrived is read.
+
+    A process that was stopped (SIGSTOP, a laptop's lid) finds its deadline passed and the reply,
+    which is paid, in the socket.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    async with asyncio.timeout(None) as limit:
+
+        def over() -> None:
+            now = loop.time()
+            limit.reschedule(now + GRACE if now > end + LATE else now)
+
+        timer = loop.call_at(end, over)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 class _Bounded:
@@ -258,6 +284,12 @@ class _Bounded:
 def _gate(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
     """How many large replies are gathered at a time."""
     return asyncio.Semaphore(LARGE_AT_ONCE)
+
+
+def _no_connection() -> type[Exception]:
+    from aiohttp import ClientConnectorError
+
+    return ClientConnectorError
 
 
 def _unpacker(coding: str) -> Any:

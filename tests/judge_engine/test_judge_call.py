@@ -9,7 +9,7 @@ from judge_stub import StubServer, asked, completion, content
 from test_judge_engine_endpoint import TASK, all_right, answers, at
 
 from kit.errors import BudgetError, JudgeDownError, KitError
-from kit.judge import Budget, DecisionJudge, EndpointJudge, Ledger, judge
+from kit.judge import Budget, DecisionJudge, EndpointJudge, Ledger, judge, loop
 from kit.judge.abilities import FRESH, Abilities, Doubt
 from kit.judge.address import Address
 from kit.judge.bill import usage
@@ -155,6 +155,33 @@ def test_a_call_that_was_paid_and_lost_is_in_the_cost_book(tmp_path):
         got = judge(TASK, answers(1), judge=who, ledger=book, progress=False)
         assert got[0].failure == "transport" and "within 0.05 s" in got[0].reason
         assert [c.status for c in book.calls()] == ["lost", "lost"] and got.spent.calls == 2
+
+
+@pytest.mark.parametrize("stop", [0.3, 0.8])
+def test_a_reply_that_came_while_the_process_slept_is_read(stop):
+    """A laptop that slept longer than `timeout` gave up calls whose replies lay in its sockets, and
+    paid for them again.
+    """
+    with StubServer(latency=0.1) as stub:
+        who = at(stub, timeout=0.25)
+        loop.get().call_soon_threadsafe(lambda: loop.get().call_later(0.05, time.sleep, stop))
+        got = judge(TASK, answers(8), judge=who, progress=False)
+        assert all_right(got, answers(8)) and set(stub.paid.values()) == {1}
+
+
+def test_a_cap_in_calls_counts_every_request():
+    """A server that said 500 got 40 requests under a cap of 6."""
+    with StubServer(handler=lambda body, n: (500, {})) as stub:
+        with pytest.raises(BudgetError, match="6 calls"):
+            judge(TASK, answers(10), judge=at(stub, tries=4), budget=Budget(calls=6))
+        assert stub.calls == 6
+    budget = Budget(calls=6)
+    with pytest.raises(BudgetError), StubServer() as stub:
+        judge(TASK, answers(10), judge=at(stub), budget=budget, progress=False)
+    assert stub.calls == 6 == budget.spent.calls
+    dead = EndpointJudge("m", base_url="http://127.0.0.1:9/v1", tries=3)
+    got = judge(TASK, answers(1), judge=dead, budget=Budget(calls=1), progress=False)
+    assert got[0].failure == "transport"  # nothing was sent
 
 
 def test_the_users_timeout_is_the_timeout(monkeypatch):

@@ -14,6 +14,7 @@ import urllib.parse
 import pytest
 from judge_stub import StubServer, completion
 
+import kit
 from kit.__main__ import main
 from kit.errors import KitError
 from kit.judge import EndpointJudge, judge, keys
@@ -410,18 +411,60 @@ def test_an_export_never_writes_over_its_ledger(tmp_path):
     ],
 )
 def test_a_line_that_no_ledger_wrote_is_not_read_in(change, tmp_path):
-    """A reason with half a character ended every later run; met with value 0 was accepted."""
+    """A reason with half a character ended every later run; met with value 0 was accepted, and one
+    key with two verdicts; an export that an editor had saved with its mark was refused.
+    """
     with Ledger(tmp_path / "a") as book:
         book.put([Verdict(task_id="t", response_id="r", criterion_id="c", status="met", key="k")])
         book.export(tmp_path / "x")
     row = json.loads((tmp_path / "x").read_text())
     (tmp_path / "bad").write_text(json.dumps({**row, **change}))
     (tmp_path / "twice").write_text(json.dumps(row)[:-1] + ', "status": "unmet"}')
+    other = {**row, "status": "unmet", "value": 0.0}
+    (tmp_path / "two").write_text(json.dumps(row) + "\n" + json.dumps(other))
     with Ledger(tmp_path / "b") as book:
-        for name in ("bad", "twice"):
+        for name in ("bad", "twice", "two"):
             with pytest.raises(KitError):
                 book.load(tmp_path / name)
+        assert len(book) == 0
         assert book.load(tmp_path / "x") == 1 == len(book)
+        (tmp_path / "x").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "x").read_bytes())
+        assert book.load(tmp_path / "x") == 1 == len(book)  # as an editor saves it
+        (tmp_path / "two").write_text(json.dumps(other))
+        assert book.load(tmp_path / "two") == 1 and book.get("k").status == "met"  # ours stays
+
+
+def test_the_command_scores_as_the_verb(tmp_path):
+    """The same verdicts got .5 by command and -1 in Python: two defaults, neither of them named."""
+    criteria = [
+        {"id": "good", "text": "says w1", "weight": 3},
+        {"id": "bad", "text": "says w2", "weight": -1},
+        {"id": "more", "text": "says w3", "weight": 1},
+    ]
+    task = {"id": "t", "prompt": "p", "criteria": criteria}
+    (tmp_path / "t.jsonl").write_text(json.dumps(task))
+    texts = {"r0": "w1 w2", "r1": "w2 ", "r2": "w1 w3"}
+    rows = [{"task_id": "t", "response_id": r, "response": w} for r, w in texts.items()]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with StubServer() as stub:
+        line = [
+            "judge",
+            str(tmp_path / "t.jsonl"),
+            str(tmp_path / "a.jsonl"),
+            "--judge",
+            "endpoint:m",
+        ]
+        line += ["--base-url", stub.url, "--out", str(tmp_path / "g.jsonl")]
+        assert main([*line, "--ledger", str(tmp_path / "l")]) == 0
+    tasks = kit.load(tmp_path / "t.jsonl")
+    answers = [Response(task_id="t", id=r, text=w) for r, w in texts.items()]
+    grades = [json.loads(row) for row in (tmp_path / "g.jsonl").read_text().splitlines()]
+    with Ledger(tmp_path / "l") as book:
+        verdicts = list(book.verdicts())
+    got = {g.response_id: g.score for g in kit.grade(tasks, verdicts, responses=answers)}
+    assert (
+        got == {g["response_id"]: g["score"] for g in grades} == {"r0": 0.5, "r1": -0.25, "r2": 1.0}
+    )
 
 
 def test_keys_are_seen_in_other_clothes():
