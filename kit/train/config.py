@@ -334,7 +334,7 @@ def _set_elsewhere(settings: Settings) -> None:
     changed = {name: kit for name, (kit, _) in CHANGED.items()}
     for name in settings.options:
         ours = name if name in own else {**ALIASES, **changed}.get(name)
-        if ours is not None:
+        if ours in own:
             words = f"options sets {name!r}, which is the setting {ours!r}"
             raise KitError(words, where="setting options", fix=f"say {ours} in its own place")
 

@@ -238,6 +238,11 @@ def test_an_option_that_a_setting_says_already_is_refused(options, ours):
         build(GRPOSettings, {**preset("test"), "options": options})
 
 
+def test_an_option_that_this_stage_has_no_setting_for_is_the_trainers_own():
+    both = {"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, 0.5]}
+    assert build(config.DPOSettings, {"options": both}).options == both
+
+
 def test_what_the_kit_tells_the_trainer_itself_cannot_be_overruled():
     from trl import GRPOConfig
 
