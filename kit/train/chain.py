@@ -20,7 +20,7 @@ Good answers are for SFT, good against bad ones for DPO. In place of a file:
 A stage may have a `name`, and `pairs` of its own; `aside: true` tries it and builds nothing on it;
 an SFT stage with `teach: outcomes` shows the model its own answers with 99% where they are right
 and 1% where they are wrong, with `teach: estimates` with the chance of being right by the kind of
-question and the tokens, with `teach: rates` by the kind alone.
+question and the tokens.
 """
 
 from __future__ import annotations
@@ -310,31 +310,26 @@ def outcome_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[dic
     return [_sure(_row(t, said), 99 if right else 1) for t, said, right, _ in known]
 
 
-def estimate_rows(
-    tasks: Sequence[Task], answers: Sequence[Response], *, tokens: bool = True
-) -> list[dict[str, str]]:
+def estimate_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[dict[str, str]]:
     """SFT rows of a model's own answers, each stating the nearest of `LEVELS` to its chance to be
     right.
 
-    The chance is a logistic regression of the outcomes on the kind of question and, with `tokens`,
-    the logit of the answer's token probability, with a ridge of 1: the outcomes without their
-    noise.
+    The chance is a logistic regression of the outcomes on the kind of question and the logit of the
+    answer's token probability, with a ridge of 1: the outcomes without their noise.
     """
     import numpy as np
 
     from ..calibration.significance import logit_fit
 
-    known = [k for k in _decided(tasks, answers) if k[3] is not None or not tokens]
+    known = [k for k in _decided(tasks, answers) if k[3] is not None]
     if not known:
         raise DataError(
             "no answer is decided and has a token probability", where="teach: estimates"
         )
     kinds = sorted({t.kind or "" for t, *_ in known})
     of_kind = np.array([[float(t.kind == kind) for kind in kinds] for t, *_ in known])
-    design = np.column_stack([np.ones(len(known)), of_kind])
-    if tokens:
-        token = np.clip([k[3] for k in known], 0.01, 0.99)
-        design = np.column_stack([design, np.log(token / (1 - token))])
+    token = np.clip([k[3] for k in known], 0.01, 0.99)
+    design = np.column_stack([np.ones(len(known)), of_kind, np.log(token / (1 - token))])
     right = np.array([k[2] for k in known])
     beta, _ = logit_fit(design, right, np.ones(len(known)), ridge=1.0)
     chance = 100 / (1 + np.exp(-design @ beta))
@@ -362,7 +357,6 @@ def _decided(
 TEACH: dict[str, tuple[Callable[..., list[dict[str, str]]], float | None]] = {
     "outcomes": (outcome_rows, None),
     "estimates": (estimate_rows, 0.0),
-    "rates": (partial(estimate_rows, tokens=False), 0.0),
 }
 
 
