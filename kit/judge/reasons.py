@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..records import Criterion
-from .words import word
+from .words import REASON, word
 
 _WORD = r"[*\"'`<\[]*(?P<word>[^\n.;,!()]{1,40})"
 _OWN = re.compile(  # unless a quotation mark stands before it
@@ -20,6 +20,7 @@ _OWN = re.compile(  # unless a quotation mark stands before it
     rf"[ \t]{{0,4}}(?:[:=\uff1a]|->|\bis\b|\bshould be\b)[ \t]{{0,4}}{_WORD}",
     re.I,
 )
+_HINT = re.compile(r"verdict|criterion|met\b", re.I)
 _ENDS = re.compile(r"[.;:,!?()\n]|\b(?:because|since|as)\b")
 _FIRST = re.compile(r"(not met|unmet|met)\s*(?:[.,;!]|\bbecause\b|\bsince\b|\Z)", re.I)
 _HOW = r"(?:(?:clearly|fully|completely|therefore|thus|hence|also|still|indeed)\s+)*"
@@ -47,8 +48,12 @@ def stated(
     >>> list(stated("Although the first part is met, the date is missing.", "c1", c))
     []
     """
+    if len(reason) > 2 * REASON:  # its begin and its end
+        reason = f"{reason[:REASON]}\n{reason[-REASON:]}"
+    if not _HINT.search(reason):  # as most
+        return
     fold = {n.casefold(): n for n in criteria}
-    for m in _OWN.finditer(reason) if "erdict" in reason or "ERDICT" in reason else ():
+    for m in _OWN.finditer(reason):
         own = fold.get((m["name"] or name).casefold(), name)
         state = word(criteria[own], m["word"])
         if state is not None and not m["quoted"]:

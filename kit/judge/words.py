@@ -122,7 +122,9 @@ def _bare(text: str) -> str:
 def _number(raw: Any, top: float) -> float | None:
     """Points in [0, top]; anything outside is not a verdict (never clamped)."""
     if isinstance(raw, str):
-        m = _matched(r"(\d+(?:\.\d+)?)(?:\s*/\s*(\d+(?:\.\d+)?))?(?:\s*(?:points?|pts))?", raw)
+        m = _matched(
+            r"(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*(\d+(?:\.\d+)?))?(?:\s*(?:points?|pts))?", raw
+        )
         if not m or (m[2] and float(m[2]) != top):
             return None
         raw = float(m[1])
@@ -149,7 +151,7 @@ def percent(raw: Any) -> float | None:
     (0.85, 0.9, None, None, None, None)
     """
     if isinstance(raw, str):
-        m = _matched(r"(\d{1,3}(?:\.\d+)?)\s*%?", raw)
+        m = _matched(r"(\d{1,3}(?:\.\d+)?)\s*(?:%|percent|(?:/|out of)\s*100)?", raw)
         raw = float(m[1]) if m else None
     if not _plausible(raw, 100) or 0 < raw < 2:
         return None

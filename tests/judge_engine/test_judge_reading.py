@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from kit.judge import reading
 from kit.judge.parse import read
@@ -93,11 +95,12 @@ def test_honest_levels_points_and_doubts():
     for said in ("fair", "Fair.", "**fair**"):
         assert read(f"VERDICT c1: {said}", [LEVEL])[0].value == 0.5
     assert read('{"c1": {"verdict": "Very Good"}}', [LEVEL])[0].value == 1.0
-    for said in ("4", "4/5", "4 points", "**4**", "4.0"):
+    for said in ("4", "4/5", "4 points", "**4**", "4.0", "4 out of 5"):
         assert read(f"VERDICT c1: {said}", [POINTS])[0].value == 0.8
     for said in ("cannot_tell", "Cannot tell.", "N/A", "not applicable"):
         assert states(f"VERDICT c1: {said}") == states(json.dumps({"c1": said})) == ["abstain"]
-    assert read(OWN + "\nCONFIDENCE c1: 90", [C1])[0].confidence == 0.9
+    for stated in ("90", "90%", "90/100", "90 out of 100", "90 percent", "90."):
+        assert read(f"{OWN}\nCONFIDENCE c1: {stated}", [C1])[0].confidence == 0.9
     assert read(TWO, [C1, C2])[1].reason == "no word of Rome"
 
 
@@ -116,6 +119,24 @@ def test_no_words_beside_the_verdicts_are_believed_to_be_harmless(words):
         assert states(text, C1, C2) == ["parse", "parse"]
     for text in (f"{words}\n{JSON}", f"{JSON}\n{words}", f"{JSON} {words}"):
         assert states(text) == ["parse"]
+
+
+@given(st.text(min_size=1, max_size=30), st.sampled_from([2, 3, 5]))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_any_line_behind_a_verdict_is_foreign(words, place):
+    """Whatever stands there, in whatever language: it is not read, it is asked again."""
+    assume(words.strip() and words.strip("-* \n\r\t"))
+    rows = TWO.split("\n")
+    text = "\n".join([*rows[:place], words, *rows[place:]])
+    assert states(text, C1, C2) == ["parse", "parse"]
+
+
+@given(st.text(max_size=12), st.none() | st.booleans() | st.integers() | st.text(max_size=12))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_any_other_key_is_foreign(key, value):
+    assume(key.strip().casefold() not in ("c1", "reason", "verdict", "confidence"))
+    for whole in ({"c1": ITEM, key: value}, {"c1": ITEM | {key: value}}):
+        assert states(json.dumps(whole)) == ["parse"]
 
 
 def test_a_reason_behind_its_verdict_is_words_beside_it():
