@@ -17,7 +17,8 @@ SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-OTHERS = (".yaml", ".yml", ".xlsx", ".xls", ".toml", ".xml", ".zip")
+OTHERS = (".yaml", ".yml", ".xlsx", ".xls", ".toml", ".xml", ".zip", ".bz2", ".xz", ".zst")
+OTHERS += (".md", ".html", ".htm", ".pdf", ".docx")
 JSON_HEAD = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[?\s*\{\s*["}]')
 
 

@@ -108,6 +108,12 @@ def _on_scale(source: Source, stream: Iterable[Any], context: Context) -> Iterab
 
 
 def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(source, Mapping) or not isinstance(source, (str, os.PathLike, Iterable)):
+        fix = "put a row into a list" if isinstance(source, Mapping) else "give a file or rows"
+        raise DataError(f"the source is a {type(source).__name__}", where="kit.load", fix=fix)
+    if hasattr(source, "to_dict") and hasattr(source, "iloc"):
+        fix = 'give its rows: kit.load(frame.to_dict("records"))'
+        raise DataError("the source is a DataFrame", where="kit.load", fix=fix)
     if isinstance(source, (str, os.PathLike)):
         text = os.fspath(source)
         context.name = context.name or Path(text).name
@@ -130,6 +136,8 @@ def _from_hub(name: str) -> Iterable[Any]:
     from datasets import load_dataset
 
     path, _, split = name.partition(":")
+    if not path:
+        raise DataError("the name is missing", where=f"hf:{name}", fix="write hf:owner/name:split")
     offline = os.environ.get("KIT_OFFLINE", "") not in ("", "0")
     if offline:
         raise MissingError(
@@ -269,6 +277,14 @@ def _error(number: int, where: str, message: str) -> Parsed:
 
 
 def _whole_file(context: Context) -> Iterator[Finding]:
+    if not context.rows:
+        yield Finding(
+            code="no-rows",
+            severity="error",
+            where=context.name,
+            message="there is no row in it",
+            suggestion="check that the download or export finished; a table has a header and rows",
+        )
     if context.scale and context.scale[1] == context.scale[1]:
         sure = context.extent[1] == context.scale[1]
         yield Finding(

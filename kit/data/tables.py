@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError
+from .cells import records, swallowed
 from .encodings import ESCAPED, Recoded, encoding_of
 from .files import local, nearest, open_bytes
 from .kinds import delimiter_of, kind_of
@@ -143,7 +144,7 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
         _damage(raw, problem, name)
         while notes:
             _report(problem, name, notes.pop(0))
-        if not count and not f.seen:
+        if not count and not f.seen and not getattr(getattr(raw, "raw", None), "fault", ""):
             raise DataError(
                 "the file is empty",
                 where=str(path),
@@ -219,11 +220,10 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         if delimiter != "," and not tab:
             said = f"the cells are divided by {delimiter!r}, going by the first line"
             _report(problem, path.name, Note("delimiter", said))
-        reader = csv.reader(f, delimiter=delimiter)
-        try:
-            header = next(reader, None)
-        except csv.Error as e:
-            raise DataError(f"the header cannot be read: {e}", where=str(path)) from None
+        rows = records(f, delimiter)
+        header = next(rows, (1, []))[1]
+        if isinstance(header, csv.Error):
+            raise DataError(f"the header cannot be read: {header}", where=str(path))
         if not header:
             raise DataError(
                 "the file is empty", where=str(path), fix="the first line must name the columns"
@@ -235,19 +235,14 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
                 where=f"{path.name}, line 1",
                 fix="rename one of the columns",
             )
-        while True:
-            line = reader.line_num + 1
-            try:
-                cells = next(reader, None)
-            except csv.Error as e:
-                _report(problem, f"{path.name}, line {line}", f"the line cannot be read: {e}")
+        for line, cells in rows:
+            where = f"{path.name}, line {line}"
+            if isinstance(cells, csv.Error):
+                fix = 'close the quote; inside a quoted cell write "" for a quotation mark'
+                _report(problem, where, f"the line cannot be read: {cells}", fix)
                 continue
-            if cells is None:
-                _damage(raw, problem, path.name)
-                return
             if not cells:
                 continue
-            where = f"{path.name}, line {line}"
             if any(not c.isascii() and ESCAPED.search(c) for c in cells):
                 _report(problem, where, f"the line is not {encoding.removesuffix('-sig').upper()}")
                 continue
@@ -259,7 +254,11 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
                     "quote cells that hold commas or line ends",
                 )
                 continue
+            if swallowed(cells, delimiter):
+                said = "a quoted cell holds lines that look like rows: is its quote a stray one?"
+                _report(problem, where, Note("quoted-lines", said))
             yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=True)}
+        _damage(raw, problem, path.name)
 
 
 def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:

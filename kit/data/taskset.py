@@ -145,6 +145,8 @@ class TaskSet:
                 if x.task_id not in known
             ).items()
         ]
+        criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
+        notes += _odd_labels([*self.verdicts, *other.verdicts], criteria)
         return replace(
             self,
             tasks=tasks,
@@ -206,3 +208,23 @@ class TaskSet:
             f"{len(self.responses)} responses, {len(self.verdicts)} recorded verdicts; "
             f"findings: {notes}"
         )
+
+
+def _odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterator[Finding]:
+    """Labels on criteria that their task lacks, and two labels of one rater that differ."""
+    told: dict[tuple[str, ...], float | None] = {}
+    for v in verdicts:
+        place = {"task_id": v.task_id, "criterion_id": v.criterion_id, "severity": "error"}
+        if v.criterion_id not in criteria.get(v.task_id, {v.criterion_id}):
+            said = f"a label names the criterion {v.criterion_id!r}, which the task does not have"
+            yield Finding(
+                code="unknown-criterion", message=said, suggestion="correct the id", **place
+            )
+        key = (v.task_id, v.response_id, v.criterion_id, v.judge)
+        if v.judge.startswith("human") and told.setdefault(key, v.value) != v.value:
+            yield Finding(
+                code="two-labels",
+                message=f"{v.judge} gives response {v.response_id!r} {told[key]} and {v.value}",
+                suggestion="keep one of the two labels",
+                **place,
+            )

@@ -119,10 +119,16 @@ def dpo(row: Row) -> Parsed:
         meta["layout"] = prompt
         prompt = parts[0]
     contexts = [_context(v) for v in chats.values() if isinstance(v, list)]
-    if len(contexts) == 2 and contexts[0] != contexts[1]:
+    apart = len(contexts) == 2 and contexts[0] != contexts[1]
+    last = [[t for role, t in c if role in ("user", "human")][-1:] for c in contexts]
+    texts = {t[0].strip() for t in last if t and isinstance(t[0], str)}
+    other = not alone and bool(texts - {(chat.prompt or "").strip()})
+    if apart or other:
         row.find(
             "context-mismatch",
-            "chosen and rejected answer different chats: preferring one to the other means nothing",
+            "chosen and rejected answer different chats: preferring one to the other means nothing"
+            if apart
+            else "the chats of chosen and rejected answer another prompt than the row's",
             severity="error",
             task_id=task_id,
             field="rejected",
@@ -146,6 +152,14 @@ def dpo(row: Row) -> Parsed:
                 field=role,
             )
     texts = [r.text for r in row.responses]
+    if texts and not texts[0].strip() and row.responses[0].id == "chosen":
+        row.find(
+            "empty-answer",
+            "the chosen answer is empty: a model would learn to say nothing",
+            task_id=task_id,
+            field="chosen",
+            suggestion="remove the row",
+        )
     if len(texts) == 2 and texts[0] == texts[1]:
         row.find(
             "same-pair", "chosen and rejected are the same text", severity="error", task_id=task_id

@@ -1,0 +1,138 @@
+"""Broken tables and files: what a stray quote, a cut archive or an empty file takes with it is said."""
+
+import gzip
+import json
+import os
+
+import pytest
+
+import kit
+from kit.data import load_tasks
+from kit.data.tables import read_rows
+from kit.errors import DataError, KitError
+
+
+def table(tmp_path, text, name="a.csv"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return load_tasks(path)
+
+
+def errors(tasks):
+    return [f for f in tasks.findings if f.severity == "error"]
+
+
+def test_a_quote_that_is_never_closed_costs_its_own_line(tmp_path):
+    """Three rows became one task whose criterion was the rest of the file, with 0 skipped."""
+    tasks = table(tmp_path, 'id,prompt,criteria\n1,p1,"c1 is 5 tall\n2,p2,c2\n3,p3,c3\n')
+    assert [t.id for t in tasks.tasks] == ["2", "3"] and tasks.skipped == 1
+    assert "line 2" in errors(tasks)[0].where and "never closed" in errors(tasks)[0].message
+
+
+@pytest.mark.parametrize("later", ["c", '"c"'])
+def test_a_stray_quote_among_two_hundred_rows(tmp_path, later):
+    """51 tasks of 200 came of it."""
+    rows = [f"{i},p{i},{later}" for i in range(200)]
+    rows[49] = '49,p49,"5 tall'
+    tasks = table(tmp_path, "id,prompt,criteria\n" + "\n".join(rows) + "\n")
+    assert len(tasks) == 199 and len(errors(tasks)) == tasks.skipped == 1
+
+
+def test_text_after_a_closing_quote_is_an_error_and_rows_in_a_quoted_cell_are_said(tmp_path):
+    bad = table(tmp_path, 'id,prompt,criteria\n1,p,"a" b\n2,q,c\n')
+    assert [t.id for t in bad.tasks] == ["2"] and len(errors(bad)) == 1
+    rows = "".join(f"{i},p{i},c\n" for i in range(2, 9))
+    swallowed = table(tmp_path, f'id,prompt,criteria\n1,p,"c\n{rows}9,p,"\n10,q,c\n')
+    assert "quoted-lines" in {f.code for f in swallowed.findings}
+    prose = table(tmp_path, 'id,prompt,criteria\n1,"Dear A, dear B,\n\nhello, you,\nall","c\nd"\n')
+    assert not prose.findings and len(prose.tasks[0].criteria) == 2
+
+
+ROWS = b"".join(
+    json.dumps({"prompt": f"p{i}", "criteria": [f"x{i}"]}).encode() + b"\n" for i in range(600)
+)
+
+
+@pytest.mark.parametrize(
+    ("damage", "least"),
+    [
+        (lambda z: z[: len(z) * 2 // 3], 200),
+        (lambda z: z + b"rest of a download", 600),
+        (lambda z: z[:-8] + b"\1\2\3\4" + z[-4:], 600),
+    ],
+)
+def test_a_damaged_archive_gives_what_stands_before_the_damage(tmp_path, damage, least):
+    """Below 64 KB it was called an empty file."""
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(damage(gzip.compress(ROWS)))
+    tasks = load_tasks(path)
+    assert least <= len(tasks) <= 600
+    assert any("cut off or damaged" in f.message for f in errors(tasks))
+
+
+def test_archives_of_several_members_and_with_padding_are_read_whole(tmp_path):
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(ROWS[:20_000]) + gzip.compress(ROWS[20_000:]) + b"\0" * 512)
+    assert sum(1 for _ in read_rows(path)) == 600
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.txt", "one line\n"), ("a.csv", "id,prompt\n")])
+def test_a_file_without_rows_is_an_error(tmp_path, name, text):
+    """0 tasks, format "empty", and no finding."""
+    assert [f.code for f in errors(table(tmp_path, text, name))] == ["no-rows"]
+    assert [f.code for f in errors(load_tasks([]))] == ["no-rows"]
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.html", "a.bz2"])
+def test_files_of_other_kinds_are_refused_by_name(tmp_path, name):
+    with pytest.raises(DataError, match="not read"):
+        table(tmp_path, "hello\n", name)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (None, "NoneType"),
+        (3, "int"),
+        ({"prompt": "p", "criteria": ["x"]}, "put a row into a list"),
+        ("hf:", "the name is missing"),
+        (os.devnull, "device"),
+    ],
+)
+def test_a_source_that_is_none_is_named(source, says):
+    with pytest.raises(KitError, match=says):
+        kit.load(source)
+
+
+def test_a_frame_is_told_to_give_its_rows():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(DataError, match="records"):
+        kit.load(pandas.DataFrame({"prompt": ["p"], "criteria": ["x"]}))
+
+
+def test_a_pair_that_answers_another_prompt_is_an_error():
+    """The answers to OTHER became answers to P."""
+
+    def chat(asked, said):
+        return [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
+
+    other = load_tasks([{"prompt": "P", "chosen": chat("O", "c"), "rejected": chat("O", "r")}])
+    assert [f.code for f in errors(other)] == ["context-mismatch"]
+    same = {"chosen": chat("P", "c"), "rejected": chat("P", "r")}
+    assert not errors(load_tasks([{"prompt": "P", **same}])) and not errors(load_tasks([same]))
+    empty = load_tasks([{"prompt": "P", "chosen": "", "rejected": "r"}])
+    assert "empty-answer" in {f.code for f in empty.findings}
+
+
+def test_labels_on_no_criterion_and_two_labels_of_one_rater_are_said():
+    tasks = load_tasks([{"task_id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "x"}]}])
+    answers = [
+        {"task_id": "t", "response_id": "r", "response": "a", "labels": {"c": 1, "other": 1}},
+    ]
+    verdict = {"record": "verdict", "task_id": "t", "response_id": "r", "criterion_id": "c"}
+    again = [
+        {**verdict, "status": s, "value": v, "judge": "human:1"}
+        for s, v in (("met", 1.0), ("unmet", 0.0))
+    ]
+    assert "unknown-criterion" in {f.code for f in errors(tasks.joined(load_tasks(answers)))}
+    assert "two-labels" in {f.code for f in errors(tasks.joined(load_tasks(again)))}
