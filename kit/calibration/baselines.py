@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
+from ..stats.clusters import codes, estimate, sums
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
-from ..stats.rates import mean
 from .inputs import Inputs, check
+from .scores import mean_loss
 
 
 @takes_table("conf", "correct", "cluster")
@@ -27,7 +27,18 @@ def against_constant(
     0.0
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    return _less(x, np.full(x.n, np.mean(x.correct)), "that of the best constant", level)
+    p, one = np.asarray(x.conf, dtype=float), np.ones(x.n)
+    by = sums(np.column_stack([squares(x), x.correct, one]), *codes(x.cluster, x.n))
+    unsure, sure = np.quantile(p, [0.1, 0.9])  # errors not seen may be the ones it knew, or not
+    kinds = np.array([[(c - y) ** 2, y, 1.0] for y in (0.0, 1.0) for c in (unsure, sure)])
+
+    def stat(t: np.ndarray) -> np.ndarray:
+        right = t[..., 1] / t[..., 2]
+        return t[..., 0] / t[..., 2] - right * (1 - right)
+
+    words = "Brier less that of the best constant"
+    more = {"n": x.n, "method": words, "missing": x.missing, "level": level}
+    return estimate(stat, by, size=by[:, 2], kinds=kinds, **more)
 
 
 @takes_table("conf", "correct", "family", "cluster")
@@ -92,6 +103,6 @@ def squares(x: Inputs) -> np.ndarray:
 
 
 def _less(x: Inputs, other: np.ndarray, words: str, level: float) -> Estimate:
-    y = np.asarray(x.correct, dtype=float)
-    out = mean(squares(x) - (other - y) ** 2, cluster=x.cluster, level=level)
-    return replace(out, method=f"Brier less {words}, jackknife-t")
+    p = np.asarray(x.conf, dtype=float)
+    method = f"Brier less {words}"
+    return mean_loss(lambda y: (p - y) ** 2 - (other - y) ** 2, x, method=method, level=level)

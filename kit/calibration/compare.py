@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..stats.clusters import allow_unseen
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
 from ..stats.paired import difference
@@ -21,7 +22,7 @@ from .baselines import against_constant, against_lookup, against_score, squares
 from .cells import Cells, locator, tally
 from .ece import ECE, ece_of, unit_scores
 from .inputs import Inputs, check
-from .scores import overconfidence, resolution, underconfidence
+from .scores import brier_score, overconfidence, resolution, underconfidence
 
 
 @dataclass(frozen=True)
@@ -149,15 +150,24 @@ def _apart(one: Estimate, two: Estimate, name: str) -> Estimate:
     return Estimate(two.value - one.value, low, high, one.n + two.n, units, words, level=one.level)
 
 
-def _change(one: np.ndarray, two: np.ndarray, x: Inputs, y: Inputs, how: _How) -> Estimate:
-    """Change in the mean of a column in [-1, 1] that both sides have."""
+def _accuracy_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
     if how.paired:
-        return difference(two, one, cluster=x.cluster, level=how.level)
-    a, b = (
-        mean(v, cluster=side.cluster, level=how.level, bounds=(0.0, 1.0))
-        for v, side in ((one, x), (two, y))
-    )
-    return _apart(a, b, "mean")
+        return difference(y.correct, x.correct, cluster=x.cluster, level=how.level)
+    return _apart(*(mean(v.correct, cluster=v.cluster, level=how.level) for v in (x, y)), "mean")
+
+
+def _brier_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
+    """Change in the Brier score, with room for clusters of the rarer outcome that were not drawn."""
+    if not how.paired:
+        return _apart(*(brier_score(v, how.level) for v in (x, y)), "mean")
+    out = difference(squares(y), squares(x), cluster=x.cluster, level=how.level)
+    same = np.array_equal(x.correct, y.correct)
+    outcomes = [(a, b) for a in (0.0, 1.0) for b in (0.0, 1.0) if a == b or not same]
+    kinds = [
+        float(np.mean((np.asarray(y.conf, float) - b) ** 2 - (np.asarray(x.conf, float) - a) ** 2))
+        for a, b in outcomes
+    ]
+    return allow_unseen(out, kinds, (-1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -258,8 +268,8 @@ def compare(
         before=one,
         after=two,
         difference=_error_change(one, two, sides, cells, binning, how),
-        brier=_change(squares(x), squares(y), x, y, how),
-        accuracy=_change(np.asarray(x.correct), np.asarray(y.correct), x, y, how),
+        brier=_brier_change(x, y, how),
+        accuracy=_accuracy_change(x, y, how),
         auroc=(rank_one, rank_two),
         auroc_change=rank,
         constant=against_constant(y.conf, y.correct, cluster=y.cluster, level=level),

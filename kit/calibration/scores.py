@@ -5,7 +5,7 @@ under-confidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,8 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats import shares
+from ..stats.clusters import allow_unseen, limits
 from ..stats.clusters import codes as numbered
-from ..stats.clusters import limits
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
 from ..stats.rates import mean
@@ -23,14 +23,35 @@ from .cells import Cells, locator, tally
 from .ece import noise
 from .inputs import Inputs, check
 
+Loss = Callable[[Any], np.ndarray]  # outcome or outcomes (n,) -> loss of every row (n,)
 
-def mean_estimate(
-    values: np.ndarray,
+
+def of_each_outcome(loss: Loss) -> list[float]:
+    """Mean loss were every row wrong, and were every row right; rows where it is infinite are left
+    out.
+    """
+    both = (loss(y) for y in (0.0, 1.0))
+    known = (v[np.isfinite(v)] for v in both)
+    return [float(v.mean()) for v in known if len(v)]
+
+
+def mean_loss(
+    loss: Loss,
     x: Inputs,
     *,
     method: str,
     level: float = 0.95,
-    bounds: tuple[float, float] = (0.0, math.inf),
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
+    """Weighted mean loss of the rows; the limits allow for clusters of the rarer outcome that were
+    not drawn (`allow_unseen`).
+    """
+    out = _mean(loss(x.correct), x, method, level, bounds)
+    return allow_unseen(out, of_each_outcome(loss), bounds)
+
+
+def _mean(
+    values: np.ndarray, x: Inputs, method: str, level: float, bounds: tuple[float, float]
 ) -> Estimate:
     """Weighted mean of (n,) values by `stats.mean`; weights without clusters count rows."""
     words, known = f"{method}, t interval", bool(np.isfinite(values).all())
@@ -49,6 +70,13 @@ def mean_estimate(
     df = min(size - 1, max(1.0, 1.5 * se**4 / carry - 1)) if carry > 0 else size - 1
     low, high = limits(value, se, df, size, bounds=bounds, level=level)
     return Estimate(value, low, high, x.n, x.n_clusters, words, "", x.missing, level, se)
+
+
+def brier_score(x: Inputs, level: float) -> Estimate:
+    """Mean (confidence - outcome)^2."""
+    p = np.asarray(x.conf, dtype=float)
+    words = "mean squared error"
+    return mean_loss(lambda y: (p - y) ** 2, x, method=words, level=level, bounds=(0.0, 1.0))
 
 
 def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
@@ -206,13 +234,7 @@ def brier(
     (0.054971, 0.260526)
     """
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-    value = mean_estimate(
-        (np.asarray(x.conf, dtype=float) - x.correct) ** 2,
-        x,
-        method="mean squared error",
-        level=level,
-        bounds=(0.0, 1.0),
-    )
+    value = brier_score(x, level)
     cells = tally(x, locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
     rel, res, unc = murphy(cells)
     n = cells.size
@@ -279,14 +301,17 @@ def log_loss(
     """
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
     p = np.asarray(x.conf, dtype=float)
-    with np.errstate(divide="ignore"):
-        loss = -np.log(np.where(x.correct == 1, p, 1 - p))
-    bad = np.flatnonzero(np.isinf(loss))
+
+    def loss(y: Any) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return -np.log(np.where(np.asarray(y) == 1, p, 1 - p))
+
+    bad = np.flatnonzero(np.isinf(loss(x.correct)))
     values, y, w = grouped(x)
     fit, base = isotonic(values, y, w), y.sum() / w.sum()
     corp = float(-(special.xlogy(y, fit) + special.xlog1py(w - y, -fit)).sum() / w.sum())
     unc = float(special.entr(base) + special.entr(1 - base))
-    value = mean_estimate(loss, x, method="mean log loss", level=level)
+    value = mean_loss(loss, x, method="mean log loss", level=level, bounds=(0.0, math.inf))
     return LogLoss(
         value, len(bad), int(bad[0]) if len(bad) else None, value.value - corp, unc - corp, unc
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -243,8 +244,8 @@ def estimate(
         without clusters is the
         textbook standard error). size : (C,) rows of each cluster, or (..., C) of each kind of them
         that must be seen; the fewest `worth` caps the degrees of freedom. kinds : (u, K), what a
-        row of each kind adds to the sums: the limits reach as far as UNSEEN more clusters of one
-        kind would move the value, since a rare kind may lie in clusters that were not drawn.
+        row of each kind adds to the sums: the limits have room for up to UNSEEN more clusters of one
+        kind, since a rare kind may lie in clusters that were not drawn (`reach`).
     Source: Efron & Tibshirani 1993, chapter 11; interval `limits` with `effective_df`.
     """
     if se not in ("jackknife", "linear"):
@@ -270,9 +271,10 @@ def estimate(
     df = min(df, max(clusters - 1, 1.0))
     low, high = limits(value, spread, df, c, bounds=bounds, level=level)
     if kinds is not None:
+        more = UNSEEN * n / c * np.array([0.25, 0.5, 0.75, 1.0])[:, None, None] * kinds
         with np.errstate(all="ignore"):
-            moved = np.asarray(stat(cluster_sums.sum(axis=0) + UNSEEN * n / c * kinds), float)
-        low, high = float(np.fmin.reduce([low, *moved])), float(np.fmax.reduce([high, *moved]))
+            moved = np.asarray(stat(cluster_sums.sum(axis=0) + more), float).ravel()
+        low, high = reach(value, low, high, moved, bounds)
     words = f"{method}, cluster {'jackknife' if se == 'jackknife' else 'linearised'}-t"
     if spread <= 1e-12 * max(1.0, abs(value)):
         extra = "every cluster gives the same" + ("" if low < high else ": no interval")
@@ -280,6 +282,37 @@ def estimate(
         extra = extra or "few clusters carry all the spread: the interval is wide for that"
     notes = "; ".join(t for t in (note, extra) if t)
     return Estimate(value, low, high, n, c, words, notes, missing, level, spread)
+
+
+def reach(
+    value: float, low: float, high: float, moved: np.ndarray, bounds: tuple[float, float]
+) -> tuple[float, float]:
+    """The limits with room for what was not seen: `moved`, the values (m,) it could make. What was
+    seen is independent of it, so their distances add as squares do.
+    """
+    down = np.fmin.reduce(moved, initial=value) - value
+    up = np.fmax.reduce(moved, initial=value) - value
+    low, high = value - math.hypot(value - low, down), value + math.hypot(high - value, up)
+    return max(low, bounds[0]), min(high, bounds[1])
+
+
+def allow_unseen(
+    mean: Estimate,
+    kinds: Sequence[float],
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
+    """A mean whose limits allow for UNSEEN more clusters of one kind; kinds : what a row of each
+    kind adds. Clusters of wrong answers may not have been drawn.
+
+    >>> print(allow_unseen(Estimate(0.01, 0.0, 0.02, 80, 8), [0.9]))
+    .010 [.00, .19], n=80 in 8 clusters
+    """
+    c = float(mean.n_clusters or mean.n)
+    if math.isinf(mean.value):
+        return mean
+    moved = (c * mean.value + UNSEEN * np.array(kinds)) / (c + UNSEEN)
+    low, high = reach(mean.value, mean.low, mean.high, moved, bounds)
+    return replace(mean, low=low, high=high)
 
 
 def worth(size: np.ndarray) -> float:

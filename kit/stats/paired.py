@@ -306,6 +306,8 @@ def agreement_difference(
         missing=n - len(pick),
         level=level,
         size=a.sums().sum(1),
+        bounds=(-2.0, 2.0),
+        kinds=np.tile(np.eye(q * q)[:: q + 1], 2),  # all three name the category
     )
 
 

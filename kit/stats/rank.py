@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from .clusters import LEAST, codes, effective_df, floats, same_length, too_few, worth
+from .clusters import (
+    LEAST,
+    UNSEEN,
+    codes,
+    effective_df,
+    floats,
+    reach,
+    same_length,
+    too_few,
+    worth,
+)
 from .columns import takes_table
 from .estimate import Estimate
 from .tails import ranks, t_quantile
@@ -25,9 +35,18 @@ def _known(
     return x[keep], y[keep], np.unique(group[keep], return_inverse=True)[1], int((~keep).sum())
 
 
+# Variance of Fisher's z of independent normal columns, less 3 rows: Bonett & Wright 2000, Fieller,
+# Hartley & Pearson 1957.
+NORMAL = {"Spearman's rho": lambda r: 1 + r * r / 2, "Kendall's tau-b": lambda r: 0.437}
+
+
 def _finish(
     value: float, psi: np.ndarray, group: np.ndarray, name: str, missing: int, level: float
 ) -> Estimate:
+    """The interval on Fisher's z. Its spread is no less than that of normal columns on the effective
+    rows, and there is room for UNSEEN clusters whose order is by chance: the few rows that disagree
+    may not have been drawn.
+    """
     n, c = len(psi), int(group.max(initial=-1)) + 1
     if c < 3 or math.isnan(value):
         note = (
@@ -47,10 +66,11 @@ def _finish(
         nan = math.nan
         return Estimate(value, nan, nan, n, c, name, too_few(clusters), missing, level, se)
     df = min(effective_df(by), max(clusters - 1, 1.0))
-    half = (
-        t_quantile(level, df) * se / (1 - value**2)
-    )  # on Fisher's z scale, so that limits stay inside (-1, 1)
+    rows = n / max((n * by) @ (n * by) / max(psi @ psi, 1e-300), 1.0)
+    least = math.sqrt(NORMAL[name](value) / max(rows - 3, 1.0))
+    half = t_quantile(level, df) * max(se / (1 - value**2), least)
     low, high = (math.tanh(math.atanh(value) + s * half) for s in (-1, 1))
+    low, high = reach(value, low, high, np.array([value * c / (c + UNSEEN)]), (-1.0, 1.0))
     return Estimate(
         value,
         low,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from scipy import special
@@ -37,17 +37,19 @@ class Rows:
         return special.ndtr(np.sqrt(self.icc) * common + np.sqrt(1 - self.icc) * own)
 
 
-def rows(rng: np.random.Generator, clusters: int, icc: float, *, giant: bool = False) -> Rows:
-    """Clusters of 2 to 16 rows each; giant : the first of 60."""
-    size = rng.integers(2, 17, clusters)
+def rows(
+    rng: np.random.Generator, clusters: int, icc: float, *, giant: bool = False, one: bool = False
+) -> Rows:
+    """Clusters of 2 to 16 rows each; giant : the first of 60; one : a row each."""
+    size = np.ones(clusters, int) if one else rng.integers(2, 17, clusters)
     if giant:
         size[0] = 60
     return Rows(rng, np.repeat(np.arange(clusters), size), clusters, icc)
 
 
-def alone(seed: int = 0) -> Rows:
+def alone(seed: int = 0, n: int = HUGE) -> Rows:
     """Very many independent rows, for a truth."""
-    return Rows(np.random.default_rng(seed), np.arange(HUGE), HUGE, 0.0)
+    return Rows(np.random.default_rng(seed), np.arange(n), n, 0.0)
 
 
 Case = Callable[[Rows], Estimate]
@@ -151,9 +153,9 @@ def ece_error(gap: float, values: int = 0) -> tuple[Case, float]:
     return one, 0.0
 
 
-def known(case: Case) -> tuple[Case, float]:
+def known(case: Case, n: int = HUGE) -> tuple[Case, float]:
     """A statistic whose truth is that of very many rows."""
-    return case, case(alone()).value
+    return case, case(alone(n=n)).value
 
 
 def rare(r: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +183,66 @@ def rare_errors() -> tuple[Case, float]:
     return lambda r: calibration.risk_coverage(*sure(r), cluster=r.cluster).aurc, 0.03
 
 
+def knowing(r: Rows, rate: float = 0.97) -> tuple[np.ndarray, np.ndarray]:
+    """Confidences of two digits that know a little of the errors, which are rare."""
+    z, own = special.ndtri(r.uniform()), special.ndtri(r.uniform())
+    conf = np.clip(np.round(special.ndtr(0.5 * z + 1.1 * special.ndtri(rate)), 2), 0.01, 0.99)
+    return conf, (own < 0.3 * z + special.ndtri(rate)).astype(int)
+
+
+def log_loss(r: Rows) -> Estimate:
+    """Log loss where few are wrong."""
+    return calibration.log_loss(*knowing(r), cluster=r.cluster).value
+
+
+def brier(r: Rows) -> Estimate:
+    """Brier score where few are wrong."""
+    return calibration.brier(*knowing(r), cluster=r.cluster).value
+
+
+def less_constant(r: Rows) -> Estimate:
+    """Brier score less that of the best constant where few are wrong."""
+    return calibration.against_constant(*knowing(r), cluster=r.cluster)
+
+
+def brier_paired(r: Rows) -> Estimate:
+    """Brier difference, paired, where few are wrong."""
+    conf, y = knowing(r)
+    both = (conf, y), (0.8 * conf, y)
+    return calibration.compare(*both, paired=True, cluster=r.cluster, n_boot=0).brier
+
+
+def tied(r: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """A score of few values, most of them .9 or 1, and one that follows it but for rare failures."""
+    z, own = special.ndtri(r.uniform()), special.ndtri(r.uniform())
+    return np.round(special.expit(2 + z), 1), 0.3 * z + (own < 0.3 * z + special.ndtri(0.9))
+
+
+def three(r: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A human who says yes in 90 %, a judge right in 88 %, another in 80 %."""
+    y, good, other = r.uniform() < 0.9, r.uniform() < 0.88, r.uniform() < 0.8
+    return tuple((y == w).astype(int) for w in (True, good, other))  # type: ignore[return-value]
+
+
+def kappa_change(r: Rows) -> Estimate:
+    """Kappa of one judge less that of another."""
+    y, new, old = three(r)
+    return stats.agreement_difference(new, old, y, cluster=r.cluster)
+
+
 GIANT = ", one of 60"  # ends the name of a case with one giant cluster
+ALONE = ", rows alone"  # ends the name of a case of independent rows
+RARE: dict[str, Case] = {
+    "log loss, 3 % wrong": log_loss,
+    "Brier, 3 % wrong": brier,
+    "less a constant, 3 % wrong": less_constant,
+    "Brier diff., 3 % wrong": brier_paired,
+    "Spearman, few values": lambda r: stats.spearman(*tied(r), cluster=r.cluster),
+    "Kendall, few values": lambda r: stats.kendall(*tied(r), cluster=r.cluster),
+    "alpha of three": lambda r: stats.alpha(np.column_stack(three(r)), cluster=r.cluster),
+    "kappa of 90 %": lambda r: stats.kappa(*three(r)[:2], cluster=r.cluster),
+    "difference of kappas": kappa_change,
+}
 HARD: dict[str, Callable[[], tuple[Case, float]]] = {
     "alpha, a class of 3 %": lambda: (of_raters, stats.scott_pi(*rare(alone())).value),
     "kappa, a class of 3 %": lambda: known(lambda r: stats.kappa(*rare(r), cluster=r.cluster)),
@@ -212,6 +273,8 @@ TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
     "ECE, 40 values, gap .1": (lambda: ece_error(0.1, 40), 0.92),
     **{name: (make, 0.92) for name, make in HARD.items()},
     **{f"{name}{GIANT}": (make, 0.92) for name, make in HARD.items()},
+    **{name: (partial(known, case, 100_000), 0.92) for name, case in RARE.items()},
+    **{f"{name}{ALONE}": (partial(known, case, 100_000), 0.92) for name, case in RARE.items()},
 }
 LABELLED = {
     "ppi .70": (lambda labelled: ppi(0.7, labelled), 0.92),
@@ -252,8 +315,8 @@ def measure(
     """Coverage over `runs` draws; an unknown interval is no interval, and is counted."""
     rng = np.random.default_rng(seed)
     total = 100 if name in LABELLED else clusters
-    giant = name.endswith(GIANT)
-    found = [case(rows(rng, total, icc, giant=giant)) for _ in range(runs)]
+    odd = {"giant": name.endswith(GIANT), "one": name.endswith(ALONE)}
+    found = [case(rows(rng, total, icc, **odd)) for _ in range(runs)]
     given = [e for e in found if not (np.isnan(e.low) or np.isnan(e.high))]
     hit = [e.low - 1e-12 <= truth <= e.high + 1e-12 for e in given]
     half = float(np.mean([e.half_width for e in given])) if given else float("nan")
@@ -275,11 +338,12 @@ def table(
         if name in TABLE:
             make, must = TABLE[name]
             case, truth = make()
-        for clusters in sizes:
+        alone = name.endswith(ALONE)
+        for clusters in (30,) if alone else sizes:
             if name in LABELLED:
                 if clusters > 20:
                     continue
                 build, must = LABELLED[name]
                 case, truth = build(clusters)
-            for icc in iccs:
+            for icc in (0.0,) if alone else iccs:
                 yield measure(name, case, truth, clusters, icc, runs, must, seed=clusters)
