@@ -157,7 +157,7 @@ def _accuracy_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
 
 
 def _brier_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
-    """Change in the Brier score, with room for clusters of the rarer outcome that were not drawn."""
+    """Change in the Brier score, with room for clusters of the rarer outcome not drawn."""
     if not how.paired:
         return _apart(*(brier_score(v, how.level) for v in (x, y)), "mean")
     out = difference(squares(y), squares(x), cluster=x.cluster, level=how.level)

@@ -244,8 +244,8 @@ def estimate(
         without clusters is the
         textbook standard error). size : (C,) rows of each cluster, or (..., C) of each kind of them
         that must be seen; the fewest `worth` caps the degrees of freedom. kinds : (u, K), what a
-        row of each kind adds to the sums: the limits have room for up to UNSEEN more clusters of one
-        kind, since a rare kind may lie in clusters that were not drawn (`reach`).
+        row of each kind adds to the sums: the limits have room for up to UNSEEN more clusters of
+        one, since a rare kind may lie in clusters that were not drawn (`reach`).
     Source: Efron & Tibshirani 1993, chapter 11; interval `limits` with `effective_df`.
     """
     if se not in ("jackknife", "linear"):

@@ -43,8 +43,8 @@ NORMAL = {"Spearman's rho": lambda r: 1 + r * r / 2, "Kendall's tau-b": lambda r
 def _finish(
     value: float, psi: np.ndarray, group: np.ndarray, name: str, missing: int, level: float
 ) -> Estimate:
-    """The interval on Fisher's z. Its spread is no less than that of normal columns on the effective
-    rows, and there is room for UNSEEN clusters whose order is by chance: the few rows that disagree
+    """The interval on Fisher's z: its spread no less than that of normal columns on the effective
+    rows, with room for UNSEEN clusters of the reverse order: the few rows that disagree
     may not have been drawn.
     """
     n, c = len(psi), int(group.max(initial=-1)) + 1
@@ -70,7 +70,9 @@ def _finish(
     least = math.sqrt(NORMAL[name](value) / max(rows - 3, 1.0))
     half = t_quantile(level, df) * max(se / (1 - value**2), least)
     low, high = (math.tanh(math.atanh(value) + s * half) for s in (-1, 1))
-    low, high = reach(value, low, high, np.array([value * c / (c + UNSEEN)]), (-1.0, 1.0))
+    low, high = reach(
+        value, low, high, np.array([value * (c - UNSEEN) / (c + UNSEEN)]), (-1.0, 1.0)
+    )
     return Estimate(
         value,
         low,

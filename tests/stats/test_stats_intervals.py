@@ -27,7 +27,7 @@ def test_intervals_hold_at_eight_unequal_clusters(name):
 def test_errors_that_were_not_drawn_are_allowed_for(name):
     """Eight clusters mostly of right answers: log loss covered .80, against_constant .89."""
     case, truth = intervals.known(intervals.RARE[name], 50_000)
-    found = intervals.measure(name, case, truth, 8, 0.4, 200, 0.92, seed=1)
+    found = intervals.measure(name, case, truth, 8, 0.4, 100, 0.92, seed=1)
     assert found.covered >= 0.92 and found.given == 1
 
 
@@ -35,7 +35,7 @@ def test_a_rank_correlation_of_few_values_allows_for_rows_that_disagree():
     """Thirty rows of few values, a tenth of which fail: .86."""
     case, truth = intervals.known(intervals.RARE["Spearman, few values"], 50_000)
     name = f"Spearman, few values{intervals.ALONE}"
-    assert intervals.measure(name, case, truth, 30, 0.0, 300, 0.92, seed=1).covered >= 0.91
+    assert intervals.measure(name, case, truth, 30, 0.0, 1000, 0.92, seed=1).covered >= 0.915
 
 
 @pytest.mark.slow  # 1,000 draws of each of 47 intervals at nine designs: fifteen minutes of one core
