@@ -17,6 +17,19 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+ALPHABETS = [  # letters beyond ASCII: French, German, Spanish, Portuguese, Italian, Nordic, Dutch
+    set(a)
+    for a in (
+        "àâæçéèêëîïôœùûüÿ",
+        "äöüßéè",
+        "áéíñóúü",
+        "áâãàçéêíóôõúü",
+        "àèéìíòóùúî",
+        "åäöæøéü",
+        "éëïóöüèáê",
+    )
+]
+AMID = re.compile(r"[^\W\d_][^\w\s’·\x00-\x7f–—…]+[^\W\d_]")  # a sign in the middle of a word
 ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that were no text in the encoding
 
 
@@ -50,12 +63,34 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
                 where=where,
                 fix="save it as UTF-8",
             ) from None
-        return name, _note(name, f"guessed: byte {e.start + 1} is not UTF-8")
+        how = f"guessed: byte {e.start + 1} is not UTF-8"
+        return name, _note(name, how) if _plausible(head, name) else _doubt(name, how)
     return "utf-8-sig", None
 
 
 def _note(name: str, how: str) -> Note:
     return Note("encoding", f"the file was read as {name} ({how}); save it as UTF-8 to be sure")
+
+
+def _doubt(name: str, how: str) -> Note:
+    said = f"the file was read as {name} ({how}), which is not sure: other encodings fit as well"
+    fix = "say which one it is by saving it as UTF-8 (iconv -f ISO-8859-2 -t UTF-8, for example)"
+    return Note("encoding", f"{said}; {fix}", "error")
+
+
+def _plausible(head: bytes, name: str) -> bool:
+    """True where text read as Windows-1252 is written as one Western language is: letters of one
+    alphabet, and signs that stand where signs do; text of another script is told by statistics.
+
+    >>> [_plausible("déjà vu, l’été".encode("cp1252"), "cp1252"),
+    ...  _plausible("příliš žluťoučký".encode("iso8859-2"), "cp1252")]
+    [True, False]
+    """
+    if name != "cp1252":
+        return True
+    text = head.decode(name, "replace")
+    letters = {c for c in text.casefold() if c > "\x7f" and c.isalpha()} - set("ªºµ")
+    return not AMID.search(text) and any(letters <= a for a in ALPHABETS)
 
 
 def _wide(head: bytes) -> str | None:

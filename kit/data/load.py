@@ -63,7 +63,7 @@ def iter_tasks(
                 code=message.code if harmless else "unreadable-row",
                 message=str(message),
                 where=where,
-                severity="warning" if harmless else "error",
+                severity=message.severity if harmless else "error",
                 suggestion="correct the file there",
             )
         )

@@ -136,3 +136,49 @@ def test_labels_on_no_criterion_and_two_labels_of_one_rater_are_said():
     ]
     assert "unknown-criterion" in {f.code for f in errors(tasks.joined(load_tasks(answers)))}
     assert "two-labels" in {f.code for f in errors(tasks.joined(load_tasks(again)))}
+
+
+CZECH = "Popište, proč se řeka vylévá z břehů. Odpověď uvádí tři důvody a jeden příklad."
+TURKISH = "Irmağın neden taştığını açıklayın. Yanıt üç neden ve bir örnek içerir."
+RUSSIAN = "Объясните, почему река разливается."
+LATIN = (
+    "Expliquez pourquoi la rivière déborde, à l’été et où.",
+    "Erkläre, warum der Fluß über die Ufer tritt – für „Kinder“.",
+    "Explica por qué el río crece: ¿cuándo y cómo? Da un ejemplo del año.",
+    "Förklara varför ån svämmar över på våren.",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (CZECH, "iso8859-2"),
+        (TURKISH, "cp1254"),
+        (RUSSIAN, "koi8-r"),
+        ("川はなぜあふれるのか説明する。", "shift-jis"),
+        ("请解释河流为什么会泛滥。", "gb18030"),
+        (LATIN[0].replace("’", "'"), "cp437"),
+        (LATIN[1], "mac-roman"),
+        ("Wyjaśnij, dlaczego rzeka wylewa: podaj źródło i żółty przykład.", "iso8859-2"),
+    ],
+)
+@pytest.mark.parametrize("rows", [2, 30])
+def test_an_encoding_that_cannot_be_told_is_refused_or_an_error(tmp_path, text, encoding, rows):
+    """Czech, Turkish and others were read as Windows-1252 with a warning alone: mojibake."""
+    lines = [f'{{"prompt": "{i} {text}", "criteria": ["{text}"]}}\n' for i in range(rows)]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes("".join(lines).encode(encoding))
+    try:
+        tasks = load_tasks(path)
+    except DataError:
+        return
+    assert text in tasks.tasks[0].prompt or "encoding" in {f.code for f in errors(tasks)}
+
+
+@pytest.mark.parametrize("text", LATIN)
+def test_a_western_encoding_is_read_with_a_warning(tmp_path, text):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(f'{{"prompt": "{text}", "criteria": ["x"]}}\n'.encode("cp1252"))
+    tasks = load_tasks(path)
+    assert tasks.tasks[0].prompt == text and not errors(tasks)
+    assert [(f.code, f.severity) for f in tasks.findings] == [("encoding", "warning")]
