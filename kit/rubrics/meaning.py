@@ -85,12 +85,15 @@ INJECTED = re.compile(
     | \b(?:is|are|counts?\s+as)\s+(?:always\s+|already\s+)?(?:met|satisfied|fulfilled)\s+
         (?:by\s+default|automatically)
     | \b(?:do\s+not|don't|never)\s+(?:check|verify|judge|grade|evaluate)\s+(?:it|this)\b
+    | \bnew\s+instructions?\s*:
+    | \b(?:every|all|each)\b[^.]{0,20}\bcriteri\w+\s+(?:is|are)\s+(?:satisfied|met|fulfilled)\b
     | \bif\s+you\s+are\s+(?:an?\s+)?(?:AI|LLM|language\s+model|judge|grader|evaluator)\b
     | \bignor(?:iere?n?|ez|er|a|e)\b[^.]{0,40}\b
         (?:Anweisung\w*|Vorgaben|Regeln|instrucciones|istruzioni|consignes)\b
     """,
     re.I | re.X,
 )
+SPOKEN = re.compile(r"""(?<!\w)(?:'[^'"<>:\[{]{12,}'|"[^"<>:\[{]{12,}"|“[^”<>:\[{]{12,}”)(?!\w)""")
 _PEOPLE = (
     r"(?:users?|readers?|recipients?|customers?|audiences?|patients?|listeners?"
     r"|viewers?|students?|child(?:ren)?|people|guests?)"
@@ -123,6 +126,8 @@ REFERENCE = re.compile(
     r"\b(?:reference|gold|golden|sample)\s+(?:answer|solution|response|output|text"
     r"|translation|summary)s?\b"
     r"|\banswer\s+key\b"
+    r"|\b(?:as\s+in|in|from|per)\s+the\s+ground\s+truth\b"
+    r"|\b(?:than|as)\s+the\s+other\s+(?:response|answer|output|model)s?\b"
     r"|\b(?:match|agree|correspond|compare|identical|equal|same)\w*\s+(?:with|to|as"
     r"|against)?\s*(?:the\s+)?(?:ground\s+truth|model\s+answer)\b",
     re.I,
@@ -134,10 +139,12 @@ ATTACHED = re.compile(
     re.I,
 )
 _SOURCES = frozenset(
-    "snippet snippets source sources document documents passage passages excerpt excerpts".split()
+    "snippet snippets source sources document documents passage passages excerpt excerpts "
+    "cite cites citing".split()
 )
 NUMBERED = re.compile(
-    r"\b(?:snippets?|sources?|documents?|passages?|excerpts?)\s+[\[\"“(#]?([A-Z]{0,2}\d{1,3})\b"
+    r"\b(?:(?:snippets?|sources?|documents?|passages?|excerpts?)\s+[\[\"“(#]?|cit(?:es?|ing)\s+\[)"
+    r"([A-Z]{0,2}\d{1,3})\b"
     r"(?!\s*(?:times|%|or|and|words)\b)",
     re.I,
 )
@@ -165,7 +172,7 @@ _INJECTING = frozenset(
 _MARKUP = re.compile(r"[<\[{]")
 _NEEDING = frozenset(
     "reference gold golden sample key truth model attached enclosed uploaded provided "
-    "given supplied above below shown".split()
+    "given supplied above below shown other".split()
 )
 LONGEST = 400  # characters: a longer text is a scheme for grading, which may speak of marks
 ASKED = re.compile(
@@ -206,7 +213,14 @@ def injected(text: str, tokens: frozenset[str]) -> bool:
         or ASKED.match(text)
     ):
         return False
-    return bool(INJECTED.search(text))
+    return bool(INJECTED.search(_unquoted(text)))
+
+
+def _unquoted(text: str) -> str:
+    """A sentence without the words that it quotes: it is about them; a text that is little more
+    than a quotation stays as it is."""
+    rest = SPOKEN.sub(" ", text)
+    return rest if len(rest.split()) >= 4 else text
 
 
 def unverifiable(text: str, tokens: frozenset[str]) -> bool:
@@ -233,6 +247,7 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
         known = bool(task.truth) or any(
             w in asked for w in ("reference", "answer key", "gold", "solution:")
         )
+        known &= "other" not in m[0]
         return None if known else m[0]
     if m := ATTACHED.search(c.text):
         thing = next(g for g in m.groups() if g).lower()
@@ -278,13 +293,41 @@ def placeholder(text: str, task: Task) -> str | None:
     return m[0] if m and m[0].lower() not in task.asked.lower() else None
 
 
+CUT = re.compile(r"\b(?:the|an|and|or|because|their)\s*\Z")
+GRADED = re.compile(
+    r"\s*(?:rate|score|grade)\b[^.]{0,40}\b(?:from\s+\d+\s+to|on\s+a\s+scale)", re.I
+)
+TAGGED = re.compile(r"\s*<(p|div|span|li|b|strong)>.*</\1>\s*\Z|&(?:amp|lt|gt|quot);", re.S)
+
+
+def unfinished(c: Criterion, task: Task) -> tuple[str, str] | None:
+    """(what is wrong with the form of a criterion, what to do), or None.
+
+    >>> unfinished(Criterion(id="c", text="Says that the"), Task(id="t", prompt="Why?"))[0]
+    'it breaks off after a word that wants another one'
+    """
+    text = c.text
+    if CUT.search(text):
+        return "it breaks off after a word that wants another one", "write the rest of it"
+    if c.scale == "binary" and not c.levels and GRADED.match(text):
+        return "it asks for a mark, and its scale is met or unmet", "give it levels or points"
+    if text.casefold().strip(" .") == task.prompt.casefold().strip(" ."):
+        return "it is the prompt itself", "write what the answer must do"
+    if ("<" in text or "&" in text) and TAGGED.search(text) and not MARKED_UP.search(task.asked):
+        return "it holds marks of a web page", "write it as plain text"
+    return None
+
+
+MARKED_UP = re.compile(r"[<&]|html|xml|\bweb\b", re.I)
+
+
 def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]]:
     """Criteria whose weight dwarfs the others of the row, or is dwarfed by them; trees share theirs
     down and are left out."""
     sizes = [abs(c.weight) for c in criteria if c.weight and branch(c) is None]
-    if len(sizes) < 3:
+    if len(sizes) < 2 or (len(sizes) == 2 and max(sizes) < 1000 * min(sizes)):
         return []
-    middle = median(sizes)
+    middle = median(sizes) if len(sizes) > 2 else min(sizes)
     out = []
     for c in criteria:
         times = abs(c.weight) / middle if branch(c) is None else 1.0

@@ -136,6 +136,7 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
             r"|ignored|skipped|overlooked|omitted)\b",
             re.I,
         ),
+        (0.9, rf"[(\[]\s*(?:{ROLE}|todo|fixme)\s*:\s", re.I),
         (0.7, r"^\s*as per\b|\b(?:stricter|looser|clearer)\s+wording\b", re.I),
         (
             0.9,

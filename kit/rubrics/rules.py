@@ -16,6 +16,7 @@ from .meaning import (
     missing_reference,
     placeholder,
     unattached,
+    unfinished,
     unverifiable,
     wrong_sign,
 )
@@ -147,7 +148,7 @@ def _prompt(task: Task, found: Found, prompt_tokens: int) -> None:
 
 def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> None:
     text = c.text
-    if not r.tokens:
+    if not r.tokens or (len(r.tokens) == 1 and text.strip().isdecimal()):
         found(
             "empty-criterion",
             "error",
@@ -219,6 +220,8 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
             c,
             suggestion="ask for it in the prompt, or drop the criterion",
         )
+    if form := unfinished(c, task):
+        found("unfinished", "warning", form[0], c, suggestion=form[1])
     _meaning(c, r, task, found)
     if fault := encoding(text):
         found(
