@@ -50,7 +50,23 @@ SHARED = {  # field of a task -> fields of a row that hold it, where a reader do
 READ = OWN_TASK | {"messages", "question", "instruction", "rubrics", "checklist", "response"}
 READ |= {"chosen", "rejected", "ground_truth", "task_id", "output", "answer"}
 READ_OF_CRITERION = (OWN_CRITERION - {"meta"}) | {"criterion", "description", "polarity"}
-MADE = frozenset(("own_weight", "node", "entry", "instruction", "kwargs", "levels", "meta"))
+# What readers put into a criterion's meta themselves, and what judges and rewards read there.
+MADE = frozenset(
+    (
+        "embedding",
+        "paraphrases",
+        "negation",
+        "rubric",
+        "pass_at",
+        "own_weight",
+        "node",
+        "entry",
+        "instruction",
+        "kwargs",
+        "levels",
+        "meta",
+    )
+)
 
 
 @dataclass

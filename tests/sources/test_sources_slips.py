@@ -78,6 +78,13 @@ def test_other_unread_fields_of_a_criterion_are_a_warning_and_notes_on_it_are_no
     assert [(f.severity, f.field) for f in found] == [("warning", "importance")]
 
 
+def test_what_judges_and_rewards_read_in_meta_is_no_unread_field():
+    """The shipped short answers tell the embedding judge its threshold so."""
+    row = {"prompt": "p", "rubric - 1. criterion": "x", "rubric - 1. embedding": {"threshold": 0.5}}
+    kept = {"prompt": "p", "criteria": [{"text": "x", "pass_at": 0.8, "paraphrases": ["y"]}]}
+    assert not load_tasks([row]).findings and not load_tasks([kept]).findings
+
+
 def test_a_mistyped_field_of_a_task_is_an_error():
     row = {"record": "task", "id": "t", "prompt": "p", "criterai": [{"id": "c", "text": "x"}]}
     assert "did you mean 'criteria'?" in {f.suggestion for f in errors(load_tasks([row]))}
