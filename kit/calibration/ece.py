@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from ..errors import DataError
+from ..stats.arguments import sure_level, whole
 from ..stats.clusters import effective_df
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
@@ -210,7 +211,7 @@ def ece_of(
     note: str = "",
 ) -> ECE:
     """`ece` from the sufficient statistics of a binning; null : resamples made elsewhere."""
-    resample.enough(n_boot)
+    n_boot, level = whole("n_boot", n_boot), sure_level(level)
     size, gap = resample.bin_sums(cells, cells.n)
     value, s = float(plugin(size, gap)), gap_errors(cells)
     best = max(0.0, debiased_l1(size, gap, s))

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import special
 
 from ..errors import DataError
+from ..stats.arguments import generator
 from ..stats.columns import takes_table
 from .ece import ECE, ece
 from .inputs import Inputs, check
@@ -231,7 +232,7 @@ def folds(n: int, k: int, cluster: np.ndarray | None, seed: int) -> np.ndarray:
             fix=f"use 2 to {units}",
         )
     place = np.empty(units, dtype=int)
-    place[np.random.default_rng(seed).permutation(units)] = np.arange(units) % k
+    place[generator(seed).permutation(units)] = np.arange(units) % k
     return place[unit]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..stats.arguments import sure_level, whole
 from ..stats.columns import takes_table
 from ..stats.estimate import number
 from ..tables import rows_html
@@ -242,7 +243,7 @@ def reliability(
     >>> round(r.ece.value, 3), r.bins.n.tolist(), r.convention
     (0.2, [6.0, 6.0], 'one bin per distinct confidence (2 values)')
     """
-    resample.enough(n_boot, 2)
+    n_boot, level = whole("n_boot", n_boot, 2), sure_level(level)
     finding = ""
     if components is not None:
         from .circular import check_circular

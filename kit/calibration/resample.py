@@ -6,21 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..errors import DataError
+from ..stats.arguments import generator
 from .cells import Cells
 
 BLOCK = 8_000_000  # numbers held at once
 POOL = 2000  # groups that many clusters are resampled in
-
-
-def enough(n_boot: int, least: int = 0) -> None:
-    """DataError when fewer resamples are asked for than make sense."""
-    if isinstance(n_boot, bool) or not isinstance(n_boot, (int, np.integer)) or n_boot < least:
-        raise DataError(
-            f"n_boot is {n_boot!r}",
-            where="argument n_boot",
-            fix=f"give a whole number of resamples, {least} or more",
-        )
 
 
 def bootstrap(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:
@@ -29,7 +19,7 @@ def bootstrap(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     Rows independent: multinomial over the cells. Clusters: whole clusters drawn with replacement,
     as a matrix of draw counts times the clusters' sums.
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     m = len(cells.bin)
     if cells.units is None:
         flat = cells.n.reshape(-1)
@@ -89,7 +79,7 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     Smith 2007). Clusters: each cluster's centred residuals keep their size and get a common random
     sign (wild bootstrap), so what hangs together within a cluster stays together.
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     if cells.units is None:
         n = cells.n.sum(1)
         p = np.clip(cells.s.sum(1) / n, 0.0, 1.0)

@@ -436,7 +436,8 @@ def _by_category(p: Pairs, *sides: int) -> np.ndarray:
     reference's.
     """
     q = len(p.categories)
-    table = p.sums().reshape(-1, q, q)
+    sums = p.sums()
+    table = sums.reshape(len(sums), q, q)
     kinds = np.concatenate([table.sum(3 - side).T for side in sides])
     seen = np.tile(table.sum((0, 1)) + table.sum((0, 2)) > 0, len(sides))
     return kinds[seen & (kinds.sum(1) > 0)] if sides == (2,) else kinds[seen]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from .arguments import sure_level, whole
 from .clusters import codes, floats, same_length
 from .estimate import Estimate, unknown
 
@@ -95,6 +96,9 @@ def _path(
             fix="give the range that a value can have as bounds=(low, high)",
         )
     u = np.clip((_units(x, cluster) - low) / (high - low), 0.0, 1.0)
+    level = sure_level(level)
+    if horizon is not None:
+        horizon = whole("horizon", horizon, max(len(u), 1))
     first, last = _capital(u, horizon, 1 - level)
     rows, missing = int((~np.isnan(x)).sum()), int(np.isnan(x).sum())
     words = HOLDS + (", read at its end" if horizon else ", may be read at any time")

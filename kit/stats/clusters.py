@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from .arguments import generator, sure_level
 from .estimate import Estimate, unknown
 from .shares import wilson
 from .tails import t_quantile
@@ -137,6 +138,8 @@ def codes(cluster: Sequence[Any] | np.ndarray | None, n: int) -> tuple[np.ndarra
         return np.arange(n), n
     same_length(rows=range(n), cluster=cluster)
     array = one_column(cluster, "cluster")
+    if array.dtype.kind == "f" and not isinstance(cluster, np.ndarray):
+        array = np.array(cluster, dtype=object)  # a float holds no whole number above 2**53
     if array.dtype.kind in "biuf" and not (array.dtype.kind == "f" and np.isnan(array).any()):
         return _integers(array)
     seen: dict[Any, int] = {}
@@ -250,7 +253,7 @@ def estimate(
     """
     if se not in ("jackknife", "linear"):
         raise DataError(f"se is {se!r}", where="se", fix='use "jackknife" or "linear"')
-    c = len(cluster_sums)
+    c, level = len(cluster_sums), sure_level(level)
     if c == 0:
         return Estimate(math.nan, math.nan, math.nan, n, 0, method, "no known rows", missing, level)
     value, left = jackknife(stat, cluster_sums)
@@ -394,7 +397,7 @@ def limits(
 
 def resample(n_clusters: int, draws: int, seed: int) -> np.ndarray:
     """Bootstrap weights (draws, C): how often each cluster is drawn."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     out = np.empty((draws, n_clusters))
     step = max(1, 2_000_000 // max(n_clusters, 1))
     for start in range(
@@ -425,7 +428,7 @@ def bootstrap(
     """Estimate with a percentile interval from a cluster bootstrap on sums: O(draws * clusters *
     K), whatever n.
     """
-    c = len(cluster_sums)
+    c, level = len(cluster_sums), sure_level(level)
     value = float(stat(cluster_sums.sum(axis=0)[None, :])[0]) if c else math.nan
     if c < 2:
         return Estimate(

@@ -38,6 +38,8 @@ def rogan_gladen(
     0.1667
     """
     _check(p=p, q1=q1, q0=q0)
+    if not min(n, m1, m0) > 0:
+        raise DataError(f"n {n}, m1 {m1}, m0 {m0}", where="n, m1, m0", fix="each is above 0")
     gain = q0 + q1 - 1
     if gain <= 0:
         return unknown(
@@ -140,8 +142,9 @@ def ppi(
     lambda of least variance.
 
     judge : (n,) numbers; human : (n,) numbers, None where not labelled; labelled rows a random
-        sample of rows or of clusters. Without clusters lambda = cov(Y, f) / ((1 + m / n) var f)
-        (Angelopoulos, Duchi & Zrnic 2023); with clusters all moments are of cluster sums, and the
+        sample of rows or of clusters. Without clusters lambda = cov_L(Y, f) / (var_L f + (m / n)
+        var_U f), each variance from its own rows, m labelled and n not (as Angelopoulos, Duchi &
+        Zrnic 2023, who pool them); with clusters all moments are of cluster sums, and the
         quantile is Student's with the labelled clusters' degrees of freedom. Rows where the judge
         is unknown are left out.
     """

@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import DataError
 from .agreement import Pairs, pairs
 from .anytime import CLEAR, FIRM, HOLDS, MANY
+from .arguments import generator, whole
 from .clusters import (
     bootstrap,
     codes,
@@ -109,9 +110,8 @@ def mcnemar(b: int, c: int) -> McNemar:
     >>> round(mcnemar(5, 5).p_mid, 4)
     0.877
     """
-    if b < 0 or c < 0 or int(b) != b or int(c) != c:
-        raise DataError(f"b = {b!r}, c = {c!r}", where="b, c", fix="give two counts")
-    n, less = int(b + c), int(min(b, c))
+    b, c = whole("b", b), whole("c", c)
+    n, less = b + c, min(b, c)
     if n == 0:
         return McNemar(0, 0, math.nan, 1.0, math.nan, 1.0, 1.0, 1.0)
     chi2, corrected = (b - c) ** 2 / n, max(abs(b - c) - 1, 0) ** 2 / n
@@ -119,8 +119,8 @@ def mcnemar(b: int, c: int) -> McNemar:
     exact = min(1.0, 2 * below)
     mid = 1 - at / 2 if b == c else 2 * below - at
     return McNemar(
-        int(b),
-        int(c),
+        b,
+        c,
         chi2,
         chi2_above(chi2, 1),
         corrected,
@@ -189,6 +189,7 @@ def compare(
         raise DataError(
             f"no column {baseline!r}", where="baseline", fix=f"columns: {list(scores)[:12]}"
         )
+    draws = whole("draws", draws, 1)
     n = same_length(**{str(k): v for k, v in scores.items()})
     same_length(scores=range(n), cluster=cluster)
     group = None if cluster is None else codes(cluster, n)[0]
@@ -259,7 +260,7 @@ def _smallest_p(scaled: np.ndarray, draws: int, seed: int) -> np.ndarray:
     """
     if not scaled.shape[1]:
         return np.zeros(0)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     top = np.empty(draws)
     step = max(1, 4_000_000 // max(len(scaled), 1))
     for i in range(0, draws, step):

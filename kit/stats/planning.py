@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from ..errors import DataError
+from .arguments import whole
 from .estimate import Estimate
 from .tails import normal_quantile, t_below, t_quantile
 
@@ -102,7 +103,13 @@ def prompts_for(
     >>> prompts_for(0.05, spread=0.15), prompts_for(0.05, spread=0.1, noise=0.4, samples=4)
     (73, 285)
     """
-    if not (gain != 0 and spread >= 0 and noise >= 0 and samples >= 1 and spread + noise > 0):
+    if not (
+        0 < abs(gain) < math.inf
+        and spread >= 0
+        and noise >= 0
+        and samples >= 1
+        and spread + noise > 0
+    ):
         raise DataError(
             f"gain {gain}, spread {spread}, noise {noise}, samples {samples}",
             where="prompts_for",
@@ -133,6 +140,7 @@ def power_of(
     >>> round(power_of(73, 0.05, spread=0.15), 2)
     0.8
     """
+    prompts = whole("prompts", prompts, 1)
     se = math.sqrt((spread**2 + 2 * noise**2 / samples) / prompts)
     df = max(prompts - 1, 1)
     return t_below(abs(gain) / se - t_quantile(1 - alpha, df), df)

@@ -10,6 +10,7 @@ import pytest
 
 from kit import calibration, stats
 from kit.errors import DataError
+from kit.stats import tails
 
 
 @pytest.mark.parametrize(
@@ -265,3 +266,60 @@ def test_levels_against_yes_and_no_are_refused(levels):
     assert stats.agree(levels, [0, 1, 1, 0, 1], threshold=0.5).kappa.n == 5
     assert len(stats.agree([0, 1, 2, 1], [0, 1, 1, 0], categories=[0, 1, 2]).categories) == 3
     assert stats.agree([1, 1, 1], [0, 1, 1]).raw.value == pytest.approx(2 / 3)
+
+
+def test_no_known_row_is_an_estimate_without_value():
+    """A judge that said nothing at all ended agree, mcc and balanced accuracy with a traceback."""
+    for judge, human in (([], []), ([None, None], [1, 0])):
+        for measure in (stats.mcc, stats.balanced_accuracy, stats.kappa):
+            e = measure(judge, human)
+            assert np.isnan(e.value) and e.n == 0 and e.note
+        assert stats.agree(judge, human).kappa.n == 0
+
+
+def test_mcnemar_of_millions_is_quick_and_right():
+    """The exact binomial coefficient of two million rows did not return."""
+    near = stats.mcnemar(10**6, 10**6 + 500)
+    assert near.p_mid == pytest.approx(near.p_chi2, abs=1e-6)
+    assert near.p_exact == pytest.approx(near.p_corrected, abs=1e-6)
+    assert stats.mcnemar(10**7, 10**7 + 5000).p_mid == pytest.approx(0.26355, abs=1e-4)
+
+
+def test_the_quick_binomial_is_the_exact_one():
+    for k, n in ((505, 1010), (900, 2000), (700, 2000), (1, 1001)):
+        exact = math.comb(n, k) / 2**n
+        assert tails.binomial_below(k, n)[1] == pytest.approx(exact, rel=1e-9)
+
+
+P, Y = [0.2, 0.7, 0.9, 0.4] * 10, [0, 1, 1, 0, 1] * 8
+ASKED = {
+    "seed of ece": (lambda v: calibration.recalibrate(P, Y, seed=v), (-1, 1.5, "a")),
+    "seed of difference": (lambda v: stats.difference(P, Y, method="bootstrap", seed=v), (-1, "a")),
+    "seed of compare": (lambda v: stats.compare({"a": P, "b": Y}, "a", seed=v), (-1, 1.5)),
+    "draws": (lambda v: stats.compare({"a": P, "b": Y}, "a", draws=v), (-1, 0, 1.5, None)),
+    "level of mean": (lambda v: stats.mean(P, level=v), (None, "a", 95, 0)),
+    "level of ece": (lambda v: calibration.ece(P, Y, level=v), (None, "a", 95)),
+    "level of a bootstrap": (
+        lambda v: stats.difference(P, Y, method="bootstrap", level=v),
+        (None, 95),
+    ),
+    "level of betting": (lambda v: stats.betting(P, level=v), (95, 0, None)),
+    "horizon": (lambda v: stats.betting(P, horizon=v), (0, 5, 2.5)),
+    "counts": (lambda v: stats.mcnemar(v, 1), (math.nan, "3", -1, 1.5)),
+    "gain": (lambda v: stats.prompts_for(v, spread=0.1), (math.nan, 0)),
+    "prompts": (lambda v: stats.power_of(v, 0.1, spread=0.1), (0, -3)),
+    "labels": (lambda v: stats.rogan_gladen(0.4, 9, q1=0.9, m1=v, q0=0.7, m0=9), (0, -1)),
+}
+
+
+@pytest.mark.parametrize(("ask", "value"), [(f, v) for f, vs in ASKED.values() for v in vs])
+def test_what_is_asked_with_is_checked(ask, value):
+    """Seeds, levels and counts ended in a TypeError or a ZeroDivisionError, or were accepted."""
+    with pytest.raises(DataError):
+        ask(value)
+
+
+def test_large_cluster_ids_beside_a_float_stay_apart():
+    """Five ids above 2**53 became two clusters, since a list with a float in it is made floats."""
+    ids = [2**60 + k for k in range(5)]
+    assert stats.mean([0, 1, 0, 1, 1, 0.5], cluster=[*ids, 0.5]).n_clusters == 6

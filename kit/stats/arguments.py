@@ -1,0 +1,42 @@
+"""One check each for what statistics are asked with: a level, a seed, a count."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+
+
+def sure_level(level: Any) -> float:
+    """A confidence level in (0, 1); DataError otherwise.
+
+    >>> sure_level(0.9)
+    0.9
+    """
+    if isinstance(level, Real) and 0 < level < 1:
+        return float(level)
+    raise DataError(f"level is {level!r}, not in (0, 1)", where="level", fix="0.95 is usual")
+
+
+def whole(name: str, value: Any, least: int = 0) -> int:
+    """A whole number, at least `least`; DataError otherwise.
+
+    >>> whole("draws", 100.0, 1)
+    100
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if number and value == int(value) and value >= least:
+        return int(value)
+    fix = f"give a whole number, {least} or more"
+    raise DataError(f"{name} is {value!r}", where=f"argument {name}", fix=fix)
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """Random numbers from a seed, a whole number of 0 or more, or from a generator."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return np.random.default_rng(whole("seed", seed))
