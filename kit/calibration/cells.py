@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..stats.clusters import floats
 from .inputs import CHUNK, Inputs
 
 AUTO_DISTINCT = 64  # bins="auto": one bin per value up to this many distinct values ...
@@ -193,7 +194,7 @@ def explicit(edges: Sequence[float], closed: str, conf: np.ndarray) -> Locator:
     """Bins with given edges, compared exactly as the floating-point numbers they are (no
     tolerance).
     """
-    e = np.asarray(edges, dtype=float)
+    e = floats(edges, name="argument edges")
     if e.ndim != 1 or len(e) < 2 or not np.all(np.diff(e) > 0):
         raise DataError(
             "edges must be at least two increasing numbers",

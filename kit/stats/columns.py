@@ -97,6 +97,7 @@ def takes_table(*arguments: str) -> Callable[[F], F]:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if not args or names_of(args[0]) is None:
+                _no_rows(args)
                 return function(*args, **kwargs)
             table, bound = args[0], signature.bind_partial(*args[1:], **kwargs)
             for name in arguments:
@@ -107,6 +108,17 @@ def takes_table(*arguments: str) -> Callable[[F], F]:
         return call  # type: ignore[return-value]
 
     return wrap
+
+
+def _no_rows(args: tuple[Any, ...]) -> None:
+    """A list of dicts is no table: its columns would be looked up row by row."""
+    rows = args[0] if args and isinstance(args[0], list) else []
+    if rows and isinstance(rows[0], Mapping):
+        raise DataError(
+            "a list of rows is no table of columns",
+            where="the first argument",
+            fix="give a DataFrame, such as pandas.DataFrame(rows), or name -> column",
+        )
 
 
 def _is_name(value: Any) -> bool:

@@ -308,6 +308,8 @@ ASKED = {
     "counts": (lambda v: stats.mcnemar(v, 1), (math.nan, "3", -1, 1.5)),
     "gain": (lambda v: stats.prompts_for(v, spread=0.1), (math.nan, 0)),
     "prompts": (lambda v: stats.power_of(v, 0.1, spread=0.1), (0, -3)),
+    "edges": (lambda v: calibration.ece(P, Y, edges=v), ("abc", ["a", "b"], 3)),
+    "rows": (lambda v: stats.kappa(v, "a", "b"), ([{"a": 1, "b": 0}],)),
     "labels": (lambda v: stats.rogan_gladen(0.4, 9, q1=0.9, m1=v, q0=0.7, m0=9), (0, -1)),
 }
 
