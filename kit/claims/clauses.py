@@ -31,6 +31,8 @@ _SIGNED = re.compile(
     r"|log2FC)\b[^.;\d+\-]{0,25}([+-]?)\s*(\d+(?:\.\d+)?)",
     re.I,
 )
+_LABELLED = re.compile(r"[^:;?]{1,80}:[^:;?]+")
+_MARK = re.compile(r"(?<=\w)(\s*[:=(]\s*|\s+)(\+{1,3}|-{1,3})(?=\s*(?:[,;.)]|$))")
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
 _LINKS = frozenset((",", "and", "or", "nor", "(", ")", "which", "–", "—"))
 
@@ -70,12 +72,18 @@ class Reader:
         self.last: list[str] = []
 
     def sentence(self, text: str) -> list[Claim]:
-        """The claims of one sentence."""
+        """The claims of one sentence; in "X: up; Y: down" each part is one."""
+        parts = re.split(r"\s*;\s*", text.rstrip(" ;"))
+        if len(parts) > 1 and all(_LABELLED.fullmatch(p) for p in parts):
+            return [c for p in parts for c in self.sentence(p)]
+        text = _MARK.sub(lambda m: m[1] + ("up" if "+" in m[2] else "down"), text)
         raw = tokens(text)
         words = [w.lower() for w in raw]
         subjects = usable(words, find([norm(w) for w in raw], self.names))
         if signed := self._signed(text, subjects):
             return [signed]
+        if headed := _headed(words, subjects):
+            return [Claim(m.of, headed, False, text) for m in subjects]
         cues = find_cues(words, subjects)
         if "respectively" in words and len(subjects) == len(cues) > 1:
             return [
@@ -91,6 +99,16 @@ class Reader:
         if not m or len(names) != 1 or float(m.group(2)) == 0:
             return None
         return Claim(next(iter(names)), "down" if m.group(1) == "-" else "up", False, text)
+
+
+def _headed(words: Sequence[str], subjects: Sequence[Match]) -> str:
+    """The direction of "Up: X and Y", a list of nothing but subjects under its word; else ""."""
+    kinds = {"up": lx.UP, "down": lx.DOWN, "none": lx.NONE}
+    head = next((k for k, of in kinds.items() if words[:1] and words[0] in of), "")
+    inside = {i for m in subjects for i in range(m.start, m.end)}
+    rest = [w for i, w in enumerate(words[2:], 2) if i not in inside]
+    plain = all(w in lx.LIST_WORDS or w in ".!" for w in rest)
+    return head if words[1:2] == [":"] and subjects and plain else ""
 
 
 class _Sentence:

@@ -78,7 +78,7 @@ def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
     before = words[i - 1] if i else ""
     after = words[i + 1] if i + 1 < len(words) else ""
     if w in ("positive", "positively", "negative", "negatively") and any(
-        x.startswith("enrich") for x in words[i + 1 : i + 3]
+        x.startswith("enrich") for x in (*words[max(0, i - 1) : i], *words[i + 1 : i + 3])
     ):
         return "up" if w.startswith("pos") else "down"
     lists = {"up": lx.UP, "down": lx.DOWN, "change": lx.CHANGE, "none": lx.NONE}

@@ -4,6 +4,8 @@ import csv
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from kit.claims.direction import DIRECTIONS, claims, settle
 
 TABLE = Path(__file__).with_name("direction_sentences.tsv")
@@ -41,3 +43,23 @@ def test_table_of_sentences(capsys):
         "two",
     }
     assert right / len(table) >= 0.95
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Insulin: ↑; glucagon: ↓",
+        "insulin: up; glucagon: down.",
+        "insulin: increased; glucagon: decreased",
+        "Insulin +, glucagon -",
+        "Insulin: +; glucagon: −",
+        "Up: insulin. Down: glucagon.",
+        "Increased: insulin; decreased: glucagon",
+        "Insulin was stimulated and glucagon suppressed.",
+        "Insulin is enriched positively; glucagon is enriched negatively.",
+    ],
+)
+def test_the_plainest_forms_are_read(text):
+    """ "Insulin: up; glucagon: down" on one line earned 0, with line breaks the maximum."""
+    found = settle(claims(text, {"insulin": [], "glucagon": []}))
+    assert found == {"insulin": "up", "glucagon": "down"}
