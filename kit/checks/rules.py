@@ -67,7 +67,8 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
         raise args.wrong("any", "none of any, all, none is given", 'write e.g. "any": ["river"]')
     case, whole = args.flag("case", False), args.flag("whole", True)
     fold = text_of.fold if not case else lambda t: re.sub(r"\s+", " ", text_of.visible(t))
-    haystacks = (fold(response.text), fold(text_of.plain(response.text)))
+    raw, plain = (fold(t) for t in (response.text, text_of.plain(response.text)))
+    spoken = fold(text_of.said(response.text))
 
     def found(term: str) -> bool:
         needle = re.escape(fold(term).strip())
@@ -77,7 +78,9 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
                 + needle
                 + (r"(?!\w)" if term.strip()[-1].isalnum() else "")
             )
-        return any(re.search(needle, h) for h in haystacks)
+        # a word inside a URL or a tag is not said; marks are looked for as written
+        word = term.replace(" ", "").isalnum()
+        return any(re.search(needle, h) for h in ([spoken] if word else [raw, plain]))
 
     hit = {g: [t for t in terms if found(t)] for g, terms in groups.items()}
     notes = []

@@ -2,13 +2,11 @@
 repeats.
 
 Conventions, stated once. A *word* is a run of letters and digits; apostrophes, hyphens, dots inside
-abbreviations and
-separators inside numbers do not split it ("don't", "state-of-the-art", "e.g.", "1,000.5" are one
-word each), dashes
-between words do; a URL is one word; each Han ideograph and each kana is one word (Thai, Lao and
-Khmer are counted by
-runs between spaces). Markdown marks, list markers and tags are not words; invisible characters
-count as nothing.
+abbreviations and separators inside numbers do not split it ("don't", "state-of-the-art", "e.g.",
+"1,000.5" are one word each), dashes between words do; a chain of three parts or more, small words
+apart, counts as its parts ("a-list-in-disguise" is four words); a URL is one; each
+Han ideograph and each kana is one word (Thai, Lao and Khmer are counted by runs between spaces).
+Markdown marks, list markers and tags are not words; invisible characters count as nothing.
 """
 
 from __future__ import annotations
@@ -29,13 +27,19 @@ _NUMBERED = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t
 _RULE = re.compile(r"^[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|={3,})$")
 _TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*$")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_URL = re.compile(r"(?:https?://|www\.)[^\s<>]+")
 _WORD = re.compile(
-    r"(?:https?://|www\.)[^\s<>]+"  # a URL
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
+    rf"{_URL.pattern}|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
     r"|\d+(?:[.,:/–-]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th
     rf"|[{_CJK}]"
     rf"|(?:[^\W\d_]\.){{2,}}"  # e.g.  U.S.
     rf"|(?:(?![{_CJK}])\w)+(?:['’ʼ\-‐‑](?:(?![{_CJK}])\w)+)*"
+)
+_PART = re.compile(r"[^\W_]+")
+# what joins the parts of one word: mother-in-law, up-to-date
+_SMALL = frozenset(
+    "a an and as at by down for free from in it n no non not of off on or out over per re s self t "
+    "the to un up with".split()
 )
 _ZERO_WIDTH_KEEP = "\n\t\r"
 
@@ -141,8 +145,31 @@ def words(text: str) -> list[str]:
 
     >>> words("Don't panic: **state-of-the-art** — 1,000.5 km, e.g. [here](http://x.org).")
     ["Don't", 'panic', 'state-of-the-art', '1,000.5', 'km', 'e.g.', 'here']
+    >>> words("apples-pears-plums-figs")
+    ['apples', 'pears', 'plums', 'figs']
     """
-    return [w for w in _WORD.findall(_bare(plain(text))) if any(c.isalnum() for c in w)]
+    found = [w for w in _WORD.findall(_bare(plain(text))) if any(c.isalnum() for c in w)]
+    return [part for w in found for part in _unchained(w)]
+
+
+def _unchained(word: str) -> list[str]:
+    """A word as it is, or its parts where it is a list in disguise: three parts or more that are
+    not small words ("state-of-the-art" is one word).
+    """
+    parts = _PART.findall(word)
+    heavy = [p for p in parts if p.lower() not in _SMALL and not p.isdigit()]
+    dotted = all(len(p) == 1 for p in parts) and "." in word
+    whole = dotted or "@" in word or _URL.match(word)
+    return [word] if len(heavy) < 3 or whole else parts
+
+
+def said(text: str) -> str:
+    """What a text says: without marks, tags, targets of links and URLs.
+
+    >>> said("The [river](a/b) at https://lake,sea **flows**.")
+    'The river at  flows.'
+    """
+    return _URL.sub("", plain(text))
 
 
 _NEVER_END = frozenset(

@@ -31,6 +31,7 @@ NAMES = (
     "minimal_block",
     "slot_echo",
     "topic_frame",
+    "slot_frame",
 )
 MOST_CANDIDATES = 60  # names in a listing
 TRIVIAL = "trivial:"
@@ -90,6 +91,7 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
         "candidates": _listing(task, glossary),
         "minimal_block": ".",
         "slot_echo": f"{', '.join(slots(task)) or topic(task)}.",
+        "slot_frame": _slot_frame(task),
         "topic_frame": f"The {topic(task)} is known for its {topic(task)}, as everybody knows.",
     }[name]
     if not task.sources or name in ("empty", "citation_stuffing"):
@@ -100,6 +102,14 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
         if name in ("parrot", "rubric_echo")
         else f"<answer>{text}</answer>"
     )
+
+
+def _slot_frame(task: Task) -> str:
+    """What the prompt quotes, in its order, and the topic, in a fixed question: it reads which words
+    are asked for, and nothing of what is asked about them.
+    """
+    first, *rest = [*slots(task), topic(task)]
+    return f"{first} the very old {' and '.join(rest) or first} we went home?"
 
 
 def _listing(task: Task, glossary: Sequence[str]) -> str:

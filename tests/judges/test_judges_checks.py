@@ -499,3 +499,26 @@ def test_what_dodged_a_check():
     assert met("Node.JS and ASP.NET are frameworks.", name="sentences", max=1)
     assert not met("a， b", name="no_char", chars=",")
     assert met("a, b", name="no_char", chars="，")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Until the apple-boat-cabbage-drum-eagle we came here today?",  # a hyphen chain was one word
+        "Until the apple\u2011boat\u2011cabbage\u2011drum\u2011eagle we came here today?",
+        "Until the apple'boat'cabbage'drum'eagle we came here today?",
+        "Until https://apple,boat,cabbage,drum,eagle we came here today?",
+        "Until the [big](apple/boat/cabbage/drum/eagle) we came here today?",
+        "Until the <a href=apple,boat,cabbage,drum,eagle> we came here today?",
+    ],
+)
+def test_a_list_in_disguise_counts_its_words_or_does_not_contain_them(text):
+    """One fixed text with all words of the set in one chain passed .54 of the held-out prompts."""
+    short = met(text, name="words", max=10)
+    has = met(text, name="contains", all=["cabbage", "drum"])
+    assert not (short and has)
+
+
+def test_ordinary_compounds_are_one_word():
+    for word in ("state-of-the-art", "up-to-date", "mother-in-law", "well-known", "rock'n'roll"):
+        assert met(word, name="words", min=1, max=1)
