@@ -11,6 +11,7 @@ from ..records import Response, Task
 from . import text as text_of
 from .arguments import Arguments, Finding, Rule
 from .language import CODES, language
+from .quantities import agrees, listed, quantities, readable
 
 REGEX_SECONDS = 2.0
 _STOPWORDS = frozenset(
@@ -272,26 +273,34 @@ def _language(task: Task, response: Response, args: Arguments) -> Finding:
     return Finding(None if found is None else found == code, f"{why}; wanted {code!r}")
 
 
-_DENIED = re.compile(
-    r"\b(?:not|never|isn't|isn’t|nor)\s+(?:exactly\s+|about\s+)?[-−]?\d[\d.,]*", re.I
-)
-_LISTED = re.compile(r"(?:(?<![\w.])[-−]?\d[\d.]*(?:\s*[,;]\s*|\s+)){5,}[-−]?\d[\d.]*")
+_DENIED = re.compile(r"\b(?:not|never|isn't|nor)\s+(?:exactly\s+|about\s+)?\Z", re.I)
 
 
 def _number(task: Task, response: Response, args: Arguments) -> Finding:
-    """A number of the answer. What it denies ("not 42"), or lists beside five others, it does not
-    give."""
+    """A number of the answer, in any notation of `quantities`; "12%" is 12 and .12.
+
+    "12 288" is 12288, or 12 and 288. What the answer denies ("not 42"), lists beside five others,
+    or says as a part of something else ("less than 42", "42 million") it does not give.
+    """
     value, tolerance = args.number("value"), args.number("tolerance", low=0) or 0.0
     if value is None:
         raise args.wrong("value", "value is missing", "write the number that the answer must give")
     which = args.get("which", "any")
     if which not in ("any", "first", "last"):
         raise args.wrong("which", f"which is {which!r}", "write any, first or last")
-    found = text_of.numbers(_DENIED.sub(" ", _LISTED.sub(" ", text_of.visible(response.text))))
-    tried = {"any": found, "first": found[:1], "last": found[-1:]}[which]
-    slack = tolerance + 1e-9 * max(1.0, abs(value))
-    nearest = min(tried, key=lambda x: abs(x - value), default=None)
-    met = nearest is not None and abs(nearest - value) <= slack
+    text = readable(text_of.visible(response.text))
+    every = quantities(text)
+    row = listed(text, every)
+    found = [
+        q
+        for i, q in enumerate(every)
+        if i not in row and not _DENIED.search(text, max(0, q.start - 30), q.start)
+    ]
+    apart = [q for q in found if re.fullmatch(r"\d+(?: \d+)+", text[q.start : q.end])]
+    twice = [n for q in apart for n in quantities(text[q.start : q.end].replace(" ", "; "))]
+    tried = {"any": found + twice, "first": found[:1], "last": found[-1:]}[which]
+    nearest = min((q.value for q in tried), key=lambda x: abs(x - value), default=None)
+    met = any(agrees(q, value, tolerance, percent=True) for q in tried)
     place = "nearest" if which == "any" else which
     shown = "no number" if nearest is None else f"{place} number is {nearest:.10g}"
     return Finding(

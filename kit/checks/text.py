@@ -299,35 +299,6 @@ def items(text: str, *, numbered: bool = False) -> int:
     return count
 
 
-_NUMBER = re.compile(
-    r"(?<![\w.,])(?P<sign>[-−+])?(?P<int>\d{1,3}(?:[,\u202f\u00a0]\d{3})+(?!\d)|\d+)?(?P<frac>\.\d+)?"
-    r"(?:[eE](?P<exp>[-+−]?\d{1,3})(?![\w])|\s?[×x·*]\s?10\^?\{?(?P<pow>[-−]?\d{1,3})\}?)?"
-)
-
-
-def numbers(text: str) -> list[float]:
-    """The numbers in a text: thousands separated by commas, decimals by a point, `3e5` and `3 x
-    10^5`; "12%" is 12.
-
-    >>> numbers("about 1,250.5 kg, −3 °C, 2e3 and 4 × 10^2; not a1 or v2.0x")
-    [1250.5, -3.0, 2000.0, 400.0]
-    """
-    out = []
-    text = visible(text)
-    for m in _NUMBER.finditer(text):
-        if not m["int"] and not m["frac"]:
-            continue
-        tail = text[m.end() : m.end() + 1]
-        if m["frac"] and (
-            tail.isalpha() or (tail == "." and text[m.end() + 1 : m.end() + 2].isdigit())
-        ):
-            continue  # 2.0x, 1.2.3: a version, not a number
-        value = float(re.sub(r"[,\u202f\u00a0]", "", m["int"] or "0") + (m["frac"] or ""))
-        power = int((m["exp"] or m["pow"] or "0").replace("−", "-"))
-        out.append((-value if m["sign"] in ("-", "−") else value) * 10.0**power)
-    return out
-
-
 def repeated_share(text: str, n: int = 3) -> float:
     """Share of word n-grams that occurred before, in [0, 1]; 0 for texts of fewer than n + 1 words.
 

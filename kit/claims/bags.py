@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..checks.quantities import Quantity, agrees, quantities, readable
 from ..records import Task
-from .text import find, norm, number_at, phrase_words, tokens
+from .amounts import wanted
+from .text import find, norm, phrase_words, tokens
 
 FREE_NUMBERS = 3
 FREE_NAMES = 2
@@ -78,15 +80,16 @@ def _numbers(task: Task, sentences: Sequence[str]) -> list[str]:
     beside: dict[float, None] = {}
     for s in sentences:
         said = numbers(s)
-        new = [n for n in said if n not in given and not any(_is(n, f) for f in facts)]
+        right = {q.value for q in quantities(readable(s)) if any(_is(q, f) for f in facts)}
+        new = [n for n in said if n not in given and n not in right]
         calculation = "=" in s and len(new) < len(said) and len(new) <= STEPS
         beside.update(dict.fromkeys([] if calculation else new))
     return [f"{n:g}" for n in beside][FREE_NUMBERS:]
 
 
-def _is(value: float, fact: Mapping[str, Any]) -> bool:
-    wanted, tolerance = float(fact["number"]), float(fact.get("tolerance") or 0.0)
-    return abs(value - wanted) <= tolerance + 1e-9 * max(1.0, abs(wanted))
+def _is(q: Quantity, fact: Mapping[str, Any]) -> bool:
+    value, tolerance, unit = wanted(fact)
+    return agrees(q, value, tolerance, unit) or agrees(q, fact["number"], tolerance, percent=True)
 
 
 def numbers(text: str) -> list[float]:
@@ -95,9 +98,4 @@ def numbers(text: str) -> list[float]:
     >>> numbers("A body cell holds forty-six, an egg cell 23.")
     [46.0, 23.0]
     """
-    words, out, i = tokens(text), [], 0
-    while i < len(words):
-        got = number_at(words, i)
-        out += [got[0]] if got else []
-        i = got[1] if got else i + 1
-    return out
+    return [q.value for q in quantities(readable(text))]

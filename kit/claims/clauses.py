@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..checks.quantities import quantities
 from . import lexicon as lx
 from .cues import (
     CLASH,
@@ -27,9 +28,7 @@ from .cues import (
 from .text import Match, find, norm, tokens
 
 _SIGNED = re.compile(
-    r"(?:NES|enrichment scores?|log2? ?fold[- ]change|logFC"
-    r"|log2FC)\b[^.;\d+\-]{0,25}([+-]?)\s*(\d+(?:\.\d+)?)",
-    re.I,
+    r"(?:NES|enrichment scores?|log2? ?fold[- ]change|logFC|log2FC)\b[^.;\d+\-]{0,25}", re.I
 )
 _LABELLED = re.compile(r"[^:;?]{1,80}:[^:;?]+")
 _MARK = re.compile(r"(?<=\w)(\s*[:=(]\s*|\s+)(\+{1,3}|-{1,3})(?=\s*(?:[,;.)]|$))")
@@ -96,9 +95,10 @@ class Reader:
         """The sign of "NES of -2.1" as a claim on the one subject of its sentence."""
         m = _SIGNED.search(text)
         names = {s.of for s in subjects} or set(self.last[-1:])
-        if not m or len(names) != 1 or float(m.group(2)) == 0:
+        score = next((q for q in quantities(text) if m and m.start() < q.start <= m.end()), None)
+        if len(names) != 1 or score is None or score.part or score.value * score.far <= 0:
             return None
-        return Claim(next(iter(names)), "down" if m.group(1) == "-" else "up", False, text)
+        return Claim(next(iter(names)), "down" if score.value < 0 else "up", False, text)
 
 
 def _headed(words: Sequence[str], subjects: Sequence[Match]) -> str:

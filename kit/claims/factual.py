@@ -11,22 +11,22 @@ sentences costs nothing.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..records import Part, Response, Task
 from . import lexicon as lx
+from .amounts import as_named, given, place
 from .bags import surplus
 from .compare import against, relation
 from .confidence import without_confidence
 from .listing import rivals
 from .slots import misplaced
-from .text import asserted, find, norm, number_at, phrase, phrase_words, tokens
+from .text import asserted, find, norm, phrase_words, spans
 
 _DENIED = lx.NEGATORS | {"than", "unlike", "except"}
 _SELF_NEGATING = _DENIED | {"false", "wrong", "myth"}
-_UNITS = {"%": ("%", "percent", "per"), "percent": ("%", "percent", "per")}
-_OTHER_UNITS = frozenset(("%", "percent"))
 
 
 def statements(text: str, prompt: str = "") -> list[str]:
@@ -35,8 +35,10 @@ def statements(text: str, prompt: str = "") -> list[str]:
 
 
 def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "") -> bool:
-    """True when some sentence asserts this fact: by name, alias, or number within tolerance and
-    with its unit.
+    """True when some sentence asserts this fact: by name, alias, or number within tolerance.
+
+    A number in another unit is converted, one of another kind is wrong; one without a unit is taken
+    in the fact's, except that a percentage needs its sign.
 
     Where `prompt` asks for the most, a sentence that calls the thing the least does not assert it.
 
@@ -46,25 +48,42 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "")
     >>> matched({"text": "46 chromosomes", "number": 46, "tolerance": 0}, ["A body cell holds 46."])
     True
     """
-    return any(places(fact, words_of(s), prompt) for s in sentences)
+    return any(places(fact, s, prompt) for s in sentences)
 
 
 def words_of(sentence: str) -> list[str]:
     """The tokens of a sentence; a slash parts nothing here: m/s is one unit, in the facts too."""
-    return [t for t in tokens(sentence) if t != "/"]
+    return [t for t, _ in _spans(sentence)]
 
 
-def places(fact: Mapping[str, Any], raw: Sequence[str], prompt: str = "") -> list[int]:
-    """Where the tokens `raw` assert this fact."""
-    names = [(fact["text"], t) for t in (fact["text"], *fact.get("aliases", ()))]
+def _spans(sentence: str) -> list[tuple[str, int]]:
+    return [(t, at) for t, at in spans(sentence) if t != "/"]
+
+
+def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int]:
+    """Where a sentence asserts this fact: indices of its tokens (`words_of`)."""
+    names = [(t, t) for t in (fact["text"], *fact.get("aliases", ()))]
+    raw = words_of(sentence)
     normed = [norm(t) for t in raw]
+    starts = [at for _, at in _spans(sentence)]
     out = []
     for m in find(normed, names):
         own = any(w in _SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
         denied = _denied(normed, m.start) or _dismissed(normed, m.end)
-        if own or not (denied or against(prompt, raw, m.start, m.end)):
+        last = starts[m.end - 1] + len(raw[m.end - 1])
+        if (own or not (denied or against(prompt, raw, m.start, m.end))) and as_named(
+            sentence, starts[m.start], last, m.of
+        ):
             out.append(m.start)
-    return out + (_numbers(raw, normed, fact) if fact.get("number") is not None else [])
+    if fact.get("number") is None:
+        return out
+    lower = [w.lower() for w in raw]
+    found = [(place(starts, q), bisect_left(starts, q.end)) for q in given(sentence, fact, lower)]
+    return out + [
+        i
+        for i, j in found
+        if not _denied(normed, i) and not any(_dismissed(normed, j + k) for k in range(4))
+    ]  # "343 m/s is wrong": a unit has up to three words
 
 
 def _denied(words: Sequence[str], start: int) -> bool:
@@ -104,39 +123,6 @@ def _dismissed(words: Sequence[str], end: int) -> bool:
     return bool(_AFTER.fullmatch(" ".join(words[end : end + 8])))
 
 
-def _numbers(raw: Sequence[str], normed: Sequence[str], fact: Mapping[str, Any]) -> list[int]:
-    """Where the fact's number stands, within its tolerance, with its unit and not denied."""
-    out: list[int] = []
-    wanted, tolerance = float(fact["number"]), float(fact.get("tolerance") or 0.0)
-    unit = phrase(str(fact.get("unit") or ""))
-    i = 0
-    while i < len(raw):
-        got = number_at(raw, i) if raw[i][0].isdigit() else None
-        if got is None:
-            i += 1
-            continue
-        value, after = got
-        if (
-            abs(value - wanted) <= tolerance + 1e-9 * max(1.0, abs(wanted))
-            and _unit_fits(normed, after, unit)
-            and not _denied(normed, i)
-        ):
-            out.append(i)
-        i = after
-    return out
-
-
-def _unit_fits(words: Sequence[str], after: int, unit: tuple[str, ...]) -> bool:
-    following = words[after] if after < len(words) else ""
-    if unit and unit[0] in _UNITS:
-        return (
-            following in _UNITS[unit[0]]
-            or following == "to"
-            or (following not in _OTHER_UNITS and "%" in words[after : after + 4])
-        )
-    return following not in _OTHER_UNITS
-
-
 def found(task: Task, text: str) -> list[str]:
     """Ids of the facts of truth["facts"] that a text asserts.
 
@@ -164,9 +150,9 @@ def swapped(task: Task, sentences: Sequence[str]) -> set[int]:
     """Indices of the facts that are asserted of something else only (`kit.claims.slots`)."""
     facts = task.truth.get("facts", ())
     rows = []
-    for raw in map(words_of, sentences):
-        at = {i: places(f, raw, task.prompt) for i, f in enumerate(facts) if f.get("about")}
-        rows.append(([norm(t) for t in raw], at))
+    for s in sentences:
+        at = {i: places(f, s, task.prompt) for i, f in enumerate(facts) if f.get("about")}
+        rows.append(([norm(t) for t in words_of(s)], at))
     return misplaced(rows, facts)
 
 

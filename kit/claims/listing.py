@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from ..checks import units
+from ..checks.quantities import quantities
 from . import lexicon as lx
 from .compare import comparative
-from .text import find, norm, phrase_words, tokens
+from .text import find, norm, phrase_words, spans, tokens
 
 LEAST = 3  # items that make a list
 FREE = 1  # rivals of a list that cost nothing: "quartz 7, diamond 10, the top of the scale"
@@ -34,6 +36,7 @@ _WHEN_REPEATED = frozenset(
     besides too again to in on by for from of is are was it""".split()
 )
 _WORD = re.compile(r"[^\W\d_]{4,}")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _NUMBERING = re.compile(r"\(?\w{1,2}[.)]")
 _OPENERS = frozenset(
     "as because since for with made from by so which who that while if when at in on".split()
@@ -181,8 +184,8 @@ def _runs(
     """
     out: list[list[_Item]] = [[]]
     pieces = _pieces(sentences)
-    for (before, piece), (after, following) in pairwise([*pieces, ("", [])]):
-        if after == ":" and is_fact(" ".join(following)) and not is_fact(" ".join(piece)):
+    for (before, piece, text), (after, _, following) in pairwise([*pieces, ("", [], "")]):
+        if after == ":" and is_fact(following) and not is_fact(text):
             continue
         content = tuple(norm(w) for w in piece if w[0].isalnum() and w.lower() not in _FRAME)
         fresh = tuple(w for w in content if w not in asked)
@@ -194,7 +197,7 @@ def _runs(
             out.append([])
         else:
             frame = tuple(w for w in content if w in asked)
-            out[-1].append(_Item(" ".join(piece), fresh, frame, before == "or"))
+            out[-1].append(_Item(text, fresh, frame, before == "or"))
     return [run for run in out if run]
 
 
@@ -219,27 +222,30 @@ def _clause(piece: Sequence[str]) -> bool:
     return words[0] in _OPENERS or any(w in _VERBS for w in words)
 
 
-def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The sentences cut at what parts the items of a list: (the separator before, the words)."""
-    out: list[tuple[str, list[str]]] = []
-    for words in (tokens(s) for s in sentences if not _NUMBERING.fullmatch(s)):
+def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str], str]]:
+    """The sentences cut at what parts the items of a list: (the separator before, words, text)."""
+    out: list[tuple[str, list[str], str]] = []
+    for s in (s for s in sentences if not _NUMBERING.fullmatch(s)):
+        words, whole = tokens(s), _whole(s)
         often = {w for w in _WHEN_REPEATED if _recurs(words, w)}
-        out.append((".", []))
-        for i, w in enumerate(words):
-            if _of_a_unit(words, i):
-                continue
-            if w.lower() in _PARTS or w.lower() in often:
-                out.append((w.lower(), []))
-            else:
-                out[-1][1].append(w)
+        cuts = [
+            (w.lower(), i, at)
+            for i, (w, at) in enumerate(spans(s))
+            if (w.lower() in _PARTS or w.lower() in often)
+            and not any(start <= at < end for start, end in whole)
+        ]
+        ends = (".", -1, -1), (".", len(words), len(s))
+        for (sep, i, at), (_, j, end) in pairwise([ends[0], *cuts, ends[1]]):
+            own = [w for w in words[i + 1 : j] if w not in "/()"]
+            out.append((sep, own, s[at + len(sep) if i >= 0 else 0 : end].strip()))
     return [p for p in out if p[1]]
 
 
-def _of_a_unit(words: Sequence[str], i: int) -> bool:
-    """The slash of "458 m/s" parts nothing."""
-    around = (*words[i - 1 : i], *words[i + 1 : i + 2])
-    short = len(around) == 2 and all(w.isalpha() and len(w) <= 3 for w in around)
-    return words[i] == "/" and short and i > 1 and words[i - 2][0].isdigit()
+def _whole(sentence: str) -> list[tuple[int, int]]:
+    """Where numbers stand with their units: the slash of "458 m/s" parts nothing."""
+    said = [(q, units.said(q.tail)) for q in quantities(sentence)]
+    short = [(q, u if max(map(len, _LETTERS.findall(u)), default=0) <= 3 else "") for q, u in said]
+    return [(q.start, q.end + q.tail.find(u) + len(u)) for q, u in short]
 
 
 def _recurs(words: Sequence[str], word: str) -> bool:

@@ -5,10 +5,11 @@ asserts nothing.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+
+from ..checks.quantities import readable
 
 _TOKEN = re.compile(
     r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*\d*[+\-−](?!\w)|[^\W_]+(?:['’][^\W\d_]+)*|[%°]"
@@ -16,29 +17,8 @@ _TOKEN = re.compile(
 )
 _TAGS = re.compile(r"</?(?:answer|snippet|cite|think)\b[^<>]*>", re.I)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
-_POWER = re.compile(r"(?<=[\w)])[⁻⁺]?[⁰¹²³⁴-⁹]+")
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|No|al)\.")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
-_UNITS = {
-    w: i
-    for i, w in enumerate(
-        """
-            zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
-            fifteen sixteen seventeen eighteen nineteen""".split()
-    )
-}
-_TENS = {
-    w: 10 * i
-    for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
-}
-_SCALES = {
-    "hundred": 1e2,
-    "thousand": 1e3,
-    "million": 1e6,
-    "billion": 1e9,
-    "trillion": 1e12,
-    "quadrillion": 1e15,
-}
 
 
 @lru_cache(maxsize=4_096)  # several verifiers read the same sentences
@@ -48,16 +28,8 @@ def clean(text: str) -> str:
     >>> clean("It is **high**.")
     'It is high.'
     """
-    text = _POWER.sub(lambda m: f"^{m[0]}", _TAGS.sub(" ", text).replace("×", " x "))
-    text = (
-        unicodedata.normalize("NFKC", text)
-        .replace("’", "'")
-        .replace("−", "-")
-        .replace("‐", "-")
-        .replace("‑", "-")
-        .replace("↑", " increases ")
-        .replace("↓", " decreases ")
-    )
+    text = readable(_TAGS.sub(" ", text))
+    text = text.replace("↑", " increases ").replace("↓", " decreases ")
     return _MARKUP.sub("", text)
 
 
@@ -78,7 +50,16 @@ def tokens(text: str) -> list[str]:
     >>> tokens("ROS-levels (O-) fell 1.5%.")
     ['ROS', 'levels', '(', 'O-', ')', 'fell', '1.5', '%', '.']
     """
-    return _TOKEN.findall(text)
+    return [w for w, _ in spans(text)]
+
+
+def spans(text: str) -> list[tuple[str, int]]:
+    """The tokens, each with where it starts.
+
+    >>> spans("ROS fell")
+    [('ROS', 0), ('fell', 4)]
+    """
+    return [(m[0], m.start()) for m in _TOKEN.finditer(text)]
 
 
 @lru_cache(maxsize=20_000)
@@ -133,35 +114,6 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
         if all(m.end <= o.start or m.start >= o.end for o in out):
             out.append(m)
     return sorted(out, key=lambda m: m.start)
-
-
-def number_at(words: Sequence[str], i: int) -> tuple[float, int] | None:
-    """The number that starts at token i and the index after it; "1,024.5", "forty six", "3
-    million".
-
-    >>> number_at(["3", "million", "bases"], 0), number_at(["forty", "six"], 0)
-    ((3000000.0, 2), (46.0, 2))
-    """
-    word = words[i].lower()
-    value: float | None = None
-    j = i + 1
-    if word[0].isdigit() and re.fullmatch(r"\d+(?:[.,]\d+)*", word):
-        grouped = re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", word)
-        try:
-            value = float(word.replace(",", "") if grouped else word.replace(",", "."))
-        except ValueError:
-            return None
-    elif word in _TENS:
-        value = float(_TENS[word])
-        if j < len(words) and 0 < _UNITS.get(words[j].lower(), 0) < 10:
-            value, j = value + _UNITS[words[j].lower()], j + 1
-    elif word in _UNITS:
-        value = float(_UNITS[word])
-    if value is None:
-        return None
-    while j < len(words) and words[j].lower() in _SCALES:
-        value, j = value * _SCALES[words[j].lower()], j + 1
-    return value, j
 
 
 def is_question(sentence: str) -> bool:

@@ -14,6 +14,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...checks.quantities import quantities, readable
+
 VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
 OWN = frozenset(("facts", "claims", "contradictions", "comparison", "answerable", "warranted"))
 _PREFIX = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
@@ -30,7 +32,6 @@ _FACT_LISTS = (
     "correct_steps",
 )
 _FACT_TEXTS = ("expected_answer", "conservation_level")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w.]*\d)")
 _SHORT = {
     "oxidative phosphorylation": ("OXPHOS",),
     "reactive oxygen species": ("ROS",),
@@ -124,9 +125,9 @@ def _listed(value: Any) -> Sequence[Any]:
 def _fact(text: str, number: int) -> dict[str, Any]:
     """A fact; where its text holds one number, an answer that states the number states the fact."""
     fact: dict[str, Any] = {"id": f"f{number}", "text": text}
-    found = _NUMBER.findall(text)
-    if len(found) == 1:
-        fact |= {"number": float(found[0].replace(",", "")), "tolerance": 0}
+    found = quantities(readable(text))
+    if len(found) == 1 and not found[0].part:
+        fact |= {"number": found[0].value, "tolerance": 0}
     return fact
 
 

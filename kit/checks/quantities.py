@@ -1,0 +1,318 @@
+"""The one reader of quantities: what number a text gives, what follows it, and whether it stands
+for itself.
+
+A number inside of something else ("between 1 and 343", "343 x 20", "less than 343", "7:30") is not
+that number: it has a `part`, or a `far` end that must fit as well.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+
+from . import units
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """text[start:end] gives `value`.
+
+    far : the other end of a range, a choice or an interval, else the value. tail : the text that
+        follows, in which the unit stands. part : what else the number belongs to, "" for itself.
+    """
+
+    value: float
+    start: int
+    end: int
+    far: float
+    tail: str = ""
+    part: str = ""
+
+
+# --- notation -----------------------------------------------------------------------------------
+
+_NOTATION = [
+    (re.compile(p), to)
+    for p, to in (
+        (r"\\(?:math(?:rm|bf|it|sf)|text(?:bf|rm)?|operatorname|unit|boxed)\s*\{([^{}]*)\}", r"\1"),
+        (r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r" \1/\2"),
+        (r"(?<!\w)\$(?=\S)([^$\n]*[^$\s])\$(?!\d)", r"\1"),
+        (r"\\[()\[\]]|\\(?:left|right)(?![a-z])", ""),
+        (r"(?<=\d)\{,\}(?=\d)", ","),
+        (r"\\[,;:! ]|\\q?quad\b|(?<=\d)~(?=\S)", " "),
+        (r"\\(?:times|cdot)\b", "×"),
+        (r"\\pm\b", "±"),
+        (r"\\(?:approx|sim)\b", "~"),
+        (r"\\mu\b\s*", "µ"),
+        (r"\^?\{?\\circ\b\}?", "°"),
+        (r"\\([%$&#_])", r"\1"),
+        (r"\^\{([^{}]*)\}", r"^\1"),
+        ("[¼-¾⅐-⅞↉]", lambda m: f" {unicodedata.normalize('NFKC', m[0])}"),
+        (r"(?<=[\w)])[⁻⁺]?[⁰¹²³⁴-⁹]+", r"^\g<0>"),
+    )
+]
+_SIGNS = str.maketrans({"−": "-", "‐": "-", "‑": "-", "﹣": "-", "’": "'", "⁄": "/", "μ": "µ"})
+_PLAIN = [
+    (re.compile(p, re.M), to)
+    for p, to in (
+        (r"(?<=\d)\*\*(?=-?\d)", "^"),
+        (r"(?<=\d)[ \t]*(?:[·⋅∙]|\*(?!\*))[ \t]*(?=\d)|[×✕]", " x "),
+        (r"(?:(?<=\S )|(?<=[(~:]))>=?\s*(?=[-$]?\.?\d)", "more than "),
+        (r"(?<=\n)([ \t]*)[-–][ \t]+(?=[\d.])|\A([ \t]*)[-–][ \t]+(?=[\d.].*\n\s*\S)", r"\1"),
+    )
+]
+
+
+def readable(text: str) -> str:
+    """The text in NFKC with plain signs: LaTeX unwrapped, powers as ^n, fractions as a/b.
+
+    >>> readable("$343\\\\,\\\\mathrm{m/s}$, 1.6 × 10⁻¹⁹ C, 2½"), readable("−5")
+    ('343 m/s, 1.6  x  10^-19 C, 2 1/2', '-5')
+    """
+    for pattern, to in _NOTATION:
+        text = pattern.sub(to, text)
+    text = unicodedata.normalize("NFKC", text).translate(_SIGNS)
+    for pattern, to in _PLAIN:
+        text = pattern.sub(to, text)
+    return text
+
+
+_ONES, _TEENS, _TENS, _NTHS = (
+    words.split()
+    for words in (
+        "zero one two three four five six seven eight nine",
+        "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
+        "twenty thirty forty fifty sixty seventy eighty ninety",
+        "half third quarter fifth sixth seventh eighth ninth tenth",
+    )
+)
+_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15}
+_TIMES = {"k": 1e3, "bn": 1e9, "hundred": 100.0, **_SCALES}
+_WORDS = {w: i for i, w in enumerate(_ONES + _TEENS)} | {w: 10 * i for i, w in enumerate(_TENS, 2)}
+_PARTS = {w: i for i, w in enumerate(_NTHS, 2)} | {"halve": 2, "fourth": 4, "hundredth": 100}
+_one, _scale = "|".join(_ONES), "|".join(_SCALES)
+_ty = rf"(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:])}))?|{'|'.join(_TEENS)}|{_one}"
+_sub = rf"(?:(?:{_ty}|a)[ -]hundred(?:(?:\ and)?\ (?:{_ty}))?|{_ty})"
+_word = rf"(?:{_sub}|a(?=\ (?:{_scale})))(?:[ -](?:{_scale})(?:,?\ (?:and\ )?{_sub})?)*"
+_NUMERAL = re.compile(
+    rf"""
+    (?P<version> \d+ (?:\.\d+){{2,}} (?!,) )
+    | (?P<digits>
+        (?<![\d.,]\ ) [1-9]\d{{0,2}} (?:\ \d{{3}})+ (?![\d,']|\ \d) (?:\.\d+)?   # 1 500
+        | [1-9]\d{{0,2}} (?:(?:,\d{{3}})+ | (?:'\d{{3}})+) (?!\d) (?:\.\d+)?      # 1,500.5  1'500
+        | \d{{1,3}} (?:\.\d{{3}})+ ,\d+                                           # 1.500,25
+        | (?<!\d,) \d+ ,\d+ (?![,\d])                                             # 0,5
+        | \d+ (?:\.\d+)? | \.\d+
+      )
+      (?: e (?P<e>[-+]?\d{{1,4}}) (?!\w)
+        | \s*[x*]\s*10 (?: \s?\^\s?\(? (?P<ten>[-+]?\d{{1,4}}) \)? | (?P<glued>[-+]\d{{1,4}}) )
+        | \^\(? (?P<power>[-+]?\d{{1,4}}) \)? )?
+    | \b (?P<share> {_word} | an? ) [ -] (?P<of>{"|".join(sorted(_PARTS, key=len)[::-1])})s? \b
+    | \b (?P<words> {_word} (?:\ point(?:\ (?:{_one}))+)? ) \b
+    """,
+    re.X | re.I,
+)
+_SCALED = re.compile(rf"(?:(?<=\d)(?:k|bn)(?!\w)|[\s-](?:hundred|{_scale})s?\b)*")
+_LONE = re.compile(r"\s*(?:\Z|[.;!)%]|(?:percent|per cent|years?|days?|hours?|minutes?)\b)")
+_SIGNED = re.compile(
+    r"""
+    (?: (?:^|(?<![\w)\]%°.\-–])) (?P<minus>[-–+])
+    | (?:^|[=:(,]|\b(?:is|be|was|of|to|by|equals))\s* (?P<apart>-)\s
+    | \b(?P<word>minus|negative)\s+ ) \Z
+    """,
+    re.X | re.I,
+)
+_NAMED = re.compile(r"(?:[\w.^]|[^\W\d_]-|\^-)\Z")  # COVID-19, a4, x_5, g^-1
+
+
+def _value(m: re.Match[str]) -> float:
+    if m["digits"]:
+        return _digits(m)
+    if m["share"]:
+        return (_spoken(m["share"].lower()) or 1.0) / _PARTS[m["of"].lower()]
+    whole, _, decimals = m["words"].lower().partition(" point ")
+    return _spoken(whole) + sum(_WORDS[w] / 10**i for i, w in enumerate(decimals.split(), 1))
+
+
+def _spoken(words: str) -> float:
+    total = here = 0.0
+    for w in re.split(r"[\s,-]+", words):
+        if w in _SCALES:
+            total, here = total + max(here, 1.0) * _SCALES[w], 0.0
+        elif w == "hundred":
+            here = max(here, 1.0) * 100
+        else:
+            here += _WORDS.get(w, 0.0)
+    return total + here
+
+
+def _digits(m: re.Match[str]) -> float:
+    text = re.sub(r"[ ']", "", m["digits"])
+    if not re.fullmatch(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", text) and "," in text:
+        text = text.translate(str.maketrans(",.", ".,"))
+    mantissa = "1" if m["power"] and text == "10" else text.replace(",", "")
+    exponent = m["e"] or m["ten"] or m["glued"] or (m["power"] if text == "10" else 0)
+    return float(f"{mantissa}e{exponent or 0}")
+
+
+def _numerals(text: str) -> list[Quantity]:
+    """Every number of readable text with its sign and scale, not yet beside its neighbours."""
+    out: list[Quantity] = []
+    at = 0
+    while m := _NUMERAL.search(text, at):
+        before, at = (max(0, m.start() - 24), m.start()), m.end()
+        if m["version"] or (m["digits"] and _NAMED.search(text, *before)):
+            continue
+        value, start = _value(m), m.start()
+        scale = _SCALED.match(text, at)
+        value *= math.prod(_TIMES[w] for w in re.findall("|".join(_TIMES), scale[0]))
+        at = scale.end()
+        if sign := _SIGNED.search(text, *before):
+            value = value if sign["minus"] == "+" else -value
+            start = sign.start(sign.lastgroup or 0)
+        power = bool(m["power"]) and float(f"1e{m['power']}") != abs(value)
+        sign_of_money = text[m.start() - 1 : m.start()]
+        tail = f" {sign_of_money}" * (sign_of_money in tuple("$€£")) + text[at : at + 60]
+        part = "power" if power else "ordinal" * bool(re.match(r"(?:st|nd|rd|th)\b", tail))
+        if math.isfinite(value) and (m[0].lower() != "one" or _LONE.match(tail)):
+            out.append(Quantity(value, start, at, value, tail, part))
+    return out
+
+
+# --- neighbours ---------------------------------------------------------------------------------
+
+_UNIT = (
+    r"(?:\s?(?:%|°\s?[CF]?|[^\W\d_]{1,3}(?:/[^\W\d_]{1,3}(?:\^-?\d)?)?"
+    r"|percent|years?|days?|hours?))?"
+)
+_LINKS = [
+    (kind, re.compile(rf"{_UNIT}{p}", re.I))
+    for kind, p in (
+        ("interval", r"\s*(?:±|\+/?-|plus or minus|give or take)\s*"),
+        ("range", r"\s*(?:-|–|to|through|\.\.+)\s*"),
+        ("choice", r"\s*,?\s*\bor\s+(?:even |maybe |about )?"),
+        ("ratio", r"\s?:\s?"),
+        ("product", r"\s*(?:\bx\b|\btimes\b|multiplied by|divided by|[÷/])\s*"),
+        ("sum", r"\s*(?:\+|\bplus\b|\bminus\b)\s*"),
+    )
+]
+_LIMIT = re.compile(
+    r"""
+    (?: (?<!just\ )(?<!slightly\ )(?<!little\ )\b
+        (?: (?:less|more|fewer|greater|lower|higher|smaller|larger|bigger|longer|shorter|faster
+            |slower)\ than | below | above | under | over | beyond | exceed(?:s|ing)?
+            | (?<!s\ )(?<!d\ )(?<!g\ )up\ to | at\ least | at\ most | no\ more\ than )
+        | [<>≤≥]=? ) \s*(?:about\ |the\ )?[$€£]?\Z
+    """,
+    re.X | re.I,
+)
+_YEAR = re.compile(r"\b(?:before|after|until|till|pre|post)[\s-]*\Z", re.I)
+_TIMES_OF = re.compile(
+    r"\b(?:twice|thrice|double|triple|half|third|quarter|tenth|times)s?(?: of| about)?\s*\Z", re.I
+)
+_OR_MORE = re.compile(
+    r"\s*(?:\S+\s+)?(?:or|and)\s+(?:more|less|fewer|above|below|over|under)\b", re.I
+)
+_SHOWN = re.compile(r"[^.;=\n]{0,30}=")
+_LIST = re.compile(r"\s*(?:,|,?\s*\band\b|,?\s*\bor\b|\bto\b|-|–)\s*", re.I)
+
+
+def _fractions(text: str, found: list[Quantity]) -> list[Quantity]:
+    """1/4, 7 out of 10 and 1 1/2 are one number each; 12/05/2020 is none."""
+    out: list[Quantity] = []
+    for q in found:
+        gap = text[out[-1].end : q.start] if out else ""
+        if gap and re.fullmatch(r"/|\s+out\s+of\s+", gap):
+            a = out.pop()
+            whole = out[-1] if out and text[out[-1].end : a.start] == " " else None
+            value = a.value / q.value if q.value else math.inf
+            start, part = (
+                a.start,
+                a.part or q.part or ("date" if "/" in text[a.start : a.end] else ""),
+            )
+            if whole and whole.value == int(whole.value) and 0 < value < 1 and not part:
+                start, value = out.pop().start, whole.value + math.copysign(value, whole.value)
+            part = part or "date" * (not math.isfinite(value))
+            out.append(Quantity(value, start, q.end, value, q.tail, part))
+        else:
+            out.append(q)
+    return out
+
+
+def _linked(text: str, a: Quantity, b: Quantity) -> tuple[Quantity, Quantity]:
+    gap = text[a.end : b.start]
+    kind = next((k for k, p in _LINKS if p.fullmatch(gap)), "")
+    between = re.search(r"\bbetween\s*\Z", text[max(0, a.start - 12) : a.start], re.I)
+    if between and re.fullmatch(r".{0,14}\s+and\s+", gap):
+        kind = "range"
+    if kind in ("product", "sum") and _SHOWN.match(text, b.end):
+        kind = ""  # "140 / 15 = 9.33" shows its numbers
+    if kind == "interval":
+        return replace(a, far=a.value + b.value), replace(b, part=kind)
+    if kind in ("range", "choice"):
+        return replace(a, far=b.value), replace(b, far=a.value)
+    return (replace(a, part=a.part or kind), replace(b, part=b.part or kind)) if kind else (a, b)
+
+
+def _limited(text: str, q: Quantity) -> Quantity:
+    head = (max(0, q.start - 40), q.start)
+    limit = _LIMIT.search(text, *head) or _OR_MORE.match(q.tail)
+    limit = limit or (1000 <= q.value <= 2100 and _YEAR.search(text, *head))
+    product = "product" if _TIMES_OF.search(text, *head) else ""
+    return replace(q, part=q.part or ("limit" if limit else product))
+
+
+@lru_cache(maxsize=4_096)
+def quantities(text: str) -> tuple[Quantity, ...]:
+    """The quantities of readable text (`readable`), in order.
+
+    Read are: thousands parted by comma, apostrophe or space, a decimal comma, 1e3 and 1 x 10^3,
+    k, hundred ... quadrillion, percent, fractions, words ("forty-six", "one quarter"), minus and
+    negative. "1,500" is 1500 and "1.500" is 1.5.
+
+    >>> [q.value for q in quantities("about 1,250.5 kg, -3 °C, 2e3, 4 x 10^2, forty-six; not a1")]
+    [1250.5, -3.0, 2000.0, 400.0, 46.0]
+    >>> [(q.value, q.far, q.part) for q in quantities("between 1 and 343, less than 5")]
+    [(1.0, 343.0, ''), (343.0, 1.0, ''), (5.0, 5.0, 'limit')]
+    """
+    found = [_limited(text, q) for q in _fractions(text, _numerals(text))]
+    for i in range(len(found) - 1):
+        found[i], found[i + 1] = _linked(text, found[i], found[i + 1])
+    for i in range(len(found) - 2, -1, -1):  # in "78, 21 and 1 %" all are percentages
+        if _LIST.fullmatch(text[found[i].end : found[i + 1].start]):
+            found[i] = replace(found[i], tail=found[i + 1].tail)
+    return tuple(found)
+
+
+def agrees(
+    q: Quantity, wanted: float, tolerance: float = 0.0, unit: str = "", *, percent: bool = False
+) -> bool:
+    """True when a quantity gives `wanted` (in `unit`) within the tolerance, which is in `unit` too.
+
+    A unit that says something else is wrong, one that converts is right; where the text names no
+    unit it is taken as meant, except that a percentage needs its sign. percent : "12%" is 12, too.
+
+    >>> [agrees(q, 1500, unit="mg") for q in quantities("1.5 g, 1500 mg; 1500 g; 1500")]
+    [True, True, False, True]
+    """
+    slack = tolerance + 1e-9 * abs(wanted)
+    ends = [units.values(v, q.tail, unit, percent=percent) for v in (q.value, q.far)]
+    return not q.part and all(any(abs(v - wanted) <= slack for v in vs) for vs in ends)
+
+
+def listed(text: str, found: Sequence[Quantity], least: int = 6) -> set[int]:
+    """Indices of the numbers that stand in a row of `least` or more, parted by commas or spaces.
+
+    One less will do where spaces alone part them.
+    """
+    rows: list[list[int]] = [[0]] if found else []
+    for i, (a, b) in enumerate(pairwise(found), 1):
+        bare = re.fullmatch(r"[\s,;]*", text[a.end : b.start])
+        rows = [*rows[:-1], [*rows[-1], i]] if bare else [*rows, [i]]
+    plain = [not re.search("[,;]\\s", text[found[r[0]].end : found[r[-1]].start]) for r in rows]
+    return {i for row, p in zip(rows, plain, strict=True) if len(row) + p >= least for i in row}

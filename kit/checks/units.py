@@ -1,0 +1,132 @@
+"""Units of measurement, by pint: what a text names after a number, what that is in another unit."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+_SPOKEN = {
+    **dict.fromkeys(("%", "percent", "per cent", "pct", "percentage points"), "percent"),
+    **dict.fromkeys(("° C", "°C", "degrees C", "degrees Celsius", "Celsius", "centigrade"), "degC"),
+    **dict.fromkeys(("° F", "°F", "degrees F", "degrees Fahrenheit", "Fahrenheit"), "degF"),
+    **dict.fromkeys(("bp", "base pairs", "base pair", "bases", "nt", "nucleotides"), "base_pair"),
+    **dict.fromkeys(("€", "euros", "EUR"), "euro"),
+    **dict.fromkeys(("$", "dollars", "USD"), "dollar"),
+    **{"kbp": "kilobase_pair", "Mbp": "megabase_pair", "Gbp": "gigabase_pair"},
+    **{"light years": "light_year", "light-years": "light_year", "Cal": "kcal", "Å": "angstrom"},
+    **{
+        "electron volts": "eV",
+        "Kelvin": "kelvin",
+        "AU": "au",
+        "£": "pound_sterling",
+        "yrs": "year",
+    },
+}
+_SEVERAL = {  # one sign, several units: whichever fits the wanted one
+    **{"C": ("degC", "coulomb"), "F": ("degF", "farad"), "kb": ("kilobase_pair", "kilobit")},
+    **dict.fromkeys(("°", "degree", "degrees"), ("degree", "degC", "degF")),
+}
+_PROSE = frozenset(
+    "in a at as am pm are is on or to of an and the per by for from x so no up".split()
+)
+_NAME = r"[^\W\d_]+|°(?:\s?[CF]\b)?|[%$€£]"
+_POWER = r"(?:\^?-?\d(?!\d))?"
+_JOIN = r"\s?(?:/|·|⋅|\*|\bper\b)\s?"
+_WORDS = "|".join(
+    sorted(map(re.escape, (k for k in _SPOKEN if " " in k or "-" in k)), key=len)[::-1]
+)
+_FIRST = rf"(?:(?:{_WORDS})\b|(?:(?:square|cubic)\s)?(?:{_NAME}){_POWER})"
+_SAID = re.compile(
+    rf"[\s-]?({_FIRST}(?:{_JOIN}(?:\((?:{_NAME}){_POWER}(?:[ ·*](?:{_NAME}){_POWER})*\)|{_FIRST})"
+    rf"|[ ·](?:{_NAME})\^?-\d)*)"
+)
+
+
+@lru_cache(maxsize=1)
+def _registry() -> Any:
+    import pint
+
+    registry = pint.UnitRegistry(on_redefinition="ignore")
+    for line in (
+        "base_pair = [base]",
+        "euro = [euro]",
+        "dollar = [dollar]",
+        "pound_sterling = [gbp]",
+    ):
+        registry.define(line)
+    return registry
+
+
+@lru_cache(maxsize=4_096)
+def _unit(text: str) -> Any:
+    """The unit that a word or an expression names, or None."""
+    text = _SPOKEN.get(text, text)
+    text = re.sub(r"\b(square|cubic)\s+(\w+)", lambda m: f"{m[2]}^{2 + (m[1] == 'cubic')}", text)
+    text = re.sub(r"(?<=[^\W\d_])(-?\d)", r"^\1", re.sub(r"\bper\b", "/", text))
+    text = re.sub(
+        r"[·⋅]|(?<=\w)\s+(?=[^\W\d_])", "*", text.replace("^", "**").replace("%", "percent")
+    )
+    for form in (text, text.lower()):
+        try:
+            return _registry().parse_units(form)
+        except Exception:  # pint's parser raises of everything; then it is no unit
+            continue
+    return None
+
+
+@lru_cache(maxsize=4_096)
+def _read(text: str) -> tuple[Any, ...]:
+    """The units that a text may begin with, longest expression first; () for none."""
+    m = _SAID.match(text)
+    ends = [j.start() for j in re.finditer(rf"{_JOIN}|\s|\Z", m[1])] if m else []
+    for said in (m[1][:end] for end in reversed(ends)):
+        found = tuple(filter(None, map(_unit, _SEVERAL.get(said, (said,)))))
+        if found and said.lower() not in _PROSE:
+            return found
+    return ()
+
+
+def said(text: str) -> str:
+    """The words of a text's beginning that could be a unit, "" for none; nothing is looked up.
+
+    >>> said(" m/s in air"), said(" in air"), said(", or so")
+    ('m/s', '', '')
+    """
+    m = _SAID.match(text)
+    first = re.match(r"[\s-]?([^\W\d_]+)(?!\s?[/^·])", text)
+    return m[1] if m and not (first and first[1].lower() in _PROSE) else ""
+
+
+_PERCENT = re.compile(r"\s?-?(?:%|percent\b|per\s?cent\b|pct\b)", re.I)
+
+
+def values(value: float, tail: str, unit: str, *, percent: bool = False) -> list[float]:
+    """What a number is in `unit`, where `tail` follows it; [] when the tail names another unit.
+
+    percent : where no unit is wanted, "12%" is 12 as well as .12.
+
+    >>> values(3.6, " km/h uphill", "m/s"), values(3.6, " kg", "m/s"), values(3.6, ", say", "m/s")
+    ([1.0], [], [3.6])
+    """
+    share = _PERCENT.match(tail)
+    if not unit:
+        return [value / 100, value][: 1 + percent] if share else [value]
+    if _PERCENT.match(unit):
+        return [value] if share else [100 * value] * (not _read(tail))
+    if re.match(rf"[\s-]?{re.escape(unit)}(?!\w|\s?[/^·*]|\s+per\b)", tail):
+        return [value]
+    found, wanted = _read(tail) if said(tail) else (), _read(unit)
+    if not found:
+        return [value]
+    if not wanted:
+        return [value] * all(u.dimensionless and not share for u in found)
+    bare = any(str(s) == "degree" for s in found)  # "37 degrees" are the wanted ones
+    pairs = [
+        (s, w)
+        for s in found
+        for w in wanted
+        if s == w or (s.is_compatible_with(w) and not (bare and str(s) != "degree"))
+    ]
+    q = _registry().Quantity
+    return [float(q(value, s).to(w).magnitude) for s, w in pairs]

@@ -1,0 +1,213 @@
+"""Numbers as answers write them: notation, sign, unit, and what they are a part of. Offline."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from kit.checks import check
+from kit.checks.quantities import agrees, quantities, readable
+from kit.claims.factual import matched
+from kit.claims.text import sentences
+from kit.data.formats.biorlhf import truth_of
+from kit.records import Criterion, Response, Task
+
+CHARGE = {"text": "the charge", "number": 1.602e-19, "tolerance": 1e-21}
+
+
+def fact(number, unit="", tolerance=0, **more):
+    return {
+        "text": f"{number} {unit}",
+        "number": number,
+        "unit": unit,
+        "tolerance": tolerance,
+        **more,
+    }
+
+
+def says(wanted, text):
+    return matched(wanted, sentences(text))
+
+
+def number(text, value, **args):
+    c = Criterion(id="c", text="x", check={"name": "number", "value": value, **args})
+    task = Task(id="t", prompt="p", criteria=(c,))
+    return check(task, Response(task_id="t", id="r", text=text), c).status == "met"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "wrong"),
+    [
+        (fact(1500, "mg"), ["1500 g", "1500 kg", "-1500 mg", "less than 1500 mg", "1500 m"]),
+        (fact(384400, "km"), ["384,400 miles", "384,400 m"]),
+        (fact(343, "m/s"), ["343 km/h", "343 m", "343 mph", "343 dollars", "343 m/s^2"]),
+        (fact(37, "C"), ["37 F", "37 K"]),
+        (fact(20, "ms"), ["20 s"]),
+        (fact(50, "Gy"), ["50 mGy"]),
+        (fact(3, "years"), ["3 months"]),
+        (fact(5, "kcal"), ["5 cal", "5 kJ"]),
+        (fact(12, "euros"), ["12 dollars", "$12"]),
+        (fact(30, "ATP"), ["30 kg", "30%"]),
+        ({"text": "71%", "number": 71}, ["71 km", "71"]),
+    ],
+)
+def test_another_unit_is_wrong(wanted, wrong):
+    """Only % was looked at: "1500 g" for 1500 mg and "343 km/h" for 343 m/s earned 1.0."""
+    assert [t for t in wrong if says(wanted, t)] == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "right"),
+    [
+        (fact(1500, "mg"), ["1.5e3 mg", "1.5 × 10^3 mg", "1.5k mg", "1 500 mg", "1'500 mg"]),
+        (fact(1500, "mg"), ["1\u202f500 mg", "1\u00a0500 mg", "1\u2009500 mg", "1.5 g", "1500"]),
+        (fact(343, "m/s", 0.5), ["3.43e2 m/s", "0.343 km/s", "343 m s⁻¹", "1234.8 km/h"]),
+        (fact(343, "m/s"), ["$343\\,\\mathrm{m/s}$", "343 metres per second"]),
+        (fact(37, "C"), ["37 °C", "98.6 F", "310.15 K", "37 degrees"]),
+        (fact(12, "euros"), ["€12", "12 EUR", "twelve euros"]),
+        (fact(16569, "bp"), ["16 569 bp", "1.6569e4", "16.569k", "16.569 kb"]),
+        (fact(3, "years"), ["three years", "36 months"]),
+        ({"text": "71%", "number": 71}, ["71 percent", "71 pct", "seventy-one percent"]),
+        ({"text": "a fourth", "number": 0.25}, ["1/4", "25%", ".25", "¼", "one quarter"]),
+        (CHARGE, ["1.602e-19 C", "1.602 × 10^-19 C", "1.602×10⁻¹⁹ C"]),
+        ({"text": "-5 percent", "number": -5}, ["-5%", "−5%", "a 5% decrease", "minus 5 percent"]),
+    ],
+)
+def test_every_notation_of_the_right_number_counts(wanted, right):
+    """ "1.5 g", "1 500 mg", "three years" and "1.602×10⁻¹⁹ C" earned nothing."""
+    assert [t for t in right if not says(wanted, t)] == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "wrong"),
+    [
+        (CHARGE, ["0", "0 coulomb", "3e-12 C"]),
+        ({"text": "-5 percent", "number": -5}, ["5 percent", "It rose by 5 percent."]),
+        (fact(343, "m/s"), ["343 × 10^3 m/s", "343e3 m/s", "1/343 m/s", "twice 343 m/s"]),
+        (fact(343, "m/s"), ["half of 343 m/s", "343 m/s plus 1000 m/s", "between 1 and 343 m/s"]),
+        (fact(343, "m/s", 5), ["340 ± 300 m/s", "340 m/s or 400 m/s"]),
+        (fact(1927), ["1926/1927", "before 1927"]),
+        ({"text": "1927"}, ["1926/1927", "before 1927"]),
+    ],
+)
+def test_a_part_of_something_else_is_not_the_number(wanted, wrong):
+    """0 was within an absolute slack of every tiny number; ranges and products earned 1.0."""
+    assert [t for t in wrong if says(wanted, t)] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "unmet", "met"),
+    [
+        (5, ["minus 5", "negative 5", "- 5", "–5"], ["5", "a) 5", "x = 5"]),
+        (-5, ["5"], ["minus 5", "−5", "x = -5"]),
+        (1500, ["1500 million", "1500k", "1500/3", "1500^2"], ["1.5k", "1.5 thousand", "1 500"]),
+        (1500, ["less than 1500", "between 1 and 1500", "1500 or 1600"], ["1,500", "$1500$"]),
+        (7, ["7/2", "7:30", "7 million", "the 7th"], ["seven"]),
+        (0.5, ["5"], ["1/2", "50%", "0,5", "5×10⁻¹"]),
+        (12, ["12 or more"], ["12%", "- 12\n- 13"]),
+    ],
+)
+def test_the_number_check_reads_as_the_facts_do(value, unmet, met):
+    """Both had a reader of their own: 5 was met by "minus 5", 7 by "7:30" and lost by "seven"."""
+    assert [t for t in unmet if number(t, value)] == [t for t in met if not number(t, value)] == []
+
+
+def test_a_tiny_value_is_not_met_by_zero():
+    assert not number("0", 1.6e-19, tolerance=1e-21) and not number("3e-12", 1.6e-19)
+    assert number("1.6 x 10^-19", 1.6e-19)
+
+
+def test_a_fact_of_biorlhf_keeps_its_sign():
+    assert truth_of({"key_facts": ["log2FC of -2.1"]})["facts"][0]["number"] == -2.1
+
+
+# --- any value, any notation ---------------------------------------------------------------------
+
+ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+)
+ONES = (ONES + " sixteen seventeen eighteen nineteen").split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+
+def spoken(n):
+    if n < 20:
+        return ONES[n]
+    if n < 100:
+        return TENS[n // 10 - 2] + (f"-{ONES[n % 10]}" if n % 10 else "")
+    by, name = (100, "hundred") if n < 1000 else (1000, "thousand")
+    return f"{spoken(n // by)} {name}" + (f" {spoken(n % by)}" if n % by else "")
+
+
+def power(x):
+    mantissa, exponent = f"{x:.6e}".split("e")
+    return mantissa, str(int(exponent))
+
+
+WRITTEN = {
+    "plain": lambda x: f"{x:.6f}",
+    "comma": lambda x: f"{x:,.4f}",
+    "apostrophe": lambda x: f"{x:,.4f}".replace(",", "'"),
+    "thin space": lambda x: f"{x:,.4f}".replace(",", "\u2009"),
+    "narrow space": lambda x: f"{x:,.4f}".replace(",", "\u202f"),
+    "decimal comma": lambda x: f"{x:.4f}".replace(".", ","),
+    "points and comma": lambda x: f"{x:,.4f}".translate(str.maketrans(",.", ".,")),
+    "e": lambda x: f"{x:.6e}",
+    "power": lambda x: "{} x 10^{}".format(*power(x)),
+    "superscript": lambda x: "{}×10{}".format(
+        power(x)[0], power(x)[1].translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    ),
+    "latex": lambda x: "${}\\times 10^{{{}}}$".format(*power(x)),
+    "thousands": lambda x: f"{x / 1e3:.7f}k",
+    "million": lambda x: f"{x / 1e6:.10f} million",
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.floats(0.01, 999_999).map(lambda x: round(x, 4)),
+    st.sampled_from(sorted(WRITTEN)),
+    st.sampled_from(["", "-", "−", "minus ", "negative "]),
+)
+def test_any_number_in_any_notation_reads_back(x, how, sign):
+    text = readable(f"The value is {sign}{WRITTEN[how](x)} here.")
+    (q,) = quantities(text)
+    assert q.value == pytest.approx(-x if sign else x, rel=1e-5, abs=1e-4) and not q.part
+    assert text[q.end :] == " here."
+    slack = 1e-5 * x + 1e-4
+    assert agrees(q, -x if sign else x, slack)
+    assert not agrees(q, x if sign else -x, slack)
+    assert not agrees(q, q.value * 10, slack) and not agrees(q, q.value / 10, slack)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 999_999))
+def test_number_words_read_back(n):
+    assert [q.value for q in quantities(f"It has {spoken(n)} of them.")] == [n]
+
+
+UNITS = ["mg", "g", "kg", "m", "km", "s", "min", "h", "J", "kJ", "K", "mol", "V", "m/s", "km/h"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.floats(0.01, 9e5).map(lambda x: float(f"{x:.4g}")),
+    st.sampled_from(UNITS),
+    st.sampled_from(UNITS),
+)
+def test_a_changed_unit_does_not_read_back(x, own, other):
+    assume(own != other)
+    text = readable(f"It is {x!r} {own} here.")
+    assert agrees(quantities(text)[0], x, unit=own)
+    assert not agrees(quantities(text)[0], x, unit=other)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet="0123456789.,-+/:^e x%±kKmg()$\\{}'\u202f½⁻²oraneto ", max_size=60))
+def test_any_text_is_read_without_an_error(text):
+    clean = readable(text)
+    assert readable(clean) == clean or "\\" in clean or "$" in clean
+    for q in quantities(clean):
+        assert clean[q.start : q.end].strip() and q.value == q.value
+        agrees(q, 1.0, unit="m")
