@@ -105,8 +105,8 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
 
 
 def _slot_frame(task: Task) -> str:
-    """What the prompt quotes, in its order, and the topic, in a fixed question: it reads which words
-    are asked for, and nothing of what is asked about them.
+    """What the prompt quotes, in its order, and the topic, in a fixed question: it reads which
+    words are named, and nothing of what is asked of them.
     """
     first, *rest = [*slots(task), topic(task)]
     return f"{first} the very old {' and '.join(rest) or first} we went home?"
