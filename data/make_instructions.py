@@ -4,8 +4,9 @@
 
 240 prompts to train on have one constraint each. 84 held-out ones have topics, words and openers of
 their own; 28 of them join two constraints, as no training prompt does. Code decides everything. An
-answer earns half for its constraints and half for all of it in one finished sentence, and nothing
-where it misses its topic, copies, repeats itself or talks about the instruction.
+answer earns a share for each constraint and one for all of it in one finished sentence (halves, or
+thirds where two constraints are joined), and nothing where it misses its topic, copies, repeats
+itself or talks about the instruction.
 """
 
 from __future__ import annotations

@@ -338,7 +338,10 @@ def _verdict(c: Comparison, margin: float) -> str:
             f"{number(-c.constant.low, 2)}], "
             f"AUROC {c.auroc[1].text(2)}{_as_well(c)}"
         )
-    return f"a lower calibration error, but no better confidence: {tail}; {'; '.join(wrong)}"
+    head = "a lower calibration error, but no better confidence"
+    if c.constant.high < 0:
+        head = "a lower calibration error and more than a constant can say, at an open price"
+    return f"{head}: {tail}; {'; '.join(wrong)}{_as_well(c)}"
 
 
 def _as_well(c: Comparison) -> str:

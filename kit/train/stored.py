@@ -18,6 +18,7 @@ from typing import Any
 
 from .. import stats
 from ..records import Response, Task
+from ..rewards.edits import slots
 from ..stats.estimate import Estimate
 from . import answers, evaluation
 from .evaluation import Evaluation
@@ -125,18 +126,47 @@ def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
     """
     pairs = {k.name: k.strict(tasks) for k in kept if not k.control}
     ids = [t.id for t in tasks]
-    before = [b for b, _ in pairs.values()]
-    old = [v for values in before for v in values]
-    new = [v for _, values in pairs.values() for v in values]
-    clusters = ids * len(pairs)
+    before = next(iter(pairs.values()))[0]  # the untrained model's answers, the same for all
+    means = [_mean(values) for values in zip(*(v for _, v in pairs.values()), strict=True)]
     after = tuple(evaluation.mean_by_cluster(v, ids).value for _, v in pairs.values())
-    start = evaluation.mean_by_cluster(before[0], ids).value
+    start = evaluation.mean_by_cluster(before, ids).value
     return OverSeeds(
         before=start,
         after=after,
-        prompts=evaluation.paired(old, new, clusters, clusters),
-        seeds=stats.macro_mean([a - start for a in after], cluster=list(pairs)),
+        prompts=_share(evaluation.paired(before, means, ids, ids)),
+        seeds=_share(stats.macro_mean([a - start for a in after], cluster=list(pairs))),
     )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _share(gain: Estimate) -> Estimate:
+    """A difference of two shares is no more than 1 and no less than -1."""
+    return replace(gain, low=max(gain.low, -1.0), high=min(gain.high, 1.0))
+
+
+def habits(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """Rows, one a kind of prompt: how often the trained answers begin with the first word that the
+    prompt quotes, and how often they ask a question. Who only copies does both alike everywhere.
+    """
+    by_id, rows = {t.id: t for t in tasks}, []
+    for kind in dict.fromkeys(str(t.kind) for t in tasks):
+        said = [r for k in kept if not k.control for r in k.after.responses]
+        mine = [(by_id[r.task_id], r.text.strip()) for r in said if r.task_id in by_id]
+        mine = [(slots(t), text) for t, text in mine if str(t.kind) == kind]
+        first = [text.lower().startswith(s[0].lower()) for s, text in mine if s]
+        rows.append(
+            {
+                "prompts": kind,
+                "begins with the first quoted word": _mean([float(x) for x in first]),
+                "asks": _mean([float(text.endswith("?")) for _, text in mine]),
+                "answers": len(mine),
+            }
+        )
+    return rows
 
 
 def table(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:

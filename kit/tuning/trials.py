@@ -19,7 +19,7 @@ from .search import Labelled
 WORDS = {1.0: "met", 0.0: "unmet"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trial:
     """A prompt that was tried: its text and settings, the trial it came from, its verdicts.
 
@@ -62,6 +62,11 @@ class Trial:
         """Tokens in and out a verdict, NaN where nothing was asked."""
         each = [paid(v, "tokens_in") + paid(v, "tokens_out") for v in self.verdicts if v]
         return float(np.mean(each)) if each else math.nan
+
+    def __repr__(self) -> str:
+        words = [f"{self.asked} of {len(self.verdicts)} rows asked", self.stopped]
+        words.append(f"from {self.parent!r}" if self.parent else "")
+        return f"trial {self.name!r}: {', '.join(filter(None, words))}"
 
     def candidate(self) -> Candidate:
         """As a Study takes it; found prompts are one group: train chooses among them."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kit.train import chain, kept
 
-CHAINS = {"ladder_chain": (0,), "ladder_confidence": (0, 1, 2, 3, 4)}
+CHAINS = {"ladder_chain": (0, 1, 2), "ladder_confidence": (0, 1, 2, 3, 4)}
 
 
 def main() -> None:
