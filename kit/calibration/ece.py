@@ -426,6 +426,7 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> MCE:
     m = np.divide(np.abs(gap), size, out=np.full_like(gap, -1.0), where=size > 0)
     b = int(np.argmax(m))
     half = math.sqrt(2) * special.erfinv(level) * gap_errors(cells)[b]
+    half = max(half, 1 - (1 - level) ** (1 / size[b]))  # equal outcomes are no certainty
     return MCE(
         float(m[b]),
         max(0.0, float(m[b] - half)),
@@ -443,8 +444,8 @@ def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) 
     """Maximum calibration error: the largest |accuracy - confidence| over non-empty bins, binning
     as in `ece`.
 
-    [low, high] is the normal interval of that one bin's gap, not corrected for having been picked
-    as the largest.
+    [low, high] is the normal interval of that one bin's gap (the rule of three where its outcomes
+    are all alike), not corrected for having been picked as the largest.
 
     >>> mce([0.5, 0.5, 0.9, 0.9], [1, 0, 0, 0]).value
     0.9

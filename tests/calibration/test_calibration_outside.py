@@ -320,3 +320,10 @@ def test_the_area_under_the_risk_of_one_error_is_not_certain() -> None:
     y[3] = 0
     e = c.risk_coverage(np.linspace(0.5, 0.99, 40), y).aurc
     assert e.value < 0.05 and e.high > 0.2
+
+
+def test_a_bin_of_equal_outcomes_has_an_mce_with_a_width():
+    """[.00, .00] on one answer, and [.50, .50] on twelve: nothing was certain."""
+    for conf, right in (([1.0], [1]), ([1.0] * 12, [1] * 12), ([0.5] * 12, [0] * 12)):
+        found = c.mce(conf, right)
+        assert found.high - found.low > 0.2
