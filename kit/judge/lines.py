@@ -12,9 +12,9 @@ LINES = 10_000  # of one reply
 SMALL = 10  # letters; fewer may stand anywhere
 # what changes nothing: a list mark or heading before the line, bold, brackets around the id
 _LINE = re.compile(
-    r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|\#{1,6})[ \t]{1,4})?[*_`]{0,3}"
-    r"(?P<what>reason|verdict|confidence)\b[ \t*_`]{0,4}"
-    r"(?:[<\[(\"'`]?(?P<name>[A-Z][\w.-]{0,39})[>\])\"'`]?[ \t*_`]{0,4})?"
+    r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|\#{1,6})[ \t]{1,4})?(?P<bold>[*_`]{0,3})"
+    r"(?P<what>reason|verdict|confidence)\b[ \t\u00a0\u202f*_`]{0,4}"
+    r"(?:[<\[(\"'`]?(?P<name>[A-Z][\w.-]{0,39})[>\])\"'`]?[ \t\u00a0\u202f*_`]{0,4})?"
     r"(?:[:=\uff1a]|->)(?P<rest>.*)",
     re.I | re.S,
 )
@@ -42,7 +42,7 @@ def lines(text: str, ids: Sequence[str]) -> dict[str, Said]:
             elif not _RULE.fullmatch(line):
                 raise Foreign(line)
             continue
-        place, rest, body = said[name], m["rest"].strip(" \t\r*_`"), None
+        place, rest, body = said[name], _rest(m), None
         if what == "reason":
             body, waiting[name] = place.reasons, line
             body.append(rest)
@@ -61,8 +61,18 @@ def lines(text: str, ids: Sequence[str]) -> dict[str, Said]:
 def _addressed(m: re.Match[str], fold: Mapping[str, str]) -> tuple[str | None, str]:
     """(the asked id that a line names, what it says of it); the only id where it names none."""
     only = next(iter(fold.values())) if len(fold) == 1 else None
-    name = only if m["name"] is None else fold.get(m["name"].casefold())
+    named = (m["name"] or "").casefold()
+    name = fold.get(named, fold.get(named.rstrip("_"))) if named else only
     return name, m["what"].casefold()
+
+
+def _rest(m: re.Match[str]) -> str:
+    """What a line says, without the other end of what makes the line or its head bold.
+
+    Other marks may be part of a level: "A*" is not "A".
+    """
+    rest, bold = m["rest"].strip(), m["bold"]
+    return rest.removeprefix(bold).strip() if rest.startswith(bold) else rest.removesuffix(bold)
 
 
 class Judged:

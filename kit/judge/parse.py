@@ -31,19 +31,13 @@ from .logprobs import token_p
 from .objects import objects
 from .reasons import stated
 from .templates import names
+from .thoughts import spoken
 from .words import Foreign, Reading, Said, at_odds, percent, settled, slip, word
 
 RUNAWAY = 8  # blanks at the end of a whole JSON reply that was cut: the model had finished
 CUT = "the reply was cut at the token limit"
 REPEATED = "its words stand in the answer"
-_NAMES = r"(?:think|thinking|thoughts?|reasoning|analysis|reflection|draft|scratch_?pad|seed:think)"
-_TAGS = re.compile(
-    rf"(?P<open><{_NAMES}(?:\s[^>\n]{{0,200}})?>|\[THINK\]|\u25c1think\u25b7)"
-    rf"|</{_NAMES}>|\[/THINK\]|\u25c1/think\u25b7",
-    re.I,
-)
-_FINAL = "<|channel|>final<|message|>"  # before it stands what a harmony model thinks
-_FENCE = re.compile(r"(```|~~~)\w*[ \t\r]*\n(.*)\n[ \t]*\1", re.S)
+_FENCE = re.compile(r"(`{3,}|~{3,})\w*\s(.*)\1", re.S)
 _HEADER = re.compile(r"[#*_ \t]*([a-z][a-z'\u2019, ]{0,60}):[*_ \t\r]*", re.I)
 HEADER = frozenset(
     "here here's heres is are my the evaluation evaluations verdict verdicts assessment assessments "
@@ -104,7 +98,7 @@ def agreed(choices: Sequence[Sequence[Reading]]) -> list[Reading]:
 def _body(text: str) -> str:
     """A reply without the thoughts, the header and the code fence around what was asked for."""
     body = _framed(text)
-    return body if body[:1] == "{" else _framed(_spoken(text))
+    return body if body[:1] == "{" else _framed(spoken(text))
 
 
 def _framed(text: str) -> str:
@@ -115,30 +109,6 @@ def _framed(text: str) -> str:
         text = rest.strip()
     fenced = _FENCE.fullmatch(text)
     return fenced[2].strip() if fenced else text
-
-
-def _spoken(text: str) -> str:
-    """A reply without the thoughts before it; Foreign for a draft that is not closed.
-
-    >>> _spoken("<think>x</think>unmet"), _spoken("met</think>unmet")
-    ('unmet', 'unmet')
-    """
-    if text.lstrip().startswith("<|channel|>"):
-        text = text.rpartition(_FINAL)[2] if _FINAL in text else text
-    at, depth, closed = 0, 0, False
-    for m in _TAGS.finditer(text):
-        if m["open"]:
-            if depth == 0 and text[at : m.start()].strip():
-                raise Foreign(text[at:])
-            depth += 1
-        elif depth:
-            depth -= 1
-        elif closed:
-            raise Foreign(text[at:])
-        at, closed = m.end(), depth == 0
-    if depth:
-        raise Foreign(text)
-    return text[at:]
 
 
 def _slips(c: Criterion, said: Said, ids: Sequence[str]) -> None:

@@ -18,7 +18,8 @@ from .words import Foreign, Reading
 
 # A closed list again: what says that a reply is whole. Any other word is a draft, or worse.
 FINISHED = frozenset("stop eos eos_token end_turn stop_sequence complete completed".split()) | {""}
-WHOLE = frozenset({"", "completed", "complete", "succeeded", "success"})  # of a status
+WHOLE = frozenset("completed complete succeeded success ok 200".split()) | {""}  # of a status
+_TOKEN = re.compile(r"<[^<>\s]{1,40}>")  # at which it stopped, as vLLM tells
 LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete".split())
 FILTERED = frozenset(
     "content_filter safety refusal recitation prohibited_content blocklist spii "
@@ -29,7 +30,10 @@ THOUGHTS = frozenset(
     "reasoning reasoning_content reasoning_details thinking thinking_blocks redacted_thinking "
     "provider_specific_fields".split()
 )
-APART = THOUGHTS | {"content", "message", "logprobs", "choices", "usage", "__verbose"}
+TEXTS = frozenset(  # where else than in its content a reply can speak
+    "text texts output outputs output_text candidates completion generated_text response result "
+    "messages delta content parsed refusal tool_calls function_call audio".split()
+)
 _SPEAKS = re.compile(r'verdict|\bunmet\b|"(?:not )?met\.?"', re.I)
 _ASKED = re.compile(r'^\{"id": .*\}$', re.M)
 _FENCED = re.compile(r"<<<(TASK|SOURCES|ANSWER) (\w{1,64})\n.*?\n\1 \2>>>", re.S)
@@ -110,9 +114,9 @@ def _word(value: Any) -> str:
 
 def _unfinished(choice: Mapping[str, Any]) -> str:
     """Why a choice is a draft: cut, filtered, or ended in a way that nobody knows; else ""."""
-    stop = choice.get("stop_reason")  # a token's number in vLLM
+    stop = choice.get("stop_reason")  # a token or its number in vLLM
     ends = [choice.get("finish_reason"), choice.get("native_finish_reason")]
-    ends += [stop] if not isinstance(stop, int) else []
+    ends += [] if isinstance(stop, int) or _TOKEN.fullmatch(str(stop)) else [stop]
     found = next((word for word in map(_word, ends) if word not in FINISHED), "")
     return found or ("truncated" if choice.get("truncated") else "")
 
@@ -132,14 +136,25 @@ def _odd(data: Mapping[str, Any], choice: Mapping[str, Any], text: str) -> str:
     why, _ = unusable(data, "/chat/completions")
     if why:
         return why
-    if _word(data.get("status")) not in WHOLE or data.get("incomplete_details"):
+    status = data.get("status")
+    whole = (str(status) if type(status) is int else _word(status)) in WHOLE
+    if not whole or data.get("incomplete_details"):
         return "the reply's status says that it is not complete"
-    for level in (data, choice, _message(choice)):
-        for k, v in level.items():
-            apart = k in APART or k.startswith("prompt") or not v
-            if not apart and _SPEAKS.search(json.dumps(v).replace(json.dumps(text), "")):
-                return f"a second text beside its content: {k[:40]!r}"
+    message = {k: v for k, v in _message(choice).items() if k != "content"}
+    for level in (data, choice, message):
+        for k in TEXTS & level.keys():
+            said = json.dumps(level[k]).replace(json.dumps(text), "")
+            if _SPEAKS.search(said) and not _same(level[k], text):
+                return f"a second text beside its content: {k!r}"
     return ""
+
+
+def _same(value: Any, text: str) -> bool:
+    """True for the decoded form of a reply's own text."""
+    try:
+        return bool(value == json.loads(text))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _text(choice: Mapping[str, Any]) -> str:
@@ -155,7 +170,10 @@ def _text(choice: Mapping[str, Any]) -> str:
         if p.get("type") in THOUGHTS or p.get("type") == "refusal":
             continue
         text = p.get("text")
-        if p.get("type") not in (None, "text", "output_text") or p.keys() - PART:
+        if (
+            p.get("type") not in (None, "text", "output_text")
+            or {k for k, v in p.items() if v} - PART
+        ):
             raise Foreign(f"a part of type {p.get('type')!r} with {sorted(p)}")
         said.append(text if isinstance(text, str) else "")
     return "".join(said)

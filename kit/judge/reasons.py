@@ -22,12 +22,13 @@ _OWN = re.compile(  # unless a quotation mark stands before it
 )
 _HINT = re.compile(r"verdict|criterion|met\b", re.I)
 _ENDS = re.compile(r"[.;:,!?()\n]|\b(?:because|since|as)\b")
+_ID = re.compile(r"[\d_]")  # in a word that may name a criterion which was not asked for here
 _FIRST = re.compile(r"(not met|unmet|met)\s*(?:[.,;!]|\bbecause\b|\bsince\b|\Z)", re.I)
 _HOW = r"(?:(?:clearly|fully|completely|therefore|thus|hence|also|still|indeed)\s+)*"
 _CLAUSE = re.compile(
     rf"""(?:(?:and|so|hence|thus|therefore|then|overall|accordingly|consequently)\s+)*
     (?: (?P<bare>(?<=\s)(?:it\s+is\s+)?(?:not\s+|un)?met) | it\s+is\s+(?P<un>unmet)
-      | (?:the|this)\s+criterion(?:\s+[\w.-]+)?\s+is\s+{_HOW}(?P<is>(?:not\s+|un)?{_HOW}
+      | (?:the|this)\s+criterion(?:\s+(?P<name>[\w.-]+))?\s+is\s+{_HOW}(?P<is>(?:not\s+|un)?{_HOW}
         (?:met|satisfied|fulfilled))
       | (?:it|(?:the|this)\s+(?:answer|response|text|submission))\s+{_HOW}
         (?: (?:meets|satisfies|fulfill?s)
@@ -59,17 +60,20 @@ def stated(
         if state is not None and not m["quoted"]:
             yield own, state
     if criteria[name].scale == "binary":
-        yield from ((name, state) for state in _clauses(reason.strip().replace("\u2019", "'")))
+        for other, state in _clauses(reason.strip().replace("\u2019", "'")):
+            own = fold.get(other.casefold(), "" if _ID.search(other) else name)
+            if own and criteria[own].scale == "binary":
+                yield own, state
 
 
-def _clauses(reason: str) -> Iterator[tuple[str, float]]:
-    """What whole clauses of a reason say of its criterion."""
+def _clauses(reason: str) -> Iterator[tuple[str, tuple[str, float]]]:
+    """What whole clauses of a reason say, and the criterion that they name, "" for its own."""
     first = _FIRST.match(reason)
     if first:
-        yield ("met", 1.0) if first[1].casefold() == "met" else ("unmet", 0.0)
+        yield "", ("met", 1.0) if first[1].casefold() == "met" else ("unmet", 0.0)
     for clause in _ENDS.split(reason):
         m = _CLAUSE.fullmatch(clause.strip()) if len(clause) < 200 else None
         if m:
             said = m["bare"] or m["un"] or m["is"] or m["no"] or ""
             against = bool(m["no"]) or bool(re.match(r"(?:it is )?(?:not\b|un)", said, re.I))
-            yield ("unmet", 0.0) if against else ("met", 1.0)
+            yield m["name"] or "", ("unmet", 0.0) if against else ("met", 1.0)

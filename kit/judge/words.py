@@ -20,8 +20,8 @@ UNMET = frozenset(
 ABSTAIN = frozenset(
     "cannot tell|can't tell|cannot assess|unclear|unknown|undecidable|n/a|not applicable".split("|")
 ) | {"none", "null"}
-MARKS = " \t\r\n*_`\"'"  # around a word; they change nothing
-BRACKETS = ("<>", "[]", "()")
+BRACKETS = ("<>", "[]", "()", "**", "__", "``", '""', "''")  # around a word: no change
+PAIRS = 4  # of them, at most
 LONGEST = 64  # characters of a number in text: more is none (and would keep a pattern busy)
 REASON = 4000  # characters of a reason that are kept
 SHORT = 2  # words in the place of a verdict that may be a slip; more are a text of their own
@@ -112,18 +112,25 @@ def _plain(raw: Any) -> str:
 
 
 def _bare(text: str) -> str:
-    """A word without the marks around it, one pair of brackets and one full stop."""
-    text = text.strip(MARKS)
-    if text[:1] + text[-1:] in BRACKETS:
-        text = text[1:-1].strip(MARKS)
-    return text.removesuffix(".").rstrip(MARKS)
+    """A word without a full stop and the pairs of marks or brackets around it.
+
+    >>> _bare("**Met.**"), _bare("[3]."), _bare("A*")
+    ('Met', '3', 'A*')
+    """
+    text = text.strip().removesuffix(".").strip()
+    for _ in range(PAIRS):
+        if len(text) < 3 or text[0] + text[-1] not in BRACKETS:
+            break
+        text = text[1:-1].strip().removesuffix(".").strip()
+    return text
 
 
 def _number(raw: Any, top: float) -> float | None:
     """Points in [0, top]; anything outside is not a verdict (never clamped)."""
     if isinstance(raw, str):
         m = _matched(
-            r"(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*(\d+(?:\.\d+)?))?(?:\s*(?:points?|pts))?", raw
+            r"(\d+(?:\.\d+)?)(?:\s*(?:/|(?:out )?of)\s*(\d+(?:\.\d+)?))?(?:\s*(?:points?|pts))?",
+            raw,
         )
         if not m or (m[2] and float(m[2]) != top):
             return None
@@ -179,6 +186,8 @@ def settled(c: Criterion, said: Said, how: str) -> Reading:
         return Reading(failure="missing", how=how)
     words, reason = [word(c, raw) for raw in said.verdicts], cleaned(said.reason)
     states = {w for w in words if w is not None}
+    if c.scale == "binary":  # a confidence that says "unmet" is a verdict, too
+        states |= {w for w in (word(c, raw) for raw in said.confidences) if w and w[1] is not None}
     if len(states) > 1:
         return at_odds(states, how)
     if None in words:

@@ -304,3 +304,94 @@ def test_an_envelope_with_a_sign_of_failure_or_a_second_text_is_not_believed(par
 )
 def test_an_honest_envelope_is_read(parts):
     assert heard(**parts) == "met"
+
+
+@pytest.mark.parametrize("tag", ["<think>", "</think>", "<reasoning>", "</analysis>", "<draft>"])
+def test_a_reason_that_names_a_thought_tag_is_no_draft(tag):
+    """A reason about a <think> tag made the reply unknown, as did a thought that names one."""
+    reason = f"The answer has a {tag} tag in it."
+    text = f"REASON c1: {reason}\nVERDICT c1: met"
+    whole = json.dumps({"c1": {"reason": reason, "verdict": "met"}}, indent=1)
+    for body in (text, whole, f"[{json.dumps({'id': 'c1'} | ITEM | {'reason': reason})}]"):
+        for before in ("", "<think>a</think>\n", "<think>No <think> tag?</think>", "a\n</think>\n"):
+            assert states(before + body) == ["met"], before + body
+
+
+def test_thoughts_that_are_not_closed_at_the_beginning_are_drafts():
+    for text in (f"<think>a</draft>\n{OWN}", f"REASON c1: a\n<think>\n{OWN}", f"<draft>\n{OWN}"):
+        assert states(text) == ["parse"]
+
+
+def test_a_level_that_ends_in_a_mark_is_itself():
+    """`VERDICT c1: A*` was read as A, and `3*` as 3: the marks of bold were taken off first."""
+    grades = Criterion(id="c1", text="x", scale="ordinal", levels=("C", "B", "A", "A*", "_a_"))
+    for said, value in (("A*", 0.75), ("A", 0.5), ("_a_", 1.0), ("**B**", 0.25), ("**A***", 0.75)):
+        assert read(f"REASON c1: y\nVERDICT c1: {said}", [grades])[0].value == value
+    for line in ("**VERDICT c1:** A*", "**VERDICT c1: A***", "**VERDICT c1**: A*"):
+        assert read(line, [grades])[0].value == 0.75
+    numbers = Criterion(id="c1", text="x", scale="ordinal", levels=tuple("12345"))
+    assert states("VERDICT c1: 3*", numbers) == states('{"c1": "3*"}', numbers) == ["parse"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{JSON}```",
+        f"```json {JSON} ```",
+        f"````json\n{JSON}\n````",
+        "__REASON c1__: it names Paris\n__VERDICT c1__: met",
+        "_REASON c1:_ it names Paris\n_VERDICT c1_: met",
+        OWN.replace(":", "\u00a0:"),
+    ],
+)
+def test_more_dresses_of_the_asked_form(text):
+    """Each of them was refused: fences on one line, underlines around an id, French blanks."""
+    assert states(text) == ["met"]
+
+
+def test_three_of_five_points():
+    """`3 of 5` was foreign, and took the other criteria down."""
+    assert read("VERDICT c1: 3 of 5\nVERDICT c2: met", [POINTS, C2])[0].value == 0.6
+
+
+def test_a_confidence_that_is_a_verdict_is_one():
+    """CONFIDENCE c1: unmet beside VERDICT c1: met went unseen."""
+    for said in ("unmet", "not met", "no"):
+        assert states(f"{OWN}\nCONFIDENCE c1: {said}") == ["contradiction"]
+        assert states(json.dumps({"c1": ITEM | {"confidence": said}})) == ["contradiction"]
+    assert states(json.dumps({"c1": ITEM | {"confidence": False}})) == ["contradiction"]
+    for said in ("high", "n/a", None, 0, 1):
+        assert states(json.dumps({"c1": ITEM | {"confidence": said}})) == ["met"]
+
+
+def test_a_reason_about_another_criterion_says_nothing_of_its_own():
+    """ "The criterion c2 is met, but no date is there" beside "unmet" was a contradiction."""
+    reason = "The criterion c2 is met, but no date is there."
+    text = f"REASON c1: {reason}\nVERDICT c1: unmet"
+    assert states(text) == ["unmet"]
+    assert states(f"{text}\nVERDICT c2: met", C1, C2) == ["unmet", "met"]
+    assert states(f"{text}\nVERDICT c2: unmet", C1, C2) == ["unmet", "contradiction"]
+    assert states(text.replace("c2", "itself")) == ["contradiction"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *({"top": {k: "a-verdict-8b"}} for k in ("model", "id", "metadata", "citations")),
+        *({"top": {"status": s}} for s in ("ok", 200, "success")),
+        *({"choice": {"stop_reason": s}} for s in ("<|im_end|>", "</s>")),
+        {"message": {"content": [{"type": "text", "text": JSON, "cache_control": None}]}},
+        {"message": {"parsed": json.loads(JSON)}},
+        {"choice": {"delta": {"role": "assistant", "content": ""}}},
+    ],
+)
+def test_honest_fields_that_were_refused(parts):
+    """A model with "verdict" in its name had every reply refused as a second text."""
+    assert heard(**parts) == "met"
+
+
+def test_other_states_and_ends_are_still_refused():
+    for top in ({"status": 500}, {"status": True}, {"candidates": [UNMET]}):
+        assert heard(top=top) == "parse"
+    for end in ("<max tokens>", "max_tokens", "<"):
+        assert heard(choice={"stop_reason": end}) == "parse"
