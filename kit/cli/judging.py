@@ -37,6 +37,7 @@ def judge(
     out: Path,
 ) -> int:
     """Judge; each answer's grade is written as soon as those before it are."""
+    out = paths.regular(out)
     busy = KitError(
         "another run is writing this file now",
         where=f"--out {out}",

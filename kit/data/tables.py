@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError
+from ..system.paths import regular
 from .cells import records, swallowed
 from .encodings import ESCAPED, Recoded, encoding_of
 from .files import local, nearest, open_bytes
@@ -377,7 +378,7 @@ def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]])
     NaN and infinities are written as NaN / Infinity, which `read_rows` reads back; other types as
     text.
     """
-    p = Path(path)
+    p = regular(Path(path))
     p.parent.mkdir(parents=True, exist_ok=True)
     n = 0
     fd, temporary = tempfile.mkstemp(prefix=f".{p.name}.", dir=p.parent)

@@ -31,7 +31,7 @@ from .payload import LARGE, decoded, encode, large, plain, said, unusable
 from .prices import FREE, Price, is_reasoning, price
 from .records import Call, Forecast
 from .session import session
-from .wire import Reply, Wire, WireError
+from .wire import ANSWERED, Reply, Wire, WireError
 
 log = logging.getLogger(__name__)
 # calls are numbered in time: neighbours in the ledger's index
@@ -242,7 +242,7 @@ class Caller:
             sent = int(e.kind != "unreached")
             step = _Step(why=str(e), counts=1, final=e.kind == "size", spent=spent, sent=sent)
             return self._bad(step)
-        if reply.status == 200:
+        if reply.status in ANSWERED:
             return await self._good(reply.text, time.monotonic() - started, path, payload, lost)
         return self._no(reply)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import DataError, MissingError
 from ..records import FAILURES, Verdict
+from ..system.paths import regular
 from .records import Call
 from .rows import CALL_COLUMNS, FIELDS, INSERT_CALL, call_row, verdict_of, verdict_row
 
@@ -34,6 +35,7 @@ def write(book: Ledger, path: Path, *, requests: bool = False) -> int:
 
     Memory stays flat, and the same ledger gives the same bytes.
     """
+    path = regular(path)
     part = path.with_name(path.name + ".part")
     lines = 0
     try:

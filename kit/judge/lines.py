@@ -18,6 +18,8 @@ _LINE = re.compile(
     r"(?:[:=\uff1a]|->)(?P<rest>.*)",
     re.I | re.S,
 )
+_ID = re.compile(r"\d")
+_OPENED = re.compile(r"(?:\S:|<\w{1,20}>|(?:^|\s)[\"'`\u201c\u201e\u00ab]+)\Z")
 _RULE = re.compile(r"\s*(?:-{3,}|\*{3,})?\s*")
 _LETTERS = re.compile(r"[^\W_]+")
 
@@ -37,16 +39,19 @@ def lines(text: str, ids: Sequence[str]) -> dict[str, Said]:
         m = _LINE.fullmatch(line)
         name, what = _addressed(m, fold) if m else (None, "")
         if m is None or name is None:
-            if body is not None and what != "verdict":
+            stray = m is not None and bool(_ID.search(m["name"] or ""))  # speaks of another id
+            if body is not None and what != "verdict" and not stray:
                 body.append(line)
             elif not _RULE.fullmatch(line):
                 raise Foreign(line)
             continue
-        place, rest, body = said[name], _rest(m), None
+        place, rest, before, body = said[name], _rest(m), body, None
         if what == "reason":
             body, waiting[name] = place.reasons, line
             body.append(rest)
         elif what == "verdict":
+            if _quoting(before):
+                raise Foreign(line)
             place.verdicts.append(rest)
             place.lines.append(line)
             waiting.pop(name, None)
@@ -64,6 +69,16 @@ def _addressed(m: re.Match[str], fold: Mapping[str, str]) -> tuple[str | None, s
     named = (m["name"] or "").casefold()
     name = fold.get(named, fold.get(named.rstrip("_"))) if named else only
     return name, m["what"].casefold()
+
+
+def _quoting(body: Sequence[str] | None) -> bool:
+    """True for a reason that goes on with a quotation: the line behind it is perhaps the answer's.
+
+    >>> _quoting(["It says:"]), _quoting(["a", "```", "b"]), _quoting(['It says "met"'])
+    (True, True, False)
+    """
+    text = "\n".join(body or ()).rstrip()
+    return bool(_OPENED.search(text)) or text.count("```") % 2 == 1
 
 
 def _rest(m: re.Match[str]) -> str:
@@ -97,9 +112,25 @@ class Judged:
         return said in self._letters
 
     def told(self, said: Said) -> bool:
-        """True when all lines of a verdict, and the reason beside it, stand in the answer."""
+        """True when all lines of a verdict, and the reason beside it, stand in the answer.
+
+        Or reason and verdict as one block, in whatever dress.
+
+        >>> Judged('{"reason": "All is good.", "verdict": "met"}').told(
+        ...     Said(reasons=["All is good."], verdicts=["Met"])
+        ... )
+        True
+        """
         repeats = bool(said.lines) and all(map(self.has, said.lines))
-        return repeats and (not said.reason or self.has(said.reason))
+        if repeats and (not said.reason or self.has(said.reason)):
+            return True
+        if not self.text or not self.has(said.reason):
+            return False
+        reason, words = letters(said.reason), {letters(str(v)) for v in said.verdicts}
+        if len(reason) < SMALL or len(words) != 1:
+            return False
+        verdict = rf"(?:verdict|level|rating)\w{{0,40}}?(?<!un)(?<!not){words.pop()}"
+        return bool(re.search(rf"{reason}{verdict}|{verdict}\w{{0,60}}?{reason}", self._letters))
 
 
 def letters(text: str) -> str:

@@ -243,7 +243,7 @@ def _count(batch: Any, name: str) -> int:
 
 def _lines(text: str, rows: Rows) -> bool:
     """Add a file's lines by custom_id; False when one is broken or there is none."""
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = [line for line in text.removeprefix("\ufeff").split("\n") if line.strip()]
     sound = bool(lines)
     for line in lines:
         try:

@@ -28,6 +28,7 @@ from . import loop as loops
 from .address import Address, is_local
 from .keys import OPENAI, key_for, redact, remember, remember_all
 
+ANSWERED = (200, 203)  # the second: a proxy has changed it
 MOST = 4_000_000  # bytes of a reply, unpacked
 ERROR = 65_536  # bytes of an error's text that are read
 LARGE = 262_144  # bytes from which on only LARGE_AT_ONCE replies are gathered at a time
@@ -144,11 +145,11 @@ class Wire:
     async def gather(self, chunks: AsyncIterator[bytes], coding: str, status: int) -> bytes:
         """A body from its pieces, unpacked, at most `most` bytes; of an error its beginning."""
         unpack = _unpacker(coding.strip().lower())
-        out, large, most = bytearray(), None, self.most if status == 200 else ERROR
+        out, large, most = bytearray(), None, self.most if status in ANSWERED else ERROR
         try:
             async for chunk in chunks:
                 out += unpack(chunk, most + 1 - len(out))
-                if len(out) > most and status == 200:
+                if len(out) > most and status in ANSWERED:
                     raise WireError("size", f"the reply is larger than {most:,} bytes")
                 if len(out) > most:
                     break

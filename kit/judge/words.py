@@ -152,7 +152,7 @@ def _plausible(raw: Any, top: float) -> bool:
 def percent(raw: Any) -> float | None:
     """A stated confidence in percent as [0, 1]; None when not readable (never a made-up .5).
 
-    Between 0 and 2 nobody knows whether 1.0 is one percent or certainty: None.
+    Up to 10 nobody knows whether it is a share of 1, of 10 or of 100: None.
 
     >>> percent("85%"), percent(90), percent(250), percent(None), percent(1), percent(10**400)
     (0.85, 0.9, None, None, None, None)
@@ -160,7 +160,7 @@ def percent(raw: Any) -> float | None:
     if isinstance(raw, str):
         m = _matched(r"(\d{1,3}(?:\.\d+)?)\s*(?:%|percent|(?:/|out of)\s*100)?", raw)
         raw = float(m[1]) if m else None
-    if not _plausible(raw, 100) or 0 < raw < 2:
+    if not _plausible(raw, 100) or 0 < raw <= 10:
         return None
     return raw / 100
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from ..errors import MissingError
+from ..errors import DataError, MissingError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
@@ -61,11 +61,23 @@ def runs() -> Path:
     return path
 
 
+def regular(path: Path) -> Path:
+    """The file to write at a path, behind its links; DataError for a folder, a device or a pipe.
+
+    A rename over it would put a file in their place.
+    """
+    if not path.name or (path.exists() and not path.is_file()):
+        fix = "give the name of a file, which may be new"
+        raise DataError("this is no regular file, and stays as it is", where=str(path), fix=fix)
+    return path.resolve() if path.is_symlink() else path
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all (a temporary file, then a rename).
 
     On a full disk nothing half-written stays, and the error names the file.
     """
+    path = regular(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -8,7 +8,7 @@ import pytest
 from judge_stub import BatchStub, completion, content
 
 from kit.errors import JudgeDownError
-from kit.judge import BatchJudge, EndpointJudge, Ledger, judge
+from kit.judge import BatchJudge, EndpointJudge, Ledger, judge, provider
 from kit.records import Criterion, Response, Task
 
 TASK = Task(
@@ -173,3 +173,10 @@ def test_a_reply_beside_an_error_is_not_believed(tmp_path, change):
     with BatchStub(spoil={"content": [spoiled(change)]}) as stub:
         got = ask(stub, tmp_path / "l.sqlite")
         assert [v.failure for v in got if not v.known] == ["transport"] * 2
+
+
+def test_a_mark_before_the_first_line_and_other_line_ends_lose_no_answer():
+    """The output file of a batch with a byte order mark lost its first answer."""
+    rows: dict = {}
+    assert provider._lines('\ufeff{"custom_id": "a"}\r\n{"custom_id": "b"}\r\n', rows)
+    assert set(rows) == {"a", "b"}

@@ -619,3 +619,17 @@ def test_a_packed_export_gives_the_same_bytes_each_time_and_reads_back(tmp_path)
         with pytest.raises(DataError, match=r"not a whole .gz file"):
             third.load(tmp_path / name)
     assert len(third) == 0
+
+
+def test_an_export_replaces_no_device_and_no_link(tmp_path):
+    """As root, an export to /dev/null put a file in its place; `.` was a raw ValueError."""
+    with Ledger(tmp_path / "l.sqlite") as book:
+        os.mkfifo(tmp_path / "pipe")
+        for odd in (tmp_path / "pipe", tmp_path, ".", "/", ""):
+            with pytest.raises(DataError, match="no regular file"):
+                book.export(odd)
+        assert (tmp_path / "pipe").is_fifo()
+        (tmp_path / "link").symlink_to(tmp_path / "file")
+        for _ in range(2):
+            assert book.export(tmp_path / "link") == 0
+            assert (tmp_path / "link").is_symlink() and (tmp_path / "file").is_file()

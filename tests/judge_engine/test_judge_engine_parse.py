@@ -236,9 +236,11 @@ def test_a_missing_confidence_is_none_and_250_percent_is_none():
     assert percent("95 %") == 0.95
 
 
-@pytest.mark.parametrize("stated", ["0.9", "0.99", "1", "1.0", "1.00", "1.2", "1%", "95 or 5"])
+@pytest.mark.parametrize(
+    "stated", ["0.9", "0.99", "1", "1.0", "1.00", "1.2", "1%", "5", "9", "10", "95 or 5"]
+)
 def test_a_confidence_on_an_unknown_scale_is_none(stated):
-    """0.99 was None, but 1, 1.0 and 1.2 gave P(met) = .01: certain of the opposite."""
+    """0.99 was None, but 1, 1.0, 1.2 and 9 of 10 gave P(met) near 0: certain of the opposite."""
     for verdict in ("met", "unmet"):
         (r,) = read(f"REASON a: r\nVERDICT a: {verdict}\nCONFIDENCE a: {stated}", [A])
         assert r.confidence is None and r.status in (verdict, "unknown")
