@@ -12,9 +12,12 @@ from typing import Any
 
 from ..records import Criterion
 from .templates import names
-from .words import Reading, word
+from .thoughts import spoken
+from .words import Foreign, Reading, word
 
 Mass = tuple[float, float]
+_HEAD = r"(?<!\\)%s\s*:\s*\{"
+_VERDICT = re.compile(r'(?<!\\)"(?:verdict|level|rating)"\s*:\s*"')
 LEAST = 0.5  # captured mass under which nothing is said
 
 
@@ -32,8 +35,13 @@ def token_p(
         return nothing
     words = [str(t.get("token", "")) for t in tokens]
     text, starts = "".join(words), list(itertools.accumulate(map(len, words[:-1]), initial=0))
-    for i, (name, c) in enumerate(zip(names(criteria), criteria, strict=True)):
-        at = _place(text, name, len(criteria) == 1) if tokens and c.scale == "binary" else None
+    ids = names(criteria)
+    try:
+        said = len(text) - len(spoken(text))  # no draft's words
+    except Foreign:
+        return nothing
+    for i, (name, c) in enumerate(zip(ids, criteria, strict=True)):
+        at = _place(text, said, name, ids) if tokens and c.scale == "binary" else None
         if at is None or (readings is not None and not _spells(c, text[at:], readings[i])):
             continue
         index = bisect.bisect_right(starts, at) - 1
@@ -47,17 +55,23 @@ def _spells(c: Criterion, text: str, r: Reading) -> bool:
     return bool(m) and (word(c, m[0]) or ("",))[0] == r.status  # type: ignore[index]
 
 
-def _place(text: str, name: str, only: bool) -> int | None:
-    """Where in a reply the verdict word of a criterion begins."""
-    key = r"(?<!\\)" + re.escape(json.dumps(name)) + r"\s*:\s*\{"
-    heads = [m.end() for m in re.finditer(key, text)]
-    if heads or only:
-        m = re.compile(r'(?<!\\)"verdict"\s*:\s*"').search(text, heads[-1] if heads else 0)
+def _place(text: str, said: int, name: str, ids: Sequence[str]) -> int | None:
+    """Where in a reply, from `said` on, the verdict word of a criterion begins."""
+    parts = [(m.end(), n) for n in ids for m in re.compile(_HEAD % _quoted(n)).finditer(text, said)]
+    heads = [at for at, n in parts if n == name]
+    if heads or len(ids) == 1:
+        start = heads[-1] if heads else said
+        end = min((at for at, n in parts if at > start), default=len(text))  # another's part
+        m = _VERDICT.search(text, start, end)
         if m:
             return m.end()
     line = rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}\W*[:=]\s*"
-    lines = list(re.finditer(line, text, re.I | re.M))
-    return lines[-1].end() if lines else None
+    lines = list(re.finditer(line, text[said:], re.I | re.M))
+    return said + lines[-1].end() if lines else None
+
+
+def _quoted(name: str) -> str:
+    return re.escape(json.dumps(name))
 
 
 def _split(top: Any, before: str) -> Mass | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import time
 
 import pytest
@@ -505,3 +507,39 @@ def test_ten_thousand_replies(monkeypatch):
 
 def test_refused_keeps_reasons():
     assert parse.refused(read(obj(a="met"), [A]))[0].failure == "refusal"
+
+
+def _tokens(text, *shares):
+    """A reply as tokens; the n-th "met" has P(met) = shares[n]."""
+    rows, left = [{"token": w, "top_logprobs": []} for w in re.findall(r"\w+|\W", text)], [*shares]
+    for row in rows:
+        if row["token"] == "met":
+            p = left.pop(0)
+            pairs = (("met", p), ("un", 1 - p))
+            row["top_logprobs"] = [{"token": w, "logprob": math.log(q)} for w, q in pairs]
+    return rows
+
+
+@pytest.mark.parametrize(
+    "text, criteria, shares, want",
+    [
+        (
+            '{"a": {"level": "met", "reason": "x"}, "b": {"verdict": "met", "reason": "r"}}',
+            [A, B],
+            (0.9, 0.6),
+            [0.9, 0.6],
+        ),
+        ('{"a": {"reason": "x"}, "b": {"verdict": "met"}}', [A, B], (0.6,), [None, 0.6]),
+        (
+            '<think>{"a": {"verdict": "met"}}</think>VERDICT a: met',
+            [A],
+            (0.55, 0.95),
+            [0.95],
+        ),
+        ('<think>{"a": {"verdict": "met"}}</think>{"a": "met"}', [A], (0.55, 0.95), [None]),
+    ],
+)
+def test_a_probability_is_its_own_criterions_and_no_drafts(text, criteria, shares, want):
+    """The P of b's word, and that of a word in the thought, stood for a."""
+    got = token_p(_tokens(text, *shares), criteria, read(text, criteria))
+    assert [None if g is None else round(g[0], 3) for g in got] == want
