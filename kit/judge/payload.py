@@ -25,7 +25,7 @@ def unusable(data: Any, path: str) -> tuple[str, int]:
     """(why a decoded reply is no answer, what the fault counts); ("", 0) when it is one."""
     if not isinstance(data, dict):
         return "HTTP 200 with a body that is no object", 2
-    if data.get("error"):
+    if data.get("error") or data.get("errors"):
         return f"HTTP 200 with an error: {said(json.dumps(data))}", 1
     if not path.endswith("/chat/completions"):
         return ("", 0) if data.get("answers") else ("HTTP 200 without answers", 2)

@@ -26,6 +26,7 @@ FILTERED = frozenset(
     "guardrail_intervened".split()
 )
 PART = frozenset({"type", "text", "annotations", "citations", "logprobs", "id"})
+MOST = 128  # choices that are read
 THOUGHTS = frozenset(
     "reasoning reasoning_content reasoning_details thinking thinking_blocks redacted_thinking "
     "provider_specific_fields".split()
@@ -96,7 +97,7 @@ def is_cut(data: Mapping[str, Any]) -> bool:
 def _choices(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The choices of a reply, at least one (which may say nothing)."""
     rows = data.get("choices")
-    rows = rows[:8] if isinstance(rows, list) else []
+    rows = rows[:MOST] if isinstance(rows, list) else []
     return [c for c in rows if isinstance(c, Mapping)] or [{}]
 
 
@@ -136,10 +137,9 @@ def _odd(data: Mapping[str, Any], choice: Mapping[str, Any], text: str) -> str:
     why, _ = unusable(data, "/chat/completions")
     if why:
         return why
-    status = data.get("status")
-    whole = (str(status) if type(status) is int else _word(status)) in WHOLE
-    if not whole or data.get("incomplete_details"):
-        return "the reply's status says that it is not complete"
+    for level in (data, choice, _message(choice)):
+        if _draft(level) or (level is not choice and _unfinished(level)):
+            return "the reply's status says that it is not complete"
     message = {k: v for k, v in _message(choice).items() if k != "content"}
     for level in (data, choice, message):
         for k in TEXTS & level.keys():
@@ -147,6 +147,13 @@ def _odd(data: Mapping[str, Any], choice: Mapping[str, Any], text: str) -> str:
             if _SPEAKS.search(said) and not _same(level[k], text):
                 return f"a second text beside its content: {k!r}"
     return ""
+
+
+def _draft(level: Mapping[str, Any]) -> bool:
+    """True where a level of an envelope says that it is not whole, or refused."""
+    status = level.get("status")
+    whole = (str(status) if type(status) is int else _word(status)) in WHOLE
+    return not whole or bool(level.get("incomplete_details") or level.get("refusal"))
 
 
 def _same(value: Any, text: str) -> bool:

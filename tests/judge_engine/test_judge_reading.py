@@ -441,3 +441,16 @@ def test_a_quotation_as_the_only_verdict_is_none(opened):
         assert states(f"REASON c1: it asks for this.\n{opened}\n{indent}VERDICT c1: met") == [
             "parse"
         ]
+
+
+def test_signs_of_a_draft_count_at_every_level():
+    """finish_reason, truncated, a refusal and errors were seen at one level of the envelope only."""
+    for more in ({"finish_reason": "length"}, {"stop_reason": "max_tokens"}, {"truncated": True}):
+        assert heard(top=more) == heard(message=more) == "parse"
+    for more in ({"status": "incomplete"}, {"incomplete_details": {"reason": "x"}}):
+        assert heard(choice=more) == heard(message=more) == "parse"
+    for more in ({"refusal": "no"}, {"errors": ["bad"]}):
+        assert heard(top=more) == "parse"
+    one = envelope()["choices"][0]
+    nine = [one] * 8 + envelope(text=UNMET)["choices"]
+    assert heard(top={"choices": nine}) == "contradiction"
