@@ -116,8 +116,8 @@ class Judged:
 
         Or reason and verdict as one block, in whatever dress.
 
-        >>> Judged('{"reason": "All is good.", "verdict": "met"}').told(
-        ...     Said(reasons=["All is good."], verdicts=["Met"])
+        >>> Judged('{"reason": "All is good here.", "verdict": "met"}').told(
+        ...     Said(reasons=["All is good here."], verdicts=["Met"])
         ... )
         True
         """
