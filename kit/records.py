@@ -418,8 +418,13 @@ def response_from_json(row: Mapping[str, Any], *, where: str = "response") -> Re
 
 
 def verdict_from_json(row: Mapping[str, Any], *, where: str = "verdict") -> Verdict:
-    """A Verdict from its JSON form."""
-    return _build(Verdict, row, where)
+    """A Verdict from its JSON form; DataError where its value contradicts its status."""
+    v = _build(Verdict, row, where)
+    said = row.get("value")
+    if said is not None and said != v.value:
+        words = f"status is {v.status!r}, value is {said!r}"
+        raise DataError(words, where=where, fix="drop the value, or mend the status")
+    return v
 
 
 def grade_from_json(row: Mapping[str, Any], *, where: str = "grade") -> Grade:

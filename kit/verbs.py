@@ -159,7 +159,7 @@ def split(
     Tasks that ask the same, but for case, spaces and punctuation, stay on one side.
 
     share : of the tasks held out, in (0, 1). by : for example `lambda task: task.kind`: the
-    same share of every kind is held out.
+    same share of every kind is held out (groups stay whole where every kind has several).
     """
     from .rubrics import splits
 

@@ -229,6 +229,9 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
             raise DataError(
                 "the file is empty", where=str(path), fix="the first line must name the columns"
             )
+        width = len(header)
+        while header and not header[-1].strip():  # columns that a spreadsheet left empty
+            header.pop()
         twice = sorted({h for h in header if header.count(h) > 1})
         if twice:
             raise DataError(
@@ -242,23 +245,24 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
                 fix = 'close the quote; inside a quoted cell write "" for a quotation mark'
                 _report(problem, where, f"the line cannot be read: {cells}", fix)
                 continue
-            if not cells:
+            if not any(c.strip() for c in cells):
                 continue
             if any(not c.isascii() and ESCAPED.search(c) for c in cells):
                 _report(problem, where, f"the line is not {encoding.removesuffix('-sig').upper()}")
                 continue
-            if len(cells) != len(header):
+            if len(cells) != width or any(cells[len(header) :]):
+                named = f"the header {width}" if len(cells) != width else f"{len(header)} are named"
                 _report(
                     problem,
                     where,
-                    f"the line has {len(cells)} cells, the header {len(header)}",
+                    f"the line has {len(cells)} cells, {named}",
                     "quote cells that hold commas or line ends",
                 )
                 continue
             if swallowed(cells, delimiter):
                 said = "a quoted cell holds lines that look like rows: is its quote a stray one?"
                 _report(problem, where, Note("quoted-lines", said))
-            yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=True)}
+            yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=False)}
         _damage(raw, problem, path.name)
 
 

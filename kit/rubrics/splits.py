@@ -254,12 +254,14 @@ def stratified(
     names: tuple[str, str] = ("train", "heldout"),
 ) -> Split:
     """The same `share` of every stratum (`by`, default the kind) is held out; sizes by largest
-    remainder, so the total fits but for tasks with one prompt, which stay on one side."""
+    remainder, so the total fits but for tasks with one prompt, which stay on one side, and for
+    groups, which do where every stratum has several."""
     tasks = _check(tasks, share, seed)
-    side = _together(tasks)
     strata: dict[str, list[Task]] = {}
     for t in tasks:
         strata.setdefault(str(by(t) if by else t.kind), []).append(t)
+    several = all(len({t.group for t in rows}) > 1 for rows in strata.values())
+    side = _together(tasks, groups=several)
     rng, held = random.Random(seed), set()
     want = {k: len(v) * share for k, v in strata.items()}
     take = {k: int(x) for k, x in want.items()}

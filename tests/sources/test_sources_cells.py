@@ -182,3 +182,39 @@ def test_a_western_encoding_is_read_with_a_warning(tmp_path, text):
     tasks = load_tasks(path)
     assert tasks.tasks[0].prompt == text and not errors(tasks)
     assert [(f.code, f.severity) for f in tasks.findings] == [("encoding", "warning")]
+
+
+def test_blank_rows_and_columns_of_a_spreadsheet_are_no_tasks(tmp_path):
+    """Excel's `,,` lines became tasks with an empty prompt; trailing empty columns refused the file."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,prompt,criteria,,\n1,p1,c1,,\n,,,,\n2,p2,c2,,\n3,p3,c3,,lost\n")
+    found = kit.load(path)
+    assert [t.prompt for t in found.tasks] == ["p1", "p2"]
+    assert [f.where for f in found.findings if f.severity == "error"] == ["a.csv, line 5"]
+
+
+def test_a_verdict_whose_value_contradicts_its_status_is_an_error():
+    rows = [
+        {"record": "task", "id": "1", "prompt": "p", "criteria": [{"id": "c", "text": "x"}]},
+        {"record": "response", "task_id": "1", "id": "r", "text": "t"},
+    ]
+    ids = {"record": "verdict", "task_id": "1", "response_id": "r", "criterion_id": "c"}
+    for status, value in (("met", 0), ("unmet", 1), ("met", 0.3)):
+        found = kit.load([*rows, {**ids, "judge": "j", "status": status, "value": value}])
+        assert not found.verdicts
+        assert any("value is" in f.message for f in found.findings if f.severity == "error")
+    assert kit.load([*rows, {**ids, "judge": "j", "status": "met", "value": 1}]).verdicts
+
+
+def test_groups_stay_whole_when_a_split_goes_by_kind():
+    """98 groups stood on both sides over 20 seeds."""
+    rows = [
+        {"record": "task", "id": f"{i}{c}", "prompt": f"P{i}{c}", "group": f"g{i}", "kind": kind,
+         "criteria": [{"id": "c", "text": "Names it."}]}
+        for i in range(12) for c, kind in (("a", "essay"), ("b", "essay" if i % 2 else "mail"))
+    ]  # fmt: skip
+    tasks = kit.load(rows)
+    for seed in range(10):
+        parts = kit.split(tasks, seed=seed, by=lambda t: t.kind).parts
+        train, held = ({i[:-1] for i in parts[n]} for n in ("train", "heldout"))
+        assert held and not train & held
