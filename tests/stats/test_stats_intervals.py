@@ -88,3 +88,14 @@ def test_separated_rows_have_no_slope_and_say_so():
     found = calibration.cox(p, np.r_[np.zeros(20), np.ones(20)])
     assert np.isnan(found.slope.value) and np.isnan(found.p_value)
     assert "separated" in str(found)
+
+
+def test_a_corrected_rubric_score_leaves_room_for_rare_labels_not_drawn():
+    """No met label on ten prompts gave [-.01, .02]; with p = .05 and ICC .8 it covered .54 of the time."""
+    prompt = np.repeat(np.arange(20), 20)
+    answer = np.repeat(np.arange(100), 4)
+    rng = np.random.default_rng(0)
+    verdicts = (rng.random(400) < 0.15).astype(float)
+    human = [0.0 if p < 10 else None for p in prompt]
+    found = stats.rubric_score(verdicts, [1.0] * 400, answer=answer, cluster=prompt, human=human)
+    assert found.estimate.low < 0.02 and found.estimate.high > 0.1
