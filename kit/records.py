@@ -422,8 +422,11 @@ def verdict_from_json(row: Mapping[str, Any], *, where: str = "verdict") -> Verd
     v = _build(Verdict, row, where)
     said = row.get("value")
     if said is not None and said != v.value:
-        words = f"status is {v.status!r}, value is {said!r}"
-        raise DataError(words, where=where, fix="drop the value, or mend the status")
+        raise DataError(
+            f"status is {v.status!r}, value is {said!r}",
+            where=where,
+            fix="drop the value, or mend the status",
+        )
     return v
 
 

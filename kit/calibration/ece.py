@@ -425,8 +425,10 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> MCE:
     size, gap = resample.bin_sums(cells, cells.n)
     m = np.divide(np.abs(gap), size, out=np.full_like(gap, -1.0), where=size > 0)
     b = int(np.argmax(m))
-    half = math.sqrt(2) * special.erfinv(level) * gap_errors(cells)[b]
-    half = max(half, 1 - (1 - level) ** (1 / size[b]))  # equal outcomes are no certainty
+    half = max(
+        math.sqrt(2) * special.erfinv(level) * gap_errors(cells)[b],
+        1 - (1 - level) ** (1 / size[b]),  # equal outcomes are no certainty
+    )
     return MCE(
         float(m[b]),
         max(0.0, float(m[b] - half)),

@@ -252,16 +252,14 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
         level=level,
     )
     # labelled prompts of the rarer outcome may not have been drawn: room for UNSEEN more of each
-    total = columns.sum(0)
-    more = UNSEEN * total[2 + 2 * k :] / inside
-    none = np.zeros(2 + k)
-    moved = stat(total + np.array([[*none, *(more * x), *more] for x in (0.0, 1.0)]))
+    more = UNSEEN * columns.sum(0)[2 + 2 * k :] / inside
+    added = np.array([[*np.zeros(2 + k), *(more * x), *more] for x in (0.0, 1.0)])
     floor = _floor(r, stratum, has, size, k)
     se = math.sqrt(out.se**2 + floor) if inside > 1 else math.nan
     clusters = min(inside, worth(np.bincount(r.cluster, has)))
     half = t_quantile(level, max(clusters - 1, 1)) * se
-    low, high = out.value - half, out.value + half
-    low, high = reach(out.value, low, high, moved, (-math.inf, math.inf))
+    limits = out.value - half, out.value + half, stat(columns.sum(0) + added)
+    low, high = reach(out.value, *limits, (-math.inf, math.inf))
     empty = int((np.bincount(stratum, has, k) == 0).sum())
     note = f"{empty} of {k} strata have no label" if empty else ""
     out = replace(
