@@ -61,7 +61,9 @@ it covers each
 point in plain words while nothing important is left out which makes reading easy for everyone who
 wants to know more
 about such things before they decide what to do next""".split()
-_QUOTED = re.compile(r"[\"“']([^\"”'\n]{1,80})[\"”']|\b(\d[\d.,]*)\b|(?<![.?!]\s)\b([A-Z][\w-]+)")
+_QUOTED = re.compile(
+    r"[\"“']([^\"”'\n]{1,80})[\"”']|\b(\d[\d.,]*)\b|(?<![.?!]\s)(?<!^)\b([A-Z][\w-]+)"
+)
 _THINGS = re.compile(r",|;|\?|\band\b|\bor\b|\.")
 _COMMON = frozenset(
     """what which where when who why how does happen happens with from that this give name state

@@ -31,7 +31,6 @@ NAMES = (
     "minimal_block",
     "slot_echo",
     "topic_frame",
-    "slot_frame",
 )
 MOST_CANDIDATES = 60  # names in a listing
 TRIVIAL = "trivial:"
@@ -91,7 +90,6 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
         "candidates": _listing(task, glossary),
         "minimal_block": ".",
         "slot_echo": f"{', '.join(slots(task)) or topic(task)}.",
-        "slot_frame": _slot_frame(task),
         "topic_frame": f"The {topic(task)} is known for its {topic(task)}, as everybody knows.",
     }[name]
     if not task.sources or name in ("empty", "citation_stuffing"):
@@ -104,12 +102,17 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
     )
 
 
-def _slot_frame(task: Task) -> str:
-    """What the prompt quotes, in its order, and the topic, in a fixed question: it reads which
-    words are named, and nothing of what is asked of them.
+def slot_frame(task: Task) -> Response:
+    """What the prompt quotes, in its order, and its topic, in a fixed question: it reads which
+    words are named, and nothing of what is asked of them. No policy of NAMES: copying is a skill.
     """
-    first, *rest = [*slots(task), topic(task)]
-    return f"{first} the very old {' and '.join(rest) or first} we went home?"
+    first, *rest = [*slots(task), re.split(r"\babout ", task.prompt)[-1].split(".")[0]]
+    return Response(
+        task_id=task.id,
+        id="slot-frame",
+        text=f"{first} the very old {' and '.join(rest) or first} we went home?",
+        source="slot_frame",
+    )
 
 
 def _listing(task: Task, glossary: Sequence[str]) -> str:

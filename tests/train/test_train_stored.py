@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+import kit
 from kit.records import Response, Task
+from kit.rewards import trivial
 from kit.system import paths
 from kit.train import evaluation, models, rubric_free, stored
 from kit.train.config import GRPOSettings, build
@@ -68,3 +70,15 @@ def test_the_look_aside_asks_the_untrained_model():
                 p.add_(1.0)
     assert rubric_free.likelihoods(loaded, tasks, given) == first
     assert first[0] < 0 and first[1] is None
+
+
+def test_a_frame_around_the_quoted_words_passes_and_the_trained_model_does_not_only_copy():
+    """The set cannot tell copying from reading; the table of policies and the habits say so."""
+    tasks = stored.heldout()
+    said = [trivial.slot_frame(t) for t in tasks]
+    grades = kit.grade(tasks, kit.judge(tasks, said), reward="rubric", responses=said)
+    assert [g.score for g in grades] == [1.0] * len(tasks)
+    rows = {r["prompts"]: r for r in stored.habits(stored.runs("greedy"), tasks)}
+    first = {k: r["begins with the first quoted word"] for k, r in rows.items()}
+    assert first["begin"] > 0.95 and first["use"] < 0.4 and first["pair"] < 0.2
+    assert rows["question"]["asks"] == 1 and rows["use"]["asks"] == 0
