@@ -68,8 +68,8 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
         raise args.wrong("any", "none of any, all, none is given", 'write e.g. "any": ["river"]')
     case, whole = args.flag("case", False), args.flag("whole", True)
     fold = text_of.fold if not case else lambda t: re.sub(r"\s+", " ", text_of.visible(t))
-    raw, plain = (fold(t) for t in (response.text, text_of.plain(response.text)))
-    spoken = fold(text_of.said(response.text))
+    bare = text_of.plain(response.text)
+    raw, plain, spoken = map(fold, (response.text, bare, text_of.without_urls(bare)))
 
     def found(term: str) -> bool:
         needle = re.escape(fold(term).strip())

@@ -163,13 +163,13 @@ def _unchained(word: str) -> list[str]:
     return [word] if len(heavy) < 3 or whole else parts
 
 
-def said(text: str) -> str:
-    """What a text says: without marks, tags, targets of links and URLs.
+def without_urls(text: str) -> str:
+    """The text without its URLs; of a `plain` text, what it says.
 
-    >>> said("The [river](a/b) at https://lake,sea **flows**.")
+    >>> without_urls(plain("The [river](a/b) at https://lake,sea **flows**."))
     'The river at  flows.'
     """
-    return _URL.sub("", plain(text))
+    return _URL.sub("", text)
 
 
 _NEVER_END = frozenset(

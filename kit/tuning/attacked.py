@@ -29,15 +29,15 @@ def attacked(
     answers : how many, the first ones of train with an unmet criterion: only these have something
     to gain. A lookup {trial: kit.judge.AuditReport} whose table has one row an attack or step.
     """
-    rows = [
+    failed = [
         r
         for r, part in zip(bench.rows, bench.part, strict=True)
         if part == "train" and r.human == 0.0
     ]
-    if not rows:
+    if not failed:
         fix = "label answers of train that fail a criterion"
         raise DataError("no answer of train fails: nothing to gain", where="attack", fix=fix)
-    few = dict(list({(r.task.id, r.response.id): r for r in rows}.items())[:answers])
+    few = dict(list({(r.task.id, r.response.id): r for r in failed}.items())[:answers])
     tasks = list({r.task.id: r.task for r in few.values()}.values())
     ask = partial(audit, tasks=tasks, responses=[r.response for r in few.values()])
     more = {"attacks": attacks, "biases": (), "ledger": bench.ledger, "budget": bench.budget}
