@@ -124,12 +124,12 @@ class Found:
 def _patterns() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
     out: list[tuple[re.Pattern[str], re.Pattern[str]]] = []
     for lang in LANGUAGES:
+        ahead, behind = ("", "") if lang is CHINESE else (r"(?<!\w)", r"(?!\w)")
         levels = "|".join(
-            rf"(?P<{n}>{w})(?!\w)" if lang is not CHINESE else rf"(?P<{n}>{w})"
-            for n, w in zip(_LEVEL_NAMES, lang.levels, strict=True)
+            f"(?P<{n}>{w}){behind}" for n, w in zip(_LEVEL_NAMES, lang.levels, strict=True)
         )
         label = re.compile(
-            rf"(?:{lang.labels})\s*(?:\([^)\n]{{0,20}}\))?\s*(?:[:：=]|{lang.joins}\s)\s*"
+            rf"{ahead}(?:{lang.labels})\s*(?:\([^)\n]{{0,20}}\))?\s*(?:[:：=]|{lang.joins}\s)\s*"
             rf"(?:(?:muy|sehr|très|muito|很|非常|较|比较)\s*)?{NEAR}(?:{VALUE}|{levels})",
             re.IGNORECASE,
         )

@@ -14,7 +14,7 @@ from ..errors import DataError
 from ..stats.estimate import Estimate
 from ..stats.shares import wilson
 from .grammar import LEVELS, STATUSES, Stated, measure
-from .statements import TURNED, Statement, statements
+from .statements import SEVERAL, TURNED, Statement, statements
 
 
 def extract(text: str, *, scale: float | None = None) -> Stated:
@@ -63,8 +63,8 @@ def extract_each(text: str, *, scale: float | None = None) -> list[Stated]:
 
 
 def _stated(s: Statement, scale: float | None) -> Stated:
-    if s.note == TURNED:
-        return Stated("ambiguous", text=s.words.strip(), note=TURNED)
+    if s.note in (TURNED, SEVERAL):
+        return Stated("ambiguous", text=s.words.strip(), note=s.note)
     if s.kind in LEVELS:
         return Stated("level", level=s.kind, text=s.words.strip())
     if s.kind == "mixed":

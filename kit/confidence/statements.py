@@ -7,12 +7,13 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from .grammar import NUM, PCT, REASONS, SAID_LEVELS, TOKENS, VALUES, said_top
+from .grammar import NUM, PCT, REASONS, SAID_LEVELS, TOKENS, VALUES, amount, said_top
 from .languages import found as found_in
 
 Token = re.Match[str]
 PARTIAL = "unsure of a part of the answer"
 TURNED = "it speaks of being wrong; say how sure you are that the answer is right"
+SEVERAL = "two confidences in one statement; say one"
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class Statement:
     note: str = ""
 
 
-_CORRECT = re.compile(r"\b(?:correct|right|true|accurate|my|answer|response)\b", re.IGNORECASE)
+_CORRECT = re.compile(
+    r"\b(?:correct|right|true|accurate|my|answer|response|wrong|mistaken|error)\b", re.IGNORECASE
+)
 _ANCHORS = re.compile(
     r"confiden|certain|credence|\bp\s*\(|sure|positive|doubt|probab|likel|chance|odds",
     re.IGNORECASE,
@@ -70,6 +73,10 @@ _PART = re.compile(
     re.IGNORECASE,
 )
 _BARE = re.compile(rf"(?:so|say)?\s*,?\s*{_ABOUT}(?P<v>{_UNIT}){_TAIL}", re.IGNORECASE)
+_REASON = "|".join(sorted(REASONS - {"for", "and"}))
+_OTHER = re.compile(
+    rf"(?:(?!\b(?:{_REASON})\b|[(%±]|\+/?-)[^.])*?({NUM}){PCT}(?!\s+of\b)", re.IGNORECASE
+)
 _UNSURE = re.compile(
     r"\b(?:I|we)\b[^.!?\n]{0,30}?(?:\b(?:un)?(?:sure|certain)\b|\bconfident\b"
     r"|\bguess(?:ing)?\b|\bdoubt\b"
@@ -77,7 +84,12 @@ _UNSURE = re.compile(
     r"|recall|remember|know|check|verify|tell|say)\b)",
     re.IGNORECASE,
 )
-_REFUSED = re.compile(r"\bfar from\s*$|\bdoubt(?:s|ed)?\s+(?:it|this|that|so)\s+$", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"\bfar from\s*$|\bdoubt(?:s|ed)?\s+(?:it|this|that|so)\s+$"
+    r"|\b(?:lack|loss|absence) of (?:confidence|certainty)\W[^.!?\n]*$"
+    r"|\b(?:error|wrong|mistaken)\b[^.!?\n]*$",
+    re.IGNORECASE,
+)
 _WRONG = re.compile(
     r"\W*(?:that\s+)?(?:it|this|that|I|we|(?:my|the|this) (?:answer|response|claim))\s+"
     r"(?:is|am|are|was|m|s|may be)\s+(?:\w+ly\s+)?"
@@ -126,7 +138,7 @@ def statements(text: str) -> tuple[Statement, ...]:
             if out and out[-1].at == found.at:
                 out.pop()
             out.append(found)
-    out = [replace(s, note=TURNED) if _turned(plain, s) else s for s in out]
+    out = [replace(s, note=_doubtful(plain, s) or s.note) for s in out]
     out = _with_languages(plain, out)
     last = _closing(plain)
     if last and not any(s.end > last.at for s in out):
@@ -138,9 +150,18 @@ def statements(text: str) -> tuple[Statement, ...]:
     return tuple(out)
 
 
-def _turned(plain: str, s: Statement) -> bool:
-    """The number says how sure the writer is to be wrong, or is named to be refused."""
-    return bool(_REFUSED.search(plain[max(0, s.start - 20) : s.at]) or _WRONG.match(plain, s.end))
+def _doubtful(plain: str, s: Statement) -> str:
+    """Why a number is no confidence of being right: it says how sure the writer is to be wrong, is
+    named to be refused, or another one follows in its label ("80% for A and 20% for B")."""
+    if _REFUSED.search(plain[max(0, s.start - 20) : s.at]) or _WRONG.match(plain, s.end):
+        return TURNED
+    rest = _sentence(plain, s.at)[s.end - _begin(plain, s.at) :] if s.at > s.start else ""
+    other = _OTHER.match(rest) if s.kind == "percent" else None
+    return (
+        SEVERAL
+        if other and amount(other[1]) != amount(re.sub(f"{PCT}$", "", s.words.lower()))
+        else ""
+    )
 
 
 def _with_languages(plain: str, out: list[Statement]) -> list[Statement]:
@@ -177,6 +198,8 @@ def _at(plain: str, tokens: list[Token], i: int) -> Statement | None:
     after = _after(plain, tokens, i)
     if kind == "weak":
         before, after = (s if s and s.kind not in SAID_LEVELS else None for s in (before, after))
+    if before and before.kind in VALUES and not set("-*_()") & set(plain[before.at : before.end]):
+        return before  # "I am 90% sure it is 71%": the second number is the answer
     return max((s for s in (before, after) if s), key=lambda s: s.at, default=None)
 
 
