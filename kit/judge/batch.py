@@ -20,7 +20,7 @@ from typing import Any
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import loop
 from .base import ask
-from .bill import usage
+from .bill import Usage, tokens, usage
 from .endpoint import EndpointJudge
 from .keys import redact, shown
 from .payload import Raw, encode, plain, unusable
@@ -95,22 +95,19 @@ class BatchJudge:
     async def _reply(self, q: Question) -> tuple[list[Verdict], Call | None]:
         task, response, criteria = q.task, q.response, q.criteria
         mode = self.inner.mode
-        body = {
-            k: v
-            for k, v in self.inner.body(task, response, criteria, mode).items()
-            if k not in self.inner.caller.abilities.refused
-        }
-        custom_id, text = fingerprint(list(q.keys)), encode(body)
-        run = session()
-        ticket = await run.budget.take(self.inner._forecast(body, criteria)) if run.budget else None
+        body, price = self.inner.body(task, response, criteria, mode), self.inner.caller.price
+        text = encode(self.inner.caller.abilities.without(body, {}))
+        custom_id, room = fingerprint(list(q.keys)), body["max_completion_tokens"]
+        run, most = session(), Usage(tokens_in=tokens(len(text)), tokens_out=room)
+        ticket = await run.budget.take(most.forecast(price)) if run.budget else None
         spent = Forecast()
         try:
             got = await self._send(custom_id, text)
             if isinstance(got, tuple):
                 return q.unknowns(got[0], judge=self.name, reason=got[1]), None
             reply = redact(json.dumps(got))
-            used = usage(got, len(text), len(reply))
-            cost = (used.forecast(self.inner.caller.price).cost or 0.0) * self._rate
+            used = usage(got, len(text), len(reply), room)
+            cost = (used.forecast(price).cost or 0.0) * self._rate
             spent = dataclasses.replace(used.forecast(None), cost=cost)
         finally:
             if ticket is not None:

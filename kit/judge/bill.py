@@ -10,6 +10,7 @@ from .prices import Price
 from .records import Forecast
 
 PER_TOKEN = 4  # characters, about
+FRAME = 250  # tokens' worth of JSON around a reply
 ROOM = 10_000  # tokens of a server's own frame around a prompt
 THOUGHT = 1_000_000  # tokens that a model may have thought in without saying so
 
@@ -38,8 +39,9 @@ def tokens(characters: int) -> int:
     return 16 + characters // PER_TOKEN
 
 
-def usage(data: Mapping[str, Any], sent: int, got: int) -> Usage:
-    """The usage of a reply. sent, got : characters of the request and of the reply.
+def usage(data: Mapping[str, Any], sent: int, got: int, room: int | None = None) -> Usage:
+    """The usage of a reply. sent, got : characters of the request and of the reply; room : tokens
+    that it was allowed, beyond which an estimate goes only where the reply clearly did.
 
     A number that cannot be (negative, text, infinite, more tokens than the request has bytes)
     counts as not given: the estimate takes its place, so that no reply can fill a budget or empty
@@ -58,10 +60,12 @@ def usage(data: Mapping[str, Any], sent: int, got: int) -> Usage:
     details = details if isinstance(details, Mapping) else {}
     cached = _count(details, ("cached_tokens",), 2 * sent + ROOM) or 0
     tin_known, tout_known = bool(tin), tout is not None
-    tin = tin or tokens(sent)
+    tin, out = tin or tokens(sent), tokens(got)
+    if room is not None and out <= room + FRAME:
+        out = min(out, room)
     return Usage(
         tokens_in=tin,
-        tokens_out=tout if tout is not None else tokens(got),
+        tokens_out=tout if tout is not None else out,
         cached=min(cached, tin),
         estimated=not (tin_known and tout_known),
     )

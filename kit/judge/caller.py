@@ -141,16 +141,19 @@ class Caller:
 
     # -- the call -------------------------------------------------------------------------------
     async def call(
-        self, path: str, body: Mapping[str, Any], forecast: Forecast, doubt: Doubt | None = None
+        self, path: str, body: Mapping[str, Any], room: int, doubt: Doubt | None = None
     ) -> Outcome:
-        """POST `body` without what is refused. Raises BudgetError and JudgeDownError only."""
+        """POST `body` without what is refused; its reply has `room` tokens at most.
+
+        Raises BudgetError and JudgeDownError only.
+        """
         self.recall()
         if not self._active and time.monotonic() - self._ended > self.patience:
             self._bad_since = None  # what was long ago says nothing of today
         trial = _Trial(doubt or Doubt())
         self._active += 1
         try:
-            step = await self._tried(path, body, forecast, trial)
+            step = await self._tried(path, body, room, trial)
             self._lost += step.data is None
         finally:
             self._active -= 1
@@ -164,13 +167,11 @@ class Caller:
             await self._hold(step)
         return Outcome(failure="transport", reason=step.why)
 
-    async def _tried(
-        self, path: str, body: Mapping[str, Any], forecast: Forecast, trial: _Trial
-    ) -> _Step:
+    async def _tried(self, path: str, body: Mapping[str, Any], room: int, trial: _Trial) -> _Step:
         """Attempts until there is an answer or nothing more to try."""
         while trial.faults < self.tries:
             sent = self.abilities.without(body, trial.doubt.dropped)
-            step = await self._slot(path, sent, forecast, trial)
+            step = await self._slot(path, sent, room, trial)
             if step.data is not None:
                 if self.abilities.learn(trial.doubt, f"{self.base_url}, model {self.model}"):
                     self._note()
@@ -202,17 +203,17 @@ class Caller:
                 base = random.uniform(0.05, 0.2) if short else random.uniform(0.25, 0.75)
                 await asyncio.sleep(base * 2 ** max(trial.faults - 1, 0))
 
-    async def _slot(
-        self, path: str, sent: Mapping[str, Any], forecast: Forecast, trial: _Trial
-    ) -> _Step:
+    async def _slot(self, path: str, sent: Mapping[str, Any], room: int, trial: _Trial) -> _Step:
         """One attempt in a slot, its most cost set aside; what is paid and lost is written down."""
         run = session()
         await self.limiter.acquire(first=trial.tried)
         try:
-            ticket, spent = await run.budget.take(forecast) if run.budget else None, Forecast()
+            payload = encode(sent)
+            most = Usage(tokens_in=tokens(len(payload)), tokens_out=room, estimated=True)
+            ticket = await run.budget.take(most.forecast(self.price)) if run.budget else None
+            spent = Forecast()
             try:
-                payload = encode(sent)
-                step = await self._once(path, payload, forecast)
+                step = await self._once(path, payload, most)
                 spent = Forecast(calls=step.sent)
                 if step.spent:
                     spent = step.spent.forecast(self.price)
@@ -225,25 +226,20 @@ class Caller:
             run.record(self._record(step, payload, trial.doubt, status="lost"))
         return step
 
-    async def _once(self, path: str, payload: str, forecast: Forecast) -> _Step:
-        """One attempt: what it gave, or what to do next."""
+    async def _once(self, path: str, payload: str, most: Usage) -> _Step:
+        """One attempt: what it gave, or what to do next. most : what it may cost."""
         started = time.monotonic()
-        lost = Usage(  # what a call may have cost of which no reply came
-            tokens_in=forecast.tokens_in or tokens(len(payload)),
-            tokens_out=forecast.tokens_out,
-            estimated=True,
-        )
         try:
             reply = await self.wire.post(path, payload.encode("utf-8", "replace"), self.timeout)
         except WireError as e:
             if e.kind == "timeout":
                 self.limiter.late()
-            spent = lost if e.kind in ("timeout", "size") else None
+            spent = most if e.kind in ("timeout", "size") else None
             sent = int(e.kind != "unreached")
             step = _Step(why=str(e), counts=1, final=e.kind == "size", spent=spent, sent=sent)
             return self._bad(step)
         if reply.status in ANSWERED:
-            return await self._good(reply.text, time.monotonic() - started, path, payload, lost)
+            return await self._good(reply.text, time.monotonic() - started, path, payload, most)
         return self._no(reply)
 
     def _no(self, reply: Reply) -> _Step:
@@ -270,7 +266,7 @@ class Caller:
             return self._bad(_Step(why=why, final=True))
         return self._bad(_Step(why=why, counts=1, wait=wait))
 
-    async def _good(self, raw: str, seconds: float, path: str, payload: str, lost: Usage) -> _Step:
+    async def _good(self, raw: str, seconds: float, path: str, payload: str, most: Usage) -> _Step:
         """A reply with status 200: the data, or why it is none."""
         try:
             data = await large(len(raw), decoded, raw)
@@ -279,11 +275,11 @@ class Caller:
         else:
             why, counts = unusable(data, path)
         if why:
-            return self._bad(_Step(why=why, counts=counts, spent=lost, raw=raw[:LARGE]))
+            return self._bad(_Step(why=why, counts=counts, spent=most, raw=raw[:LARGE]))
         self.limiter.ok(seconds)
         self._bad_since, self._answered, self._lost = None, True, 0
         self._look()
-        spent = usage(data, len(payload), len(raw))
+        spent = usage(data, len(payload), len(raw), most.tokens_out)
         return _Step(data=data, raw=raw, payload=payload, seconds=seconds, spent=spent)
 
     def _bad(self, step: _Step) -> _Step:

@@ -17,7 +17,9 @@ from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from . import loop, templates
 from .address import Address
 from .base import ask
+from .bill import Usage, tokens
 from .caller import Caller
+from .payload import encode
 from .prices import Price, default_model
 from .records import Call, Forecast, Question
 from .session import session
@@ -121,7 +123,7 @@ class DecisionJudge:
     async def _part(self, q: Question) -> tuple[list[Verdict], Call | None]:
         n = len(q.criteria)
         body = self.body(q.task, q.response, q.criteria)
-        outcome = await self.caller.call("/" + self.api, body, self._priced(body, n))
+        outcome = await self.caller.call("/" + self.api, body, n)
         if outcome.call is None:
             failure = outcome.failure or "transport"
             return q.unknowns(failure, judge=self.name, reason=outcome.reason), None
@@ -218,18 +220,11 @@ class DecisionJudge:
             **base,
         )
 
-    def _priced(self, body: Mapping[str, Any], n: int) -> Forecast:
-        tokens = len(str(body)) // 4
-        return Forecast(
-            calls=1,
-            tokens_in=tokens,
-            tokens_out=n,
-            cost=self.caller.price.cost(tokens, n) if self.caller.price else None,
-        )
-
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
         """What these questions are expected to cost."""
-        return self._priced(self.body(task, response, criteria), len(criteria))
+        sent = len(encode(self.body(task, response, criteria)))
+        most = Usage(tokens_in=tokens(sent), tokens_out=len(criteria))
+        return most.forecast(self.caller.price)
 
     async def close(self) -> None:
         """Close the connections."""

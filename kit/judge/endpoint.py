@@ -20,11 +20,12 @@ from . import loop, reading, templates
 from .abilities import Doubt
 from .address import Address
 from .base import ask
+from .bill import Usage, tokens
 from .caller import Caller, Outcome
 from .keys import remember_all
 from .layout import Layout, digest
 from .parse import CUT
-from .payload import large
+from .payload import encode, large
 from .prices import Price, default_model, is_reasoning, warning
 from .records import READER, Call, Forecast, Question, rebuilt
 from .session import session
@@ -256,7 +257,7 @@ class EndpointJudge:
         size = len(outcome.call.reply)
         readings, probs = await large(size, self._read, outcome.data, q, mode)
         got = self._verdicts(q, readings, probs, outcome.call, mode)
-        if reading.is_cut(outcome.data):
+        if any(r.reason == CUT for r in readings):
             return [_narrow(v, self.max_tokens) for v in got], outcome.call, mode
         again = "text" if mode == "schema" and all(r.how == "none" for r in readings) else mode
         return got, outcome.call, again
@@ -267,8 +268,8 @@ class EndpointJudge:
         body = self.body(q.task, q.response, q.criteria, mode)
         if not self.max_tokens:
             body["max_completion_tokens"] *= room
-        path, forecast = "/chat/completions", self._forecast(body, q.criteria)
-        return await self.caller.call(path, body, forecast, doubt)
+        room = body["max_completion_tokens"]
+        return await self.caller.call("/chat/completions", body, room, doubt)
 
     def body(
         self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema"
@@ -315,8 +316,9 @@ class EndpointJudge:
             why = f"the reply could not be read ({type(e).__name__})"
             lost = Reading(failure="parse", how="none", reason=why)
             return [lost] * len(q.criteria), [None] * len(q.criteria)
-        if mode == "schema" and reading.finished(data):
-            self.caller.obeyed(all(r.how == "json" and r.complete for r in readings))
+        ok = all(r.how == "json" and r.complete for r in readings)
+        if mode == "schema" and (ok or reading.finished(data)):
+            self.caller.obeyed(ok)
         return readings, probs
 
     def _verdicts(
@@ -367,23 +369,10 @@ class EndpointJudge:
         """
         total = Forecast()
         for group in self._layout(task).split(criteria):
-            body = self.body(task, response, group)
-            total = total + self._priced(
-                _tokens(body), 60 * len(group) + (300 if is_reasoning(self.model) else 0)
-            )
+            sent = len(encode(self.body(task, response, group)))
+            out = 60 * len(group) + (300 if is_reasoning(self.model) else 0)
+            total += Usage(tokens_in=tokens(sent), tokens_out=out).forecast(self.caller.price)
         return total
-
-    def _forecast(self, body: Mapping[str, Any], criteria: Sequence[Criterion]) -> Forecast:
-        """The most that one call may cost: what a budget sets aside for it."""
-        return (
-            self._priced(_tokens(body), int(body["max_completion_tokens"]))
-            if session().budget is not None
-            else Forecast(calls=1)
-        )
-
-    def _priced(self, tin: int, tout: int) -> Forecast:
-        cost = self.caller.price.cost(tin, tout) if self.caller.price else None
-        return Forecast(calls=1, tokens_in=tin, tokens_out=tout, cost=cost)
 
     async def close(self) -> None:
         """Close the connections (they open again when used)."""
@@ -454,10 +443,3 @@ def _second(first: Verdict, second: Verdict) -> Verdict:
         cost=first.cost + second.cost,
         meta={**keep.meta, "asked_again": first.failure},
     )
-
-
-def _tokens(body: Mapping[str, Any]) -> int:
-    size = sum(len(m["content"]) for m in body["messages"])
-    if "response_format" in body:
-        size += len(body["response_format"]) // 2
-    return 16 + size // 4

@@ -3,6 +3,7 @@
 The world is closed. A reply is believed only when all of it has the form that was asked for:
 
     [a closed <think> block] [one line such as "Here is my evaluation:"] [a code fence around]
+    [behind all: a token such as <|im_end|>]
     lines  REASON <id>: text / VERDICT <id>: word / CONFIDENCE <id>: number, and blank lines
     or     one JSON value {id: {"reason": text, "verdict": word, "confidence": number}, ...}
 
@@ -36,7 +37,9 @@ from .words import Foreign, Reading, Said, at_odds, percent, settled, slip, word
 
 RUNAWAY = 8  # blanks at the end of a whole JSON reply that was cut: the model had finished
 CUT = "the reply was cut at the token limit"
+MADE = ("met", 1.0)
 REPEATED = "its words stand in the answer"
+_END = re.compile(r"(?:<\|\w{1,20}\|>|</s>)\Z")  # a token that the server should have kept
 _FENCE = re.compile(r"(`{3,}|~{3,})\w*\s(.*)\1", re.S)
 _HEADER = re.compile(r"[#*_ \t]*([a-z][a-z'\u2019, ]{0,60}):[*_ \t\r]*", re.I)
 HEADER = frozenset(
@@ -77,7 +80,8 @@ def read(
     if how == "json" and judged.has(body):
         return [Reading(failure="missing", how=how, reason=REPEATED) for _ in criteria]
     rows = [_settled(c, said[n], how, judged) for c, n in zip(criteria, ids, strict=True)]
-    return _agreeing(dict(zip(ids, rows, strict=True)), said, dict(zip(ids, criteria, strict=True)))
+    by_id = dict(zip(ids, criteria, strict=True))
+    return _agreeing(dict(zip(ids, rows, strict=True)), said, by_id, judged)
 
 
 def refused(readings: Sequence[Reading]) -> list[Reading]:
@@ -97,6 +101,7 @@ def agreed(choices: Sequence[Sequence[Reading]]) -> list[Reading]:
 
 def _body(text: str) -> str:
     """A reply without the thoughts, the header and the code fence around what was asked for."""
+    text = _END.sub("", text.rstrip())
     body = _framed(text)
     return body if body[:1] == "{" else _framed(spoken(text))
 
@@ -128,13 +133,20 @@ def _settled(c: Criterion, said: Said, how: str, judged: Judged) -> Reading:
 
 
 def _agreeing(
-    rows: dict[str, Reading], said: dict[str, Said], criteria: dict[str, Criterion]
+    rows: dict[str, Reading],
+    said: dict[str, Said],
+    criteria: dict[str, Criterion],
+    judged: Judged,
 ) -> list[Reading]:
-    """The readings, those left out that some reason contradicts in so many words."""
+    """The readings, those left out that some reason contradicts in so many words.
+
+    Words for the criterion that stand in the answer are a quotation: what it would like to hear.
+    """
     for name, place in said.items():
-        for other, state in stated(place.reason, name, criteria):
+        for other, state, words in stated(place.reason, name, criteria):
             r = rows[other]
-            if r.complete and (r.status, r.value) != state:
+            quoted = state == MADE and judged.has(words)
+            if r.complete and (r.status, r.value) != state and not quoted:
                 rows[other] = at_odds({(r.status, r.value), state}, r.how)
     return list(rows.values())
 

@@ -1,4 +1,10 @@
-"""A chat completion as readings; and stored replies read again when the reader has changed."""
+"""A chat completion as readings; and stored replies read again when the reader has changed.
+
+The envelope is a closed world, too, where it tells how a reply ended: a field whose name speaks of
+that (finish_reason, status, done, truncated, refusal, channel, ...), at the reply, its choices and
+their messages, must hold a word that is known to be harmless. Any other word makes the reply a
+draft, a refusal, or cut. Other fields are the server's own affair, but for a second text.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +22,11 @@ from .records import READER, Call
 from .templates import BINARY, line
 from .words import Foreign, Reading
 
-# A closed list again: what says that a reply is whole. Any other word is a draft, or worse.
-FINISHED = frozenset("stop eos eos_token end_turn stop_sequence complete completed".split()) | {""}
-WHOLE = frozenset("completed complete succeeded success ok 200".split()) | {""}  # of a status
-_TOKEN = re.compile(r"<[^<>\s]{1,40}>")  # at which it stopped, as vLLM tells
-LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete".split())
+FINE = frozenset(
+    "stop eos eos_token end_turn stop_sequence complete completed finished succeeded success ok "
+    "final none null 200".split()
+) | {""}
+LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete truncated".split())
 FILTERED = frozenset(
     "content_filter safety refusal recitation prohibited_content blocklist spii "
     "guardrail_intervened".split()
@@ -33,8 +39,18 @@ THOUGHTS = frozenset(
 )
 TEXTS = frozenset(  # where else than in its content a reply can speak
     "text texts output outputs output_text candidates completion generated_text response result "
-    "messages delta content parsed refusal tool_calls function_call audio".split()
+    "messages delta content parsed tool_calls function_call audio".split()
 )
+# fields of every reply that say nothing of its end, or are looked at by themselves
+USUAL = {*TEXTS, *THOUGHTS, "id", "object", "created", "model", "choices", "usage", "role", "index"}
+USUAL |= {"system_fingerprint", "service_tier", "logprobs", "message"}
+_ENDS = re.compile(
+    r"(?!.*_(?:at|time|id)$).*(?:finish|stop|(?:^|_)done|end_turn|complete|(?:^|_)cut$|truncat|partial|"
+    r"draft|status|channel|abort|cancel|refus|filter|flagged|blocked|error)",
+    re.I,
+)
+_WELL = re.compile(r"finish|stop|done|end_turn|(?<!in)complete", re.I)  # where True is harmless
+_TOKEN = re.compile(r"<[^<>\s]{1,40}>")  # at which it stopped, as vLLM tells
 _SPEAKS = re.compile(r'verdict|\bunmet\b|"(?:not )?met\.?"', re.I)
 _ASKED = re.compile(r'^\{"id": .*\}$', re.M)
 _FENCED = re.compile(r"<<<(TASK|SOURCES|ANSWER) (\w{1,64})\n.*?\n\1 \2>>>", re.S)
@@ -59,46 +75,36 @@ def _choice(
     data: Mapping[str, Any], choice: Mapping[str, Any], criteria: Sequence[Criterion], answer: str
 ) -> list[Reading]:
     """The readings of one choice of a reply; a refusal beside a verdict is a refusal."""
+    ends = _ends(data, choice)
+    cut = bool(ends & LIMITS)
+    refused, other = bool(ends & FILTERED), ends - LIMITS - FILTERED
     try:
         text = _text(choice)
-        odd = _odd(data, choice, text)
+        why = "" if refused else _odd(data, choice, text, other)
     except Foreign as e:
-        return [Reading(failure="parse", how="none", reason=str(e))] * len(criteria)
-    refused = _refused(choice)
-    if not text.strip():
-        why = CUT if _unfinished(choice) else "the reply is empty"
-        empty = Reading(failure="refusal" if refused else "parse", how="none", reason=why)
-        return [empty] * len(criteria)
-    if odd and not refused:
-        return [Reading(failure="parse", how="none", reason=odd)] * len(criteria)
-    cut = _unfinished(choice)
-    readings = parse.read(text, criteria, cut=bool(cut), answer=answer)
-    if refused:
-        return parse.refused(readings)
-    if cut and cut not in LIMITS:
-        why = f"the reply ended with {cut[:40]!r}"
-        return [dataclasses.replace(r, reason=why) if r.reason == CUT else r for r in readings]
-    return readings
+        text, why = "", str(e)
+    if why or not text.strip():
+        why = why or (CUT if cut else "the reply is empty")
+        failure = "refusal" if refused else "parse"
+        return [Reading(failure=failure, how="none", reason=why)] * len(criteria)
+    readings = parse.read(text, criteria, cut=cut, answer=answer)
+    return parse.refused(readings) if refused else readings
 
 
 def finished(data: Mapping[str, Any]) -> bool:
     """True for a reply that says something and was not cut."""
     try:
-        return all(_text(c).strip() and not _unfinished(c) for c in _choices(data))
+        return all(_text(c).strip() and not _ends(data, c) for c in _choices(data))
     except Foreign:
         return True
 
 
-def is_cut(data: Mapping[str, Any]) -> bool:
-    """True when a reply ended at the limit of its tokens."""
-    return _word(_choices(data)[0].get("finish_reason")) in LIMITS
-
-
 def _choices(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The choices of a reply, at least one (which may say nothing)."""
+    """The choices of a reply, at least one; what is none says nothing, as do too many."""
     rows = data.get("choices")
-    rows = rows[:MOST] if isinstance(rows, list) else []
-    return [c for c in rows if isinstance(c, Mapping)] or [{}]
+    if not isinstance(rows, list) or not 0 < len(rows) <= MOST:
+        return [{}]
+    return [c if isinstance(c, Mapping) else {} for c in rows]
 
 
 def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -106,62 +112,64 @@ def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
     return message if isinstance(message, Mapping) else {}
 
 
-def _word(value: Any) -> str:
-    """A field's word in small letters; where it should hold a word and does not, what it is."""
-    if value is None or isinstance(value, str):
-        return (value or "").casefold()
-    return type(value).__name__
+def _ends(data: Mapping[str, Any], choice: Mapping[str, Any]) -> set[str]:
+    """The words by which a reply says that it is cut, a draft or a refusal; none is well."""
+    levels = (data, choice, _message(choice))
+    found = {
+        _end(k.casefold(), level[k])
+        for level in levels
+        for k in level.keys() - USUAL
+        if _ENDS.match(k)
+    }
+    if any(p.get("type") == "refusal" for p in _parts(choice)):
+        found.add("refusal")
+    return found - {""}
 
 
-def _unfinished(choice: Mapping[str, Any]) -> str:
-    """Why a choice is a draft: cut, filtered, or ended in a way that nobody knows; else ""."""
-    stop = choice.get("stop_reason")  # a token or its number in vLLM
-    ends = [choice.get("finish_reason"), choice.get("native_finish_reason")]
-    ends += [] if isinstance(stop, int) or _TOKEN.fullmatch(str(stop)) else [stop]
-    found = next((word for word in map(_word, ends) if word not in FINISHED), "")
-    return found or ("truncated" if choice.get("truncated") else "")
+def _end(name: str, value: Any) -> str:
+    """What one field says against its reply, in small letters; "" where it is harmless.
+
+    >>> _end("finish_reason", "STOP"), _end("finish_reason", "length"), _end("done", False)
+    ('', 'length', 'done')
+    """
+    if "filter" in name and not isinstance(value, str):
+        return "content_filter" if '"filtered": true' in json.dumps(value) else ""
+    if "status" not in name and isinstance(value, bool):
+        return "" if value == bool(_WELL.search(name)) else name
+    if "status" not in name and isinstance(value, (int, float)):
+        return ""  # a token's number, a time
+    inner = value.values() if isinstance(value, Mapping) else [str(value or "")]
+    words = [v.casefold() for v in inner if isinstance(v, str)] or ([name] if value else [])
+    at = "stop" in name
+    bad = [w for w in words if w not in FINE and not (at and _TOKEN.fullmatch(w))]
+    if bad and "refus" in name:
+        return "refusal"
+    return bad[0] if bad else ""
 
 
-def _refused(choice: Mapping[str, Any]) -> bool:
-    """True for a reply that the judge refused, or that its server filtered."""
-    ends = {_word(choice.get(k)) for k in ("finish_reason", "native_finish_reason", "stop_reason")}
-    filtered = '"filtered": true' in json.dumps(choice.get("content_filter_results"))
-    refusal = _message(choice).get("refusal") or any(
-        p.get("type") == "refusal" for p in _parts(choice)
-    )
-    return bool(ends & FILTERED or filtered or refusal)
-
-
-def _odd(data: Mapping[str, Any], choice: Mapping[str, Any], text: str) -> str:
-    """Why an envelope is not believed: a sign of failure, or a second text; "" where all is well."""
+def _odd(data: Mapping[str, Any], choice: Mapping[str, Any], text: str, ends: set[str]) -> str:
+    """Why an envelope is not believed: not whole, or a second text; "" where all is well."""
     why, _ = unusable(data, "/chat/completions")
-    if why:
-        return why
-    for level in (data, choice, _message(choice)):
-        if _draft(level) or (level is not choice and _unfinished(level)):
-            return "the reply's status says that it is not complete"
-    message = {k: v for k, v in _message(choice).items() if k != "content"}
-    for level in (data, choice, message):
+    if why or ends:
+        return why or f"the reply ended with {min(ends)[:40]!r}"
+    for level in (data, choice, {**_message(choice), "content": ""}):
         for k in TEXTS & level.keys():
-            said = json.dumps(level[k]).replace(json.dumps(text), "")
-            if _SPEAKS.search(said) and not _same(level[k], text):
+            if _second(level[k], text):
                 return f"a second text beside its content: {k!r}"
     return ""
 
 
-def _draft(level: Mapping[str, Any]) -> bool:
-    """True where a level of an envelope says that it is not whole, or refused."""
-    status = level.get("status")
-    whole = (str(status) if type(status) is int else _word(status)) in WHOLE
-    return not whole or bool(level.get("incomplete_details") or level.get("refusal"))
-
-
-def _same(value: Any, text: str) -> bool:
-    """True for the decoded form of a reply's own text."""
-    try:
-        return bool(value == json.loads(text))
-    except (ValueError, RecursionError):
+def _second(value: Any, text: str) -> bool:
+    """True for words beside the content of a reply that are not the same once more."""
+    said = (value.get("content") or value.get("text")) if isinstance(value, Mapping) else value
+    if isinstance(said, str):
+        return said.strip() != text.strip() and said.casefold() not in FINE
+    if not _SPEAKS.search(json.dumps(value).replace(json.dumps(text), "")):
         return False
+    try:
+        return bool(value != json.loads(text))  # its decoded form
+    except (ValueError, RecursionError):
+        return True
 
 
 def _text(choice: Mapping[str, Any]) -> str:

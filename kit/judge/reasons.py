@@ -40,11 +40,11 @@ _CLAUSE = re.compile(
 
 def stated(
     reason: str, name: str, criteria: Mapping[str, Criterion]
-) -> Iterator[tuple[str, tuple[str, float | None]]]:
-    """(id, (status, value)) of each verdict that the reason of `name` states; criteria by id.
+) -> Iterator[tuple[str, tuple[str, float | None], str]]:
+    """(id, (status, value), its words) of each verdict that the reason of `name` states.
 
     >>> c = {"c1": Criterion(id="c1", text="names Paris")}
-    >>> [s for _, (s, _) in stated("No capital, hence unmet. VERDICT c1: not met", "c1", c)]
+    >>> [s for _, (s, _), _ in stated("No capital, hence unmet. VERDICT c1: not met", "c1", c)]
     ['unmet', 'unmet']
     >>> list(stated("Although the first part is met, the date is missing.", "c1", c))
     []
@@ -58,22 +58,22 @@ def stated(
         own = fold.get((m["name"] or name).casefold(), name)
         state = word(criteria[own], m["word"])
         if state is not None and not m["quoted"]:
-            yield own, state
+            yield own, state, m[0]
     if criteria[name].scale == "binary":
-        for other, state in _clauses(reason.strip().replace("\u2019", "'")):
+        for other, state, words in _clauses(reason.strip().replace("\u2019", "'")):
             own = fold.get(other.casefold(), "" if _ID.search(other) else name)
             if own and criteria[own].scale == "binary":
-                yield own, state
+                yield own, state, words
 
 
-def _clauses(reason: str) -> Iterator[tuple[str, tuple[str, float]]]:
+def _clauses(reason: str) -> Iterator[tuple[str, tuple[str, float], str]]:
     """What whole clauses of a reason say, and the criterion that they name, "" for its own."""
     first = _FIRST.match(reason)
     if first:
-        yield "", ("met", 1.0) if first[1].casefold() == "met" else ("unmet", 0.0)
+        yield "", ("met", 1.0) if first[1].casefold() == "met" else ("unmet", 0.0), first[1]
     for clause in _ENDS.split(reason):
         m = _CLAUSE.fullmatch(clause.strip()) if len(clause) < 200 else None
         if m:
             said = m["bare"] or m["un"] or m["is"] or m["no"] or ""
             against = bool(m["no"]) or bool(re.match(r"(?:it is )?(?:not\b|un)", said, re.I))
-            yield m["name"] or "", ("unmet", 0.0) if against else ("met", 1.0)
+            yield m["name"] or "", ("unmet", 0.0) if against else ("met", 1.0), clause

@@ -177,7 +177,7 @@ def _names(ids: tuple[str, ...]) -> tuple[str, ...]:
     plain = [bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,39}", i)) for i in ids]
     taken = {i.casefold() for i, ok in zip(ids, plain, strict=True) if ok}
     if len(taken) < sum(plain):  # ids that differ by case only
-        return tuple(f"k{i}" for i in range(1, len(ids) + 1))
+        plain = [False] * len(ids)
     out = []
     for n, (i, ok) in enumerate(zip(ids, plain, strict=True), 1):
         alias = f"k{n}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..records import Criterion
 from .keys import redact
+from .templates import neutral
 
 MET = frozenset("met|yes|true|pass|passed|satisfied|fulfilled|is met".split("|"))
 UNMET = frozenset(
@@ -97,7 +98,8 @@ def word(c: Criterion, raw: Any) -> tuple[str, float | None] | None:
 def _level(c: Criterion, raw: Any, text: str) -> tuple[str, float | None] | None:
     """The level whose name this is: exactly, else but for capitals and marks around it."""
     exact = str(raw).strip() if isinstance(raw, int) and _short(raw) else raw
-    for names, name in ((list(c.levels), exact), ([_plain(v) for v in c.levels], text)):
+    shown = [neutral(v) for v in c.levels]  # chat markup in it without its brackets
+    for names, name in ((list(c.levels), exact), (shown, raw), ([_plain(v) for v in shown], text)):
         if names.count(name) == 1:
             return "level", names.index(name) / (len(names) - 1)
     return ("unknown", None) if text in ABSTAIN else None

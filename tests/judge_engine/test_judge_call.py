@@ -143,6 +143,20 @@ def test_budgets_bind_where_usage_is_missing_or_a_lie(tmp_path):
             )
 
 
+@pytest.mark.parametrize("usage_", [None, {"prompt_tokens": -9, "completion_tokens": -9}])
+@pytest.mark.parametrize("cap", [{"tokens": 3000}, {"usd": 0.01}])
+def test_a_call_without_usage_costs_no_more_than_was_set_aside(usage_, cap):
+    """Budget(tokens=3000) ended at 3450: what was set aside left the schema out, the bill did not."""
+    budget = Budget(**cap)
+    with StubServer(handler=lambda body, n: honest(body, n) | {"usage": usage_}) as stub:
+        who = at(stub, price=(3.0, 3.0), max_tokens=40)
+        with pytest.raises(BudgetError):
+            judge(TASK, answers(40), judge=who, budget=budget, progress=False)
+    most = cap.get("tokens") or 0.01 / 3e-6
+    assert 0.7 * most < budget.spent.tokens_in + budget.spent.tokens_out <= most
+    assert usage({"usage": None}, 400, 8000, 40).tokens_out == 2016  # it clearly wrote more
+
+
 def test_usage_out_of_all_proportion_is_an_estimate():
     assert usage({"usage": {"prompt_tokens": 10**30, "completion_tokens": 1}}, 400, 40).estimated
     assert not usage({"usage": {"input_tokens": 90, "output_tokens": 0}}, 400, 40).estimated
