@@ -220,6 +220,27 @@ class StubServer:
         return None
 
 
+class HeldStub(StubServer):
+    """Holds its replies until `go()`; `arrived`: set when `n` requests are there."""
+
+    def __init__(self, n=1, **more):
+        super().__init__(**more)
+        self.n, self.arrived = n, threading.Event()
+
+    async def start(self, port=0):
+        await super().start(port)
+        self._open = asyncio.Event()
+
+    def go(self):
+        self.loop.call_soon_threadsafe(self._open.set)
+
+    async def _post(self, request, raw, n):
+        if n >= self.n:
+            self.arrived.set()
+        await self._open.wait()
+        return await super()._post(request, raw, n)
+
+
 class BatchStub(StubServer):
     """The same judge behind a provider's batch API: /v1/files, /v1/batches. `status` of batches is "completed" after `looks` looks.
 

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from judge_stub import StubServer, asked, completion, content
+from judge_stub import HeldStub, StubServer, asked, completion, content
 
 from kit.__main__ import main
+from kit.errors import DataError
+from kit.system import paths
 
 
 @pytest.fixture
@@ -98,10 +101,10 @@ def test_a_budget_stops_with_exit_code_4_and_resume_does_the_rest(files, capsys)
 
 def test_a_second_run_into_the_same_file_is_refused(files):
     """Two runs into one file used to mix their lines, and the second one deleted what the first had written."""
-    with StubServer(latency=1.0) as stub:
+    with HeldStub() as stub:
         first = threading.Thread(target=main, args=(command(files, stub),))
         first.start()
-        time.sleep(0.5)
+        assert stub.arrived.wait(60)
         code = "import sys; from kit.__main__ import main; sys.exit(main(sys.argv[1:]))"
         second = subprocess.run(
             [sys.executable, "-c", code, *command(files, stub)],
@@ -109,11 +112,30 @@ def test_a_second_run_into_the_same_file_is_refused(files):
             text=True,
             timeout=60,
         )
+        stub.go()
         first.join()
     assert second.returncode == 2 and "another run is writing this file" in second.stderr
     assert len(grades(files)) == 9
     with StubServer() as stub:
         assert main(command(files, stub)) == 0
+
+
+def test_no_command_writes_over_a_folder_or_a_device(files, capsys):
+    """`kit judge --export .` was a raw ValueError; an --out of /dev/null became a file, as root."""
+    os.mkfifo(files / "pipe")
+    with StubServer() as stub:
+        assert main(command(files, stub)) == 0
+        ledger = ["--ledger", str(files / "l.sqlite")]
+        for odd in (".", "/", str(files), str(files / "pipe")):
+            assert main(["judge", "--export", odd, *ledger]) == 2
+            assert main([*command(files, stub), "--out", odd]) == 2
+            with pytest.raises(DataError, match="no regular file"):
+                paths.write_text(Path(odd), "x")
+    assert capsys.readouterr().err.count("no regular file") == 8
+    (files / "link").symlink_to(files / "text")
+    paths.write_text(files / "link", "x")
+    assert (files / "link").is_symlink() and (files / "text").read_text() == "x"
+    assert stub.calls == 9
 
 
 def test_the_mean_has_an_interval_within_the_scores_range(files, capsys):
