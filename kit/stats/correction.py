@@ -189,22 +189,33 @@ def ppi(
 RARE = 5
 
 
-def _ppi_limits(out: Estimate, y: np.ndarray, group: np.ndarray, df: float) -> Estimate:
-    """With limits, on the logit where labels are 0 and 1; from the labels alone where few clusters
-    hold the rarer of them.
+def labels_alone(
+    out: Estimate, y: np.ndarray, weight: np.ndarray, group: np.ndarray
+) -> Estimate | None:
+    """`out` with the limits of the labels y (m,) of 0 and 1 alone, where fewer than RARE of their
+    clusters hold the rarer of them; None elsewhere. What the judge's errors are, and how alike the
+    rows of a prompt, can then not be read off.
     """
-    shares = bool(np.isin(y, (0.0, 1.0)).all())
+    few = min(len(np.unique(group[y == v])) for v in (0.0, 1.0))
+    if few >= RARE:
+        return None
     number = np.unique(group, return_inverse=True)[1]
-    few = min(len(np.unique(group[y == v])) for v in (0.0, 1.0)) if shares else RARE
-    if few < RARE:
-        alone = share(y, np.ones(len(y)), number, level=out.level)
-        low, high = min(alone.low, out.value), max(alone.high, out.value)
-        note = (
-            f"the rarer label occurs in {few} labelled clusters, {RARE} are needed: "
-            "the interval is that of the labels alone"
-        )
-        return replace(out, low=low, high=high, note=note)
+    alone = share(y, weight, number, level=out.level)
+    low, high = min(alone.low, out.value), max(alone.high, out.value)
+    note = (
+        f"the rarer label occurs in {few} labelled clusters, {RARE} are needed: "
+        "the interval is that of the labels alone"
+    )
+    return replace(out, low=low, high=high, note="; ".join(t for t in (out.note, note) if t))
+
+
+def _ppi_limits(out: Estimate, y: np.ndarray, group: np.ndarray, df: float) -> Estimate:
+    """With limits, on the logit where labels are 0 and 1."""
+    shares = bool(np.isin(y, (0.0, 1.0)).all())
+    alone = labels_alone(out, y, np.ones(len(y)), group) if shares else None
+    if alone is not None:
+        return alone
     bounds = (0.0, 1.0) if shares else (-math.inf, math.inf)
-    clusters = int(number.max()) + 1
+    clusters = len(np.unique(group))
     low, high = limits(out.value, out.se, df, clusters, bounds=bounds, level=out.level)
     return replace(out, low=low, high=high)

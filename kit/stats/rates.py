@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import DataError
 from .clusters import codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
-from .correction import Counts, lang_reiczigel, posterior
+from .correction import Counts, labels_alone, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
 from .shares import share
 from .tails import t_quantile
@@ -223,7 +223,7 @@ def _post_stratified(
     words = "post-stratified by verdict" + (
         "" if np.all(weight[has] == 1) else ", inverse-probability weights"
     )
-    return Estimate(
+    out = Estimate(
         min(max(theta, low), high),
         low,
         high,
@@ -235,6 +235,7 @@ def _post_stratified(
         level,
         spread,
     )
+    return (labels_alone(out, y[has], weight[has], group[has]) if clustered else None) or out
 
 
 def _clustered_effect(

@@ -278,3 +278,21 @@ def test_max_t_keeps_the_family_error():
         )
         wrong += any(r.low > 0 or r.high < 0 for r in rows)
     assert 0.02 <= wrong / 300 <= 0.08, wrong / 300
+
+
+@pytest.mark.parametrize("rate", [0.03, 0.97])
+def test_small_rare_outcome_in_few_labelled_prompts(rate):
+    """Covered .73 to .84: 20 labelled prompts hold about one rare outcome, and the judge's rate of
+    errors on it, and how alike rows are, were read off it."""
+    rng = np.random.default_rng(2)
+
+    def one():
+        c = np.repeat(np.arange(40), rng.integers(1, 16, 40))
+        y = rng.random(len(c)) < rng.beta(rate / 4, (1 - rate) / 4, 40)[c]
+        labelled = np.isin(c, rng.permutation(40)[:20])
+        return stats.pass_rate(
+            judged(rng, y, 0.85, 0.85), np.where(labelled, y, np.nan), design="random", cluster=c
+        )
+
+    assert cover(150, rate, one) >= 0.92
+    assert any("rarer label" in one().note for _ in range(5))
