@@ -12,22 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..data.values import point
 from ..errors import DataError
+from ..stats.vocabulary import side
 from .sketch import Sketch
 
-WORDS = {
-    "true": 1,
-    "yes": 1,
-    "correct": 1,
-    "1": 1,
-    "1.0": 1,
-    "false": 0,
-    "no": 0,
-    "wrong": 0,
-    "incorrect": 0,
-    "0": 0,
-    "0.0": 0,
-}
 EMPTY = ("", "na", "nan", "none", "null")
 
 
@@ -42,7 +31,7 @@ def confidence_cell(value: Any, where: str) -> float | None:
     try:
         if isinstance(value, bool):
             raise ValueError
-        return float(value)
+        return float(point(value))
     except (TypeError, ValueError):
         raise DataError(
             f"confidence is {str(value)[:60]!r}, not a number",
@@ -59,8 +48,8 @@ def correct_cell(value: Any, where: str) -> float | None:
     """
     if value is None or (isinstance(value, str) and value.strip().lower() in EMPTY):
         return None
-    if isinstance(value, str) and value.strip().lower() in WORDS:
-        return WORDS[value.strip().lower()]
+    if isinstance(value, str) and (known := side(value)) is not None:
+        return known
     try:
         return float(value)
     except (TypeError, ValueError):

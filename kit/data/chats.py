@@ -10,6 +10,7 @@ from typing import Any
 from .rows import Row, as_text, parsed_json, says_nothing
 
 ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
+ROLES |= {name: name for name in ("user", "assistant", "system", "tool")}
 PROMPTS = ("prompt", "question", "query", "instruction", "messages", "input")
 
 
@@ -112,7 +113,8 @@ def _turn(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         )
     elif content is not None and not isinstance(content, str):
         readable, content = False, as_text(content)
-    return {"role": ROLES.get(role, role), "content": content}, readable
+    known = ROLES.get(role.casefold(), role)
+    return {"role": known, "content": content}, readable
 
 
 def _part(part: Any) -> str | None:
@@ -140,6 +142,8 @@ def ask(row: Row, *names: str, answered: bool = False) -> Chat:
     raw = row.take(*names)
     raw = None if isinstance(raw, str) and raw.strip() and says_nothing(raw) else raw
     value = parsed_json(raw)
+    if value in ([], {}):
+        raw = value = None
     if is_chat(value) or (
         value is not None and "messages" in names and row.data.get("messages") is raw
     ):

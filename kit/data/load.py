@@ -23,7 +23,7 @@ from .notes import Note
 from .plain import plain
 from .rows import Context, Row
 from .tables import kind_of, read_values, write_jsonl
-from .taskset import Parsed, TaskSet
+from .taskset import Parsed, TaskSet, odd_labels
 
 ASKED = frozenset(
     (*PROMPTS, "id", "task_id", "prompt_id", "answer", "expected_answer", "ground_truth")
@@ -371,6 +371,7 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
         findings += p.findings
         if strict and (bad := next((f for f in p.findings if f.code == "unreadable-row"), None)):
             raise DataError(bad.message, where=bad.where, fix=bad.suggestion)
+    findings += odd_labels(verdicts, {})
     real = Path(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else None
     return TaskSet(
         tasks=known_names(tasks),

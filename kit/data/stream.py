@@ -247,7 +247,8 @@ def _value(b: _Buffer, parse: json.JSONDecoder) -> Any:
         try:
             value, end = parse.raw_decode(b.text, start)
         except json.JSONDecodeError as e:
-            cut = e.msg.startswith("Unterminated string") or e.pos >= len(b.text) - 16
+            rest = b.text[e.pos :] if e.pos >= len(b.text) - 16 else "}"
+            cut = e.msg.startswith("Unterminated string") or not {"]", "}"} & set(rest)
             if cut and len(b.text) - start < LIMIT and b.more():
                 continue
             line = b.line_of(b.at + e.pos - start)

@@ -14,6 +14,7 @@ import gzip
 import io
 import json
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,11 +24,13 @@ from typing import IO, Any
 from ..errors import DataError
 from ..system.paths import regular
 from .cells import records, swallowed
+from .chats import PROMPTS
 from .encodings import ESCAPED, Recoded, encoding_of
 from .files import local, nearest, open_bytes
 from .kinds import delimiter_of, kind_of
 from .notes import Note
 from .stream import BadValue, decoder, lines, values
+from .values import point
 
 CONTAINERS = (
     "data",
@@ -42,6 +45,9 @@ CONTAINERS = (
     "train",
     "test",
 )
+BOOLEANS = {"true": True, "false": False, "wahr": True, "falsch": False}  # a German Excel's, too
+OWN_ID = re.compile(r"(?:.*_)?id\Z")
+WHOLE = re.compile(r"\d+\.0\Z")
 Problem = Callable[[str, str], None]  # (where, message): called instead of raising
 
 
@@ -157,6 +163,12 @@ def _unpack(
     where: str, value: Any, name: str, problem: Problem | None
 ) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
+        if columns := _columns(value):
+            said = f"the file holds columns, {', '.join(columns)}: they are read as rows"
+            _report(problem, name, Note("by-column", said, "info"))
+            for i, cells in enumerate(zip(*columns.values(), strict=True), 1):
+                yield f"{name}, row {i}", dict(zip(columns, cells, strict=True))
+            return
         held = [
             k
             for k in CONTAINERS
@@ -176,6 +188,26 @@ def _unpack(
     yield where, value
 
 
+def _columns(value: dict[str, Any]) -> dict[str, list[Any]]:
+    """The columns of a table that pandas wrote by column or split, or of lists side by side; {} for
+    another object.
+
+    >>> _columns({"prompt": {"0": "p", "1": "q"}, "weight": {"0": 1, "1": 2}})
+    {'prompt': ['p', 'q'], 'weight': [1, 2]}
+    """
+    if value.keys() <= {"columns", "index", "data"} and value.keys() >= {"columns", "data"}:
+        return {k: [row[i] for row in value["data"]] for i, k in enumerate(value["columns"])}
+    held = list(value.values())
+    if not set(PROMPTS) & value.keys():
+        return {}
+    if all(isinstance(v, dict) and v.keys() == held[0].keys() for v in held):
+        return {k: list(v.values()) for k, v in value.items()}
+    asked = next(value[k] for k in PROMPTS if k in value)
+    texts = isinstance(asked, list) and all(isinstance(t, str) for t in asked) and len(held) > 1
+    alike = texts and all(isinstance(v, list) and len(v) == len(asked) for v in held)
+    return value if alike and asked else {}
+
+
 class _text:
     """Bytes of a JSON file in UTF-8, with its first block looked at: which encoding, lines or one
     document?"""
@@ -192,6 +224,8 @@ class _text:
         self.seen = bool(head.strip())
         first = head.lstrip(b" \t\r\n").split(b"\n", 1)[0].rstrip()
         whole = first.endswith(b"}") or (len(first) > 1 and len(first) > len(head) // 2)
+        if b"\n" not in head and b"\r" in head.strip():
+            whole = False  # lines of an old Mac
         self.by_line = not head.lstrip(b" \t\r\n").startswith(b"[") and (
             whole or not first.startswith(b"{")
         )
@@ -216,8 +250,11 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         open_bytes(path) as raw,
         io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape", newline="") as f,
     ):
-        first = start.decode(encoding, "replace").lstrip().partition("\n")[0]
-        delimiter = "\t" if tab else delimiter_of(first)
+        first = start.decode(encoding, "replace").lstrip().partition("\n")[0].strip()
+        told = first[4:] if len(first) == 5 and first[:4].lower() == "sep=" else ""
+        delimiter = told or ("\t" if tab else delimiter_of(first))
+        if told:  # Excel's own line
+            f.readline()
         if delimiter != "," and not tab:
             said = f"the cells are divided by {delimiter!r}, going by the first line"
             _report(problem, path.name, Note("delimiter", said))
@@ -239,31 +276,50 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
                 where=f"{path.name}, line 1",
                 fix="rename one of the columns",
             )
+        ids, cut = [i for i, h in enumerate(header) if OWN_ID.match(h)], False
         for line, cells in rows:
             where = f"{path.name}, line {line}"
-            if isinstance(cells, csv.Error):
-                fix = 'close the quote; inside a quoted cell write "" for a quotation mark'
-                _report(problem, where, f"the line cannot be read: {cells}", fix)
+            if not (isinstance(cells, csv.Error) or any(c.strip() for c in cells)):
                 continue
-            if not any(c.strip() for c in cells):
-                continue
-            if any(not c.isascii() and ESCAPED.search(c) for c in cells):
-                _report(problem, where, f"the line is not {encoding.removesuffix('-sig').upper()}")
-                continue
-            if len(cells) != width or any(cells[len(header) :]):
-                named = f"the header {width}" if len(cells) != width else f"{len(header)} are named"
-                _report(
-                    problem,
-                    where,
-                    f"the line has {len(cells)} cells, {named}",
-                    "quote cells that hold commas or line ends",
-                )
+            if wrong := _wrong(cells, len(header), width, encoding):
+                _report(problem, where, *wrong)
                 continue
             if swallowed(cells, delimiter):
                 said = "a quoted cell holds lines that look like rows: is its quote a stray one?"
                 _report(problem, where, Note("quoted-lines", said))
+            if (was := _unfloat(cells, ids)) and not cut:
+                cut = True
+                said = f"the id {was!r} is read as {was[:-2]!r}, as other files write it"
+                _report(problem, where, Note("float-id", said))
             yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=False)}
         _damage(raw, problem, path.name)
+
+
+def _wrong(
+    cells: list[str] | csv.Error, named: int, width: int, encoding: str
+) -> tuple[str, str | None] | None:
+    """What is wrong with a line, and what to do; None for a sound one."""
+    if isinstance(cells, csv.Error):
+        fix = 'close the quote; inside a quoted cell write "" for a quotation mark'
+        return f"the line cannot be read: {cells}", fix
+    if any(not c.isascii() and ESCAPED.search(c) for c in cells):
+        return f"the line is not {encoding.removesuffix('-sig').upper()}", None
+    if len(cells) == width and not any(cells[named:]):
+        return None
+    wanted = f"the header {width}" if len(cells) != width else f"{named} are named"
+    fix = "quote cells that hold commas or line ends"
+    return f"the line has {len(cells)} cells, {wanted}", fix
+
+
+def _unfloat(cells: list[str], ids: list[int]) -> str | None:
+    """Take ".0" off whole numbers in the columns of ids, which pandas writes where one is missing;
+    the first that had it.
+    """
+    found = [i for i in ids if WHOLE.match(cells[i])]
+    was = cells[found[0]] if found else None
+    for i in found:
+        cells[i] = cells[i][:-2]
+    return was
 
 
 def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -358,8 +414,8 @@ def typed(cells: Sequence[Any]) -> list[Any]:
     ([1, None, 2.5], [True, False], ['1', 'x'])
     """
     texts = [c for c in cells if c is not None]
-    if texts and all(isinstance(c, str) and c.strip().lower() in ("true", "false") for c in texts):
-        return [None if c is None else c.strip().lower() == "true" for c in cells]
+    if texts and all(isinstance(c, str) and c.strip().lower() in BOOLEANS for c in texts):
+        return [None if c is None else BOOLEANS[c.strip().lower()] for c in cells]
     try:
         return [None if c is None else _number(c) for c in cells]
     except (ValueError, TypeError):
@@ -372,7 +428,7 @@ def _number(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
-        return float(text)
+        return float(point(text))
 
 
 def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) -> int:

@@ -146,13 +146,13 @@ class TaskSet:
             ).items()
         ]
         criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
-        notes += _odd_labels([*self.verdicts, *other.verdicts], criteria)
+        notes += odd_labels([*self.verdicts, *other.verdicts], criteria)
         return replace(
             self,
             tasks=tasks,
             responses=[*self.responses, *other.responses],
             verdicts=[*self.verdicts, *other.verdicts],
-            findings=[*self.findings, *other.findings, *notes],
+            findings=list(dict.fromkeys((*self.findings, *other.findings, *notes))),
             rows=self.rows + other.rows,
             skipped=self.skipped + other.skipped,
             rows_of={**other.rows_of, **self.rows_of},
@@ -210,8 +210,10 @@ class TaskSet:
         )
 
 
-def _odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterator[Finding]:
-    """Labels on criteria that their task lacks, and two labels of one rater that differ."""
+def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterator[Finding]:
+    """Labels on criteria that their task lacks, and two labels of one rater or verdicts of one
+    judge that differ; a judge that was asked again after an unknown verdict says nothing odd.
+    """
     told: dict[tuple[str, ...], float | None] = {}
     for v in verdicts:
         place = {"task_id": v.task_id, "criterion_id": v.criterion_id, "severity": "error"}
@@ -221,10 +223,12 @@ def _odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Itera
                 code="unknown-criterion", message=said, suggestion="correct the id", **place
             )
         key = (v.task_id, v.response_id, v.criterion_id, v.judge)
-        if v.judge.startswith("human") and told.setdefault(key, v.value) != v.value:
+        said_so = v.value is not None or v.judge.startswith("human")
+        if said_so and told.setdefault(key, v.value) != v.value:
             yield Finding(
                 code="two-labels",
-                message=f"{v.judge} gives response {v.response_id!r} {told[key]} and {v.value}",
-                suggestion="keep one of the two labels",
+                message=f"{v.judge} gives response {v.response_id!r} {told[key]} and {v.value}: "
+                "its score is not known",
+                suggestion="keep one of the two",
                 **place,
             )

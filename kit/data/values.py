@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
+COMMA = re.compile(r"\s*[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))\s*")  # 1,234 is left alone
 NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
 
 
@@ -37,16 +39,28 @@ def as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def point(value: Any) -> Any:
+    """Text with a decimal comma, as tables of many countries write numbers, with a point.
+
+    >>> point("0,875"), point("1,234"), point("a,5")
+    ('0.875', '1,234', 'a,5')
+    """
+    found = COMMA.fullmatch(value) if isinstance(value, str) else None
+    return value.replace(",", ".") if found else value
+
+
 def number(value: Any) -> float | None:
     """A finite number out of a number or numeric text; None otherwise.
 
-    >>> number("2.5"), number(True), number("x"), number(float("nan"))
-    (2.5, None, None, None)
+    A decimal comma counts where it can be nothing else: 1,234 may be thousands.
+
+    >>> number("2.5"), number(True), number("x"), number("1,5"), number("1,234")
+    (2.5, None, None, 1.5, None)
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        out = float(value)
+        out = float(point(value))
     except (ValueError, OverflowError):
         return None
     return out if math.isfinite(out) else None

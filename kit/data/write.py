@@ -123,6 +123,8 @@ def _losses(task: Task, kind: str) -> list[str]:
         "flat": {"weight"},
     }[kind]
     lost = set().union(*(full(c) for c in task.criteria), set()) - holds
+    if not task.criteria:  # its row, if there is one, would be read as another format
+        lost.add("a task without criteria")
     own = {
         k
         for k in ("truth", "sources", "system", "group", "split", "kind", "tags", "meta", "history")

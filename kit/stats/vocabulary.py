@@ -10,9 +10,11 @@ from typing import Any
 from ..errors import DataError
 from .clusters import is_unknown
 
-YES = "met|yes|y|true|t|pass|passed|correct|right|1|1.0|satisfied|good|ok|positive".split("|")
+YES = "met|yes|y|ja|wahr|true|t|pass|passed|correct|right|1|1.0|satisfied|good|ok|positive".split(
+    "|"
+)
 NO = (
-    "unmet|not met|no|n|false|f|fail|failed|incorrect|wrong|0|0.0|unsatisfied|not "
+    "unmet|not met|no|n|nein|falsch|false|f|fail|failed|incorrect|wrong|0|0.0|unsatisfied|not "
     "satisfied|bad|negative"
 ).split("|")
 UNKNOWN = frozenset({"", "unknown", "null", "nan", "none", "n/a"})  # words that are no answer

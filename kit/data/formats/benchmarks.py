@@ -150,6 +150,7 @@ def checklist(row: Row) -> Parsed:
     name = next((n for n in LISTS if row.data.get(n) is not None), None)
     items = listed(row, row.take(name), name) if name else None
     items = [_levels(x) for x in items] if isinstance(items, list) else items
+    items = _weighted(row, items)
     criteria = [_ordinal(row, c) for c in criteria_from(row, items, field_name=name or "criteria")]
     references = parsed_json(row.data.get("references"))
     if isinstance(references, Mapping):
@@ -171,6 +172,30 @@ def checklist(row: Row) -> Parsed:
         meta=chat.meta,
         **chat.fields,
     )
+
+
+def _weighted(row: Row, items: Any) -> Any:
+    """The texts of a list with the weights that stand in a column of their own: one number for one
+    text, or a list of as many.
+    """
+    name = next((n for n in ("weights", "weight") if row.data.get(n) is not None), None)
+    texts = [items] if isinstance(items, str) and "\n" not in items.strip() else items
+    if name is None or not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
+        return items
+    given = parsed_json(row.data[name])
+    given = given if isinstance(given, list) else [given]
+    if len(given) != len(texts):
+        row.find(
+            "field-mismatch",
+            f"{name!r} holds {len(given)} for {len(texts)} criteria; it is kept in meta and they "
+            "count alike",
+            severity="error",
+            field=name,
+            suggestion="give every criterion a weight",
+        )
+        return items
+    row.take(name)
+    return [{"text": t, "weight": w} for t, w in zip(texts, given, strict=True)]
 
 
 def _levels(item: Any) -> Any:
@@ -308,4 +333,6 @@ def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
         row.keep(f"source of {name} in row {r.number}", source)
     if label is not None:
         rater = r.optional("rater", "annotator")
-        row.label(task_id, name, criterion, label, judge=f"human:{rater}" if rater else None)
+        r.label(task_id, name, criterion, label, judge=f"human:{rater}" if rater else None)
+        if r is not row:
+            row.verdicts += r.verdicts

@@ -22,7 +22,10 @@ from ..taskset import Parsed
 Made = tuple[str, dict[str, Any]] | None
 Arguments = Mapping[str, Any]
 CHOICES = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
-HIGHLIGHT = r"\*\*[^\n*]+\*\*|\*[^\n*]+\*"
+BARE = r"(?:\*\*[^\S\n]*\*\*|\*[^\S\n]+\*)[^\n*]*"  # stars around nothing are passed over
+FULL = r"(?=[^\n*]*[^\s*])[^\n*]+"
+HIGHLIGHT = rf"(?:{BARE})*(?:\*\*{FULL}\*\*|\*{FULL}\*)"
+BLOCK = r"(?=(?:(?!\*{3}).)*?(?!\*{3})\S)(?:(?!\*{3}).)+"  # a paragraph between lines of stars
 PART = r"\s*(?=\S){}((?:(?!\*{{6}}).)*?(?!\*{{6}})\S)\s*"  # between lines of six asterisks
 END = r"(?:\*{6}\s*)?\Z"
 TWO = (  # two parts that differ
@@ -44,7 +47,7 @@ def _bounds(relation: Any, count: Any) -> tuple[str, dict[str, int]] | None:
 
 
 def _counted(
-    noun: str, check: dict[str, Any], count: str, relation: str = "at least", offset: int = 0
+    noun: str, check: dict[str, Any], count: str, relation: str = "at least"
 ) -> Callable[[Arguments], Made]:
     """A maker for "has {at least N} {noun}". relation : the name of its argument, or the relation
     itself."""
@@ -57,7 +60,7 @@ def _counted(
         if found is None:
             return None
         words, limits = found
-        return f"Has {words} {noun}.", {**check, **{k: v + offset for k, v in limits.items()}}
+        return f"Has {words} {noun}.", {**check, **limits}
 
     return make
 
@@ -103,20 +106,27 @@ def _nth_paragraph(a: Arguments) -> Made:
     return text, {"name": "regex", "pattern": pattern, "case": False, "dotall": True}
 
 
+def _paragraphs(a: Arguments) -> Made:
+    n = a.get("num_paragraphs")
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        return None
+    more = rf"(?:\*{{3}}{BLOCK}){{{n - 1}}}"
+    pattern = rf"\A\s*(?:\*{{3}})?{BLOCK}{more}(?:\*{{3}}\s*)?\Z"
+    text = f"Has exactly {n} paragraphs, divided by ***."
+    return text, {"name": "regex", "pattern": pattern, "dotall": True}
+
+
 def _postscript(a: Arguments) -> Made:
     mark = a.get("postscript_marker")
     if not isinstance(mark, str) or not mark:
         return None
-    pattern = r"\s*".join(map(re.escape, mark.replace(" ", "")))
-    return f"Ends with a postscript that starts with {mark!r}.", {
-        "name": "regex",
-        "pattern": rf"^\s*{pattern}",
-        "case": False,
-        "multiline": True,
-    }
+    pattern = r"\s?".join(re.escape(part + ".") for part in mark.split(".") if part.strip())
+    pattern = pattern if "." in mark else re.escape(mark)
+    text = f"Has a postscript that starts with {mark!r}."
+    return text, {"name": "regex", "pattern": pattern, "case": False}
 
 
-def _words(text: str, group: str, argument: str) -> Callable[[Arguments], Made]:
+def _words(text: str, group: str, argument: str, **how: bool) -> Callable[[Arguments], Made]:
     def make(a: Arguments) -> Made:
         words = a.get(argument)
         if (
@@ -125,7 +135,11 @@ def _words(text: str, group: str, argument: str) -> Callable[[Arguments], Made]:
             or not all(isinstance(w, str) and w for w in words)
         ):
             return None
-        return f"{text} {', '.join(map(repr, words))}.", {"name": "contains", group: list(words)}
+        return f"{text} {', '.join(map(repr, words))}.", {
+            "name": "contains",
+            group: list(words),
+            **how,
+        }
 
     return make
 
@@ -156,20 +170,17 @@ def _language(a: Arguments) -> Made:
     return f"Is written in the language {code!r}, all of it.", {"name": "language", "code": code}
 
 
-_STARS = {"name": "regex", "pattern": r"\*\*\*"}
 MAKERS: dict[str, Callable[[Arguments], Made]] = {
-    "punctuation:no_comma": _fixed("Has no comma.", name="no_char", chars=","),
+    "punctuation:no_comma": _fixed("Has no comma.", name="regex", pattern=",", max=0),
     "length_constraints:number_words": _counted(
         "words", {"name": "words"}, "num_words", "relation"
     ),
     "length_constraints:number_sentences": _counted(
         "sentences", {"name": "sentences"}, "num_sentences", "relation"
     ),
-    "length_constraints:number_paragraphs": _counted(
-        "paragraphs, divided by ***", _STARS, "num_paragraphs", "exactly", -1
-    ),
+    "length_constraints:number_paragraphs": _paragraphs,
     "length_constraints:nth_paragraph_first_word": _nth_paragraph,
-    "keywords:existence": _words("Has the words", "all", "keywords"),
+    "keywords:existence": _words("Has the words", "all", "keywords", whole=False),
     "keywords:forbidden_words": _words("Has none of the words", "none", "forbidden_words"),
     "keywords:frequency": _frequency,
     "keywords:letter_frequency": _letters,

@@ -17,6 +17,7 @@ from ..rows import (
     as_text,
     criteria_from,
     flag,
+    listed,
     number,
     parsed_json,
     says_nothing,
@@ -294,7 +295,10 @@ def open_instruct(row: Row) -> Parsed:
     fields = ("messages", "prompt", "query", "question", "Question")
     chat = _prompt(row) if any(row.data.get(k) is not None for k in fields) else Chat()
     prompt = chat.prompt
+    verifier = row.optional("dataset")
     truth = parsed_json(row.take("ground_truth"))
+    if isinstance(truth, str) and "rubric" in (verifier or "") + truth[:200]:
+        truth = listed(row, truth, "ground_truth")  # cut, it is an error
     if isinstance(truth, list) and len(truth) == 1:
         truth = parsed_json(truth[0])
     source = truth if isinstance(truth, Mapping) else row.data
@@ -324,7 +328,7 @@ def open_instruct(row: Row) -> Parsed:
                 field="messages",
             )
         prompt = asked
-    verifier = row.optional("dataset")
+    rest = {k: v for k, v in rest.items() if k not in fields or v != prompt}
     return row.task(
         task_id,
         prompt,

@@ -19,6 +19,7 @@ LAYOUT = re.compile(
     r"^\s*###\s*Instruction:[ \t]*\n?(.*?)\n*^\s*###\s*(?:Response|Answer):[ \t]*\n?(.*)\Z",
     re.S | re.M,
 )
+ANSWERS = ("assistant", "gpt")
 SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 INPUT = re.compile(r"\n+^\s*###\s*Input:[ \t]*\n?", re.M)
@@ -108,6 +109,8 @@ def dpo(row: Row) -> Parsed:
     alone = all(row.data.get(n) is None for n in names)
     if alone:
         chats = {k: transcript(v) for k, v in chats.items()}
+    whole = {k: v for k, v in chats.items() if isinstance(v, list)}
+    chats |= {k: _answered(row, k, v) for k, v in whole.items()}
     if alone and isinstance(chats["chosen"], list):
         chat = chat_of(row, chats["chosen"], answered=True)
     else:
@@ -136,12 +139,8 @@ def dpo(row: Row) -> Parsed:
         )
     for role, value in chats.items():
         if isinstance(value, list):
-            said = [
-                t
-                for t in value
-                if isinstance(t, Mapping) and t.get("role", t.get("from")) in ("assistant", "gpt")
-            ]
-            meta[role] = value
+            said = [t for t in value if isinstance(t, Mapping) and _role(t) in ANSWERS]
+            meta[role] = whole[role]
             value = said[-1].get("content", said[-1].get("value")) if said else None
         if not row.respond(task_id, role, value, source=role, meta={"role": role}):
             row.context.missing[role] += 1
@@ -170,13 +169,28 @@ def dpo(row: Row) -> Parsed:
 
 def _context(turns: list[Any]) -> list[Any]:
     """The turns before the last answer of a chat."""
-    said = [
-        (t.get("role", t.get("from")), t.get("content", t.get("value")))
-        for t in turns
-        if isinstance(t, Mapping)
-    ]
-    last = max((i for i, (role, _) in enumerate(said) if role in ("assistant", "gpt")), default=0)
-    return said[:last]
+    said = [(_role(t), t.get("content", t.get("value"))) for t in turns if isinstance(t, Mapping)]
+    return said[:-1]
+
+
+def _answered(row: Row, name: str, turns: list[Any]) -> list[Any]:
+    """The turns up to the last answer; what follows it would be taken for the prompt."""
+    at = [i for i, t in enumerate(turns) if isinstance(t, Mapping) and _role(t) in ANSWERS]
+    if not at or at[-1] == len(turns) - 1:
+        return turns
+    row.find(
+        "unread-turns",
+        f"{name!r} does not end with an answer: {len(turns) - 1 - at[-1]} turns behind it are "
+        "not read",
+        severity="error",
+        field=name,
+        suggestion="end both chats with the answer; the turns are kept in meta",
+    )
+    return turns[: at[-1] + 1]
+
+
+def _role(turn: Mapping[str, Any]) -> str:
+    return as_text(turn.get("role", turn.get("from", ""))).casefold()
 
 
 def verifier(row: Row) -> Parsed:

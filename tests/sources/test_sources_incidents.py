@@ -1,0 +1,195 @@
+"""What outsiders' files lost or misread: each test is one incident."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kit.calibration.files import sketch_file
+from kit.checks import check
+from kit.data import load_tasks, write_tasks
+from kit.errors import DataError
+from kit.records import Response, Task
+
+USER, ANSWER = {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}
+
+
+def codes(tasks):
+    return {f.code for f in tasks.findings if f.severity == "error"}
+
+
+def test_a_verdict_stored_met_and_unmet_is_an_error():
+    """The grade was [0, 1] with nothing unknown, and no finding said why."""
+    rows = [
+        {"record": "task", "id": "1", "prompt": "p", "criteria": [{"id": "c", "text": "x"}]},
+        {"record": "response", "task_id": "1", "id": "r", "text": "t"},
+    ]
+    place = {"task_id": "1", "response_id": "r", "criterion_id": "c", "judge": "j"}
+    said = [{"record": "verdict", **place, "status": s} for s in ("met", "unmet")]
+    assert "two-labels" in codes(load_tasks([*rows, *said]))
+    assert "two-labels" not in codes(load_tasks([*rows, said[0], said[0]]))
+    failed = {**said[0], "status": "unknown", "failure": "parse"}
+    assert "two-labels" not in codes(load_tasks([*rows, failed, said[0]]))
+    both = load_tasks([*rows, *said]).joined(load_tasks(rows[:1]))
+    assert sum(f.code == "two-labels" for f in both.findings) == 1
+
+
+def test_a_cut_rubric_of_open_instruct_is_an_error():
+    """The cut JSON was the task's truth, without a finding: nothing would have been judged."""
+    row = {"messages": [USER], "dataset": "rubric", "ground_truth": '{"rubrics": [{"descr'}
+    tasks = load_tasks([row])
+    assert {"unreadable-list", "no-criteria"} <= codes(tasks)
+    assert '{"rubrics": [{"descr' in json.dumps(dict(tasks.tasks[0].meta)).replace("\\", "")
+
+
+@pytest.mark.parametrize("prompt", [{}, {"prompt": "Why?"}])
+def test_a_pair_whose_chat_goes_on_after_the_answer_keeps_its_prompt(prompt):
+    """The turn behind the answer was taken for the prompt, so 'So.' answered 'Thanks'."""
+    thanks = {"role": "user", "content": "Thanks"}
+    row = {"chosen": [USER, ANSWER, thanks], "rejected": [USER, ANSWER | {"content": "No."}]}
+    tasks = load_tasks([row | prompt])
+    assert codes(tasks) == {"unread-turns"}
+    assert (tasks.tasks[0].prompt, tasks.responses[0].text) == ("Why?", "So.")
+    assert tasks.tasks[0].meta["chosen"][-1] == thanks
+
+
+@pytest.mark.parametrize("form", ["rlvr", "rlvr-list", "open-instruct", "refiner", "flat"])
+def test_a_task_without_criteria_is_not_written_as_a_rubric(tmp_path, form):
+    """Its row was read back as a bare prompt, its truth in meta; the flat table had no row of it."""
+    task = Task(id="t", prompt="1+1?", truth={"ground_truth": "2"})
+    with pytest.raises(DataError, match="without criteria"):
+        write_tasks(tmp_path / "a.json", [task], format=form)
+
+
+def test_open_instruct_gives_back_the_truth_it_was_given(tmp_path):
+    """The query that the format repeats beside the rubric came back as a truth."""
+    tasks = load_tasks([{"id": "t", "prompt": "p", "criteria": ["Names the river."]}]).tasks
+    write_tasks(tmp_path / "a.jsonl", tasks, format="open-instruct")
+    assert load_tasks(tmp_path / "a.jsonl").tasks[0].truth == {}
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {
+            "id": {"0": "a", "1": "b"},
+            "prompt": {"0": "p", "1": "q"},
+            "criteria": {"0": ["x"], "1": ["y"]},
+        },
+        {"id": ["a", "b"], "prompt": ["p", "q"], "criteria": [["x"], ["y"]]},
+        {
+            "columns": ["id", "prompt", "criteria"],
+            "index": [0, 1],
+            "data": [["a", "p", ["x"]], ["b", "q", ["y"]]],
+        },
+    ],
+)
+def test_a_table_by_column_is_no_single_task(tmp_path, held):
+    """DataFrame.to_json writes columns; they were read as one task with the prompt '{"0": ...}'."""
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(held))
+    tasks = load_tasks(path).tasks
+    assert [(t.id, t.prompt, t.criteria[0].text) for t in tasks] == [
+        ("a", "p", "x"),
+        ("b", "q", "y"),
+    ]
+
+
+# (instruction, arguments, answer, met by the published checker)
+IFEVAL = [
+    ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, "a\n***\nb\n***\n", True),
+    ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, "***\na\n***\nb", True),
+    ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, "a\n***\n", False),
+    ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, "a ****** b", False),
+    ("length_constraints:number_paragraphs", {"num_paragraphs": 1}, "a ** b", True),
+    ("keywords:existence", {"keywords": ["alpha", "beta"]}, "Alphabet betas", True),
+    ("keywords:existence", {"keywords": ["alpha", "beta"]}, "Alphabet", False),
+    ("detectable_format:number_highlighted_sections", {"num_highlights": 2}, "** ** **b**", False),
+    ("detectable_format:number_highlighted_sections", {"num_highlights": 2}, "*a* and **b**", True),
+    ("detectable_content:postscript", {"postscript_marker": "P.S."}, "Bye. P. S. hi", True),
+    ("detectable_content:postscript", {"postscript_marker": "P.P.S"}, "Bye\nP.S. hi", False),
+    ("punctuation:no_comma", {}, "a\uff0cb", True),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "answer", "met"), IFEVAL)
+def test_ifeval_as_its_published_checker_decides(name, arguments, answer, met):
+    row = {"key": 1, "prompt": "p", "instruction_id_list": [name], "kwargs": [arguments]}
+    task = load_tasks([row]).tasks[0]
+    found = check(task, Response(task_id="1", id="r", text=answer), task.criteria[0])
+    assert found.status == ("met" if met else "unmet")
+
+
+def test_an_empty_chat_is_no_prompt_and_roles_have_no_case():
+    """The empty list was the prompt '[]', a warning; {"role": "User"} was nobody's turn."""
+    rubrics = [{"criterion": "C", "points": 5}]
+    rows = [
+        {"prompt_id": "a", "prompt": [], "rubrics": rubrics},
+        {"prompt_id": "b", "prompt": [USER | {"role": "User"}], "rubrics": rubrics},
+    ]
+    tasks = load_tasks(rows)
+    assert [t.prompt for t in tasks.tasks] == ["", "Why?"]
+    assert sum(f.code == "missing-field" and f.row == 1 for f in tasks.findings) == 1
+
+
+def test_a_bad_label_is_named_by_its_own_line(tmp_path):
+    """Every bad label of a task was said to stand in the task's first line."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "task_id,prompt,criterion,response,label\n1,p,c1,ans,yes\n1,p,c2,ans,maybe\n1,p,c3,ans,huh\n"
+    )
+    tasks = load_tasks(path)
+    bad = [f.where for f in tasks.findings if f.code == "unreadable-label"]
+    assert bad == ["a.csv, line 3", "a.csv, line 4"]
+    assert len(tasks.verdicts) == 3
+
+
+def test_a_table_of_a_german_excel(tmp_path):
+    """`sep=;` was the header; 1,5 no weight; WAHR no label; the weight column beside criteria meta."""
+    path = tmp_path / "a.csv"
+    path.write_text("sep=;\r\nid;prompt;criteria;weight\r\n1;p;c;1,5\r\n2;q;d;-2,0\r\n")
+    assert [t.criteria[0].weight for t in load_tasks(path).tasks] == [1.5, -2.0]
+    path.write_text("task_id;prompt;criterion;response;label\n1;p;c;a;WAHR\n1;p;c;b;FALSCH\n")
+    assert [v.status for v in load_tasks(path).verdicts] == ["met", "unmet"]
+    path.write_text("conf;right\r\n0,9;WAHR\r\n0,125;FALSCH\r\n")
+    with pytest.warns(UserWarning, match="divided by ';'"):
+        found = sketch_file(path, confidence="conf", correct="right")
+    assert found.brier == pytest.approx(0.1**2 + 0.125**2)
+    path.write_text("id;prompt;criteria;weight\n1;p;c;1,234\n")  # thousands, or 1.234?
+    assert "bad-weight" in codes(load_tasks(path))
+
+
+def test_weights_beside_criteria_fit_or_are_an_error():
+    rows = [{"prompt": "p", "criteria": ["a", "b"], "weights": [2, -1]}]
+    assert [c.weight for c in load_tasks(rows).tasks[0].criteria] == [2, -1]
+    rows = [{"prompt": "p", "criteria": ["a", "b"], "weight": 3}]
+    tasks = load_tasks(rows)
+    assert "field-mismatch" in codes(tasks)
+    assert tasks.tasks[0].meta["weight"] == 3
+
+
+def test_ids_that_pandas_made_floats_name_the_same_task(tmp_path):
+    """One missing id makes pandas write 1.0 for 1: no answer found its task."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,prompt,criteria\n1.0,p,c\n,q,d\n")
+    tasks = load_tasks(path)
+    assert [t.id for t in tasks.tasks] == ["1", "row-2"]
+    assert [f.code for f in tasks.findings].count("float-id") == 1
+
+
+def test_lines_that_end_in_a_bare_carriage_return(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"prompt": "p", "criteria": ["a"]}\r{"prompt": "q", "criteria": ["a"]}\r')
+    assert [t.prompt for t in load_tasks(path).tasks] == ["p", "q"]
+
+
+def test_a_trailing_comma_is_no_file_cut_off(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[{"prompt": "p", "criteria": ["a",]},]')
+    with pytest.raises(DataError) as e:
+        load_tasks(path)
+    assert "cut off" not in str(e.value)
+    path.write_text('[{"prompt": "p", "criteria": ["a"], "n": tr')
+    with pytest.raises(DataError, match="cut off"):
+        load_tasks(path)
