@@ -1,11 +1,14 @@
-"""The documented installs, run: make, pip, and the very command that conda issues for environment.yml (slow)."""
+"""The documented installs, run: make, pip, and the command that conda issues (slow)."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -43,6 +46,52 @@ def runs_a_notebook(python: Path, folder: Path) -> None:
 def megabytes(folder: Path) -> float:
     files = (p for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
     return sum(p.stat().st_size for p in files) / 1e6
+
+
+@pytest.mark.parametrize("version", ["3.11.0", "3.12.0", "3.13.0"])
+def test_the_pins_resolve_against_the_index_alone(tmp_path: Path, version: str) -> None:
+    """soupsieve 4 refused the 3.11.2 that Debian ships, and torch from the index wants triton
+    3.7.1 where 3.9 was pinned: no install worked but on the machine that made the pins, whose pip
+    also looked into a folder of wheels."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = (project["optional-dependencies"][k] for k in ("train", "server", "tune", "test"))
+    wanted = tmp_path / "wanted.txt"
+    wanted.write_text("\n".join([*project["dependencies"], *(x for e in extras for x in e)]))
+    done(
+        *(sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--only-binary=:all:"),
+        *("--target", str(tmp_path / "none"), "--python-version", version),
+        *("-r", str(wanted), "-c", str(ROOT / "constraints.txt")),
+        cwd=tmp_path,
+        PIP_FIND_LINKS="",
+        PIP_CONFIG_FILE=os.devnull,
+    )
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that another user may write to (pytest's are closed to others)."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_user_who_is_not_root_installs_with_make(open_folder: Path) -> None:
+    """Also what `make setup-gpu` asks for: it can be had, and fits what is installed."""
+    python, switch = Path("/usr/bin/python3"), shutil.which("setpriv")
+    if os.geteuid() != 0 or switch is None or not python.exists():
+        pytest.skip("needs root, setpriv, and a Python that other users may run")
+    folder = checkout(open_folder / "kit")
+    for path in (open_folder, folder, *folder.rglob("*")):
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    nobody = (switch, "--reuid=65534", "--regid=65534", "--clear-groups")
+    home = {"HOME": str(open_folder), "KIT_OFFLINE": "1"}
+    done(*nobody, "make", "setup", f"PY={python}", cwd=folder, **home)
+    own = str(folder / ".venv/bin/python")
+    run = (*nobody, own, "-m", "kit", "run", "01", "--profile", "test")
+    assert "done in" in done(*run, cwd=folder, **home)
+    trial = ("make", "setup-gpu", f"PIP={own} -m pip install --dry-run")
+    assert "unsloth-" in done(*nobody, *trial, cwd=folder, **home)
 
 
 def test_make_setup_takes_less_than_two_gigabytes_and_works(tmp_path: Path) -> None:
