@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..checks.quantities import quantities
@@ -22,6 +22,7 @@ from .cues import (
     of_chain,
     phrases,
     settle_two,
+    understood,
     usable,
     within,
 )
@@ -33,6 +34,7 @@ _SIGNED = re.compile(
 _LABELLED = re.compile(r"[^:;?]{1,80}:[^:;?]+")
 _MARK = re.compile(r"(?<=\w)(\s*[:=(]\s*|\s+)(\+{1,3}|-{1,3})(?=\s*(?:[,;.)]|$))")
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
+_TAKES_BACK = phrases(lx.TAKES_BACK)
 _LINKS = frozenset((",", "and", "or", "nor", "(", ")", "which", "–", "—"))
 
 
@@ -122,6 +124,7 @@ class _Sentence:
         self.text, self.words, self.subjects, self.reader = text, words, subjects, reader
         self.skip = max(0, after_phrase(words, _DENIALS))
         self.denied = int(self.skip > 0)  # "it is not true that ..." negates what follows
+        self.named = {i for m in subjects for i in range(m.start, m.end)}
         self.cues = [c for c in cues if c.start >= self.skip]
         self.mute = frozenset(
             i
@@ -133,6 +136,8 @@ class _Sentence:
 
     def claims(self) -> list[Claim]:
         """The claims of the sentence, in order."""
+        if doubts(self.words[self.skip :]) or after_phrase(self.words, _TAKES_BACK) >= 0:
+            return []
         out: list[Claim] = []
         previous: list[_Bound] = []
         for piece_start, end in self._clauses():
@@ -182,7 +187,9 @@ class _Sentence:
             who = []
         return [_Bound(name, self._direction(cues[-1], start)) for name in who]
 
-    def _direction(self, cue: Cue, start: int) -> str:
+    def _direction(self, cue: Cue, start: int, behind: bool = False) -> str:
+        if not understood(self.words, cue, start, self.named, behind=behind):
+            return "unstated"
         return direction_of(cue, count_negations(self.words, cue, start, self.mute) + self.denied)
 
     def _elliptic(
@@ -248,8 +255,8 @@ class _Sentence:
             "",
         )  # the subject and the word of "inhibition of X", for "inhibition of X was reduced"
         for c in cues:
-            direction = self._direction(c, start)
             target, behind = self._target(c, subjects)
+            direction = self._direction(c, start, behind)
             for m in target:
                 old = found.get(m.of)
                 if old is not None and process == m.of and not behind:
@@ -300,6 +307,11 @@ class _Sentence:
         if in_one_list(words, before):
             return before, False
         return [before[0] if of_chain(words, before) else before[-1]], False
+
+
+def doubts(words: Iterable[str]) -> bool:
+    """True where words speak about the truth of something."""
+    return any(w in lx.DOUBTS for w in words)
 
 
 def _condition(clause: Sequence[str]) -> bool:

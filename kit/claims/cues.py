@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,6 +27,8 @@ def phrases(texts: Sequence[str]) -> re.Pattern[str]:
 
 
 _NOT_NEGATIONS = phrases(lx.NOT_NEGATIONS)
+_SIGNS = frozenset(("positive", "positively", "negative", "negatively"))
+_DIRECTED = lx.EVERY | lx.STATES.keys() | _SIGNS
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,11 @@ def find_cues(words: Sequence[str], subjects: Sequence[Match]) -> list[Cue]:
 def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
     """The kind of the word at i in its surroundings; "" for a word without direction."""
     w = words[i]
+    if w not in _DIRECTED:
+        return ""
     before = words[i - 1] if i else ""
     after = words[i + 1] if i + 1 < len(words) else ""
-    if w in ("positive", "positively", "negative", "negatively") and any(
+    if w in _SIGNS and any(
         x.startswith("enrich") for x in (*words[max(0, i - 1) : i], *words[i + 1 : i + 3])
     ):
         return "up" if w.startswith("pos") else "down"
@@ -202,6 +206,59 @@ def _negates(
         or (w, following) in (("far", "from"), ("anything", "but"))
         or (w in ("little", "scant") and (cue.kind == "change" or following == "to"))
     )
+
+
+_LEADS = lx.BE | lx.STAY | lx.AUXILIARIES | lx.HEADS | lx.MOVES | lx.LIST_WORDS | lx.PARTICLES
+_KNOWN = _LEADS | lx.HARD | lx.PRONOUNS | lx.NEGATORS | lx.FAILURES | lx.HEDGES
+_BEFORE_TO = lx.SUPPORTS | lx.BE | lx.NEGATORS | lx.FAILURES
+
+
+def understood(
+    words: Sequence[str], cue: Cue, start: int, names: Container[int], *, behind: bool
+) -> bool:
+    """True where the words between a subject and its word of direction are known: "X ceases to
+    rise", "X resists increases" and "the rise of X is reversed" say something else than "X rises".
+
+    behind : the subject stands after the word.
+    """
+    if behind or not _stands(words, cue, names):
+        return _stands(words, cue, names)
+    if words[cue.end - 1] in lx.NOUNS and any(w in lx.PREVENTERS for w in words[start : cue.start]):
+        return True  # a negation, counted there
+    i = _back(words, cue.start - 1, start)
+    if i >= start and words[i] == "to":
+        i -= 1
+        return i < start or i in names or words[i] in _BEFORE_TO
+    if not (i < start or i in names or words[i] in _KNOWN | lx.SUPPORTS | lx.PREPOSITIONS):
+        j = _back(words, i - 1, start)  # an unnamed thing: in a list, or in "X in the blood falls"
+        since = next((k for k in range(i, start - 1, -1) if k in names), start)
+        placed = any(w in lx.PREPOSITIONS for w in words[since:i])
+        if not placed and j >= start and words[j] not in {",", "and", "or", "nor"} | lx.SUPPORTS:
+            return False
+    return True
+
+
+def _back(words: Sequence[str], i: int, start: int) -> int:
+    """From i back over determiners and adverbs."""
+    while i >= start and words[i] != "to":
+        if words[i] not in lx.DETERMINERS | lx.SEEN and words[i][-2:] != "ly":
+            break
+        i -= 1
+    return i
+
+
+def _stands(words: Sequence[str], cue: Cue, names: Container[int]) -> bool:
+    """False where a rise is said to be something that is not a way to be seen ("is reversed"), or
+    to be by nothing."""
+    if tuple(words[cue.end : cue.end + 2]) in (("by", "0"), ("by", "zero"), ("by", "nothing")):
+        return False
+    i = cue.end
+    while i < len(words) and (i in names or words[i] in lx.DETERMINERS):
+        i += 1
+    if words[cue.end - 1] not in lx.NOUNS or words[i : i + 1] not in [[w] for w in lx.BE]:
+        return True
+    said = next((w for w in words[i + 1 :] if w not in lx.NEGATORS and w[-2:] != "ly"), "")
+    return said in lx.SEEN | lx.EVERY | lx.DETERMINERS or not said.isalpha()
 
 
 def direction_of(cue: Cue, negations: int) -> str:

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..records import Part, Response, Task
 from . import lexicon as lx
 from .amounts import as_named, given, place
 from .bags import surplus
+from .clauses import doubts
 from .compare import against, relation
 from .confidence import without_confidence
+from .cues import after_phrase, phrases
 from .listing import rivals
 from .slots import misplaced
 from .text import asserted, find, norm, phrase_words, spans
@@ -51,25 +54,24 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "")
     return any(places(fact, s, prompt) for s in sentences)
 
 
-def words_of(sentence: str) -> list[str]:
-    """The tokens of a sentence; a slash parts nothing here: m/s is one unit, in the facts too."""
-    return [t for t, _ in _spans(sentence)]
-
-
-def _spans(sentence: str) -> list[tuple[str, int]]:
-    return [(t, at) for t, at in spans(sentence) if t != "/"]
+@lru_cache(maxsize=2_048)  # for every fact, and again for every verifier
+def _read(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
+    """The tokens, normalised, and where they start; a slash parts nothing here: m/s is one unit."""
+    found = [(t, at) for t, at in spans(sentence) if t != "/"]
+    raw = tuple(t for t, _ in found)
+    return raw, tuple(map(norm, raw)), tuple(at for _, at in found)
 
 
 def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int]:
-    """Where a sentence asserts this fact: indices of its tokens (`words_of`)."""
+    """Where a sentence asserts this fact: indices of its tokens, slashes left out."""
     names = [(t, t) for t in (fact["text"], *fact.get("aliases", ()))]
-    raw = words_of(sentence)
-    normed = [norm(t) for t in raw]
-    starts = [at for _, at in _spans(sentence)]
+    free = {w for t in (prompt, *(n for n, _ in names)) for w in phrase_words(t)}
+    raw, normed, starts = _read(sentence)
     out = []
     for m in find(normed, names):
         own = any(w in _SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
         denied = _denied(normed, m.start) or _dismissed(normed, m.end)
+        denied = denied or _unclaimed(normed, m.start, m.end, free)
         last = starts[m.end - 1] + len(raw[m.end - 1])
         if (own or not (denied or against(prompt, raw, m.start, m.end))) and as_named(
             sentence, starts[m.start], last, m.of
@@ -82,8 +84,10 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
     return out + [
         i
         for i, j in found
-        if not _denied(normed, i) and not any(_dismissed(normed, j + k) for k in range(4))
-    ]  # "343 m/s is wrong": a unit has up to three words
+        if not _denied(normed, i)
+        and not any(_dismissed(normed, j + k) for k in range(4))
+        and not any(_unclaimed(normed, i, j + k, free) for k in range(4))
+    ]  # "343 m/s is not it": a unit has up to three words
 
 
 def _denied(words: Sequence[str], start: int) -> bool:
@@ -107,20 +111,59 @@ def _denied(words: Sequence[str], start: int) -> bool:
 
 
 _AFTER = re.compile(
-    r"(?:(?:(?:is|are|was|were) (?:surely |certainly |probably )?(?:not|wrong|false|incorrect)"
-    r"|isn't|aren't|wasn't)"
+    r"(?:(?:(?:is|are|was|were) (?:surely |certainly |probably )?not|isn't|aren't|wasn't)"
     r"(?: (?:it|so|the (?:answer|one|process|reason|cause)|right|correct|true|among them"
     r"|used|involved|needed|required|responsible))?"
     r"|(?:does?|do|did|can|could|will|would) not|doesn't|don't|didn't|can't|cannot|won't)"
     r"(?: [.,;!].*)?"
 )
+_NO_CLAIM = phrases((*lx.NO_CLAIM, *lx.DENIALS, "not true", "not right", "as opposed to"))
+_WHICH_IS = re.compile(r",? ?(?:which|that|this|it) (?:is|wa|were) (?:\w+ly )?(\w+)")
 
 
 def _dismissed(words: Sequence[str], end: int) -> bool:
-    """The words after say no: "X is not the answer", "X is wrong"; but "X is not idle" speaks of
-    X.
+    """The words after say no: "X is not the answer", "X, which is false"; but "X is not idle"
+    speaks of X.
     """
-    return bool(_AFTER.fullmatch(" ".join(words[end : end + 8])))
+    after = " ".join(words[end : end + 8])
+    back = _WHICH_IS.match(after)
+    return bool(_AFTER.fullmatch(after)) or bool(back and back[1] in lx.DOUBTS)
+
+
+def _unclaimed(words: Sequence[str], start: int, end: int, free: Container[str]) -> bool:
+    """True where the clause around words[start:end] does not claim it: it speaks of its truth
+    ("x: false"), reports, supposes, refuses it, or says in a word or two that it is something that
+    is not known to be a claim ("x is absent", "343 m/s is the speed of light").
+
+    free : the words of the question and of the facts.
+    """
+    cuts = [i for i, w in enumerate(words) if w in _CUTS]
+    left = max((i + 1 for i in cuts if i < start), default=0)
+    right = min((i for i in cuts if i >= end), default=len(words))
+    before, after = words[left:start], words[end:right]
+    said = [w for w in (*before, *after) if w not in free]
+    told = after_phrase(words[left:start], _NO_CLAIM) >= 0
+    supposed = bool(before) and before[0] in ("if", "suppose", "unless") and "if" not in free
+    refused = any(w in lx.REFUSES for w in before[-2:]) or "unlikely" in after
+    refused = refused or tuple(words[max(0, start - 2) : start]) == ("anything", "but")
+    return told or supposed or refused or doubts(said) or _other(after, free)
+
+
+_CUTS = frozenset(", ; . ! but because since so while whereas".split())
+
+
+def _other(after: Sequence[str], free: Container[str]) -> bool:
+    """True for "is absent", "is the speed of light": a predicate of a word or two that the question
+    does not have, and that is no participle and no comparison."""
+    rest = [w for w in after[1:] if w[-2:] != "ly" and w.isalpha()]
+    if after[:1] not in _IS or not rest or lx.NEGATORS.intersection(rest):
+        return False
+    said = [w for w in rest if w not in lx.DETERMINERS]
+    known = any(w in free or w in lx.AFFIRMS or w[-2:] in ("er", "st") for w in said)
+    return 0 < len(said) <= 2 and not known and rest[0][-2:] not in ("ed", "en")
+
+
+_IS = [("is",), ("are",), ("wa",), ("was",), ("were",)]
 
 
 def found(task: Task, text: str) -> list[str]:
@@ -152,7 +195,7 @@ def swapped(task: Task, sentences: Sequence[str]) -> set[int]:
     rows = []
     for s in sentences:
         at = {i: places(f, s, task.prompt) for i, f in enumerate(facts) if f.get("about")}
-        rows.append(([norm(t) for t in words_of(s)], at))
+        rows.append((_read(s)[1], at))
     return misplaced(rows, facts)
 
 

@@ -103,6 +103,12 @@ PREVENTERS = _words("""
     prevent prevents prevented preventing block blocks blocked blocking abolish abolishes abolished
     stop stops stopped halts counteract counteracts counteracted avoid avoids avoided precludes
     prohibits cancels""")
+# a clause with one of these speaks about the truth of something: it asserts nothing by itself
+DOUBTS = _words("""
+    false falsely wrong wrongly untrue incorrect incorrectly myth fallacy misconception nonsense
+    fiction mistaken mistakenly debunked disproved disproven refuted impossible absent
+    excluded excludes rejected rejects ruled rarely seldom supposedly allegedly""")
+TAKES_BACK = ("the opposite is", "the reverse is", "the contrary is", "opposite of")
 NOT_NEGATIONS = (
     "not only",
     "not just",
@@ -159,6 +165,14 @@ NO_CLAIM = (
     "don't know if",
     "doubt that",
     "some say",
+    "some people",
+    "many people",
+    "used to",
+    "once believed",
+    "once thought",
+    "was said to",
+    "were said to",
+    "out of the question",
     "some claim",
     "some think",
     "some believe",
@@ -211,7 +225,7 @@ NO_CLAIM = (
     "no idea if",
 )
 CONDITIONS = _words(
-    "if unless when whenever until once before after had should suppose supposing provided assuming"
+    "if unless when whenever until once before had should suppose supposing provided assuming"
 )
 # the token before a subject that takes it out of the claim
 EXCLUDERS = (
@@ -303,7 +317,29 @@ HARD = _words(
         hence which whereby meanwhile instead and or , then nor when whenever if unless once"""
 )
 
+# what may stand between a subject and its word of direction; another word there is not understood
+SUPPORTS = _words("""
+    tend tends tended begin begins began start starts started continue continues continued seem
+    seems appear appears appeared likely going expected found shown known observed seen reported
+    predicted able set bound due need needs has have see sees saw cause causes caused causing lead
+    leads led let lets make makes made help helps show shows showing showed exhibit exhibits
+    experience experiences undergo undergoes display displays go goes went gone going come comes
+    came driven pushed suffer suffers suffered enriched expressed""")
+HEADS = _words("""
+    level levels secretion release activity expression amount amounts concentration concentrations
+    rate rates production number numbers output synthesis content signal signals signalling
+    signaling pathway pathways supply demand price prices count counts mass size volume value values
+    response genes gene set sets score scores transcription translation abundance content
+    phosphorylation metabolism function""")
+PREPOSITIONS = _words("in of from within among at on after during by with as under for between")
+SEEN = _words("""
+    seen observed found noted expected reported measured evident clear visible due caused driven
+    followed accompanied known shown detected large larger small smaller strong stronger greatest
+    largest significant modest mild moderate marked typical normal mediated""")
+AFFIRMS = _words("right correct true answer answers one it this that yes")
+REFUSES = _words("refuse refuses reject rejects exclude excludes deny denies forget dismiss avoid")
 # small closed sets used by the reader
+AUXILIARIES = _words("do does did will would may might can could should must shall has have had")
 BE = _words("is are was were be been being gets got becomes became")
 STATES = {"high": "up", "low": "down", "normal": "none"}  # "X is high", "X: low"
 HEDGES = _words("may might could perhaps possibly probably likely maybe seems appears suggests")

@@ -227,7 +227,8 @@ def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str], str]]:
     out: list[tuple[str, list[str], str]] = []
     for s in (s for s in sentences if not _NUMBERING.fullmatch(s)):
         words, whole = tokens(s), _whole(s)
-        often = {w for w in _WHEN_REPEATED if _recurs(words, w)}
+        counts = Counter(w.lower() for w in words)
+        often = {w for w in _WHEN_REPEATED if counts[w] >= LEAST and _recurs(words, w)}
         cuts = [
             (w.lower(), i, at)
             for i, (w, at) in enumerate(spans(s))

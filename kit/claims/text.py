@@ -16,6 +16,7 @@ _TOKEN = re.compile(
     r"|[,;:?!.()\[\]–—/]"
 )
 _TAGS = re.compile(r"</?(?:answer|snippet|cite|think)\b[^<>]*>", re.I)
+_STRUCK = re.compile(r"~~[^~\n]+~~|<(del|s)>.*?</\1>", re.S)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|No|al)\.")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
@@ -28,8 +29,9 @@ def clean(text: str) -> str:
     >>> clean("It is **high**.")
     'It is high.'
     """
-    text = readable(_TAGS.sub(" ", text))
+    text = readable(_TAGS.sub(" ", _STRUCK.sub(" ", text)))
     text = text.replace("↑", " increases ").replace("↓", " decreases ")
+    text = re.sub("[✗✘❌✖]", " false ", text)
     return _MARKUP.sub("", text)
 
 
@@ -53,13 +55,14 @@ def tokens(text: str) -> list[str]:
     return [w for w, _ in spans(text)]
 
 
-def spans(text: str) -> list[tuple[str, int]]:
+@lru_cache(maxsize=4_096)  # each verifier reads a sentence once for every name
+def spans(text: str) -> tuple[tuple[str, int], ...]:
     """The tokens, each with where it starts.
 
     >>> spans("ROS fell")
-    [('ROS', 0), ('fell', 4)]
+    (('ROS', 0), ('fell', 4))
     """
-    return [(m[0], m.start()) for m in _TOKEN.finditer(text)]
+    return tuple((m[0], m.start()) for m in _TOKEN.finditer(text))
 
 
 @lru_cache(maxsize=20_000)

@@ -63,3 +63,42 @@ def test_the_plainest_forms_are_read(text):
     """ "Insulin: up; glucagon: down" on one line earned 0, with line breaks the maximum."""
     found = settle(claims(text, {"insulin": [], "glucagon": []}))
     assert found == {"insulin": "up", "glucagon": "down"}
+
+
+INSULIN = {"insulin": (), "glucagon": ()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Insulin stops rising, glucagon stops falling.",
+        "Insulin rises and glucagon falls; the opposite is true.",
+        "Insulin rises by 0%. Glucagon falls by 0%.",
+        "Insulin used to rise; glucagon used to fall.",
+        "Insulin rarely rises and glucagon rarely falls.",
+        "Insulin's rise is reversed, glucagon's fall is reversed.",
+        "Insulin rises and glucagon falls, which is false.",
+        "Insulin pretends to rise; glucagon pretends to fall.",
+        "Insulin resists increases, glucagon resists decreases.",
+        "A rise of insulin is prevented, and a fall of glucagon is blocked.",
+        "It is a myth: insulin rises and glucagon falls.",
+    ],
+)
+def test_only_words_that_are_understood_make_a_direction(text):
+    """Each earned the whole reward: what stands between a subject and "rises" was not read."""
+    found = settle(claims(text, INSULIN))
+    assert found.get("insulin") != "up" and found.get("glucagon") != "down"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "After the meal insulin rises sharply, and glucagon is suppressed.",
+        "Insulin tends to increase and glucagon tends to decrease.",
+        "Insulin in the blood plasma rises; the level of glucagon falls.",
+        "Glucose stimulates insulin release and suppresses glucagon release.",
+    ],
+)
+def test_what_is_understood(text):
+    """ "After the meal" was read as a condition: .48."""
+    assert settle(claims(text, INSULIN)) == {"insulin": "up", "glucagon": "down"}

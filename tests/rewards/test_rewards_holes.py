@@ -120,6 +120,52 @@ def test_consistent_nonsense_is_not_consistent():
     assert value("consistency", directed, "TSH rises. T4 rises.") == pytest.approx(0.5)
 
 
+GAS = Task(
+    id="gas",
+    prompt="Which gas do plants take in?",
+    truth={"facts": [{"text": "carbon dioxide"}], "verifiers": ["factual"]},
+)
+SOUND = Task(
+    id="sound",
+    prompt="How fast is sound in air?",
+    truth={
+        "facts": [{"text": "343 m/s", "number": 343, "tolerance": 3, "unit": "m/s"}],
+        "verifiers": ["factual"],
+    },
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    """Carbon dioxide is absent.|~~carbon dioxide~~ oxygen|Carbon dioxide: false|Carbon dioxide ✗
+    |Carbon dioxide is a myth.|Anything but carbon dioxide.|Plants reject carbon dioxide.
+    |Some people say carbon dioxide, but it is oxygen.|Carbon dioxide has been ruled out.
+    |If it were carbon dioxide, plants would die.|Not true: carbon dioxide|Carbon dioxide (false)
+    |I used to think carbon dioxide, but it is oxygen.|Carbon dioxide is unlikely.""".split("|"),
+)
+def test_a_fact_that_is_named_to_be_denied(text):
+    """Each earned 1.0: only the words right around a name were looked at, for a few negations."""
+    assert value("factual", GAS, text) == 0.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    """343 m/s is the speed of light.|343 m/s is a myth|~~343 m/s~~ 1500 m/s|343 m/s (wrong)
+    |Some people say 343 m/s, but it is really 1500 m/s.""".split("|"),
+)
+def test_a_number_that_is_said_of_something_else(text):
+    assert value("factual", SOUND, text) == 0.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    """Carbon dioxide is fixed by rubisco.|Carbon dioxide, not oxygen.|That would be carbon dioxide.
+    |Carbon dioxide is the gas that plants take in.|Not oxygen but carbon dioxide.""".split("|"),
+)
+def test_a_fact_that_is_said_in_free_words(text):
+    assert value("factual", GAS, text) == 1.0
+
+
 # --- confidence ---------------------------------------------------------------------------------
 
 
