@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict
+from . import loop
 from .records import PASSING, Call, Forecast, Judge, Question, checked, keys_of, question, readdress
 from .session import Session, session, using
 
@@ -21,6 +22,24 @@ POLL = 0.2  # seconds between two looks at what another process is asking
 
 Answers = dict[str, Verdict]  # by key
 _FLIGHT: dict[str, asyncio.Future[Answers]] = {}
+
+
+class Asked:
+    """What judges share that are asked through the ledger and pay for calls: `keys`, `caller`."""
+
+    def key(self: Any, task: Task, response: Response, criterion: Criterion) -> str:
+        """Fingerprint of everything that shapes the verdict on one criterion."""
+        return self.keys(task, response, [criterion])[0]
+
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[Verdict]:
+        """One verdict per criterion, in order; faults are unknown verdicts with their kind."""
+        return await loop.hop(ask(self, task, response, criteria))
+
+    async def close(self: Any) -> None:
+        """Close the connections (they open again when used)."""
+        await loop.hop(self.caller.wire.close())
 
 
 async def ask(
@@ -50,20 +69,20 @@ async def answer(judge: Any, q: Question) -> list[Verdict]:
 
 async def _round(judge: Any, q: Question, out: dict[int, Verdict]) -> None:
     """Ask what nobody is asking, then wait for what others ask; who fails leaves it to the next."""
-    loop = asyncio.get_running_loop()
+    here = asyncio.get_running_loop()
     theirs: dict[int, asyncio.Future[Answers]] = {}
     mine: list[int] = []
     for i, k in enumerate(q.keys):
         if i in out:
             continue
         flying = _FLIGHT.get(k)
-        if flying is not None and flying.get_loop() is loop:
+        if flying is not None and flying.get_loop() is here:
             theirs[i] = flying
         else:
             mine.append(i)
     if mine:
         keys = [q.keys[i] for i in mine]
-        future: asyncio.Future[Answers] = loop.create_future()
+        future: asyncio.Future[Answers] = here.create_future()
         _FLIGHT.update(dict.fromkeys(keys, future))
         try:
             await _mine(judge, q, mine, out)

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict, fingerprint
-from . import loop
-from .base import ask
+from .base import Asked
 from .bill import Usage, tokens, usage
 from .endpoint import EndpointJudge
 from .keys import redact, shown
@@ -45,23 +44,20 @@ class _Pending:
     future: asyncio.Future[Got] = field(repr=False)
 
 
-class BatchJudge:
+class BatchJudge(Asked):
     """An EndpointJudge whose calls go through the batch API. `poll`: seconds between looks; `gather`: seconds to wait for more questions."""
 
     workers = 1_000_000  # all questions must be asked before the first answer comes
 
     def __init__(self, judge: EndpointJudge, *, poll: float = 30.0, gather: float = 1.0):
-        self.inner, self.gather, self.provider = judge, gather, Provider(judge.caller, poll)
+        self.inner, self.caller, self.gather = judge, judge.caller, gather
+        self.provider = Provider(judge.caller, poll)
         self.name = f"{judge.name}/batch"
         self._pending: list[_Pending] = []
         self._sender: asyncio.Task[None] | None = None
 
-    def key(self, task: Task, response: Response, criterion: Criterion) -> str:
-        """The endpoint judge's own key: a batched verdict is the same verdict."""
-        return self.inner.key(task, response, criterion)
-
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
-        """The keys of several criteria."""
+        """The endpoint judge's own keys: a batched verdict is the same verdict."""
         return self.inner.keys(task, response, criteria)
 
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
@@ -77,12 +73,6 @@ class BatchJudge:
     @property
     def _rate(self) -> float:
         return float(models()["batch_discount"]) if self.inner._openai else 1.0
-
-    async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[Verdict]:
-        """One verdict per criterion, in order, when the batch is done."""
-        return await loop.hop(ask(self, task, response, criteria))
 
     def parts(self, q: Question) -> list[Question]:
         """The question as it is spread over calls."""

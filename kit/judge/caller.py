@@ -137,7 +137,6 @@ class Caller:
         self._lost = 0  # calls that ended without an answer since the last one that had one
         self._ended = -math.inf
         self._held: list[tuple[asyncio.Future[None], _Step]] = []
-        self.retries = 0
 
     # -- the call -------------------------------------------------------------------------------
     async def call(
@@ -195,7 +194,6 @@ class Caller:
         trial.faults += step.counts
         trial.busy += step.busy
         if trial.faults < self.tries:
-            self.retries += 1
             if step.wait is not None:  # its own word; a little later, and not all at once
                 await asyncio.sleep(step.wait + random.uniform(0, min(0.5 * step.wait, 5.0)))
             else:

@@ -14,9 +14,9 @@ from typing import Any
 
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
-from . import loop, templates
+from . import templates
 from .address import Address
-from .base import ask
+from .base import Asked
 from .bill import Usage, tokens
 from .caller import Caller
 from .payload import encode
@@ -36,7 +36,7 @@ The answer:
 {answer}"""
 
 
-class DecisionJudge:
+class DecisionJudge(Asked):
     """A decision endpoint as a judge.
 
     api : "decisions", "systemone", or "auto" (the first for OpenAI, else the second). threshold : P(met) from which on "met".
@@ -94,12 +94,10 @@ class DecisionJudge:
         """Responses at once."""
         return self.caller.limiter.ceiling
 
-    def key(self, task: Task, response: Response, criterion: Criterion) -> str:
-        """Fingerprint of endpoint, model, form, threshold, text, task, response and criterion (questions do not see each other)."""
-        return self.keys(task, response, [criterion])[0]
-
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
-        """The keys of several criteria."""
+        """Fingerprints of endpoint, model, form, threshold, text, task, response and criterion
+        (questions do not see each other).
+        """
         head = fingerprint([self._own, task.asked, task.system, dict(task.sources), response.text])
         return [
             hashlib.sha256(
@@ -107,12 +105,6 @@ class DecisionJudge:
             ).hexdigest()[:32]
             for c in criteria
         ]
-
-    async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[Verdict]:
-        """One verdict per criterion, in order."""
-        return await loop.hop(ask(self, task, response, criteria))
 
     async def replies(self, q: Question) -> AsyncIterator[tuple[list[Verdict], Call | None]]:
         """What each reply gave: (verdicts, call)."""
@@ -225,10 +217,6 @@ class DecisionJudge:
         sent = len(encode(self.body(task, response, criteria)))
         most = Usage(tokens_in=tokens(sent), tokens_out=len(criteria))
         return most.forecast(self.caller.price)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await loop.hop(self.caller.wire.close())
 
 
 def _statement(c: Criterion) -> str:

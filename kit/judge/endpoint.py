@@ -16,10 +16,10 @@ from typing import Any
 
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
-from . import loop, reading, templates
+from . import reading, templates
 from .abilities import Doubt
 from .address import Address
-from .base import ask
+from .base import Asked
 from .bill import Usage, tokens
 from .caller import Caller, Outcome
 from .keys import remember_all
@@ -38,7 +38,7 @@ ROOM = 6000  # tokens for a reasoning model to think in
 WIDER = 4  # times the room for a reply that was cut
 
 
-class EndpointJudge:
+class EndpointJudge(Asked):
     """A model behind an OpenAI-compatible server as a judge.
 
     model : default from models.json.
@@ -181,16 +181,12 @@ class EndpointJudge:
         return self.caller.abilities.note()
 
     # -- keys ----------------------------------------------------------------------------------
-    def key(self, task: Task, response: Response, criterion: Criterion) -> str:
-        """Fingerprint of everything that shapes the verdict.
+    def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+        """Fingerprints of everything that shapes the verdicts on one response.
 
         Endpoint, model, parameters, schema, template, task, response, criterion, and the criteria
         that are asked in the same call.
         """
-        return self.keys(task, response, [criterion])[0]
-
-    def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
-        """The keys of several criteria of one response."""
         layout, text = self._layout(task), digest(response.text)
         # the keys of one answer are neighbours in the ledger
         head = hashlib.sha256(f"{layout.base}{text}".encode()).hexdigest()[:14]
@@ -211,12 +207,6 @@ class EndpointJudge:
         return layout
 
     # -- verdicts ------------------------------------------------------------------------------
-    async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[Verdict]:
-        """One verdict per criterion, in order; faults are unknown verdicts with their kind."""
-        return await loop.hop(ask(self, task, response, criteria))
-
     def parts(self, q: Question) -> list[Question]:
         """The question as it is spread over calls."""
         groups = self._layout(q.task).split(q.criteria)
@@ -373,10 +363,6 @@ class EndpointJudge:
             out = 60 * len(group) + (300 if is_reasoning(self.model) else 0)
             total += Usage(tokens_in=tokens(sent), tokens_out=out).forecast(self.caller.price)
         return total
-
-    async def close(self) -> None:
-        """Close the connections (they open again when used)."""
-        await loop.hop(self.caller.wire.close())
 
 
 def _options(how: Any, mode: str, probability: str) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import JudgeDownError, KitError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..records import Criterion, Response, Task, Verdict, unknown
 from .base import ask
-from .panel import paid
-from .records import PASSING, READER, Forecast, keys_of
+from .panel import Joined, paid
+from .records import PASSING, READER
 
 VERSION = 1
 
@@ -20,7 +20,7 @@ def doubtful(v: Verdict, low: float = 0.2, high: float = 0.8) -> bool:
     return not v.known or v.p is None or low < v.p < high
 
 
-class Escalate:
+class Escalate(Joined):
     """A judge made of two: `cheap` answers all criteria, `strong` those in doubt (unknown, no P, or low < P < high).
 
     The final verdict is the last judge's; meta["first"] keeps the cheap one's status and P. Where the strong judge fails, the verdict is
@@ -51,32 +51,8 @@ class Escalate:
             fallback,
         )
         self.name = name or f"{cheap.name} -> {strong.name}"
-        known = [w for j in (cheap, strong) if (w := getattr(j, "workers", None))]
-        if known:
-            self.workers = min(known)
-        if all(hasattr(j, "key") or hasattr(j, "keys") for j in (cheap, strong)):
-            self.keys = self._keys
-
-    def _keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
-        pairs = zip(
-            *(keys_of(j, task, response, criteria) or [] for j in (self.cheap, self.strong)),
-            strict=True,
-        )
-        return [
-            fingerprint(["escalate", VERSION, self.low, self.high, self.fallback, *pair])
-            for pair in pairs
-        ]
-
-    def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
-        """The most that it can cost: both judges on everything."""
-        return sum(
-            (
-                j.forecast(task, response, criteria)
-                for j in (self.cheap, self.strong)
-                if hasattr(j, "forecast")
-            ),
-            Forecast(),
-        )
+        mark = ["escalate", VERSION, low, high, fallback]
+        super().__init__((cheap, strong), lambda row: [*mark, *row])
 
     async def verdicts(
         self, task: Task, response: Response, criteria: Sequence[Criterion]

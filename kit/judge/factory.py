@@ -66,6 +66,10 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
     if kind not in KINDS:
         raise KitError(f"there is no judge {kind!r}", where=where, fix=nearest(kind, KINDS))
     known_names(options, _options(kind), where=where, what=f"{kind} option")
+    if kind == "panel":
+        subject = _members(subject, kind)
+    elif kind == "escalate":
+        return _maker(kind)(*_members(subject, kind, 2), **options)
     return _maker(kind)(subject, **options)
 
 
@@ -148,44 +152,14 @@ def _small(subject: str | None, **options: Any) -> Any:
     return small(**options)
 
 
-def _members(subject: Any, what: str) -> list[Any]:
-    """The judges of a judge made of judges: a list of them, or their names with commas."""
+def _members(subject: Any, what: str, n: int | None = None) -> list[Any]:
+    """The judges of a judge made of judges, n of them: a list, or their names with commas."""
     values = subject.split(",") if isinstance(subject, str) else subject
-    if not isinstance(values, Sequence) or len(values) < 2:
+    if not isinstance(values, Sequence) or len(values) < 2 or len(values) > (n or len(values)):
         fix = f"write {{{what}: [JUDGE, JUDGE]}}, each by its name or with its options"
-        raise KitError(f"{what} needs at least two judges", where="judge", fix=fix)
+        fix += ": the cheap one and the strong one" if n else ""
+        raise KitError(f"{what} needs {'' if n else 'at least '}two judges", where="judge", fix=fix)
     return [judge_of(v, where=f"judge {i} of {what}") for i, v in enumerate(values, 1)]
-
-
-def _panel(
-    subject: Any,
-    *,
-    rule: str = "majority",
-    quorum: int | None = None,
-    share: bool = False,
-    name: str | None = None,
-) -> Any:
-    from .panel import Panel
-
-    members = _members(subject, "panel")
-    return Panel(members, rule=rule, quorum=quorum, share=share, name=name)
-
-
-def _escalate(
-    subject: Any,
-    *,
-    low: float = 0.2,
-    high: float = 0.8,
-    fallback: bool = False,
-    name: str | None = None,
-) -> Any:
-    from .escalate import Escalate
-
-    judges = _members(subject, "escalate")
-    if len(judges) != 2:
-        fix = "give two: the cheap one and the strong one"
-        raise KitError(f"escalate has {len(judges)} judges", where="judge", fix=fix)
-    return Escalate(*judges, low=low, high=high, fallback=fallback, name=name)
 
 
 def _votes(subject: Any, *, n: int = 5, name: str | None = None) -> Any:
@@ -214,6 +188,8 @@ def _batch(subject: Any, *, poll: float = 30.0, gather: float = 1.0) -> Any:
 CLASSES = {
     "endpoint": (".endpoint", "EndpointJudge"),
     "decisions": (".decisions", "DecisionJudge"),
+    "panel": (".panel", "Panel"),
+    "escalate": (".escalate", "Escalate"),
 }
 MADE: dict[str, Callable[..., Any]] = {
     "code": _code,
@@ -222,8 +198,6 @@ MADE: dict[str, Callable[..., Any]] = {
     "local": _local,
     "server": _server,
     "small": _small,
-    "panel": _panel,
-    "escalate": _escalate,
     "votes": _votes,
     "batch": _batch,
 }

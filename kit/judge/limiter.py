@@ -12,7 +12,6 @@ import asyncio
 import math
 import time
 from collections import deque
-from types import TracebackType
 
 
 class Limiter:
@@ -44,18 +43,6 @@ class Limiter:
             if future.done() and not future.cancelled():  # the slot had been given: pass it on
                 self.release()
             raise
-
-    async def __aenter__(self) -> Limiter:
-        await self.acquire()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.release()
 
     def release(self) -> None:
         """Give a slot back."""

@@ -116,34 +116,18 @@ def _submit(work: Coroutine[Any, Any, T], done: Future[T], over: threading.Event
     loop = get()
     context = contextvars.copy_context()
 
-    async def whole() -> None:
-        try:
-            result = await work
-        except asyncio.CancelledError:
-            over.set()
+    def ended(task: asyncio.Task[T]) -> None:
+        over.set()
+        if task.cancelled():
             done.cancel()
-        except BaseException as e:
-            over.set()
-            if done.set_running_or_notify_cancel():
-                done.set_exception(e)
-        else:
-            over.set()
-            if done.set_running_or_notify_cancel():
-                done.set_result(result)
+        elif done.set_running_or_notify_cancel():
+            fault = task.exception()
+            done.set_exception(fault) if fault else done.set_result(task.result())
 
     def start() -> None:
-        if done.cancelled():  # given up before it began
-            work.close()
-            over.set()
-            return
-        task = loop.create_task(whole(), context=context)
-        done.add_done_callback(
-            lambda f: (
-                loop.call_soon_threadsafe(task.cancel)
-                if f.cancelled() and not over.is_set()
-                else None
-            )
-        )
+        task = loop.create_task(work, context=context)
+        task.add_done_callback(ended)
+        done.add_done_callback(lambda f: f.cancelled() and loop.call_soon_threadsafe(task.cancel))
 
     loop.call_soon_threadsafe(start)
 

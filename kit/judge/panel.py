@@ -18,7 +18,31 @@ VERSION = 1
 RULES = ("majority", "mean")
 
 
-class Panel:
+class Joined:
+    """A judge made of judges: workers, keys and forecast of all of them.
+
+    mark : the members' keys of one criterion -> what is hashed as the joined key.
+    """
+
+    def __init__(self, judges: Sequence[Any], mark: Callable[[list[str]], list[Any]]):
+        self.judges, self._mark = tuple(judges), mark
+        known = [w for j in judges if (w := getattr(j, "workers", None))]
+        if known:
+            self.workers = min(known)
+        if all(hasattr(j, "key") or hasattr(j, "keys") for j in judges):
+            self.keys = self._keys
+
+    def _keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+        members = [keys_of(j, task, response, criteria) or [] for j in self.judges]
+        return [fingerprint(self._mark(list(row))) for row in zip(*members, strict=True)]
+
+    def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
+        """The most that it can cost: all judges on everything (one without a forecast is free)."""
+        asked = [j for j in self.judges if hasattr(j, "forecast")]
+        return sum((j.forecast(task, response, criteria) for j in asked), Forecast())
+
+
+class Panel(Joined):
     """A judge made of judges; members go through the ledger each under their own keys, all at once.
 
     rule : "majority" of the known votes (a tie is decided by the mean P, a dead tie is unknown
@@ -50,28 +74,12 @@ class Panel:
         if len(set(own)) < len(own):
             fix = "name every judge once; for several votes of one judge: votes"
             raise KitError("a judge sits twice in the panel", where="Panel(judges)", fix=fix)
-        self.judges, self.rule, self.share = tuple(judges), rule, share
+        self.rule, self.share = rule, share
         self.quorum = quorum if quorum is not None else len(judges) // 2 + 1
         self.name = name or "panel(" + ", ".join(j.name for j in judges) + ")"
-        known = [w for j in judges if (w := getattr(j, "workers", None))]
-        if known:
-            self.workers = min(known)
-        if all(hasattr(j, "key") or hasattr(j, "keys") for j in judges):
-            self.keys = self._keys
-
-    def _keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
-        members = [keys_of(j, task, response, criteria) or [] for j in self.judges]
-        return [
-            fingerprint(["panel", VERSION, self.rule, self.quorum, self.share, list(row)])
-            for row in zip(*members, strict=True)
-        ]
-
-    def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
-        """Sum of the members' forecasts (a member without one costs nothing)."""
-        parts = [
-            j.forecast(task, response, criteria) for j in self.judges if hasattr(j, "forecast")
-        ]
-        return sum(parts, Forecast())
+        super().__init__(
+            judges, lambda row: ["panel", VERSION, self.rule, self.quorum, self.share, row]
+        )
 
     async def verdicts(
         self, task: Task, response: Response, criteria: Sequence[Criterion]

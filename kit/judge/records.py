@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -173,16 +174,12 @@ def rebuilt(fields: dict[str, Any]) -> Verdict:
 
 def checked(got: Sequence[Verdict], judge: Any, q: Question) -> list[Verdict]:
     """One verdict per criterion in order, whatever a judge returned: by id; else "missing"."""
-    by_id: dict[str, Verdict] = {}
-    twice: set[str] = set()
-    for v in got:
-        if v.criterion_id in by_id:
-            twice.add(v.criterion_id)
-        by_id[v.criterion_id] = v
+    by_id = {v.criterion_id: v for v in got}
+    twice = Counter(v.criterion_id for v in got) if len(by_id) < len(got) else {}
     out = []
     for i, c in enumerate(q.criteria):
         v = by_id.get(c.id)
-        if v is None or c.id in twice:
+        if v is None or twice.get(c.id, 1) > 1:
             failure = "missing" if v is None else "contradiction"
             v = q.unknown(i, failure, judge=getattr(judge, "name", ""))
         if q.keys and v.key != q.keys[i]:

@@ -57,16 +57,15 @@ class Session:
         return {i: v for i, v in found.items() if v is not None}
 
     def lookup(self, keys: Sequence[str]) -> dict[str, Verdict]:
-        """Stored verdicts by key, those to be asked again left out."""
-        if self.ledger is None or not keys:
-            return {}
-        return self._wished(self.ledger.get_many(keys))
+        """Stored verdicts by key; see `known`."""
+        return self.ledger.get_many(keys) if self.ledger is not None and keys else {}
 
     def known(self, q: Question, found: Mapping[str, Verdict]) -> dict[int, Verdict]:
         """What was found of a question, by position, as its own verdicts.
 
         A verdict that an earlier reader took from a reply is read again, at no cost; one that
-        cannot be (a level of a yes-or-no criterion, an old panel's) is forgotten, and asked again.
+        cannot be (a level of a yes-or-no criterion, an old panel's) is forgotten, and asked again,
+        as are those of a kind in `retry`.
         """
         out, mended, gone = {}, [], []
         for i, k in enumerate(q.keys):
@@ -89,11 +88,6 @@ class Session:
 
         call = self.ledger.call(str(v.meta.get("call"))) if self.ledger is not None else None
         return reading.again(v, call, c, response)
-
-    def _wished(self, found: dict[str, Verdict]) -> dict[str, Verdict]:
-        if not self.retry:
-            return found
-        return {k: v for k, v in found.items() if v.failure not in self.retry}
 
     def record(self, call: Call | None, verdicts: Sequence[Verdict] = ()) -> None:
         """Store a call with its verdicts in one transaction; add what it cost.
