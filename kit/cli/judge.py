@@ -50,7 +50,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="for replay: a ledger, or verdicts as JSONL (default: a recorded judge, see --model)",
     )
-    _endpoint(parser.add_argument_group("judges over HTTP (endpoint, decisions, server)"))
+    a("--batch", action="store_true", help="through the batch API: half the price, up to a day")
+    http_flags(parser)
     _made_of_judges(parser.add_argument_group("judges made of judges"))
     a("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)")
     a("--budget-calls", type=int, help="stop before more calls are made")
@@ -91,9 +92,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     json_flag(parser)
 
 
-def _endpoint(group: Any) -> None:
+def http_flags(parser: Any) -> None:
     """How a server is asked; what is not given is the judge's own default."""
-    a = group.add_argument
+    a = parser.add_argument_group("judges over HTTP (endpoint, decisions, server)").add_argument
     a("--base-url", help="an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)")
     a("--key-env", help="the environment variable that holds the key")
     a(
@@ -124,7 +125,6 @@ def _endpoint(group: Any) -> None:
         help="seconds without any success until the run stops (exit code 5; default 180)",
     )
     a("--price", help="IN,OUT in dollars per million tokens, for models without a known price")
-    a("--batch", action="store_true", help="through the batch API: half the price, up to a day")
 
 
 def _made_of_judges(group: Any) -> None:
@@ -202,6 +202,11 @@ def _sane(args: argparse.Namespace, ledger: Path) -> None:
             where="--retry",
             fix=f"use any of {', '.join(FAILURES)}",
         )
+    reachable(args)
+
+
+def reachable(args: argparse.Namespace) -> None:
+    """Stop at an address that is none, and where a key is missing."""
     if args.base_url and not args.base_url.startswith(("http://", "https://")):
         raise KitError(
             f"{args.base_url!r} is no address of a server",
@@ -304,7 +309,7 @@ def make(args: argparse.Namespace) -> Any:
     """The judge that the arguments name, through the factory that configs and notebooks use."""
     from ..judge.factory import judge_of
 
-    options = _options(args)
+    options = http_options(args)
     value: Any = _named(args.judge, options, args)
     if args.batch:
         value = {"batch": value}
@@ -329,7 +334,7 @@ def _named(
     return {kind: subject or args.model, **options}
 
 
-def _options(args: argparse.Namespace) -> dict[str, Any]:
+def http_options(args: argparse.Namespace) -> dict[str, Any]:
     """The options of a judge over HTTP that were given."""
     names = ("base_url", "key_env", "template", "mode", "probability", "effort")
     numbers = ("max_tokens", "concurrency", "timeout", "tries", "patience")

@@ -1,9 +1,10 @@
 """Tune a judge's prompt on labelled answers: try prompts, search for better ones, read a sealed
 test once.
 
-Prompts (--try NAME=FILE) are compared with the judge's own on dev; --search lets GEPA rewrite the
-prompt on train; --test reads the sealed test for the winner, once. The same command goes on after
-it was stopped or killed: what was judged is in the ledger and is not paid again.
+Prompts (--try NAME=FILE) and other changes (--vary, --examples, --cascade) are compared with the
+judge's own on dev; --search lets GEPA rewrite the prompt on train; --test reads the sealed test for
+the winner, once. The same command goes on after it was stopped or killed: what was judged is in the
+ledger and is not paid again.
 """
 
 from __future__ import annotations
@@ -16,28 +17,48 @@ from typing import Any
 from ..errors import DataError, KitError
 from ..system import paths
 from .common import emit, json_flag
+from .judge import http_flags, http_options, reachable
 
 HELP = "try judge prompts on labelled answers, search for better ones, read a sealed test once"
+
+PLAN = (
+    "a gain of {gain:g} in {measure} is found in {found in:.0%} of studies with {needed} labelled "
+    "prompts; here are {prompts}: they find {smallest:.2g} as often"
+)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments of `tune`."""
     a = parser.add_argument
     a("labels", metavar="LABELS", help="answers with labels of people (any format of the kit)")
-    a("--judge", required=True, help="endpoint:MODEL, small, or a JSON mapping")
+    a("--judge", required=True, help="endpoint:MODEL, small, or a JSON mapping with options")
     a("--prompt", metavar="FILE", help="where to begin (default: the judge's own prompt)")
     a(
         "--try",
-        dest="tries",
+        dest="prompts",
         action="append",
         default=[],
         metavar="NAME=FILE",
         help="a prompt to try, as a text file (may be repeated)",
     )
+    a(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="NAME=JSON",
+        help="""a trial with other settings, e.g. 'one={"how":"one"}', 'mini={"endpoint":"MODEL"}',
+        'clear={"reword":{"OLD CRITERION":"NEW"}}', 'options={"options":{"yes":1,"partly":0.5,
+        "no":0,"not applicable":null}}', 'panel={"of":["baseline","one","mini"]}'""",
+    )
+    a("--examples", type=int, metavar="K", help="a trial with K labelled examples from train")
+    a("--cascade", metavar="CHEAP,STRONG", help="two trials: the second where the first doubts")
+    a("--tolerance", type=float, default=0.02, help="agreement that it may lose (default .02)")
+    a("--whole", action="store_true", help="all criteria of an answer as one plain rubric")
     a("--search", action="store_true", help="let GEPA rewrite the prompt on train")
     a("--rows", type=int, default=300, help="most rows that the search may judge (default 300)")
     a("--reflect", metavar="JUDGE", help="the model that rewrites (default: the judge's own)")
     a("--estimate", action="store_true", help="say what the search may cost, and stop")
+    a("--gain", type=float, metavar="X", help="how many labelled prompts would show a gain of X")
     a("--attack", action="store_true", help="what cheats earn: the baseline beside the winner")
     a("--test", action="store_true", help="read the sealed test for the winner, once")
     a(
@@ -50,6 +71,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     a("--out", metavar="FOLDER", help="trials and doubts are kept here (default: runs/tune-LABELS)")
     a("--page", metavar="FILE.html", help="also write the bench as a page")
     a("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)")
+    http_flags(parser)
     json_flag(parser)
 
 
@@ -57,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     """Try, search, and read the test where asked."""
     from ..judge.ledger import Ledger
 
-    prompts = dict(_prompt(text) for text in args.tries)
+    reachable(args)
+    prompts = dict(_prompt(text) for text in args.prompts)
     with Ledger(args.ledger or paths.home() / "ledger.sqlite") as book:
         bench = _bench(args, book)
         if args.estimate:
@@ -66,8 +89,10 @@ def run(args: argparse.Namespace) -> int:
             return 0
         for name, prompt in prompts.items():
             bench.try_(name, prompt)
+        _beyond(args, bench)
         if args.search:
-            bench.search(args.reflect, rows=args.rows)
+            reflect = args.reflect and _judge(args, args.reflect)
+            bench.search(reflect, rows=args.rows)
         if not bench.trials:
             bench.try_("baseline", bench.prompt)
         audits = bench.attack() if args.attack else {}
@@ -79,30 +104,48 @@ def _bench(args: argparse.Namespace, book: Any) -> Any:
     from ..judge.budget import Budget
     from ..tuning.bench import Workbench
 
-    folder = args.out or paths.runs() / f"tune-{Path(args.labels).stem}"
+    folder = args.out or paths.runs() / f"tune-{Path(args.labels).stem}{'-whole' * args.whole}"
     more = {} if args.prompt is None else {"prompt": _text(args.prompt)}
     if args.budget_usd is not None:
         more["budget"] = Budget(usd=args.budget_usd)
     return Workbench(
         args.labels,
-        judge=_judge(args.judge),
+        judge=_judge(args, args.judge),
         ledger=book,
         measure=args.measure,
         folder=folder,
+        whole=args.whole,
         **more,
     )
 
 
-def _judge(text: str) -> Any:
-    """A judge's name, or a mapping written as JSON."""
-    if not text.lstrip().startswith("{"):
-        return text
+def _judge(args: argparse.Namespace, text: str) -> Any:
+    """A judge's name, or a mapping written as JSON, with the options that were given."""
+    from ..judge.factory import parts
+
+    named = text if not text.lstrip().startswith("{") else _json(text, "--judge")
+    kind, subject, options = parts(named)
+    return {kind: subject, **options, **http_options(args)}
+
+
+def _json(text: str, where: str) -> dict[str, Any]:
     try:
-        return json.loads(text)
-    except ValueError as e:
-        raise KitError(
-            f"--judge is no JSON ({e})", where="--judge", fix="mind the quotes"
-        ) from None
+        return dict(json.loads(text))
+    except (ValueError, TypeError) as e:
+        fix = """write an object, e.g. {"how": "one"}, and mind the quotes"""
+        raise KitError(f"{text!r} is no JSON ({e})", where=where, fix=fix) from None
+
+
+def _beyond(args: argparse.Namespace, bench: Any) -> None:
+    """The trials beyond wording, those made of others last."""
+    if args.examples:
+        bench.try_(f"{args.examples} examples", bench.examples(args.examples))
+    if args.whole:
+        bench.try_("in parts", reword=bench.parts)
+    for name, _, settings in (text.partition("=") for text in args.vary):
+        bench.try_(name, **_json(settings, "--vary"))
+    if args.cascade:
+        bench.cascade(*args.cascade.split(",", 1), tolerance=args.tolerance)
 
 
 def _prompt(text: str) -> tuple[str, str]:
@@ -129,6 +172,8 @@ def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> int
         lines[-1] = f"sealed test: {read.sentence}"
         lines.append(f"optimism (dev - test): {read.optimism}")
     lines += [f"{name}: {audit}" for name, audit in audits.items()]
+    plan = None if args.gain is None else bench.plan(args.gain)
+    lines += [] if plan is None else [PLAN.format(**plan)]
     if args.page:
         lines.append(f"page: {bench.export(args.page)}")
     data = {
@@ -137,6 +182,7 @@ def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> int
         "winner": choice.winner.name,
         "prompt": bench.trials[choice.winner.name].prompt,
         "attacks": {name: audit.table() for name, audit in audits.items()},
+        "plan": plan,
         "test": None if read is None else read.as_dict(),
     }
     emit(args, data, "\n".join(lines))

@@ -34,7 +34,6 @@ NAMED = {
 }
 SEVERAL = {
     "judge.AuditReport": "judging.audits",
-    "tuning.Curse": "agreement.curse",
     "records.Grade": "rewards.contributions",
     "runs.Seeds": "compare.over_seeds",
 }

@@ -169,51 +169,6 @@ def trap(
     return fig
 
 
-def curse(curses: Sequence[Any], *, title: str = "") -> Any:
-    """How much better the winner looks on the labels that chose it than it is, by the number of
-    labels.
-    """
-    import html
-
-    head = title or (
-        f"The winner's curse: best of {curses[0].n_candidates} by {curses[0].measure}"
-        if curses
-        else "The winner's curse"
-    )
-    fig = theme.figure(title=html.escape(head), x="labels used to choose", y="optimism")
-    fig.add_scatter(
-        x=[c.m for c in curses],
-        y=[c.optimism for c in curses],
-        mode="lines+markers",
-        name="looks better than it is by",
-        line=dict(color=theme.COLORS[1]),
-        hoverinfo="text",
-        error_y=dict(
-            type="data",
-            symmetric=False,
-            array=[c.high - c.optimism for c in curses],
-            arrayminus=[c.optimism - c.low for c in curses],
-            thickness=1,
-        ),
-        hovertext=[
-            f"{c.m} labels: looked {number(c.looked)}, is {number(c.is_worth)}<br>optimism "
-            f"{number(c.optimism)}, "
-            f"95% of draws in [{number(c.low)}, {number(c.high)}]<br>{c.draws} draws"
-            for c in curses
-        ],
-    )
-    fig.add_scatter(
-        x=[c.m for c in curses],
-        y=[c.regret for c in curses],
-        mode="lines+markers",
-        name="lost by choosing on so few labels",
-        line=dict(color=theme.COLORS[0], dash="dash"),
-        marker=dict(symbol="square"),
-    )
-    fig.add_hline(y=0, line_color=theme.GREY, line_width=1)
-    return fig
-
-
 def label_rows(
     sizes: Sequence[int], rate: float, *, q1: float, q0: float, effect: float = 1.0
 ) -> list[dict[str, Any]]:

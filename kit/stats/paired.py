@@ -416,8 +416,7 @@ def claim(
 def fragile(result: Estimate) -> bool:
     """Whether prompts that collapse and were not drawn could turn the sign of a difference.
 
-    A share of 3 / units may be unseen (rule of three, Hanley & Lippman-Hand 1983), each worth 1, or
-    three standard deviations (one from 60 units on). Always under 20 units, never from 100 on.
+    Always under 20 units, never from 100 on; between them the interval must clear `clearance`.
 
     >>> [fragile(Estimate(0.3, low, 0.4, 40, se=0.05)) for low in (0.2, 0.02)]
     [False, True]
@@ -426,9 +425,22 @@ def fragile(result: Estimate) -> bool:
     if units < MANY:
         return True
     spread = 0.0 if math.isnan(result.se) else result.se * math.sqrt(units)
-    far = 3.0 if units < FIRM else 1.0
     clear = min(abs(result.low), abs(result.high))
-    return units < CLEAR and clear <= 3 / units * max(1.0, far * spread)
+    return units < CLEAR and clear <= clearance(units, spread)
+
+
+def clearance(units: int, spread: float) -> float:
+    """How far from 0 the interval of a difference must end to be claimed; 0 from 100 units on.
+
+    A share of 3 / units may be unseen (rule of three, Hanley & Lippman-Hand 1983), each worth 1, or
+    three standard deviations (one from 60 units on).
+
+    >>> clearance(60, 0.5), clearance(100, 0.5)
+    (0.05, 0.0)
+    """
+    if units >= CLEAR:
+        return 0.0
+    return 3 / units * max(1.0, (3.0 if units < FIRM else 1.0) * spread)
 
 
 __all__ = [
@@ -437,6 +449,7 @@ __all__ = [
     "Pairs",
     "agreement_difference",
     "claim",
+    "clearance",
     "compare",
     "difference",
     "fragile",

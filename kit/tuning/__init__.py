@@ -8,14 +8,12 @@ from .candidates import (
     split,
 )
 from .seal import SealedError, Seals
-from .simulate import Curse, winners_curse
 from .stability import paraphrase_flips
 from .study import Scored, Selection, Study, TestRead
 from .trials import Flips, Trial
 
 __all__ = [
     "Candidate",
-    "Curse",
     "Flips",
     "Scored",
     "SealedError",
@@ -27,6 +25,5 @@ __all__ = [
     "Workbench",
     "paraphrase_flips",
     "split",
-    "winners_curse",
     "workbench",
 ]

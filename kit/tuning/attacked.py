@@ -10,6 +10,7 @@ from ..errors import DataError
 from ..judge.attacks import ATTACKS, Attack
 from ..judge.audit import AuditReport, audit
 from ..tables import Results
+from . import variants
 
 if TYPE_CHECKING:
     from .bench import Workbench
@@ -44,6 +45,9 @@ def attacked(
     found = {}
     for name in names:
         trial = bench.trials[name]
+        if not variants.OWN.isdisjoint(trial.settings):
+            fix = "attack the trial whose prompt it uses"
+            raise DataError("it changes more than the judge", where=f"trial {name!r}", fix=fix)
         found[name] = ask(bench.make(trial.prompt, **trial.settings), **more)
     return Results(found)
 

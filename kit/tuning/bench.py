@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,16 @@ import numpy as np
 
 from ..errors import DataError, KitError
 from ..records import Verdict, fingerprint
-from ..stats import betting, compare
+from ..stats import Estimate, betting, compare
+from ..stats.clusters import codes
+from ..system.paths import write_text
 from . import trials as made
+from . import variants
 from .candidates import Candidate, split
 from .makers import Reflector, frame_of, maker
 from .seal import Seals
-from .search import Searched, ask, labelled_rows, search
+from .search import Searched, forecast, labelled_rows, search
+from .simulate import plan
 from .study import Selection, Study, TestRead, _jsonable
 from .trials import Flips, Trial
 
@@ -42,6 +45,8 @@ class Workbench:
     measure : what "better" is, as in Study. folder : where trials and doubts are kept between
         sessions (default: only here). seals : the data's store of test reads (default: beside the
         runs). budget : a kit.Budget for all that is asked.
+    whole : one row an answer, all of its criteria as one plain rubric: what is the rubric in parts
+        worth? `try_("in parts", reword=bench.parts)`.
 
     Attributes: rows, human (n,), part (n,) "train" / "dev" / "test", trials by name, doubts.
     """
@@ -57,6 +62,7 @@ class Workbench:
         folder: str | Path | None = None,
         seals: Seals | None = None,
         budget: Any = None,
+        whole: bool = False,
     ):
         from ..judge.ledger import Ledger
 
@@ -64,7 +70,9 @@ class Workbench:
         self.ledger = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
         self.prompt = frame_of(judge) if prompt is None else prompt
         self.measure, self.seals, self.budget = measure, seals, budget
-        self.rows = labelled_rows(labels)
+        self.rows, self.parts = labelled_rows(labels), {}
+        if whole:
+            self.rows, self.parts = variants.whole(self.rows)
         self.cluster = np.array([r.cluster for r in self.rows], dtype=object)
         self.part = split(self.cluster)
         self.human = np.array([r.human for r in self.rows])
@@ -100,7 +108,8 @@ class Workbench:
 
         prompt : default the parent's. parent : what it was made from (default: the baseline, or
         the trial of this name that it replaces, which stays in the table). full : ask all of train
-        and dev, however it begins. settings : options of the judge, how="one" for example.
+        and dev, however it begins. settings : options of the judge, how="one" for example, and what
+        else a trial may change (`kit.tuning.variants`): reword, options, of.
 
         A trial is asked on some prompts of train first; where a betting interval, which may be read
         at any time, then shows that it agrees less than the baseline, the rest is not paid for.
@@ -110,13 +119,16 @@ class Workbench:
         parent = self._parent(name) if parent is None else self._trial(parent).name
         if prompt is None:
             prompt = self.trials[parent].prompt if parent else self.prompt
+        settings = variants.checked(settings, self.rows)
+        full = full or any(self._trial(n) for n in settings.get("of", ()))
         if not prompt.strip():
             raise DataError("the prompt is empty", where=f"trial {name!r}", fix="write one")
         old = self.trials.get(name)
-        if old is not None and (old.prompt, old.settings) == (prompt, settings) and not full:
+        same = old is not None and (old.prompt, old.settings) == (prompt, settings)
+        if same and not (full and old.stopped):
             return old
-        trial = self._asked(Trial.new(name, prompt, settings, parent, len(self.rows)), full)
-        if old is not None and (old.prompt, old.settings) != (prompt, settings):
+        trial = self._asked(Trial(name, prompt, settings, parent, (None,) * len(self.rows)), full)
+        if old is not None and not same:
             trial = dataclasses.replace(trial, parent=self._put_away(old))
         self.trials[name] = trial
         self._remember()
@@ -135,7 +147,12 @@ class Workbench:
             raise KitError(
                 "the baseline has another prompt", where="try_", fix="choose another name"
             )
-        self.trials[name] = dataclasses.replace(old, name=name)
+        for t in list(self.trials.values()):  # what was made of it stays made of it
+            of = [name if n == old.name else n for n in t.settings.get("of", ())]
+            settings = {**t.settings, "of": of} if of else t.settings
+            parent = name if t.parent == old.name else t.parent
+            self.trials[t.name] = dataclasses.replace(t, settings=settings, parent=parent)
+        self.trials[name] = dataclasses.replace(self.trials[old.name], name=name)
         return name
 
     def _asked(self, trial: Trial, full: bool) -> Trial:
@@ -148,21 +165,30 @@ class Workbench:
         return trial
 
     def _stages(self, name: str) -> list[np.ndarray]:
-        """Rows to ask at a time: prompts of train in groups, then all of dev."""
-        train = list(dict.fromkeys(self.cluster[self.part == "train"]))
-        size = len(train) if name == BASELINE else FIRST
-        groups = [train[i : i + size] for i in range(0, len(train), size)]
-        stages = [np.flatnonzero(np.isin(self.cluster, g)) for g in groups]
+        """Rows to ask at a time: prompts of train, twice as many each time, then all of dev."""
+        train = np.flatnonzero(self.part == "train")
+        place = codes(self.cluster[train], len(train))[0]
+        edges = [] if name == BASELINE else [FIRST * (2**k - 1) for k in range(1, 30)]
+        stage = np.searchsorted(edges, place, "right")
+        stages = [train[stage == k] for k in range(stage.max() + 1)]
         return [*stages, np.flatnonzero(self.part == "dev")]
 
     def _more(self, trial: Trial, rows: Sequence[int]) -> Trial:
-        make = partial(self.make, **trial.settings)
-        picked = [self.rows[i] for i in rows]
-        got = ask(make, trial.prompt, picked, ledger=self.ledger, budget=self.budget)
+        of = "of" in trial.settings
+        got = (
+            variants.joined(self, trial.settings, rows)
+            if of
+            else self._ask(trial, rows, self.ledger)
+        )
         verdicts = list(trial.verdicts)
         for i, v in zip(rows, got, strict=True):
             verdicts[i] = v
         return dataclasses.replace(trial, verdicts=tuple(verdicts))
+
+    def _ask(self, trial: Trial, rows: Sequence[int], ledger: Any = None) -> list[Verdict]:
+        """The judge's verdicts on these rows, as the trial puts them."""
+        more = {"ledger": ledger, "budget": self.budget}
+        return variants.verdicts(self.make, trial, [self.rows[i] for i in rows], **more)
 
     def _hopeless(self, trial: Trial) -> bool:
         pick = self.part == "train"
@@ -206,8 +232,9 @@ class Workbench:
 
     def data(self) -> list[dict[str, Any]]:
         """One row a trial, best on dev first, as plain values: agreement on train and dev, the
-        difference to the baseline on dev (in raw agreement, adjusted for all trials: max-T), the
-        share judged at all, cost, tokens, rows asked, parent.
+        difference to the baseline on dev (in raw agreement, adjusted for all trials: max-T), how
+        much more often it says met there, the share judged at all, cost, tokens, rows asked,
+        parent.
         """
         if not self.trials:
             return []
@@ -216,7 +243,11 @@ class Workbench:
         right = {t.name: self.right(t.name)[dev] for t in self.trials.values() if not t.stopped}
         gaps = {c.name: c for c in compare(right, BASELINE, cluster=self.cluster[dev])}
         order = [*on["dev"], *(t.name for t in self.trials.values() if t.stopped)]
-        return [made.row(self.trials[n], on, gaps.get(n), self.measure) for n in order]
+        more = {"measure": self.measure, "cluster": self.cluster}
+        return [
+            made.row(t, on, gaps.get(t.name), self.against(t)["met"], **more)
+            for t in map(self.trials.get, order)
+        ]
 
     @property
     def table(self) -> Any:
@@ -252,8 +283,10 @@ class Workbench:
         trial = self._trial(name)
         if self.part[row] == "test":
             raise DataError("this row belongs to the sealed test", where=f"row {row}")
-        make = partial(self.make, **trial.settings)
-        return ask(make, trial.prompt, [self.rows[row]], budget=self.budget)[0]
+        if "of" in trial.settings:
+            fix = f"ask one of {trial.settings['of']}"
+            raise KitError("this trial is made of others", where=trial.name, fix=fix)
+        return self._ask(trial, [row])[0]
 
     def doubt(self, row: int, who: str, why: str) -> None:
         """Mark a label as doubtful: it is kept apart and left out of train and dev. The sealed
@@ -268,35 +301,56 @@ class Workbench:
         self._remember()
 
     def attack(self, *names: str, **options: Any) -> Any:
-        """What cheats earn under the trials `names` (default: the baseline and the winner on dev).
+        """What cheats earn under the trials `names` (default: the baseline and the best prompt on
+        dev).
 
         A tuned prompt that is easier to fool is no gain. options : answers, attacks, as
         kit.tuning.attacked takes them. Gives {trial: audit}.
         """
         from .attacked import attacked
 
-        best = names or tuple(dict.fromkeys((BASELINE, self.choose().winner.name)))
+        dev = [s.name for s in self.choose().dev]
+        plain = (n for n in dev if variants.OWN.isdisjoint(self.trials[n].settings))
+        best = names or tuple(dict.fromkeys((BASELINE, next(plain))))
         return attacked(self, [self._trial(name).name for name in best], **options)
+
+    def examples(self, k: int = 4, *, seed: int = 0) -> str:
+        """The bench's prompt with `k` labelled examples of train, those it got wrong first:
+        `try_("examples", bench.examples())`. Labels in doubt are left out; dev and test are unseen.
+        """
+        train = np.flatnonzero((self.part == "train") & ~np.isnan(self.labels()))
+        right = self.right(self.try_(BASELINE, self.prompt).name)[train]
+        shown = variants.examples([self.rows[i] for i in train], right, k, seed)
+        return f"{self.prompt}\n{shown}"
+
+    def cascade(self, cheap: str, strong: str, *, tolerance: float = 0.02) -> Trial:
+        """A trial "cheap -> strong": the strong one decides where the cheap one's P is in doubt.
+
+        The bands of doubt are fitted on train, for each criterion with enough labels: the narrowest
+        that lose at most `tolerance` in agreement with people. Dev audits them: `against`.
+        """
+        a, b = self._whole(cheap), self._whole(strong)
+        more = variants.cascade(self, a, b, tolerance)
+        return self.try_(f"{a.name} -> {b.name}", b.prompt, parent=b.name, **more)
+
+    def _whole(self, name: str) -> Trial:
+        """The trial, asked on all of train and dev."""
+        t = self._trial(name)
+        return self.try_(t.name, t.prompt, parent=t.parent, full=True, **t.settings)
+
+    def against(self, new: str | Trial, old: str | Trial = BASELINE) -> dict[str, Estimate]:
+        """On the same answers of dev, in pairs: what `new` has more than `old` of agreement with
+        people, of "met" (below 0: stricter), of dollars a thousand verdicts and of tokens.
+        """
+        a, b, dev = self._trial(new), self._trial(old), np.flatnonzero(self.part == "dev")
+        right = self.right(a.name)[dev], self.right(b.name)[dev]
+        return made.against(a, b, right, dev, self.cluster[dev])
 
     # -- search --------------------------------------------------------------------------------
     def estimate(self, rows: int = 300) -> Any:
         """What a search of so many judged rows would cost at most, a kit.judge Forecast."""
-        from ..judge.records import Forecast
-
-        one, judge = Forecast(), self.make(self.prompt)
-        train = [self.rows[i] for i in np.flatnonzero(self.part == "train")]
-        groups = {(r.task.id, r.response.id): r for r in train}
-        if not hasattr(judge, "forecast"):
-            return Forecast(calls=rows, cost=None)
-        for r in groups.values():
-            one = one + judge.forecast(r.task, r.response, r.task.criteria)
-        part = rows / max(len(train), 1)
-        return Forecast(
-            calls=round(one.calls * part),
-            tokens_in=round(one.tokens_in * part),
-            tokens_out=round(one.tokens_out * part),
-            cost=None if one.cost is None else one.cost * part,
-        )
+        train = [r for r, p in zip(self.rows, self.part, strict=True) if p == "train"]
+        return forecast(train, self.make(self.prompt), rows)
 
     def search(
         self, reflect: Any = None, *, rows: int = 300, seed: int = 0, minibatch: int = 6
@@ -332,6 +386,15 @@ class Workbench:
             self.try_(BASELINE, self.prompt)
         return self.study().select(self.candidates(), baseline=BASELINE)
 
+    def plan(self, gain: float = 0.05, *, power: float = 0.8) -> dict[str, Any]:
+        """How many labelled prompts a gain of this size (in the bench's measure) needs, with as
+        many trials as are here; `kit.tuning.simulate.plan`.
+        """
+        self.try_(BASELINE, self.prompt)
+        first, *others = self.candidates()
+        study, open_ = self.study(), self.part != "test"
+        return plan([study.gap(c, first, open_) for c in others], study, gain, power)
+
     def test(self, *, replay: bool = False, unseal: bool = False) -> TestRead:
         """Ask the winner and the baseline on the sealed test, and read it, once.
 
@@ -351,47 +414,31 @@ class Workbench:
     # -- what is kept --------------------------------------------------------------------------
     def export(self, path: str | Path) -> Path:
         """Trials, prompts, flips, doubts, the reading of the test: JSON, or a page (.html)."""
+        from .pages import exported, page
+
         path = Path(path)
         if path.suffix.lower() in (".html", ".htm"):
-            from .pages import page
-
-            path.write_text(page(self), encoding="utf-8")
-            return path
-        data = {
-            "trials": [{**t.kept(), **r} for r in self.data() for t in [self.trials[r["trial"]]]],
-            "flips": {n: list(self.flips(BASELINE, n)) for n in self.trials},
-            "doubts": self.doubts,
-            "test": None if self.read is None else self.read.as_dict(),
-        }
-        text = json.dumps(_jsonable(data), indent=1, ensure_ascii=False)
-        path.write_text(text, encoding="utf-8")
+            text = page(self)
+        else:
+            text = json.dumps(_jsonable(exported(self)), indent=1, ensure_ascii=False)
+        write_text(path, text)
         return path
 
     def _remember(self) -> None:
-        if self.folder is None:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        data = {
-            "trials": [t.kept() for t in self.trials.values()],
-            "doubts": self.doubts,
-        }
-        part = self.folder / "bench.json.part"
-        part.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
-        part.replace(self.folder / "bench.json")
+        if self.folder is not None:
+            made.keep(self.folder, self.trials.values(), self.doubts)
 
     def _recall(self) -> None:
         """Trials of earlier sessions: their verdicts are in the ledger."""
-        path = self.folder / "bench.json"
-        if not path.exists():
-            return
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = made.kept(self.folder)
         at = {name: i for i, name in enumerate(self._ids)}
         self.doubts = [{**d, "row": at[d["id"]]} for d in kept["doubts"] if d["id"] in at]
         for row in kept["trials"]:
-            trial = Trial.new(
-                row["trial"], row["prompt"], row["settings"], row["parent"], len(self.rows)
-            )
-            self.trials[trial.name] = self._asked(trial, full=False)
+            what = (row[k] for k in ("trial", "prompt", "settings", "parent"))
+            self.trials[row["trial"]] = Trial(*what, (None,) * len(self.rows))
+        for row in kept["trials"]:
+            trial = self.trials[row["trial"]]
+            self.trials[trial.name] = self._asked(trial, full=not row["stopped"])
 
     def _repr_html_(self) -> str:
         from .pages import bench_html

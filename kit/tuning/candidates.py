@@ -15,6 +15,7 @@ from ..errors import DataError
 from ..stats.clusters import floats
 
 PARTS = ("train", "dev", "test")
+FRACTIONS = (0.4, 0.3, 0.3)
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Candidate:
 def split(
     cluster: Sequence[Any],
     *,
-    fractions: tuple[float, float, float] = (0.4, 0.3, 0.3),
+    fractions: tuple[float, float, float] = FRACTIONS,
     seed: int = 0,
 ) -> np.ndarray:
     """ "train", "dev" or "test" for every row, whole clusters together, by a hash of the cluster's

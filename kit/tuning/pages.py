@@ -129,3 +129,14 @@ def page(bench: Workbench) -> str:
             parts += [diff_html(trial, bench.trials[trial.parent])]
             parts += [flips_html(bench.flips(trial.parent, name), top=200)]
     return "".join([*parts, SCRIPT])
+
+
+def exported(bench: Workbench) -> dict[str, Any]:
+    """The same as plain values: trials, flips against the baseline, doubts, the test's reading."""
+    first = next(iter(bench.trials), "")
+    return {
+        "trials": [{**bench.trials[r["trial"]].kept(), **r} for r in bench.data()],
+        "flips": {n: list(bench.flips(first, n)) for n in bench.trials},
+        "doubts": bench.doubts,
+        "test": None if bench.read is None else bench.read.as_dict(),
+    }

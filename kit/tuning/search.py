@@ -196,6 +196,23 @@ def _cut(text: str, most: int = 3000) -> str:
     return text if len(text) <= most else text[: most // 2] + " [...] " + text[-most // 2 :]
 
 
+def forecast(train: Sequence[Labelled], judge: Any, rows: int) -> Any:
+    """What `rows` judged rows may cost at most, by the forecast for all of train."""
+    from ..judge.records import Forecast
+
+    if not hasattr(judge, "forecast"):
+        return Forecast(calls=rows, cost=None)
+    each = {(r.task.id, r.response.id): (r.task, r.response, r.task.criteria) for r in train}
+    one = sum((judge.forecast(*args) for args in each.values()), Forecast())
+    part = rows / max(len(train), 1)
+    return Forecast(
+        calls=round(one.calls * part),
+        tokens_in=round(one.tokens_in * part),
+        tokens_out=round(one.tokens_out * part),
+        cost=None if one.cost is None else one.cost * part,
+    )
+
+
 @dataclass(frozen=True)
 class Searched:
     """What a search found: instructions by name ("seed", "p1", ...), in order of discovery, and

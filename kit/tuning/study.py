@@ -196,7 +196,7 @@ class Study:
             raise DataError(
                 f"no candidate judges {self.least_known:.0%} of the dev rows",
                 where="candidates",
-                fix="lower least_known",
+                fix="see why verdicts are unknown (their failure and reason), or lower least_known",
             )
         return Selection(by[dev[0].name], by[baseline], tuple(train), tuple(dev), len(candidates))
 
@@ -244,16 +244,16 @@ class Study:
         )
         return read
 
+    def gap(self, new: Candidate, old: Candidate, pick: np.ndarray) -> Estimate:
+        """How much better `new` agrees with people than `old` on the rows `pick` (n,), in pairs."""
+        columns = new.verdicts[pick], old.verdicts[pick], self.human[pick]
+        more = {"cluster": self.cluster[pick], "measure": self.measure}
+        return agreement_difference(*columns, **more)
+
     def _read(self, selection: Selection, pick: np.ndarray, reads: int) -> TestRead:
         a, b, dev = selection.winner, selection.baseline, selection.dev_result
         test, base = self._score(a, "test").result, self._score(b, "test").result
-        gain = agreement_difference(
-            a.verdicts[pick],
-            b.verdicts[pick],
-            self.human[pick],
-            cluster=self.cluster[pick],
-            measure=self.measure,
-        )
+        gain = self.gap(a, b, pick)
         spread = math.hypot(dev.se, test.se)
         gap = dev.value - test.value
         optimism = Estimate(
@@ -266,7 +266,11 @@ class Study:
             se=spread,
         )
         if a.name == b.name:
-            sentence = f"The baseline {b.name} was the best on dev: nothing to claim."
+            old = "baseline" if b.name == "baseline" else f"baseline {b.name}"
+            sentence = f"The {old} was the best on dev: nothing to claim."
+            gain = Estimate(
+                0.0, 0.0, 0.0, gain.n, gain.n_clusters, "the same judge", "", gain.missing
+            )
         else:
             sentence = claim(gain, new=a.name, old=b.name, what=self.measure)
         if reads > 1:

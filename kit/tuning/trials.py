@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..records import Verdict
-from ..stats.estimate import Estimate
+from ..stats import Estimate, difference, mean
+from ..system.paths import write_text
+from ..tables import Results
 from .candidates import Candidate
 from .search import Labelled
 
+FILE = "bench.json"  # of a bench's folder
 WORDS = {1.0: "met", 0.0: "unmet"}
 
 
@@ -34,13 +39,6 @@ class Trial:
     verdicts: tuple[Verdict | None, ...] = ()
     stopped: str = ""
 
-    @classmethod
-    def new(
-        cls, name: str, prompt: str, settings: Mapping[str, Any], parent: str | None, n: int
-    ) -> Trial:
-        """A trial of which nothing was asked yet."""
-        return cls(name, prompt, dict(settings), parent, (None,) * n)
-
     @property
     def values(self) -> np.ndarray:
         """(n,) 1 met, 0 unmet, NaN unknown or not asked."""
@@ -58,10 +56,10 @@ class Trial:
         return np.array([math.nan if v is None else paid(v, "cost") for v in self.verdicts])
 
     @property
-    def tokens(self) -> float:
-        """Tokens in and out a verdict, NaN where nothing was asked."""
-        each = [paid(v, "tokens_in") + paid(v, "tokens_out") for v in self.verdicts if v]
-        return float(np.mean(each)) if each else math.nan
+    def tokens(self) -> np.ndarray:
+        """(n,) tokens in and out, NaN where not asked."""
+        both = [v and paid(v, "tokens_in") + paid(v, "tokens_out") for v in self.verdicts]
+        return np.array(both, dtype=float)
 
     def __repr__(self) -> str:
         words = [f"{self.asked} of {len(self.verdicts)} rows asked", self.stopped]
@@ -73,6 +71,12 @@ class Trial:
         group = "found" if re.fullmatch(r"found \d+", self.name) else self.name
         return Candidate(self.name, self.values, self.cost, group, {"prompt": self.prompt})
 
+    def lines(self) -> list[str]:
+        """The prompt's sentences, and the settings: what a criterion became, too."""
+        more = dict(self.settings)
+        new = [f"criterion: {a} -> {b}" for a, b in more.pop("reword", {}).items()]
+        return [*sentences(self.prompt), *new, *(f"{k} = {v}" for k, v in more.items())]
+
     def diff(self, other: Trial) -> list[tuple[str, str]]:
         """How this prompt differs from another's: ("same" | "gone" | "new", sentence).
 
@@ -81,7 +85,7 @@ class Trial:
         [('gone', 'Be kind.'), ('new', 'Be strict.'), ('same', 'Read all.')]
         """
         kinds = {" ": "same", "-": "gone", "+": "new"}
-        lines = difflib.ndiff(sentences(other.prompt), sentences(self.prompt))
+        lines = difflib.ndiff(other.lines(), self.lines())
         return [(kinds[line[0]], line[2:]) for line in lines if line[0] in kinds]
 
     def kept(self) -> dict[str, Any]:
@@ -173,27 +177,62 @@ class Flips(list[dict[str, Any]]):
         return "\n".join([f"{len(self)} verdicts changed: {head}", *lines])
 
 
-def row(trial: Trial, on: Mapping[str, Mapping[str, Any]], gap: Any, measure: str) -> dict:
-    """One row of the workbench's table, as plain values and estimates."""
+def row(
+    trial: Trial,
+    on: Mapping[str, Mapping[str, Any]],
+    gap: Any,
+    shift: Estimate,
+    *,
+    measure: str,
+    cluster: np.ndarray,
+) -> dict[str, Any]:
+    """One row of the workbench's table, as plain values and estimates.
+
+    shift : what it says "met" more often than the baseline. cluster : (n,) prompts of the rows.
+    """
     dev, train = (on[part].get(trial.name) for part in ("dev", "train"))
+    cost, tokens = (mean(x, cluster=cluster) for x in (1000 * trial.cost, trial.tokens))
     return {
         "trial": trial.name,
-        f"{measure} on dev": _shown(dev),
-        f"{measure} on train": _shown(train),
+        f"{measure} on dev": "" if dev is None else str(dev.result),
+        f"{measure} on train": "" if train is None else str(train.result),
         "agrees more than the baseline": "" if gap is None else str(gap.adjusted),
+        "says met more": "" if gap is None else _short(shift),
         "judged": "" if dev is None else f"{dev.known:.0%}",
-        "$ per 1000": _dollars(trial.cost),
-        "tokens": "" if math.isnan(trial.tokens) else f"{trial.tokens:.0f}",
+        "$ per 1000": _short(cost),
+        "tokens": _short(tokens, 0),
         "asked": trial.asked,
         "from": trial.parent or "",
         "note": trial.stopped,
     }
 
 
-def _shown(scored: Any) -> str | Estimate:
-    return "" if scored is None else str(scored.result)
+def _short(e: Estimate, digits: int = 3) -> str:
+    text = "" if math.isnan(e.value) else e.text(digits).partition(", n=")[0]
+    return text.removesuffix(" [no interval]")  # every one the same
 
 
-def _dollars(cost: np.ndarray) -> str:
-    known = cost[~np.isnan(cost)]
-    return f"{1000 * known.mean():.3f}" if len(known) else ""
+def against(
+    a: Trial, b: Trial, right: tuple[np.ndarray, np.ndarray], dev: np.ndarray, cluster: np.ndarray
+) -> Results[Estimate]:
+    """What `a` has more than `b` on the rows `dev`, in pairs; right : (n,) of each, there."""
+    columns = {
+        "agreement": right,
+        "met": (a.values[dev], b.values[dev]),
+        "$ per 1000": (1000 * a.cost[dev], 1000 * b.cost[dev]),
+        "tokens": (a.tokens[dev], b.tokens[dev]),
+    }
+    return Results({n: difference(*both, cluster=cluster) for n, both in columns.items()})
+
+
+def keep(folder: Path, trials: Iterable[Trial], doubts: list[dict[str, Any]]) -> None:
+    """Write trials and doubts, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = {"trials": [t.kept() for t in trials], "doubts": doubts}
+    write_text(folder / FILE, json.dumps(data, indent=1, ensure_ascii=False))
+
+
+def kept(folder: Path) -> dict[str, Any]:
+    """What `keep` wrote; nothing where there is nothing."""
+    path = folder / FILE
+    return json.loads(path.read_text("utf-8")) if path.exists() else {"trials": [], "doubts": []}

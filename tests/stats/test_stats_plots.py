@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from kit import stats, tuning
+from kit import stats
 from kit.plots import agreement as plots
 
 
@@ -37,16 +37,7 @@ def test_confusion_and_trap():
     assert {row["judge"] for row in plots.trap_rows(r)} == set(r)
 
 
-def test_curse_and_labels():
-    rng = np.random.default_rng(1)
-    h = rng.integers(0, 2, 400)
-    c = tuning.winners_curse(
-        [tuning.Candidate(str(k), np.where(rng.random(400) < 0.8, h, 1 - h)) for k in range(5)],
-        h,
-        sizes=[50, 100],
-        draws=50,
-    )
-    assert list(plots.curse(c).data[0].y) == [x.optimism for x in c]
+def test_labels():
     rows = plots.label_rows([141, 246], 0.8, q1=0.9, q0=0.8)
     assert round(rows[1]["human_only"], 3) == 0.05 and round(rows[0]["with_judge"], 3) == 0.05
     assert len(plots.labels(rows).data) == 2

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,7 +30,10 @@ class FakeEndpoint(BaseHTTPRequestHandler):
         FakeEndpoint.asked.append((system, user))
         time.sleep(FakeEndpoint.wait)
         met = "good" in user or STRICT not in system
-        verdict = {"a": {"reason": "so", "verdict": "met" if met else "unmet"}}
+        if "Odd" in system:
+            met = "good" in user or "Q 1" in user
+        said = {"reason": "so", "verdict": "met" if met else "unmet"}
+        verdict = dict.fromkeys(re.findall(r'"id": "([^"]+)"', user), said)
         choice = {"message": {"role": "assistant", "content": json.dumps(verdict)}}
         reply = {"choices": [{**choice, "finish_reason": "stop", "index": 0}]}
         reply["usage"] = {"prompt_tokens": 9, "completion_tokens": 5}
@@ -77,6 +81,31 @@ def test_tune_names_the_winner_and_a_second_run_asks_nothing(place, capsys, tmp_
     second = json.loads(capsys.readouterr().out)
     assert len(FakeEndpoint.asked) == asked and second["test"]["replayed"]
     assert second["trials"] == first["trials"] and "strict" in (tmp_path / "b.html").read_text()
+
+
+def test_a_live_server_is_named_by_options_as_in_kit_judge(place, capsys):
+    """`kit tune --judge endpoint:m --base-url URL` was an error: the address went into JSON."""
+    url = json.loads(place[2].removeprefix("--judge="))["base_url"]
+    place[2] = "--judge=endpoint:m"
+    assert main([*place, "--base-url", "nowhere"]) != 0
+    assert "no address" in capsys.readouterr().err
+    more = ["--base-url", url, "--concurrency", "4", "--gain", ".3", "--vary"]
+    more.append('odd={"prompt": "Odd.", "full": true}')
+    assert main([*place, *more]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["winner"] == "strict" and said["plan"]["needed"] > 60 and FakeEndpoint.asked
+
+
+def test_trials_beyond_wording_have_flags(place, capsys):
+    more = ["--examples", "2", "--vary", 'panel={"of": ["baseline", "strict", "one"]}']
+    more = ["--vary", 'one={"how": "one"}', *more, "--cascade", "strict,one"]
+    assert main([*place, *more]) == 0
+    names = {r["trial"] for r in json.loads(capsys.readouterr().out)["trials"]}
+    assert names == {"baseline", "strict", "one", "panel", "2 examples", "strict -> one"}
+    assert main([*place, "--vary", "one"]) != 0 and "is no JSON" in capsys.readouterr().err
+    assert main([*place[:-2], "--whole", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {r["trial"] for r in said["trials"]} == {"baseline", "strict", "in parts"}
 
 
 @pytest.mark.slow  # a process is killed in the middle: 6 s

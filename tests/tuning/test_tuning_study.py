@@ -1,4 +1,4 @@
-"""Candidates, selection, the sealed test, the winner's curse; and what the recorded judges show."""
+"""Candidates, selection, the sealed test; and what the recorded judges show."""
 
 import json
 import os
@@ -180,19 +180,6 @@ def test_a_judge_that_skips_rows_is_not_chosen():
 def test_errors(call):
     with pytest.raises(DataError):
         call()
-
-
-def test_winners_curse_shrinks_with_labels_and_vanishes_for_one():
-    study, candidates = made(n=2000, k=18, better=0.0)
-    names = np.arange(2000) // 4
-    few, many = tuning.winners_curse(
-        candidates, study.human, cluster=names, sizes=[50, 400], draws=400
-    )
-    assert few.optimism > 0.05 > many.optimism > 0 and few.n_candidates == 20
-    alone = tuning.winners_curse(
-        candidates[:1], study.human, cluster=names, sizes=[50], draws=2000
-    )[0]
-    assert abs(alone.optimism) < 0.005
 
 
 # -- the recorded judges (a download of 21.5 MB, once) --------------------------------------------------------------

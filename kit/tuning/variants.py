@@ -1,0 +1,204 @@
+"""Trials beyond wording: the rubric's own text, options with scores, examples, judges of judges.
+
+Each is a setting of a trial, plain values that are kept with it:
+
+    reword   {criterion: new text, or its parts}: parts are judged apart and met when all are
+    options  {option: score in [0, 1], or None: says nothing}: labels in place of met / unmet
+    of       names of other trials: their majority; with `bands`, a cheap one and a strong one
+    bands    {criterion, "" for others: (low, high)}: the strong one decides where P lies between
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DataError, KitError
+from ..judge.escalate import doubtful
+from ..judge.templates import neutral
+from ..records import Criterion, Verdict, fingerprint
+from ..settings.read import nearest
+from .makers import MakeJudge
+from .search import Labelled, ask
+from .trials import WORDS, Trial, paid
+
+if TYPE_CHECKING:
+    from .bench import Workbench
+
+OWN = frozenset({"reword", "options", "of", "bands"})
+PAID = ("cost", "tokens_in", "tokens_out")
+ROWS = 20  # labels of train that a criterion needs for cuts of its own
+GRID = np.linspace(0, 1, 21)
+FIELDS = ("task", "answer", "criterion", "verdict")
+SHOWN = 400  # characters of an example
+
+
+def checked(settings: Mapping[str, Any], rows: Iterable[Labelled]) -> dict[str, Any]:
+    """The settings as JSON gives them back; KitError where they cannot be meant."""
+    known = sorted({c.text for r in rows for c in r.task.criteria})
+    for text in settings.get("reword", {}):
+        if text not in known:
+            raise KitError("no criterion has this text", where=text, fix=nearest(text, known))
+    own = {k: v for k, v in settings.items() if k in OWN}
+    return {**settings, **json.loads(json.dumps(own))}
+
+
+def asked(row: Labelled, settings: Mapping[str, Any]) -> list[Labelled]:
+    """The row as it is put to the judge: with its criterion reworded or in parts, with options."""
+    parts = {c.id: _parts(c, row, settings) for c in row.task.criteria}
+    task = dataclasses.replace(row.task, criteria=tuple(itertools.chain(*parts.values())))
+    return [dataclasses.replace(row, task=task, criterion=c) for c in parts[row.criterion.id]]
+
+
+def _parts(c: Criterion, row: Labelled, settings: Mapping[str, Any]) -> list[Criterion]:
+    new = settings.get("reword", {}).get(c.text, c.text)
+    texts = [new] if isinstance(new, str) else new
+    more: dict[str, Any] = {"title": None} if texts != [c.text] else {}
+    if "options" in settings:
+        names = sorted(settings["options"])
+        random.Random(fingerprint([row.task.asked, row.response.text, c.text])).shuffle(names)
+        more |= {"scale": "ordinal", "levels": tuple(names)}
+    ids = [c.id] if len(texts) == 1 else [f"{c.id}.{k}" for k in range(1, len(texts) + 1)]
+    return [dataclasses.replace(c, id=i, text=t, **more) for i, t in zip(ids, texts, strict=True)]
+
+
+def verdicts(make: MakeJudge, trial: Trial, rows: Sequence[Labelled], **more: Any) -> list[Verdict]:
+    """The judge's verdicts on these rows, put to it as the trial says."""
+    plain = {k: v for k, v in trial.settings.items() if k not in OWN}
+    parts = [asked(r, trial.settings) for r in rows]
+    got = iter(ask(partial(make, **plain), trial.prompt, list(itertools.chain(*parts)), **more))
+    both = [[(p, next(got)) for p in few] for few in parts]
+    options = trial.settings.get("options")
+    return [answered(r, b, options) for r, b in zip(rows, both, strict=True)]
+
+
+def answered(row: Labelled, parts: Sequence[tuple[Labelled, Verdict]], options: Any) -> Verdict:
+    """One verdict on the row: an option's score; of several parts the worst that is known."""
+    votes = [_scored(p.criterion, v, options) for p, v in parts]
+    low = [v for v in votes if v.known and v.value < 0.5]
+    last = next(iter([*low, *(v for v in votes if not v.known), *votes]))
+    return with_costs(dataclasses.replace(last, criterion_id=row.criterion.id), votes)
+
+
+def _scored(c: Criterion, v: Verdict, options: Mapping[str, float | None] | None) -> Verdict:
+    if options is None or not v.known:
+        return v
+    name = c.levels[round(v.value * (len(c.levels) - 1))]
+    said = {"p": None, "reason": f"[{name}] {v.reason or ''}"}
+    if options[name] is None:
+        return dataclasses.replace(v, status="unknown", failure="abstain", **said)
+    return dataclasses.replace(v, value=float(options[name]), **said)
+
+
+def with_costs(v: Verdict, of: Sequence[Verdict], **meta: Any) -> Verdict:
+    """The verdict with what all of these cost when they were asked."""
+    if len(of) == 1:
+        return v
+    sums = {what: sum(paid(x, what) for x in of) for what in PAID}
+    return dataclasses.replace(v, meta={**v.meta, **meta, "paid": sums})
+
+
+def joined(bench: Workbench, settings: Mapping[str, Any], rows: Sequence[int]) -> list[Verdict]:
+    """The verdicts of a panel or cascade of trials; its strong one is asked only where needed."""
+    first, *others = (bench.trials[n] for n in settings["of"])
+    got, bands = bench._more(first, rows).verdicts, settings.get("bands")
+    if bands is None:
+        from ..judge.panel import combine
+
+        columns = [got, *(bench._more(t, rows).verdicts for t in others)]
+        votes = [[c[i] for c in columns] for i in rows]
+        return [with_costs(combine(v), v) for v in votes]
+    band = {i: bands.get(bench.rows[i].criterion.text, bands[""]) for i in rows}
+    hard = [i for i in rows if doubtful(got[i], *band[i])]
+    last = bench._more(others[0], hard).verdicts
+    both = {i: with_costs(last[i], [got[i], last[i]], escalated=True) for i in hard}
+    return [both.get(i, got[i]) for i in rows]
+
+
+def cascade(bench: Workbench, cheap: Trial, strong: Trial, tolerance: float) -> dict[str, Any]:
+    """The settings of a cascade of two trials, its bands fitted on train."""
+    train = np.flatnonzero(bench.part == "train")
+    p = [v.p if v.known else None for v in map(cheap.verdicts.__getitem__, train)]
+    loss = (bench.right(strong.name) - bench.right(cheap.name))[train]
+    texts = [bench.rows[i].criterion.text for i in train]
+    bands = fitted(np.array(p, dtype=float), loss, texts, tolerance)
+    return {"of": [cheap.name, strong.name], "bands": bands}
+
+
+def fitted(
+    p: np.ndarray, loss: np.ndarray, texts: Sequence[str], tolerance: float
+) -> dict[str, list[float]]:
+    """The narrowest bands of doubt that lose at most `tolerance` in agreement, on train.
+
+    p : (n,) P(met) of the cheap judge, NaN where it has none. loss : (n,) what its verdict loses to
+    the strong one's (1, 0, -1; NaN where a label or verdict is unknown). texts : (n,) criteria: one
+    with ROWS labels or more has a band of its own, the others share "".
+
+    >>> p, loss = np.array([0.05, 0.45, 0.55, 0.95] * 9), np.array([0, 1, 1, 0] * 9)
+    >>> fitted(p, loss, ["a"] * 36, 0.02)
+    {'a': [0.4, 0.6], '': [0.4, 0.6]}
+    """
+    texts = np.asarray(texts, dtype=object)
+    texts = np.asarray(texts, dtype=object)
+    known = ~(np.isnan(p) | np.isnan(loss))
+    picks = {t: known & (texts == t) for t in dict.fromkeys(texts)}
+    own = {t: k for t, k in picks.items() if k.sum() >= ROWS}
+    rest = known & ~np.isin(texts, list(own))
+    own[""] = rest if rest.any() else known
+    return {t: _narrowest(p[k], loss[k], tolerance) for t, k in own.items()}
+
+
+def _narrowest(p: np.ndarray, loss: np.ndarray, tolerance: float) -> list[float]:
+    found = []
+    for low, high in itertools.product(GRID[GRID <= 0.5], GRID[GRID >= 0.5]):
+        hard = (p > low) & (p < high)
+        if loss[~hard].sum() <= tolerance * len(p):
+            found.append((hard.sum(), high - low, float(low), float(high)))
+    return [round(x, 3) for x in min(found, default=(0, 1, 0.0, 1.0))[2:]]
+
+
+def examples(rows: Sequence[Labelled], right: np.ndarray, k: int, seed: int) -> str:
+    """`k` labelled rows as lines of a prompt: met and unmet by turns, each of another prompt, those
+    that the judge got wrong first. What they quote is made harmless, as all judged text is.
+    """
+    order = np.random.default_rng(seed).permutation(len(rows))
+    order = sorted(order, key=lambda i: right[i] == 1)
+    picked: list[Labelled] = []
+    for turn in range(k):
+        used = {r.cluster for r in picked}
+        fits = (rows[i] for i in order if rows[i].human == (turn + 1) % 2)
+        picked += [r for r in fits if r.cluster not in used][:1]
+    if len(picked) < k:
+        raise DataError(f"train has {len(picked)} such rows", where="examples", fix="ask for fewer")
+    parts = (
+        (r.task.asked[:SHOWN], r.response.text[:SHOWN], r.criterion.text, WORDS[r.human])
+        for r in picked
+    )
+    lines = [json.dumps(dict(zip(FIELDS, row, strict=True)), ensure_ascii=False) for row in parts]
+    return neutral("\n".join(["Examples of verdicts on other tasks:", *lines]))
+
+
+def whole(rows: Iterable[Labelled]) -> tuple[list[Labelled], dict[str, list[str]]]:
+    """One row an answer: does it meet all of its criteria, put as one plain rubric? And the rubrics
+    with their criteria, as `reword` takes them. Pitfalls (weight < 0) are left out.
+    """
+    answers: dict[tuple[str, str], list[Labelled]] = {}
+    for r in rows:
+        if r.criterion.weight >= 0:
+            answers.setdefault((r.task.id, r.response.id), []).append(r)
+    out, parts = [], {}
+    for members in answers.values():
+        texts = [r.criterion.text for r in members]
+        c = Criterion(id="all", text="All of these hold:\n" + "\n".join(f"- {t}" for t in texts))
+        parts[c.text] = texts
+        task = dataclasses.replace(members[0].task, criteria=(c,))
+        human = min(r.human for r in members)
+        out.append(dataclasses.replace(members[0], task=task, criterion=c, human=human))
+    return out, parts
