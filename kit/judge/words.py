@@ -188,8 +188,9 @@ def settled(c: Criterion, said: Said, how: str) -> Reading:
         return Reading(failure="missing", how=how)
     words, reason = [word(c, raw) for raw in said.verdicts], cleaned(said.reason)
     states = {w for w in words if w is not None}
-    if c.scale == "binary":  # a confidence that says "unmet" is a verdict, too
-        states |= {w for w in (word(c, raw) for raw in said.confidences) if w and w[1] is not None}
+    if c.scale == "binary":  # a confidence that says "unmet" is a verdict, too; true is "sure"
+        told = [word(c, raw) for raw in said.confidences if raw is not True]
+        states |= {w for w in told if w and w[1] is not None}
     if len(states) > 1:
         return at_odds(states, how)
     if None in words:

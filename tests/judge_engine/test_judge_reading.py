@@ -361,6 +361,8 @@ def test_a_confidence_that_is_a_verdict_is_one():
         assert states(f"{OWN}\nCONFIDENCE c1: {said}") == ["contradiction"]
         assert states(json.dumps({"c1": ITEM | {"confidence": said}})) == ["contradiction"]
     assert states(json.dumps({"c1": ITEM | {"confidence": False}})) == ["contradiction"]
+    sure = {"reason": "no", "verdict": "unmet", "confidence": True}
+    assert states(json.dumps({"c1": sure})) == ["unmet"]
     for said in ("high", "n/a", None, 0, 1):
         assert states(json.dumps({"c1": ITEM | {"confidence": said}})) == ["met"]
 
