@@ -75,9 +75,9 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
         needle = re.escape(fold(term).strip())
         if whole:
             needle = (
-                (r"(?<!\w)" if term.strip()[0].isalnum() else "")
+                (r"(?<![^\W_])" if term.strip()[0].isalnum() else "")
                 + needle
-                + (r"(?!\w)" if term.strip()[-1].isalnum() else "")
+                + (r"(?![^\W_])" if term.strip()[-1].isalnum() else "")
             )
         # a word inside a URL or a tag is not said; marks are looked for as written
         word = term.replace(" ", "").isalnum()
@@ -280,7 +280,8 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     """A number of the answer, in any notation of `quantities`; "12%" is 12 and .12.
 
     "12 288" is 12288, or 12 and 288. What the answer denies ("not 42"), lists beside five others,
-    or says as a part of something else ("less than 42", "42 million") it does not give.
+    or says as a part of something else ("less than 42", "42 million") it does not give. unit : a
+    number in another one is converted, one without any is taken as meant.
     """
     value, tolerance = args.number("value"), args.number("tolerance", low=0) or 0.0
     if value is None:
@@ -288,6 +289,7 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     which = args.get("which", "any")
     if which not in ("any", "first", "last"):
         raise args.wrong("which", f"which is {which!r}", "write any, first or last")
+    unit = next(iter(args.strings("unit")), "")
     text = readable(text_of.visible(response.text))
     every = quantities(text)
     row = listed(text, every)
@@ -300,12 +302,12 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     twice = [n for q in apart for n in quantities(text[q.start : q.end].replace(" ", "; "))]
     tried = {"any": found + twice, "first": found[:1], "last": found[-1:]}[which]
     nearest = min((q.value for q in tried), key=lambda x: abs(x - value), default=None)
-    met = any(agrees(q, value, tolerance, percent=True) for q in tried)
+    met = any(agrees(q, value, tolerance, unit, percent=not unit) for q in tried)
     place = "nearest" if which == "any" else which
     shown = "no number" if nearest is None else f"{place} number is {nearest:.10g}"
     return Finding(
         met,
-        f"{shown} ({len(found)} in the answer); wanted {value:g}"
+        f"{shown} ({len(found)} in the answer); wanted {value:g}{f' {unit}' if unit else ''}"
         + (f" +- {tolerance:g}" if tolerance else ""),
     )
 
@@ -457,7 +459,7 @@ CHECKS: dict[str, tuple[tuple[str, ...], Rule]] = {
     "lowercase": ((), _letters("lower")),
     "uppercase": ((), _letters("upper")),
     "language": (("code",), _language),
-    "number": (("value", "tolerance", "which"), _number),
+    "number": (("value", "tolerance", "unit", "which"), _number),
     "cites": (("only_known", "min"), _cites),
     "exact": (("answers", "case", "confidence"), _exact),
     "no_copy": (("words",), _no_copy),

@@ -198,7 +198,9 @@ def _at(plain: str, tokens: list[Token], i: int) -> Statement | None:
     after = _after(plain, tokens, i)
     if kind == "weak":
         before, after = (s if s and s.kind not in SAID_LEVELS else None for s in (before, after))
-    if before and before.kind in VALUES and not set("-*_()") & set(plain[before.at : before.end]):
+    labels = i + 1 < len(tokens) and tokens[i + 1][0] in _POINTS
+    apart = bool(before) and bool(set("-*_()\n") & set(plain[before.at : before.end]))
+    if before and before.kind in VALUES and not labels and not apart:
         return before  # "I am 90% sure it is 71%": the second number is the answer
     return max((s for s in (before, after) if s), key=lambda s: s.at, default=None)
 

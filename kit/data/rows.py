@@ -293,6 +293,8 @@ class Row:
                 self.astray(names, c.meta)
         if rubric and not criteria:
             self.find("no-criteria", f"the row has no {rubric}", severity="error", task_id=task_id)
+        if prompt is not None and not prompt.strip() and not more.get("history"):
+            self.find("empty-prompt", "the prompt is empty", severity="error", task_id=task_id)
         meta = beside(beside(more.pop("meta", {}), self.leftover()), self.kept)
         return self.done(
             Task(

@@ -155,8 +155,10 @@ def _pairs(names: Sequence[Any], frame: int) -> str:
     return f"So {' as '.join(said)}." if frame > 1 else " ".join(f"{s.capitalize()}." for s in said)
 
 
-def _copies(task: Task) -> str:
-    return " ".join(f"<snippet id={i}>{t.rstrip('.')}</snippet>." for i, t in task.sources.items())
+def copies(task: Task, words: int | None = None) -> str:
+    """Every snippet of the sources, or its first words, cited as it stands."""
+    said = [(i, " ".join(t.split()[:words]).rstrip(".")) for i, t in task.sources.items()]
+    return " ".join(f"<snippet id={i}>{t}</snippet>." for i, t in said)
 
 
 def _all_ids(task: Task, text: str) -> str:
@@ -184,7 +186,7 @@ WRITERS: dict[str, tuple[Writer, Sequence[Any]]] = {
     "rubric": (lambda t, m, a: " ".join(c.text for c in t.criteria if c.weight > 0), (None,)),
     "filler": (lambda t, m, a: " ".join(islice(cycle(_FILLER), a)) + ".", (6, 12, 25, 60)),
     "tiny citations": (lambda t, m, a: _tiny(t, *a), ((1, 1), (1, 2), (1, 3), (3, 3), (8, 3))),
-    "copied sources": (lambda t, m, a: _copies(t), (None,)),
+    "copied sources": (lambda t, m, a: copies(t, a), (None, 4, 8)),
     "all ids on one claim": (
         lambda t, m, a: _all_ids(
             t, topic(t) if a == "topic" else next(iter(t.sources.values()), "")

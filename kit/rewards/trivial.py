@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from ..records import Response, Task
-from .edits import slots, things, topic
+from .edits import copies, slots, things, topic
 
 NAMES = (
     "empty",
@@ -26,6 +26,8 @@ NAMES = (
     "hedge",
     "always_99",
     "citation_stuffing",
+    "cited_copy",
+    "cited_prefix",
     "rubric_echo",
     "candidates",
     "minimal_block",
@@ -86,6 +88,8 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
         "hedge": _HEDGE,
         "always_99": "I am certain. Confidence: 99%.",
         "citation_stuffing": _stuffing(task),
+        "cited_copy": copies(task) or prompt,
+        "cited_prefix": copies(task, 4) or " ".join(prompt.split()[:4]),
         "rubric_echo": _echo(task),
         "candidates": _listing(task, glossary),
         "minimal_block": ".",

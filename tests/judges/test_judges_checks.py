@@ -527,3 +527,28 @@ def test_a_list_in_disguise_counts_its_words_or_does_not_contain_them(text):
 def test_ordinary_compounds_are_one_word():
     for word in ("state-of-the-art", "up-to-date", "mother-in-law", "well-known", "rock'n'roll"):
         assert met(word, name="words", min=1, max=1)
+
+
+def test_underscores_and_dots_hide_no_word():
+    """ "the_bird_sings" had no bird, and "a.b.c.d.e" was two words."""
+
+    def status(spec, text):
+        answer = Response(task_id="t", id="r", text=text)
+        return check(Task(id="t", prompt="p"), answer, Criterion(id="c", text="x", check=spec))
+
+    assert status({"name": "contains", "none": ["bird"]}, "I see the_bird_sings.").status == "unmet"
+    assert status({"name": "words", "max": 3}, "a.b.c.d.e").status == "unmet"
+    assert status({"name": "words", "max": 3}, "The U.S.A. here").status == "met"
+
+
+@pytest.mark.parametrize(
+    ("text", "met"), [("1.5 g", True), ("1500", True), ("1500 kg", False), ("1.5 kg", False)]
+)
+def test_a_number_in_its_unit(text, met):
+    spec = {"name": "number", "value": 1500, "unit": "mg"}
+    found = check(
+        Task(id="t", prompt="p"),
+        Response(task_id="t", id="r", text=text),
+        Criterion(id="c", text="x", check=spec),
+    )
+    assert (found.status == "met") == met

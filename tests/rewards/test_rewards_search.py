@@ -83,6 +83,17 @@ def test_the_minimal_block_is_found_in_the_published_form():
     assert not held.gameable, str(held)
 
 
+@needs_data
+def test_the_copied_snippet_stands_in_the_table():
+    """Citations alone paid .6 to .8 for the first words of every snippet, and no row said so."""
+    cited = Composer.from_config({"name": "cited", "components": [{"kind": "citations"}]})
+    asked = tasks("citations.jsonl", most=8)
+    rows = {r["policy"]: r for r in standing(cited, asked)}
+    assert rows["cited_prefix"]["above"] and rows["cited_copy"]["above"]
+    rows = {r["policy"]: r for r in standing(Composer.from_config("refiner"), asked)}
+    assert not rows["cited_prefix"]["above"] and not rows["cited_copy"]["above"]
+
+
 def test_the_diluted_citation_is_found_where_dilution_is_free(monkeypatch):
     composer = Composer.from_config({"name": "cited", "components": [{"kind": "citations"}]})
     now = {n: x for n, _, x in search(composer, guarded(), evaluations=300).ways}

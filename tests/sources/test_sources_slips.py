@@ -155,3 +155,38 @@ def test_the_order_of_rows_does_not_change_a_task():
         {t.id: t for t in load_tasks(list(order)).tasks} for order in itertools.permutations(rows)
     ]
     assert all(s == seen[0] for s in seen), json.dumps([sorted(s) for s in seen])
+
+
+def rows_of(tmp_path, *rows):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(json.dumps(r) for r in rows), encoding="utf-8")
+    return load_tasks(path)
+
+
+def test_a_confidence_that_no_answer_can_have(tmp_path):
+    """1.7 was left out without a word, and .5 too: every confidence was warranted as high."""
+    truth = {"pathway": "X", "direction": "UP"}
+    made = rows_of(
+        tmp_path,
+        *(
+            {
+                "prompt": f"What happens, {i}?",
+                "ground_truth": json.dumps({**truth, "expected_confidence": sure}),
+                "applicable_verifiers": ["V1", "V4"],
+            }
+            for i, sure in enumerate((1.7, 0.5, "high"))
+        ),
+    )
+    assert [t.truth.get("warranted") for t in made.tasks] == [None, "medium", "high"]
+    assert [f.code for f in made.findings if "1.7" in f.message] == ["field-type"]
+
+
+def test_a_good_criterion_that_weighs_less_than_nothing(tmp_path):
+    row = {"prompt": "p", "sources": {"a": "b"}, "negative_rubrics": []}
+    made = rows_of(tmp_path, {**row, "positive_rubrics": [{"description": "Good.", "weight": -1}]})
+    assert [(f.code, f.criterion_id) for f in made.findings] == [("polarity", "p1")]
+
+
+def test_an_empty_prompt_is_an_error_when_it_is_loaded(tmp_path):
+    made = rows_of(tmp_path, {"task_id": "1", "prompt": " ", "rubric - 1. criterion": "Is nice."})
+    assert [(f.code, f.severity) for f in made.findings] == [("empty-prompt", "error")]

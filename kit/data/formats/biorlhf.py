@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...checks.quantities import quantities, readable
+from ...claims.uncertainty import EXPECTED
 
 VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
 OWN = frozenset(("facts", "claims", "contradictions", "comparison", "answerable", "warranted"))
@@ -71,13 +72,19 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
         out["claims"] = claims
     if facts := _facts(raw):
         out["facts"] = facts
-    sure = str(raw.get("expected_confidence") or "").casefold()
-    if sure in ("high", "medium", "low"):
+    if sure := _warranted(raw.get("expected_confidence")):
         out["warranted"] = sure
     if raw.get("correct_behavior") == "context_dependent":
         out["answerable"] = False
         out.setdefault("warranted", "low")
     return out
+
+
+def _warranted(value: Any) -> str | None:
+    """The level that a word names, or that a share from 0 to 1 is nearest to; else None."""
+    if isinstance(value, (int, float)) and 0 <= value <= 1:
+        return min(EXPECTED, key=lambda level: abs(EXPECTED[level] - value))
+    return str(value).casefold() if str(value).casefold() in EXPECTED else None
 
 
 def subject_of(pathway: str) -> str:

@@ -269,6 +269,16 @@ def refiner(row: Row) -> Parsed:
     negative = criteria_from(
         row, row.take("negative_rubrics"), prefix="n", negative=True, field_name="negative_rubrics"
     )
+    for c in positive:
+        if c.weight < 0:
+            row.find(
+                "polarity",
+                f"a positive rubric weighs {c.weight:g}: met, it costs",
+                task_id=task_id,
+                criterion_id=c.id,
+                field="positive_rubrics",
+                suggestion="move it to negative_rubrics, or write a weight above 0",
+            )
     raw = row.take("sources", "snippets", "tool_output", "documents")
     return row.task(
         task_id,

@@ -193,6 +193,20 @@ def _role(turn: Mapping[str, Any]) -> str:
     return as_text(turn.get("role", turn.get("from", ""))).casefold()
 
 
+def _mapped(row: Row, task_id: str, theirs: Mapping[str, Any]) -> dict[str, Any]:
+    truth = biorlhf.truth_of(theirs)
+    sure = truth.get("expected_confidence")
+    if sure is not None and "warranted" not in truth:
+        row.find(
+            "field-type",
+            f"expected_confidence {sure!r} is no high, medium, low or share from 0 to 1",
+            task_id=task_id,
+            field="ground_truth",
+            suggestion="without it any confidence is warranted as high",
+        )
+    return truth
+
+
 def verifier(row: Row) -> Parsed:
     """Verifier rows: ground truth (JSON), question type, applicable verifiers, hold-out group
     (group, or tissue)."""
@@ -214,7 +228,7 @@ def verifier(row: Row) -> Parsed:
         else list(tags_of(asked))
     )
     if truth and not biorlhf.is_own(truth):
-        truth = biorlhf.truth_of(truth)
+        truth = _mapped(row, task_id, truth)
     read = biorlhf.verifiers(names, truth)
     mapped = row.context.extra.setdefault("verifiers", {})
     for theirs, ours in read.items():
