@@ -13,6 +13,7 @@ from ..errors import DataError
 from ..stats.clusters import codes as numbered
 from ..stats.clusters import numbers, one_column
 
+MOST_ROWS = 1e15  # above it a count is no longer exact, and its square may overflow
 CHUNK = 1 << 15  # rows per step: the buffers of a step stay in the L2 cache
 
 
@@ -157,11 +158,11 @@ def _weights(weights: Any, n: int) -> np.ndarray | None:
             where=f"row {bad[0]} (the first row is 0), weights",
             fix="weights are finite and >= 0",
         )
-    if w.sum() <= 0:
+    if not 0 < w.sum() < MOST_ROWS:
         raise DataError(
-            "all weights are 0",
+            "all weights are 0" if w.sum() <= 0 else f"the weights sum to {w.sum():g}",
             where="argument weights",
-            fix="give at least one row a positive weight",
+            fix=f"a weight is how many rows one stands for: together above 0, below {MOST_ROWS:g}",
         )
     return w
 

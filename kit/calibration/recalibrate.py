@@ -5,7 +5,7 @@ whole clusters.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -198,8 +198,8 @@ def _venn_abers(
 
 @dataclass(frozen=True)
 class Recalibrated:
-    """Out-of-fold confidences (n,) and the error before and after; `final` is fitted on all rows,
-    for new data.
+    """Out-of-fold confidences (n,) of the rows that have one (`before.missing` have none) and the
+    error before and after; `final` is fitted on all rows, for new data.
     """
 
     conf: np.ndarray
@@ -214,6 +214,8 @@ class Recalibrated:
         return (
             f"{self.method}, {int(self.fold.max()) + 1} folds: ECE {self.before.value:.3f} "
             f"-> {self.after.value:.3f} out of fold, n={self.before.n}"
+            + f", {self.before.missing} missing"
+            * bool(self.before.missing)
         )
 
 
@@ -274,8 +276,6 @@ def recalibrate(
     binning.setdefault("bins", 15)
     if binning.get("edges") is not None:
         binning["bins"] = "auto"
-    before, after = (
-        ece(p, x.correct, cluster=x.cluster, weights=x.weights, n_boot=n_boot, seed=seed, **binning)
-        for p in (x.conf, out)
-    )
+    how = dict(cluster=x.cluster, weights=x.weights, n_boot=n_boot, seed=seed, **binning)
+    before, after = (replace(ece(p, x.correct, **how), missing=x.missing) for p in (x.conf, out))
     return Recalibrated(out, np.asarray(x.correct), before, after, _fit(x, method), fold, method)

@@ -1,18 +1,21 @@
-"""Smooth calibration error and the smooth reliability curve: Gaussian kernels reflected at 0 and 1,
-by cosine transforms.
+"""Smooth calibration error, with a Gaussian kernel reflected at 0 and 1 by cosine transforms; and
+the smooth reliability curve, a local linear fit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import fft
 
 from ..errors import DataError
+from ..stats.clusters import worth
 from ..stats.columns import takes_table
 from ..stats.estimate import number
+from ..stats.tails import t_quantile
 from .cells import Cells
 from .inputs import CHUNK, check
 from .sketch import G, Sketch
@@ -128,7 +131,7 @@ def smece(conf: Any, correct: Any = None, *, weights: Any = None, missing: str =
 
 @dataclass(frozen=True)
 class Curve:
-    """A reliability curve: accuracy y (t,) at confidence x (t,), bootstrap limits low / high, and
+    """A reliability curve: accuracy y (t,) at confidence x (t,), pointwise limits low / high, and
     the band band_low /
     band_high that a calibrated model's curve would stay in (pointwise). density : rows per unit of
     confidence, in [0, 1].
@@ -152,16 +155,27 @@ class Curve:
         ]
 
 
-def kernel(points: np.ndarray, at: np.ndarray, sigma: float) -> np.ndarray:
-    """Reflected Gaussian kernel, (len(points), len(at)); images up to one reflection beyond [0, 1],
-    enough for sigma < .5.
+def weights_at(weight: np.ndarray, p: np.ndarray, x: np.ndarray, width: float) -> np.ndarray:
+    """What a row of each cell counts in a local linear fit at each x: (m, t), every column sums to
+    1 over the rows.
+
+    The slope is drawn to 0 a little, so that one distinct confidence has a fit, too. Source: Fan &
+    Gijbels 1996, section 2.3.
     """
-    images = (
-        at[None] - points[:, None],
-        at[None] + points[:, None],
-        2 - at[None] - points[:, None],
-    )
-    return sum(np.exp(-0.5 * (d / sigma) ** 2) for d in images) / (sigma * np.sqrt(2 * np.pi))  # type: ignore[return-value]
+    d = p[:, None] - x[None]
+    k = np.exp(-0.5 * (d / width) ** 2)
+    s0, s1, s2 = weight @ k, weight @ (k * d), weight @ (k * d * d)
+    s2 = s2 + 0.01 * width**2 * s0
+    under = s2 * s0 - s1 * s1
+    return np.divide(k * (s2 - d * s1), under, out=np.zeros_like(k), where=under > 0)
+
+
+def width_of(size: float, p: np.ndarray) -> float:
+    """Kernel width for `size` rows: narrower than is best for the curve itself, so that its bias is
+    small beside its error and the limits hold; no less than half of what lies between confidences.
+    """
+    gap = float(np.ptp(p)) / (len(p) - 1) if len(p) > 1 else 0.0
+    return min(max(0.4 * size ** (-1 / 3), 0.005, gap / 2), 0.3)
 
 
 def smooth_curve(
@@ -169,42 +183,53 @@ def smooth_curve(
     boot: np.ndarray,
     null: np.ndarray,
     *,
-    sigma: float,
     level: float = 0.95,
     points: int = 101,
 ) -> Curve:
-    """Kernel estimate of accuracy against confidence with pointwise bands from given resamples (see
-    `reliability`).
+    """Local linear estimate of accuracy against confidence, with pointwise bands from given
+    resamples (see `reliability`).
 
     boot : (B, m, 2) resampled weights. null : (B, m) sums of (outcome - confidence) under
-        calibration.
+        calibration. Limits: Wilson's on the rows that the fit is worth at a point, over the
+        clusters' design effect. They hold .92 or more of a steep curve, on average over its points
+        (.90 with 40 clusters of correlation .8), and .86 of one with a jump.
     """
     x = np.linspace(0, 1, points)
     weight, p = cells.n.sum(1), cells.s.sum(1) / cells.n.sum(1)
-    a = kernel(p, x, sigma)
-    size = weight @ a
-    enough = size / weight.sum() > 1e-3
-    share = np.divide(a * weight[:, None], size, out=np.zeros_like(a), where=size > 0)
-    y, line = (cells.n[:, 1] / weight) @ share, p @ share
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    with np.errstate(all="ignore"):
-        b = (boot[:, :, 1] @ a) / (boot.sum(-1) @ a)
-        low, high = np.nanquantile(np.where(np.isfinite(b), b, np.nan), tails, axis=0)
-        band = line + np.quantile((null / weight) @ share, tails, axis=0)
-    out = Curve(
-        x,
-        y,
-        low,
-        high,
-        np.clip(band[0], 0, 1),
-        np.clip(band[1], 0, 1),
-        size / weight.sum(),
-        f"reflected Gaussian kernel, width {sigma:.3g}",
-    )
-    return replace(
-        out,
-        **{
-            k: np.where(enough, getattr(out, k), np.nan)
-            for k in ("y", "low", "high", "band_low", "band_high")
-        },
-    )
+    width = width_of(float(weight.sum()), p)
+    a = weights_at(weight, p, x, width)
+    density = weight @ np.exp(-0.5 * ((p[:, None] - x[None]) / width) ** 2)
+    density /= weight.sum() * width * np.sqrt(2 * np.pi)
+    y = np.clip(cells.n[:, 1] @ a, 0, 1)
+    here = np.interp(p, x, y)
+    low, high = _limits(y, here, weight, a, boot, cells, level)
+    band = x + np.quantile(null @ a, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    known = {"y": y, "low": low, "high": high}
+    known |= {"band_low": np.clip(band[0], 0, 1), "band_high": np.clip(band[1], 0, 1)}
+    known = {k: np.where(density > 1e-3, v, np.nan) for k, v in known.items()}
+    return Curve(x=x, density=density, method=f"local linear, kernel width {width:.3g}", **known)
+
+
+def _limits(
+    y: np.ndarray,
+    here: np.ndarray,
+    weight: np.ndarray,
+    a: np.ndarray,
+    boot: np.ndarray,
+    cells: Cells,
+    level: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's limits (t,) of the curve y; `here` : (m,) the curve at each cell."""
+    rows = 1 / np.maximum(weight @ (a * a), 1e-300)
+    df = math.inf
+    if cells.units is not None:  # the effect of one point is noisy: no less than that of all
+        df = max(worth(np.asarray(cells.units.sum(1)).ravel()) - 1, 1.0)
+        spread = ((boot[:, :, 1] - boot.sum(-1) * here) @ a).var(0) * (1 + 1 / df)
+        alone = (weight * here * (1 - here)) @ (a * a)
+        known = alone > 1e-12
+        effect = np.divide(spread, alone, out=np.ones_like(y), where=known)
+        rows = rows / np.maximum(effect, max(spread[known].sum() / alone[known].sum(), 1.0))
+    q = t_quantile(level, df)
+    middle = (y + q * q / (2 * rows)) / (1 + q * q / rows)
+    half = q / (1 + q * q / rows) * np.sqrt(y * (1 - y) / rows + (q / (2 * rows)) ** 2)
+    return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)

@@ -63,13 +63,13 @@ def dawid_skene(
     ((1, 0, 1, 0, 1), 1.0)
     """
     rows = grid(ratings)
-    if not rows or len({len(r) for r in rows}) != 1 or len(rows[0]) < 3:
+    flat, gone = _read([v for r in rows for v in r], categories)
+    if gone.all() or len({len(r) for r in rows}) != 1 or len(rows[0]) < 3:
         raise DataError(
-            "a panel needs items with the same three judges or more",
+            "a panel needs rated items with the same three judges or more",
             where="ratings",
             fix="one column a judge, None where it did not rate",
         )
-    flat, gone = _read([v for r in rows for v in r], categories)
     cats = _categories(set(flat[~gone]), categories)
     number = {c: i for i, c in enumerate(cats)}
     said = np.array([-1 if g else number[v] for v, g in zip(flat, gone, strict=True)])

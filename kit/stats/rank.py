@@ -35,17 +35,32 @@ def _known(
     return x[keep], y[keep], np.unique(group[keep], return_inverse=True)[1], int((~keep).sum())
 
 
+COARSE = 0.3  # chance of a tie from which on a column has few values; three equal levels have .33
+
+
+def _tied(x: np.ndarray) -> float:
+    """The chance that two rows have one value."""
+    share = np.unique(x, return_counts=True)[1] / len(x)
+    return float(share @ share)
+
+
 # Variance of Fisher's z of independent normal columns, less 3 rows: Bonett & Wright 2000, Fieller,
 # Hartley & Pearson 1957.
 NORMAL = {"Spearman's rho": lambda r: 1 + r * r / 2, "Kendall's tau-b": lambda r: 0.437}
 
 
 def _finish(
-    value: float, psi: np.ndarray, group: np.ndarray, name: str, missing: int, level: float
+    value: float,
+    psi: np.ndarray,
+    columns: tuple[np.ndarray, np.ndarray],
+    group: np.ndarray,
+    name: str,
+    missing: int,
+    level: float,
 ) -> Estimate:
     """The interval on Fisher's z: its spread no less than that of normal columns on the effective
-    rows, with room for UNSEEN clusters of the reverse order: the few rows that disagree
-    may not have been drawn.
+    rows. Where a column has few values, with room for UNSEEN clusters of the reverse order: the
+    few rows that disagree may not have been drawn. Without ties every row tells how much they do.
     """
     n, c = len(psi), int(group.max(initial=-1)) + 1
     if c < 3 or math.isnan(value):
@@ -70,9 +85,9 @@ def _finish(
     least = math.sqrt(NORMAL[name](value) / max(rows - 3, 1.0))
     half = t_quantile(level, df) * max(se / (1 - value**2), least)
     low, high = (math.tanh(math.atanh(value) + s * half) for s in (-1, 1))
-    low, high = reach(
-        value, low, high, np.array([value * (c - UNSEEN) / (c + UNSEEN)]), (-1.0, 1.0)
-    )
+    if max(map(_tied, columns)) >= COARSE:
+        reverse = np.array([value * (c - UNSEEN) / (c + UNSEEN)])
+        low, high = reach(value, low, high, reverse, (-1.0, 1.0))
     return Estimate(
         value,
         low,
@@ -111,7 +126,7 @@ def spearman(
     x, y, group, missing = _known(a, b, cluster)
     n = len(x)
     if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return _finish(math.nan, np.zeros(n), group, "Spearman's rho", missing, level)
+        return _finish(math.nan, np.zeros(n), (x, y), group, "Spearman's rho", missing, level)
     u, v = (ranks(x) - 0.5) / n - 0.5, (ranks(y) - 0.5) / n - 0.5
     suu, svv, suv = float((u * u).mean()), float((v * v).mean()), float((u * v).mean())
     rho = suv / math.sqrt(suu * svv)
@@ -126,7 +141,7 @@ def spearman(
     duu = (u * u - suu) + 2 * (through(x, u) - suu)
     dvv = (v * v - svv) + 2 * (through(y, v) - svv)
     psi = duv / math.sqrt(suu * svv) - rho / 2 * (duu / suu + dvv / svv)
-    return _finish(rho, psi - psi.mean(), group, "Spearman's rho", missing, level)
+    return _finish(rho, psi - psi.mean(), (x, y), group, "Spearman's rho", missing, level)
 
 
 def _below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -167,7 +182,7 @@ def kendall(
     x, y, group, missing = _known(a, b, cluster)
     n = len(x)
     if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return _finish(math.nan, np.zeros(n), group, "Kendall's tau-b", missing, level)
+        return _finish(math.nan, np.zeros(n), (x, y), group, "Kendall's tau-b", missing, level)
     agree = _below(x, y) + _below(-x, -y)
     against = _below(x, -y) + _below(-x, y)
     tied_x = np.unique(x, return_inverse=True, return_counts=True)
@@ -180,4 +195,4 @@ def kendall(
     ms, mx, my = float(s.mean()), float(free_x.mean()), float(free_y.mean())
     tau = ms / math.sqrt(mx * my)
     psi = 2 * (s - ms) / math.sqrt(mx * my) - tau * ((free_x - mx) / mx + (free_y - my) / my)
-    return _finish(tau, psi, group, "Kendall's tau-b", missing, level)
+    return _finish(tau, psi, (x, y), group, "Kendall's tau-b", missing, level)

@@ -48,10 +48,12 @@ def mean(
     n = same_length(values=values, cluster=cluster, weights=weights)
     x, (group, _) = floats(values), codes(cluster, n)
     w = np.ones(n) if weights is None else floats(weights, name="weights")
-    if (np.isnan(w) | (w < 0)).any():
+    bad = np.flatnonzero(~((w >= 0) & (w < 1e100)))
+    if len(bad):
         raise DataError(
-            "a weight is unknown or negative",
-            where=f"weights, row {int(np.flatnonzero(np.isnan(w) | (w < 0))[0])}",
+            f"the weight {w[bad[0]]:g} is unknown, negative or too large",
+            where=f"weights, row {int(bad[0])}",
+            fix="write numbers near 1: only their ratios count",
         )
     keep = ~np.isnan(x)
     inverse, c = codes(group[keep], int(keep.sum()))

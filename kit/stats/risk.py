@@ -31,14 +31,17 @@ class Threshold:
     promised: float
     n: int
     n_clusters: int
+    missing: int = 0
 
     def __str__(self) -> str:
+        lost = f"; {self.missing} rows unknown, left out" if self.missing else ""
         if np.isinf(self.at):
-            return f"no threshold keeps a risk of {self.promised:g}: abstain always (n={self.n})"
+            words = f"no threshold keeps a risk of {self.promised:g}: abstain always"
+            return f"{words} (n={self.n}{lost})"
         return (
             f"answer from a confidence of {self.at:g}: {self.coverage:.0%} answered, wrong and "
-            f"given "
-            f"{self.risk:.3f} of all here, at most {self.promised:g} on average for new prompts"
+            f"given {self.risk:.3f} of all here, at most {self.promised:g} on average for new "
+            f"prompts{lost}"
         )
 
 
@@ -72,7 +75,7 @@ def abstain_below(
     if not keep.any():
         raise DataError("no row is known", where="conf, correct", fix="give labelled rows")
     group = np.unique(codes(cluster, n)[0][keep], return_inverse=True)[1]
-    p, y = p[keep], y[keep]
+    p, y, missing = p[keep], y[keep], int((~keep).sum())
     units = int(group.max()) + 1
     weight = 1 / np.bincount(group)[group] / units
     order = np.argsort(-p, kind="stable")
@@ -80,6 +83,7 @@ def abstain_below(
     last = np.flatnonzero(np.r_[p[order][1:] != p[order][:-1], True])
     good = last[(units * loss[last] + 1) / (units + 1) <= risk]
     if not len(good):
-        return Threshold(np.inf, 0.0, 0.0, risk, len(p), units)
+        return Threshold(np.inf, 0.0, 0.0, risk, len(p), units, missing)
     at = float(p[order][good[-1]])
-    return Threshold(at, float(loss[good[-1]]), float((p >= at).mean()), risk, len(p), units)
+    given = float((p >= at).mean())
+    return Threshold(at, float(loss[good[-1]]), given, risk, len(p), units, missing)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DataError
 from .clusters import codes, estimate, floats, same_length, sums
 from .columns import takes_table
 from .estimate import Estimate, number, unknown
@@ -36,6 +37,8 @@ def trend(
     >>> round(e.value, 4), e.low < e.value < e.high
     (0.05, True)
     """
+    if not (isinstance(per, (int, float)) and 0 < per < math.inf):
+        raise DataError(f"per is {per!r}", where="per", fix="a number of steps above 0")
     n = same_length(step=step, value=value, cluster=cluster)
     x, y, (group, _) = floats(step, name="step"), floats(value), codes(cluster, n)
     keep = ~(np.isnan(x) | np.isnan(y))
