@@ -20,6 +20,7 @@ from .clusters import codes, estimate, floats, same_length
 from .columns import takes_table
 from .estimate import Estimate
 from .rates import mean
+from .shares import signed_share
 
 
 @takes_table("values", "cluster")
@@ -61,7 +62,8 @@ def macro_difference(
     The two need not have the same rows, nor as many of a cluster. n : known rows of both. bounds :
     the range of a difference, such as (-1, 1). With fewer than 60 clusters, where a t interval is
     deceived by a few prompts that collapse, the interval is then the betting one, which no skew
-    deceives.
+    deceives. Columns of 0s and 1s have an interval within [-1, 1]: `difference`'s for shares where
+    each cluster has one row of each.
 
     >>> ids = {"new_cluster": list("aab"), "old_cluster": list("abb")}
     >>> macro_difference([1, 1, 0], [0, 1, 0], **ids).value
@@ -71,10 +73,26 @@ def macro_difference(
     missing = _missing(new) + _missing(old)
     d = [right[c] - left[c] for c in left if c in right]
     n = len(new) + len(old) - missing
+    if bounds is None and _is_share(new) and _is_share(old):
+        return _of_shares(_t(d, n, missing, level, method), d)
     if bounds is None or not 1 < len(d) < FIRM:
         return _t(d, n, missing, level, method)
     e = betting(d, bounds=bounds, horizon=len(d), level=level)
     return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")
+
+
+def _is_share(values: Sequence[Any]) -> bool:
+    x = floats(values)
+    return bool(np.isin(x[~np.isnan(x)], (0.0, 1.0)).all())
+
+
+def _of_shares(out: Estimate, d: Sequence[float]) -> Estimate:
+    """The same difference, its interval within [-1, 1]; nan stays nan."""
+    if len(d) > 1 and np.isin(d, (-1.0, 0.0, 1.0)).all():
+        e = signed_share(np.asarray(d), None, level=out.level)
+        return replace(out, low=e.low, high=e.high, se=e.se, note="")
+    low, high = np.clip([out.low, out.high], -1.0, 1.0).tolist()
+    return replace(out, low=low, high=high)
 
 
 def _missing(values: Sequence[Any]) -> int:

@@ -127,13 +127,13 @@ def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
     pairs = {k.name: k.strict(tasks) for k in kept if not k.control}
     ids = [t.id for t in tasks]
     before = next(iter(pairs.values()))[0]  # the untrained model's answers, the same for all
-    means = [_mean(values) for values in zip(*(v for _, v in pairs.values()), strict=True)]
+    every = [v for _, seed in pairs.values() for v in seed]
     after = tuple(evaluation.mean_by_cluster(v, ids).value for _, v in pairs.values())
     start = evaluation.mean_by_cluster(before, ids).value
     return OverSeeds(
         before=start,
         after=after,
-        prompts=_share(evaluation.paired(before, means, ids, ids)),
+        prompts=evaluation.paired(before, every, ids, ids * len(pairs)),
         seeds=_share(stats.macro_mean([a - start for a in after], cluster=list(pairs))),
     )
 

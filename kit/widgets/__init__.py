@@ -1,10 +1,24 @@
 """ipywidgets controls over plain functions. Every widget has a static twin that a headless run
-shows.
+shows, and that stands under the controls in a saved notebook.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+Explorer = TypeVar("Explorer", bound=Callable[..., Any])
+_STILL = ContextVar("_STILL", default=False)
+
+# A kernel draws the controls: the twin is hidden. No kernel, "model not found": the controls are.
+_ONE_OF_BOTH = (
+    "<style>.jp-OutputArea:has(.kit-twin)>.jp-OutputArea-child:has(>.jupyter-widgets:not(:has(>*))),"
+    ".jp-OutputArea:has(.kit-twin):has(>.jp-OutputArea-child .widget-vbox)"
+    ">.jp-OutputArea-child:not(:has(.widget-vbox)){display:none}</style><div class='kit-twin'></div>"
+)
 
 
 def live() -> bool:
@@ -14,4 +28,42 @@ def live() -> bool:
     widget can make nbclient wait for ever (it answers on the shell channel with the cell's own
     header, and the cell's end is lost).
     """
-    return os.environ.get("KIT_HEADLESS", "0") in ("", "0")
+    return not _STILL.get() and os.environ.get("KIT_HEADLESS", "0") in ("", "0")
+
+
+def twinned(explorer: Explorer) -> Explorer:
+    """An explorer whose controls are displayed with its static twin under them.
+
+    A saved notebook keeps no widget's state: without the twin JupyterLab shows "Error displaying
+    widget: model not found" there, and GitHub nothing.
+    """
+
+    @functools.wraps(explorer)
+    def controls(*args: Any, **options: Any) -> Any:
+        box = explorer(*args, **options)
+        if hasattr(box, "children"):
+            box._ipython_display_ = lambda **_: _display(box, _still(explorer, *args, **options))
+        return box
+
+    return controls  # type: ignore[return-value]
+
+
+def _still(explorer: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """What the explorer returns in a headless run."""
+    before = _STILL.set(True)
+    try:
+        return explorer(*args, **options)
+    finally:
+        _STILL.reset(before)
+
+
+def _display(box: Any, still: Any) -> None:
+    """The controls as ipywidgets 7.7 or 8 shows them, then the twin."""
+    from IPython.display import HTML, display
+
+    drawn = getattr(type(box), "_ipython_display_", None)  # ipywidgets 7
+    if drawn:
+        drawn(box)
+    else:
+        display(box._repr_mimebundle_(), raw=True)
+    display(HTML(_ONE_OF_BOTH), still)

@@ -14,10 +14,11 @@ from ..tables import dicts_html
 from ..tuning.bench import BASELINE, Workbench
 from ..tuning.pages import SHOWN, VIEWS, bench_html, diff_html, flips_html, picked
 from ..tuning.trials import Trial
-from . import live
+from . import live, twinned
 from .data import error_html
 
 
+@twinned
 def explorer(bench: Workbench) -> Any:
     """Edit the prompt, try it, filter what changed, judge one again, doubt a label, export.
 

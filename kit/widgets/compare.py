@@ -9,6 +9,7 @@ from typing import Any
 from ..plots import compare as plots
 from ..records import Run
 from ..runs import compare
+from . import live, twinned
 
 
 def show(
@@ -26,10 +27,9 @@ def show(
     return plots.forest_by_metric(rows[:60], title=title) if rows or not clear else None
 
 
+@twinned
 def explorer(found: Sequence[tuple[Path, Run]]) -> Any:
     """A dropdown of notebooks and a filter of metrics over `show`; headless, its first figure."""
-    from . import live
-
     names = sorted({r.notebook for _, r in found}) or ["none"]
     if not live():
         return show(found, names[0])

@@ -20,7 +20,7 @@ from ..rubrics import explore
 from ..rubrics.lint import LintReport
 from ..tables import STYLE as CELL
 from ..tables import rows_html
-from . import live
+from . import live, twinned
 
 MARKS = {
     "met": "&#10003;",
@@ -141,6 +141,7 @@ def error_html(e: KitError) -> str:
     return f"<pre style='color:#a00'>{escape(str(e))}</pre>"
 
 
+@twinned
 def browse(
     tasks: TaskSet, lint: LintReport | None = None, *, verdicts: list[Verdict] | None = None
 ) -> Any:
@@ -230,6 +231,7 @@ def browse(
     return w.VBox([w.HBox([text, kind, sign]), w.HBox([rule, size, agree]), count, chosen, shown])
 
 
+@twinned
 def compare_answers(tasks: TaskSet, *, verdicts: list[Verdict] | None = None) -> Any:
     """Two answers of a task, criterion by criterion; headless, of the first task with two."""
     able = [t for t in tasks.tasks if len(tasks.answers(t.id)) >= 2]
@@ -278,6 +280,7 @@ def compare_answers(tasks: TaskSet, *, verdicts: list[Verdict] | None = None) ->
     return w.VBox([task, w.HBox([first, second]), shown])
 
 
+@twinned
 def edit_criterion(tasks: TaskSet, path: str | os.PathLike[str]) -> Any:
     """Edit a criterion's text and weight and save a new version to `path`, with its history;
     headless, the history so far.

@@ -10,6 +10,7 @@ from ..rewards.composer import Composer
 from ..rewards.rerank import rerank, weight_names
 from ..tables import rows_html
 from . import live as widgets_live
+from . import twinned
 
 __all__ = ["rerank", "table_html", "weight_explorer"]
 
@@ -37,6 +38,7 @@ def _ranked(r: Mapping[str, Any], text: str) -> tuple[Any, ...]:
     return r["rank"] or "-", arrow, r["task_id"], who, *scores, short
 
 
+@twinned
 def weight_explorer(
     tasks: Iterable[Task],
     responses: Sequence[Response],
@@ -46,8 +48,8 @@ def weight_explorer(
     task_id: str | None = None,
     top: int = 20,
 ) -> Any:
-    """A widget: one slider per component and criterion group, and the ranking that follows. Wraps
-    `rerank`.
+    """A widget: one slider per component and criterion group that weighs here, and the ranking that
+    follows. Wraps `rerank`.
 
     task_id : show one task's answers only (the ranking is then within it). Works with ipywidgets
         7.7 and 8;
@@ -68,7 +70,6 @@ def weight_explorer(
         )
     import ipywidgets as w
 
-    applies = _applies(tasks, base)
     sliders = {
         n: w.FloatSlider(
             value=component.get(n, 1.0),
@@ -79,8 +80,7 @@ def weight_explorer(
             continuous_update=False,
             style={"description_width": "120px"},
         )
-        for n in weight_names(tasks, composer=base)
-        if n not in component or n in applies
+        for n in _that_weigh(tasks, responses, verdicts, base)
     }
     out = w.HTML()
 
@@ -103,17 +103,17 @@ def weight_explorer(
     return w.VBox([w.HBox([w.VBox([*sliders.values(), reset]), out])])
 
 
-def _applies(tasks: Sequence[Task], composer: Composer) -> set[str]:
-    """The components that apply to some task."""
-    from ..claims import applicable
+def _that_weigh(
+    tasks: Sequence[Task],
+    responses: Sequence[Response],
+    verdicts: Sequence[Verdict],
+    base: Composer,
+) -> list[str]:
+    """The weights whose double changes some score: a weight that all criteria share changes none."""
+    double = {c.name: 2 * c.weight for c in base.components}
 
-    out = set()
-    for c in composer.components:
-        if any(
-            (c.kind == "rubric" and t.criteria)
-            or (c.kind == "citations" and t.sources)
-            or (c.kind == "verifier" and c.options["verifier"] in applicable(t))
-            for t in tasks
-        ):
-            out.add(c.name)
-    return out
+    def weighs(name: str) -> bool:
+        rows = rerank(tasks, responses, verdicts, {name: double.get(name, 2.0)}, composer=base)
+        return any(r["score"] != r["before"] for r in rows)
+
+    return [n for n in weight_names(tasks, composer=base) if weighs(n)]

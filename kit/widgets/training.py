@@ -13,6 +13,7 @@ from typing import Any
 
 from ..tables import pairs_html, rows_html
 from . import live as widgets_live
+from . import twinned
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -115,6 +116,7 @@ def _collect() -> Callable[[Mapping[str, Any]], None]:
     return on_step
 
 
+@twinned
 def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
     """A slider over steps, a choice of task and of order, over `answers_html`; headless, the last
     step's answers.

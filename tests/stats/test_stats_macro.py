@@ -73,3 +73,22 @@ def test_clusters_of_one_side_only_and_unequal_sizes():
         and nothing.n == 0
         and math.isnan(stats.macro_mean([], cluster=[]).value)
     )
+
+
+def test_a_difference_of_two_shares_lies_between_minus_1_and_1():
+    """Notebook 3 printed ".857 [.55, 1.16]" for 12 of 14 prompts, and no interval for 14 of 14."""
+    ids = [str(i) for i in range(14)]
+    for gained in (0, 12, 14):
+        new = [1.0] * gained + [0.0] * (14 - gained)
+        e = evaluation.paired([0.0] * 14, new, ids, ids)
+        assert e.value == gained / 14 and -1 <= e.low < e.high <= 1
+        assert (e.n, e.n_clusters) == (28, 14)
+        assert (e.low, e.high) == (lambda s: (s.low, s.high))(stats.difference(new, [0.0] * 14))
+    twice = stats.macro_difference(
+        [1] * 9 + [0, 1, 1], [0] * 6, new_cluster=list("aabbccddeeff"), old_cluster=list("abcdef")
+    )
+    assert 0 < twice.low < twice.value < twice.high <= 1, "several answers to a prompt"
+    points = stats.macro_difference(
+        [3, 4.5], [1, 0], new_cluster=["a", "b"], old_cluster=["a", "b"]
+    )
+    assert points.high > 1, "rewards that are no shares keep their own range"

@@ -189,3 +189,27 @@ def test_widgets_wrap_the_plain_functions(monkeypatch):
     assert "of 3 answers" in view.children[1].value
     view.children[0].children[1].value = EVIL
     assert "<script>" not in view.children[1].value
+
+
+def test_a_static_twin_stands_under_the_controls(monkeypatch):
+    """A saved notebook said "Error displaying widget: model not found", and nothing stood there."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.display import display
+    from IPython.utils.capture import capture_output
+
+    monkeypatch.setenv("KIT_HEADLESS", "0")
+    InteractiveShell.instance()
+    with capture_output() as said:
+        display(widgets.browser(ROLLOUTS))
+    kinds = [set(o.data) for o in said.outputs]
+    assert "application/vnd.jupyter.widget-view+json" in kinds[0]
+    assert not any("application/vnd.jupyter.widget-view+json" in k for k in kinds[1:])
+    assert " answers" in said.outputs[-1].data["text/html"]
+
+
+def test_every_explorer_has_a_twin():
+    from kit.widgets import bench, calibration, compare, data, rewards
+
+    explorers = (data.browse, data.compare_answers, data.edit_criterion, bench.explorer)
+    more = (calibration.bins_explorer, compare.explorer, rewards.weight_explorer, widgets.browser)
+    assert all(hasattr(f, "__wrapped__") for f in (*explorers, *more))

@@ -94,6 +94,7 @@ def main() -> int:
             "train/test_train_views.py",
             "judges/test_judges_audit.py",
             "judges/test_judges_panel.py",
+            "tuning/test_tuning_widget.py",
         )
     ]
     with tempfile.TemporaryDirectory() as folder:
