@@ -55,6 +55,8 @@ def sentence(name: str, value: Mapping[str, Any]) -> str:
 
     >>> sentence("gain", {"value": 0.3, "low": 0.2, "high": 0.4, "n": 40, "n_clusters": 20})
     'gain: up by 0.300 [0.200, 0.400], n = 40 in 20 clusters'
+    >>> sentence("change of ECE", {"value": -0.3, "low": -0.4, "high": -0.2, "n": 40})
+    'change of ECE: down by 0.300 [0.200, 0.400], n = 40'
     >>> sentence("gain", {"value": 0.1, "low": -0.2, "high": 0.4, "n": 40})
     'gain: no difference shown, 0.100 [-0.200, 0.400], n = 40'
     >>> sentence("kappa", {"value": 0.5, "low": None, "high": None, "n": 3})
@@ -62,11 +64,14 @@ def sentence(name: str, value: Mapping[str, Any]) -> str:
     """
     low, high = value.get("low"), value.get("high")
     known = low is not None and high is not None
-    band = f" [{short(low)}, {short(high)}]" if known else ", without an interval"
+    difference = is_difference(name, value)
+    sign = -1 if difference and known and high < 0 else 1  # "down by .3", not "down by -.3"
+    ends = sorted((sign * low, sign * high)) if known else ()
+    band = f" [{', '.join(map(short, ends))}]" if known else ", without an interval"
     clusters = f" in {value['n_clusters']} clusters" if value.get("n_clusters") else ""
     size = f", n = {number(value['n'])}{clusters}" if value.get("n") is not None else ""
-    shown = f"{short(value['value'])}{band}{size}"
-    if not is_difference(name, value):
+    shown = f"{short(sign * value['value'])}{band}{size}"
+    if not difference:
         return f"{name}: {shown}"
     if not known or low <= 0 <= high:
         return f"{name}: no difference shown, {shown}"

@@ -15,7 +15,8 @@ _STILL = ContextVar("_STILL", default=False)
 
 # A kernel draws the controls: the twin is hidden. No kernel, "model not found": the controls are.
 _ONE_OF_BOTH = (
-    "<style>.jp-OutputArea:has(.kit-twin)>.jp-OutputArea-child:has(>.jupyter-widgets:not(:has(>*))),"
+    "<style>.jp-OutputArea:has(.kit-twin)>"
+    ".jp-OutputArea-child:has(>.jupyter-widgets:not(:has(>*))),"
     ".jp-OutputArea:has(.kit-twin):has(>.jp-OutputArea-child .widget-vbox)"
     ">.jp-OutputArea-child:not(:has(.widget-vbox)){display:none}</style><div class='kit-twin'></div>"
 )

@@ -109,7 +109,7 @@ def _that_weigh(
     verdicts: Sequence[Verdict],
     base: Composer,
 ) -> list[str]:
-    """The weights whose double changes some score: a weight that all criteria share changes none."""
+    """The weights whose double changes some score: one that all criteria share changes none."""
     double = {c.name: 2 * c.weight for c in base.components}
 
     def weighs(name: str) -> bool:
