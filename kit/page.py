@@ -70,6 +70,29 @@ def figure_page(title: str, figure: Any, body: str = "") -> str:
     )
 
 
+def settle(path: Path) -> None:
+    """Streams of an executed notebook as a screen would show them: a line that moved stands once,
+    as it was last. Forty steps of a training were eighty red lines.
+    """
+    import nbformat
+
+    book = nbformat.read(str(path), as_version=4)
+    for cell in book.cells:
+        kept: list[Any] = []
+        for o in cell.get("outputs", []):
+            stream = (o.output_type, o.get("name")) if o.output_type == "stream" else None
+            if kept and stream == (kept[-1].output_type, kept[-1].get("name")):
+                kept[-1].text += o.text
+            else:
+                kept.append(o)
+        for o in kept:
+            if o.output_type == "stream":
+                o.text = re.sub(r"[^\n]*\r(?!\n)", "", o.text)
+        if cell.cell_type == "code":
+            cell.outputs = kept
+    nbformat.write(book, str(path))
+
+
 def notebook_html(path: Path) -> str:
     """A notebook with its outputs as self-contained HTML; text outputs are escaped by nbconvert.
 

@@ -61,7 +61,8 @@ def contributions(
         hovertemplate="reward %{y:.3f} [%{customdata[0]:.3f}, "
         "%{customdata[1]:.3f}]<extra>%{x}</extra>",
     )
-    fig.update_layout(barmode="relative")
+    # long names of answers take the room below, where a legend usually stands
+    fig.update_layout(barmode="relative", legend=dict(y=1.0, yanchor="bottom"))
     return fig
 
 

@@ -186,10 +186,13 @@ class Session:
         self.metrics[name] = kept
         return value
 
-    def figure(self, name: str, fig: Any, *, caption: str = "", **options: Any) -> Any:
+    def figure(
+        self, name: str, fig: Any, *, caption: str = "", front: bool = False, **options: Any
+    ) -> Any:
         """Keep a figure for the report and return it, so that it can end a cell.
 
         fig : a plotly figure, or a result that `kit.plot(result, **options)` draws; None is nothing.
+        front : show it on the first screen of the report.
         """
         if fig is None:
             return None
@@ -198,7 +201,8 @@ class Session:
 
             fig = plot(fig, **options)
         self.figures = [f for f in self.figures if f["name"] != name]
-        self.figures.append({"name": name, "caption": caption, "figure": json.loads(fig.to_json())})
+        drawn = json.loads(fig.to_json())
+        self.figures.append({"name": name, "caption": caption, "front": front, "figure": drawn})
         return fig
 
     def table(self, name: str, rows: Any, *columns: str, caption: str = "") -> Any:

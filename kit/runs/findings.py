@@ -13,7 +13,7 @@ from typing import Any
 from ..records import Run
 from . import compare
 
-GAMEABLE = ("attack", "loose", "hack", "trivial", "sentinel", "gameable")
+GAMEABLE = ("attack", "loose", "hack", "trivial", "without skill", "sentinel", "gameable")
 FEW_CLUSTERS = 10  # fewer than these make even a t interval depend on its assumptions
 
 
@@ -174,7 +174,8 @@ def _gameable(runs: Sequence[Run]) -> list[str]:
         if any(w in k.lower() for w in GAMEABLE)
     }
     worst = {k: v for k, v in hits.items() if isinstance(v, (int, float)) and v}
-    return [f"{k}: {number(v)}." for k, v in list(worst.items())[:2]]
+    listed = "; ".join(f"{k} {number(v)}" for k, v in list(worst.items())[:3])
+    return [f"A reward can be had without the skill: {listed}."] if listed else []
 
 
 def _grouped(names: Sequence[str], what: str) -> list[str]:

@@ -213,6 +213,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
         status = "stopped"
     if target.exists():
         with contextlib.suppress(Exception):
+            pages.settle(target)
             pages.write_notebook_html(target)
     metrics = (
         json.loads((folder / "metrics.json").read_text())

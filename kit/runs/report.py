@@ -212,7 +212,7 @@ def _draw(folder: Path, section: dict[str, Any], figures: Figures, room: int) ->
             left_out += 1
             continue
         taken += shown["bytes"]
-        section["figures"].append(shown)
+        section["figures"].append({**shown, "front": f.get("front", False)})
     section["left_out"] = left_out
     return taken
 
@@ -368,9 +368,15 @@ def _sections(
 
 
 def _pictures(sections: Sequence[dict[str, Any]]) -> list[Any]:
-    """Three pictures for the first screen: one of each notebook, taken out of its section."""
+    """Three pictures for the first screen, one of each notebook, taken out of its section: those
+    that notebooks put in front, then first ones.
+    """
     first = {s["name"].split(":")[0]: s for s in reversed(sections) if s["figures"]}
-    return [s["figures"].pop(0) for s in list(first.values())[::-1][:3]]
+    each = [(max(s["figures"], key=lambda f: f["front"]), s) for s in [*first.values()][::-1]]
+    shown = sorted(each, key=lambda pair: not pair[0]["front"])[:3]
+    for picture, section in shown:
+        section["figures"].remove(picture)
+    return [picture for picture, _ in shown]
 
 
 def build(

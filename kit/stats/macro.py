@@ -90,7 +90,8 @@ def _of_shares(out: Estimate, d: Sequence[float]) -> Estimate:
     """The same difference, its interval within [-1, 1]; nan stays nan."""
     if len(d) > 1 and np.isin(d, (-1.0, 0.0, 1.0)).all():
         e = signed_share(np.asarray(d), None, level=out.level)
-        return replace(out, low=e.low, high=e.high, se=e.se, note="")
+        method = f"{out.method.split(',')[0]}; {e.method}"
+        return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
     low, high = np.clip([out.low, out.high], -1.0, 1.0).tolist()
     return replace(out, low=low, high=high)
 

@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from .. import stats
-from ..records import Response, Task
+from ..records import Response, Run, Task
 from ..rewards.edits import slots
+from ..runs import plain
 from ..stats.estimate import Estimate
 from . import answers, evaluation
 from .evaluation import Evaluation
 from .reward import Reward
 
 FILE = "learning.json"
+KEPT = "03_train_grpo, kept"  # the notebook that the kept runs are runs of
 HOWS = ("greedy", "sampled")
 
 
@@ -196,17 +198,27 @@ def each(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
     return out
 
 
-def short_answers(path: str | Path | None = None) -> list[Response]:
-    """Answers to the held-out prompts of `short_answers.json`, before and after a training on its
-    whole reward.
-
-    source : "before" or "after"; meta : "whole", that reward, of which one criterion was judged by
-    sentence embeddings.
+def said(kept: Sequence[Kept]) -> list[Response]:
+    """All answers of these runs, the untrained model's first, each with an id of its own; meta :
+    "whole", what the whole reward pays.
     """
-    from ..system import paths
-
-    data = json.loads(Path(path or paths.data(FILE)).read_text("utf-8"))["short_answers"]
+    every = [("untrained", kept[0].before), *((k.name, k.after) for k in kept if not k.control)]
     return [
-        Response(task_id=i, id=f"{stage}-{n}", text=text, source=stage, meta={"whole": whole})
-        for n, (stage, i, text, whole) in enumerate(data["answers"])
+        replace(r, id=f"{name}, {r.task_id}", source=name, meta={"whole": g.score})
+        for name, e in every
+        for r, g in zip(e.responses, e.grades, strict=True)
     ]
+
+
+def as_runs(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[tuple[Path, Run]]:
+    """The kept seeds as runs of notebook 3, for all that compares runs (`kit.runs.compare`)."""
+    out = []
+    for k in kept:
+        if not k.control:
+            one = over_seeds([k], tasks)
+            after = stats.mean(k.after.strict(tasks), cluster=k.after.clusters)
+            metrics = plain({"strict passes after": after, "gain in strict passes": one.prompts})
+            seed = int(k.name.removeprefix("seed "))
+            run = Run(id=k.name, notebook=KEPT, profile="cpu", seed=seed, metrics=metrics)
+            out.append((Path(k.name), replace(run, seconds=k.seconds)))
+    return out

@@ -18,7 +18,8 @@ _ONE_OF_BOTH = (
     "<style>.jp-OutputArea:has(.kit-twin)>"
     ".jp-OutputArea-child:has(>.jupyter-widgets:not(:has(>*))),"
     ".jp-OutputArea:has(.kit-twin):has(>.jp-OutputArea-child .widget-vbox)"
-    ">.jp-OutputArea-child:not(:has(.widget-vbox)){display:none}</style><div class='kit-twin'></div>"
+    ">.jp-OutputArea-child:not(:has(.widget-vbox)){display:none}</style>"
+    "<div class='kit-twin'></div>"
 )
 
 

@@ -157,7 +157,12 @@ def test_the_first_screen_says_what_was_found_and_what_to_distrust(tmp_path: Pat
     first = page.split('id="runs"')[0].split("What was found")[1]
     assert "&lt;b&gt;The policy got better." in first and "<b>The policy" not in first
     assert "gain: up by 0.300 [0.250, 0.350], n = 40 in 20 clusters" in first
-    for doubt in ("did not finish", "loose reward pays: 7", "Unknown values", "No interval"):
+    for doubt in (
+        "did not finish",
+        "without the skill: loose reward pays 7",
+        "Unknown values",
+        "No interval",
+    ):
         assert doubt in first, doubt
     assert page.index("What was found") < page.index("Ids, memory and money")
 
@@ -249,3 +254,22 @@ def test_reruns_of_one_seed_count_once(tmp_path: Path) -> None:
     gain = next(s for s in compare.across_seeds(runs.find(tmp_path)) if s.metric == "gain")
     assert dict(zip(gain.seeds, gain.values, strict=True)) == pytest.approx({0: 0.2, 1: 0.4})
     assert gain.mean.n == 2 and gain.mean.value == pytest.approx(0.3) and gain.runs == 6
+
+
+def test_what_fell_is_down_by_a_positive_number() -> None:
+    """The report said "change of ECE: down by -0.147"."""
+    from kit.runs import findings
+
+    fell = {"value": -0.147, "low": -0.176, "high": -0.1, "n": 995}
+    assert "down by 0.147 [0.100, 0.176]" in findings.sentence("change of ECE", fell)
+
+
+def test_a_picture_that_a_notebook_puts_in_front_is_on_the_first_screen(tmp_path: Path) -> None:
+    """The first screen showed a single point of the winner's curse, for it was drawn first."""
+    folder = write(tmp_path, "run0", 0, 0.3, lr=1e-4)
+    drawn = {"data": [{"y": [1, 2]}], "layout": {}}
+    rows = [{"name": n, "figure": drawn, "front": n == "kappa"} for n in ("curse", "kappa")]
+    (folder / "figures.json").write_text(json.dumps(rows))
+    first, rest = report.build(tmp_path).split('id="runs"')
+    assert "<strong>kappa" in first.replace("<b>", "<strong>") and "curse" not in first
+    assert "curse" in rest

@@ -287,3 +287,20 @@ def test_import_is_light() -> None:
         key=lambda s: float(s.split()[0]),
     )
     assert float(best.split()[0]) < 0.3 and best.strip().endswith("[]")
+
+
+def test_a_line_that_moved_stands_once(tmp_path: Path) -> None:
+    """Forty steps of a training were eighty red lines in the executed page."""
+    import nbformat
+
+    from kit import page
+
+    v4 = nbformat.v4
+    moved = [v4.new_output("stream", name="stderr", text=f"\rGRPO {i}/9") for i in range(10)]
+    said = v4.new_output("stream", name="stdout", text="done\r\n")
+    outputs = [*moved, v4.new_output("stream", name="stderr", text="\n"), said]
+    cell = v4.new_code_cell("train()", outputs=outputs)
+    nbformat.write(v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
+    page.settle(tmp_path / "a.ipynb")
+    kept = nbformat.read(tmp_path / "a.ipynb", as_version=4).cells[0].outputs
+    assert [(o.name, o.text) for o in kept] == [("stderr", "GRPO 9/9\n"), ("stdout", "done\r\n")]

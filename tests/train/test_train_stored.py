@@ -54,7 +54,6 @@ def test_what_is_kept_is_small_and_says_whose_it_is():
     path = paths.data(stored.FILE)
     assert path.stat().st_size < 1_000_000
     assert "Apache-2.0" in json.loads(path.read_text("utf-8"))["about"]
-    assert {r.source for r in stored.short_answers()} == {"before", "after"}
 
 
 def test_the_look_aside_asks_the_untrained_model():
@@ -82,3 +81,27 @@ def test_a_frame_around_the_quoted_words_passes_and_the_trained_model_does_not_o
     first = {k: r["begins with the first quoted word"] for k, r in rows.items()}
     assert first["begin"] > 0.95 and first["use"] < 0.4 and first["pair"] < 0.2
     assert rows["question"]["asks"] == 1 and rows["use"]["asks"] == 0
+
+
+def test_a_loose_reward_pays_in_full_what_the_whole_one_pays_nothing(kept):
+    """Notebook 3's lesson in reward hacking showed answers that were worth .9."""
+    import kit
+
+    old, prompts = stored.said(kept), stored.heldout()
+    assert len({r.id for r in old}) == len(old) == 84 * 6
+    loose = kit.only(prompts, lambda c: not c.required)
+    paid = kit.grade(loose, kit.judge(loose, old, progress=False), reward="rubric", responses=old)
+    full = [r for r, g in zip(old, paid, strict=True) if g.score == 1]
+    assert 10 <= sum(r.meta["whole"] == 0 for r in full) < len(full)
+
+
+def test_kept_seeds_stand_in_where_a_folder_has_no_several_runs(kept):
+    """After the demo, "Over seeds" in notebook 5 was empty."""
+    from kit.runs import compare
+
+    found = stored.as_runs(kept, stored.heldout())
+    rows = {s.metric: s for s in compare.across_seeds(found)}
+    gain = rows["gain in strict passes"]
+    assert gain.seeds == (0, 1, 2, 3, 4) and gain.excluded_zero == 5
+    assert gain.mean.low < gain.mean.value < gain.mean.high
+    assert {r["metric"] for r in compare.shared(found)} == set(rows)
