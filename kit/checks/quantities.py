@@ -93,7 +93,9 @@ _ONES, _TEENS, _TENS, _NTHS = (
 )
 _SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15}
 _TIMES = {"k": 1e3, "bn": 1e9, "hundred": 100.0, **_SCALES}
-_WORDS = {w: i for i, w in enumerate(_ONES + _TEENS)} | {w: 10 * i for i, w in enumerate(_TENS, 2)}
+NUMBER_WORDS = {w: i for i, w in enumerate(_ONES + _TEENS)} | {
+    w: 10 * i for i, w in enumerate(_TENS, 2)
+}
 _PARTS = {w: i for i, w in enumerate(_NTHS, 2)} | {"halve": 2, "fourth": 4, "hundredth": 100}
 _one, _scale = "|".join(_ONES), "|".join(_SCALES)
 _ty = rf"(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:])}))?|{'|'.join(_TEENS)}|{_one}"
@@ -136,7 +138,7 @@ def _value(m: re.Match[str]) -> float:
     if m["share"]:
         return (_spoken(m["share"].lower()) or 1.0) / _PARTS[m["of"].lower()]
     whole, _, decimals = m["words"].lower().partition(" point ")
-    return _spoken(whole) + sum(_WORDS[w] / 10**i for i, w in enumerate(decimals.split(), 1))
+    return _spoken(whole) + sum(NUMBER_WORDS[w] / 10**i for i, w in enumerate(decimals.split(), 1))
 
 
 def _spoken(words: str) -> float:
@@ -147,7 +149,7 @@ def _spoken(words: str) -> float:
         elif w == "hundred":
             here = max(here, 1.0) * 100
         else:
-            here += _WORDS.get(w, 0.0)
+            here += NUMBER_WORDS.get(w, 0.0)
     return total + here
 
 

@@ -325,8 +325,8 @@ def settle_two(a: str, b: str) -> str:
         return a
     exact = {x for x in (a, b) if x in ("up", "down", "none")}
     if len(exact) == 1:
-        only = next(iter(exact))
-        return CLASH if CLASH in (a, b) or (b if a == only else a) == "not_" + only else only
+        only = exact.pop()
+        return CLASH if {a, b} & {CLASH, "not_" + only} else only
     return "none" if {a, b} == {"not_up", "not_down"} else CLASH
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..checks.quantities import NUMBER_WORDS
 from ..records import Criterion
 from .words import STOP, words
 
 INF = float("inf")
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-NUMBER = {w: i for i, w in enumerate(_WORDS)} | {"fifteen": 15, "twenty": 20, "hundred": 100}
+NUMBER = NUMBER_WORDS | {"hundred": 100}
 _N = rf"(\d{{1,3}}(?:,\d{{3}})+|\d+|{'|'.join(NUMBER)})"
 _LEAST = (
     r"at\s+least|no\s+fewer\s+than|no\s+less\s+than|not\s+(?:fewer|less)\s+than|"

@@ -78,7 +78,7 @@ class Settings:
             _positive(self, name)
         for name, (low, high, words) in BOUNDS.items():
             value = getattr(self, name, None)
-            if value is not None and not low < value <= high:
+            if value is not None and not low <= value <= high:
                 raise KitError(f"{name} is {value!r}", where=f"setting {name}", fix=words)
         if not self.model:
             raise KitError("no model is named", where="setting model", fix="a name or a folder")
@@ -255,14 +255,16 @@ class GRPOSettings(Settings):
 
 
 # above, up to, in words
-BOUNDS: dict[str, tuple[float, float, str]] = {
-    "lr": (0, 1, "above 0, at most 1"),
-    "lora_alpha": (0, math.inf, "above 0: with 0 the adapter changes nothing"),
-    "lora_dropout": (-1, 0.999, "below 1: with 1 nothing is learned"),
-    "epsilon": (0, math.inf, "above 0: with 0 nothing is learned"),
-    "audit_share": (-1, 1, "a share, from 0 to 1"),
-    "sentinel_alarm": (-1, 1, "a share, from 0 to 1"),
-    "reweight": (-1, 1, "a share, from 0 to 1"),
+_ABOVE_0 = math.ulp(0.0)
+_SHARE = (0, 1, "a share, from 0 to 1")
+BOUNDS: dict[str, tuple[float, float, str]] = {  # both ends are allowed
+    "lr": (_ABOVE_0, 1, "above 0, at most 1"),
+    "lora_alpha": (_ABOVE_0, math.inf, "above 0: with 0 the adapter changes nothing"),
+    "lora_dropout": (0, 0.999, "from 0 to below 1: with 1 nothing is learned"),
+    "epsilon": (_ABOVE_0, math.inf, "above 0: with 0 nothing is learned"),
+    "audit_share": _SHARE,
+    "sentinel_alarm": _SHARE,
+    "reweight": _SHARE,
 }
 STAGES: dict[str, type[Settings]] = {"sft": SFTSettings, "dpo": DPOSettings, "grpo": GRPOSettings}
 

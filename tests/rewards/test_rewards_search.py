@@ -121,7 +121,7 @@ def test_shipped_rewards_hold(name, file):
 
 
 @needs_data
-@pytest.mark.slow  # half a minute and more each: the search that a user would run
+@pytest.mark.slow  # two minutes of one core in all: more policies than a minute's search tries
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
     ("name", "file"),
@@ -135,7 +135,8 @@ def test_shipped_rewards_hold(name, file):
     ],
 )
 def test_shipped_rewards_hold_against_a_long_search(name, file, seed):
-    found = search(name, tasks(file), evaluations=400, seed=seed)
+    most = 150 if file == "facts.jsonl" else 400  # four verifiers read every answer there
+    found = search(name, tasks(file), evaluations=most, seed=seed)
     assert found.heldout.value <= BOUND, str(found)
 
 
