@@ -20,7 +20,8 @@ HELD = {
     "record": "tasks, answers, verdicts as JSONL: `record` names which (Task, Response, Verdict)",
     "grades": "what `kit judge` writes: a Grade a line, its verdicts without the answer's ids",
     "labels": "what `kit label` writes: a row a verdict to give (CSV or JSONL)",
-    "run": "metrics.json of a run: a Run",
+    "run": "metrics.json and config.json of a run: a Run",
+    "sweep": "sweep.json of a sweep: its cells; table.json, table.csv: parameters beside metrics",
     "judgments": "judgments.json of a run: tasks, and answers with a row for each verdict",
 }
 

@@ -66,7 +66,7 @@ def _judge(
         out.unlink()
     out.parent.mkdir(parents=True, exist_ok=True)
     by_id, stop, totals = {t.id: t for t in tasks}, None, _Totals(args.aggregate, tasks)
-    with Ledger(ledger) as book, _Grades(out, left) as grades:
+    with Ledger(ledger) as book, paths.naming(out), _Grades(out, left) as grades:
 
         def each(r: Response, got: list[Verdict]) -> None:
             g = _grade(args, by_id[r.task_id], r, got)

@@ -61,9 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Execute; exit code 0 when the notebook finished, 1 when a cell failed."""
     from ..runs import headless
     from ..settings import params
-    from ..system import processes
 
-    processes.end_with_parent()
     if args.resume:
         folder, done = headless.resume(args.resume, say=headless.to_stderr)
     elif not args.notebook:

@@ -64,7 +64,7 @@ def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any,
 
 def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any, str]:
     """Runs that say "running" though nobody runs them (a kill, a lost machine) become stopped."""
-    from ..runs.board import mark_stopped
+    from ..runs.board import mark_unfinished
     from ..system import processes
 
     mended = []
@@ -74,7 +74,7 @@ def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any,
             folder.parent, folder.name.partition("-")[2]
         )
         if r.status == "running" and not held and not (pid and processes.alive(int(pid))):
-            mark_stopped(folder, "its process being gone")
+            mark_unfinished(folder, "stopped", "stopped by its process being gone")
             mended.append(str(folder))
     advice = "\nto continue one: python -m kit run --resume FOLDER" if mended else ""
     return mended, "\n".join([*mended, f"{len(mended)} runs mended"]) + advice

@@ -14,7 +14,8 @@ SCHEMAS = {
     "record": 1,  # a task, answer or verdict of our JSONL
     "grades": 1,  # a line of what `kit judge` writes
     "labels": 1,  # a row of what `kit label` writes
-    "run": 1,  # metrics.json of a run
+    "run": 1,  # metrics.json and config.json of a run
+    "sweep": 1,  # a cell of sweep.json, a row of table.json and table.csv of a sweep
     "judgments": 1,  # judgments.json of a run
 }
 FIELD = "schema"

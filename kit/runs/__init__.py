@@ -13,6 +13,7 @@ import math
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -69,8 +70,6 @@ def peak_memory() -> float | None:
         import resource
     except ImportError:  # Windows
         return None
-    import sys
-
     unit = 1 if sys.platform == "darwin" else 1024
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 2)
 
@@ -254,7 +253,7 @@ class Session:
         write_json(self.out / "tables.json", self.tables)
         write_json(self.out / "metrics.json", stamped("run", to_json(run)))
         if not os.environ.get("KIT_RUN_DIR"):  # else the runner says when it is done
-            write_json(self.out / "config.json", {**to_json(run), "metrics": {}})
+            write_json(self.out / "config.json", {**stamped("run", to_json(run)), "metrics": {}})
         return run
 
     def _repr_html_(self) -> str:
@@ -326,7 +325,7 @@ def _own_folder(notebook: str, profile: str, seed: int, params: Mapping[str, Any
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         meta={"pid": os.getpid(), "host": socket.gethostname()},
     )
-    write_json(folder / "config.json", to_json(run))
+    write_json(folder / "config.json", stamped("run", to_json(run)))
     return folder
 
 
@@ -338,11 +337,10 @@ def _abandoned(meta: Mapping[str, Any], folder: Path) -> bool:
 
 
 def _headless_renderer() -> None:
-    import plotly.io
-
-    plotly.io.renderers.default = (
-        "plotly_mimetype"  # kept as JSON in the notebook; kit.page embeds plotly.js once
-    )
+    """Figures stay JSON in the notebook (kit.page embeds plotly.js once); plotly is not loaded."""
+    os.environ["PLOTLY_RENDERER"] = renderer = "plotly_mimetype"
+    if loaded := sys.modules.get("plotly.io"):
+        loaded.renderers.default = renderer
 
 
 def run_hash(notebook: str, source: str, profile: str, seed: int, params: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import runs
+from ..data.schemas import readable, stamped
 from ..errors import KitError
 
 
@@ -46,6 +48,12 @@ class Board:
     began: float = field(default_factory=time.monotonic)
     rows: dict[int, dict[str, Any]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """DataError where a newer kit wrote the folder's sweep: it is not written over."""
+        path = self.folder / "sweep.json"
+        for cell in json.loads(path.read_text(encoding="utf-8")) if path.exists() else ():
+            readable("sweep", cell, where=str(path))
+
     def change(self, index: int, **fields: Any) -> Cell:
         """Change a cell and write the table."""
         self.cells[index] = cell = dataclasses.replace(self.cells[index], **fields)
@@ -64,7 +72,8 @@ class Board:
         """Write sweep.json, table.json and table.csv whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
         rows = [self.rows.get(i) or row(c) for i, c in enumerate(self.cells)]
-        runs.write_json(self.folder / "sweep.json", [runs.plain(c) for c in self.cells])
+        rows = [stamped("sweep", r) for r in rows]
+        runs.write_json(self.folder / "sweep.json", [stamped("sweep", vars(c)) for c in self.cells])
         runs.write_json(self.folder / "table.json", rows)
         runs.write_text(self.folder / "table.csv", as_csv(rows))
 
@@ -130,13 +139,27 @@ def _field(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
-def mark_stopped(folder: Path, reason: str) -> None:
-    """Say in a run's own folder that it was stopped, where nothing else could (a killed worker)."""
+def mark_unfinished(folder: Path, status: str, reason: str) -> None:
+    """Say in a run's own folder that it was stopped or failed, where nothing else could (a killed
+    worker, a full disk). A run that did not begin has no folder.
+    """
     path = folder / "config.json"
     try:
-        row = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes()
+        row = json.loads(text)
+    except FileNotFoundError:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        return
     except (OSError, ValueError):
         return
-    if row.get("status") == "running":
-        meta = {**row.get("meta", {}), "error": f"stopped by {reason}"}
-        runs.write_json(path, {**row, "status": "stopped", "meta": meta})
+    if row.get("status") != "running":
+        return
+    try:
+        meta = {**row.get("meta", {}), "error": reason}
+        runs.write_json(path, {**row, "status": status, "meta": meta})
+    except OSError:  # no room: in its place, in as many bytes
+        old = b'"status": "running"'
+        new = f'"status": "{status}"'.encode().ljust(len(old))
+        with contextlib.suppress(OSError), path.open("r+b") as f:
+            f.write(text.replace(old, new))

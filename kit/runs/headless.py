@@ -16,10 +16,12 @@ from typing import Any
 
 from .. import page as pages
 from .. import runs
+from ..data.schemas import stamped
 from ..errors import KitError, MissingError
 from ..records import Run, to_json
 from ..settings import params, profiles
 from ..system import paths, processes
+from .board import mark_unfinished
 
 Say = Callable[[str], None]
 
@@ -137,9 +139,14 @@ def resume(folder: str | Path, *, say: Say | None = None) -> tuple[Path, Run]:
 def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -> tuple[Path, Run]:
     """Execute unless another process, whose end was waited for, finished the same folder meanwhile."""
     with processes.alone(folder.parent, folder.name, say):
-        return folder, runs.load(folder) if runs.status(folder) == "done" else _execute(
-            book, folder, values, say
-        )
+        if runs.status(folder) == "done":
+            return folder, runs.load(folder)
+        try:
+            with paths.naming(folder):
+                return folder, _execute(book, folder, values, say)
+        except OSError as e:  # a full disk
+            mark_unfinished(folder, "failed", str(e))
+            raise
 
 
 def finished(base: Path, stem: str, digest: str) -> Path | None:
@@ -172,7 +179,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     )
     (folder / "metrics.json").unlink(missing_ok=True)
     _remove_sockets(folder)
-    runs.write_json(folder / "config.json", to_json(config))
+    runs.write_json(folder / "config.json", stamped("run", to_json(config)))
     begin, error, stopped = time.monotonic(), "", None
     with (
         processes.stoppable(),
@@ -221,7 +228,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
         else {}
     )
     row = {
-        **to_json(config),
+        **stamped("run", to_json(config)),
         "status": status,
         "seconds": round(time.monotonic() - begin, 2),
         "metrics": {},

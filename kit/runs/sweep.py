@@ -1,7 +1,8 @@
 """Many runs of one notebook: a grid or a list of parameters, in local processes or on Ray, finished ones skipped.
 
-Every cell of the grid is `python -m kit run ... --reuse` in a process of its own, so one that dies harms no other
-and a sweep that was killed goes on where it was. The processes end with the sweep, however it ends.
+Every cell of the grid has a kernel of its own, started by one of a few warm workers (worker.py), so
+one that dies harms no other and a sweep that was killed goes on where it was. All processes end with
+the sweep, however it ends.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import itertools
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,12 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import runs
 from ..errors import BudgetError, DataError, KitError
 from ..settings import params, profiles
 from ..system import packages, paths, processes
 from . import headless
-from .board import Board, Cell, mark_stopped
+from .board import Board, Cell, mark_unfinished
+from .worker import Worker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +133,10 @@ def sweep(
     finally:
         stop.set()
         open_ = [i for i, c in enumerate(board.cells) if c.status == "running"]
-        board.stop(open_, interrupt or stopped)
+        reason = interrupt or stopped or "an error of the sweep"
         for folder in (f for i in open_ for f in queue.folders(i)):
-            mark_stopped(folder, interrupt or stopped)
+            mark_unfinished(folder, "stopped", f"stopped by {reason}")
+        board.stop(open_, reason)
     every = tuple(board.cells)
     counts = {s: sum(c.status == s for c in every) for s in dict.fromkeys(c.status for c in every)}
     early = len(board.ended()) < len(checked)
@@ -174,9 +174,10 @@ class Queue:
         self.waiting.remove(index)
         return index
 
-    def command(self, index: int) -> list[str]:
-        """The words after `python` that run a cell."""
-        return _command(self.book, self.cells[index], self.profile, self.base)
+    def job(self, index: int) -> dict[str, Any]:
+        """What a worker runs: arguments of `headless.run_notebook`."""
+        cell, where = dict(self.cells[index]), {"notebook": str(self.book), "out": str(self.base)}
+        return {**where, "given": cell, "profile": None if "profile" in cell else self.profile}
 
     def folders(self, index: int) -> list[Path]:
         """The run folders of a cell."""
@@ -184,9 +185,9 @@ class Queue:
 
     def _key(self, index: int) -> str:
         if index not in self.keys:
-            cell = dict(self.cells[index])
-            profile = None if "profile" in cell else self.profile
-            _, _, digest = headless.plan(self.book, profile=profile, seed=None, given=cell)
+            job = self.job(index)
+            kept = {"profile": job["profile"], "seed": None, "given": job["given"]}
+            _, _, digest = headless.plan(self.book, **kept)
             self.keys[index] = f"{self.book.stem}-{digest}"
         return self.keys[index]
 
@@ -240,42 +241,6 @@ def _stop_reason(done: Any, begin: float, max_cost: float | None, max_seconds: f
     return ""
 
 
-def _command(book: Path, cell: Mapping[str, Any], profile: str | None, base: Path) -> list[str]:
-    """The words after `python`: the machine that runs them has a Python of its own."""
-    line = ["-m", "kit", "run", str(book), "--out", str(base), "--reuse", "--json"]
-    line += ["--profile", profile] if profile and "profile" not in cell else []
-    for k, v in cell.items():
-        line += ["--set", f"{k}={v if isinstance(v, str) else json.dumps(v)}"]
-    return line
-
-
-def execute(
-    command: Sequence[str], threads: int, started: Callable[[Any], None] = lambda process: None
-) -> dict[str, Any]:
-    """One cell in a process of its own; returns Cell fields. What it printed last is kept when it fails."""
-    env = {
-        **os.environ,
-        "OMP_NUM_THREADS": str(threads),
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
-    }
-    begin = time.time()
-    out, err = processes.run([sys.executable, *command], env, started)
-    try:
-        row = json.loads(out)
-    except ValueError:
-        return {"status": "failed", "seconds": time.time() - begin, "tail": (err or out)[-1500:]}
-    run = runs.load(Path(row["folder"]))
-    return {
-        "status": row["status"],
-        "folder": row["folder"],
-        "seconds": time.time() - begin,
-        "cost": run.cost,
-        "reused": "finished before" in err,
-        "tail": "" if row["status"] == "done" else err[-1500:],
-    }
-
-
 Runner = Callable[
     [Queue, threading.Event, Callable[[int], None]],
     Iterator[tuple[int, dict[str, Any]]],
@@ -288,27 +253,29 @@ def _locally(jobs: int) -> Runner:
     def runner(
         queue: Queue, stop: threading.Event, started: Callable[[int], None]
     ) -> Iterator[tuple[int, dict[str, Any]]]:
-        running: dict[concurrent.futures.Future[dict[str, Any]], int] = {}
-        children: list[subprocess.Popen[str]] = []
+        running: dict[concurrent.futures.Future[dict[str, Any]], tuple[int, Worker]] = {}
+        workers = [Worker(threads) for _ in range(min(jobs, len(queue.cells)))]
+        free = list(workers)
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             try:
                 while queue or running:
-                    while (
-                        queue and len(running) < jobs and not stop.is_set()
-                    ):  # looked at after every finished cell
-                        index = queue.next()
+                    while queue and free and not stop.is_set():  # looked at after every cell
+                        index, worker = queue.next(), free.pop()
                         started(index)
-                        command = queue.command(index)
-                        running[pool.submit(execute, command, threads, children.append)] = index
+                        running[pool.submit(worker.do, queue.job(index))] = index, worker
                     if not running:
                         return
                     ready, _ = concurrent.futures.wait(
                         running, return_when=concurrent.futures.FIRST_COMPLETED
                     )
                     for future in ready:
-                        yield running.pop(future), future.result()
+                        index, worker = running.pop(future)
+                        free.append(worker)
+                        yield index, future.result()
             finally:
-                processes.stop(children)
+                for worker in workers:
+                    worker.close()
+                processes.stop([w.process for w in workers if w.process])
 
     return runner
 
@@ -325,17 +292,14 @@ def _on_ray(
 
     root = str(paths.ROOT)
 
-    def cell(
-        command: Sequence[str],
-    ) -> dict[
-        str, Any
-    ]:  # a closure: Ray sends its code, so a server that has no kit can pass it on
+    def cell(job: Mapping[str, Any]) -> dict[str, Any]:
+        # a closure: Ray sends its code, so a server that has no kit can pass it on
         import sys
 
         sys.path[:0] = [root] if root not in sys.path else []
-        from kit.runs.sweep import execute
+        from kit.runs.worker import kept
 
-        return execute(command, 1)
+        return kept().do(job)  # Ray's processes live on, and with them the worker
 
     def runner(
         queue: Queue, stop: threading.Event, started: Callable[[int], None]
@@ -358,7 +322,7 @@ def _on_ray(
                 ):
                     index = queue.next()
                     started(index)
-                    running[remote.remote(queue.command(index))] = index
+                    running[remote.remote(queue.job(index))] = index
                 if not running:
                     return
                 ready, _ = ray.wait(list(running), num_returns=1)

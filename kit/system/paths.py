@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import DataError, MissingError
@@ -70,6 +71,15 @@ def regular(path: Path) -> Path:
         fix = "give the name of a file, which may be new"
         raise DataError("this is no regular file, and stays as it is", where=str(path), fix=fix)
     return path.resolve() if path.is_symlink() else path
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Inside, an OSError that names no file (the disk is full) names this one."""
+    try:
+        yield
+    except OSError as e:
+        raise OSError(e.errno, e.strerror or str(e), e.filename or str(path)) from None
 
 
 def write_text(path: Path, text: str) -> None:

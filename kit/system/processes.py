@@ -122,26 +122,6 @@ def busy(folder: Path, name: str) -> bool:
         return False
 
 
-def run(
-    command: Sequence[str],
-    env: dict[str, str],
-    started: Callable[[subprocess.Popen[str]], None] = lambda process: None,
-) -> tuple[str, str]:
-    """Output and error output of a command that ends with this process; it is no member of the
-    terminal's group, so Ctrl-C reaches it once.
-    """
-    process = subprocess.Popen(
-        list(command),
-        env={**env, PARENT: str(os.getpid())},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    started(process)
-    return process.communicate()
-
-
 def stop(processes: Sequence[subprocess.Popen[str]]) -> None:
     """Ask processes to stop, and kill those that still run after GRACE seconds."""
     for p in processes:

@@ -14,7 +14,7 @@ import pytest
 from kit import runs
 from kit.records import Run, to_json
 from kit.runs import headless, sweep
-from kit.runs.board import Board, Cell, as_csv
+from kit.runs.board import Board, Cell, as_csv, mark_unfinished
 from kit.system import processes
 
 BOOK = {
@@ -115,3 +115,63 @@ def test_a_cell_that_another_sweep_runs_is_passed_over(book: Path, tmp_path: Pat
     finally:
         go.set()
         thread.join()
+
+
+def test_on_a_full_disk_a_run_is_marked_failed_and_the_file_is_named(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """config.json said "running" for ever, and the message "unknown file"."""
+    folder = tmp_path / "20260101T000000-99_try-full"
+    folder.mkdir()
+    row = to_json(Run(id=folder.name, notebook="99_try", profile="", seed=0, status="running"))
+    runs.write_json(folder / "config.json", row)
+    size = (folder / "config.json").stat().st_size
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(headless, "_execute", full)
+    monkeypatch.setattr(runs, "write_json", full)
+    with pytest.raises(OSError) as e:
+        headless._execute_alone(book, folder, {}, lambda text: None)
+    assert e.value.filename == str(folder) and e.value.errno == 28
+    assert runs.status(folder) == "failed"
+    assert (folder / "config.json").stat().st_size == size, "no room was needed"
+
+
+def test_a_run_that_could_not_begin_leaves_no_folder(tmp_path: Path) -> None:
+    """On a full disk every try left an empty folder."""
+    (tmp_path / "r").mkdir()
+    mark_unfinished(tmp_path / "r", "failed", "No space left on device")
+    assert not (tmp_path / "r").exists()
+
+
+def worker_book(folder: Path, body: str) -> Path:
+    """A notebook whose one cell runs `body` and records a metric."""
+    import nbformat
+
+    head = nbformat.v4.new_code_cell("amount = 1", metadata={"tags": ["parameters"]})
+    code = "from kit import runs\nrun = runs.start('99_work', amount=amount)\n"
+    cells = [head, nbformat.v4.new_code_cell(f"{code}{body}\nrun.finish()")]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path = folder / "99_work.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+    return path
+
+
+@pytest.mark.slow  # five kernels start
+def test_one_worker_runs_cell_after_cell_and_one_that_dies_harms_its_cell_only(
+    tmp_path: Path,
+) -> None:
+    """Each cell loaded papermill anew, in a process of its own: half of a short cell's time."""
+    log = tmp_path / "log"
+    kill = "import os, time\nif amount == 3: os.kill(os.getppid(), 9), time.sleep(60)\n"
+    write = f"open({str(log)!r}, 'a').write(f'{{os.getppid()}} ')\nimport sys\n"
+    book = worker_book(tmp_path, kill + write + "run.record('plotly', 'plotly' in sys.modules)")
+    result = sweep.sweep(book, sweep.grid({"amount": [1, 2, 3, 4]}), out=tmp_path / "s")
+    assert [c.status for c in result.cells] == ["done", "done", "failed", "done"]
+    assert "its process ended with -9" in result.cells[2].tail
+    first, second, last = log.read_text().split()
+    assert first == second != last
+    row = json.loads((tmp_path / "s/table.json").read_text())[0]
+    assert row["plotly"] is False, "a run without figures does not load plotly"

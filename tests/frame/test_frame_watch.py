@@ -9,11 +9,13 @@ import sys
 import pytest
 
 import kit
+from kit import runs
 from kit.__main__ import main
 from kit.cli import formats
 from kit.data.load import load_tasks, save_tasks
 from kit.data.schemas import SCHEMAS
 from kit.records import Criterion, Task
+from kit.runs.board import Board, Cell
 from kit.system import progress
 
 TASK = Task(id="t", prompt="Hi?", criteria=(Criterion(id="c", text="x"),))
@@ -99,3 +101,29 @@ def test_the_log_file_tells_start_error_and_end_and_no_command_line(tmp_path):
     assert main(["formats", "--json", "--log-file", str(log)]) == 0
     assert json.loads(log.read_text().splitlines()[-1])["message"] == "formats ends with 0"
     assert main(["formats", "--log-file", str(tmp_path / "no" / "log")]) == 2
+
+
+def test_a_sweep_and_a_runs_config_carry_their_numbers_and_newer_ones_stay(tmp_path, monkeypatch):
+    """They had none: a newer kit's sweep was written over, its running runs were misread."""
+    board = Board(tmp_path, [Cell(params={"lr": 0.1})])
+    board.write()
+    for name in ("sweep.json", "table.json"):
+        (row,) = json.loads((tmp_path / name).read_text())
+        assert row["schema"] == SCHEMAS["sweep"]
+    assert (tmp_path / "table.csv").read_text().startswith("lr,status,")
+    assert "schema" in (tmp_path / "table.csv").read_text().splitlines()[0]
+    kept = Board(tmp_path, [Cell(params={"lr": 0.1})])
+    kept.write()
+    newer = json.dumps([{**row, "schema": 99}])
+    (tmp_path / "sweep.json").write_text(newer)
+    with pytest.raises(kit.DataError, match="form 99 of sweep"):
+        Board(tmp_path, [Cell(params={"lr": 0.1})])
+    assert (tmp_path / "sweep.json").read_text() == newer
+    monkeypatch.setenv("KIT_RUNS", str(tmp_path / "runs"))
+    session = runs.start("99_try", profile="test")
+    config = session.out / "config.json"
+    config_row = json.loads(config.read_text())
+    assert config_row["schema"] == SCHEMAS["run"]
+    config.write_text(json.dumps({**config_row, "schema": 99}))
+    with pytest.raises(kit.DataError, match="form 99 of run"):
+        runs.load(session.out)

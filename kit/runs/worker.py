@@ -1,0 +1,125 @@
+"""A process that runs one cell of a sweep after the other, so that papermill is loaded once.
+
+Each cell's kernel is a process of its own: nothing of a cell is left to the next one. A worker
+that dies harms its cell only; the next cell gets a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import runs
+from ..errors import KitError
+from ..system import processes, progress
+from . import headless
+
+TAIL = 1500  # characters of what was said last, kept of a cell that failed
+
+
+class Worker:
+    """The sweep's side: `do` gives the process a job and waits for its end.
+
+    threads : of OpenMP, for the kernels.
+    """
+
+    def __init__(self, threads: int = 1):
+        self.threads, self.closed, self._lock = threads, False, threading.Lock()
+        self.process: subprocess.Popen[str] | None = None
+
+    def do(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a cell; returns fields of a Cell.
+
+        job : the arguments of `headless.run_notebook`.
+        """
+        begin = time.time()
+        with self._lock:  # none may start behind the back of `close`
+            if not self.closed and (self.process is None or self.process.poll() is not None):
+                self._start()
+        line = "" if self.closed else self._ask(job)
+        if not line:
+            return {"status": "failed", "seconds": time.time() - begin, "tail": self._last_words()}
+        found = json.loads(line) | {"seconds": time.time() - begin}
+        if found.get("folder"):
+            found["cost"] = runs.load(Path(found["folder"])).cost
+        return found
+
+    def _start(self) -> None:
+        self._errors = tempfile.TemporaryFile()
+        env = {"OMP_NUM_THREADS": str(self.threads), "OMP_WAIT_POLICY": "PASSIVE"}
+        env |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kit.runs.worker"],
+            env={**os.environ, **env, processes.PARENT: str(os.getpid())},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            start_new_session=True,  # Ctrl-C of the terminal reaches the sweep alone
+        )
+
+    def _ask(self, job: Mapping[str, Any]) -> str:
+        assert self.process and self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.flush()
+            return self.process.stdout.readline()
+        except OSError:  # it is gone
+            return ""
+
+    def _last_words(self) -> str:
+        if self.process is None:
+            return ""
+        code = self.process.wait()
+        self._errors.seek(0)
+        words = self._errors.read().decode(errors="replace")[-TAIL:]
+        return f"its process ended with {code}\n{words}".strip()
+
+    def close(self) -> None:
+        """Take no more jobs; `processes.stop` ends what runs."""
+        with self._lock:
+            self.closed = True
+
+
+@functools.cache
+def kept() -> Worker:
+    """The one worker of a process that itself is given cell after cell (Ray's)."""
+    return Worker()
+
+
+def main() -> None:
+    """The other side: jobs as lines of stdin, an answer a line; ends with the sweep."""
+    processes.end_with_parent()
+    progress.quiet()
+    with contextlib.suppress(KeyboardInterrupt), processes.stoppable():
+        jobs, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nothing else reads jobs or writes answers
+        os.dup2(2, 1)
+        for line in jobs:
+            answers.write(json.dumps(_answer(json.loads(line))) + "\n")
+            answers.flush()
+
+
+def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
+    said: list[str] = []
+    try:
+        folder, run = headless.run_notebook(**job, reuse=True, say=said.append)
+    except (KitError, OSError) as e:
+        return {"status": "failed", "tail": str(e)[-TAIL:]}
+    tail = "" if run.status == "done" else "\n".join(said)[-TAIL:]
+    reused = any("finished before" in line for line in said)
+    return {"status": run.status, "folder": str(folder), "reused": reused, "tail": tail}
+
+
+if __name__ == "__main__":
+    main()
