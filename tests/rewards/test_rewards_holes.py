@@ -160,7 +160,8 @@ def test_a_number_that_is_said_of_something_else(text):
 @pytest.mark.parametrize(
     "text",
     """Carbon dioxide is fixed by rubisco.|Carbon dioxide, not oxygen.|That would be carbon dioxide.
-    |Carbon dioxide is the gas that plants take in.|Not oxygen but carbon dioxide.""".split("|"),
+    |Carbon dioxide is the gas that plants take in.|Not oxygen but carbon dioxide.
+    |The gas that is used to build sugar is carbon dioxide.""".split("|"),
 )
 def test_a_fact_that_is_said_in_free_words(text):
     assert value("factual", GAS, text) == 1.0
