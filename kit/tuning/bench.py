@@ -388,12 +388,12 @@ class Workbench:
 
     def plan(self, gain: float = 0.05, *, power: float = 0.8) -> dict[str, Any]:
         """How many labelled prompts a gain of this size (in the bench's measure) needs, with as
-        many trials as are here; `kit.tuning.simulate.plan`.
+        many trials as are here and the spread of the best one; `kit.tuning.simulate.plan`.
         """
-        self.try_(BASELINE, self.prompt)
-        first, *others = self.candidates()
-        study, open_ = self.study(), self.part != "test"
-        return plan([study.gap(c, first, open_) for c in others], study, gain, power)
+        dev, by = self.choose().dev, {c.name: c for c in self.candidates()}
+        study, rows = self.study(), self.part != "test"
+        gaps = (study.gap(by[s.name], by[BASELINE], rows) for s in dev)
+        return plan(next((g for g in gaps if g.se > 0), None), len(by) - 1, study, gain, power)
 
     def test(self, *, replay: bool = False, unseal: bool = False) -> TestRead:
         """Ask the winner and the baseline on the sealed test, and read it, once.

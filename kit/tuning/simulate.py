@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,18 +45,19 @@ def prompts_to_find(gain: float, *, power: float = 0.8, **more: Any) -> int:
     return n
 
 
-def plan(gaps: Sequence[Estimate], study: Study, gain: float, power: float) -> dict[str, Any]:
+def plan(
+    gap: Estimate | None, trials: int, study: Study, gain: float, power: float
+) -> dict[str, Any]:
     """What a gain needs: labelled prompts in all ("needed"), and the smallest gain that those at
     hand ("prompts") find as often, NaN where none is.
 
-    gaps : differences of the trials to the baseline; the spread of the one that differs most
-    counts.
+    gap : the difference of a trial to the baseline, which tells the spread over prompts; None:
+        there is none with a spread (DataError).
     """
-    spread = max((g.se * math.sqrt(g.n_clusters or 1) for g in gaps), default=math.nan)
-    if not spread > 0:
+    if gap is None:
         fix = "try a prompt that changes some verdicts first: its spread over prompts tells"
         raise DataError("no trial differs here and there from the baseline", where="plan", fix=fix)
-    more = {"spread": spread, "trials": len(gaps)}
+    more = {"spread": gap.se * math.sqrt(gap.n_clusters or 1), "trials": trials}
     size = {p: len(set(study.cluster[study.part == p])) for p in PARTS}
     here = min(size["dev"], size["test"])
     shown = (g for g in np.arange(1, 201) / 100 if chance(here, g, **more) >= power)

@@ -7,14 +7,14 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..records import Verdict
-from ..stats import Estimate, difference, mean
+from ..stats import Estimate, difference
 from ..system.paths import write_text
 from ..tables import Results
 from .candidates import Candidate
@@ -191,7 +191,7 @@ def row(
     shift : what it says "met" more often than the baseline. cluster : (n,) prompts of the rows.
     """
     dev, train = (on[part].get(trial.name) for part in ("dev", "train"))
-    cost, tokens = (mean(x, cluster=cluster) for x in (1000 * trial.cost, trial.tokens))
+    cost, tokens = (spent(x, 0 * x, cluster) for x in (1000 * trial.cost, trial.tokens))
     return {
         "trial": trial.name,
         f"{measure} on dev": "" if dev is None else str(dev.result),
@@ -216,13 +216,24 @@ def against(
     a: Trial, b: Trial, right: tuple[np.ndarray, np.ndarray], dev: np.ndarray, cluster: np.ndarray
 ) -> Results[Estimate]:
     """What `a` has more than `b` on the rows `dev`, in pairs; right : (n,) of each, there."""
-    columns = {
-        "agreement": right,
-        "met": (a.values[dev], b.values[dev]),
-        "$ per 1000": (1000 * a.cost[dev], 1000 * b.cost[dev]),
-        "tokens": (a.tokens[dev], b.tokens[dev]),
-    }
-    return Results({n: difference(*both, cluster=cluster) for n, both in columns.items()})
+    return Results(
+        {
+            "agreement": difference(*right, cluster=cluster),
+            "met": difference(a.values[dev], b.values[dev], cluster=cluster),
+            "$ per 1000": spent(1000 * a.cost[dev], 1000 * b.cost[dev], cluster),
+            "tokens": spent(a.tokens[dev], b.tokens[dev], cluster),
+        }
+    )
+
+
+def spent(a: np.ndarray, b: np.ndarray, cluster: np.ndarray) -> Estimate:
+    """Mean of what was paid more, in pairs; what costs nothing costs nothing, without a doubt.
+
+    >>> str(spent(np.zeros(4), np.zeros(4), np.arange(4)))
+    '.000 [.00, .00], n=4'
+    """
+    out = difference(a, b, cluster=cluster)
+    return replace(out, low=0.0, high=0.0) if out.n and not np.nansum(abs(a - b)) else out
 
 
 def keep(folder: Path, trials: Iterable[Trial], doubts: list[dict[str, Any]]) -> None:

@@ -181,3 +181,11 @@ def test_fitted_bands_hold_their_tolerance():
     loss = (rng.random(400) < 1 - 2 * np.abs(p - 0.5)).astype(float)
     low, high = variants.fitted(p, loss, ["a"] * 400, 0.02)["a"]
     assert loss[(p <= low) | (p >= high)].sum() <= 8 and 0 < low < 0.5 < high < 1
+
+
+def test_a_free_judge_costs_nothing_for_sure(tmp_path):
+    """A judge on the own machine was said to cost $ .000 [.00, .07]: zeros were read as a share."""
+    b = bench(tmp_path, judge=lambda prompt, **more: FakeReader(prompt, price=0.0, **more))
+    b.try_("other", "Judge well.")
+    assert {r["$ per 1000"] for r in b.data()} == {".000 [.00, .00]"}
+    assert b.against("other")["$ per 1000"].half_width == 0
