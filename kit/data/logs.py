@@ -27,7 +27,7 @@ from .tables import read_rows, write_jsonl
 KINDS = ("inspect", "verifiers", "trl", "open-instruct")
 SCORER = "rubric-kit"  # the name of our score in their logs
 TIMES = ("generation_ms", "scoring_ms", "total_ms")
-Decode = Callable[[Sequence[int]], str]
+Decode = Callable[..., str]
 Place = tuple[str, str]  # task, answer
 
 
@@ -217,15 +217,19 @@ def _row(
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers that the log's own scorers gave, and the expected answer."""
+    """The numbers that the log's own scorers gave, the expected answer, and whose row it was.
+
+    open-instruct keeps token ids in ground_truth, text in older versions: kept as it is.
+    """
     skip = {"id", "example_id", "step", "sample_idx", "prompt_idx", *TIMES}
     numbers = {
         k: v
         for k, v in row.items()
         if k not in skip and isinstance(v, (int, float)) and not isinstance(v, bool)
     }
-    expected = {"target": row["answer"]} if row.get("answer") not in (None, "") else {}
-    return {"scores": numbers, **expected}
+    named = (("answer", "target"), ("ground_truth", "target"), ("dataset", "dataset"))
+    kept = {ours: row[name] for name, ours in named if row.get(name) not in (None, "")}
+    return {"scores": numbers, **kept}
 
 
 def _decoder(tokenizer: str | None, where: Path) -> Decode:
@@ -250,7 +254,8 @@ def _decoded(row: Mapping[str, Any], decode: Decode | None, where: str) -> dict[
         ids = row.get(theirs)
         if not isinstance(ids, list) or decode is None:
             raise DataError(f"{theirs} is no list of numbers", where=f"{where}, field {theirs}")
-        out[ours] = decode(ids)
+        # the prompt's marks tell who speaks; the answer's end mark is no part of what was said
+        out[ours] = decode(ids, skip_special_tokens=ours == "completion")
     return out
 
 

@@ -166,26 +166,97 @@ def test_open_instruct_needs_the_tokenizer(tmp_path):
         read_log(path)
 
 
-@pytest.mark.slow  # imports transformers
-def test_open_instruct_with_a_tokenizer(tmp_path):
+def tokenizer(folder):
+    """A tokenizer of a few words with an end mark, saved."""
     tokenizers = pytest.importorskip("tokenizers")
     transformers = pytest.importorskip("transformers")
-    words = {"[UNK]": 0, "name": 1, "rivers": 2, "seine": 3}
-    model = tokenizers.models.WordLevel(words, unk_token="[UNK]")
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizers.Tokenizer(model))
-    fast.save_pretrained(str(tmp_path / "tok"))
+    words = {"[UNK]": 0, "name": 1, "rivers": 2, "seine": 3, "<|end|>": 4}
+    model = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=model, eos_token="<|end|>", pad_token="<|end|>", unk_token="[UNK]"
+    )
+    fast.save_pretrained(str(folder))
+    return fast
+
+
+@pytest.mark.slow  # imports transformers
+def test_open_instruct_with_a_tokenizer(tmp_path):
+    """Every field that RolloutRecord of open-instruct (open_instruct/rl_utils.py, e6c3044a, August
+    2026) writes with json.dumps of asdict; the answer kept its end mark, where it came from and the
+    expected tokens were dropped."""
+    tokenizer(tmp_path / "tok")
+    calls = {"num_calls": 0, "timeouts": 0, "tool_errors": "", "tool_outputs": ""}
+    calls |= {"tool_runtimes": 0.0, "tool_calleds": False, "tool_call_stats": []}
     row = {
         "step": 3,
+        "sample_idx": 5,
+        "prompt_idx": 1,
         "prompt_tokens": [1, 2],
-        "response_tokens": [3],
+        "response_tokens": [3, 4],
         "reward": 1.0,
-        "advantage": 0.0,
+        "advantage": math.nan,
         "finish_reason": "length",
+        "dataset": "math",
+        "ground_truth": [3],
+        "request_info": {**calls, "rollout_state": {}},
+        "logprobs": [-0.5, math.nan],
     }
-    path = jsonl(tmp_path / "run_rollouts_000000.jsonl", [row])
+    path = jsonl(tmp_path / "run_rollouts_000000.jsonl", [row, {**row, "prompt_tokens": [1]}])
     found = read_log(path, tokenizer=str(tmp_path / "tok"))
-    assert found.answers[0].text == "seine" and found.answers[0].truncated
+    answer = found.answers[0]
+    assert answer.text == "seine" and answer.truncated and len(found.tasks) == 2
     assert next(iter(found.tasks.values())).prompt == "name rivers"
+    assert answer.meta["target"] == [3] and answer.meta["dataset"] == "math"
+    assert answer.meta["scores"]["reward"] == 1.0
+    assert math.isnan(answer.meta["scores"]["advantage"])
+    out = tmp_path / "back.jsonl"
+    assert write_back(path, graded(found), out, tokenizer=str(tmp_path / "tok")) == 2
+    back = json.loads(out.read_text().splitlines()[0])
+    assert back["rubric_kit"] == 0.5 and back["request_info"] == row["request_info"]
+
+
+@pytest.mark.slow  # one step of a tiny random model
+def test_the_file_that_trl_writes(tmp_path):
+    """Not rows in its shape: what TRL's own trainer leaves with log_completions."""
+    trl = pytest.importorskip("trl")
+    datasets = pytest.importorskip("datasets")
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    words = tokenizer(tmp_path / "tok")
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=5, eos_token_id=4, **sizes, **heads))
+    args = trl.GRPOConfig(
+        output_dir=str(tmp_path / "out"),
+        log_completions=True,
+        logging_steps=1,
+        max_steps=1,
+        num_generations=2,
+        per_device_train_batch_size=4,
+        max_completion_length=3,
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        save_strategy="no",
+    )
+
+    def length(completions, log_extra, **_):
+        log_extra("note", ["seen"] * len(completions))
+        return [float(len(c)) for c in completions]
+
+    rows = datasets.Dataset.from_list([{"prompt": "name rivers"}, {"prompt": "name seine"}])
+    trl.GRPOTrainer(model, length, args=args, train_dataset=rows, processing_class=words).train()
+    (path,) = (tmp_path / "out" / "completions").glob("completions_*.parquet")
+    found = read_log(path)
+    assert found.kind == "trl" and len(found.answers) == 4
+    assert {t.prompt for t in found.tasks.values()} == {"name rivers", "name seine"}
+    for answer in found.answers:
+        assert answer.meta["scores"]["length"] == len(answer.text)
+        assert "advantage" in answer.meta["scores"] and "step" not in answer.meta["scores"]
+    assert write_back(path, graded(found), tmp_path / "back.jsonl") == 4
+    back = [json.loads(line) for line in (tmp_path / "back.jsonl").read_text().splitlines()]
+    assert {r["note"] for r in back} == {"seen"} and all(r["rubric_kit"] == 0.5 for r in back)
 
 
 def test_from_a_log_to_judge_and_back_by_commands(tmp_path, capsys):
