@@ -101,9 +101,7 @@ def run(args: argparse.Namespace) -> int:
     page = str(report.write(base, only=ids, title=f"Sweep of {book.stem}")) if ids else ""
     for c in result.cells:
         if c.status == "failed":
-            headless.to_stderr(
-                f"FAILED {', '.join(f'{k}={v}' for k, v in c.params.items())}\n{c.tail}"
-            )
+            headless.to_stderr(f"FAILED {sweep.text(c.params)}\n{c.tail}")
     for path in (
         [
             base / "sweep.json",

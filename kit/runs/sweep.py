@@ -112,7 +112,7 @@ def sweep(
 
     def started(index: int) -> None:
         board.change(index, status="running")
-        say(f"[{index + 1}/{len(checked)}] starts: {_text(checked[index])}")
+        say(f"[{index + 1}/{len(checked)}] starts: {text(checked[index])}")
 
     results = runner(queue, stop, started)
     try:
@@ -122,7 +122,7 @@ def sweep(
                 before = " (finished before)" if cell.reused else ""
                 say(
                     f"[{index + 1}/{len(checked)}] {cell.status}{before} in {cell.seconds:.0f} s: "
-                    f"{_text(checked[index])}  ({board.progress()})"
+                    f"{text(checked[index])}  ({board.progress()})"
                 )
                 stopped = _stop_reason(board.ended(), board.began, max_cost, max_seconds)
                 if stopped:
@@ -222,14 +222,15 @@ def check(
                 say(f"  {note}")
             said.add(note)
         if values in out:
-            say(f"  cell {i} is there before and runs once: {_text(values)}")
+            say(f"  cell {i} is there before and runs once: {text(values)}")
         else:
             out.append(values)
     return out
 
 
-def _text(cell: Mapping[str, Any]) -> str:
-    return ", ".join(f"{k}={v}" for k, v in cell.items())
+def text(cell: Mapping[str, Any]) -> str:
+    """Parameters on one line, with nothing in it that a terminal obeys."""
+    return ", ".join(f"{k}={v if str(v).isprintable() else ascii(v)}" for k, v in cell.items())
 
 
 def _stop_reason(done: Any, begin: float, max_cost: float | None, max_seconds: float | None) -> str:

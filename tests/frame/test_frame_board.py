@@ -146,6 +146,12 @@ def test_a_run_that_could_not_begin_leaves_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "r").exists()
 
 
+def test_a_parameter_cannot_write_to_the_terminal() -> None:
+    """A line end or an escape in a value broke the lines of progress."""
+    shown = sweep.text({"lr": 1e-05, "word": "a\nb\x1b[2J\u2028", "name": "ü"})
+    assert shown == r"lr=1e-05, word='a\nb\x1b[2J\u2028', name=ü"
+
+
 def worker_book(folder: Path, body: str) -> Path:
     """A notebook whose one cell runs `body` and records a metric."""
     import nbformat
