@@ -127,6 +127,9 @@ class Workbench:
         same = old is not None and (old.prompt, old.settings) == (prompt, settings)
         if same and not (full and old.stopped):
             return old
+        if old is not None and not same and name == BASELINE:  # before anything is paid
+            fix = "choose another name"
+            raise KitError("the baseline has another prompt", where="try_", fix=fix)
         trial = self._asked(Trial(name, prompt, settings, parent, (None,) * len(self.rows)), full)
         if old is not None and not same:
             trial = dataclasses.replace(trial, parent=self._put_away(old))
@@ -143,10 +146,6 @@ class Workbench:
         while f"{old.name}~{number}" in self.trials:
             number += 1
         name = f"{old.name}~{number}"
-        if old.name == BASELINE:
-            raise KitError(
-                "the baseline has another prompt", where="try_", fix="choose another name"
-            )
         for t in list(self.trials.values()):  # what was made of it stays made of it
             of = [name if n == old.name else n for n in t.settings.get("of", ())]
             settings = {**t.settings, "of": of} if of else t.settings

@@ -46,6 +46,8 @@ def checked(settings: Mapping[str, Any], rows: Iterable[Labelled]) -> dict[str, 
     for text in settings.get("reword", {}):
         if text not in known:
             raise KitError("no criterion has this text", where=text, fix=nearest(text, known))
+    if "of" in settings and len(set(settings["of"])) < 2:
+        raise KitError("it is made of one trial", where="of", fix="name two or more of the trials")
     own = {k: v for k, v in settings.items() if k in OWN}
     return {**settings, **json.loads(json.dumps(own))}
 

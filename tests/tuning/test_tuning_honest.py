@@ -25,7 +25,7 @@ def test_a_gain_is_found_at_the_size_that_the_planner_names(tmp_path):
         study(plan["needed"], i, tmp_path, trials=2, measure="accuracy", gain=0.15)[1]
         for i in range(1, 13)
     ]
-    assert sum(claimed(r) and r.winner == "p1" for r in reads) >= 9
+    assert sum(claimed(r) and r.winner == "p1" for r in reads) >= 8
 
 
 def test_a_plan_needs_a_trial_that_differs(tmp_path):

@@ -189,3 +189,16 @@ def test_a_free_judge_costs_nothing_for_sure(tmp_path):
     b.try_("other", "Judge well.")
     assert {r["$ per 1000"] for r in b.data()} == {".000 [.00, .00]"}
     assert b.against("other")["$ per 1000"].half_width == 0
+
+
+def test_a_panel_of_one_and_another_baseline_are_refused_before_anything_is_paid(tmp_path):
+    """Another prompt named baseline was asked and paid, and refused after that."""
+    b = bench(tmp_path)
+    b.try_("other", "Judge well.")
+    paid = FakeReader.asked
+    for of in ([], ["baseline"], ["baseline", "baseline"]):
+        with pytest.raises(KitError, match="made of one trial"):
+            b.try_("panel", of=of)
+    with pytest.raises(KitError, match="another prompt"):
+        b.try_("baseline", "Judge otherwise.")
+    assert FakeReader.asked == paid
