@@ -30,9 +30,10 @@ def macro_mean(
     cluster: Sequence[Hashable],
     level: float = 0.95,
     method: str = "mean over clusters",
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
     """Mean of cluster means with the interval of `rates.mean` over clusters; None / NaN left out
-    and counted.
+    and counted. bounds : the range that the values can have, where it is known.
 
     >>> e = macro_mean([1, 0, 1, 1, None], cluster=list("aabbb"))
     >>> e.value, e.n, e.n_clusters, e.missing
@@ -41,7 +42,8 @@ def macro_mean(
     n = same_length(values=values, cluster=cluster)
     group, known = codes(cluster, n)[0], ~np.isnan(floats(values))
     size = np.bincount(group, known)
-    e = mean(values, cluster=group, weights=1 / np.maximum(size, 1)[group], level=level)
+    w = 1 / np.maximum(size, 1)[group]
+    e = mean(values, cluster=group, weights=w, level=level, bounds=bounds)
     words = e.method.replace("share", "mean", 1).replace("mean", method, 1)
     return replace(e, method=words)
 

@@ -20,7 +20,7 @@ from ..rewards.components import static_weights
 from ..runs import plain
 from ..stats.estimate import Estimate
 from ..stats.paired import fragile
-from . import pooling
+from . import pooling, rollouts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,8 @@ class Evaluation:
 
     def reward(self) -> Estimate:
         """Mean reward over prompts, with a t interval over prompts."""
-        return mean_by_cluster(self.scores, self.clusters)
+        bounds = rollouts.span([g.meta.get("range") for g in self.grades], self.scores)
+        return mean_by_cluster(self.scores, self.clusters, bounds=bounds)
 
     def strict(self, tasks: Sequence[Task] = ()) -> list[float | None]:
         """Per answer 1.0 for a strict pass (see `fulfilled`), 0.0 for none, None = unknown."""
@@ -287,13 +288,15 @@ def paired(
     )
 
 
-def mean_by_cluster(values: Sequence[float | None], clusters: Sequence[str]) -> Estimate:
-    """Mean over prompts of their means, with a t interval over prompts.
+def mean_by_cluster(
+    values: Sequence[float | None], clusters: Sequence[str], **more: Any
+) -> Estimate:
+    """Mean over prompts of their means, with a t interval over prompts; `more` : `macro_mean`'s.
 
     >>> e = mean_by_cluster([1, 0, 1, 1], ["a", "a", "b", "b"]); e.value, e.n_clusters
     (0.75, 2)
     """
-    return stats.macro_mean(values, cluster=clusters, method="mean over prompts")
+    return stats.macro_mean(values, cluster=clusters, method="mean over prompts", **more)
 
 
 def _pack(e: Estimate) -> dict[str, Any]:

@@ -207,7 +207,9 @@ def summary(rows: Sequence[dict[str, Any]], names: pooling.Names | None = None) 
     for r in rows:
         groups.setdefault(r["task_id"], []).append(r)
     unknown = sum(r["reward"] is None for r in rows)
-    reward = macro_mean([r["reward"] for r in rows], cluster=[r["task_id"] for r in rows])
+    rewards = [r["reward"] for r in rows]
+    bounds = rollouts.span([r.get("range") for r in rows], rewards)
+    reward = macro_mean(rewards, cluster=[r["task_id"] for r in rows], bounds=bounds)
     h = rollouts.health(
         [[r["reward"] for r in g] for g in groups.values()],
         ranges=[g[0].get("range") or (0.0, 1.0) for g in groups.values()],

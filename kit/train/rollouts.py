@@ -8,6 +8,7 @@ the stale ones.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -121,6 +122,23 @@ def row(
             for v in grade.verdicts
         ],
     }
+
+
+def span(
+    ranges: Sequence[Sequence[float] | None], rewards: Sequence[float | None]
+) -> tuple[float, float]:
+    """The lowest and the highest that rewards of prompts with these ranges can be; infinite ends
+    where a range is unknown, or a penalty led beyond it.
+
+    >>> span([(0, 1), (-1, 1)], [0.5, None]), span([(0, 1)], [-0.2]), span([None], [1])
+    ((-1, 1), (-inf, inf), (-inf, inf))
+    """
+    known = [r for r in ranges if r]
+    if known and len(known) == len(ranges):
+        low, high = min(r[0] for r in known), max(r[1] for r in known)
+        if all(low - 1e-9 <= x <= high + 1e-9 for x in rewards if x is not None):
+            return low, high
+    return -math.inf, math.inf
 
 
 @dataclass(frozen=True, kw_only=True)

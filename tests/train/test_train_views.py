@@ -213,3 +213,17 @@ def test_every_explorer_has_a_twin():
     explorers = (data.browse, data.compare_answers, data.edit_criterion, bench.explorer)
     more = (calibration.bins_explorer, compare.explorer, rewards.weight_explorer, widgets.browser)
     assert all(hasattr(f, "__wrapped__") for f in (*explorers, *more))
+
+
+def test_the_interval_of_a_steps_reward_stays_in_the_rewards_range():
+    """The band of notebook 3's training curve reached from -.4 to 1.9; rewards lie in [0, 1]."""
+    from kit.train.monitor import summary
+
+    same = {"range": [0.0, 1.0], "verdicts": [], "text": "x", "truncated": False, "tokens": 1}
+    rows = [{**same, "task_id": t, "reward": r} for t, r in (("a", 1.0), ("b", 0.9), ("c", 0.2))]
+    s = summary(rows)
+    assert 0 <= s["reward_low"] < s["reward"] < s["reward_high"] <= 1
+    two = summary(rows[1:])  # Student's t of two prompts alone has a factor of 12.7
+    assert 0 <= two["reward_low"] < two["reward"] < two["reward_high"] <= 1
+    outside = summary([*rows, {**rows[0], "task_id": "d", "reward": -0.2}])  # a penalty
+    assert outside["reward_low"] < 0
