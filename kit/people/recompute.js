@@ -1,7 +1,7 @@
 // Scores, agreement and intervals from embedded verdicts, as kit.rewards.aggregate and kit.stats
 // compute them (equal to 1e-9: tests/browser/test_browser_recompute.py). Level .95 throughout.
 const kitStats = (() => {
-  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25;
+  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2;
   const sum = xs => xs.reduce((a, b) => a + b, 0);
   const LANCZOS = [0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
     -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7];
@@ -62,7 +62,8 @@ const kitStats = (() => {
     return [-1, 1].map(s => low + 0.5 * (1 + Math.tanh((middle + s * step) / 2)) * (high - low));
   }
   // rows of sums by cluster -> estimate with a jackknife-t interval (kit.stats.clusters.estimate)
-  function estimate(stat, gradient, rows, size, n, bounds) {
+  // kinds: what a row of each kind adds, with room for up to two unseen clusters of one (reach)
+  function estimate(stat, gradient, rows, size, n, bounds, kinds = []) {
     const c = rows.length;
     if (!c) return null;
     const total = rows[0].map((_, k) => sum(rows.map(r => r[k]))), value = stat(total);
@@ -84,7 +85,12 @@ const kitStats = (() => {
     const own = Math.min(c - 1, Math.max(1, 1.5 * carry - 1));
     const df = Math.min(own, Math.max(worth - 1, 1));
     const [low, high] = limits(value, se, df, c, bounds);
-    return { ...result(value, low, high, n, c), se };
+    const more = kinds.flatMap(kind => [0.25, 0.5, 0.75, 1].map(s => kind.map(x => UNSEEN * n / c * s * x)));
+    const moved = more.map(m => stat(total.map((t, k) => t + m[k]))).filter(x => !Number.isNaN(x));
+    if (!moved.length) return { ...result(value, low, high, n, c), se };
+    const down = value - Math.min(value, ...moved), up = Math.max(value, ...moved) - value;
+    const far = [value - Math.hypot(value - low, down), value + Math.hypot(high - value, up)];
+    return { ...result(value, Math.max(far[0], bounds[0]), Math.min(far[1], bounds[1]), n, c), se };
   }
   // the known rows by cluster: [{x: [...]}, ...]; without clusters every row is its own
   function grouped(xs, cluster) {
@@ -166,7 +172,7 @@ const kitStats = (() => {
     const groups = grouped(cells, cluster), n = sum(groups.map(g => g.length));
     const rows = groups.map(g => [0, 1, 2, 3].map(k => g.filter(x => x === k).length));
     const size = groups.map(g => g.length), c = groups.length;
-    let kappa = estimate(cohen, cohenSlope, rows, size, n, [-1, 1]);
+    let kappa = estimate(cohen, cohenSlope, rows, size, n, [-1, 1], [[1, 0, 0, 0], [0, 0, 0, 1]]);
     if (kappa && (kappa.value === 1 || (kappa.se === 0 && kappa.value > 1 - 1e-12))) {
       const { pe } = margins([0, 1, 2, 3].map(k => sum(rows.map(r => r[k]))));
       kappa = { ...kappa, low: Math.max((c / (c + Z * Z) - pe) / (1 - pe), -1), high: 1 };
@@ -183,16 +189,21 @@ function kitRecompute(data, settings) {
   const key = c => c.id + ": " + c.text;
   const weight = c => settings.weights[key(c)] ?? c.weight;
   const unit = { task: t => "t" + t, group: t => "g" + (data.tasks[t].group ?? data.tasks[t].id), none: null }[settings.cluster];
-  function score(a) {  // kit.rewards.aggregate.grade(how="flip", gate_to=None)
+  function score(a) {  // kit.rewards.aggregate.grade(how="flip"): 0 where a required criterion fails
     const found = new Map(a.v.map(v => [v[0], v[2]]));
-    let low = 0, high = 0, whole = 0;
+    let low = 0, high = 0, whole = 0, shutLow = false, shutHigh = false;
     data.tasks[a.t].criteria.forEach((c, i) => {
-      const w = weight(c), v = found.get(i) ?? null;
+      const w = weight(c), v = found.get(i) ?? null, fault = w < 0;
+      const [worst, best] = v === null ? [+fault, +!fault] : [v, v];
+      const credit = x => (fault ? -w * (1 - x) : w * x);
+      const fails = x => c.gate !== undefined && !(fault ? x < c.gate : x >= c.gate);
       whole += Math.abs(w);
-      const credit = x => (w < 0 ? -w * (1 - x) : w * x);
-      low += v === null ? 0 : credit(v);
-      high += v === null ? Math.abs(w) : credit(v);
+      low += credit(worst);
+      high += credit(best);
+      shutLow ||= fails(worst);
+      shutHigh ||= fails(best);
     });
+    [low, high] = [shutLow ? 0 : low, shutHigh ? 0 : high];
     return !whole || (high - low) / whole > WIDE ? null : low / whole;
   }
   const sets = [...new Set(data.answers.map(a => a.set))], out = { sets: {}, change: null };
@@ -277,6 +288,6 @@ function kitPanel(root, data) {
   }
   root.classList.add("kv");
   root.append(tools, more, table, make("p", { className: "note" }, "Computed here from the verdicts below. Score: " +
-    "the weighted share of credit, no gates; an answer whose unknown verdicts leave it open by more than .1 has none."));
+    "the weighted share of credit, 0 where a required criterion fails; an answer whose unknown verdicts leave it open by more than .1 has none."));
   draw();
 }

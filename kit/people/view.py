@@ -11,8 +11,8 @@ from typing import Any
 
 from .. import page as pages
 from ..errors import DataError
-from ..records import Grade, Response, Task, Verdict
-from ..rewards.aggregate import leaves
+from ..records import Criterion, Grade, Response, Task, Verdict
+from ..rewards.aggregate import PASS_AT, leaves
 from ..system.paths import write_text
 from .beside import tasks_of
 from .grades import read_grades
@@ -117,8 +117,14 @@ def _task(name: str, task: Task | None) -> dict[str, Any]:
         "id": name,
         "prompt": "" if task is None else task.asked,
         "group": None if task is None else task.group,
-        "criteria": [{"id": c.id, "text": c.text, "weight": c.weight} for c in criteria],
+        "criteria": [_criterion(c) for c in criteria],
     }
+
+
+def _criterion(c: Criterion) -> dict[str, Any]:
+    """`gate` : the value from which on a required criterion passes (below it, a negative one)."""
+    gate = {"gate": c.meta.get("pass_at", PASS_AT)} if c.required and c.parent is None else {}
+    return {"id": c.id, "text": c.text, "weight": c.weight, **gate}
 
 
 def _answer(

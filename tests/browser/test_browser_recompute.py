@@ -24,7 +24,13 @@ def study(seed: int) -> tuple[list[Task], dict[str, list[Grade]], dict]:
     tasks, sets, labels = [], {"before": [], "after": []}, {}
     for t in range(rng.choice([3, 9, 30])):
         criteria = tuple(
-            Criterion(id=f"c{k}", text=f"criterion {k}", weight=rng.choice([1, 2, 0.5, -1]))
+            Criterion(
+                id=f"c{k}",
+                text=f"criterion {k}",
+                weight=rng.choice([1, 2, 0.5, -1, 0]),
+                required=rng.random() < 0.25,  # a gate; left out, scores rose from .147 to .236
+                meta=rng.choice([{}, {}, {"pass_at": 0.75}]),
+            )
             for k in range(rng.randint(1, 5))
         )
         tasks.append(Task(id=f"t{t}", prompt="p", criteria=criteria, group=f"g{t % 4}"))
@@ -74,7 +80,7 @@ def expected(tasks, sets, labels, settings) -> dict:
     out, means = {"sets": {}}, []
     for name, grades in sets.items():
         again = [
-            grade(moved[g.task_id], g.verdicts, how="flip", gate_to=None, response_id=g.response_id)
+            grade(moved[g.task_id], g.verdicts, how="flip", response_id=g.response_id)
             for g in grades
         ]
         xs, ids = [g.score for g in again], [g.task_id for g in again]
