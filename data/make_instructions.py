@@ -3,10 +3,11 @@
     python data/make_instructions.py OUT.jsonl --seed 1       # the same design, other prompts
 
 240 prompts to train on have one constraint each. 84 held-out ones have topics, words and openers of
-their own; 28 of them join two constraints, as no training prompt does. Code decides everything. An
-answer earns a share for each constraint and one for all of it in one finished sentence (halves, or
-thirds where two constraints are joined), and nothing where it misses its topic, copies, repeats
-itself or talks about the instruction.
+their own; 28 of them join two constraints, as no training prompt does. "Use this word instead of
+that one" stands beside "use both", so that copying what is quoted passes a third of them. Code
+decides everything. An answer earns a share for each constraint (of two words, for each)
+and one for all in one finished sentence, nothing where it misses its topic, copies, repeats itself
+or talks about the instruction.
 """
 
 from __future__ import annotations
@@ -21,11 +22,21 @@ from typing import Any
 
 from kit.records import Criterion, Task
 
+Check = dict[str, Any]
+Asked = tuple[str, dict[str, Check]]  # what the prompt says, and criterion -> check
+TAGS = ("constraint",)
 SYSTEM = "Answer with one short, simple sentence."
 TRAINED, HELDOUT = 240, 84
 # How often each is asked for; rarer where SmolLM2-135M never meets it: it then learns nothing.
-MIX = ("use", "begin", "pair") * 3 + ("use", "begin", "question")
-JOINED = ("begin", "use")  # every third held-out prompt
+MIX = {
+    "train": ("instead", "pair", "begin", "use") * 3 + ("instead", "pair", "question", "instead"),
+    "heldout": ("instead", "pair", "instead", "begin", "instead", "use", "instead", "question"),
+}
+JOINED = (("begin", "use"), ("begin", "instead"), ("use", "begin"), ("instead", "begin"))
+INSTEAD = (
+    'Use the word "{a}" instead of the word "{b}".',
+    'Instead of the word "{b}", use the word "{a}".',
+)
 TOPICS = {
     "train": """apples autumn bakeries ballet bears beaches bridges butter camels canals candles
         chairs chocolate clouds clowns comets cousins deserts dolphins drums eagles elephants
@@ -76,27 +87,25 @@ def _drawn(name: str, split: str, i: int, rng: random.Random) -> Task:
     topic, families = topics[i % len(topics)], _families(split, i)
     words = [w for w in WORDS[split].split() if w not in topic and topic not in w]
     openers = OPENERS[split].split()
-    asked = [_constraint(f, rng.sample(words, 2), rng.choice(openers)) for f in families]
+    asked = [_constraint(f, rng.sample(words, 2), rng.choice(openers), i) for f in families]
     return task_of(name, split, topic, families, asked)
 
 
 def task_of(
-    name: str,
-    split: str,
-    topic: str,
-    families: Sequence[str],
-    asked: Sequence[tuple[str, dict[str, Any]]],
+    name: str, split: str, topic: str, families: Sequence[str], asked: Sequence[Asked]
 ) -> Task:
-    """One task; asked : per family what the prompt says and the check that decides it."""
+    """One task; asked : per family what the prompt says, and what decides it."""
     each = [
-        Criterion(id=f, text=text, check=check, tags=("constraint",))
-        for f, (text, check) in zip(families, asked, strict=True)
+        Criterion(id=f"{f} {i}" if len(checks) > 1 else f, text=text, check=check, tags=TAGS)
+        for f, (_, checks) in zip(families, asked, strict=True)
+        for i, (text, check) in enumerate(checks.items(), 1)
     ]
+    said = [f"Write one short sentence about {topic}.", *(text for text, _ in asked)]
     return Task(
         id=name,
-        prompt=" ".join([f"Write one short sentence about {topic}.", *(text for text, _ in asked)]),
+        prompt=" ".join(said),
         system=SYSTEM,
-        criteria=(*_gates(topic), *each, *_sentence(families)),
+        criteria=(*_gates(topic), *each, *_sentence([c.id for c in each], families)),
         split=split,
         group=topic,
         kind="+".join(families),
@@ -104,33 +113,40 @@ def task_of(
 
 
 def _families(split: str, i: int) -> Sequence[str]:
-    if split == "train":
-        return (MIX[i % len(MIX)],)
-    return JOINED if i % 3 == 2 else (MIX[(i - i // 3) % len(MIX)],)
+    if split == "heldout" and i % 3 == 2:
+        return JOINED[i // 3 % len(JOINED)]
+    mix = MIX[split]
+    return (mix[(i if split == "train" else i - i // 3) % len(mix)],)
 
 
-def _constraint(family: str, words: Sequence[str], opener: str) -> tuple[str, dict[str, Any]]:
-    """What the prompt says, and the check."""
+def _constraint(family: str, words: Sequence[str], opener: str, i: int) -> Asked:
+    """What the prompt says, and the checks; of two words each pays, or pairs are hardly learned."""
     a, b = words
+    if family == "pair":
+        each = {f'It has the word "{w}".': {"name": "contains", "all": [w]} for w in words}
+        return f'Use the words "{a}" and "{b}".', each
+    said, check = _one(family, a, b, opener, i)
+    return said, {said: check}
+
+
+def _one(family: str, a: str, b: str, opener: str, i: int) -> tuple[str, Check]:
     if family == "begin":
-        return f'Begin with the word "{opener}".', {
-            "name": "regex",
-            "pattern": rf"\A{opener}\b",
-            "case": False,
-        }
+        check = {"name": "regex", "pattern": rf"\A{opener}\b", "case": False}
+        return f'Begin with the word "{opener}".', check
     if family == "use":
         return f'Use the word "{a}".', {"name": "contains", "all": [a]}
-    if family == "pair":
-        return f'Use the words "{a}" and "{b}".', {"name": "contains", "all": [a, b]}
+    if family == "instead":
+        said = INSTEAD[i // 4 % 2].format(a=a, b=b)
+        return said, {"name": "contains", "all": [a], "none": [b]}
     return "Make it a question.", {"name": "regex", "pattern": r"\A[^.!?]+\?\Z"}
 
 
-FINISHED = {"name": "regex", "pattern": r"\A\S+(?: [^.!?\s]+){3,19}[.!?]\Z"}
+FINISHED = r"\A\S+(?: [^.!?\s]+){3,19}"
 
 
 def _gates(topic: str) -> list[Criterion]:
     aside = ["word", "words", "sentence", "sentences", "begin", "question"]
-    rows: list[tuple[str, str, dict[str, Any]]] = [
+    rows: list[tuple[str, str, Check]] = [
         ("topic", "It names its topic.", {"name": "contains", "any": [topic, *_singular(topic)]}),
         ("own", "It has four words that the prompt has not.", {"name": "own_words", "min": 4}),
         ("copy", "It copies no five words in a row.", {"name": "no_copy", "words": 5}),
@@ -144,12 +160,15 @@ def _gates(topic: str) -> list[Criterion]:
     ]
 
 
-def _sentence(families: Sequence[str]) -> list[Criterion]:
-    """Half of the reward: finishing is paid only together with the constraints, never alone."""
-    one, whole = "One finished sentence of 5 to 20 words.", "All of it, in one finished sentence."
-    both = {"name": "all_met", "of": [*families, "finished"]}
+def _sentence(constraints: Sequence[str], families: Sequence[str]) -> list[Criterion]:
+    """A share of the reward: finishing is paid only together with the constraints, never alone."""
+    asks = "question" in families
+    one = f"One finished {'question' if asks else 'statement'} of 5 to 20 words."
+    whole = "All of it, in one finished sentence."
+    end = {"name": "regex", "pattern": FINISHED + (r"\?\Z" if asks else r"[.!]\Z")}
+    both = {"name": "all_met", "of": [*constraints, "finished"]}
     return [
-        Criterion(id="finished", text=one, check=FINISHED, weight=0.0),
+        Criterion(id="finished", text=one, check=end, weight=0.0),
         Criterion(id="whole", text=whole, check=both),
     ]
 

@@ -107,14 +107,14 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
 
 
 def slot_frame(task: Task) -> Response:
-    """What the prompt quotes, in its order, and its topic, in a fixed question: it reads which
+    """What the prompt quotes, in its order, and its topic, in one fixed sentence: it reads which
     words are named, and nothing of what is asked of them. No policy of NAMES: copying is a skill.
     """
     first, *rest = [*slots(task), re.split(r"\babout ", task.prompt)[-1].split(".")[0]]
     return Response(
         task_id=task.id,
         id="slot-frame",
-        text=f"{first} the very old {' and '.join(rest) or first} we went home?",
+        text=f"{first} the very old {' and '.join(rest) or first} we went home.",
         source="slot_frame",
     )
 

@@ -21,10 +21,10 @@ from .names import ALIASES, CHANGED
 from .presets import preset
 
 S = TypeVar("S", bound="Settings")
+# those of transformers that need nothing else: no minimum, no metric, no second length
 Schedule = Literal[
     "linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup",
-    "inverse_sqrt", "reduce_lr_on_plateau", "cosine_with_min_lr", "cosine_warmup_with_min_lr",
-    "warmup_stable_decay", "greedy",
+    "inverse_sqrt",
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ learning.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -152,7 +153,7 @@ def _share(gain: Estimate) -> Estimate:
 
 def habits(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
     """Rows, one a kind of prompt: how often the trained answers begin with the first word that the
-    prompt quotes, and how often they ask a question. Who only copies does both alike everywhere.
+    prompt quotes, hold all that it quotes, and ask. Who only copies does each alike everywhere.
     """
     by_id, rows = {t.id: t for t in tasks}, []
     for kind in dict.fromkeys(str(t.kind) for t in tasks):
@@ -160,10 +161,12 @@ def habits(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
         mine = [(by_id[r.task_id], r.text.strip()) for r in said if r.task_id in by_id]
         mine = [(slots(t), text) for t, text in mine if str(t.kind) == kind]
         first = [text.lower().startswith(s[0].lower()) for s, text in mine if s]
+        whole = [all(re.search(rf"\b{w}\b", text, re.I) for w in s) for s, text in mine if s]
         rows.append(
             {
                 "prompts": kind,
                 "begins with the first quoted word": _mean([float(x) for x in first]),
+                "holds every quoted word": _mean([float(x) for x in whole]),
                 "asks": _mean([float(text.endswith("?")) for _, text in mine]),
                 "answers": len(mine),
             }

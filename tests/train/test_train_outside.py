@@ -146,7 +146,10 @@ def test_a_schedule_or_module_that_is_none_is_said_early():
     """constnt and q_prooj were raw errors of transformers and peft, after the model had loaded."""
     from transformers.trainer_utils import SchedulerType
 
-    assert set(get_args(Schedule)) == {s.value for s in SchedulerType}
+    # "cosine_with_min_lr" wanted a minimum that no setting names: a raw error before the first step
+    needy = {"cosine_with_min_lr", "cosine_warmup_with_min_lr", "warmup_stable_decay"}
+    blind = {"reduce_lr_on_plateau", "greedy"}  # they look at a metric that GRPO does not give
+    assert set(get_args(Schedule)) == {s.value for s in SchedulerType} - needy - blind
     with pytest.raises(KitError, match="did you mean 'constant'"):
         build(GRPOSettings, {"schedule": "constnt"})
     with pytest.raises(KitError, match="did you mean 'q_proj'"):
