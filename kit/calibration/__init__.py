@@ -10,7 +10,7 @@ from .circular import Circularity, check_circular, score_without
 from .classwise import Classwise, TopLabel, classwise, top_label
 from .compare import Comparison, compare
 from .ece import ECE, MCE, ece, mce, null_ece
-from .files import sketch_file
+from .files import parquet_blocks, sketch_file
 from .recalibrate import METHODS, Recalibrated, Recalibrator, fit, recalibrate
 from .reliability import (
     Bins,
@@ -64,6 +64,7 @@ __all__ = [
     "mce",
     "null_ece",
     "overconfidence",
+    "parquet_blocks",
     "recalibrate",
     "reliability",
     "resampling_test",

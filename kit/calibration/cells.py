@@ -5,7 +5,7 @@ per small cell and outcome).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,6 +82,24 @@ class Cells:
     def bins(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Per bin: weight (k,), sum of outcomes (k,), sum of confidences (k,)."""
         return self.per_bin(self.n.sum(1)), self.per_bin(self.n[:, 1]), self.per_bin(self.s.sum(1))
+
+    def unit_blocks(self) -> Iterator[Any]:
+        """`units` in blocks of clusters: what is made of a million of them stays small."""
+        for i in range(0, self.units.shape[0], CHUNK):
+            yield self.units[i : i + CHUNK]
+
+    def to_bins(self, values: np.ndarray) -> Any:
+        """What sums a row of `units` over each bin, times values (m, 2): (2m, k) sparse."""
+        from scipy import sparse
+
+        at = np.arange(values.size), np.repeat(self.bin, 2)
+        return sparse.csr_matrix((values.reshape(-1), at), shape=(values.size, self.k))
+
+    def clusters_per_bin(self) -> np.ndarray:
+        """Clusters with rows in each bin (k,)."""
+        fold = self.to_bins(np.ones_like(self.n))
+        held = (((u @ fold) > 0).sum(0) for u in self.unit_blocks())
+        return sum(np.asarray(h, float).ravel() for h in held)  # type: ignore[return-value]
 
     def dense(self) -> Cells:
         """Without empty cells."""
@@ -301,35 +319,39 @@ def locator(
     return width(bins, closed)  # type: ignore[arg-type]
 
 
-def tally(x: Inputs, where: Locator) -> Cells:
-    """One pass over the rows, a chunk at a time, float64 accumulators."""
-    m = len(where.bin)
-    n, s = np.zeros(2 * m), np.zeros(2 * m)
-    cells = np.empty(x.n, dtype=np.int64) if x.cluster is not None else None
-    for i in range(0, x.n, CHUNK):
-        p = np.asarray(x.conf[i : i + CHUNK], dtype=float)
-        j = where.find(p)
-        j <<= 1
-        np.add(j, x.correct[i : i + CHUNK], out=j, casting="unsafe")
-        w = None if x.weights is None else x.weights[i : i + CHUNK]
-        n += np.bincount(j, weights=w, minlength=2 * m)
-        s += np.bincount(j, weights=p if w is None else p * w, minlength=2 * m)
-        if cells is not None:
-            cells[i : i + CHUNK] = j
-    units = None
-    if cells is not None:
-        from scipy import sparse
+def tally(parts: Iterable[Inputs], where: Locator) -> Cells:
+    """One pass over blocks of rows, a chunk at a time, float64 accumulators.
 
-        w = np.ones(x.n) if x.weights is None else x.weights
-        units = sparse.csr_matrix((w, (x.cluster, cells)), shape=(x.n_clusters, 2 * m))
-    return Cells(
-        where.bin,
-        n.reshape(m, 2),
-        s.reshape(m, 2),
-        where.lower,
-        where.upper,
-        where.convention,
-        x.n,
-        x.missing,
-        units,
-    ).dense()
+    Clusters are numbered alike in all blocks. Memory: one block, and clusters times cells.
+    """
+    m, units, rows, missing = len(where.bin), None, 0, 0
+    n, s = np.zeros(2 * m), np.zeros(2 * m)
+    for x in parts:
+        cells = np.empty(x.n, dtype=np.int32)
+        for i in range(0, x.n, CHUNK):
+            p = np.asarray(x.conf[i : i + CHUNK], dtype=float)
+            j = where.find(p)
+            j <<= 1
+            np.add(j, x.correct[i : i + CHUNK], out=j, casting="unsafe")
+            w = None if x.weights is None else x.weights[i : i + CHUNK]
+            n += np.bincount(j, weights=w, minlength=2 * m)
+            s += np.bincount(j, weights=p if w is None else p * w, minlength=2 * m)
+            cells[i : i + CHUNK] = j
+        if x.cluster is not None:
+            units = _add_units(units, x, cells, 2 * m)
+        rows, missing = rows + x.n, missing + x.missing
+    n, s = n.reshape(m, 2), s.reshape(m, 2)
+    out = Cells(where.bin, n, s, where.lower, where.upper, where.convention, rows, missing, units)
+    return out.dense()
+
+
+def _add_units(units: Any, x: Inputs, cells: np.ndarray, columns: int) -> Any:
+    """`units` with the sums of one more block, which may hold new clusters: (C, columns) sparse."""
+    from scipy import sparse
+
+    w = np.ones(x.n, np.int32) if x.weights is None else x.weights
+    part = sparse.csr_matrix((w, (x.cluster, cells)), shape=(x.n_clusters, columns))
+    if units is None:
+        return part
+    units.resize(part.shape)
+    return units + part

@@ -114,15 +114,17 @@ def cells_of(
 ) -> Cells:
     """The sufficient statistics of one binning, from rows or a Sketch; arguments as in `ece`."""
     if isinstance(conf, Sketch):
-        if correct is not None or cluster is not None or weights is not None:
+        if correct is not None or weights is not None:
             raise DataError(
-                "a sketch already holds outcomes and weights, and no clusters",
-                where="arguments correct, cluster, weights",
-                fix="give the weights to Sketch.update; for clusters pass the rows",
+                "a sketch already holds outcomes and weights",
+                where="arguments correct, weights",
+                fix="give the weights to Sketch.update",
             )
-        return conf.cells(bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
+        binning = dict(bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
+        return conf.cells(parts=cluster, **binning)
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-    return tally(x, locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
+    where = locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
+    return tally(x.blocks(), where)
 
 
 def plugin(size: np.ndarray, gap: np.ndarray) -> Any:
@@ -161,18 +163,10 @@ def _cluster_squares(cells: Cells, mean: np.ndarray) -> tuple[np.ndarray, np.nda
     """Per bin: sum over clusters of (sum of centred residuals)^2, and the number of clusters with
     rows there.
     """
-    from scipy import sparse
-
-    m = len(cells.bin)
-    r = (np.array([0.0, 1.0]) - cells.mean - mean[cells.bin, None]).reshape(-1)
-    to_bin = np.repeat(cells.bin, 2)
-    sums = cells.units @ sparse.csr_matrix((r, (np.arange(2 * m), to_bin)), shape=(2 * m, cells.k))
-    here = cells.units @ sparse.csr_matrix(
-        (np.ones(2 * m), (np.arange(2 * m), to_bin)), shape=(2 * m, cells.k)
-    )
-    return np.asarray(sums.multiply(sums).sum(0)).ravel(), np.asarray(
-        (here > 0).sum(0)
-    ).ravel().astype(float)
+    r = np.array([0.0, 1.0]) - cells.mean - mean[cells.bin, None]
+    fold = cells.to_bins(r)
+    square = sum(np.asarray((u @ fold).power(2).sum(0)).ravel() for u in cells.unit_blocks())
+    return square, cells.clusters_per_bin()
 
 
 def debiased_l1(size: np.ndarray, gap: np.ndarray, s: np.ndarray) -> float:
@@ -284,7 +278,8 @@ def unit_scores(cells: Cells) -> np.ndarray:
     """What each cluster (C,) adds to the binned error: sign of its bins' gaps times its residuals,
     less its share of the error.
     """
-    return np.asarray(cells.units @ row_scores(cells).reshape(-1)).ravel()
+    score = row_scores(cells).reshape(-1)
+    return np.concatenate([u @ score for u in cells.unit_blocks()])
 
 
 def row_scores(cells: Cells) -> np.ndarray:

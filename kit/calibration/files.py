@@ -15,7 +15,8 @@ import numpy as np
 from ..data.values import point
 from ..errors import DataError
 from ..stats.vocabulary import side
-from .sketch import Sketch
+from .inputs import BLOCK, Inputs
+from .sketch import CHUNK, Sketch
 
 EMPTY = ("", "na", "nan", "none", "null")
 
@@ -96,27 +97,62 @@ def parquet_rows(path: str | Path) -> int:
 
 
 def _parquet_columns(
-    path: Path, names: list[str], size: int
-) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """Blocks of numeric columns, None as NaN, with the number of their first row; DataError where a
-    column is no number.
+    path: Path, names: list[str], size: int, cluster: str | None = None
+) -> Iterator[tuple[int, list[np.ndarray], np.ndarray | None, int]]:
+    """Blocks of numeric columns, None as NaN: number of the first row, the columns, codes of the
+    clusters as they first appear (or None), and how many clusters there were so far.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(path)
-    for name in names:
+    file = pq.ParquetFile(path, pre_buffer=False)  # else the whole file's columns stay in memory
+    asked = [*names, *([cluster] if cluster else [])]
+    for name in asked:
         if name not in file.schema_arrow.names:
             raise DataError(
                 f"column {name!r} is missing",
                 where=path.name,
                 fix=f"found {sorted(file.schema_arrow.names)[:12]}",
             )
-    first = 0
-    for batch in file.iter_batches(batch_size=size, columns=names):
-        columns = [batch.column(batch.schema.get_field_index(n)).cast(pa.float64()) for n in names]
-        yield first, [c.to_numpy(zero_copy_only=False) for c in columns]
+    first, code, known = 0, None, np.empty(0, np.int64)
+    for batch in file.iter_batches(batch_size=size, columns=asked):
+        columns = [batch.column(n).cast(pa.float64()).to_numpy(zero_copy_only=False) for n in names]
+        if cluster:
+            code, known = _numbered(batch.column(cluster), known, (path, first, cluster))
+        yield first, columns, code, len(known)
         first += batch.num_rows
+
+
+def _numbered(
+    column: Any, known: np.ndarray, place_of: tuple[Path, int, str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Codes (n,) of a block's labels, and the keys `known` (C,) from earlier blocks with its own.
+
+    A whole number is its own key, other labels go by a hash of 64 bits: a million take 8 MB.
+    """
+    import pyarrow as pa
+
+    from ..data.tables import place
+
+    if column.null_count:
+        path, first, name = place_of
+        row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        where = f"{place(path, row)}, field {name}"
+        raise DataError("cluster is missing", where=where, fix="give every row a cluster label")
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    coded = column.dictionary_encode()
+    labels = coded.dictionary
+    if pa.types.is_integer(labels.type):
+        keys = labels.to_numpy().astype(np.int64)
+    else:
+        keys = np.array([hash(str(v)) for v in labels.to_pylist()], np.int64)
+    _, old, here = np.intersect1d(known, keys, assume_unique=True, return_indices=True)
+    code = np.full(len(keys), -1)
+    code[here] = old
+    new = code < 0
+    code[new] = len(known) + np.arange(new.sum())
+    return code[coded.indices.to_numpy()], np.concatenate([known, keys[new]])
 
 
 def numeric_parquet(path: str | Path, names: list[str]) -> bool:
@@ -140,7 +176,7 @@ def _sketch_parquet(
     from ..data.tables import place
 
     columns = dict(zip(("conf", "correct", "weights"), names, strict=False))
-    for first, (p, y, *w) in _parquet_columns(path, names, chunk):
+    for first, (p, y, *w), _, _ in _parquet_columns(path, names, chunk):
         try:
             sketch.update(p, y, weights=w[0] if w else None, missing=missing)
         except DataError as e:
@@ -154,24 +190,27 @@ def parquet_cells(
     """Columns of a numeric Parquet file as arrays, clusters as codes: a tenth of the memory of
     lists of objects.
     """
-    import pyarrow.parquet as pq
+    n, names = parquet_rows(path), [confidence, correct]
+    p, y, group = np.empty(n), np.empty(n, np.float32), np.empty(n if cluster else 0, np.int32)
+    for first, (conf, right), code, _ in _parquet_columns(Path(path), names, CHUNK, cluster):
+        here = slice(first, first + len(conf))
+        p[here], y[here] = conf, right
+        if code is not None:
+            group[here] = code
+    return p, y, group if cluster else None
 
-    from ..data.tables import place
 
-    n, path = parquet_rows(path), Path(path)
-    p, y = np.empty(n), np.empty(n, np.float32)
-    for first, (conf, right) in _parquet_columns(path, [confidence, correct], 1 << 18):
-        p[first : first + len(conf)] = conf
-        y[first : first + len(right)] = right
-    if cluster is None:
-        return p, y, None
-    labels = pq.read_table(path, columns=[cluster]).column(cluster)
-    if labels.null_count:
-        row = next(i for i, v in enumerate(labels) if not v.is_valid)
-        where = f"{place(path, row)}, field {cluster}"
-        raise DataError("cluster is missing", where=where, fix="give every row a cluster label")
-    coded = labels.dictionary_encode().combine_chunks()
-    return p, y, coded.indices.to_numpy(zero_copy_only=False)
+def parquet_blocks(
+    path: str | Path, *, confidence: str, correct: str, cluster: str
+) -> Iterator[Inputs]:
+    """The usable rows of a numeric Parquet file in blocks: with a Sketch of the same file, what
+    `reliability` takes as `cluster`. Errors name file, row and field.
+    """
+    names = [confidence, correct]
+    for _, (p, y), code, c in _parquet_columns(Path(path), names, BLOCK, cluster):
+        keep = (p >= 0) & (p <= 1) & ((y == 0) | (y == 1))
+        lost = int((~keep).sum())
+        yield Inputs(p[keep], y[keep], cluster=code[keep], n_clusters=c, missing=lost)
 
 
 def sketch_file(

@@ -151,13 +151,7 @@ def _effective(
     size, hits = cells.per_bin(boot.sum(-1))[:, used], cells.per_bin(boot[:, :, 1])[:, used]
     rate = np.divide(hits, size, out=np.full_like(hits, np.nan), where=size > 0)
     variance = np.nanvar(rate, axis=0)
-    from scipy import sparse
-
-    m = len(cells.bin)
-    to_bin = sparse.csr_matrix(
-        (np.ones(2 * m), (np.arange(2 * m), np.repeat(cells.bin, 2))), shape=(2 * m, cells.k)
-    )
-    clusters = np.asarray(((cells.units @ to_bin) > 0).sum(0)).ravel()[used]
+    clusters = cells.clusters_per_bin()[used]
     return np.where(
         variance > 0, np.minimum(n, o * (1 - o) / np.where(variance > 0, variance, 1)), clusters
     )

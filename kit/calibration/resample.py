@@ -91,7 +91,7 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
         if whole.max() <= 1:
             return (rng.random((n_boot, len(n))) < p) - n * p
         return rng.binomial(whole.astype(np.int64), p, (n_boot, len(n))) - n * p
-    gaps = pooled(residual_sums(cells), rng)
+    gaps = pooled(cells.units, rng) @ residuals(cells)
     out = np.empty((n_boot, len(cells.bin)))
     step = max(1, BLOCK // max(gaps.shape[0], 1))
     for i in range(0, n_boot, step):
@@ -100,16 +100,15 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     return out
 
 
-def residual_sums(cells: Cells):  # type: ignore[no-untyped-def]
-    """Per cluster the sum of (outcome - confidence) in each cell: (C, m) sparse."""
+def residuals(cells: Cells):  # type: ignore[no-untyped-def]
+    """What a row of each cell and outcome adds to (outcome - confidence) of its cell: (2m, m)
+    sparse."""
     from scipy import sparse
 
     m = len(cells.bin)
     r = np.array([0.0, 1.0]) - cells.mean
-    fold = sparse.csr_matrix(
-        (r.reshape(-1), (np.arange(2 * m), np.repeat(np.arange(m), 2))), shape=(2 * m, m)
-    )
-    return cells.units @ fold
+    at = np.arange(2 * m), np.repeat(np.arange(m), 2)
+    return sparse.csr_matrix((r.reshape(-1), at), shape=(2 * m, m))
 
 
 def bin_sums(cells: Cells, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

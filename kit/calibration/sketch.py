@@ -5,7 +5,8 @@ files and machines just add.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,17 @@ from ..errors import DataError
 from .cells import (
     AUTO_BINS,
     AUTO_DISTINCT,
-    FINE,
     TOL,
     Cells,
+    Locator,
     auto_bins,
     by_value,
-    closed_right,
     distinct,
     mass,
+    per_value,
     same,
+    tally,
+    width,
 )
 from .inputs import Inputs, check
 
@@ -177,11 +180,12 @@ class Sketch:
         closed: str = "right",
         edges: Sequence[float] | None = None,
         equal_mass: bool = False,
+        parts: Iterable[Inputs] | None = None,
     ) -> Cells:
         """The sufficient statistics of a binning; arguments as in `kit.calibration.ece`.
 
         K must divide 25200. Equal-mass bins are exact to 1/25200. Explicit edges need the rows
-        themselves.
+        themselves. parts : the same rows once more, in blocks, for the sums of their clusters.
         """
         if self.rows == 0:
             raise DataError(
@@ -189,80 +193,64 @@ class Sketch:
                 where=f"sketch ({self.missing} rows missing)",
                 fix="update it with rows first",
             )
-        if edges is not None:
+        if edges is not None or (equal_mass and parts is not None):
             raise DataError(
-                "a sketch cannot be cut at explicit edges",
-                where="argument edges",
+                "a sketch cannot be cut at explicit edges, or with clusters into equal mass",
+                where="arguments edges, equal_mass",
                 fix="pass the rows, or a K that divides 25200",
             )
-        right = closed_right(closed)
-        used = np.flatnonzero(self.weight.any(1))
+        one_each = bins == "distinct" or (bins == "auto" and by_value(self.values, self.rows))
         if equal_mass:
-            middle = self.conf[used].sum(1) / self.weight[used].sum(1)
-            where = mass(middle, self.weight[used].sum(1), AUTO_BINS if bins == "auto" else bins)  # type: ignore[arg-type]
-            cell = where.find(middle)
-            return self._fold(
-                used,
-                cell,
-                where.bin,
-                where.lower,
-                where.upper,
-                where.convention + "; sketch grid 1/25200",
-            )
-        one_each = bins == "distinct" and self.values is not None
-        if one_each or (bins == "auto" and by_value(self.values, self.rows)):
-            v = self.values
-            assert v is not None
-            many = "s" if len(v) != 1 else ""
-            return Cells(
-                np.arange(len(v)),
-                v[:, 1:],
-                v[:, 1:] * v[:, :1],
-                v[:, 0],
-                v[:, 0],
-                f"one bin per distinct confidence ({len(v)} value{many})",
-                self.rows,
-                self.missing,
-            ).dense()
-        if bins == "distinct":
+            middle, w, _ = self._used()
+            where = mass(middle, w.sum(1), AUTO_BINS if bins == "auto" else bins)  # type: ignore[arg-type]
+            where = replace(where, convention=where.convention + "; sketch grid 1/25200")
+        elif one_each:
+            where = self._per_value()
+        else:
+            where = self._width(auto_bins(self.rows) if bins == "auto" else bins, closed)  # type: ignore[arg-type]
+        if parts is not None:
+            out = tally(parts, where)
+            usable = np.flatnonzero(out.units.getnnz(1))  # not the clusters whose rows all miss
+            return out if len(usable) == out.n_clusters else replace(out, units=out.units[usable])
+        return self._fold(where, by_values=one_each and not equal_mass)
+
+    def _used(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the cells that hold rows: mean confidence (u,), weights and sums (u, 2)."""
+        used = self.weight.any(1)
+        w, s = self.weight[used], self.conf[used]
+        return s.sum(1) / w.sum(1), w, s
+
+    def _per_value(self) -> Locator:
+        if self.values is None:
             raise DataError(
                 f"the sketch saw more than {AUTO_DISTINCT} distinct values",
                 where="argument bins",
                 fix="pass the rows, or a number of bins",
             )
-        return self._width(used, auto_bins(self.rows) if bins == "auto" else bins, right)  # type: ignore[arg-type]
+        return per_value(self.values[:, 0])
 
-    def _width(self, used: np.ndarray, k: int, right: bool) -> Cells:
+    @staticmethod
+    def _width(k: int, closed: str) -> Locator:
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1 or G % k:
             raise DataError(
                 f"bins is {k!r}, which does not divide {G}",
                 where="argument bins",
                 fix="use 10, 15, 20, 25, 30, 50 or 100, or pass the rows",
             )
-        per = 2 * (G // k)  # sketch cells per bin; the even cell on an edge goes by closure
-        b = np.clip((used - 1) // per if right else used // per, 0, k - 1)
-        parts = max(1, -(-FINE // int(k)))
-        sub = np.clip((used - b * per) * parts // per, 0, parts - 1)
-        from .cells import width
+        return width(k, closed)
 
-        where = width(k, "right" if right else "left")
-        return self._fold(
-            used, b * parts + sub, where.bin, where.lower, where.upper, where.convention
-        )
-
-    def _fold(
-        self,
-        used: np.ndarray,
-        cell: np.ndarray,
-        to_bin: np.ndarray,
-        lower: np.ndarray,
-        upper: np.ndarray,
-        convention: str,
-    ) -> Cells:
-        n, s = np.zeros((len(to_bin), 2)), np.zeros((len(to_bin), 2))
-        np.add.at(n, cell, self.weight[used])
-        np.add.at(s, cell, self.conf[used])
-        return Cells(to_bin, n, s, lower, upper, convention, self.rows, self.missing).dense()
+    def _fold(self, where: Locator, *, by_values: bool) -> Cells:
+        if by_values:
+            at, w = self.values[:, 0], self.values[:, 1:]
+            sums = w * at[:, None]
+        else:
+            at, w, sums = self._used()
+        n, s = np.zeros((len(where.bin), 2)), np.zeros((len(where.bin), 2))
+        cell = where.find(at)
+        np.add.at(n, cell, w)
+        np.add.at(s, cell, sums)
+        limits = where.lower, where.upper, where.convention
+        return Cells(where.bin, n, s, *limits, self.rows, self.missing).dense()
 
     def __repr__(self) -> str:
         kinds = "over 64" if self.values is None else str(len(self.values))

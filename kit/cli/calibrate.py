@@ -63,8 +63,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="read in chunks, in flat memory (no clusters); the default for Parquet above a "
-        "million rows",
+        help="read in chunks, in flat memory (clusters: numeric Parquet only); the default for "
+        "Parquet above a million rows",
     )
     parser.add_argument(
         "--abstain",
@@ -79,39 +79,43 @@ def add(parser: argparse.ArgumentParser) -> None:
     json_flag(parser)
 
 
+def _streamed(args: Any, columns: dict[str, str], binning: dict[str, Any], numeric: bool) -> Any:
+    """The reliability of a file that is read in chunks, twice where there are clusters."""
+    from .. import calibration
+
+    if args.cluster and not numeric:
+        raise DataError(
+            "--stream keeps clusters of a Parquet file with numbers only",
+            where="option --cluster",
+            fix="leave out one of the two",
+        )
+    if args.abstain is not None:
+        raise DataError(
+            "a table that is read in chunks has no threshold to abstain at",
+            where="option --abstain",
+            fix="leave out one of the two",
+        )
+    sketch = calibration.sketch_file(args.file, **columns, missing=args.missing)
+    again = None
+    if args.cluster:
+        again = calibration.parquet_blocks(args.file, **columns, cluster=args.cluster)
+    return calibration.reliability(sketch, cluster=again, **binning)
+
+
 def _report(args: Any) -> tuple[Any, Any]:
     """The reliability, and the threshold of --abstain (or None)."""
     from .. import calibration, stats
     from ..calibration.files import locate, numeric_parquet, parquet_cells, parquet_rows, read_cells
 
     binning = dict(bins=args.bins, closed=args.closed)
-    numeric = numeric_parquet(args.file, [args.confidence, args.correct])
+    columns = dict(confidence=args.confidence, correct=args.correct)
+    numeric = numeric_parquet(args.file, list(columns.values()))
     whole = isinstance(args.bins, str) or G % args.bins == 0
-    large = numeric and whole and parquet_rows(args.file) > STREAM_ABOVE and not args.cluster
-    if args.stream or large:
-        if args.cluster:
-            raise DataError(
-                "--stream keeps no clusters",
-                where="option --cluster",
-                fix="leave out one of the two",
-            )
-        if args.abstain is not None:
-            raise DataError(
-                "a table that is read in chunks has no threshold to abstain at",
-                where="option --abstain",
-                fix="leave out one of the two, or give fewer rows",
-            )
-        streamed = calibration.reliability(
-            calibration.sketch_file(
-                args.file, confidence=args.confidence, correct=args.correct, missing=args.missing
-            ),
-            **binning,
-        )
-        return streamed, None
+    large = numeric and whole and parquet_rows(args.file) > STREAM_ABOVE
+    if args.stream or (large and args.abstain is None):
+        return _streamed(args, columns, binning, numeric), None
     read = parquet_cells if numeric else read_cells
-    p, y, cluster = read(
-        args.file, confidence=args.confidence, correct=args.correct, cluster=args.cluster
-    )
+    p, y, cluster = read(args.file, **columns, cluster=args.cluster)
     try:
         found = calibration.reliability(p, y, cluster=cluster, missing=args.missing, **binning)
         if args.abstain is None:

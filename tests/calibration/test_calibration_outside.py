@@ -235,6 +235,58 @@ def test_parquet_is_read_in_blocks_with_the_same_numbers(tmp_path, monkeypatch, 
     assert "2501" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("n_clusters", "kind"), [(300, str), (300, int), (9000, str)])
+def test_clusters_of_a_large_file_are_summed_while_it_is_read(tmp_path, capsys, n_clusters, kind):
+    """With clusters ten million rows took 1 GB: all were held. Read in blocks, nothing may change:
+    shuffled unequal clusters, missing values, one cluster whose rows all miss."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from kit.__main__ import main
+
+    rng, n = np.random.default_rng(n_clusters), 100_000
+    size = rng.pareto(1.5, n_clusters) + 0.2
+    group = rng.choice(n_clusters, n, p=size / size.sum())
+    p = np.round(rng.random(n), 3)
+    right = (rng.random(n) < np.clip(p + 0.1 * rng.normal(size=n_clusters)[group], 0, 1)) * 1.0
+    p[(rng.random(n) < 0.01) | (group == group[0])], right[rng.random(n) < 0.01] = np.nan, np.nan
+    path = tmp_path / "t.parquet"
+    columns = {"p": pa.array(p, from_pandas=True), "ok": pa.array(right, from_pandas=True)}
+    columns["prompt"] = [kind(g) for g in group]
+    pq.write_table(pa.table(columns), path, row_group_size=30_000)
+    call = ["calibrate", str(path), "--confidence", "p", "--correct", "ok", "--cluster", "prompt"]
+    call += ["--missing", "count", "--json"]
+    found = []
+    for more in ([], ["--stream"]):
+        assert main([*call, *more]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    whole, streamed = found
+    assert whole["missing"] > 1000 and whole["n_clusters"] == len(np.unique(group)) - 1
+    for a, b in [(whole, streamed), *zip(whole["table"], streamed["table"], strict=True)]:
+        numbers = {k: v for k, v in a.items() if isinstance(v, (int, float))}
+        assert {k: b[k] for k in numbers} == pytest.approx(numbers, rel=0, abs=1e-9)
+    assert whole["convention"] == streamed["convention"]
+
+
+def test_clusters_of_a_stream_take_memory_by_cluster_not_by_row():
+    """The cells of all rows at once: 12 bytes a row and more."""
+    import tracemalloc
+
+    from kit.calibration import cells
+    from kit.calibration.inputs import Inputs
+
+    def peak(blocks):
+        rng, p = np.random.default_rng(0), np.linspace(0, 1, 20_000)
+        rows = (Inputs(p, p > 0.5, None, rng.integers(0, 50, 20_000), 50) for _ in range(blocks))
+        tracemalloc.start()
+        assert cells.tally(rows, cells.width(10)).rows == 20_000 * blocks
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(2) * 1.2 > peak(40)
+
+
 def test_a_threshold_to_abstain_at_has_a_door(tmp_path, capsys):
     """`stats.abstain_below` was in the library only."""
     from kit.__main__ import main
