@@ -31,6 +31,7 @@ COMMANDS = (
     "calibrate",
     "rewards",
     "train",
+    "bench",
     "export",
     "run",
     "sweep",
