@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import KitError
-from .records import Grade, Verdict
+from .records import Grade, Verdict, by_criterion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ def _grades(rows: Sequence[Grade]) -> pd.DataFrame:
         "score": [g.score for g in rows],
         "low": [g.score_low for g in rows],
         "high": [g.score_high for g in rows],
-        "unknown": [sum(not v.known for v in g.verdicts) for g in rows],
+        "unknown": [sum(not v.known for v in by_criterion(g.verdicts).values()) for g in rows],
         "cost": [g.cost for g in rows],
     }
     parts = dict.fromkeys(name for g in rows for name in g.parts)

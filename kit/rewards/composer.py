@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
-from ..records import Criterion, Grade, Part, Response, Task, Verdict
+from ..records import Criterion, Grade, Part, Response, Task, Verdict, by_criterion
 from ..tables import rows_html
 from . import components, formatting
 from .aggregate import BOUNDS, MAX_WIDTH, own, pay, usage
@@ -271,7 +271,7 @@ class Composer:
             "flags": flags,
             "excluded": excluded,
             "shut": shut,
-            "unknown": sum(not v.known for v in verdicts),
+            "unknown": sum(not v.known for v in by_criterion(verdicts).values()),
             "foreign": len(given) - len(verdicts),
             "composer": self.name,
             "range": self._limits(parts),

@@ -14,6 +14,7 @@ from kit.rewards.citations import claim_criteria
 from kit.rewards.composer import COMBINES, Composer
 from kit.rewards.formatting import Length
 from kit.rewards.presets import PRESETS
+from kit.tables import table
 
 CITED = Task(
     id="t",
@@ -287,3 +288,11 @@ def test_shuffled_verdicts_change_nothing():
         for order in itertools.islice(itertools.permutations(vs), 0, 40320, 997)
     }
     assert len(scores) == 1
+
+
+def test_a_criterion_both_met_and_unmet_is_counted_as_unknown():
+    """It made the interval as wide as the criterion, beside "unknown 0"."""
+    both = [v("p1", 1), v("p1", 0), v("p2", 1), v("n1", 0)]
+    g = Composer.from_config("default").score(CITED, response(), both)
+    assert g.score_low < g.score_high and g.meta["unknown"] == 1
+    assert table([g])["unknown"].tolist() == [1]
