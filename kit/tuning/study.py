@@ -161,9 +161,11 @@ class Study:
             known >= self.least_known and not math.isnan(result.value),
         )
 
-    def scores(self, candidates: Sequence[Candidate], part: str) -> list[Scored]:
-        """The table of candidates on train or dev, best first; "test" is refused: it is read once,
-        by test().
+    def scores(
+        self, candidates: Sequence[Candidate], part: str, *, baseline: str = ""
+    ) -> list[Scored]:
+        """The table of candidates on train or dev, best first; of equal ones the baseline, then the
+        cheaper. "test" is refused: it is read once, by test().
         """
         if part == "test":
             raise SealedError(
@@ -171,7 +173,13 @@ class Study:
             )
         return sorted(
             (self._score(c, part) for c in candidates),
-            key=lambda s: (not s.usable, -np.nan_to_num(s.result.value, nan=-9), s.name),
+            key=lambda s: (
+                not s.usable,
+                -np.nan_to_num(s.result.value, nan=-9),
+                s.name != baseline,
+                np.nan_to_num(s.cost, nan=math.inf),
+                s.name,
+            ),
         )
 
     def select(self, candidates: Sequence[Candidate], *, baseline: str) -> Selection:
@@ -191,7 +199,8 @@ class Study:
         first: dict[str, str] = {}
         for s in train:
             first.setdefault(by[s.name].group or s.name, s.name)
-        dev = self.scores([by[name] for name in dict.fromkeys([*first.values(), baseline])], "dev")
+        left = [by[name] for name in dict.fromkeys([*first.values(), baseline])]
+        dev = self.scores(left, "dev", baseline=baseline)
         if not dev[0].usable:
             raise DataError(
                 f"no candidate judges {self.least_known:.0%} of the dev rows",
@@ -199,6 +208,25 @@ class Study:
                 fix="see why verdicts are unknown (their failure and reason), or lower least_known",
             )
         return Selection(by[dev[0].name], by[baseline], tuple(train), tuple(dev), len(candidates))
+
+    def _test_rows(self) -> list[str]:
+        """The keys of the test's rows, by which the seals know them."""
+        ids = [i for i, p in zip(self.ids, self.part, strict=True) if p == "test"]
+        return row_keys(ids, data=self.data)
+
+    def sealed(
+        self,
+        selection: Selection,
+        *,
+        seals: Seals | None = None,
+        unseal: bool = False,
+        replay: bool = False,
+    ) -> None:
+        """SealedError where `test` would refuse; to be asked before its rows are paid for."""
+        seals, rows = Seals() if seals is None else seals, self._test_rows()
+        names = selection.winner.name, selection.baseline.name
+        if not (replay and names in {(r.candidate, r.baseline) for r in seals.seen(rows)}):
+            seals.check(rows, unseal=unseal)
 
     def test(
         self,
@@ -217,20 +245,15 @@ class Study:
         """
         seals = Seals() if seals is None else seals
         pick = self.part == "test"
-        rows = row_keys([i for i, p in zip(self.ids, pick, strict=True) if p], data=self.data)
+        rows = self._test_rows()
         a, b = selection.winner, selection.baseline
-        request = fingerprint(
-            [
-                sorted(rows),
-                a.name,
-                b.name,
-                self.measure,
-                [_plain(x[pick]) for x in (a.verdicts, b.verdicts, self.human)],
-            ]
-        )
+        columns = [x[pick] for x in (a.verdicts, b.verdicts, self.human)]
+        asked = [sorted(rows), a.name, b.name, self.measure]
+        request = fingerprint([*asked, [_plain(x[np.argsort(rows)]) for x in columns]])
         if replay:
+            in_file_order = fingerprint([*asked, [_plain(x) for x in columns]])  # seals of before
             for old in seals.seen(rows):
-                if old.request == request:
+                if old.request in (request, in_file_order):
                     return _from_dict({**old.result, "replayed": True})
         reads = seals.check(rows, unseal=unseal) + 1
         read = self._read(selection, pick, reads)
