@@ -261,6 +261,12 @@ class EndpointJudge(Asked):
         room = body["max_completion_tokens"]
         return await self.caller.call("/chat/completions", body, room, doubt)
 
+    async def chat(self, prompt: str, room: int) -> Outcome:
+        """One reply of the model, of `room` tokens at most, to a plain question: no verdict."""
+        body = {"model": self.model, **self.params, "max_completion_tokens": room}
+        body["messages"] = [{"role": "user", "content": prompt}]
+        return await self.caller.call("/chat/completions", body, room)
+
     def body(
         self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema"
     ) -> dict[str, Any]:

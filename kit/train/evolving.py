@@ -17,7 +17,6 @@ from typing import Any
 
 from ..errors import KitError
 from ..judge import loop
-from ..judge.records import Forecast
 from ..records import Criterion, Grade, Response
 from ..rewards.evolve import Ask, EvolvingRubrics
 from ..rewards.formatting import Format
@@ -27,6 +26,7 @@ from .needs import endpoints
 from .reward import Bill, Reward
 
 LOG = "evolve.jsonl"
+ROOM = 2000  # tokens of a reply with proposed criteria
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +106,7 @@ def asker(judge: Any, bill: Bill) -> Ask:
         )
 
     async def ask(prompt: str) -> str:
-        body = {"model": judge.model, "messages": [{"role": "user", "content": prompt}]}
-        done = await loop.hop(judge.caller.call("/chat/completions", body, Forecast()))
+        done = await loop.hop(judge.chat(prompt, ROOM))
         if done.data is None or done.call is None:
             raise ConnectionError(done.reason or "no reply")
         bill.calls += 1

@@ -25,7 +25,7 @@ from . import variants
 from .candidates import Candidate, split
 from .makers import Reflector, frame_of, maker
 from .seal import Seals
-from .search import Searched, forecast, labelled_rows, search
+from .search import Labelled, Searched, forecast, labelled_rows, round_of, search
 from .simulate import plan
 from .study import Selection, Study, TestRead, _jsonable
 from .trials import Flips, Trial
@@ -238,7 +238,10 @@ class Workbench:
         if not self.trials:
             return []
         study, dev = self.study(), self.part == "dev"
-        on = {p: {s.name: s for s in study.scores(self.candidates(), p)} for p in ("train", "dev")}
+        on = {
+            p: {s.name: s for s in study.scores(self.candidates(), p, baseline=BASELINE)}
+            for p in ("train", "dev")
+        }
         right = {t.name: self.right(t.name)[dev] for t in self.trials.values() if not t.stopped}
         gaps = {c.name: c for c in compare(right, BASELINE, cluster=self.cluster[dev])}
         order = [*on["dev"], *(t.name for t in self.trials.values() if t.stopped)]
@@ -348,8 +351,12 @@ class Workbench:
     # -- search --------------------------------------------------------------------------------
     def estimate(self, rows: int = 300) -> Any:
         """What a search of so many judged rows would cost at most, a kit.judge Forecast."""
-        train = [r for r, p in zip(self.rows, self.part, strict=True) if p == "train"]
-        return forecast(train, self.make(self.prompt), rows)
+        return forecast(self._train(), self.make(self.prompt), rows)
+
+    def _train(self) -> list[Labelled]:
+        """The rows of train whose labels nobody doubts."""
+        sure = (self.part == "train") & ~np.isnan(self.labels())
+        return [self.rows[i] for i in np.flatnonzero(sure)]
 
     def search(
         self, reflect: Any = None, *, rows: int = 300, seed: int = 0, minibatch: int = 6
@@ -360,17 +367,18 @@ class Workbench:
         own model. rows : cap on judged rows; `estimate(rows)` says what they may cost. Stopped in
         the middle, the same line goes on: judged rows and reflections are in the ledger.
         """
+        round_of(self._train(), rows, minibatch=minibatch, seed=seed)  # before anything is paid
         if BASELINE not in self.trials:
             self.try_(BASELINE, self.prompt)
-        train = [r for r, p in zip(self.rows, self.part, strict=True) if p == "train"]
         found = search(
-            train,
+            self._train(),
             make_judge=self.make,
-            reflect=Reflector(reflect, self.make, ledger=self.ledger),
+            reflect=Reflector(reflect, self.make, ledger=self.ledger, budget=self.budget),
             seed_text=self.prompt,
             max_rows=rows,
             minibatch=minibatch,
             ledger=self.ledger,
+            budget=self.budget,
             seed=seed,
         )
         for number, text in enumerate(dict.fromkeys(found.instructions.values())):
@@ -401,6 +409,7 @@ class Workbench:
         any of its rows is refused unless `unseal`, and then says so.
         """
         choice, rows = self.choose(), np.flatnonzero(self.part == "test")
+        self.study().sealed(choice, seals=self.seals, unseal=unseal, replay=replay)
         whole = {}
         for name in dict.fromkeys((choice.winner.name, BASELINE)):
             whole[name] = self._more(self.trials[name], rows).candidate()

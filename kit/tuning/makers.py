@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import JudgeDownError, KitError
+from ..judge.records import Forecast
 from ..records import fingerprint
 
 MakeJudge = Callable[..., Any]
@@ -76,11 +77,13 @@ class Reflector:
     """A language model that rewrites prompts, through the ledger: the same question is paid once.
 
     model : a function prompt -> text; or None: the judge that `make` gives is asked in its own
-    chat. calls : how often it was asked and not remembered.
+    chat. calls : how often it was asked and not remembered. budget : a kit.Budget; of a function
+    only the call counts, what it costs is not known.
     """
 
-    def __init__(self, model: Any, make: MakeJudge, *, ledger: Any = None):
+    def __init__(self, model: Any, make: MakeJudge, *, ledger: Any = None, budget: Any = None):
         self.model, self.make, self.ledger, self.calls = model, make, ledger, 0
+        self.budget = budget
 
     def __call__(self, prompt: str) -> str:
         from ..judge.records import Call
@@ -90,12 +93,20 @@ class Reflector:
         if known is not None:
             return known.reply
         self.calls += 1
-        reply = self.model(prompt) if callable(self.model) else _chat(self._judge(), prompt)
+        reply = self._reply(prompt)
         if self.ledger is not None:
             row = {"judge": "reflection", "model": self._who(), "endpoint": ""}
             asked = json.dumps({"prompt": prompt})
             self.ledger.put(call=Call(id=key, request=asked, reply=reply, **row))
         return reply
+
+    def _reply(self, prompt: str) -> str:
+        if not callable(self.model):
+            return _chat(self._judge(), prompt, self.budget)
+        if self.budget is not None:
+            one = Forecast(calls=1, cost=0.0)
+            self.budget.settle(self.budget.reserve(one), one)
+        return _text(self.model(prompt), "not a text, or an empty one")
 
     def _judge(self) -> Any:
         return (self.make if self.model is None else maker(self.model))("You rewrite prompts.")
@@ -106,27 +117,31 @@ class Reflector:
         return getattr(self._judge(), "model", "own")
 
 
-def _chat(judge: Any, prompt: str) -> str:
+def _chat(judge: Any, prompt: str, budget: Any) -> str:
     """One reply of the judge's model to a plain question; JudgeDownError where none comes."""
     from ..judge import loop
 
-    if not hasattr(judge, "caller"):
+    if not hasattr(judge, "chat") and not hasattr(judge, "ready"):
         fix = "give reflect=, a function prompt -> text, or 'endpoint:MODEL'"
         raise KitError("this judge cannot be asked to rewrite a prompt", where="reflect", fix=fix)
-    outcome = loop.run(_asked(judge, prompt))
+    outcome = loop.run(_asked(judge, prompt, budget))
     choices = (outcome.data or {}).get("choices") or [{}]
     text = (choices[0].get("message") or {}).get("content")
-    if not isinstance(text, str) or not text.strip():
-        why = outcome.reason or "an empty reply"
-        raise JudgeDownError(f"the rewriting model gave nothing: {why}", where="reflect")
-    return text
+    return _text(text, outcome.reason or "an empty reply")
 
 
-async def _asked(judge: Any, prompt: str) -> Any:
-    from ..judge.records import Forecast
+def _text(reply: Any, why: str) -> str:
+    """The reply, where it is a text; JudgeDownError that says why not."""
+    if isinstance(reply, str) and reply.strip():
+        return reply
+    fix = "run the same again: what was judged and rewritten is kept in the ledger"
+    raise JudgeDownError(f"the rewriting model gave nothing: {why}", where="reflect", fix=fix)
+
+
+async def _asked(judge: Any, prompt: str, budget: Any) -> Any:
+    from ..judge.session import Session, using
 
     if hasattr(judge, "ready"):
         judge = await judge.ready()
-    body = {"model": judge.model, **judge.params, "max_completion_tokens": ROOM}
-    body["messages"] = [{"role": "user", "content": prompt}]
-    return await judge.caller.call("/chat/completions", body, Forecast(calls=1))
+    with using(Session(budget=budget)):
+        return await judge.chat(prompt, ROOM)

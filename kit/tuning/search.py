@@ -142,15 +142,13 @@ def row_weights(rows: Sequence[Labelled]) -> dict[float, float]:
 
 class JudgeAdapter:
     """GEPA's view of a judge: `evaluate` asks it, `make_reflective_dataset` shows its mistakes.
-    Unknown verdicts score 0 and say why.
+    Unknown verdicts score 0 and say why. more : ledger and budget.
     """
 
     propose_new_texts = None
 
-    def __init__(
-        self, make_judge: MakeJudge, weights: Mapping[float, float], *, ledger: Any = None
-    ) -> None:
-        self.make_judge, self.weights, self.ledger = make_judge, dict(weights), ledger
+    def __init__(self, make_judge: MakeJudge, weights: Mapping[float, float], **more: Any) -> None:
+        self.make_judge, self.weights, self.more = make_judge, dict(weights), more
 
     def evaluate(
         self, batch: list[Labelled], candidate: dict[str, str], capture_traces: bool = False
@@ -158,7 +156,7 @@ class JudgeAdapter:
         """Scores: the row's weight where judge and human agree, else 0."""
         from gepa.core.adapter import EvaluationBatch
 
-        verdicts = ask(self.make_judge, candidate[COMPONENT], batch, ledger=self.ledger)
+        verdicts = ask(self.make_judge, candidate[COMPONENT], batch, **self.more)
         scores = [
             self.weights[r.human] * float(v.known and (v.value >= 0.5) == (r.human == 1.0))
             for r, v in zip(batch, verdicts, strict=True)
@@ -234,6 +232,7 @@ def search(
     minibatch: int = 6,
     validation: float = 0.5,
     ledger: Any = None,
+    budget: Any = None,
     run_dir: str | Path | None = None,
     seed: int = 0,
 ) -> Searched:
@@ -241,9 +240,10 @@ def search(
 
     rows : train rows. make_judge : instructions -> judge (see makers.maker). reflect : the LM
         that rewrites, prompt -> text.
-    max_rows : cap on judged rows. validation : share of the clusters that GEPA tracks its Pareto
-        front on, the rest feed the reflection.
+    max_rows : cap on judged rows; a round that may pass it is not begun. validation : share of the
+        clusters that GEPA tracks its Pareto front on, the rest feed the reflection.
     run_dir : where GEPA keeps its state, to go on after an interruption.
+    What the rewriter or the judge raises ends the search; the ledger keeps what was paid.
     """
     try:
         import gepa
@@ -257,16 +257,29 @@ def search(
 
     weights = row_weights(rows)
     feed, track = _halves(rows, validation, seed)
-    adapter = JudgeAdapter(make_judge, weights, ledger=ledger)
+    once = round_of(rows, max_rows, minibatch=minibatch, validation=validation, seed=seed)
+    adapter = JudgeAdapter(make_judge, weights, ledger=ledger, budget=budget)
+    failed: list[Exception] = []
+
+    def rewrite(prompt: Any) -> str:
+        """GEPA swallows what a rewriter raises, and asks on: the first error ends the search."""
+        if failed:
+            raise failed[0]
+        try:
+            return reflect(prompt if isinstance(prompt, str) else str(prompt))
+        except Exception as e:
+            failed.append(e)
+            raise
+
     found = gepa.optimize(
         seed_candidate={COMPONENT: seed_text},
         trainset=feed,
         valset=track,
         adapter=adapter,
-        reflection_lm=lambda prompt: reflect(prompt if isinstance(prompt, str) else str(prompt)),
+        reflection_lm=rewrite,
         reflection_prompt_template=TEMPLATE,
         reflection_minibatch_size=min(minibatch, len(feed)),
-        max_metric_calls=max_rows,
+        stop_callbacks=lambda state: bool(failed) or state.total_num_evals + once > max_rows,
         perfect_score=min(weights.values()),
         logger=Quiet(),
         run_dir=None if run_dir is None else str(run_dir),
@@ -274,12 +287,35 @@ def search(
         track_best_outputs=False,
         raise_on_exception=True,
     )
+    if failed:
+        raise failed[0]
     names = ["seed", *(f"p{i}" for i in range(1, len(found.candidates)))]
     return Searched(
         {n: c[COMPONENT] for n, c in zip(names, found.candidates, strict=True)},
         dict(zip(names, map(float, found.val_aggregate_scores), strict=True)),
         int(found.total_metric_calls or 0),
     )
+
+
+def round_of(
+    rows: Sequence[Labelled],
+    most: int,
+    *,
+    minibatch: int = 6,
+    validation: float = 0.5,
+    seed: int = 0,
+) -> int:
+    """Rows that one round may judge: a minibatch before and after, then all that are tracked.
+
+    DataError where `most` is too few for the first look at what is tracked and one round.
+    """
+    feed, track = _halves(rows, validation, seed)
+    once = 2 * min(minibatch, len(feed)) + len(track)
+    least = len(track) + once
+    if most < least:
+        fix = f"give rows={least} or more (of `kit tune`: --rows {least})"
+        raise DataError(f"{most} rows are too few for one round of a search", where="rows", fix=fix)
+    return once
 
 
 def _halves(

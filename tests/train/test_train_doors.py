@@ -60,7 +60,7 @@ class FakeModel:
         self.caller, self.asked = self, 0
         self.wire = None
 
-    async def call(self, path, body, forecast):
+    async def chat(self, prompt, room):
         from types import SimpleNamespace
 
         self.asked += 1

@@ -214,3 +214,39 @@ def test_the_sealed_answers_are_never_attacked(tmp_path):
     bench.attack("strict", attacks=[spy], answers=100)
     parts = {r.task.prompt: part for r, part in zip(bench.rows, bench.part, strict=True)}
     assert {parts[t] for t in attacked_texts} == {"train"}
+
+
+def test_a_refused_second_read_is_not_paid(tmp_path):
+    """The test's rows were asked for another winner, and only then the read was refused."""
+    bench = bench_of(tmp_path)
+    bench.try_("strict", STRICT)
+    bench.test()
+    again = bench_of(tmp_path)
+    again.try_("other", STRICT + " And fair.")
+    paid = FakeJudge.asked
+    for replay in (False, True):
+        with pytest.raises(SealedError):
+            again.test(replay=replay)
+    assert FakeJudge.asked == paid
+
+
+def test_a_prompt_that_judges_alike_does_not_win(tmp_path):
+    """A copy of the baseline won by its name, and used up the sealed read."""
+    bench = bench_of(tmp_path)
+    bench.try_("a copy", bench.prompt)
+    assert bench.choose().winner.name == bench.data()[0]["trial"] == "baseline"
+    assert bench.test().sentence == "The baseline was the best on dev: nothing to claim."
+
+
+def test_the_order_of_the_file_does_not_hide_that_the_test_was_read(tmp_path):
+    """With the same rows in another order, a replay found no recorded reading."""
+    bench = bench_of(tmp_path, measure="accuracy")
+    bench.try_("strict", STRICT)
+    bench.test()
+    turned = labels()
+    turned = TaskSet(tasks=turned.tasks, responses=turned.responses[::-1], verdicts=turned.verdicts)
+    again = kit.workbench(
+        turned, judge=FakeJudge, prompt=bench.prompt, measure="accuracy", seals=bench.seals
+    )
+    again.try_("strict", STRICT)
+    assert again.test(replay=True).replayed
