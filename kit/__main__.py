@@ -14,6 +14,7 @@ from .errors import KitError
 from .system import packages, processes, progress
 
 log = logging.getLogger("kit.command")
+log.addHandler(logging.NullHandler())  # without one, logging itself writes errors to stderr
 COMMANDS = (
     "check",
     "demo",

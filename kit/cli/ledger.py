@@ -4,7 +4,8 @@ explain KEY            everything that is known of a verdict (the beginning of a
 costs                  the cost book, per judge, model and endpoint
 export FILE            verdicts and replies as JSONL, for others to replay
 import FILE            read such a file; a line that no ledger wrote is refused, and nothing is kept
-merge LEDGER ...       add other ledgers' verdicts and calls; what is there stays
+merge LEDGER ...       add other ledgers' verdicts and calls; of two for one key a decided one
+                       stays before an unknown one, then the newer (so does import)
 prune                  forget verdicts (--days, --judge, --unknown); the cost book stays
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import KitError
+from ..errors import KitError, MissingError
 from ..settings.read import nearest
 from ..system import paths
 from .common import emit, json_flag
@@ -55,6 +56,9 @@ def do(args: argparse.Namespace, action: str, what: list[str]) -> None:
     from ..judge.ledger import Ledger
 
     path = Path(args.ledger) if args.ledger else paths.home() / "ledger.sqlite"
+    for name in what if action in ("import", "merge") else ():
+        if not Path(name).expanduser().exists():  # before a ledger is made
+            raise MissingError("there is no such file", where=name)
     writes = action in ("import", "merge", "prune")
     with Ledger(path, readonly=not writes) as book:
         data, text = ACTIONS[action](book, what, args)
@@ -88,17 +92,25 @@ def _export(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
 
 
 def _import(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
-    n = book.load(what[0])
-    return {"lines": n}, f"{n} lines read into {book.path}"
+    n, conflicts = book.load(what[0])
+    text = f"{n} lines read into {book.path}{_conflicting(conflicts)}"
+    return {"lines": n, "conflicts": conflicts}, text
+
+
+def _conflicting(n: int) -> str:
+    return f"; {n} keys were decided differently: the newer verdict stays" if n else ""
 
 
 def _merge(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
     rows = []
     for name in what:
-        verdicts, calls = book.merge(name)
-        rows.append({"ledger": name, "verdicts": verdicts, "calls": calls})
+        verdicts, calls, conflicts = book.merge(name)
+        row = {"ledger": name, "verdicts": verdicts, "calls": calls, "conflicts": conflicts}
+        rows.append(row)
     lines = [
-        f"{r['ledger']}: {r['verdicts']} verdicts and {r['calls']} calls are new" for r in rows
+        f"{r['ledger']}: {r['verdicts']} verdicts and {r['calls']} calls are new"
+        + _conflicting(r["conflicts"])
+        for r in rows
     ]
     return rows, "\n".join(lines)
 

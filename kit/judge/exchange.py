@@ -9,13 +9,13 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import DataError, MissingError
 from ..records import FAILURES, Verdict
-from ..system.paths import regular
+from ..system.paths import naming, regular
 from .records import Call
 from .rows import CALL_COLUMNS, FIELDS, INSERT_CALL, call_row, verdict_of, verdict_row
 
@@ -27,7 +27,15 @@ TEXTS = ("id", "key", "task_id", "response_id", "criterion_id", "judge", "model"
 COUNTS = ("tokens_in", "tokens_out", "tokens_cached")
 AMOUNTS = ("cost", "seconds", "created")
 SHARES = ("p", "value")
-INSERT_VERDICT = "INSERT OR IGNORE INTO verdicts(key,row,call,created) VALUES(?,?,?,?)"
+STATUS, VALUE = FIELDS.index("status"), FIELDS.index("value")
+RANK = "{0}.row->>{1}<>'unknown', {0}.created, {0}.row, coalesce({0}.call,'')"
+# two verdicts of a key: a decided one stays, then the newer; the order of merges is nothing to it
+STORE = f"""INSERT INTO verdicts(key,row,call,created) VALUES(?,?,?,?) ON CONFLICT(key) DO UPDATE
+    SET row=excluded.row, call=excluded.call, created=excluded.created
+    WHERE ({RANK.format("excluded", STATUS)}) > ({RANK.format("verdicts", STATUS)})"""
+DIFFERS = f"""SELECT 1 FROM verdicts WHERE key=?1 AND row->>{STATUS}<>'unknown'
+    AND ?2->>{STATUS}<>'unknown'
+    AND (row->>{STATUS}<>?2->>{STATUS} OR row->>{VALUE}<>?2->>{VALUE})"""
 
 
 def write(book: Ledger, path: Path, *, requests: bool = False) -> int:
@@ -39,7 +47,7 @@ def write(book: Ledger, path: Path, *, requests: bool = False) -> int:
     part = path.with_name(path.name + ".part")
     lines = 0
     try:
-        with open(part, "wb") as raw, _packed(raw, path) as f:
+        with naming(path), open(part, "wb") as raw, _packed(raw, path) as f:
             for row in _rows(book, requests):
                 line = json.dumps(row, ensure_ascii=False) + "\n"
                 f.write(line.encode("utf-8", "surrogatepass"))
@@ -66,30 +74,33 @@ def _rows(book: Ledger, requests: bool) -> Any:
     for c in book.calls():
         hidden = {} if requests else {"request": "{}"}
         yield {"kind": "call", **vars(c), "meta": dict(c.meta), **hidden}
-    for row, call in book.pages("verdicts", "row, call"):
+    for row, call, created in book.pages("verdicts", "row, call, created"):
         fields = dict(zip(FIELDS, json.loads(row), strict=True))
-        yield {"kind": "verdict", **fields, "call": call}
+        yield {"kind": "verdict", **fields, "call": call, "created": created}
 
 
-def read(db: sqlite3.Connection, path: Path) -> int:
-    """The lines of an exported ledger into the database; how many."""
+def read(db: sqlite3.Connection, path: Path) -> tuple[int, int]:
+    """The lines of an exported ledger into the database; (lines, conflicts).
+
+    Verdicts without a date (of before they were exported) are as old as the file.
+    """
     if not path.exists():
         raise MissingError("there is no such file", where=str(path))
-    n = 0
+    n, conflicts, then = 0, 0, path.stat().st_mtime
     old = db.execute("SELECT coalesce(max(id), 0) FROM verdicts").fetchone()[0]
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as f:  # lines end at \n only: a reason may hold U+2028
             for n, raw in enumerate(f, 1):
                 if raw.strip():
-                    _line(db, raw, f"{path}, line {n}", old)
+                    conflicts += _line(db, raw, f"{path}, line {n}", old, then)
     except (gzip.BadGzipFile, EOFError, zlib.error) as e:
         fix = "copy it again; nothing of this file was read in"
         raise DataError(f"not a whole .gz file ({e})", where=f"{path}, line {n}", fix=fix) from None
-    return n
+    return n, conflicts
 
 
-def _line(db: sqlite3.Connection, raw: bytes, where: str, old: int) -> None:
+def _line(db: sqlite3.Connection, raw: bytes, where: str, old: int, then: float) -> int:
     try:
         text = raw.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
         row = json.loads(text, object_pairs_hook=_once)
@@ -99,7 +110,7 @@ def _line(db: sqlite3.Connection, raw: bytes, where: str, old: int) -> None:
         if kind not in ("verdict", "call"):
             raise ValueError(f"kind is {kind!r}")
         _sound(row)
-        _insert(db, kind, row, old)
+        return _insert(db, kind, row, old, then)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError) as e:
         why = e.what if isinstance(e, DataError) else e
         if isinstance(e, KeyError):
@@ -111,14 +122,16 @@ def _line(db: sqlite3.Connection, raw: bytes, where: str, old: int) -> None:
         ) from None
 
 
-def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any], old: int) -> None:
-    """Store a line. `old`: the last row of before; a verdict after it came from the same file."""
-    now = time.time()
+def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any], old: int, then: float) -> int:
+    """Store a line; how many conflicts (0 or 1).
+
+    old : the last row of before; a verdict after it came from the same file. then : its date.
+    """
     if kind == "call":
         if not row.get("id"):
             raise ValueError("a call needs an id")
-        db.execute(INSERT_CALL, call_row(Call(**row), now))
-        return
+        db.execute(INSERT_CALL, call_row(Call(**row), time.time()))
+        return 0
     call = row.pop("call", None)
     if not row["key"]:
         raise ValueError("a verdict needs a key")
@@ -126,13 +139,12 @@ def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any], old: int) ->
     if call is not None and not isinstance(call, str):
         raise ValueError(f"call is {call!r}, not text")
     v = Verdict(**{k: row[k] for k in FIELDS})
-    if db.execute(INSERT_VERDICT, (v.key, verdict_row(v), call, now)).rowcount:
-        return
     sql = "SELECT row FROM verdicts WHERE key=? AND id>?"
     for (first,) in db.execute(sql, (v.key, old)).fetchall():
         before = verdict_of(first)
         if (before.status, before.value) != (v.status, v.value):
             raise ValueError(f"its key had the status {before.status!r} before")
+    return _store(db, [(v.key, verdict_row(v), call, row.get("created") or then)])
 
 
 def _sound(row: Mapping[str, Any]) -> None:
@@ -181,13 +193,22 @@ def _number(x: Any, most: float, kinds: Any = (int, float)) -> bool:
     return 0 <= x <= most  # False for NaN
 
 
-def merge(db: sqlite3.Connection, other: Ledger) -> tuple[int, int]:
-    """Verdicts and calls of another ledger; how many were new."""
+def _store(db: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> int:
+    """Add verdicts; how many were decided otherwise before (the newer stays)."""
+    conflicts = 0
+    for row in rows:
+        conflicts += db.execute(DIFFERS, row[:2]).fetchone() is not None
+        db.execute(STORE, row)
+    return conflicts
+
+
+def merge(db: sqlite3.Connection, other: Ledger) -> tuple[int, int, int]:
+    """Verdicts and calls of another ledger; how many were new, and how many conflicts."""
     before = [_count(db, t) for t in ("verdicts", "calls")]
     db.executemany(INSERT_CALL, other.pages("calls", CALL_COLUMNS))
-    db.executemany(INSERT_VERDICT, other.pages("verdicts", "key, row, call, created"))
+    conflicts = _store(db, other.pages("verdicts", "key, row, call, created"))
     after = [_count(db, t) for t in ("verdicts", "calls")]
-    return after[0] - before[0], after[1] - before[1]
+    return after[0] - before[0], after[1] - before[1], conflicts
 
 
 def _count(db: sqlite3.Connection, table: str) -> int:

@@ -424,16 +424,20 @@ class Ledger:
         exchange.apart(self.path, Path(path))
         return exchange.write(self, Path(path), requests=requests)
 
-    def load(self, path: str | Path) -> int:
-        """Read what `export` wrote; keys that are there stay. How many lines.
+    def load(self, path: str | Path) -> tuple[int, int]:
+        """Read what `export` wrote, as `merge` does. (lines, conflicts).
 
         DataError names the bad line, and nothing of the file is kept then.
         """
         with self.transaction() as db:
             return exchange.read(db, Path(path))
 
-    def merge(self, other: str | Path) -> tuple[int, int]:
-        """Add another ledger's verdicts and calls; keys that are there stay. (verdicts, calls)."""
+    def merge(self, other: str | Path) -> tuple[int, int, int]:
+        """Add another ledger's verdicts and calls: (new verdicts, new calls, conflicts).
+
+        Of two verdicts under one key a decided one stays before an unknown one, then the newer;
+        a conflict is two that are decided differently.
+        """
         with Ledger(other, readonly=True) as book, self.transaction() as db:
             return exchange.merge(db, book)
 

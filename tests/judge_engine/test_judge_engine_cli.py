@@ -331,6 +331,9 @@ def test_the_ledger_has_a_command_of_its_own(files, capsys):
     assert main(["ledger", "import", str(files / "x.jsonl"), *new]) == 0
     assert main(["ledger", "merge", str(files / "l.sqlite"), *new]) == 0
     assert "0 verdicts and 0 calls are new" in capsys.readouterr().out
+    nowhere = files / "none.sqlite"  # a name that was misspelt made an empty ledger
+    assert main(["ledger", "merge", "nofile", "--ledger", str(nowhere)]) == 3
+    assert capsys.readouterr().err.count("nofile") == 1 and not nowhere.exists()
     assert main(["ledger", "prune", "--judge", "m", *new, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdicts"] == 9
     assert main(["ledger", "exprot", "x", *own]) == 2

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import itertools
 import json
 import os
 import random
+import resource
 import signal
 import sqlite3
 import stat
@@ -17,11 +19,15 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from judge_stub import StubServer
 
 from kit.errors import DataError, MissingError
-from kit.judge import EndpointJudge, Ledger, Limiter, ajudge, claims, judge
+from kit.judge import EndpointJudge, Ledger, Limiter, ajudge, claims, exchange, judge
 from kit.judge.base import Call
+from kit.judge.ledger import MIGRATIONS
+from kit.judge.rows import verdict_row
 from kit.records import Criterion, Response, Task, Verdict
 
 HERE = os.path.dirname(__file__)
@@ -105,8 +111,8 @@ def test_export_and_import_give_the_same(tmp_path):
     assert book.export(tmp_path / "x.jsonl") == 3
     other = Ledger(tmp_path / "o.sqlite")
     assert (
-        other.load(tmp_path / "x.jsonl") == 3
-        and other.load(tmp_path / "x.jsonl") == 3
+        other.load(tmp_path / "x.jsonl") == (3, 0)
+        and other.load(tmp_path / "x.jsonl") == (3, 0)
         and len(other) == 2
     )
     assert (
@@ -584,7 +590,7 @@ def test_an_import_that_no_ledger_wrote_is_refused_with_its_line_and_nothing_is_
     with pytest.raises(DataError, match=r"bad\.jsonl, line 2"):
         other.load(tmp_path / "bad.jsonl")
     assert len(other) == 0
-    assert other.load(tmp_path / "x.jsonl") == 2 and other.get("a") == book.get("a")
+    assert other.load(tmp_path / "x.jsonl") == (2, 0) and other.get("a") == book.get("a")
 
 
 def test_ledgers_are_merged_and_pruned(tmp_path):
@@ -593,14 +599,78 @@ def test_ledgers_are_merged_and_pruned(tmp_path):
     one.put([verdict("a", judge="j")])
     two.put([verdict("a", "unmet", judge="k"), verdict("b", judge="k")], call=call)
     two.put([verdict("c", "unknown", failure="parse", judge="k")])
-    assert one.merge(two.path) == (2, 1) and one.merge(two.path) == (0, 0)
+    two.connection().execute("UPDATE verdicts SET created=1")  # older
+    assert one.merge(two.path) == (2, 1, 1) and one.merge(two.path) == (0, 0, 1)
     assert one.get("a").status == "met" and len(one) == 3
     assert one.prune(kinds=["parse"]) == 1 and one.get("c") is None
-    assert one.prune(judge="k", days=1) == 0
+    assert one.prune(judge="j", days=1) == 0
     assert one.prune(judge="k") == 1 and len(one) == 1
     assert one.call("x").request == "" and one.costs()[0]["cost"] == 0.5  # the cost book stays
     with pytest.raises(DataError, match="what to forget"):
         one.prune()
+
+
+def dated(path, rows):
+    """A ledger with (key, status, date) rows."""
+    book = Ledger(path)
+    for key, status, created in rows:
+        book.put([verdict(key, status, failure="transport" if status == "unknown" else None)])
+        book.connection().execute("UPDATE verdicts SET created=? WHERE key=?", (created, key))
+    return book
+
+
+KEPT = st.tuples(
+    st.sampled_from("ab"), st.sampled_from(["met", "unmet", "unknown"]), st.integers(1, 3)
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(KEPT, max_size=4))
+def test_the_order_in_which_ledgers_are_joined_does_not_matter(kept):
+    """Two machines' ledgers: the unknown of the first one merged hid what the other had paid for."""
+    found = set()
+    for order in itertools.permutations(kept):
+        db = sqlite3.connect(":memory:")
+        db.executescript(MIGRATIONS[0])
+        exchange._store(
+            db,
+            [
+                (k, verdict_row(verdict(k, s, failure="error" if s == "unknown" else None)), "", c)
+                for k, s, c in order
+            ],
+        )
+        found.add(tuple(db.execute("SELECT key, row->>3, created FROM verdicts ORDER BY key")))
+    assert len(found) == 1
+    for key, status, created in found.pop():
+        dates = [c for k, s, c in kept if k == key and s != "unknown"]
+        assert (status != "unknown") == bool(dates) and (not dates or created == max(dates))
+
+
+@pytest.mark.parametrize("how", ["merge", "load"])
+def test_a_decided_verdict_replaces_an_unknown_one_and_conflicts_are_counted(tmp_path, how):
+    """`kit ledger merge` kept a time-out where the other ledger held the answer."""
+    dated(tmp_path / "s.sqlite", [("a", "met", 1), ("b", "unmet", 9), ("c", "unmet", 1)]).export(
+        tmp_path / "s.jsonl"
+    )
+    book = dated(tmp_path / "t.sqlite", [("a", "unknown", 5), ("b", "met", 5), ("c", "met", 5)])
+    given = tmp_path / ("s.sqlite" if how == "merge" else "s.jsonl")
+    assert getattr(book, how)(given)[-1] == 2
+    assert [book.get(k).status for k in "abc"] == ["met", "unmet", "met"]
+
+
+def test_an_export_that_does_not_fit_names_its_file(tmp_path):
+    """On a full disk, or under a ulimit: "File too large ... unknown file"."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Ledger(tmp_path / "l.sqlite") as book:
+        book.put([verdict("a", reason="x" * 90_000)])
+        book.connection().execute("PRAGMA wal_checkpoint")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+        try:
+            with pytest.raises(OSError, match=r"x\.jsonl"):
+                book.export(tmp_path / "x.jsonl")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.glob("x.jsonl*"))
 
 
 def test_the_cost_book_counts_each_calls_verdicts_once(tmp_path):
@@ -621,7 +691,7 @@ def test_a_packed_export_gives_the_same_bytes_each_time_and_reads_back(tmp_path)
     one, two = ((tmp_path / n).read_bytes() for n in ("one.jsonl.gz", "two.jsonl.gz"))
     assert one == two and gzip.decompress(one) == (tmp_path / "plain.jsonl").read_bytes()
     again = Ledger(tmp_path / "b.sqlite")
-    assert again.load(tmp_path / "one.jsonl.gz") == 2 and len(again) == 2
+    assert again.load(tmp_path / "one.jsonl.gz") == (2, 0) and len(again) == 2
     (tmp_path / "cut.jsonl.gz").write_bytes(one[:-12])
     (tmp_path / "no.jsonl.gz").write_bytes(b"{}")
     third = Ledger(tmp_path / "c.sqlite")
