@@ -186,6 +186,8 @@ def rubric_score(
     True
     """
     r = _rows(verdicts, weights, answer, cluster, human, how)
+    if not np.isnan(r.h).any():  # every row labelled: the judge says nothing more
+        r, human = replace(r, v=r.h), None
     gone = np.isnan(r.v)
     if human is not None and not np.isnan(r.h).all():
         return _corrected(r, int(gone.sum()), level)

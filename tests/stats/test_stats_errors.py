@@ -325,3 +325,36 @@ def test_large_cluster_ids_beside_a_float_stay_apart():
     """Five ids above 2**53 became two clusters, since a list with a float in it is made floats."""
     ids = [2**60 + k for k in range(5)]
     assert stats.mean([0, 1, 0, 1, 1, 0.5], cluster=[*ids, 0.5]).n_clusters == 6
+
+
+@pytest.mark.parametrize("alike", [0.1, 0.8])
+@pytest.mark.parametrize("n_clusters", [8, 20, 40])
+def test_with_every_item_labelled_the_labels_speak_alone(alike, n_clusters):
+    """All verdicts labelled gave .517 [.42, .63], the labels alone [.46, .58]. Nearly all labelled
+    must be close to it, too, and the truth must lie inside."""
+    rng = np.random.default_rng(n_clusters)
+    share, ratio, hits = np.array([0.5, 0.95, 1.0]), [], []
+    for _ in range(40):
+        rate = rng.beta(0.6 * (1 / alike - 1), 0.4 * (1 / alike - 1), n_clusters)
+        group = np.repeat(np.arange(n_clusters), rng.integers(2, 17, n_clusters))
+        y = (rng.random(len(group)) < rate[group]).astype(float)
+        judge, order = np.where(rng.random(len(y)) < 0.85, y, 1 - y), rng.random(len(y))
+        for part in share:
+            human = np.where(order < part, y, np.nan)
+            e = stats.pass_rate(judge, human, design="random", cluster=group)
+            alone = stats.mean(human[order < part], cluster=group[order < part])
+            ratio.append(e.half_width / alone.half_width)
+            hits.append(e.low <= 0.6 <= e.high)
+            if part == 1:
+                same = pytest.approx((alone.value, alone.low, alone.high), abs=1e-12)
+                assert (e.value, e.low, e.high) == same
+        score = stats.rubric_score(judge, y + 1, answer=group, human=y).estimate
+        assert score == stats.rubric_score(y, y + 1, answer=group).estimate
+    assert np.all(np.abs(np.array(ratio).reshape(-1, 3)[:, 1] - 1) < 0.1)
+    assert np.mean(hits) >= 0.92
+
+
+def test_labels_that_are_all_alike_are_their_own_rate():
+    """The posterior's upper limit lies below 1; the value was cut down to it."""
+    every = stats.pass_rate([1, 0] * 20, [1.0] * 40, design="random", cluster=np.arange(40) // 4)
+    assert every.value == 1 and every.high == 1
