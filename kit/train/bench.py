@@ -8,13 +8,14 @@ same model, batch, lengths and prompts) and "notebook" (a short run of notebook 
 from __future__ import annotations
 
 import json
-import os
+import math
 import re
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,166 +25,115 @@ from . import answers, config, device, grpo, inputs, models, presets, rollouts
 
 PARTS = ("kit", "bare", "notebook")
 LIMIT = 180.0  # seconds for each part, under ten minutes together
-LOG = "bench.jsonl"
 
 
-def settings(preset: str, steps: int) -> config.GRPOSettings:
-    """A preset's settings for a few steps, without evaluation."""
-    values = {**presets.preset(preset), "steps": steps, "eval_every": 0}
-    return config.build(config.GRPOSettings, values)
-
-
-def measure(part: str, given: config.GRPOSettings, out: Path) -> None:
-    """Train in this process; one row (seconds, tokens, GiB held) for each step in out/bench.jsonl.
-
-    part : "kit" or "bare".
-    """
+def measure(part: str, preset: str, steps: str, folder: str) -> None:
+    """Train in this process by "kit" or "bare": steps.jsonl, memory.txt (most GiB held)."""
     from ..data import load_tasks
 
+    values = {**presets.preset(preset), "steps": int(steps), "eval_every": 0}
+    given = config.build(config.GRPOSettings, values)
+    loaded, torch, out = models.load(given), device.import_torch(), Path(folder)
     tasks = [t for t in load_tasks(paths.data("instructions.jsonl")) if t.split != "heldout"]
-    log, loaded = rollouts.Log(out / LOG), models.load(given)
-
-    def keep(seconds: float, tokens: float) -> None:
-        log.append([{"seconds": seconds, "tokens": tokens, "memory": _memory()}])
-
-    if part == "bare":
-        _bare(given, tasks, loaded, out, keep)
-        return
 
     def on_step(row: Mapping[str, Any]) -> None:
-        keep(row["seconds"], row["tokens"] * row["answers"])
+        cuda = torch.cuda.is_available()
+        held = torch.cuda.max_memory_reserved() / 2**30 if cuda else peak_memory() or math.nan
+        (out / "memory.txt").write_text(f"{held:.1f}", "utf-8")
 
-    grpo.train(given, tasks, out=out / "run", on_step=on_step, loaded=loaded)
+    train: Any = grpo.train if part == "kit" else _bare
+    train(given, tasks, out=out, on_step=on_step, loaded=loaded)
 
 
 def _bare(
     given: config.GRPOSettings,
     tasks: Sequence[Any],
-    loaded: models.Loaded,
+    *,
     out: Path,
-    keep: Callable[[float, float], None],
+    on_step: Callable[[Mapping[str, Any]], None],
+    loaded: models.Loaded,
 ) -> None:
+    """trl's own trainer, with a reward that costs nothing and differs within a group."""
     from datasets import Dataset
     from transformers import TrainerCallback
     from trl import GRPOTrainer
 
     from .trainer import arguments
 
-    rows = given.group_size * given.prompts_per_step
-
-    class Clock(TrainerCallback):
-        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            self.began = time.perf_counter()
-
-        def on_log(
-            self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any
-        ) -> None:
+    class Steps(TrainerCallback):
+        def on_log(self, *args: Any, logs: Any = None, **kwargs: Any) -> None:
             if "loss" in (logs or {}):
-                now = time.perf_counter()
-                keep(now - self.began, logs["completions/mean_length"] * rows)
-                self.began = now
+                row = {"time": time.time(), "tokens": logs["completions/mean_length"]}
+                row["answers"] = given.group_size * given.prompts_per_step
+                rollouts.Log(out / rollouts.STEPS).append([row])
+                on_step(row)
 
     ordered = inputs.order(list(tasks), given)
     asked = [answers.messages(t, loaded.tokenizer, given.max_prompt_tokens) for t in ordered]
     GRPOTrainer(
         model=loaded.model,
-        reward_funcs=_letters,
+        reward_funcs=lambda completions, **_: [len(set(str(c))) / 100 for c in completions],
         args=arguments(given, loaded, str(out / "checkpoints")),
         train_dataset=Dataset.from_list([{"prompt": p} for p in asked]),
         processing_class=loaded.tokenizer,
-        callbacks=[Clock()],
+        callbacks=[Steps()],
     ).train()
 
 
-def _letters(completions: Sequence[Any], **kwargs: Any) -> list[float]:
-    """A reward that costs nothing and differs within a group."""
-    return [len(set(str(c))) / 100 for c in completions]
+def plan(preset: str, steps: int, out: Path) -> dict[str, list[str]]:
+    """The process of each part."""
+    code = f"import sys; from {__name__} import measure; measure(*sys.argv[1:])"
+    own = {p: ["-c", code, p, preset, str(steps), str(out / p)] for p in PARTS[:2]}
+    short = ["--set", "steps=2", "--set", "heldout_limit=4", "--out", str(out / "notebook")]
+    book = ["-m", "kit", "run", "3", "--profile", preset, *short]
+    return {p: [sys.executable, *c] for p, c in (own | {"notebook": book}).items()}
 
 
-def _memory() -> float | None:
-    """Most GiB held so far: of the GPU where there is one, else of the process."""
-    torch = device.import_torch()
-    if torch.cuda.is_available():
-        return round(torch.cuda.max_memory_reserved() / 2**30, 2)
-    return peak_memory()
-
-
-def command(part: str, preset: str, steps: int, out: Path) -> list[str]:
-    """The process of a part."""
-    start = [sys.executable, "-m", "kit"]
-    if part == "notebook":
-        short = ["--set", "steps=2", "--set", "heldout_limit=4"]
-        return [*start, "run", "3", "--profile", preset, *short, "--out", str(out / part)]
-    more = ["--preset", preset, "--steps", str(steps), "--out", str(out)]
-    return [*start, "bench", "gpu", "--worker", part, *more]
-
-
-def run(part: str, preset: str, steps: int, out: Path, *, kind: str) -> dict[str, Any]:
-    """Run a part for at most LIMIT seconds: exit code (None: stopped), seconds, what it measured.
-
-    kind : "cuda" or "cpu", which hides the GPU.
-    """
-    folder, began = out / part, time.perf_counter()
+def run(command: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Run a part for at most LIMIT seconds: exit code (None: stopped), and what it measured."""
     folder.mkdir(parents=True)
-    hidden = {} if kind == "cuda" else {"CUDA_VISIBLE_DEVICES": ""}
     with open(folder / "output.txt", "w", encoding="utf-8") as said:
-        process = subprocess.Popen(
-            command(part, preset, steps, out),
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, **hidden},
-        )
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, text=True)
         try:
-            code = process.wait(LIMIT)
+            process.wait(LIMIT)
         except subprocess.TimeoutExpired:
-            code = None
+            return {"exit": None, **read(folder)}
         finally:
             processes.stop([process])
-    took = {"part": part, "exit": code, "wall_s": round(time.perf_counter() - began, 1)}
-    return took | read(folder)
+    return {"exit": process.returncode, **read(folder)}
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Median step, tokens per second and most memory of a part's steps, without the first."""
-    rows = rollouts.read(folder / LOG)[1:]
-    if not rows:
-        return {"steps": 0, "step_s": None, "tokens_per_s": None, "memory": None}
-    seconds = [r["seconds"] for r in rows]
-    return {
-        "steps": len(rows),
-        "step_s": statistics.median(seconds),
-        "tokens_per_s": sum(r["tokens"] for r in rows) / sum(seconds),
-        "memory": max((r["memory"] for r in rows if r["memory"]), default=None),
-    }
+    """Median step in s, tokens per second and most memory of a part's steps, without the first."""
+    rows = rollouts.read_steps(folder)
+    seconds = [b["time"] - a["time"] for a, b in pairwise(rows)]
+    if not seconds:
+        return {}
+    tokens = sum(r["tokens"] * r["answers"] for r in rows[1:])
+    found = {"step_s": statistics.median(seconds), "tokens_per_s": tokens / sum(seconds)}
+    return {"steps": len(seconds), **found, "memory": (folder / "memory.txt").read_text("utf-8")}
 
 
-def cells(found: Mapping[str, Mapping[str, Any]], preset: str, name: str) -> tuple[str, str] | None:
-    """Time and memory for a profile's row; None where the kit's step was not measured, or the
-    notebook did not run through.
+def write(
+    notebooks: Path, found: Mapping[str, Mapping[str, Any]], preset: str, name: str
+) -> list[str]:
+    """Put time and memory into a profile's row of every notebook that has one; the files changed.
+
+    Nothing is written where a part failed or was stopped. name : the GPU's.
     """
-    kit, bare = found.get("kit", {}), found.get("bare", {})
-    if not kit.get("step_s") or found.get("notebook", {}).get("exit") != 0:
-        return None
-    steps = presets.PRESETS[preset]["steps"]
-    beside = f"; bare trainer {bare['step_s']:.1f} s" if bare.get("step_s") else ""
-    minutes = f"{steps * kit['step_s'] / 60:.0f} minutes of training"
-    return (
-        f"{minutes} ({steps} steps of {kit['step_s']:.1f} s{beside}; "
-        f"{kit['tokens_per_s']:.0f} tokens/s; {name.replace('|', '/')})",
-        f"{kit['memory']:.1f} GB" if kit["memory"] else "unknown",
+    if any(p["exit"] != 0 for p in found.values()):
+        return []
+    kit, steps, done = found["kit"], presets.preset(preset)["steps"], []
+    new = json.dumps(
+        f" {steps * kit['step_s'] / 60:.0f} minutes of training ({steps} steps of "
+        f"{kit['step_s']:.1f} s; bare trainer {found['bare']['step_s']:.1f} s; "
+        f"{kit['tokens_per_s']:.0f} tokens/s; {name}) | {kit['memory']} GB |",
+        ensure_ascii=False,
     )
-
-
-def write_rows(folder: Path, preset: str, spent: str, memory: str) -> list[Path]:
-    """Put both cells into a profile's row, in every notebook that has one; the files changed."""
-    done = []
-    new = json.dumps(f" {spent} | {memory} |", ensure_ascii=False)[1:-1]
-    for path in sorted(folder.glob("*.ipynb")):
-        old = path.read_text("utf-8")
-        row = re.compile(rf"(\| `{re.escape(preset)}` \|[^|\n]*\|)[^|\n]*\|[^|\n]*\|")
-        text = row.sub(lambda m: m[1] + new, old)
-        if text != old:
+    row = re.compile(rf"(\| `{re.escape(preset)}` \|[^|\n]*\|)[^|\n]*\|[^|\n]*\|")
+    for path in sorted(notebooks.glob("*.ipynb")):
+        text, n = row.subn(lambda m: m[1] + new[1:-1], path.read_text("utf-8"))
+        if n:
             paths.write_text(path, text)
-            done.append(path)
+            done.append(path.name)
     return done

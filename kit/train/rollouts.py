@@ -133,12 +133,11 @@ def span(
     >>> span([(0, 1), (-1, 1)], [0.5, None]), span([(0, 1)], [-0.2]), span([None], [1])
     ((-1, 1), (-inf, inf), (-inf, inf))
     """
-    known = [r for r in ranges if r]
-    if known and len(known) == len(ranges):
-        low, high = min(r[0] for r in known), max(r[1] for r in known)
-        if all(low - 1e-9 <= x <= high + 1e-9 for x in rewards if x is not None):
-            return low, high
-    return -math.inf, math.inf
+    if not ranges or not all(ranges):
+        return -math.inf, math.inf
+    low, high = min(r[0] for r in ranges if r), max(r[1] for r in ranges if r)
+    inside = all(low - 1e-9 <= x <= high + 1e-9 for x in rewards if x is not None)
+    return (low, high) if inside else (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,6 +64,7 @@ class Seen:
                 result.to_html(include_plotlyjs=False)
             return result
 
+        inner.__wrapped__ = f  # type: ignore[attr-defined]  # as a control with a static twin has
         return inner
 
 
