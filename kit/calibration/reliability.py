@@ -19,9 +19,11 @@ from . import resample
 from .cells import Cells
 from .ece import ECE, MCE, cells_of, ece_of, mce_of
 from .inputs import Inputs, check
-from .scores import rising, wilson
+from .scores import rising
 from .sketch import Sketch
-from .smooth import Curve, SmECE, smece, smooth_curve
+from .smooth import Curve, SmECE, rate_limits, smece, smooth_curve
+
+LEAST = 200  # resamples: the quantiles of fewer make narrow bands
 
 
 @dataclass(frozen=True)
@@ -122,39 +124,16 @@ class Reliability:
         return head + rows_html(("bin", "n", "confidence", "accuracy", "interval"), rows)
 
 
-def _bin_table(cells: Cells, boot: np.ndarray, null: np.ndarray, level: float) -> Bins:
+def _bin_table(cells: Cells, null: np.ndarray, level: float) -> Bins:
     size, hits, sums = cells.bins()
     used = size > 0
     n, o, f = size[used], hits[used] / size[used], sums[used] / size[used]
-    effective = n if cells.units is None else _effective(cells, boot, used, n, o)
-    limits = np.array([wilson(a * e, e, level) for a, e in zip(o, effective, strict=True)])
+    at = (np.cumsum(used) - 1)[cells.bin]
+    share = (at[:, None] == np.arange(len(n))) / n
+    low, high = rate_limits(o, o[at], share, cells, level)
     band = np.quantile(cells.per_bin(null)[:, used] / n, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return Bins(
-        cells.lower[used],
-        cells.upper[used],
-        n,
-        f,
-        o,
-        limits[:, 0],
-        limits[:, 1],
-        np.clip(f + band[0], 0, 1),
-        np.clip(f + band[1], 0, 1),
-    )
-
-
-def _effective(
-    cells: Cells, boot: np.ndarray, used: np.ndarray, n: np.ndarray, o: np.ndarray
-) -> np.ndarray:
-    """Independent rows that each bin is worth: o(1-o) over the cluster bootstrap's variance, at
-    most n.
-    """
-    size, hits = cells.per_bin(boot.sum(-1))[:, used], cells.per_bin(boot[:, :, 1])[:, used]
-    rate = np.divide(hits, size, out=np.full_like(hits, np.nan), where=size > 0)
-    variance = np.nanvar(rate, axis=0)
-    clusters = cells.clusters_per_bin()[used]
-    return np.where(
-        variance > 0, np.minimum(n, o * (1 - o) / np.where(variance > 0, variance, 1)), clusters
-    )
+    calm = (np.clip(f + side, 0, 1) for side in band)
+    return Bins(cells.lower[used], cells.upper[used], n, f, o, low, high, *calm)
 
 
 def _pool(cells: Cells, parts: int = 200) -> tuple[Cells, np.ndarray]:
@@ -227,13 +206,14 @@ def reliability(
 
     Arguments as in `ece`. components : what `correct` was computed from; circular : "raise" refuses
         correctness that contains the confidence, "flag" keeps the finding in `.circular`. n_boot :
-        resamples, at least 2.
+        resamples of the test and of a calibrated model's bands, 200 where fewer are asked; the
+        limits need none.
 
     >>> r = reliability([0.2, 0.2, 0.8, 0.8] * 3, [0, 0, 1, 1] * 3, n_boot=100)
     >>> round(r.ece.value, 3), r.bins.n.tolist(), r.convention
     (0.2, [6.0, 6.0], 'one bin per distinct confidence (2 values)')
     """
-    n_boot, level = whole("n_boot", n_boot, 2), sure_level(level)
+    n_boot, level = max(whole("n_boot", n_boot), LEAST), sure_level(level)
     finding = ""
     if components is not None:
         from .circular import check_circular
@@ -257,12 +237,9 @@ def reliability(
         square = float(
             np.average((np.asarray(x.conf, dtype=float) - x.correct) ** 2, weights=x.weights)
         )
-    boot, null = (
-        resample.bootstrap(cells, n_boot, seed + 1),
-        resample.null_gaps(cells, n_boot, seed),
-    )
+    null = resample.null_gaps(cells, n_boot, seed)
     base = cells.n[:, 1].sum() / cells.size
-    curve = smooth_curve(cells, boot, null, level=level)
+    curve = smooth_curve(cells, null, level=level)
     return Reliability(
         ece_of(cells, n_boot=n_boot, level=level, seed=seed, null=null),
         mce_of(cells, level=level),
@@ -270,7 +247,7 @@ def reliability(
         square,
         float(cells.s.sum() / cells.size),
         float(base),
-        _bin_table(cells, boot, null, level),
+        _bin_table(cells, null, level),
         curve,
         _corp(cells, null, curve, level),
         cells.rows,

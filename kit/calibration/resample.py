@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from ..stats.arguments import generator
@@ -13,39 +11,8 @@ BLOCK = 8_000_000  # numbers held at once
 POOL = 2000  # groups that many clusters are resampled in
 
 
-def bootstrap(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:
-    """Resampled weights per cell and outcome: (n_boot, m, 2).
-
-    Rows independent: multinomial over the cells. Clusters: whole clusters drawn with replacement,
-    as a matrix of draw counts times the clusters' sums.
-    """
-    rng = generator(seed)
-    m = len(cells.bin)
-    if cells.units is None:
-        flat = cells.n.reshape(-1)
-        size = max(1, round(flat.sum()))
-        if size < 2 * m:  # few rows: draw them one by one
-            drawn = (
-                np.searchsorted(
-                    np.cumsum(flat / flat.sum())[:-1], rng.random((n_boot, size)), side="right"
-                )
-                + 2 * m * np.arange(n_boot)[:, None]
-            )
-            return (
-                np.bincount(drawn.reshape(-1), minlength=2 * m * n_boot)
-                .reshape(n_boot, m, 2)
-                .astype(float)
-            )
-        return rng.multinomial(size, flat / flat.sum(), n_boot).reshape(n_boot, m, 2).astype(float)
-    out = np.empty((n_boot, 2 * m))
-    units = pooled(cells.units, rng)
-    for rows, w in draws(units.shape[0], n_boot, rng):
-        out[rows] = w @ units
-    return out.reshape(n_boot, m, 2)
-
-
 def pooled(units, rng: np.random.Generator):  # type: ignore[no-untyped-def]
-    """The clusters' sums, at random in POOL groups of clusters where there are more: a bootstrap of
+    """The clusters' sums, at random in POOL groups of clusters where there are more: the sum of
     groups has the same variance.
 
     With 2,000 groups that variance is known to 3 %, far below what the interval's own noise is.
@@ -58,18 +25,6 @@ def pooled(units, rng: np.random.Generator):  # type: ignore[no-untyped-def]
     group = rng.permutation(c) % POOL
     fold = sparse.csr_matrix((np.ones(c), (group, np.arange(c))), shape=(POOL, c))
     return (fold @ units).toarray()
-
-
-def draws(units: int, n_boot: int, rng: np.random.Generator) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of (slice of resamples, (b, units) counts of how often each unit was drawn)."""
-    step = max(1, BLOCK // max(units, 1))
-    for i in range(0, n_boot, step):
-        b = min(step, n_boot - i)
-        flat = rng.integers(0, units, (b, units)) + units * np.arange(b)[:, None]
-        yield (
-            slice(i, i + b),
-            np.bincount(flat.reshape(-1), minlength=b * units).reshape(b, units).astype(float),
-        )
 
 
 def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:

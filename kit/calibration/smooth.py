@@ -12,10 +12,10 @@ import numpy as np
 from scipy import fft
 
 from ..errors import DataError
-from ..stats.clusters import worth
 from ..stats.columns import takes_table
 from ..stats.estimate import number
 from ..stats.tails import t_quantile
+from . import resample
 from .cells import Cells
 from .inputs import CHUNK, check
 from .sketch import G, Sketch
@@ -179,20 +179,12 @@ def width_of(size: float, p: np.ndarray) -> float:
 
 
 def smooth_curve(
-    cells: Cells,
-    boot: np.ndarray,
-    null: np.ndarray,
-    *,
-    level: float = 0.95,
-    points: int = 101,
+    cells: Cells, null: np.ndarray, *, level: float = 0.95, points: int = 101
 ) -> Curve:
-    """Local linear estimate of accuracy against confidence, with pointwise bands from given
-    resamples (see `reliability`).
+    """Local linear estimate of accuracy against confidence, with pointwise limits and band.
 
-    boot : (B, m, 2) resampled weights. null : (B, m) sums of (outcome - confidence) under
-        calibration. Limits: Wilson's on the rows that the fit is worth at a point, over the
-        clusters' design effect. They hold .92 or more of a steep curve, on average over its points
-        (.90 with 40 clusters of correlation .8), and .86 of one with a jump.
+    null : (B, m) sums of (outcome - confidence) under calibration. Limits: `rate_limits`. They hold
+        .92 or more of a steep curve, on average over its points, and .86 of one with a jump.
     """
     x = np.linspace(0, 1, points)
     weight, p = cells.n.sum(1), cells.s.sum(1) / cells.n.sum(1)
@@ -201,8 +193,7 @@ def smooth_curve(
     density = weight @ np.exp(-0.5 * ((p[:, None] - x[None]) / width) ** 2)
     density /= weight.sum() * width * np.sqrt(2 * np.pi)
     y = np.clip(cells.n[:, 1] @ a, 0, 1)
-    here = np.interp(p, x, y)
-    low, high = _limits(y, here, weight, a, boot, cells, level)
+    low, high = rate_limits(y, np.interp(p, x, y), a, cells, level)
     band = x + np.quantile(null @ a, [(1 - level) / 2, (1 + level) / 2], axis=0)
     known = {"y": y, "low": low, "high": high}
     known |= {"band_low": np.clip(band[0], 0, 1), "band_high": np.clip(band[1], 0, 1)}
@@ -210,26 +201,39 @@ def smooth_curve(
     return Curve(x=x, density=density, method=f"local linear, kernel width {width:.3g}", **known)
 
 
-def _limits(
-    y: np.ndarray,
-    here: np.ndarray,
-    weight: np.ndarray,
-    a: np.ndarray,
-    boot: np.ndarray,
-    cells: Cells,
-    level: float,
+def rate_limits(
+    y: np.ndarray, here: np.ndarray, a: np.ndarray, cells: Cells, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's limits (t,) of the curve y; `here` : (m,) the curve at each cell."""
-    rows = 1 / np.maximum(weight @ (a * a), 1e-300)
-    df = math.inf
-    if cells.units is not None:  # the effect of one point is noisy: no less than that of all
-        df = max(worth(np.asarray(cells.units.sum(1)).ravel()) - 1, 1.0)
-        spread = ((boot[:, :, 1] - boot.sum(-1) * here) @ a).var(0) * (1 + 1 / df)
-        alone = (weight * here * (1 - here)) @ (a * a)
-        known = alone > 1e-12
-        effect = np.divide(spread, alone, out=np.ones_like(y), where=known)
-        rows = rows / np.maximum(effect, max(spread[known].sum() / alone[known].sum(), 1.0))
-    q = t_quantile(level, df)
+    """Wilson's limits (t,) of rates y (t,), on the independent rows that each is worth, with
+    Student's quantile for the clusters that stand behind it.
+
+    a : (m, t), what a row of each cell counts in a rate. here : (m,), the rate at each cell.
+    """
+    rows, df = 1 / np.maximum(cells.n.sum(1) @ (a * a), 1e-300), math.inf
+    if cells.units is not None:
+        rows, df = _clustered(rows, here, a, cells)
+    q = np.vectorize(t_quantile)(level, df)
     middle = (y + q * q / (2 * rows)) / (1 + q * q / rows)
     half = q / (1 + q * q / rows) * np.sqrt(y * (1 - y) / rows + (q / (2 * rows)) ** 2)
     return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
+
+
+def _clustered(
+    rows: np.ndarray, here: np.ndarray, a: np.ndarray, cells: Cells
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows over the clusters' design effect, and degrees of freedom, (t,) each."""
+    units = resample.pooled(cells.units, np.random.default_rng(0))
+    miss = (np.array([0.0, 1.0]) - here[:, None]).reshape(-1, 1)
+    both = np.repeat(a, 2, axis=0)
+    size = units @ np.abs(both)
+    behind = size.sum(0) ** 2 / np.maximum((size**2).sum(0), 1e-300)  # as `worth`, at each point
+    df = np.maximum(behind - 1, 1.0)
+    spread = ((units @ (both * miss)) ** 2).sum(0) * (1 + 1 / df)
+    alone = (cells.n.sum(1) * here * (1 - here)) @ (a * a)
+    known = alone > 1e-12
+    if not known.any():  # all outcomes alike: a cluster may be as good as one row
+        return np.minimum(rows, behind), df
+    effect = np.divide(spread, alone, out=np.ones_like(rows), where=known)
+    # the effect of one point is noisy: no less than that of all
+    rows = rows / np.maximum(effect, max(spread[known].sum() / alone[known].sum(), 1.0))
+    return np.where(known, rows, np.minimum(rows, behind)), df
