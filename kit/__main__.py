@@ -11,7 +11,7 @@ import sys
 from . import __version__
 from .cli.common import printable
 from .errors import KitError
-from .system import packages, processes, progress
+from .system import packages, paths, processes, progress
 
 log = logging.getLogger("kit.command")
 log.addHandler(logging.NullHandler())  # without one, logging itself writes errors to stderr
@@ -87,11 +87,37 @@ def main(argv: list[str] | None = None) -> int:
     progress.quiet()
     args = parser(argv[0] if argv else None).parse_args(argv)
     try:
+        _apart(args)
         with progress.watched(args.progress, args.log_file, args.verbose):
             return _run(args)
     except OSError as e:  # the log itself
         sys.stderr.write(f"error: {e.strerror}\n  where: --log-file {args.log_file}\n")
         return 2
+    except KitError as e:
+        return _failed(e)
+
+
+def _apart(args: argparse.Namespace) -> None:
+    """KitError for a log over another file of the command, or over what is no log."""
+    if not args.log_file:
+        return
+    options = {k: v for k, v in vars(args).items() if k != "log_file"}
+    values = [(k, x) for k, v in options.items() for x in (v if isinstance(v, list) else [v])]
+    named = {f"{k} {x}": x for k, x in values if isinstance(x, str)}
+    paths.apart({"--log-file": args.log_file}, named)
+    if os.path.isfile(args.log_file):
+        with open(args.log_file, "rb") as f:
+            if f.read(len(progress.LINE)) not in (b"", progress.LINE):
+                what = "this is no log of the kit, and stays as it is"
+                raise KitError(what, where=args.log_file, fix="give --log-file another name")
+
+
+def _failed(e: KitError) -> int:
+    """Say what a user can act on."""
+    if os.environ.get("KIT_DEBUG"):
+        raise e
+    sys.stderr.write(f"error: {printable(str(e))}\n")
+    return e.exit_code
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -103,10 +129,7 @@ def _run(args: argparse.Namespace) -> int:
         return code
     except KitError as e:
         log.error("%s", e)
-        if os.environ.get("KIT_DEBUG"):
-            raise
-        sys.stderr.write(f"error: {printable(str(e))}\n")
-        return e.exit_code
+        return _failed(e)
     except KeyboardInterrupt:
         log.warning("stopped")
         sys.stderr.write("stopped; what was done is saved, the same command continues\n")

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import DataError, KitError
 from ..judge.factory import FORMS
+from ..judge.keys import remember_all
 from ..judge.prices import Price
 from ..records import FAILURES, Response, Task, response_from_json
 from ..system import paths
@@ -180,19 +181,9 @@ def _out(args: argparse.Namespace) -> Path:
 
 def _sane(args: argparse.Namespace, ledger: Path) -> None:
     """Stop at options that cannot be meant, before anything is read, paid or written over."""
-    out = _out(args).resolve()
-    for name, other in (
-        ("TASKS", args.tasks),
-        ("RESPONSES", args.responses),
-        ("--replay-from", args.replay_from),
-        ("--ledger", ledger),
-    ):
-        if other and Path(other).resolve() == out:
-            raise KitError(
-                f"OUT is the same file as {name}, which would be lost",
-                where=f"--out {_out(args)}",
-                fix="give --out another name",
-            )
+    written = {"OUT": _out(args), "--ledger": ledger, "--log-file": args.log_file}
+    read = {"TASKS": args.tasks, "RESPONSES": args.responses, "--replay-from": args.replay_from}
+    paths.apart(written, read)
     if args.votes is not None and args.votes < 1:
         raise KitError(f"{args.votes} votes", where="--votes", fix="give 1 or more")
     wrong = [k for k in args.retry.split(",") if k and k not in FAILURES]
@@ -362,6 +353,7 @@ def _headers(given: list[str] | None) -> dict[str, str] | None:
                 fix = f"export {value[1:]}=..."
                 raise KitError(f"{value[1:]} is not set", where=f"--header {name}", fix=fix)
             value = os.environ[value[1:]]
+            remember_all({"secret": value})  # whatever the header's name is
         out[name] = value
     return out
 

@@ -424,14 +424,11 @@ def _share(total: int, n: int) -> list[int]:
 
 
 def _second(first: Verdict, second: Verdict) -> Verdict:
-    """The verdict of the second asking with both costs; where the second did not come, the first
-    failure stays.
-    """
-    keep = first if second.failure in ("transport", "budget") else second
+    """The verdict of the second asking with both costs: one that did not come is asked again."""
     return dataclasses.replace(
-        keep,
+        second,
         tokens_in=first.tokens_in + second.tokens_in,
         tokens_out=first.tokens_out + second.tokens_out,
         cost=first.cost + second.cost,
-        meta={**keep.meta, "asked_again": first.failure},
+        meta={**second.meta, "asked_again": first.failure},
     )

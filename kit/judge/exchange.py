@@ -62,14 +62,6 @@ def _packed(raw: BinaryIO, path: Path) -> Any:
     return gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
 
 
-def apart(book: Path, path: Path) -> None:
-    """DataError for an export over the ledger itself (or its journal), which would be lost."""
-    own = {book.resolve().with_name(book.name + end) for end in ("", "-wal", "-shm", "-journal")}
-    if path.resolve() in own or (path.exists() and book.exists() and path.samefile(book)):
-        fix = "export to another file"
-        raise DataError("this is the ledger itself, which would be lost", where=str(path), fix=fix)
-
-
 def _rows(book: Ledger, requests: bool) -> Any:
     for c in book.calls():
         hidden = {} if requests else {"request": "{}"}

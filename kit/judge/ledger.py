@@ -21,6 +21,7 @@ from typing import Any
 
 from ..errors import DataError, MissingError
 from ..records import Verdict
+from ..system import paths
 from . import claims, exchange
 from .records import Call
 from .rows import CALL_COLUMNS, FIELDS, INSERT_CALL, call_of, call_row, verdict_of, verdict_row
@@ -421,7 +422,7 @@ class Ledger:
         """Write verdicts and raw replies as JSONL (requests only on wish; packed where the name
         ends in .gz); how many lines.
         """
-        exchange.apart(self.path, Path(path))
+        paths.apart({"the ledger": self.path, "the export": path}, {})
         return exchange.write(self, Path(path), requests=requests)
 
     def load(self, path: str | Path) -> tuple[int, int]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from ..errors import DataError, MissingError
+from ..errors import DataError, KitError, MissingError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
+BESIDE = ("", "-wal", "-shm", "-journal", ".part")  # ends of names that belong to a file
 
 
 def home() -> Path:
@@ -71,6 +73,23 @@ def regular(path: Path) -> Path:
         fix = "give the name of a file, which may be new"
         raise DataError("this is no regular file, and stays as it is", where=str(path), fix=fix)
     return path.resolve() if path.is_symlink() else path
+
+
+def apart(written: Mapping[str, Any], named: Mapping[str, Any]) -> None:
+    """KitError where a command would write into another file that it names, which would be lost.
+
+    written, named : path by option; None is none. What is written has files beside it, too: a
+    database its journals, an output its part.
+    """
+    every = {k: Path(p).resolve() for k, p in {**named, **written}.items() if p}
+    exists, same = os.path.exists, os.path.samefile
+    for name in (k for k in written if k in every):
+        own = {Path(f"{every[name]}{end}") for end in BESIDE}
+        for other, path in every.items():
+            linked = exists(path) and exists(every[name]) and same(path, every[name])
+            if other != name and (path in own or linked):
+                what = f"{name} is the same file as {other}, or beside it, which would be lost"
+                raise KitError(what, where=str(path), fix=f"give {name} another name")
 
 
 @contextlib.contextmanager

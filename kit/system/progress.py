@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+LINE = b'{"time": '  # how each line of a log begins
 KIND = "KIT_PROGRESS"  # bar, json or none; inherited by the processes that are started
 
 

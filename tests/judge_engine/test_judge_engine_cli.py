@@ -339,3 +339,23 @@ def test_the_ledger_has_a_command_of_its_own(files, capsys):
     assert main(["ledger", "exprot", "x", *own]) == 2
     assert "did you mean 'export'" in capsys.readouterr().err
     assert main(["ledger", "prune", *own]) == 2
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *(["--out", f"l.sqlite{end}"] for end in ("-wal", "-shm", "-journal", "")),
+        *(["--log-file", name] for name in ("answers.jsonl", "tasks.jsonl", "l.sqlite", "new.md")),
+        *(["--log-file", "grades.jsonl"], ["--log-file", "l.sqlite-wal"]),
+    ],
+)
+def test_no_file_of_a_command_is_written_over_by_another(files, capsys, more, monkeypatch):
+    """--out L-wal was gone with rc 0; --log-file over RESPONSES added log lines to them."""
+    monkeypatch.chdir(files)
+    (files / "new.md").write_text("# Mine\n")
+    before = {p.name: p.read_bytes() for p in files.iterdir()}
+    with StubServer() as stub:
+        assert main(command(files, stub, *more)) == 2
+        assert not stub.calls
+    assert before.items() <= {p.name: p.read_bytes() for p in files.iterdir()}.items()
+    assert "another name" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from judge_stub import StubServer, completion
 
 import kit
 from kit.__main__ import main
+from kit.cli import judge as judge_cli
 from kit.errors import KitError
 from kit.judge import EndpointJudge, judge, keys
 from kit.judge.factory import judge_of
@@ -547,3 +548,31 @@ def test_sigterm_is_as_ctrl_c(tmp_path):
             time.sleep(0.05)
         run.send_signal(signal.SIGTERM)
         assert run.wait(60) == 130
+
+
+def test_an_outage_of_the_second_asking_is_asked_again_later(tmp_path):
+    """An unreadable reply whose repair met an outage was stored as "parse", for ever."""
+    up = False
+
+    def handler(body, n):
+        if n > 1 and not up:
+            return 503, {"error": {"message": "down"}}, {}
+        said = "maybe" if n == 1 else "met"
+        return 200, completion(json.dumps({"c1": {"reason": "hm", "verdict": said}})), {}
+
+    task, answer = Task(id="t", prompt="p", criteria=(C1,)), Response(id="r", task_id="t", text="x")
+    with StubServer(handler=handler) as stub:
+        who = EndpointJudge("m", base_url=stub.url, tries=1)
+        book = tmp_path / "l.sqlite"
+        (v,) = judge([task], [answer], judge=who, ledger=book, progress=False)
+        assert v.failure == "transport" and v.tokens_in == 100
+        up = True
+        (v,) = judge([task], [answer], judge=who, ledger=book, progress=False)
+    assert v.status == "met"
+
+
+def test_a_header_from_the_environment_is_a_secret_whatever_its_name(monkeypatch):
+    """--header 'X-Gateway:$MY_GW' was cut out of nothing: its name does not look secret."""
+    monkeypatch.setenv("MY_GW", "plain-words-9f31c")
+    assert judge_cli._headers(["X-Gateway: $MY_GW"]) == {"X-Gateway": "plain-words-9f31c"}
+    assert keys.redact("it was plain-words-9f31c") == "it was [key]"
