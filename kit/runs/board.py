@@ -22,7 +22,8 @@ from ..errors import KitError
 class Cell:
     """One cell of the grid: its parameters and, once done, its folder, status and cost.
 
-    status : waiting, running, done, failed or stopped; reason : why it was stopped or failed.
+    status : waiting, running, done, failed or stopped; reason : why it was stopped, failed, or run
+    again.
     """
 
     params: Mapping[str, Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -17,13 +16,14 @@ from typing import Any
 from .. import page as pages
 from .. import runs
 from ..data.schemas import stamped
-from ..errors import KitError, MissingError
+from ..errors import DataError, KitError, MissingError
 from ..records import Run, to_json
 from ..settings import params, profiles
 from ..system import paths, processes
 from .board import mark_unfinished
 
 Say = Callable[[str], None]
+UNREADABLE = "run again; its folder cannot be read and is kept"
 
 
 def find_notebook(name: str) -> Path:
@@ -113,7 +113,7 @@ def run_notebook(
         folder, run = _execute_alone(book, runs.new_folder(base, key), values, say)
     else:
         with processes.alone(base, key, say):  # two sweeps into one folder run each cell once
-            if old := finished(base, book.stem, digest):
+            if old := finished(base, key, say):
                 say(f"  finished before: {old}")
                 folder, run = old, runs.load(old)
             else:
@@ -149,14 +149,18 @@ def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -
             raise
 
 
-def finished(base: Path, stem: str, digest: str) -> Path | None:
-    """The folder of a finished run with this hash, or None."""
-    done = [
-        p
-        for p in base.glob(f"*-{stem}-{digest}")
-        if (p / "metrics.json").exists() and runs.status(p) == "done"
-    ]
-    return done[-1] if done else None
+def finished(base: Path, key: str, say: Say) -> Path | None:
+    """The newest folder of a run that ended without an error, or None; it may have no metrics.
+
+    One that cannot be read (cut, or of a newer kit) is named and stays as it is.
+    """
+    for folder in sorted(base.glob(f"*-{key}"), reverse=True):
+        try:
+            if runs.status(folder) == "done" and runs.load(folder):
+                return folder
+        except DataError as e:
+            say(f"  {UNREADABLE}: {e}")
+    return None
 
 
 def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
@@ -222,11 +226,6 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
         with contextlib.suppress(Exception):
             pages.settle(target)
             pages.write_notebook_html(target)
-    metrics = (
-        json.loads((folder / "metrics.json").read_text())
-        if (folder / "metrics.json").exists()
-        else {}
-    )
     row = {
         **stamped("run", to_json(config)),
         "status": status,
@@ -235,7 +234,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
         "meta": {**config.meta, "error": error},
     }
     runs.write_json(folder / "config.json", row)
-    if not error and not metrics:
+    if not error and not (folder / "metrics.json").exists():
         say("  note: the notebook recorded no metrics (run.finish() in its last cell)")
     if error:
         say(

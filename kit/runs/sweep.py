@@ -103,6 +103,8 @@ def sweep(
     if jobs is not None and jobs < 1:
         raise KitError(f"{jobs} jobs at once cannot run", where="jobs", fix="give 1 or more")
     checked = check(book, cells, profile, say)
+    if not any(".finish(" in params.source(c) for c in params.load(book)["cells"]):
+        say("  note: the notebook records no metrics (run.finish() in its last cell does)")
     base = Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
     base.mkdir(parents=True, exist_ok=True)
     board = Board(base, [Cell(params=c) for c in checked])

@@ -118,7 +118,10 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
         return {"status": "failed", "tail": str(e)[-TAIL:]}
     tail = "" if run.status == "done" else "\n".join(said)[-TAIL:]
     reused = any("finished before" in line for line in said)
-    return {"status": run.status, "folder": str(folder), "reused": reused, "tail": tail}
+    again = [line.strip() for line in said if headless.UNREADABLE in line]
+    reason = " ".join("; ".join(again).split())
+    fields = {"status": run.status, "reused": reused, "tail": tail, "reason": reason}
+    return {**fields, "folder": str(folder)}
 
 
 if __name__ == "__main__":

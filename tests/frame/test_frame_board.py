@@ -13,7 +13,7 @@ import pytest
 
 from kit import runs
 from kit.records import Run, to_json
-from kit.runs import headless, sweep
+from kit.runs import headless, sweep, worker
 from kit.runs.board import Board, Cell, as_csv, mark_unfinished
 from kit.system import processes
 
@@ -181,3 +181,62 @@ def test_one_worker_runs_cell_after_cell_and_one_that_dies_harms_its_cell_only(
     assert first == second != last
     row = json.loads((tmp_path / "s/table.json").read_text())[0]
     assert row["plotly"] is False, "a run without figures does not load plotly"
+
+
+def ended(folder: Path, key: str) -> Path:
+    """A folder whose notebook ran to its end, as the runner leaves it."""
+    out = folder / f"20260101T000000-{key}"
+    out.mkdir(parents=True)
+    run = Run(id=out.name, notebook="99_try", profile="test", seed=0, status="done")
+    runs.write_json(out / "config.json", to_json(run))
+    return out
+
+
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders in which a notebook runs; none does."""
+    ran: list[Path] = []
+
+    def run(book: Path, folder: Path, values: Any, say: Any) -> Run:
+        ran.append(folder)
+        return Run(id=folder.name, notebook=book.stem, profile="", seed=0, status="done")
+
+    monkeypatch.setattr(headless, "_execute", run)
+    return ran
+
+
+def answer(book: Path, base: Path) -> dict[str, Any]:
+    """What a worker says of the cell amount=1."""
+    return worker._answer(
+        {"notebook": str(book), "out": str(base), "given": {"amount": 1}, "profile": None}
+    )
+
+
+def test_a_notebook_that_records_nothing_runs_each_cell_once(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without run.finish() done cells ran again, and of two drivers each ran every cell."""
+    ran, base = executed(monkeypatch), tmp_path / "s"
+    _, _, digest = headless.plan(book, profile=None, seed=None, given={"amount": 1})
+    old = ended(base, f"99_try-{digest}")
+    found = answer(book, base)
+    assert not ran and found["reused"] and found["folder"] == str(old)
+    said: list[str] = []
+    monkeypatch.setattr(
+        sweep, "_locally", lambda jobs: lambda queue, stop, started: (x for x in ())
+    )
+    sweep.sweep(book, [{"amount": 1}], out=base, say=said.append)
+    assert "records no metrics" in said[0]
+
+
+@pytest.mark.parametrize("metrics", ['{"id": "r", "note', '{"notebook": "n", "schema": 99}'])
+def test_a_run_that_cannot_be_read_is_kept_and_its_cell_runs_again(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metrics: str
+) -> None:
+    """A cut metrics.json, or one of a newer kit, left the cell failed at every sweep."""
+    ran, base = executed(monkeypatch), tmp_path / "s"
+    _, _, digest = headless.plan(book, profile=None, seed=None, given={"amount": 1})
+    old = ended(base, f"99_try-{digest}")
+    (old / "metrics.json").write_text(metrics)
+    found = answer(book, base)
+    assert found["status"] == "done" and ran == [Path(found["folder"])] and ran != [old]
+    assert str(old) in found["reason"] and (old / "metrics.json").read_text() == metrics
