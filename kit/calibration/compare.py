@@ -261,7 +261,7 @@ def compare(
     sides = _sides(before, after, cluster, cluster if paired else cluster_after, paired, missing)
     how = _How(paired, level, margin)
     x, y = sides
-    cells = [tally(v.blocks(), locator(v, **binning)) for v in sides]
+    cells = [tally([v], locator(v, **binning)) for v in sides]
     one, two = (ece_of(c, n_boot=n_boot, level=level, seed=seed) for c in cells)
     rank_one, rank_two, rank = _ranking(x, y, how)
     out = Comparison(

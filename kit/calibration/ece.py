@@ -124,7 +124,7 @@ def cells_of(
         return conf.cells(parts=cluster, **binning)
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
     where = locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
-    return tally(x.blocks(), where)
+    return tally([x], where)
 
 
 def plugin(size: np.ndarray, gap: np.ndarray) -> Any:

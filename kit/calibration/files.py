@@ -15,9 +15,10 @@ import numpy as np
 from ..data.values import point
 from ..errors import DataError
 from ..stats.vocabulary import side
-from .inputs import BLOCK, Inputs
+from .inputs import Inputs
 from .sketch import CHUNK, Sketch
 
+BLOCK = 1 << 19  # rows whose clusters are summed at once
 EMPTY = ("", "na", "nan", "none", "null")
 
 

@@ -4,8 +4,7 @@ is wrong is named by its row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from ..stats.clusters import numbers, one_column
 
 MOST_ROWS = 1e15  # above it a count is no longer exact, and its square may overflow
 CHUNK = 1 << 15  # rows per step: the buffers of a step stay in the L2 cache
-BLOCK = 1 << 19  # rows whose clusters are summed at once
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,6 @@ class Inputs:
     def size(self) -> float:
         """Sum of the weights (= n without weights)."""
         return float(len(self.conf) if self.weights is None else self.weights.sum())
-
-    def blocks(self) -> Iterator[Inputs]:
-        """The rows in blocks, for `cells.tally`; those left out are counted in the first."""
-        for i in range(0, max(self.n, 1), BLOCK):
-            names = ("conf", "correct", "weights", "cluster")
-            given = {k: v for k in names if (v := getattr(self, k)) is not None}
-            part = {k: v[i : i + BLOCK] for k, v in given.items()}
-            yield replace(self, **part, missing=0 if i else self.missing)
 
 
 def _as_float(values: Any, name: str) -> np.ndarray:

@@ -235,9 +235,7 @@ def brier(
     """
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
     value = brier_score(x, level)
-    cells = tally(
-        x.blocks(), locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
-    )
+    cells = tally([x], locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
     rel, res, unc = murphy(cells)
     n = cells.size
     more = unc / (n - 1) if n > 1 else math.nan

@@ -83,23 +83,17 @@ def _streamed(args: Any, columns: dict[str, str], binning: dict[str, Any], numer
     """The reliability of a file that is read in chunks, twice where there are clusters."""
     from .. import calibration
 
-    if args.cluster and not numeric:
+    if args.abstain is not None or (args.cluster and not numeric):
         raise DataError(
-            "--stream keeps clusters of a Parquet file with numbers only",
-            where="option --cluster",
-            fix="leave out one of the two",
-        )
-    if args.abstain is not None:
-        raise DataError(
-            "a table that is read in chunks has no threshold to abstain at",
-            where="option --abstain",
-            fix="leave out one of the two",
+            "a table that is read in chunks has no threshold to abstain at, and clusters only in "
+            "Parquet with confidence and correctness as numbers",
+            where="option --stream",
+            fix="leave out --stream, or --abstain and --cluster",
         )
     sketch = calibration.sketch_file(args.file, **columns, missing=args.missing)
-    again = None
     if args.cluster:
-        again = calibration.parquet_blocks(args.file, **columns, cluster=args.cluster)
-    return calibration.reliability(sketch, cluster=again, **binning)
+        binning["cluster"] = calibration.parquet_blocks(args.file, **columns, cluster=args.cluster)
+    return calibration.reliability(sketch, **binning)
 
 
 def _report(args: Any) -> tuple[Any, Any]:

@@ -252,8 +252,8 @@ def _towards_labels(
         return out
     alone, near = share(y, weight, number, level=out.level), (len(y) / out.n) ** 4
     moved = out.value - alone.value
-    low, high = out.low * (1 - near), out.high * (1 - near)
-    low, high = low + near * (alone.low + moved), high + near * (alone.high + moved)
+    low = out.low + near * (alone.low + moved - out.low)
+    high = out.high + near * (alone.high + moved - out.high)
     return replace(out, low=max(low, 0.0), high=min(high, 1.0))
 
 
