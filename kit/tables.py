@@ -85,17 +85,34 @@ def _grades(rows: Sequence[Grade]) -> pd.DataFrame:
 
 
 def labels_of(human: Any) -> dict[tuple[str, str, str], float]:
-    """(task, response, criterion) -> label in [0, 1]: the mean over raters who gave one.
+    """(task, response, criterion) -> label in [0, 1]: the mean over raters who gave one; none where
+    they are split evenly.
 
     human : a TaskSet (its verdicts by judges named "human..."), or an iterable of verdicts.
     """
+    means = {key: averaged(values) for key, values in ratings_of(human).items()}
+    return {key: mean for key, mean in means.items() if mean is not None}
+
+
+def averaged(ratings: Sequence[float]) -> float | None:
+    """The mean of what raters gave; None where nobody did, or where they are split evenly.
+
+    >>> averaged([1.0, 0.0]), averaged([1.0, 1.0, 0.0]) > 0.5, averaged([0.5])
+    (None, True, 0.5)
+    """
+    mean = sum(ratings) / len(ratings) if ratings else None
+    return None if mean == 0.5 and min(ratings) < 0.5 else mean
+
+
+def ratings_of(human: Any) -> dict[tuple[str, str, str], list[float]]:
+    """(task, response, criterion) -> what raters gave there; takes what `labels_of` takes."""
     found = getattr(human, "verdicts", human)
     by_people = [v for v in found if v.judge.startswith("human")]
     given: dict[tuple[str, str, str], list[float]] = {}
     for v in by_people or found:
         if v.value is not None:
             given.setdefault((v.task_id, v.response_id, v.criterion_id), []).append(v.value)
-    return {key: sum(values) / len(values) for key, values in given.items()}
+    return given
 
 
 def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:

@@ -85,7 +85,10 @@ def run(args: argparse.Namespace) -> int:
         bench = _bench(args, book)
         if args.estimate:
             cost = bench.estimate(args.rows)
-            emit(args, vars(cost), f"a search of {args.rows} rows: at most {cost}")
+            money = "an unknown price" if cost.cost is None else f"${cost.cost:.4f}"
+            tokens = f"{cost.tokens_in} tokens in, {cost.tokens_out} out, {money}"
+            line = f"a search of {args.rows} rows: at most {cost.calls} calls, about {tokens}"
+            emit(args, vars(cost), line + "; nothing was sent")
             return 0
         for name, prompt in prompts.items():
             bench.try_(name, prompt)
@@ -167,7 +170,8 @@ def _text(path: str) -> str:
 def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> int:
     rows, choice = bench.data(), bench.choose()
     lines = [repr(bench), "", *("  ".join(f"{k}: {v}" for k, v in r.items()) for r in rows)]
-    lines += ["", f"best on dev: {choice.winner.name} ({choice.dev_result}); the test is sealed"]
+    best = "; ".join(filter(None, (str(choice.dev_result), choice.dev_result.note)))
+    lines += ["", f"best on dev: {choice.winner.name} ({best}); the test is sealed"]
     if read is not None:
         lines[-1] = f"sealed test: {read.sentence}"
         lines.append(f"optimism (dev - test): {read.optimism}")
@@ -178,6 +182,7 @@ def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> int
         lines.append(f"page: {bench.export(args.page)}")
     data = {
         "labels": len(bench.rows),
+        "notes": bench.notes,
         "trials": rows,
         "winner": choice.winner.name,
         "prompt": bench.trials[choice.winner.name].prompt,

@@ -18,6 +18,7 @@ from ..data.schemas import readable
 from ..data.tables import read_rows
 from ..errors import DataError, MissingError
 from ..records import Verdict
+from ..tables import averaged
 
 Key = tuple[str, str, str]  # task, answer, criterion
 KEYS = ("task_id", "response_id", "criterion_id")
@@ -87,11 +88,9 @@ def _averaged(given: Mapping[Key, list[float | None]], **more: Any) -> Labels:
     ties = set()
     for key, raters in given.items():
         known = [x for x in raters if x is not None]
-        mean = sum(known) / len(known) if known else None
-        if mean == 0.5 and len(known) > 1 and min(known) < 0.5:
+        values[key] = averaged(known)
+        if known and values[key] is None:
             ties.add(key)
-            mean = None
-        values[key] = mean
     return Labels(values, ties=frozenset(ties), **more)
 
 

@@ -25,7 +25,7 @@ from . import variants
 from .candidates import Candidate, split
 from .makers import Reflector, frame_of, maker
 from .seal import Seals
-from .search import Labelled, Searched, forecast, labelled_rows, round_of, search
+from .search import Labelled, Searched, forecast, labelled_rows, left_out, loaded, round_of, search
 from .simulate import plan
 from .study import Selection, Study, TestRead, _jsonable
 from .trials import Flips, Trial
@@ -48,7 +48,8 @@ class Workbench:
     whole : one row an answer, all of its criteria as one plain rubric: what is the rubric in parts
         worth? `try_("in parts", reword=bench.parts)`.
 
-    Attributes: rows, human (n,), part (n,) "train" / "dev" / "test", trials by name, doubts.
+    Attributes: rows, human (n,), part (n,) "train" / "dev" / "test", trials by name, doubts; notes:
+    which labels could not be used.
     """
 
     def __init__(
@@ -70,6 +71,8 @@ class Workbench:
         self.ledger = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
         self.prompt = frame_of(judge) if prompt is None else prompt
         self.measure, self.seals, self.budget = measure, seals, budget
+        labels = loaded(labels)
+        self.notes = left_out(labels)
         self.rows, self.parts = labelled_rows(labels), {}
         if whole:
             self.rows, self.parts = variants.whole(self.rows)
@@ -283,8 +286,7 @@ class Workbench:
     def again(self, row: int, name: str | Trial) -> Verdict:
         """Ask one answer once more, past the ledger: does the judge stand by what it said?"""
         trial = self._trial(name)
-        if self.part[row] == "test":
-            raise DataError("this row belongs to the sealed test", where=f"row {row}")
+        self._open(row)
         if "of" in trial.settings:
             fix = f"ask one of {trial.settings['of']}"
             raise KitError("this trial is made of others", where=trial.name, fix=fix)
@@ -296,11 +298,18 @@ class Workbench:
         """
         if not (who.strip() and why.strip()):
             raise DataError("a doubt needs who and why", where="doubt", fix="say both")
-        if self.part[row] == "test":
-            raise DataError("this row belongs to the sealed test", where=f"row {row}")
+        self._open(row)
         entry = {"row": int(row), "who": who, "why": why, "id": self._ids[row]}
         self.doubts = [d for d in self.doubts if d["row"] != row] + [entry]
         self._remember()
+
+    def _open(self, row: int) -> None:
+        """DataError where this row is none, or of the sealed test."""
+        if row not in range(len(self.rows)):
+            fix = f"rows are 0 to {len(self.rows) - 1}"
+            raise DataError("there is no such row", where=f"row {row}", fix=fix)
+        if self.part[row] == "test":
+            raise DataError("this row belongs to the sealed test", where=f"row {row}")
 
     def attack(self, *names: str, **options: Any) -> Any:
         """What cheats earn under the trials `names` (default: the baseline and the best prompt on
@@ -456,7 +465,8 @@ class Workbench:
     def __repr__(self) -> str:
         n = {p: int((self.part == p).sum()) for p in ("train", "dev", "test")}
         rows = ", ".join(f"{k} {v}" for k, v in n.items())
-        return f"{len(self.rows)} labels ({rows}), {len(self.trials)} trials: {list(self.trials)}"
+        head = f"{len(self.rows)} labels ({rows}), {len(self.trials)} trials: {list(self.trials)}"
+        return "\n".join([head, *self.notes])
 
 
 def workbench(labels: Any, *, judge: Any, ledger: Any = None, **more: Any) -> Workbench:

@@ -107,7 +107,7 @@ def bench_html(bench: Workbench, new: str | None = None, old: str | None = None)
         return f"<p>{escape(repr(bench))}</p>"
     b = bench.trials[new or list(bench.trials)[-1]]
     a = bench.trials[old or b.parent or b.name]
-    parts = [dicts_html(bench.data())]
+    parts = [*(f"<p>{escape(n)}</p>" for n in bench.notes), dicts_html(bench.data())]
     if a is not b:
         changed = bench.flips(a, b)
         words = ", ".join(f"{n} {e}" for e, n in changed.counts.items())
@@ -138,5 +138,6 @@ def exported(bench: Workbench) -> dict[str, Any]:
         "trials": [{**bench.trials[r["trial"]].kept(), **r} for r in bench.data()],
         "flips": {n: list(bench.flips(first, n)) for n in bench.trials},
         "doubts": bench.doubts,
+        "notes": bench.notes,
         "test": None if bench.read is None else bench.read.as_dict(),
     }

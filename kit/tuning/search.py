@@ -22,6 +22,8 @@ from .makers import MakeJudge
 
 COMPONENT = "judge_instructions"
 
+ODD = ("unreadable-label", "unknown-criterion", "two-labels")  # findings that cost a label
+
 TEMPLATE = """You improve the instructions of a judge. The judge reads a task, an answer and
 one criterion, and says whether the answer meets the criterion.
 
@@ -58,10 +60,7 @@ def labelled_rows(labels: Any) -> list[Labelled]:
     """
     from ..tables import labels_of
 
-    if isinstance(labels, (str, Path)):
-        from ..data.load import load_tasks
-
-        labels = load_tasks(labels)
+    labels = loaded(labels)
     said: dict[tuple[str, str], dict[str, float]] = {}
     for (task, response, criterion), value in labels_of(labels).items():
         said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
@@ -75,6 +74,26 @@ def labelled_rows(labels: Any) -> list[Labelled]:
         fix = "give answers with labels of people, some met and some unmet"
         raise DataError(f"{len(out)} labels, all alike or none", where="labels", fix=fix)
     return out
+
+
+def loaded(labels: Any) -> Any:
+    """The TaskSet of a file; what is none stays as it is."""
+    from ..data.load import load_tasks
+
+    return load_tasks(labels) if isinstance(labels, (str, Path)) else labels
+
+
+def left_out(labels: Any) -> list[str]:
+    """Which labels cannot be used, and how many: raters split evenly, and what reading found."""
+    from ..tables import averaged, ratings_of
+
+    ties = sum(averaged(given) is None for given in ratings_of(labels).values())
+    notes = [f"{ties} rows have no label: the raters are split evenly"] if ties else []
+    said: dict[str, list[str]] = {}
+    for f in labels.findings:
+        if f.code in ODD:
+            said.setdefault(f.code, []).append(f.message)
+    return notes + [f"{len(m)} labels left out ({code}), as: {m[0]}" for code, m in said.items()]
 
 
 def ask(

@@ -203,7 +203,7 @@ def row(
         "tokens": _short(tokens, 0),
         "asked": trial.asked,
         "from": trial.parent or "",
-        "note": trial.stopped,
+        "note": trial.stopped or ("" if dev is None else dev.result.note),
     }
 
 

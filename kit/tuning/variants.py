@@ -43,13 +43,36 @@ SHOWN = 400  # characters of an example
 def checked(settings: Mapping[str, Any], rows: Iterable[Labelled]) -> dict[str, Any]:
     """The settings as JSON gives them back; KitError where they cannot be meant."""
     known = sorted({c.text for r in rows for c in r.task.criteria})
-    for text in settings.get("reword", {}):
+    for text, new in _mapping(settings, "reword").items():
         if text not in known:
             raise KitError("no criterion has this text", where=text, fix=nearest(text, known))
+        parts = [new] if isinstance(new, str) else new
+        if not (isinstance(parts, (list, tuple)) and parts and all(map(_worded, parts))):
+            fix = "give its new text, or a list of its parts"
+            raise KitError(f"a criterion becomes {new!r}", where=text, fix=fix)
+    for name, score in _mapping(settings, "options").items():
+        if not (score is None or (isinstance(score, (int, float)) and 0 <= score <= 1)):
+            fix = "give a score from 0 to 1, or None: it says nothing"
+            raise KitError(f"an option's score is {score!r}", where=f"options, {name!r}", fix=fix)
+    if len(settings.get("options", "12")) < 2:
+        raise KitError("fewer than two options", where="options", fix="name two or more")
     if "of" in settings and len(set(settings["of"])) < 2:
         raise KitError("it is made of one trial", where="of", fix="name two or more of the trials")
     own = {k: v for k, v in settings.items() if k in OWN}
     return {**settings, **json.loads(json.dumps(own))}
+
+
+def _mapping(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = settings.get(name, {})
+    if not isinstance(value, Mapping):
+        raise KitError(
+            f"{name} is {value!r}", where=name, fix="give a mapping, as `kit tune --help` shows"
+        )
+    return value
+
+
+def _worded(text: Any) -> bool:
+    return isinstance(text, str) and bool(text.strip())
 
 
 def asked(row: Labelled, settings: Mapping[str, Any]) -> list[Labelled]:

@@ -1,5 +1,6 @@
 """The workbench with a fake judge: what is asked, what is paid, what may be claimed."""
 
+import dataclasses
 import json
 import math
 
@@ -250,3 +251,59 @@ def test_the_order_of_the_file_does_not_hide_that_the_test_was_read(tmp_path):
     )
     again.try_("strict", STRICT)
     assert again.test(replay=True).replayed
+
+
+def test_labels_that_say_nothing_are_left_out_and_named(tmp_path):
+    """Two raters split evenly counted as met, and labels not understood vanished in silence."""
+    said = [["yes", "no"], "maybe??", ["yes", "yes"], ["no", "no"]]
+    rows = [
+        {"task_id": f"t{i}", "prompt": f"Q {i}", "criterion_id": "a", "criterion": "Right."}
+        | {"response_id": f"t{i}r{k}", "response": f"answer {i} {k}", "label": label}
+        for i in range(40)
+        for k, label in enumerate(said)
+    ]
+    file = tmp_path / "labels.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    bench = kit.workbench(file, judge=FakeJudge, folder=tmp_path / "kept")
+    assert len(bench.rows) == 80 and bench.human.sum() == 40
+    assert "40 rows have no label: the raters are split evenly" in repr(bench)
+    assert "40 labels left out (unreadable-label), as: the label 'maybe??'" in repr(bench)
+    bench.try_("strict", STRICT)
+    assert "split evenly" in bench._repr_html_()
+
+
+def test_settings_and_rows_that_cannot_be_meant_are_refused_unpaid(tmp_path):
+    """A score of 2 was refused after all was paid; row -1 was another row, 9999 an IndexError."""
+    bench = bench_of(tmp_path)
+    bench.try_("strict", STRICT)
+    paid = FakeJudge.asked
+    for wrong in (
+        {"options": {"zed": 2, "nil": 0}},
+        {"options": {"zed": "1", "nil": 0}},
+        {"options": {"zed": 1}},
+        {"options": 3},
+        {"reword": {"Right.": []}},
+        {"reword": {"Right.": [" "]}},
+        {"reword": 3},
+    ):
+        with pytest.raises(KitError):
+            bench.try_("wrong", **wrong)
+    for row in (-1, len(bench.rows), 9999):
+        with pytest.raises(DataError, match="no such row"):
+            bench.doubt(row, "ann", "why")
+        with pytest.raises(DataError, match="no such row"):
+            bench.again(row, "strict")
+    assert FakeJudge.asked == paid and not bench.doubts
+
+
+def test_an_interval_that_few_prompts_carry_says_so_in_the_table(tmp_path):
+    """kappa .984 [-1.00, 1.00] stood there without a word."""
+    bench = bench_of(tmp_path)
+    bench.try_("nearly", STRICT)
+    dev = [i for i, part in enumerate(bench.part) if part == "dev"]
+    trial = bench.trials["nearly"]
+    flipped = list(trial.verdicts)
+    flipped[dev[0]] = dataclasses.replace(flipped[dev[0]], status="unmet", value=None)
+    bench.trials["nearly"] = dataclasses.replace(trial, verdicts=tuple(flipped))
+    row = next(r for r in bench.data() if r["trial"] == "nearly")
+    assert "few clusters carry all the spread" in row["note"], row
