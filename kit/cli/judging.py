@@ -375,9 +375,6 @@ def estimate(
 
     book = Ledger(ledger, readonly=True) if ledger.exists() else None
     cost = engine.estimate(tasks, answers, judge=who, ledger=book)
-    money = (
-        f"${cost.cost:.4f}" if cost.cost is not None else "an unknown price (give --price IN,OUT)"
-    )
     emit(
         args,
         {
@@ -387,8 +384,7 @@ def estimate(
             "tokens_out": cost.tokens_out,
             "cost": cost.cost,
         },
-        f"{len(answers)} answers: {cost.calls} calls, about {cost.tokens_in} tokens in, "
-        f"{cost.tokens_out} out, {money}; nothing was sent",
+        f"{len(answers)} answers: {cost}; nothing was sent",
     )
     return 0
 

@@ -85,10 +85,8 @@ def run(args: argparse.Namespace) -> int:
         bench = _bench(args, book)
         if args.estimate:
             cost = bench.estimate(args.rows)
-            money = "an unknown price" if cost.cost is None else f"${cost.cost:.4f}"
-            tokens = f"{cost.tokens_in} tokens in, {cost.tokens_out} out, {money}"
-            line = f"a search of {args.rows} rows: at most {cost.calls} calls, about {tokens}"
-            emit(args, vars(cost), line + "; nothing was sent")
+            line = f"a search of {args.rows} rows: at most {cost}; nothing was sent"
+            emit(args, vars(cost), line)
             return 0
         for name, prompt in prompts.items():
             bench.try_(name, prompt)

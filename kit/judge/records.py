@@ -138,6 +138,12 @@ class Forecast:
     tokens_out: int = 0
     cost: float | None = 0.0
 
+    def __str__(self) -> str:
+        known = self.cost is not None
+        money = f"${self.cost:.4f}" if known else "an unknown price (give --price IN,OUT)"
+        tokens = f"about {self.tokens_in} tokens in, {self.tokens_out} out"
+        return f"{self.calls} calls, {tokens}, {money}"
+
     def __add__(self, other: Forecast) -> Forecast:
         cost = None if self.cost is None or other.cost is None else self.cost + other.cost
         return Forecast(

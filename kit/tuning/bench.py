@@ -360,7 +360,8 @@ class Workbench:
     # -- search --------------------------------------------------------------------------------
     def estimate(self, rows: int = 300) -> Any:
         """What a search of so many judged rows would cost at most, a kit.judge Forecast."""
-        return forecast(self._train(), self.make(self.prompt), rows)
+        seen = [r for r, p in zip(self.rows, self.part, strict=True) if p != "test"]
+        return forecast(self._train(), seen, self.make(self.prompt), rows)
 
     def _train(self) -> list[Labelled]:
         """The rows of train whose labels nobody doubts."""

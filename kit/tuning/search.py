@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, MissingError
+from ..judge.records import Forecast
 from ..records import Criterion, Response, Task, Verdict
 from .makers import MakeJudge
 
@@ -213,21 +214,24 @@ def _cut(text: str, most: int = 3000) -> str:
     return text if len(text) <= most else text[: most // 2] + " [...] " + text[-most // 2 :]
 
 
-def forecast(train: Sequence[Labelled], judge: Any, rows: int) -> Any:
-    """What `rows` judged rows may cost at most, by the forecast for all of train."""
-    from ..judge.records import Forecast
+def forecast(
+    rows: Sequence[Labelled], trials: Sequence[Labelled], judge: Any, most: int, minibatch: int = 6
+) -> Forecast:
+    """What a search of `most` judged rows may cost, with prompts as long as this judge's.
 
-    if not hasattr(judge, "forecast"):
-        return Forecast(calls=rows, cost=None)
-    each = {(r.task.id, r.response.id): (r.task, r.response, r.task.criteria) for r in train}
-    one = sum((judge.forecast(*args) for args in each.values()), Forecast())
-    part = rows / max(len(train), 1)
-    return Forecast(
-        calls=round(one.calls * part),
-        tokens_in=round(one.tokens_in * part),
-        tokens_out=round(one.tokens_out * part),
-        cost=None if one.cost is None else one.cost * part,
-    )
+    Each row as a call of its own, on the dearest answer; the reflections; and the rows `trials` for
+    the baseline and all that may be found. Calls are an upper limit, where none is repeated.
+    """
+    tracked, once = round_of(rows, most, minibatch=minibatch)
+    each = {(r.task.id, r.response.id): r for r in trials}.values()
+    ask = getattr(judge, "forecast", lambda *_: Forecast(calls=1, cost=None))
+    asks = [ask(r.task, r.response, r.task.criteria) for r in each]
+    dearest = max(asks, key=lambda f: (f.calls, f.tokens_in))
+    reflection = dataclasses.replace(sum([dearest] * minibatch, Forecast()), calls=1)
+    reflections = (most - tracked - once) // (once - tracked) + 1
+    found = (most - tracked) // once
+    parts = [dearest] * most + [reflection] * reflections + asks * (1 + found)
+    return sum(parts, Forecast())
 
 
 @dataclass(frozen=True)
@@ -276,7 +280,7 @@ def search(
 
     weights = row_weights(rows)
     feed, track = _halves(rows, validation, seed)
-    once = round_of(rows, max_rows, minibatch=minibatch, validation=validation, seed=seed)
+    _, once = round_of(rows, max_rows, minibatch=minibatch, validation=validation, seed=seed)
     adapter = JudgeAdapter(make_judge, weights, ledger=ledger, budget=budget)
     failed: list[Exception] = []
 
@@ -323,8 +327,8 @@ def round_of(
     minibatch: int = 6,
     validation: float = 0.5,
     seed: int = 0,
-) -> int:
-    """Rows that one round may judge: a minibatch before and after, then all that are tracked.
+) -> tuple[int, int]:
+    """Rows that are tracked, and that one round may judge: a minibatch before and after, then them.
 
     DataError where `most` is too few for the first look at what is tracked and one round.
     """
@@ -334,7 +338,7 @@ def round_of(
     if most < least:
         fix = f"give rows={least} or more (of `kit tune`: --rows {least})"
         raise DataError(f"{most} rows are too few for one round of a search", where="rows", fix=fix)
-    return once
+    return len(track), once
 
 
 def _halves(

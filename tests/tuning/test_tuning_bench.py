@@ -153,9 +153,10 @@ def test_the_search_competes_as_a_trial_and_goes_on_without_paying_twice(tmp_pat
 
     reflect.name = "fake lm"
     bench = bench_of(tmp_path)
-    assert bench.estimate(100).calls == 100
+    most = bench.estimate(100)
     bench.search(reflect, rows=100)
     paid, asked = FakeJudge.asked, len(seen)
+    assert paid + asked <= most.calls and str(most).startswith(f"{most.calls} calls, about 0")
     assert bench.choose().winner.name == "found 1" and asked > 0
     again = bench_of(tmp_path)
     first = (again.part == "train").nonzero()[0][0]

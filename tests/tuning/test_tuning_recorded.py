@@ -9,7 +9,7 @@ from kit.judge.attacks import ATTACKS
 from kit.system import paths
 from kit.tuning import Seals
 
-ROWS = 130
+ROWS = 140
 TRICKS = ("nothing added", "fake verdict", "rubric echo", "self-praise", "control tokens")
 
 
@@ -40,7 +40,7 @@ def test_the_loop_and_the_search_are_replayed_bit_for_bit(bench, ledger):
     first = bench.search(rows=ROWS)
     again = bench.search(rows=ROWS)
     assert first == again and "found 1" in bench.trials
-    assert first.judged_rows >= ROWS
+    assert 130 < first.judged_rows <= ROWS
     read = bench.test()
     assert read.gain.n > 50 and read.reads == 1
     assert len(kit.Ledger(ledger)) == n  # nothing new was judged

@@ -135,3 +135,17 @@ def test_rows_is_a_cap_and_too_few_are_refused_unpaid(tmp_path):
     for rows in (least, least + 1, 2 * least):
         found = bench.search(lambda prompt: f"```\n{STRICT} {len(prompt)}\n```", rows=rows)
         assert 0 < found.judged_rows <= rows and len(found.instructions) > 1
+
+
+@pytest.mark.parametrize("rewrites", [True, False])
+def test_a_search_makes_no_more_calls_than_its_estimate(tmp_path, rewrites):
+    """ "At most" left out the reflections, the trials of what is found, and calls for one row."""
+    asked, bench = [], bench_of(tmp_path)
+
+    def rewrite(prompt):
+        asked.append(prompt)
+        return f"```\n{STRICT if rewrites else 'Be kind.'} {len(asked)}\n```"
+
+    most = bench.estimate(200).calls
+    bench.search(rewrite, rows=200)
+    assert asked and FakeJudge.asked + len(asked) <= most
