@@ -8,13 +8,13 @@ import dataclasses
 import io
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .. import runs
-from ..data.schemas import readable, stamped
+from ..data.schemas import FIELD, readable, stamped
 from ..errors import KitError
 
 
@@ -41,19 +41,32 @@ class Board:
     """The cells of a sweep, in the order of the grid; written after every change.
 
     sweep.json holds the cells; table.csv and table.json one row a cell: its parameters, status,
-    seconds, cost, and each metric with its interval (`gain`, `gain low`, `gain high`).
+    seconds, cost, and each metric with its interval (`gain`, `gain low`, `gain high`). Cells of
+    earlier sweeps into the folder stay, after this one's.
     """
 
     folder: Path
     cells: list[Cell]
     began: float = field(default_factory=time.monotonic)
     rows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    say: Callable[[str], None] = lambda text: None
 
     def __post_init__(self) -> None:
         """DataError where a newer kit wrote the folder's sweep: it is not written over."""
+        mine = [c.params for c in self.cells]
+        self.others = [c for c in self._before() if c.params not in mine]
+        self.rows |= {len(mine) + i: row(c) for i, c in enumerate(self.others)}
+
+    def _before(self) -> list[Cell]:
+        """Cells of earlier sweeps; a damaged file is named and put aside; its runs are used."""
         path = self.folder / "sweep.json"
-        for cell in json.loads(path.read_text(encoding="utf-8")) if path.exists() else ():
-            readable("sweep", cell, where=str(path))
+        try:
+            cells = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+            return [Cell(**readable("sweep", c, where=str(path))) for c in cells]
+        except (ValueError, TypeError, AttributeError) as e:
+            aside = path.replace(path.with_name("sweep.json.damaged"))
+            self.say(f"  {path} is damaged ({e}): kept as {aside}; finished cells are skipped")
+            return []
 
     def change(self, index: int, **fields: Any) -> Cell:
         """Change a cell and write the table."""
@@ -62,19 +75,13 @@ class Board:
         self.write()
         return cell
 
-    def stop(self, indices: Iterable[int], reason: str) -> None:
-        """Mark cells that were running as stopped, in the table and in their own folders."""
-        for i in indices:
-            self.cells[i] = dataclasses.replace(self.cells[i], status="stopped", reason=reason)
-            self.rows[i] = row(self.cells[i])
-        self.write()
-
     def write(self) -> None:
         """Write sweep.json, table.json and table.csv whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        rows = [self.rows.get(i) or row(c) for i, c in enumerate(self.cells)]
+        cells = [*self.cells, *self.others]
+        rows = [self.rows.get(i) or row(c) for i, c in enumerate(cells)]
         rows = [stamped("sweep", r) for r in rows]
-        runs.write_json(self.folder / "sweep.json", [stamped("sweep", vars(c)) for c in self.cells])
+        runs.write_json(self.folder / "sweep.json", [stamped("sweep", vars(c)) for c in cells])
         runs.write_json(self.folder / "table.json", rows)
         runs.write_text(self.folder / "table.csv", as_csv(rows))
 
@@ -123,10 +130,14 @@ def _metrics(folder: str) -> Mapping[str, Any]:
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows as CSV; the columns of all of them, and an empty field for what is not known.
 
+    Text that a spreadsheet would run as a formula begins with an apostrophe, here only.
+
     >>> as_csv([{"a": 1}, {"a": None, "b": "x,y"}])
     'a,b\\n1,\\n,"x,y"\\n'
+    >>> as_csv([{"schema": 1, "a": "=1+1"}, {"a": -1}])
+    "a,schema\\n'=1+1,1\\n-1,\\n"
     """
-    names = list(dict.fromkeys(k for r in rows for k in r))
+    names = sorted(dict.fromkeys(k for r in rows for k in r), key=lambda name: name == FIELD)
     out = io.StringIO()
     writer = csv.DictWriter(out, names, restval="", lineterminator="\n")
     writer.writeheader()
@@ -137,6 +148,8 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 def _field(value: Any) -> Any:
     if value is None:
         return ""
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{value}"
     return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 

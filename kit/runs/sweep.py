@@ -107,12 +107,14 @@ def sweep(
         say("  note: the notebook records no metrics (run.finish() in its last cell does)")
     base = Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
     base.mkdir(parents=True, exist_ok=True)
-    board = Board(base, [Cell(params=c) for c in checked])
+    board = Board(base, [Cell(params=c) for c in checked], say=say)
     runner = _on_ray(address, gpus, retries, jobs, say) if address else _locally(jobs or 1)
     queue = Queue(book, checked, profile, base)
     stopped, interrupt, stop = "", "", threading.Event()
+    starts: dict[int, float] = {}
 
     def started(index: int) -> None:
+        starts[index] = time.monotonic()
         board.change(index, status="running")
         say(f"[{index + 1}/{len(checked)}] starts: {text(checked[index])}")
 
@@ -136,9 +138,12 @@ def sweep(
         stop.set()
         open_ = [i for i, c in enumerate(board.cells) if c.status == "running"]
         reason = interrupt or stopped or "an error of the sweep"
-        for folder in (f for i in open_ for f in queue.folders(i)):
-            mark_unfinished(folder, "stopped", f"stopped by {reason}")
-        board.stop(open_, reason)
+        for i in open_:
+            for folder in queue.folders(i):
+                mark_unfinished(folder, "stopped", f"stopped by {reason}")
+            folder = str(next(reversed(queue.folders(i)), ""))
+            took = time.monotonic() - starts[i]
+            board.change(i, status="stopped", reason=reason, folder=folder, seconds=took)
     every = tuple(board.cells)
     counts = {s: sum(c.status == s for c in every) for s in dict.fromkeys(c.status for c in every)}
     early = len(board.ended()) < len(checked)

@@ -89,6 +89,7 @@ def test_after_ctrl_c_the_table_says_what_was_done_and_what_was_stopped(
     rows = list(csv.DictReader((base / "table.csv").open()))
     assert [r["status"] for r in rows] == ["done", "stopped", "waiting"]
     assert rows[1]["reason"] == "Ctrl-C" and rows[0]["gain"] == "1.0"
+    assert rows[1]["folder"] == left.name and result.cells[1].seconds > 0
     assert runs.load(left).status == "stopped"
     assert runs.load(left).meta["error"] == "stopped by Ctrl-C"
     assert any("table.csv" in line for line in said)
@@ -240,3 +241,41 @@ def test_a_run_that_cannot_be_read_is_kept_and_its_cell_runs_again(
     found = answer(book, base)
     assert found["status"] == "done" and ran == [Path(found["folder"])] and ran != [old]
     assert str(old) in found["reason"] and (old / "metrics.json").read_text() == metrics
+
+
+def test_fewer_cells_into_a_folder_keep_the_other_rows(tmp_path: Path) -> None:
+    """A sweep of one cell more forgot a table of hundreds."""
+    first = Board(tmp_path, [Cell(params={"lr": x}) for x in (0.1, 0.2)])
+    first.change(0, status="done", folder=finished(tmp_path, "r0", gain=0.5))
+    first.change(1, status="failed")
+    second = Board(tmp_path, [Cell(params={"lr": x}) for x in (0.3, 0.2)])
+    second.change(1, status="done", folder=finished(tmp_path, "r1", gain=0.7))
+    rows = list(csv.DictReader((tmp_path / "table.csv").open()))
+    assert [(r["lr"], r["status"], r["gain"]) for r in rows] == [
+        ("0.3", "waiting", ""),
+        ("0.2", "done", "0.7"),
+        ("0.1", "done", "0.5"),
+    ]
+    assert (
+        list(rows[0])[-1] == "schema"
+        and len(json.loads((tmp_path / "sweep.json").read_text())) == 3
+    )
+
+
+@pytest.mark.parametrize("text", ['[{"params": {"lr": 0', '{"a": 1}', '[{"odd": 1}]', "[3]"])
+def test_a_cut_sweep_file_is_put_aside_and_the_sweep_goes_on(tmp_path: Path, text: str) -> None:
+    """A raw JSONDecodeError, and no sweep into that folder any more."""
+    (tmp_path / "sweep.json").write_text(text)
+    said: list[str] = []
+    Board(tmp_path, [Cell(params={"lr": 0.1})], say=said.append).write()
+    assert "sweep.json is damaged" in said[0]
+    assert (tmp_path / "sweep.json.damaged").read_text() == text
+    assert json.loads((tmp_path / "sweep.json").read_text())[0]["params"] == {"lr": 0.1}
+
+
+def test_a_spreadsheet_runs_no_text_of_the_table(tmp_path: Path) -> None:
+    """A parameter `=SUM(A1)` was a formula in table.csv; JSON and numbers stay as they are."""
+    Board(tmp_path, [Cell(params={"word": "=SUM(A1)", "n": -1})]).write()
+    row = next(csv.DictReader((tmp_path / "table.csv").open()))
+    assert row["word"] == "'=SUM(A1)" and row["n"] == "-1"
+    assert json.loads((tmp_path / "table.json").read_text())[0]["word"] == "=SUM(A1)"
