@@ -80,11 +80,17 @@ def _numbers(task: Task, sentences: Sequence[str]) -> list[str]:
     beside: dict[float, None] = {}
     for s in sentences:
         said = numbers(s)
-        right = {q.value for q in quantities(readable(s)) if any(_is(q, f) for f in facts)}
+        right = right_numbers(s, facts)
         new = [n for n in said if n not in given and n not in right]
         calculation = "=" in s and len(new) < len(said) and len(new) <= STEPS
         beside.update(dict.fromkeys([] if calculation else new))
     return [f"{n:g}" for n in beside][FREE_NUMBERS:]
+
+
+def right_numbers(sentence: str, facts: Iterable[Mapping[str, Any]]) -> set[float]:
+    """The numbers of a sentence that are the number of a fact."""
+    known = [f for f in facts if f.get("number") is not None]
+    return {q.value for q in quantities(readable(sentence)) if any(_is(q, f) for f in known)}
 
 
 def _is(q: Quantity, fact: Mapping[str, Any]) -> bool:

@@ -19,7 +19,8 @@ from typing import Any
 from ..records import Part, Response, Task
 from . import lexicon as lx
 from .amounts import as_named, given, place
-from .bags import surplus
+from .bags import numbers, right_numbers, surplus
+from .choice import decided, guesses, others
 from .clauses import doubts
 from .compare import against, relation
 from .confidence import without_confidence
@@ -183,10 +184,33 @@ def found(task: Task, text: str) -> list[str]:
         if i in wrong or not matched(fact, sentences, task.prompt):
             continue
         given = fact.get("number") is None and bool(find(asked, [("", fact["text"])]))
-        if comparison and given and related != "right":
+        if (comparison and given and related != "right") or _undecided(task, fact, sentences):
             continue
         out.append(str(fact.get("id", f"f{i + 1}")))
     return out
+
+
+def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
+    """True where the answer names an alternative to the fact as well (`kit.claims.choice`)."""
+    facts, prompt = task.truth["facts"], task.prompt
+    if fact.get("number") is not None:
+        given = {n for t in (prompt, *names(task)) for n in numbers(t)}
+        units = (str(f.get("unit") or "") for f in facts)
+        own = {w for t in (*names(task), *units) for w in phrase_words(t)}
+        asked = phrase_words(prompt)
+        return any(guesses(s, right_numbers(s, facts), given, own, asked) for s in sentences)
+    wrong = [] if task.truth.get("comparison") else others(task.truth, prompt, fact)
+    if not wrong:
+        return False
+    rows = []
+    every = [(n, n) for n in (*wrong, *names(task))]
+    for s in sentences:
+        words = _read(s)[1]
+        marks: dict[int, bool | None] = {m.start: None for m in find(words, every)}
+        marks |= {i: False for w in wrong for i in places({"text": w}, s, prompt)}
+        marks |= {i: True for f in facts for i in places(f, s, prompt)}
+        rows.append((words, sorted(marks.items())))
+    return not decided(rows, prompt, (*wrong, *names(task)))
 
 
 def swapped(task: Task, sentences: Sequence[str]) -> set[int]:

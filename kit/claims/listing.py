@@ -54,7 +54,7 @@ _SMALL = (
         above below after before because since while when where if not more less very""".split()
     )
 )
-_FRAME = (
+FRAME_WORDS = (
     lx.DETERMINERS
     | lx.BE
     | lx.HEDGES
@@ -135,7 +135,7 @@ def _framed(
             item = [
                 w
                 for w in words
-                if counts[w] * 2 < len(group) and w not in asked and w.lower() not in _FRAME
+                if counts[w] * 2 < len(group) and w not in asked and w.lower() not in FRAME_WORDS
             ]
             if 0 < len(item) <= LONGEST + 1 and not is_fact(s):
                 out.append(" ".join(item))
@@ -144,7 +144,7 @@ def _framed(
 
 def _sprawl(sentences: Sequence[str], asked: frozenset[str], facts: int) -> list[str]:
     """One rival for every SPRAWL new words beyond what an explanation of so many facts needs."""
-    new = {w for s in sentences for w in phrase_words(s)} - asked - _FRAME - _SMALL
+    new = {w for s in sentences for w in phrase_words(s)} - asked - FRAME_WORDS - _SMALL
     excess = len(new) - (ROOM + ROOM_A_FACT * facts)
     return [f"new words {i + 1}" for i in range(max(0, excess // SPRAWL))]
 
@@ -187,7 +187,7 @@ def _runs(
     for (before, piece, text), (after, _, following) in pairwise([*pieces, ("", [], "")]):
         if after == ":" and is_fact(following) and not is_fact(text):
             continue
-        content = tuple(norm(w) for w in piece if w[0].isalnum() and w.lower() not in _FRAME)
+        content = tuple(norm(w) for w in piece if w[0].isalnum() and w.lower() not in FRAME_WORDS)
         fresh = tuple(w for w in content if w not in asked)
         if not content:
             continue  # "it is", "maybe": a frame without an item parts nothing
@@ -213,7 +213,7 @@ def _salad(piece: Sequence[str]) -> list[str]:
 
 def _plain(word: str) -> bool:
     low = word.lower()
-    return word[0].isalpha() and not (low in _FRAME or low in _SMALL or comparative(low))
+    return word[0].isalpha() and not (low in FRAME_WORDS or low in _SMALL or comparative(low))
 
 
 def _clause(piece: Sequence[str]) -> bool:

@@ -118,10 +118,9 @@ def _facts(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     texts += [raw[k] for k in _FACT_TEXTS if isinstance(raw.get(k), str) and raw[k].strip()]
     out = [_fact(t, i) for i, t in enumerate(dict.fromkeys(texts), 1)]
     if isinstance(raw.get("is_consistent"), bool):
-        name, others = (
-            ("consistent", _SAME) if raw["is_consistent"] else ("tissue-specific", _MIXED)
-        )
-        out.append({"id": "consistency", "text": name, "aliases": list(others)})
+        poles = ["consistent", *_SAME], ["tissue-specific", *_MIXED]
+        (name, *same), other = poles if raw["is_consistent"] else poles[::-1]
+        out.append({"id": "consistency", "text": name, "aliases": same, "poles": other})
     return out
 
 

@@ -1,0 +1,221 @@
+"""Choices: an answer that names several of the alternatives as its answer has chosen none.
+
+Alternatives are the options that a question offers ("eye, liver or thymus?", "A) helium B) argon"),
+the candidates of the truth that stand in the question, the other pole of a fact (`poles`), and the
+numbers that are given as bare as the right one. What is denied, compared with, or explained in
+words of its own is not named as the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from ..checks.quantities import quantities
+from . import lexicon as lx
+from .compare import comparative
+from .listing import FRAME_WORDS
+from .text import phrase, phrase_words
+
+_LETTER = re.compile(r"^\s*(?:[-*•]|\(?[A-Ha-h\d][).:])\s+|(?<!\w)\(?[A-Ha-h\d]\)\s*", re.M)
+_OR = re.compile(r"\s*(,\s*or\b|,|;|(?<=\w{3})/(?=\w{3})|\bor\b)\s*")
+_AND = re.compile(r"\s*(,\s*and\b|,|;|\band\b)\s*")
+_OF = re.compile(r"\b(?:of|between|among)\b.*\band\b.*", re.I | re.S)
+_LEADS = lx.DETERMINERS | lx.PREPOSITIONS | lx.BE | lx.AUXILIARIES | lx.PRONOUNS
+_LEADS = _LEADS | frozenset("which what who whether either between among to than how".split())
+_ASKS = lx.BE | lx.AUXILIARIES | {"which", "what", "who", "how", "whether", "wa"}
+_STOPS = frozenset(
+    ", ; . ! ( ) – — and or nor but so therefore because since while whereas as although".split()
+)
+_JOINS = frozenset("and or nor /".split())
+_ASIDES = frozenset(
+    """because since as while whereas although though than unlike against versus vs compared
+    relative contrast opposed instead rather except between among beats exceeds""".split()
+)
+_CONCLUDES = frozenset("so therefore thus hence answer overall conclusion finally".split())
+_LINKS = lx.LIST_WORDS | {"or", "/"}
+_FREE = FRAME_WORDS | lx.LIST_WORDS | lx.PREPOSITIONS | lx.AUXILIARIES
+_CUT = re.compile(r"[,;:!?()](?=\s|$)|\.(?=\s|$)|/(?!\w)|\b(?:and|or|nor)\b", re.I)
+_SHOWN = re.compile(r"[=±^~]|^\W*1[.)]$")  # a calculation, the number of a line
+LONGEST = 3  # words of an option whose end the question does not show
+Mark = tuple[int, bool | None]  # place, whether it is right; None where it is denied
+Row = tuple[Sequence[str], Sequence[Mark]]  # the tokens of a sentence, what they name
+
+
+@lru_cache(maxsize=4_096)
+def offered(prompt: str, name: str) -> tuple[str, ...]:
+    """The options beside `name` of the question that offers it; none where it offers no choice.
+
+    >>> offered("Which lost most: eye, liver or soleus?", "liver")
+    ('eye', 'soleus')
+    >>> offered("Is the potential set by sodium or by potassium?", "potassium")
+    ('sodium',)
+    >>> offered("What does the liver do?", "liver")
+    ()
+    """
+    own, out = phrase(name), {}
+    for part in re.split(r"[.?!:](?:\s|$)", _LETTER.sub(" or ", prompt)):
+        among = _OF.search(part) if {"which", "who", "what"} & set(phrase_words(prompt)) else None
+        cuts = (
+            _OR.split(part) if re.search(r"\bor\b", part) else _AND.split(among[0] if among else "")
+        )
+        items, seps = [phrase(p) for p in cuts[::2]], [s.strip() for s in cuts[1::2]]
+        at = next((i for i, words in enumerate(items) if own and _holds(words, own)), -1)
+        if at < 0 or len(items) < 2:
+            continue
+        stop = next((i for i in range(at + 1, len(items)) if _ASKS & set(items[i])), len(items))
+        ors = [i for i, sep in enumerate(seps, 1) if sep[-2:] in ("or", "nd") and i < stop]
+        last = max(ors, default=0)
+        first = next((i for i in range(at, 0, -1) if _ASKS & set(items[i])), 0)
+        lead = first < at and seps[first] == "," and _ASKS & {w.lower() for w in items[first]}
+        for i in range(first + bool(lead), last + 1):
+            if i != at:
+                out[" ".join(_item(items[i], len(own), first=i == first))] = None
+    return tuple(o for o in out if o)
+
+
+def _holds(words: Sequence[str], own: Sequence[str]) -> bool:
+    return f" {' '.join(own)} " in f" {' '.join(words)} "
+
+
+def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:
+    """The option in a piece of the question, which has other words before it, or after it."""
+    leads = [i for i, w in enumerate(words) if w.lower() in _LEADS]
+    if first:
+        kept = words[leads[-1] + 1 :] if leads else words
+        return kept if len(kept) <= LONGEST else kept[-size:]
+    start = next((i for i, w in enumerate(words) if w.lower() not in _LEADS), len(words))
+    end = min((i for i in leads if i > start), default=len(words))
+    return (
+        words[start : start + size] if end < len(words) or end - start > LONGEST else words[start:]
+    )
+
+
+def decided(rows: Iterable[Row], prompt: str, names: Iterable[str]) -> bool:
+    """True where the answer names right alternatives only.
+
+    What it names is in its conclusion ("so", the superlative that was asked), else where it names
+    one first; and wherever one stands without words of its own.
+
+    rows : sentences in order, with the places where they assert an alternative.
+
+    >>> words = "the liver , because the eye is spared".split()
+    >>> decided([(words, [(1, True), (5, False)])], "Is it eye or liver?", ["eye", "liver"])
+    True
+    >>> decided([("liver and eye".split(), [(0, True), (2, False)])], "", ["eye", "liver"])
+    False
+    """
+    asked = set(phrase_words(prompt))
+    named = {w for n in names for w in phrase(n)}
+    signs = {comparative(w.lower()) for w in asked} - {0}
+    free = _FREE | asked | named
+    said: set[bool] = set()
+    ended = False
+    for words, marks in rows:
+        pieces = list(_pieces(words, marks, named))
+        ends = [_ends(piece, signs) for piece, _ in pieces]
+        if any(ends) and not ended:
+            said, ended = set(), True
+        if ended and not any(ends):
+            continue  # "The thymus is next": what follows the conclusion
+        for (piece, right), end in zip(pieces, ends, strict=True):
+            bare = all(w in free or w.lower() in free or not w[0].isalnum() for w in piece)
+            if bare or end or not (said or any(ends)):
+                said |= right
+                free = free | {w for w in piece if not w[0].isdigit()}
+    return said == {True}
+
+
+def _ends(piece: Sequence[str], signs: Collection[int]) -> bool:
+    return any(w in _CONCLUDES or comparative(w) in signs for w in map(str.lower, piece))
+
+
+def _chains(
+    words: Sequence[str], marks: Sequence[Mark], named: Collection[str]
+) -> list[tuple[int, int]]:
+    """For each mark the last mark of the list it opens ("X, Y and Z"), as indices of marks."""
+    gaps = [words[a + 1 : b] for (a, _), (b, _) in pairwise(marks)]
+    linked = [all(w in _LINKS or w in named for w in gap) for gap in gaps]
+    out = []
+    for k in range(len(marks)):
+        run = next((j for j in range(k, len(gaps)) if not linked[j]), len(gaps))
+        out.append((k, max((j + 1 for j in range(k, run) if _JOINS & set(gaps[j])), default=k)))
+    return out
+
+
+def _pieces(
+    words: Sequence[str], marks: Sequence[Mark], named: Collection[str]
+) -> Iterable[tuple[Sequence[str], set[bool]]]:
+    """The pieces of a sentence that name something as an answer; "X, Y and Z" is not parted.
+
+    What is denied, compared with or set aside ("unlike X and Y", "of X, Y and Z, ...") is left out.
+    """
+    cuts = {i for i, w in enumerate(words) if w.lower() in _STOPS}
+    aside: set[int] = set()
+    for k, last in _chains(words, marks, named):
+        at, right = marks[k]
+        since = max((i for i in range(at) if words[i] in (",", ";", ".", "but")), default=-1) + 1
+        opens = since == 0 and words[0].lower() in ("of", "out")
+        if right is None or opens or _ASIDES & {w.lower() for w in words[since:at]}:
+            aside |= set(range(k, last + 1))
+        cuts -= set(range(at, marks[last][0]))
+    for start, end in pairwise([0, *sorted(cuts), len(words)]):
+        said = {r for k, (i, r) in enumerate(marks) if start <= i < end and k not in aside}
+        if said:
+            yield words[start:end], said
+
+
+def guesses(
+    sentence: str,
+    right: Collection[float],
+    given: Collection[float],
+    own: Collection[str],
+    asked: Collection[str] = (),
+) -> list[float]:
+    """The other numbers that a sentence gives as barely as an answer: "26, 27", "343 m/s. 5 m/s."
+
+    right, given : the numbers that agree with the truth, and those of question and truth; own,
+    asked : the words of the truth and of the question. What is counted must be the truth's.
+
+    >>> guesses("26, 27, 28", [27.0], [], []), guesses("46 in 23 pairs", [46.0], [], [])
+    ([26.0, 28.0], [])
+    """
+    out = []
+    ends = [0, *(m.end() for m in _CUT.finditer(sentence)), len(sentence)]
+    found = quantities(sentence)
+    for start, end in pairwise(ends) if not _SHOWN.search(sentence) else ():
+        here = [q for q in found if start <= q.start < end]
+        rest = "".join(c for i, c in enumerate(sentence[start:end], start) if not _inside(i, here))
+        free = {*own, *asked, *(_FREE - lx.PREPOSITIONS)}
+        words = [w for w in phrase_words(rest) if w not in free and w.lower() not in free]
+        tails = [phrase_words(sentence[q.end : end])[:1] for q in here]
+        here = [
+            q
+            for q, t in zip(here, tails, strict=True)
+            if not t or t[0][0].isdigit() or t[0] in {*own, *_FREE}
+        ]
+        plain = [q for q in here if not q.part and sentence[q.start : q.end].lower() != "one"]
+        if not words:
+            out += [q.value for q in plain if q.value not in right and q.value not in given]
+    return out
+
+
+def _inside(i: int, found: Sequence[Any]) -> bool:
+    return any(q.start <= i < q.end for q in found)
+
+
+def others(truth: Mapping[str, Any], prompt: str, fact: Mapping[str, Any]) -> list[str]:
+    """The names of the alternatives to a fact: options, candidates in the question, its poles."""
+    asked = set(phrase_words(prompt))
+    rows = truth.get("facts", ())
+    right = [set(phrase(t)) for f in rows for t in (f["text"], *f.get("aliases", ()))]
+    out = [c for c in truth.get("candidates", ()) if asked.issuperset(phrase(c))]
+    for name in (fact["text"], *fact.get("aliases", ())):
+        out += offered(prompt, name)
+    out = [
+        o for o in dict.fromkeys(out) if phrase(o) and not any(set(phrase(o)) <= r for r in right)
+    ]
+    return [*out, *fact.get("poles", ())]

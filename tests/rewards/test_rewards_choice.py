@@ -1,0 +1,74 @@
+"""Naming several of the alternatives is no answer: each test tells one incident. Offline."""
+
+import pytest
+
+from kit.claims import factual
+from kit.claims.choice import offered
+from kit.data.formats.biorlhf import truth_of
+from kit.records import Response, Task
+
+TISSUES = ("Which tissue lost the most mass: eye, liver, thymus or soleus?", {"text": "liver"})
+ION = ("Is the membrane potential set by sodium or by potassium?", {"text": "potassium"})
+PLANET = ("Which is larger, Mars or Venus?", {"text": "Venus"})
+GAS = ("Choose one: A) helium B) argon C) neon. Which is used in balloons?", {"text": "helium"})
+MOONS = ("How many moons does it have?", {"text": "27 moons", "number": 27, "tolerance": 0})
+SOUND = ("How fast is sound?", {"text": "343 m/s", "number": 343, "tolerance": 2, "unit": "m/s"})
+
+
+def pay(asked, text):
+    prompt, fact = asked
+    truth = fact if "facts" in fact else {"facts": [fact]}
+    task = Task(id="t", prompt=prompt, truth=truth)
+    return factual.score(task, Response(task_id="t", id="r", text=text)).value
+
+
+@pytest.mark.parametrize(
+    ("asked", "texts"),
+    [
+        (TISSUES, "eye, liver, thymus, soleus|eye liver thymus soleus|liver or eye|Liver. Eye."),
+        (TISSUES, "The eye, liver, thymus or soleus lost the most mass.|The liver and the eye."),
+        (ION, "Sodium and potassium.|By sodium or by potassium.|sodium. potassium."),
+        (ION, "It depends on sodium. It depends on potassium."),
+        (PLANET, "Mars and Venus|Both Mars and Venus.|Mars is larger, and Venus is larger."),
+        (GAS, "helium, argon, neon|A) helium B) argon C) neon"),
+        (MOONS, "26 27 28|26, 27|26 moons. 27 moons.|1 2 27|There are 27 moons or 28."),
+        (SOUND, "343 m/s, 1500 m/s|343 m/s. 1500 m/s.|343 m/s and 1500 m/s"),
+    ],
+)
+def test_naming_more_than_one_alternative_pays_nothing(asked, texts):
+    """Each earned 1.0, on every truth: words of the question were free, and three numbers."""
+    assert {t: v for t in texts.split("|") if (v := pay(asked, t))} == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "texts"),
+    [
+        (TISSUES, "The liver, not the thymus, lost more.|Compared with eye, the liver lost most."),
+        (TISSUES, "The liver lost more than eye, thymus and soleus.|Liver (the eye kept its own)"),
+        (TISSUES, "The eye and thymus lost little. So it is the liver.|Not the eye. The liver."),
+        (TISSUES, "Of the eye, liver, thymus and soleus, the liver lost the most.|Answer: liver"),
+        (TISSUES, "The liver lost the most. Then come the soleus and the eye."),
+        (ION, "Potassium, because sodium channels are closed.|Unlike sodium, potassium leaks out."),
+        (PLANET, "Venus is larger than Mars.|Of Mars and Venus, Venus is larger."),
+        (GAS, "(A) helium, because argon is heavier than air"),
+        (MOONS, "1. 27 moons|27 moons, of which 5 are large|It is one of those with 27 moons."),
+        (SOUND, "343 m/s, about 1235 km/h|343 m/s, against 1500 m/s in water"),
+    ],
+)
+def test_an_honest_sentence_about_the_alternatives_pays(asked, texts):
+    assert {t: v for t in texts.split("|") if (v := pay(asked, t)) < 1} == {}
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_both_poles_are_a_contradiction(consistent):
+    """ "consistent, inconsistent" and "It is uniform and it varies" earned 1.0 on both truths."""
+    truth = truth_of({"is_consistent": consistent, "expected_confidence": "high"})
+    asked = ("Does it respond alike in all tissues?", truth)
+    texts = ("consistent, inconsistent", "It is uniform and it varies.", "It is not consistent.")
+    assert [pay(asked, t) for t in texts] == [0.0, 0.0, float(not consistent)]
+
+
+def test_a_question_about_one_thing_offers_no_choice():
+    asked = "What is the pH of 0.01 mol/L acid in water, and is this acid strong or weak?"
+    assert offered(asked, "strong") == ("weak",) and offered(asked, "pH") == ()
+    assert offered("In flight, which is larger, Mars or Venus?", "Venus") == ("Mars",)
