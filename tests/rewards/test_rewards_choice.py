@@ -71,4 +71,4 @@ def test_both_poles_are_a_contradiction(consistent):
 def test_a_question_about_one_thing_offers_no_choice():
     asked = "What is the pH of 0.01 mol/L acid in water, and is this acid strong or weak?"
     assert offered(asked, "strong") == ("weak",) and offered(asked, "pH") == ()
-    assert offered("In flight, which is larger, Mars or Venus?", "Venus") == ("Mars",)
+    assert offered("In fact, which is larger, Titan or Venus?", "Venus") == ("titan",)
