@@ -24,7 +24,7 @@ from typing import IO, Any
 from ..errors import DataError
 from ..system.paths import regular
 from .cells import records, swallowed
-from .chats import PROMPTS
+from .columnar import columnar, once, rows_of
 from .encodings import ESCAPED, Recoded, encoding_of
 from .files import local, nearest, open_bytes
 from .kinds import delimiter_of, kind_of
@@ -47,6 +47,7 @@ CONTAINERS = (
 )
 BOOLEANS = {"true": True, "false": False, "wahr": True, "falsch": False}  # a German Excel's, too
 OWN_ID = re.compile(r"(?:.*_)?id\Z")
+SEP = re.compile(r'"?sep=([^\w"])"?\Z', re.I)
 WHOLE = re.compile(r"\d+\.0\Z")
 Problem = Callable[[str, str], None]  # (where, message): called instead of raising
 
@@ -163,11 +164,14 @@ def _unpack(
     where: str, value: Any, name: str, problem: Problem | None
 ) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        if columns := _columns(value):
-            said = f"the file holds columns, {', '.join(columns)}: they are read as rows"
+        if table := columnar(value, name):
+            said = f"the file holds columns, {', '.join(table[0])}: they are read as rows"
             _report(problem, name, Note("by-column", said, "info"))
-            for i, cells in enumerate(zip(*columns.values(), strict=True), 1):
-                yield f"{name}, row {i}", dict(zip(columns, cells, strict=True))
+            for i, row in enumerate(rows_of(table, name), 1):
+                if isinstance(row, str):
+                    _report(problem, f"{name}, row {i}", row, "give every column one cell")
+                else:
+                    yield f"{name}, row {i}", row
             return
         held = [
             k
@@ -186,26 +190,6 @@ def _unpack(
                 yield f"{name}, field {held[0]}, item {i}", row
             return
     yield where, value
-
-
-def _columns(value: dict[str, Any]) -> dict[str, list[Any]]:
-    """The columns of a table that pandas wrote by column or split, or of lists side by side; {} for
-    another object.
-
-    >>> _columns({"prompt": {"0": "p", "1": "q"}, "weight": {"0": 1, "1": 2}})
-    {'prompt': ['p', 'q'], 'weight': [1, 2]}
-    """
-    if value.keys() <= {"columns", "index", "data"} and value.keys() >= {"columns", "data"}:
-        return {k: [row[i] for row in value["data"]] for i, k in enumerate(value["columns"])}
-    held = list(value.values())
-    if not set(PROMPTS) & value.keys():
-        return {}
-    if all(isinstance(v, dict) and v.keys() == held[0].keys() for v in held):
-        return {k: list(v.values()) for k, v in value.items()}
-    asked = next(value[k] for k in PROMPTS if k in value)
-    texts = isinstance(asked, list) and all(isinstance(t, str) for t in asked) and len(held) > 1
-    alike = texts and all(isinstance(v, list) and len(v) == len(asked) for v in held)
-    return value if alike and asked else {}
 
 
 class _text:
@@ -250,8 +234,8 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         open_bytes(path) as raw,
         io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape", newline="") as f,
     ):
-        first = start.decode(encoding, "replace").lstrip().partition("\n")[0].strip()
-        told = first[4:] if len(first) == 5 and first[:4].lower() == "sep=" else ""
+        first = start.decode(encoding, "replace").lstrip().partition("\n")[0].rstrip("\r")
+        told = found[1] if (found := SEP.match(first)) else ""
         delimiter = told or ("\t" if tab else delimiter_of(first))
         if told:  # Excel's own line
             f.readline()
@@ -269,13 +253,7 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         width = len(header)
         while header and not header[-1].strip():  # columns that a spreadsheet left empty
             header.pop()
-        twice = sorted({h for h in header if header.count(h) > 1})
-        if twice:
-            raise DataError(
-                f"the header names {twice[0]!r} twice",
-                where=f"{path.name}, line 1",
-                fix="rename one of the columns",
-            )
+        once(header, f"{path.name}, line 1")
         ids, cut = [i for i, h in enumerate(header) if OWN_ID.match(h)], False
         for line, cells in rows:
             where = f"{path.name}, line {line}"
