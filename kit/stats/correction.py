@@ -170,19 +170,34 @@ def ppi(
     y0 = np.where(lab, y, 0.0)
     a = np.bincount(group, np.where(lab, y0 - y[lab].mean(), 0.0), c) / m
     b = np.bincount(group, np.where(lab, -(f - f[lab].mean()) / m, (f - f[~lab].mean()) / n), c)
-    lam = 0.0 if not (b @ b) > 0 else -float(a @ b) / float(b @ b)
+    extra = _unseen(b, lab, group, m / n)
+    spread = float(b @ b) + extra
+    lam = 0.0 if not spread > 0 else -float(a @ b) / spread
     value = float(y[lab].mean() + lam * (f[~lab].mean() - f[lab].mean()))
     psi = math.sqrt(inside / (inside - 1)) * (a + lam * b)
     held = np.bincount(group, lab, c)
     clusters = worth(held)
-    se, df = math.sqrt(float((psi**2).sum())), effective_df(psi[held > 0])
-    df = min(df, max(clusters - 1, 1.0))
+    se = math.sqrt(float((psi**2).sum()) + lam**2 * extra)
+    df = min(effective_df(psi[held > 0]), max(clusters - 1, 1.0))
     words = f"PPI++ (lambda {lam:.3f}), {m} labels"
     if clusters < LEAST:
         note, nan = too_few(clusters, "labels"), math.nan
         return Estimate(value, nan, nan, len(f), c, words, note, missing, level, se)
     out = Estimate(value, math.nan, math.nan, len(f), c, words, "", missing, level, se)
     return _ppi_limits(out, y[lab], group[lab], df)
+
+
+def _unseen(b: np.ndarray, lab: np.ndarray, group: np.ndarray, ratio: float) -> float:
+    """The variance that the mean over few unlabelled rows has beyond what they show themselves: one
+    row has none of its own, and would be believed as if it were the whole population.
+
+    b : (clusters,) the judge's part of each; ratio : labelled rows for one unlabelled.
+    """
+    seen = [b[np.unique(group[rows])] for rows in (lab, ~lab)]
+    if len(seen[1]) >= len(seen[0]):
+        return 0.0
+    own, expected = float(seen[1] @ seen[1]), float(seen[0] @ seen[0]) * ratio
+    return max(0.0, expected - own)
 
 
 # labelled clusters that must hold each outcome before the judge narrows the interval of a rate

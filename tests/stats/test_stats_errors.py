@@ -358,3 +358,19 @@ def test_labels_that_are_all_alike_are_their_own_rate():
     """The posterior's upper limit lies below 1; the value was cut down to it."""
     every = stats.pass_rate([1, 0] * 20, [1.0] * 40, design="random", cluster=np.arange(40) // 4)
     assert every.value == 1 and every.high == 1
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_one_unlabelled_row_is_not_the_whole_population(size):
+    """159 of 160 labelled: the one left moved a rate of .5 below 0; its variance was unknown to it."""
+    rng, found = np.random.default_rng(3), []
+    for _ in range(40):
+        f = rng.normal(size=160)
+        y = f + rng.normal(size=160)
+        f[-1] += 3.0
+        given = [*y[:-size], *[None] * size]
+        e = stats.ppi(f, given, cluster=np.arange(160) // size)
+        alone = stats.mean(y[:-size], cluster=np.arange(160 - size) // size)
+        found.append((abs(e.value - alone.value), (e.high - e.low) / (alone.high - alone.low)))
+    moved, wide = np.mean(found, axis=0)
+    assert moved < 0.1 and 0.9 < wide < 1.3
