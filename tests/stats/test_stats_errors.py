@@ -80,7 +80,6 @@ def test_says_where_and_what(call):
         lambda: calibration.ece((p for p in [0.2, 0.3]), [1, 0]),
         lambda: calibration.ece([0.2, 0.3], [1, 0], cluster=np.zeros((2, 2))),
         lambda: calibration.ece([0.2, 0.3], [1, 0], n_boot=-1),
-        lambda: calibration.reliability([0.2, 0.3], [1, 0], n_boot=0),
     ],
 )
 def test_no_column_is_a_named_error_and_never_a_traceback(call):
