@@ -13,7 +13,7 @@ from typing import Any
 from ..records import Criterion
 from .templates import names
 from .thoughts import spoken
-from .words import Foreign, Reading, word
+from .words import MET, UNMET, Foreign, Reading, word
 
 Mass = tuple[float, float]
 _HEAD = r"(?<!\\)%s\s*:\s*\{"
@@ -45,7 +45,10 @@ def token_p(
         if at is None or (readings is not None and not _spells(c, text[at:], readings[i])):
             continue
         index = bisect.bisect_right(starts, at) - 1
-        nothing[i] = _split(tokens[index].get("top_logprobs"), text[starts[index] : at])
+        before = text[starts[index] : at]
+        side = _side(words[index], before)
+        if side and (readings is None or side == readings[i].status):
+            nothing[i] = _split(tokens[index].get("top_logprobs"), before)
     return nothing
 
 
@@ -78,14 +81,21 @@ def _split(top: Any, before: str) -> Mass | None:
     met = unmet = 0.0
     for t in top if isinstance(top, list) else []:
         w = str(t.get("token", "")) if isinstance(t, Mapping) else ""
-        w = (w[len(before) :] if before and w.startswith(before) else w).strip(" \"'*\n").casefold()
-        p = _probability(t.get("logprob")) if w else 0.0
-        if w and ("met".startswith(w) or w == "yes"):
-            met += p
-        elif w and ("unmet".startswith(w) or w == "no"):
-            unmet += p
+        side = _side(w, before)
+        p = _probability(t.get("logprob")) if side else 0.0
+        met += p * (side == "met")
+        unmet += p * (side == "unmet")
     mass = met + unmet
     return (min(1.0, met / mass), min(1.0, mass)) if LEAST <= mass < 1.01 else None
+
+
+def _side(token: str, before: str) -> str:
+    """The verdict that a token begins, behind the text `before` in it; "" where that is open."""
+    w = token[len(before) :] if before and token.startswith(before) else token
+    w = w.strip(" \"'*\n").casefold()
+    if w and ("met".startswith(w) or w in MET):
+        return "met"
+    return "unmet" if w and ("unmet".startswith(w) or w in ("not", *UNMET)) else ""
 
 
 def _probability(logprob: Any) -> float:

@@ -85,11 +85,16 @@ def _hear(said: Said, part: Any, mine: set[str], c: Criterion) -> None:
     if not isinstance(part, Fields):
         said.verdicts.append(part)
         return
-    for k, v in part:
-        key = _key(k)
+    keys = [_key(k) for k, _ in part]
+    given = any(k in VERDICTS for k in keys)
+    for key, (k, v) in zip(keys, part, strict=True):
+        if keys.count(key) > 1 and key not in VERDICTS:
+            raise Foreign(k)
         if key in VERDICTS:
             said.verdicts.append(v)
         elif key in REASONS and isinstance(v, (str, type(None))):
+            if said.verdicts and (said.reasons or not given):  # it may take the verdict back
+                raise Foreign(v or k)
             said.reasons.append(v or "")
         elif key == "confidence":
             said.confidences.append(v)

@@ -40,7 +40,7 @@ CUT = "the reply was cut at the token limit"
 MADE = ("met", 1.0)
 REPEATED = "its words stand in the answer"
 _END = re.compile(r"(?:<\|\w{1,20}\|>|</s>)\Z")  # a token that the server should have kept
-_FENCE = re.compile(r"(`{3,}|~{3,})\w*\s(.*)\1", re.S)
+_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|text)?\s(.*)\1", re.S | re.I)
 _HEADER = re.compile(r"[#*_ \t]*([a-z][a-z'\u2019, ]{0,60}):[*_ \t\r]*", re.I)
 HEADER = frozenset(
     "here here's heres is are my the evaluation evaluations verdict verdicts assessment assessments "

@@ -31,7 +31,7 @@ FILTERED = frozenset(
     "content_filter safety refusal recitation prohibited_content blocklist spii "
     "guardrail_intervened".split()
 )
-PART = frozenset({"type", "text", "annotations", "citations", "logprobs", "id"})
+PART = frozenset({"type", "text", "logprobs", "id"})
 MOST = 128  # choices that are read
 THOUGHTS = frozenset(
     "reasoning reasoning_content reasoning_details thinking thinking_blocks redacted_thinking "
@@ -184,19 +184,17 @@ def _text(choice: Mapping[str, Any]) -> str:
     for p in _parts(choice):
         if p.get("type") in THOUGHTS or p.get("type") == "refusal":
             continue
-        text = p.get("text")
-        if (
-            p.get("type") not in (None, "text", "output_text")
-            or {k for k, v in p.items() if v} - PART
-        ):
+        odd = p.get("type") not in (None, "text", "output_text")
+        if odd or {k for k, v in p.items() if v} - PART or not isinstance(p.get("text"), str):
             raise Foreign(f"a part of type {p.get('type')!r} with {sorted(p)}")
-        said.append(text if isinstance(text, str) else "")
+        said.append(p["text"])
     return "".join(said)
 
 
 def _parts(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     content = _message(choice).get("content")
-    return [p for p in content if isinstance(p, Mapping)] if isinstance(content, list) else []
+    parts = content if isinstance(content, list) else []
+    return [p if isinstance(p, Mapping) else {"type": type(p).__name__} for p in parts]
 
 
 # -- what an earlier reader took from a reply -----------------------------------------------------

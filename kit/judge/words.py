@@ -3,6 +3,7 @@ criterion."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -159,12 +160,23 @@ def percent(raw: Any) -> float | None:
     >>> percent("85%"), percent(90), percent(250), percent(None), percent(1), percent(10**400)
     (0.85, 0.9, None, None, None, None)
     """
+    number = _share(raw)
+    return None if number is None or 0 < number <= 10 else number / 100
+
+
+def _share(raw: Any) -> float | None:
+    """A number from 0 to 100, as one or in text; None for what is none."""
     if isinstance(raw, str):
         m = _matched(r"(\d{1,3}(?:\.\d+)?)\s*(?:%|percent|(?:/|out of)\s*100)?", raw)
         raw = float(m[1]) if m else None
-    if not _plausible(raw, 100) or 0 < raw <= 10:
-        return None
-    return raw / 100
+    return raw if _plausible(raw, 100) else None
+
+
+def _sure(raw: Any) -> bool:
+    """True for what may stand in the place of a confidence: a number, true, nothing."""
+    if raw is None or raw is True or (isinstance(raw, str) and not raw.strip()):
+        return True
+    return _plausible(raw, math.inf) or _share(raw) is not None
 
 
 def slip(raw: Any, ids: Iterable[str]) -> bool:
@@ -198,6 +210,10 @@ def settled(c: Criterion, said: Said, how: str) -> Reading:
         text = redact(str(raw)) if _short(raw) else "a number without end"
         shown = f"not an allowed verdict: {text[:60]!r}"
         return Reading(failure="parse", reason=reason or cleaned(shown), how=how)
+    odd = [raw for raw in said.confidences if not _sure(raw)]
+    if odd:
+        shown = cleaned(f"not a confidence: {str(odd[0])[:60]!r}" if _short(odd[0]) else "a number")
+        return Reading(failure="parse", reason=shown, how=how)
     ((status, value),) = states
     stated = {percent(raw) for raw in said.confidences}
     return Reading(
