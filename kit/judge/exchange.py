@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -23,10 +23,20 @@ if TYPE_CHECKING:
     from .ledger import Ledger
 
 MOST = 1 << 53  # beyond this a number is no count, no amount and no second
-TEXTS = ("id", "key", "task_id", "response_id", "criterion_id", "judge", "model", "endpoint")
-COUNTS = ("tokens_in", "tokens_out", "tokens_cached")
-AMOUNTS = ("cost", "seconds", "created")
-SHARES = ("p", "value")
+FORMS: tuple[
+    tuple[str, str, Callable[[Any], bool]], ...
+] = (  # fields, what is wrong, what is right
+    (
+        "id key task_id response_id criterion_id judge model endpoint",
+        "not text",
+        lambda x: isinstance(x, str),
+    ),
+    ("reason failure request reply status", "not text", lambda x: isinstance(x, str | None)),
+    ("tokens_in tokens_out tokens_cached", "not a count", lambda x: _number(x, MOST, int)),
+    ("cost seconds created", "not a number from 0 on", lambda x: _number(x, MOST)),
+    ("p value", "not in [0, 1]", lambda x: x is None or _number(x, 1.0)),
+    ("meta", "no object", lambda x: isinstance(x, dict)),
+)
 STATUS, VALUE = FIELDS.index("status"), FIELDS.index("value")
 RANK = "{0}.row->>{1}<>'unknown', {0}.created, {0}.row, coalesce({0}.call,'')"
 # two verdicts of a key: a decided one stays, then the newer; the order of merges is nothing to it
@@ -141,23 +151,10 @@ def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any], old: int, th
 
 def _sound(row: Mapping[str, Any]) -> None:
     """ValueError for a field that no ledger could have written."""
-    for name in TEXTS:
-        if not isinstance(row.get(name, ""), str):
-            raise ValueError(f"{name} is {row[name]!r}, not text")
-    for name in ("reason", "failure", "request", "reply", "status"):
-        if not isinstance(row.get(name), (str, type(None))):
-            raise ValueError(f"{name} is {row[name]!r}, not text")
-    for name in COUNTS:
-        if not _number(row.get(name, 0), MOST, int):
-            raise ValueError(f"{name} is {row[name]!r}, not a count")
-    for name in AMOUNTS:
-        if not _number(row.get(name, 0.0), MOST):
-            raise ValueError(f"{name} is {row[name]!r}, not a number from 0 on")
-    for name in SHARES:
-        if row.get(name) is not None and not _number(row[name], 1.0):
-            raise ValueError(f"{name} is {row[name]!r}, not in [0, 1]")
-    if not isinstance(row.get("meta", {}), dict):
-        raise ValueError("meta is no object")
+    for names, wrong, fits in FORMS:
+        for name in names.split():
+            if name in row and not fits(row[name]):
+                raise ValueError(f"{name} is {row[name]!r}, {wrong}")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
