@@ -286,13 +286,12 @@ def search(
 
     def rewrite(prompt: Any) -> str:
         """GEPA swallows what a rewriter raises, and asks on: the first error ends the search."""
-        if failed:
-            raise failed[0]
-        try:
-            return reflect(prompt if isinstance(prompt, str) else str(prompt))
-        except Exception as e:
-            failed.append(e)
-            raise
+        if not failed:
+            try:
+                return reflect(prompt if isinstance(prompt, str) else str(prompt))
+            except Exception as e:
+                failed.append(e)
+        raise failed[0]
 
     found = gepa.optimize(
         seed_candidate={COMPONENT: seed_text},

@@ -171,7 +171,6 @@ def fitted(
     {'a': [0.4, 0.6], '': [0.4, 0.6]}
     """
     texts = np.asarray(texts, dtype=object)
-    texts = np.asarray(texts, dtype=object)
     known = ~(np.isnan(p) | np.isnan(loss))
     picks = {t: known & (texts == t) for t in dict.fromkeys(texts)}
     own = {t: k for t, k in picks.items() if k.sum() >= ROWS}

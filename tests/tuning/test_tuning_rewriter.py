@@ -146,6 +146,6 @@ def test_a_search_makes_no_more_calls_than_its_estimate(tmp_path, rewrites):
         asked.append(prompt)
         return f"```\n{STRICT if rewrites else 'Be kind.'} {len(asked)}\n```"
 
-    most = bench.estimate(200).calls
-    bench.search(rewrite, rows=200)
+    most = bench.estimate(60).calls
+    bench.search(rewrite, rows=60)
     assert asked and FakeJudge.asked + len(asked) <= most
