@@ -15,7 +15,7 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.arguments import sure_level, whole
-from ..stats.clusters import effective_df
+from ..stats.clusters import UNSEEN, effective_df, reach
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
 from ..stats.tails import t_quantile
@@ -303,7 +303,20 @@ def _interval(
     q, se = t_quantile(level, freedom(cells)), spread(cells, s)
     units = cells.size if cells.units is None else float(cells.units.shape[0])
     half = q * se if se > 1e-12 else q * q / (units + q * q)  # Wilson's reach where all is alike
-    return max(0.0, best - half), min(1.0, (best + value) / 2 + half)
+    low, high = best - half, (best + value) / 2 + half
+    if cells.units is not None:
+        low, high = reach(best, low, high, best + _unseen(cells), (0.0, 1.0))
+    return max(0.0, low), min(1.0, high)
+
+
+def _unseen(cells: Cells) -> np.ndarray:
+    """How far up to UNSEEN more clusters of one outcome would move the binned error (8,): eight
+    clusters of nearly certain answers may hold no wrong one.
+    """
+    (size, gap), conf = resample.bin_sums(cells, cells.n), cells.per_bin(cells.s.sum(1))
+    more = UNSEEN / cells.units.shape[0] * np.array([[0.25], [0.5], [0.75], [1.0]])
+    moved = [plugin(size * (1 + more), gap + more * kind) for kind in (-conf, size - conf)]
+    return np.concatenate(moved) - plugin(size, gap)
 
 
 def l2_squared(cells: Cells) -> float:
