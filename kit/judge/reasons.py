@@ -8,6 +8,7 @@ of all whether it argues for its verdict.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 
 from ..records import Criterion
@@ -22,6 +23,12 @@ _OWN = re.compile(  # unless a quotation mark stands before it
 )
 _HINT = re.compile(r"verdict|criterion|met\b", re.I)
 _ENDS = re.compile(r"[.;:,!?()\n]|\b(?:because|since|as)\b")
+_TOKENS = re.compile(r"[^\W_]+")
+LINE = 80  # characters
+BARE = ("met", "unmet", "not met")
+LABELS = frozenset(
+    "final verdict rating level status decision judgement judgment for the criterion on is".split()
+)
 _ID = re.compile(r"[\d_]")  # in a word that may name a criterion which was not asked for here
 _FIRST = re.compile(r"(not met|unmet|met)\s*(?:[.,;!]|\bbecause\b|\bsince\b|\Z)", re.I)
 _HOW = r"(?:(?:clearly|fully|completely|therefore|thus|hence|also|still|indeed)\s+)*"
@@ -51,6 +58,10 @@ def stated(
     """
     if len(reason) > 2 * REASON:  # its begin and its end
         reason = f"{reason[:REASON]}\n{reason[-REASON:]}"
+    for line in reason.splitlines():
+        own, state = _line(line, name, criteria)
+        if state is not None and state[1] is not None:
+            yield own, state, line
     if not _HINT.search(reason):  # as most
         return
     fold = {n.casefold(): n for n in criteria}
@@ -64,6 +75,27 @@ def stated(
             own = fold.get(other.casefold(), "" if _ID.search(other) else name)
             if own and criteria[own].scale == "binary":
                 yield own, state, words
+
+
+def _line(
+    line: str, name: str, criteria: Mapping[str, Criterion]
+) -> tuple[str, tuple[str, float | None] | None]:
+    """(id, state) of a line that is a verdict as a whole: labels and an id, if any, and a level.
+
+    Without either only the very words that were asked for are one: "No." may answer another thing.
+    """
+    short = len(line) < LINE and not line.isspace()
+    words = _TOKENS.findall(unicodedata.normalize("NFKC", line).casefold()) if short else []
+    fold, titled = {n.casefold(): n for n in criteria}, "verdict" in words
+    own = next((fold[w] for w in words if w in fold), name)
+    left = [w for w in words if w not in fold and w not in LABELS]
+    if titled:  # on an id that is written in other letters
+        left = [w for w in left if w.isdigit() or not _ID.search(w)]
+    said = " ".join(left)
+    bare = len(left) == len(words)
+    if bare and (said.isdigit() or said not in (*BARE, *map(str.casefold, criteria[own].levels))):
+        return own, None
+    return own, word(criteria[own], said)
 
 
 def _clauses(reason: str) -> Iterator[tuple[str, tuple[str, float], str]]:

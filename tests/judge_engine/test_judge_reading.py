@@ -640,3 +640,41 @@ def test_p_counts_the_word_that_was_said(first, tops, p):
     readings = read("".join(words), [C1])
     (got,) = token_p(tokens, [C1], readings)
     assert got is None if p is None else got[0] == pytest.approx(p, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("VERDICT c1 - unmet", "VERDICT c1 unmet", "VERDICT c1, unmet", "VERDICT [c1] unmet"),
+        *("| VERDICT c1 | unmet |", "FINAL VERDICT unmet", "VERDICT for criterion c1: unmet"),
+        *(
+            "> VERDICT c1: unmet",
+            "VERDICT\nc1: unmet",
+            "VERDICT\u200b c1: unmet",
+            "unmet",
+            "Unmet.",
+        ),
+        *("VERDICT \u04411: unmet", "VERDICT c1\u2236 unmet", "c1: unmet", "RATING c1: not met"),
+        *(
+            "c1 -> unmet",
+            "Criterion c1 not met",
+            "\uff36\uff25\uff32\uff24\uff29\uff23\uff34 c1: no",
+        ),
+    ],
+)
+def test_a_line_of_a_reason_that_is_another_verdict_contradicts(line):
+    """Verdict lines not quite of the form vanished into the reason; the other one was believed."""
+    assert states(f"REASON c1: Paris is there.\n{line}\nVERDICT c1: met") == ["contradiction"]
+    reason = f"Paris?\n{line}"
+    assert states(json.dumps({"c1": {"reason": reason, "verdict": "met"}})) == ["contradiction"]
+    assert states(json.dumps({"c1": {"reason": reason, "verdict": "unmet"}})) == ["unmet"]
+
+
+def test_a_line_that_is_no_verdict_of_its_own_says_nothing():
+    """Enumerations, answers to other questions, other criteria's lines."""
+    for line in ("No.", "1.", "c9: unmet", "Not met in line 3: the date"):
+        assert states(f"REASON c1: Rome?\n{line}\nVERDICT c1: met") == ["met"], line
+    assert read("REASON c1: so\n3\nVERDICT c1: 4", [POINTS])[0].value == 0.8
+    for line in ("RATING c1: poor", "poor", "LEVEL poor"):
+        assert states(f"REASON c1: so\n{line}\nVERDICT c1: fair", LEVEL) == ["contradiction"]
+    assert states("REASON c1: so\nSTATUS c1: 3/5\nVERDICT c1: 3", POINTS) == ["level"]
