@@ -164,7 +164,8 @@ def _merged(words: Sequence[str], first: Cue, second: Cue) -> Cue | None:
         else:
             kind = OPPOSITE.get(second.kind, second.kind) if first.kind == "down" else first.kind
         return Cue(first.start, second.end, kind)
-    if not gap and word in lx.PARTICLES and second.kind in ("up", "down"):
+    both = OPPOSITE.get(first.kind) == second.kind and words[first.start] in lx.PARTICLES
+    if not gap and word in lx.PARTICLES and second.kind in ("up", "down") and not both:
         return Cue(first.start, second.end, second.kind if first.kind == "change" else first.kind)
     if first.kind == "change" and len(gap) <= 1 and second.kind in ("up", "down"):
         return Cue(first.start, second.end, second.kind)

@@ -108,7 +108,17 @@ DOUBTS = _words("""
     false falsely wrong wrongly untrue incorrect incorrectly myth fallacy misconception nonsense
     fiction mistaken mistakenly debunked disproved disproven refuted impossible absent
     excluded excludes rejected rejects ruled rarely seldom supposedly allegedly""")
-TAKES_BACK = ("the opposite is", "the reverse is", "the contrary is", "opposite of")
+TAKES_BACK = (
+    "the opposite is",
+    "the reverse is",
+    "the contrary is",
+    "opposite of",
+    "or vice versa",
+    "or the reverse",
+    "or the opposite",
+    "or the other way round",
+    "or the other way around",
+)
 NOT_NEGATIONS = (
     "not only",
     "not just",
@@ -132,6 +142,8 @@ DENIALS = (
     "i deny that",
     "it is not true that",
     "it isn't true that",
+    "not true :",
+    "not so :",
     "it is not the case that",
     "it isn't the case that",
     "it is false that",

@@ -4,6 +4,7 @@ import pytest
 
 from kit.claims import factual
 from kit.claims.choice import offered
+from kit.claims.direction import claims, settle
 from kit.data.formats.biorlhf import truth_of
 from kit.records import Response, Task
 
@@ -72,3 +73,16 @@ def test_a_question_about_one_thing_offers_no_choice():
     asked = "What is the pH of 0.01 mol/L acid in water, and is this acid strong or weak?"
     assert offered(asked, "strong") == ("weak",) and offered(asked, "pH") == ()
     assert offered("In fact, which is larger, Titan or Venus?", "Venus") == ("titan",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    """Cortisol falls and melatonin rises, or vice versa.|cortisol down up melatonin up down
+    |Cortisol falls and melatonin rises, or the other way round.
+    |Not true: cortisol falls, melatonin rises.""".split("|"),
+)
+def test_both_directions_at_once_state_none(text):
+    """Each earned 1.0: the second word, the hedge and the denial were passed over."""
+    wanted = {"cortisol": "down", "melatonin": "up"}
+    said = settle(claims(text, dict.fromkeys(wanted, ())))
+    assert not any(said.get(k) == v for k, v in wanted.items())
