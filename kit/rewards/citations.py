@@ -33,11 +33,14 @@ from ..records import Criterion, Part, Response, Task, Verdict, by_criterion
 PREFIX = "cite:"
 SUPPORT_LEVELS = ("not supported", "partly supported", "fully supported")
 _TAG = re.compile(r"<\s*(/?)\s*snippet\b([^<>]*)>", re.I)
-_ANSWER = re.compile(r"<\s*(/?)\s*answer\s*>", re.I)
+_ANSWER = re.compile(r"<\s*(/?)\s*answer\b[^<>]*>", re.I)
 _IDS = re.compile(r"""\bids?\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'>]*))""", re.I)
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
-_THINK = re.compile(r"<\s*think\s*>.*?<\s*/\s*think\s*>", re.I | re.S)
+_THINK = re.compile(  # many chat templates open it in the prompt, so that only its end is written
+    r"\A\s*(?:<\s*think\s*>)?(?:(?!<\s*think\s*>).)*?<\s*/\s*think\s*>", re.I | re.S
+)
+_INVISIBLE = "\ufeff\u200b\u2060"
 MIN_WORDS = 3  # a cited fragment of fewer words claims nothing
 MAX_IDS = 3  # more ids on one claim cost precision
 LONG = 25  # words from which on a claim weighs no more
@@ -91,6 +94,7 @@ def parse_answer(text: str) -> ParsedAnswer:
     >>> parse_answer('<answer><snippet id="a, b">p < .01</snippet></answer>').claims
     (CitedClaim(text='p < .01', ids=('a', 'b')),)
     """
+    text = _THINK.sub("", text.strip(_INVISIBLE)).strip(_INVISIBLE)
     block, problem = _block(text)
     if block is None:
         return ParsedAnswer(text="", block_problem=problem, tag_problems=(), claims=())
@@ -105,16 +109,13 @@ def parse_answer(text: str) -> ParsedAnswer:
 
 
 def _outside(text: str) -> list[CitedClaim]:
-    """What is said before and after the last answer block, reasoning in <think> left out: uncited
-    text.
-    """
-    rest = _THINK.sub(" ", text)
-    tags = list(_ANSWER.finditer(rest))
+    """What is said before and after the last answer block: uncited text."""
+    tags = list(_ANSWER.finditer(text))
     start = next((t for t in reversed(tags) if not t.group(1)), None)
     if start is None:
         return []
     end = next((t for t in tags if t.group(1) and t.start() > start.end()), None)
-    around = (rest[: start.start()], rest[end.end() :] if end else "")
+    around = (text[: start.start()], text[end.end() :] if end else "")
     return [c for part in around for c in _pieces(_TAG.sub(" ", _ANSWER.sub(" ", part)), ())]
 
 
@@ -138,7 +139,7 @@ def _block(text: str) -> tuple[str | None, str | None]:
         problem = "the answer is empty"
     elif text[end.end() :].strip():
         problem = "text after </answer>"
-    elif _THINK.sub("", text[: start_tag.start()]).strip():
+    elif text[: start_tag.start()].strip():
         problem = "text before <answer>"
     elif not _WORD.search(_TAG.sub(" ", inner)):
         problem = "the answer says nothing"

@@ -164,3 +164,19 @@ def test_criteria_quote_claims_as_data():
     assert [c.id for c in made] == ["cite:1:support", "cite:1:relevant", "cite:2:needs"]
     assert all("<" not in c.text and ">" not in c.text and c.weight == 0.0 for c in made)
     assert made[0].meta["sources"] == {"a": "85 km."} and made[0].levels[-1] == "fully supported"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "I read a1.</think>\n\n{}",
+        "<think>The user wants <answer>...</answer>.</think>{}",
+        "\ufeff{}",
+        "{}\u200b",
+    ],
+)
+def test_a_plain_answer_in_a_usual_wrapping_has_no_problem(form):
+    """Each earned 0 under the refiner's reward, where the bare block earned 10."""
+    body = '<answer id=1><snippet id="a1">The bridge was designed by Osk</snippet>.</answer>'
+    parsed = parse_answer(form.format(body))
+    assert (parsed.block_problem, len(parsed.claims)) == (None, 1)
