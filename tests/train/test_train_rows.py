@@ -8,6 +8,7 @@ import pytest
 
 from kit.__main__ import main
 from kit.data import load_tasks
+from kit.data.formats.biorlhf import truth_of
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, unknown
 from kit.rewards import Composer
@@ -160,3 +161,28 @@ def test_the_command_ends_with_an_error_code(tmp_path, capsys):
     )
     assert main(["train", str(config)]) != 0
     assert "applies to 1 of 1 tasks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("truth", "read"),
+    [
+        ({"pathway": "HYPOXIA", "direction": "Increase"}, ["direction", "uncertainty"]),
+        ({"pathway": "HYPOXIA", "direction": "INDUCED"}, ["direction", "uncertainty"]),
+        ({"pathway": "HYPOXIA", "expected_direction": "UP"}, ["direction", "uncertainty"]),
+        ({"expected_answer": ["liver", "lung"]}, ["factual", "uncertainty"]),
+        ({"pathway": "HYPOXIA", "direction": "SIDEWAYS"}, []),
+        ({"pathway": "HYPOXIA", "direction": 1}, []),
+    ],
+)
+def test_a_verifier_whose_truth_cannot_be_read_is_found(tmp_path, truth, read):
+    """V1 vanished without a word; V4 alone paid -.90 for the right answer and 0 for silence."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(bio(truth, ["V1", "V4"])))
+    found = load_tasks(path)
+    assert found.tasks[0].meta["verifiers"] == read
+    assert ("no-verifier" in {f.code for f in found.findings}) == (not read)
+
+
+def test_a_fact_in_an_object_is_its_text():
+    """{"fact": "liver"} became the fact "{'fact': 'liver'}"."""
+    assert truth_of({"key_facts": [{"fact": "liver"}]})["facts"][0]["text"] == "liver"

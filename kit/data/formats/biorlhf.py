@@ -15,12 +15,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...checks.quantities import quantities, readable
+from ...claims import lexicon
 from ...claims.uncertainty import EXPECTED
 
 VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
 OWN = frozenset(("facts", "claims", "contradictions", "comparison", "answerable", "warranted"))
 _PREFIX = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
 _DIRECTIONS = {
+    **dict.fromkeys(lexicon.UP, "up"),
+    **dict.fromkeys(lexicon.DOWN, "down"),
+    **dict.fromkeys(lexicon.NONE, "none"),
     **dict.fromkeys(("up", "upregulated", "activated", "increased", "positive"), "up"),
     **dict.fromkeys(("down", "downregulated", "suppressed", "decreased", "negative"), "down"),
     **dict.fromkeys(("none", "ns", "unchanged", "no change"), "none"),
@@ -98,12 +102,13 @@ def subject_of(pathway: str) -> str:
 
 def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     by_tissue = raw.get("tissue_directions")
+    direction = raw.get("direction") or raw.get("expected_direction")
     if isinstance(by_tissue, Mapping):
         found = [(str(t).replace("_", " "), d, ()) for t, d in by_tissue.items()]
-    elif raw.get("pathway") and raw.get("direction"):
+    elif raw.get("pathway") and direction:
         subject = subject_of(str(raw["pathway"]))
         short = [a for k, names in _SHORT.items() if k in subject for a in names]
-        found = [(subject, raw["direction"], (str(raw["pathway"]), *short))]
+        found = [(subject, direction, (str(raw["pathway"]), *short))]
     else:
         return []
     return [
@@ -114,7 +119,7 @@ def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _facts(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-    texts = [str(x) for k in _FACT_LISTS for x in _listed(raw.get(k)) if x]
+    texts = [_named(x) for k in (*_FACT_LISTS, *_FACT_TEXTS) for x in _listed(raw.get(k)) if x]
     texts += [raw[k] for k in _FACT_TEXTS if isinstance(raw.get(k), str) and raw[k].strip()]
     out = [_fact(t, i) for i, t in enumerate(dict.fromkeys(texts), 1)]
     if isinstance(raw.get("is_consistent"), bool):
@@ -122,6 +127,13 @@ def _facts(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
         (name, *same), other = poles if raw["is_consistent"] else poles[::-1]
         out.append({"id": "consistency", "text": name, "aliases": same, "poles": other})
     return out
+
+
+def _named(fact: Any) -> str:
+    """The text of a fact that is a text, or an object with one."""
+    if not isinstance(fact, Mapping):
+        return str(fact)
+    return str(next((fact[k] for k in ("fact", "text", "name", "statement") if k in fact), fact))
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -147,6 +159,8 @@ def verifiers(asked: Sequence[str], truth: Mapping[str, Any]) -> dict[str, str]:
     {'V2': 'factual'}
     >>> verifiers(["V1"], {"facts": [{"text": "liver"}]})
     {'V1': 'factual'}
+    >>> verifiers(["V1", "V4"], {"direction": "SIDEWAYS"})  # no rightness: no confidence in it
+    {}
     """
     fixed = {"v3": "consistency", "v4": "uncertainty", "pathway": "direction"}
     holds = {"direction": bool(truth.get("claims")), "factual": bool(truth.get("facts"))}
@@ -162,4 +176,7 @@ def verifiers(asked: Sequence[str], truth: Mapping[str, Any]) -> dict[str, str]:
             out[name] = first
         elif holds[second] and not {"v1", "v2"} <= {a.casefold() for a in asked}:
             out[name] = second
+    judged = any(truth.get(k) for k in ("claims", "facts", "comparison"))
+    if not judged and truth.get("answerable") is not False:
+        return {k: v for k, v in out.items() if v not in ("consistency", "uncertainty")}
     return out
