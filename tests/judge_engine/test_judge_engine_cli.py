@@ -359,3 +359,11 @@ def test_no_file_of_a_command_is_written_over_by_another(files, capsys, more, mo
         assert not stub.calls
     assert before.items() <= {p.name: p.read_bytes() for p in files.iterdir()}.items()
     assert "another name" in capsys.readouterr().err
+
+
+def test_an_error_is_said_once():
+    """Without a handler, logging wrote it to stderr before the command did."""
+    command = [sys.executable, "-m", "kit", "ledger", "merge", "nofile"]
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 3 and done.stderr.count("nofile") == 1
