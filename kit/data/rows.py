@@ -400,6 +400,10 @@ def weight_of(
     return default, set()
 
 
+YES = {"true", "yes", "1", "wahr", "ja"}
+NO = {"false", "no", "0", "", "falsch", "nein"}
+
+
 def flag(row: Row, item: Mapping[str, Any], criterion_id: str) -> bool | None:
     """Whether a criterion is required; None where it does not say. A word that is neither yes nor
     no is an error."""
@@ -407,8 +411,8 @@ def flag(row: Row, item: Mapping[str, Any], criterion_id: str) -> bool | None:
     if absent(value):
         return None
     said = as_text(value).strip().casefold()
-    if said in ("true", "yes", "1", "false", "no", "0", ""):
-        return said in ("true", "yes", "1")
+    if said in YES | NO:
+        return said in YES
     row.find(
         "bad-required",
         f"'required' is {said[:40]!r}; the criterion is read as not required",

@@ -15,6 +15,7 @@ from ..records import Criterion, Task, to_json
 from .formats.rubric import RUBRIC_KEY, rlvr
 from .rows import SHARED, Context, Row
 from .tables import dumps, write_jsonl
+from .values import absent, says_nothing
 
 WRITERS = ("rlvr", "rlvr-list", "open-instruct", "refiner", "flat")
 
@@ -123,6 +124,10 @@ def _losses(task: Task, kind: str) -> list[str]:
         "flat": {"weight"},
     }[kind]
     lost = set().union(*(full(c) for c in task.criteria), set()) - holds
+    texts = [task.prompt, *(c.text for c in task.criteria)]
+    lost |= {f"a text that is {t!r}, which reads as nothing" for t in texts if says_nothing(t)}
+    if kind == "rlvr" and any(absent(v) for c in task.criteria for v in c.meta.values()):
+        lost.add("a null in the meta of a criterion")
     if not task.criteria:  # its row, if there is one, would be read as another format
         lost.add("a task without criteria")
     own = {

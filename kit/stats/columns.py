@@ -103,6 +103,11 @@ def takes_table(*arguments: str) -> Callable[[F], F]:
             for name in arguments:
                 if name in bound.arguments:
                     bound.arguments[name] = _picked(table, bound.arguments[name], name)
+            try:
+                signature.bind(*bound.args, **bound.kwargs)
+            except TypeError as e:
+                fix = f"after a table, name its columns: {names_of(table)}"
+                raise DataError(str(e), where=function.__name__, fix=fix) from None
             return function(*bound.args, **bound.kwargs)
 
         return call  # type: ignore[return-value]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -30,8 +31,8 @@ def wilson(k: float, n: float, *, level: float = 0.95, q: float | None = None) -
     >>> print(wilson(10, 10).text(5))
     1.00000 [.7225, 1.0000], n=10
     """
-    if not 0 <= k <= n or n <= 0:
-        raise DataError(f"{k} of {n}", where="k, n", fix="need 0 <= k <= n and n > 0")
+    if not all(isinstance(v, Real) for v in (k, n)) or not 0 <= k <= n or n <= 0:
+        raise DataError(f"{k!r} of {n!r}", where="k, n", fix="need 0 <= k <= n and n > 0")
     z = t_quantile(level, math.inf) if q is None else q
     p, z2 = k / n, z * z
     middle = (p + z2 / (2 * n)) / (1 + z2 / n)

@@ -394,3 +394,28 @@ def test_pairs_of_transcripts_are_chats():
     assert (chosen.text, rejected.text) == ("good", "bad") and not found.findings
     other = {"chosen": head + "good", "rejected": head.replace("so?", "no?") + "bad"}
     assert "context-mismatch" in codes(load_tasks([other]))
+
+
+@pytest.mark.parametrize(
+    ("word", "read"), [("WAHR", True), ("ja", True), ("FALSCH", False), ("nein", False)]
+)
+def test_a_german_yes_and_a_comma_in_a_label(tmp_path, word, read):
+    """'WAHR' was an error and read as not required; the label 0,5 was not understood."""
+    path = tmp_path / "t.csv"
+    head = "task_id;response_id;prompt;criterion;required;response;label\n"
+    path.write_text(head + f"1;r1;p;c;{word};a;0,5\n1;r2;p;c;{word};b;1,0\n")
+    found = load_tasks(path)
+    assert found.tasks[0].criteria[0].required is read
+    assert [v.status for v in found.verdicts] == ["level", "met"]
+
+
+@pytest.mark.parametrize("form", ["rlvr", "rlvr-list", "open-instruct", "flat"])
+@pytest.mark.parametrize("text", ["None", "null", "NaN"])
+def test_a_text_that_reads_as_nothing_is_not_written_to_be_lost(tmp_path, form, text):
+    """The criterion "None" was written, and left out when the file was read."""
+    one = Task(id="t", prompt="p", criteria=[Criterion(id="c1", text=text)])
+    two = Task(id="t", prompt="p", criteria=[Criterion(id="c1", text="c", meta={"x": None})])
+    with pytest.raises(DataError, match="which reads as nothing"):
+        write_tasks(tmp_path / "a.json", [one], format=form)
+    with pytest.raises(DataError, match="cannot hold"):
+        write_tasks(tmp_path / "a.json", [two], format=form)

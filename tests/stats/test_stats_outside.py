@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from kit import stats
+from kit.errors import DataError
 
 RATINGS = np.random.default_rng(0).integers(0, 2, (40, 3))
 
@@ -171,3 +172,16 @@ def test_labels_in_one_giant_prompt_correct_nothing():
     cluster = [0] * 60 + [1 + i // 4 for i in range(140)]
     e = stats.ppi(judge, human, cluster=cluster)
     assert math.isnan(e.low) and "too few clusters" in e.note
+
+
+@pytest.mark.parametrize("k", ["1", None, float("nan")])
+def test_wilson_of_no_number_says_so(k):
+    """A count that was text was a raw TypeError."""
+    with pytest.raises(DataError, match="of 3"):
+        stats.wilson(k, 3)
+
+
+def test_a_table_without_the_names_of_its_columns_says_so():
+    """Two mappings were a raw TypeError about a missing argument."""
+    with pytest.raises(DataError, match="name its columns"):
+        stats.kappa({"a": [1]}, {"a": [1]})
