@@ -45,13 +45,21 @@ TEXTS = frozenset(  # where else than in its content a reply can speak
 USUAL = {*TEXTS, *THOUGHTS, "id", "object", "created", "model", "choices", "usage", "role", "index"}
 USUAL |= {"system_fingerprint", "service_tier", "logprobs", "message"}
 _ENDS = re.compile(
-    r"(?!.*_(?:at|time|id)$).*(?:finish|stop|(?:^|_)done|end_turn|complete|(?:^|_)cut$|truncat|partial|"
-    r"draft|status|channel|abort|cancel|refus|filter|flagged|blocked|error)",
+    r"(?!.*_(?:at|time|id)$|truncation$)(?:.*(?:finish|stop|(?:^|_)done|end_turn|complete|truncat|"
+    r"partial|draft|status|channel|abort|cancel|refus|filter|flagged|block|error|interrupt|fail|"
+    r"timed_?out|exception|moderat|retract|supersed|invalid|exceeded|reached|feedback)|"
+    r".*(?:^|_)(?:cut|ok|valid|final|success|state|type)$)",
     re.I,
 )
-_WELL = re.compile(r"finish|stop|done|end_turn|(?<!in)complete", re.I)  # where True is harmless
+_WELL = re.compile(  # where True is harmless
+    r"finish|stop|done|end_turn|(?<!in)complete|(?:^|_)(?:ok|valid|final|success)$", re.I
+)
+_FILTER = re.compile(r"filter|moderat|blocked", re.I)
+_FILTERED = re.compile(r'true|"(?:filtered|blocked|flagged)": (?:true|1\b|"true")', re.I)
 _TOKEN = re.compile(r"<[^<>\s]{1,40}>")  # at which it stopped, as vLLM tells
 _SPEAKS = re.compile(r'verdict|\bunmet\b|"(?:not )?met\.?"', re.I)
+_STATES = re.compile(r'\bunmet\b|\\?"(?:not )?met\.?\\?"|verdict\\?"?\s*(?:\w+\s*)?:', re.I)
+_BESIDE = re.compile(r"_|.*(?:prompt|request|input|reason|think|thought)", re.I)  # the judge's none
 _ASKED = re.compile(r'^\{"id": .*\}$', re.M)
 _FENCED = re.compile(r"<<<(TASK|SOURCES|ANSWER) (\w{1,64})\n.*?\n\1 \2>>>", re.S)
 _POINTS = re.compile(r"a number from 0 to (\S+)")
@@ -132,19 +140,30 @@ def _end(name: str, value: Any) -> str:
     >>> _end("finish_reason", "STOP"), _end("finish_reason", "length"), _end("done", False)
     ('', 'length', 'done')
     """
-    if "filter" in name and not isinstance(value, str):
-        return "content_filter" if '"filtered": true' in json.dumps(value) else ""
-    if "status" not in name and isinstance(value, bool):
+    if _FILTER.search(name) and not isinstance(value, str):
+        said = json.dumps(value)
+        bad = _FILTERED.match(said) or _FILTERED.search(said, 1) if value else None
+        return "content_filter" if bad else ""
+    if isinstance(value, (int, float)) and value in (0, 1) and "status" not in name:
         return "" if value == bool(_WELL.search(name)) else name
-    if "status" not in name and isinstance(value, (int, float)):
-        return ""  # a token's number, a time
+    if isinstance(value, (bool, int, float)):
+        fine = value is not False and ("stop" in name or "token" in name or value == 200)
+        return "" if fine else name  # a token's number
     inner = value.values() if isinstance(value, Mapping) else [str(value or "")]
     words = [v.casefold() for v in inner if isinstance(v, str)] or ([name] if value else [])
-    at = "stop" in name
-    bad = [w for w in words if w not in FINE and not (at and _TOKEN.fullmatch(w))]
+    words = [w.removeprefix("finish_reason_") for w in words]
+    if name == "type":  # of an object
+        return next((w for w in words if w in ("error", "refusal")), "")
+    bad = [w for w in words if w not in FINE and not ("stop" in name and _stopped(w))]
     if bad and "refus" in name:
         return "refusal"
     return bad[0] if bad else ""
+
+
+def _stopped(w: str) -> bool:
+    """True for what a server stopped at: a token, or a text without a word in it."""
+    token = bool(_TOKEN.fullmatch(w)) and w.strip("</|>") not in LIMITS | FILTERED
+    return token or not re.search(r"\w", w)
 
 
 def _odd(data: Mapping[str, Any], choice: Mapping[str, Any], text: str, ends: set[str]) -> str:
@@ -153,8 +172,9 @@ def _odd(data: Mapping[str, Any], choice: Mapping[str, Any], text: str, ends: se
     if why or ends:
         return why or f"the reply ended with {min(ends)[:40]!r}"
     for level in (data, choice, {**_message(choice), "content": ""}):
-        for k in TEXTS & level.keys():
-            if _second(level[k], text):
+        for k, v in level.items():
+            other = k not in USUAL and not _BESIDE.match(k) and _STATES.search(json.dumps(v))
+            if (k in TEXTS or other) and _second(v, text):
                 return f"a second text beside its content: {k!r}"
     return ""
 

@@ -397,7 +397,7 @@ def test_honest_fields_that_were_refused(parts):
 def test_other_states_and_ends_are_still_refused():
     for top in ({"status": 500}, {"status": True}, {"candidates": [UNMET]}):
         assert heard(top=top) == "parse"
-    for end in ("<max tokens>", "max_tokens", "<"):
+    for end in ("<max tokens>", "max_tokens", "<length>"):
         assert heard(choice={"stop_reason": end}) == "parse"
 
 
@@ -678,3 +678,38 @@ def test_a_line_that_is_no_verdict_of_its_own_says_nothing():
     for line in ("RATING c1: poor", "poor", "LEVEL poor"):
         assert states(f"REASON c1: so\n{line}\nVERDICT c1: fair", LEVEL) == ["contradiction"]
     assert states("REASON c1: so\nSTATUS c1: 3/5\nVERDICT c1: 3", POINTS) == ["level"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"finish_reason": 2}, {"truncated": 1}, {"refusal": 1}, {"done": 0}, {"error_code": 500}),
+        *({"success": "false"}, {"success": 0}, {"success": False}, {"content_filter": True}),
+        *({"content_filter_results": {"hate": {"filtered": 1}}}, {"stop_reason": "<refusal>"}),
+        *({"interrupted": True}, {"timed_out": True}, {"failed": True}, {"ok": False}),
+        *({"valid": False}, {"is_final": False}, {"exception": "boom"}, {"block_reason": "SAFETY"}),
+        *({"prompt_feedback": {"block_reason": "SAFETY"}}, {"moderation": {"flagged": True}}),
+        *({"state": "failed"}, {"type": "refusal"}, {"type": "error"}, {"retracted": True}),
+        *({"superseded": True}, {"CONTENT": UNMET}, {"final_answer": UNMET}, {"answer": UNMET}),
+        *({"final": UNMET}, {"corrected": UNMET}, {"Choices": [{"message": {"content": UNMET}}]}),
+    ],
+)
+def test_flags_as_numbers_other_names_of_failure_and_second_texts_of_any_name(more):
+    """finish_reason 2, success "false", ok false, a text in final_answer: all were believed."""
+    for level in ("top", "choice", "message"):
+        assert heard(**{level: more}) in ("parse", "refusal"), level
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"stop_reason": "###"}, {"stop_reason": "\n\n"}, {"matched_stop": 2}, {"stop_token": 1}),
+        *({"finish_reason": "FINISH_REASON_STOP"}, {"truncation": "disabled"}, {"success": True}),
+        *({"moderation": {"flagged": False}}, {"moderation_blocked": False}, {"error_code": 0}),
+        *({"type": "message"}, {"ok": True}, {"metadata": {"model": "a-verdict-8b"}}, {"n": 2}),
+        *({"__verbose": {"prompt": "VERDICT c1: met"}}, {"final_answer": JSON}, {"cached": False}),
+    ],
+)
+def test_more_honest_fields_that_were_or_might_be_refused(more):
+    for level in ("top", "choice", "message"):
+        assert heard(**{level: more}) == "met", level
