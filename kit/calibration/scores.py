@@ -79,18 +79,6 @@ def brier_score(x: Inputs, level: float) -> Estimate:
     return mean_loss(lambda y: (p - y) ** 2, x, method=words, level=level, bounds=(0.0, 1.0))
 
 
-def wilson(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval for a rate; n may be an effective number of rows.
-
-    >>> [round(v, 4) for v in wilson(10, 10)]
-    [0.7225, 1.0]
-    """
-    e = shares.wilson(
-        min(max(hits, 0.0), n), n, level=level
-    )  # an effective count may pass its end by a rounding error
-    return e.low, e.high
-
-
 def rate_estimate(
     hit: np.ndarray, x: Inputs, keep: np.ndarray, *, method: str, level: float = 0.95
 ) -> Estimate:
