@@ -255,7 +255,7 @@ class _Run:
         except JudgeDownError:
             self._save_now()
             raise
-        seconds = time.perf_counter() - t0
+        seconds = time.perf_counter() - t0 + self.monitor.spent_before
         if self.monitor.blind and not self.monitor.known:
             raise DataError(
                 f"no answer got a known reward in {self.monitor.blind_steps} batches: "

@@ -23,6 +23,7 @@ from .reward import Bill
 logger = logging.getLogger(__name__)
 BLIND_STEPS = 3  # batches without one known reward, from the start on, that end a run
 TIMES = ("generation", "judge", "kit")
+_NOW = ("waits", "seconds")  # of the bill: of this moment, and summed from the steps
 
 
 class StepLog(TrainerCallback):
@@ -63,11 +64,19 @@ class StepLog(TrainerCallback):
         self.began = time.perf_counter()
         self.before = dict.fromkeys(TIMES, 0.0)
         self.alarms: list[str] = []
+        self.spent_before = 0.0  # seconds of training by the processes before
 
     def resume(self, step: int) -> None:
         """Take over what the logs of an interrupted run say, up to `step`."""
-        for row in rollouts.read_steps(self.out):
-            if row["step"] <= step and row.get("batch", row["step"]) == row["step"]:
+        done = [row for row in rollouts.read_steps(self.out) if row["step"] <= step]
+        self.spent_before = sum(row.get("seconds") or 0.0 for row in done)
+        if done and world.main():
+            for name, n in (done[-1].get("judge_bill") or {}).items():
+                setattr(self.bill, name, getattr(self.bill, name) + n)
+            self.bill.seconds += sum(row.get("seconds_judge") or 0.0 for row in done)
+            self.trainer.kit_skipped += done[-1].get("skipped_rows") or 0
+        for row in done:
+            if row.get("batch", row["step"]) == row["step"]:
                 self.watch.check(row)
                 self.growth.check(row)
                 self.known += row["answers"] - row["unknown_rewards"]
@@ -126,6 +135,7 @@ class StepLog(TrainerCallback):
             "alarms": list(self.alarms),
             "judge_cost": self.bill.cost,
             "judge_calls": self.bill.calls,
+            "judge_bill": {k: v for k, v in vars(self.bill).items() if k not in _NOW},
             "skipped_rows": self.trainer.kit_skipped,
             "seconds_left": total * (steps - step),
         }

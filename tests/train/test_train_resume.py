@@ -71,7 +71,11 @@ def same(a, b):
 def told(rows):
     """What two runs must share, in their logs too."""
     return [
-        {k: v for k, v in r.items() if "second" not in k and k not in ("time", "judge_calls")}
+        {
+            k: v
+            for k, v in r.items()
+            if "second" not in k and k not in ("time", "judge_calls", "judge_bill")
+        }
         for r in rows
     ]
 
@@ -148,6 +152,19 @@ def test_after_a_dead_judge(tmp_path, monkeypatch):
         down = FakeJudge(down_calls=range(16, 10_000))
         grpo.train(s, judged(4), judge=down, out=tmp_path / "cut")
     check(whole, grpo.train(s, judged(4), judge=FakeJudge(), out=tmp_path / "cut", resume=True))
+
+
+def test_what_was_spent_before_an_interruption_is_counted(tmp_path):
+    """The bill and the seconds of a resumed run were the last process's: cost 1.62 for 2.06."""
+    whole = grpo.train(settings(), TASKS, out=tmp_path / "whole").metrics
+    with pytest.raises(Stop):
+        grpo.train(settings(), TASKS, out=tmp_path / "cut", on_step=stop_at(3))
+    early = sum(s["seconds"] for s in rollouts.read_steps(tmp_path / "cut")[:2])
+    cut = grpo.train(settings(), TASKS, out=tmp_path / "cut", resume=True)
+    assert cut.metrics["verdicts"] == whole["verdicts"] > 0
+    assert cut.metrics["seconds_training"] > early
+    bills = [s["judge_bill"]["verdicts"] for s in cut.steps()]
+    assert bills == sorted(bills) and cut.metrics["seconds_training"] >= cut.steps()[-1]["seconds"]
 
 
 @pytest.mark.parametrize(
