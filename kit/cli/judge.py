@@ -185,6 +185,11 @@ def _sane(args: argparse.Namespace, ledger: Path) -> None:
     written = {"OUT": _out(args), "--ledger": ledger, "--log-file": args.log_file}
     read = {"TASKS": args.tasks, "RESPONSES": args.responses, "--replay-from": args.replay_from}
     paths.apart(written, read)
+    for name in ("timeout", "patience", "concurrency", "max_tokens", "tries"):
+        value = getattr(args, name)
+        if value is not None and not value > 0 and (name, value) != ("patience", 0):  # nor NaN
+            where = f"--{name.replace('_', '-')}"
+            raise KitError(f"{value} is too little", where=where, fix="give a number above 0")
     if args.votes is not None and args.votes < 1:
         raise KitError(f"{args.votes} votes", where="--votes", fix="give 1 or more")
     wrong = [k for k in args.retry.split(",") if k and k not in FAILURES]
@@ -369,10 +374,14 @@ def _extra(given: list[str] | None) -> dict[str, Any] | None:
             fix = "write NAME=VALUE, VALUE as JSON, e.g. top_k=20"
             raise KitError(f"{text!r} is no field", where="--extra", fix=fix)
         try:
-            out[name.strip()] = json.loads(value)
+            out[name.strip()] = json.loads(value, parse_constant=_no_number)
         except ValueError:  # plain text needs no quotes
             out[name.strip()] = value
     return out
+
+
+def _no_number(text: str) -> Any:
+    raise KitError(f"{text} is no number of JSON", where="--extra", fix="give a finite number")
 
 
 def _temperature(text: str) -> float | None:
@@ -389,7 +398,7 @@ def _temperature(text: str) -> float | None:
 
 
 def _how(text: str | None) -> str | int | None:
-    return int(text) if text is not None and text.isdigit() else text
+    return int(text) if text is not None and text.isdecimal() else text
 
 
 def _price(text: str | None) -> tuple[float, float] | None:

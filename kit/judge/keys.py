@@ -40,12 +40,12 @@ def key_for(base_url: str, key_env: str | None) -> str:
     for name in (key_env, "KIT_JUDGE_KEY", "OPENAI_API_KEY"):
         remember(os.environ.get(name) if name else None)
     if key_env:
-        return os.environ.get(key_env) or "none"
+        return os.environ.get(key_env, "").strip() or "none"
     if os.environ.get("KIT_JUDGE_KEY"):
-        return os.environ["KIT_JUDGE_KEY"]
+        return os.environ["KIT_JUDGE_KEY"].strip()
     mine = (os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
     same_host = urllib.parse.urlsplit(mine).netloc == urllib.parse.urlsplit(base_url).netloc
-    return (os.environ.get("OPENAI_API_KEY") if same_host else None) or "none"
+    return (os.environ.get("OPENAI_API_KEY", "").strip() if same_host else None) or "none"
 
 
 def missing(wire: Any) -> str | None:
@@ -67,7 +67,8 @@ def missing(wire: Any) -> str | None:
 
 def remember(secret: str | None) -> None:
     """Cut this value out of everything from now on, also as it is quoted in URLs, HTML and JSON."""
-    if not secret or len(secret) < SHORTEST:
+    secret = (secret or "").strip()
+    if len(secret) < SHORTEST or not _bare(secret):  # dashes and blanks stand in any text
         return
     forms = {secret, urllib.parse.quote(secret, safe=""), json.dumps(secret)[1:-1]}
     forms |= _encoded(secret.encode("utf-8", "replace"))

@@ -367,3 +367,17 @@ def test_an_error_is_said_once():
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert done.returncode == 3 and done.stderr.count("nofile") == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *(["--timeout", "nan"], ["--timeout", "-1"], ["--patience", "nan"], ["--concurrency", "0"]),
+        *(["--max-tokens", "-1"], ["--tries", "0"], ["--extra", "x=NaN"], ["--how", "\u00b2"]),
+    ],
+)
+def test_numbers_that_cannot_be_meant_are_refused_before_anything_is_sent(files, more):
+    """--tries 0 and --timeout nan were taken silently; --extra x=NaN and --how \u00b2 were tracebacks."""
+    with StubServer() as stub:
+        assert main(command(files, stub, *more)) == 2
+        assert not stub.calls

@@ -576,3 +576,13 @@ def test_a_header_from_the_environment_is_a_secret_whatever_its_name(monkeypatch
     monkeypatch.setenv("MY_GW", "plain-words-9f31c")
     assert judge_cli._headers(["X-Gateway: $MY_GW"]) == {"X-Gateway": "plain-words-9f31c"}
     assert keys.redact("it was plain-words-9f31c") == "it was [key]"
+
+
+def test_a_key_is_sent_without_its_newline_and_dashes_are_no_secret(monkeypatch):
+    """`export KEY=$(cat file)\\n` was refused as a header; a key of dashes made every text [key]."""
+    monkeypatch.setenv("MY_KEY", "plain-words-5d21e\n")
+    assert keys.key_for("https://host/v1", "MY_KEY") == "plain-words-5d21e"
+    assert keys.redact("said plain-words-5d21e") == "said [key]"
+    keys.remember("-" * 12)
+    keys.remember(" - " * 4)
+    assert keys.redact("an honest text") == "an honest text"
