@@ -25,6 +25,7 @@ from . import judging, ledger
 from .common import json_flag
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
+OWN = ("model", "messages")  # fields of a request
 REMOTE = ("endpoint", "decisions")
 
 
@@ -373,6 +374,9 @@ def _extra(given: list[str] | None) -> dict[str, Any] | None:
         if not equals or not name.strip():
             fix = "write NAME=VALUE, VALUE as JSON, e.g. top_k=20"
             raise KitError(f"{text!r} is no field", where="--extra", fix=fix)
+        if name.strip() in OWN:
+            fix = "give --model, or the tasks' own prompts"
+            raise KitError(f"{name.strip()} is the kit's to fill in", where="--extra", fix=fix)
         try:
             out[name.strip()] = json.loads(value, parse_constant=_no_number)
         except ValueError:  # plain text needs no quotes

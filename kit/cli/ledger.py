@@ -66,7 +66,7 @@ def do(args: argparse.Namespace, action: str, what: list[str]) -> None:
 
 
 def _explain(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
-    found = book.explain(what[0])
+    found = book.explain(what[0].encode("utf-8", "replace").decode())
     return found, explained(found)
 
 

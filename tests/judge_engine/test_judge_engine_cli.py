@@ -373,7 +373,13 @@ def test_an_error_is_said_once():
     "more",
     [
         *(["--timeout", "nan"], ["--timeout", "-1"], ["--patience", "nan"], ["--concurrency", "0"]),
-        *(["--max-tokens", "-1"], ["--tries", "0"], ["--extra", "x=NaN"], ["--how", "\u00b2"]),
+        *(
+            ["--max-tokens", "-1"],
+            ["--tries", "0"],
+            ["--extra", "x=NaN"],
+            ["--extra", "messages=[]"],
+            ["--how", "\u00b2"],
+        ),
     ],
 )
 def test_numbers_that_cannot_be_meant_are_refused_before_anything_is_sent(files, more):
@@ -381,3 +387,11 @@ def test_numbers_that_cannot_be_meant_are_refused_before_anything_is_sent(files,
     with StubServer() as stub:
         assert main(command(files, stub, *more)) == 2
         assert not stub.calls
+
+
+def test_a_key_that_is_no_text_is_not_found(files, capsys):
+    """`kit judge --explain $'\\xff'` was a traceback."""
+    with StubServer() as stub:
+        main(command(files, stub))
+    assert main(["judge", "--explain", "\udcff", "--ledger", str(files / "l.sqlite")]) == 3
+    assert "error" in capsys.readouterr().err
