@@ -25,9 +25,9 @@ from ..records import Criterion, Response, Task, fingerprint
 
 FOLDER = Path(__file__).with_name("prompts")
 SECTIONS = ("system", "user", "schema", "text")
-SCHEMA_VERSION = (
-    1  # part of every ledger key: raise it when the reply's form or its reading changes
-)
+# part of every ledger key: raise it when the messages or the reply's form change, and all is asked
+# anew; how a reply is read has a number of its own, records.READER
+SCHEMA_VERSION = 1
 BINARY = ("met", "unmet", "cannot_tell")
 _SECRET = secrets.token_bytes(16)  # where there is no ledger
 _SECRETS: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()

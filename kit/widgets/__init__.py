@@ -14,10 +14,11 @@ Explorer = TypeVar("Explorer", bound=Callable[..., Any])
 _STILL = ContextVar("_STILL", default=False)
 
 # A kernel draws the controls: the twin is hidden. No kernel, "model not found": the controls are.
+# Two rules: CSS allows no :has() inside another, and one bad selector undoes its whole rule.
 _ONE_OF_BOTH = (
-    "<style>.jp-OutputArea:has(.kit-twin)>"
-    ".jp-OutputArea-child:has(>.jupyter-widgets:not(:has(>*))),"
-    ".jp-OutputArea:has(.kit-twin):has(>.jp-OutputArea-child .widget-vbox)"
+    "<style>.jp-OutputArea:has(.kit-twin):not(:has(.widget-vbox))"
+    ">.jp-OutputArea-child:has(>.jupyter-widgets){display:none}"
+    ".jp-OutputArea:has(.kit-twin):has(.widget-vbox)"
     ">.jp-OutputArea-child:not(:has(.widget-vbox)){display:none}</style>"
     "<div class='kit-twin'></div>"
 )

@@ -166,3 +166,17 @@ def test_the_folded_solutions_run(number: str, monkeypatch: pytest.MonkeyPatch) 
     names: dict = {}
     for text in [*map(params.source, cells(book)[:-1]), solution]:
         exec(compile(text, book.stem, "exec"), names)
+
+
+def test_the_styles_that_hide_a_widgets_error_hold_no_has_within_a_has():
+    """CSS forbids it and drops the whole rule: a saved notebook showed "Error displaying widget"."""
+    from kit.widgets import _ONE_OF_BOTH
+
+    stack, deepest = [], 0
+    for i, char in enumerate(_ONE_OF_BOTH):
+        if char == "(":
+            stack.append(_ONE_OF_BOTH[:i].endswith(":has"))
+        elif char == ")":
+            stack.pop()
+        deepest = max(deepest, sum(stack))
+    assert deepest == 1
