@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 from .findings import Finding
+from .jsonl import write_jsonl
 from .load import iter_tasks, load_tasks, save_tasks
-from .tables import read_columns, read_rows, write_jsonl
+from .tables import read_columns, read_rows
 from .taskset import Parsed, TaskSet
 from .write import write_tasks
 

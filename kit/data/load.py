@@ -18,11 +18,12 @@ from .files import is_url, nearest
 from .findings import Finding
 from .formats.benchmarks import flat
 from .formats.kit import kit, record_row
+from .jsonl import write_jsonl
 from .labels import extent, scale_of
 from .notes import Note
 from .plain import plain
 from .rows import Context, Row
-from .tables import kind_of, read_values, write_jsonl
+from .tables import kind_of, read_values
 from .taskset import Parsed, TaskSet, odd_labels
 
 ASKED = frozenset(

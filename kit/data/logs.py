@@ -21,8 +21,9 @@ from typing import Any
 from ..errors import DataError, KitError, MissingError
 from ..records import Criterion, Grade, Response, Task, fingerprint
 from .chats import chat_of
+from .jsonl import write_jsonl
 from .rows import Context, Row
-from .tables import read_rows, write_jsonl
+from .tables import read_rows
 
 KINDS = ("inspect", "verifiers", "trl", "open-instruct")
 SCORER = "rubric-kit"  # the name of our score in their logs

@@ -1,28 +1,22 @@
-"""Rows from JSONL, JSON, CSV and Parquet files, as a stream, each with its place; and rows back
-into files.
+"""Rows from JSONL, JSON, CSV and Parquet files, as a stream, each with its place.
 
 Conventions: NaN stays NaN, null stays None, an empty CSV cell is None. Nothing is dropped in
-silence:
-what cannot be read is a DataError that names file, line and field. `.gz` files are read as they
-are.
+silence: what cannot be read is a DataError that names file, line and field. `.gz` files are read as
+they are.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import json
 import os
 import re
-import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError
-from ..system.paths import regular
 from .cells import records, swallowed
 from .columnar import columnar, once, rows_of
 from .encodings import ESCAPED, Recoded, encoding_of
@@ -407,53 +401,3 @@ def _number(text: str) -> int | float:
         return int(text)
     except ValueError:
         return float(point(text))
-
-
-def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write one object per line, UTF-8, atomically (the old file stays until the new one is whole);
-    the number of rows.
-
-    NaN and infinities are written as NaN / Infinity, which `read_rows` reads back; other types as
-    text.
-    """
-    p = regular(Path(path))
-    p.parent.mkdir(parents=True, exist_ok=True)
-    n = 0
-    fd, temporary = tempfile.mkstemp(prefix=f".{p.name}.", dir=p.parent)
-    try:
-        with os.fdopen(fd, "wb") as raw, gzip.open(raw, "wb") if p.suffix == ".gz" else raw as f:
-            for row in rows:
-                f.write(dumps(row) + b"\n")
-                n += 1
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, p)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return n
-
-
-def dumps(row: Any) -> bytes:
-    """One line of JSON in UTF-8; lone surrogates are escaped, so any text survives.
-
-    >>> dumps({"a": "\\ud800", "b": [1, None]})
-    b'{"a": "\\\\ud800", "b": [1, null]}'
-    """
-    try:
-        return json.dumps(row, ensure_ascii=False, default=_plain).encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(row, ensure_ascii=True, default=_plain).encode("ascii")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=str)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return str(value)

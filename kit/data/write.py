@@ -13,8 +13,8 @@ from typing import Any
 from ..errors import DataError
 from ..records import Criterion, Task, to_json
 from .formats.rubric import RUBRIC_KEY, rlvr
+from .jsonl import dumps, write_jsonl
 from .rows import SHARED, Context, Row
-from .tables import dumps, write_jsonl
 from .values import absent, says_nothing
 
 WRITERS = ("rlvr", "rlvr-list", "open-instruct", "refiner", "flat")

@@ -276,7 +276,7 @@ def write(rows: Sequence[Mapping[str, Any]], out: str | os.PathLike[str]) -> Pat
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() != ".csv":
-        from ..data.tables import write_jsonl
+        from ..data.jsonl import write_jsonl
 
         write_jsonl(path, rows)
         return path

@@ -8,7 +8,6 @@ before costs nothing. Every trial ever made counts in the table's correction for
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from ..errors import DataError, KitError
 from ..records import Verdict, fingerprint
 from ..stats import Estimate, betting, compare
 from ..stats.clusters import codes
-from ..system.paths import write_text
 from . import trials as made
 from . import variants
 from .candidates import Candidate, split
@@ -27,7 +25,7 @@ from .makers import Reflector, frame_of, maker
 from .seal import Seals
 from .search import Labelled, Searched, forecast, labelled_rows, left_out, loaded, round_of, search
 from .simulate import plan
-from .study import Selection, Study, TestRead, _jsonable
+from .study import Selection, Study, TestRead
 from .trials import Flips, Trial
 
 FIRST = 8  # prompts asked at a time, on train, before the rest is
@@ -135,27 +133,13 @@ class Workbench:
             raise KitError("the baseline has another prompt", where="try_", fix=fix)
         trial = self._asked(Trial(name, prompt, settings, parent, (None,) * len(self.rows)), full)
         if old is not None and not same:
-            trial = dataclasses.replace(trial, parent=self._put_away(old))
+            trial = dataclasses.replace(trial, parent=made.put_away(self.trials, old))
         self.trials[name] = trial
         self._remember()
         return trial
 
     def _parent(self, name: str) -> str | None:
         return None if name == BASELINE or BASELINE not in self.trials else BASELINE
-
-    def _put_away(self, old: Trial) -> str:
-        """An older version gets a name of its own: it was looked at, and it counts."""
-        number = 1
-        while f"{old.name}~{number}" in self.trials:
-            number += 1
-        name = f"{old.name}~{number}"
-        for t in list(self.trials.values()):  # what was made of it stays made of it
-            of = [name if n == old.name else n for n in t.settings.get("of", ())]
-            settings = {**t.settings, "of": of} if of else t.settings
-            parent = name if t.parent == old.name else t.parent
-            self.trials[t.name] = dataclasses.replace(t, settings=settings, parent=parent)
-        self.trials[name] = dataclasses.replace(self.trials[old.name], name=name)
-        return name
 
     def _asked(self, trial: Trial, full: bool) -> Trial:
         """The trial with the verdicts on train, stage by stage, then on dev."""
@@ -432,15 +416,9 @@ class Workbench:
     # -- what is kept --------------------------------------------------------------------------
     def export(self, path: str | Path) -> Path:
         """Trials, prompts, flips, doubts, the reading of the test: JSON, or a page (.html)."""
-        from .pages import exported, page
+        from .pages import write
 
-        path = Path(path)
-        if path.suffix.lower() in (".html", ".htm"):
-            text = page(self)
-        else:
-            text = json.dumps(_jsonable(exported(self)), indent=1, ensure_ascii=False)
-        write_text(path, text)
-        return path
+        return write(self, Path(path))
 
     def _remember(self) -> None:
         if self.folder is not None:
@@ -448,15 +426,12 @@ class Workbench:
 
     def _recall(self) -> None:
         """Trials of earlier sessions: their verdicts are in the ledger."""
-        kept = made.kept(self.folder)
+        found, whole, doubts = made.kept(self.folder, len(self.rows))
         at = {name: i for i, name in enumerate(self._ids)}
-        self.doubts = [{**d, "row": at[d["id"]]} for d in kept["doubts"] if d["id"] in at]
-        for row in kept["trials"]:
-            what = (row[k] for k in ("trial", "prompt", "settings", "parent"))
-            self.trials[row["trial"]] = Trial(*what, (None,) * len(self.rows))
-        for row in kept["trials"]:
-            trial = self.trials[row["trial"]]
-            self.trials[trial.name] = self._asked(trial, full=not row["stopped"])
+        self.doubts = [{**d, "row": at[d["id"]]} for d in doubts if d["id"] in at]
+        self.trials.update(found)
+        for name, trial in found.items():
+            self.trials[name] = self._asked(trial, full=name in whole)
 
     def _repr_html_(self) -> str:
         from .pages import bench_html

@@ -5,11 +5,15 @@ All text is escaped: what is judged may be hostile.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..system.paths import write_text
 from ..tables import dicts_html, rows_html
+from .study import jsonable
 
 if TYPE_CHECKING:
     from .bench import Workbench
@@ -141,3 +145,13 @@ def exported(bench: Workbench) -> dict[str, Any]:
         "notes": bench.notes,
         "test": None if bench.read is None else bench.read.as_dict(),
     }
+
+
+def write(bench: Workbench, path: Path) -> Path:
+    """The bench in a file: a page (.html), or JSON."""
+    if path.suffix.lower() in (".html", ".htm"):
+        text = page(bench)
+    else:
+        text = json.dumps(jsonable(exported(bench)), indent=1, ensure_ascii=False)
+    write_text(path, text)
+    return path

@@ -262,7 +262,7 @@ class Study:
             candidate=a.name,
             baseline=b.name,
             request=request,
-            result=_jsonable(read.as_dict()),
+            result=jsonable(read.as_dict()),
             unseal=unseal,
         )
         return read
@@ -307,11 +307,11 @@ def _plain(values: np.ndarray) -> list[float | None]:
     return [None if v != v else float(v) for v in values]
 
 
-def _jsonable(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _jsonable(v) for k, v in value.items()}
+        return {k: jsonable(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [_jsonable(v) for v in value]
+        return [jsonable(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -243,7 +243,28 @@ def keep(folder: Path, trials: Iterable[Trial], doubts: list[dict[str, Any]]) ->
     write_text(folder / FILE, json.dumps(data, indent=1, ensure_ascii=False))
 
 
-def kept(folder: Path) -> dict[str, Any]:
-    """What `keep` wrote; nothing where there is nothing."""
-    path = folder / FILE
-    return json.loads(path.read_text("utf-8")) if path.exists() else {"trials": [], "doubts": []}
+def kept(folder: Path, rows: int) -> tuple[dict[str, Trial], set[str], list[dict[str, Any]]]:
+    """What `keep` wrote: trials of `rows` rows not yet asked, the names of those that were asked in
+    full, doubts; nothing where there is nothing.
+    """
+    path, trials = folder / FILE, {}
+    data = json.loads(path.read_text("utf-8")) if path.exists() else {"trials": [], "doubts": []}
+    for row in data["trials"]:
+        what = (row[k] for k in ("trial", "prompt", "settings", "parent"))
+        trials[row["trial"]] = Trial(*what, (None,) * rows)
+    return trials, {r["trial"] for r in data["trials"] if not r["stopped"]}, data["doubts"]
+
+
+def put_away(trials: dict[str, Trial], old: Trial) -> str:
+    """An older version gets a name of its own: it was looked at, and it counts."""
+    number = 1
+    while f"{old.name}~{number}" in trials:
+        number += 1
+    name = f"{old.name}~{number}"
+    for t in list(trials.values()):  # what was made of it stays made of it
+        of = [name if n == old.name else n for n in t.settings.get("of", ())]
+        settings = {**t.settings, "of": of} if of else t.settings
+        parent = name if t.parent == old.name else t.parent
+        trials[t.name] = replace(t, settings=settings, parent=parent)
+    trials[name] = replace(trials[old.name], name=name)
+    return name

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from kit.data import load_tasks, save_tasks
 from kit.data.detect import FORMATS
-from kit.data.tables import read_rows, write_jsonl
+from kit.data.jsonl import write_jsonl
+from kit.data.tables import read_rows
 from kit.errors import DataError
 
 FIELDS = [

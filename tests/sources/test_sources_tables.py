@@ -8,7 +8,8 @@ import pytest
 
 import kit.data.stream as stream
 from kit.data import load_tasks
-from kit.data.tables import nearest, read_columns, read_rows, write_jsonl
+from kit.data.jsonl import write_jsonl
+from kit.data.tables import nearest, read_columns, read_rows
 from kit.errors import DataError, MissingError
 
 
