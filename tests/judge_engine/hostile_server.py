@@ -117,16 +117,13 @@ for tag in ("<think>", "<thinking>", "<reasoning>", "[THINK]", "<|channel|>analy
     says(f"open {tag} text", UNREAD, lambda a, t=tag: t + "\n" + lines(a.lies))
     says(f"open {tag} json", UNREAD, lambda a, t=tag: t + "\n" + obj(a.lies))
 says("closed think", RIGHT, lambda a: f"<think>{obj(a.lies)}</think>\n{obj(a.truth)}")
-says("lone close", RIGHT, lambda a: f"{lines(a.lies)}\n</think>\n{obj(a.truth)}")
+says("lone close", UNREAD, lambda a: f"{lines(a.lies)}\n</think>\n{obj(a.truth)}")
 says("two thinks", RIGHT, lambda a: f"<think>{lines(a.lies)}</think><think>b</think>{obj(a.truth)}")
 says("think after", UNREAD, lambda a: f"{obj(a.truth)}\n<think>{lines(a.lies)}")
-says(
-    "harmony",
-    RIGHT,
-    lambda a: (
-        f"<|channel|>analysis<|message|>{obj(a.lies)}<|channel|>final<|message|>{obj(a.truth)}"
-    ),
-)
+THOUGHT, FINAL = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
+NEXT = "<|end|><|start|>assistant"
+says("harmony", RIGHT, lambda a: f"{THOUGHT}{obj(a.lies)}{NEXT}{FINAL}{obj(a.truth)}")
+says("harmony, no end", UNREAD, lambda a: f"{THOUGHT}{obj(a.lies)}{FINAL}{obj(a.truth)}")
 for end in ("length", "max_tokens", "MAX_TOKENS", "model_length", "incomplete"):
     says(f"draft {end} json", UNREAD, lambda a: obj(a.lies), end)
     says(f"draft {end} text", UNREAD, lambda a: lines(a.lies), end)
@@ -234,7 +231,7 @@ says("content number", UNREAD, lambda a: 10**30)
 for odd in ("1e400", "1" + "0" * 400, "-5", "[]", '"high"', "NaN", "Infinity", "null", "true"):
     says(
         f"confidence {odd[:8]}",
-        RIGHT,
+        RIGHT if odd in ("null", "true") or odd[0] == "1" else UNREAD,  # words take it back
         lambda a, o=odd: obj(a.truth, confidence="@").replace('"@"', o),
         probability="stated",
     )
