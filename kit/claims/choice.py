@@ -57,11 +57,9 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
     ()
     """
     own, out = phrase(name), {}
+    asks = bool({"which", "who", "what"} & set(phrase_words(prompt)))
     for part in re.split(r"[.?!:](?:\s|$)", _LETTER.sub(" or ", prompt)):
-        among = _OF.search(part) if {"which", "who", "what"} & set(phrase_words(prompt)) else None
-        cuts = (
-            _OR.split(part) if re.search(r"\bor\b", part) else _AND.split(among[0] if among else "")
-        )
+        cuts = _cut(part, asks)
         items, seps = [phrase(p) for p in cuts[::2]], [s.strip() for s in cuts[1::2]]
         at = next((i for i, words in enumerate(items) if own and _holds(words, own)), -1)
         if at < 0 or len(items) < 2:
@@ -75,6 +73,14 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
             if i != at:
                 out[" ".join(_item(items[i], len(own), first=i == first))] = None
     return tuple(o for o in out if o)
+
+
+def _cut(part: str, asks: bool) -> Sequence[str]:
+    """A choice's items and what parts them: around "or", or after "of" in a question."""
+    if re.search(r"\bor\b", part):
+        return _OR.split(part)
+    among = _OF.search(part) if asks else None
+    return _AND.split(among[0]) if among else [""]
 
 
 def _holds(words: Sequence[str], own: Sequence[str]) -> bool:
