@@ -147,6 +147,12 @@ def give_back(db: sqlite3.Connection, keys: Collection[str]) -> None:
     db.executemany("DELETE FROM claims WHERE key=? AND owner=?", [(k, ours) for k in keys])
 
 
+def dead(db: sqlite3.Connection) -> list[str]:
+    """The owners of claims whose processes are dead."""
+    owners = db.execute("SELECT DISTINCT owner FROM claims").fetchall()
+    return [owner for (owner,) in owners if life(owner) == "dead"]
+
+
 def _rows(db: sqlite3.Connection, keys: Sequence[str]) -> list[tuple[str, str, int]]:
     if db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is None:
         return []

@@ -247,6 +247,14 @@ class Ledger:
         with self.transaction() as db:
             claims.renew(db, keys)
 
+    def bury(self) -> None:
+        """Give back the claims of processes that are dead."""
+        with self.lock:
+            dead = claims.dead(self.connection())
+        if dead:
+            with self.transaction() as db:
+                db.executemany("DELETE FROM claims WHERE owner=?", [(owner,) for owner in dead])
+
     def put(
         self, verdicts: Iterable[Verdict] = (), *, call: Call | None = None, replace: bool = False
     ) -> None:
@@ -263,7 +271,10 @@ class Ledger:
         replace: bool = False,
         done: Sequence[str] = (),
     ) -> None:
-        """`put` for several calls, in one transaction. `done`: claims to give back."""
+        """`put` for several calls, in one transaction. `done`: further claims to give back.
+
+        A verdict and the end of its claim are one commit: no kill comes between them.
+        """
         how, now = "REPLACE" if replace else "IGNORE", time.time()
         rows = [
             (v.key, verdict_row(v), call.id if call else v.meta.get("call"), now)
@@ -277,7 +288,7 @@ class Ledger:
             db.executemany(
                 f"INSERT OR {how} INTO verdicts(key,row,call,created) VALUES(?,?,?,?)", rows
             )
-            claims.give_back(db, done)
+            claims.give_back(db, [*done, *(row[0] for row in rows)])
 
     def correct(self, verdicts: Iterable[Verdict], gone: Collection[str] = ()) -> None:
         """Put these in the place of what stands under their keys; forget the keys in `gone`."""

@@ -156,12 +156,18 @@ class Session:
         done, self._done = self._done, []
         if (batch or done) and self.ledger is not None:
             self.ledger.put_many(batch, replace=bool(self.retry), done=done)
+            self.held.difference_update(v.key for verdicts, _ in batch for v in verdicts)
 
     def close(self) -> None:
-        """Write what is not on disk yet and give back every claim: the run is over."""
+        """Write what is not on disk yet and give back every claim: the run is over.
+
+        Also those of processes that were killed.
+        """
         self._done += self.held
         self.held.clear()
         self.flush()
+        if self.ledger is not None and not self.ledger.readonly:
+            self.ledger.bury()
 
     async def claim(self, keys: Sequence[str]) -> Answer:
         """Say that these are being asked here: (those that are ours, verdicts that are there).
@@ -177,9 +183,10 @@ class Session:
 
     def unclaim(self, keys: Collection[str]) -> None:
         """These are answered, or given up."""
-        if self.ledger is not None and not self.ledger.readonly:
-            self.held.difference_update(keys)
-            self._done += keys
+        left = self.held.intersection(keys)  # a stored verdict has ended its claim
+        if left:
+            self.held -= left
+            self._done += left
             self._soon()
 
     async def settled(self) -> None:

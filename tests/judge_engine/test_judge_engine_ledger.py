@@ -306,6 +306,22 @@ def test_a_number_used_again_by_another_process_is_no_sign_of_life(tmp_path):
     assert book.claim(["k"])[0] == {"k"}
 
 
+def test_no_kill_comes_between_a_verdict_and_the_end_of_its_claim(tmp_path):
+    """After twenty kills 36 claims of dead processes stayed, of keys that had their verdicts."""
+    book = Ledger(tmp_path / "l.sqlite")
+    book.claim(["a", "b"])
+    book.put([verdict("a")])
+    assert book.connection().execute("SELECT key FROM claims").fetchall() == [("b",)]
+
+
+def test_the_end_of_a_run_gives_back_the_claims_of_the_dead_and_of_no_other(tmp_path):
+    book, machine = Ledger(tmp_path / "l.sqlite"), claims.me().split(" ")[2]
+    for key, owner_ in (("a", f"{os.getpid()} 1 {machine}"), ("b", "1 7 elsewhere/1")):
+        hold(book, key, owner_)
+    judge(TASK, [], judge="code", ledger=book, progress=False)
+    assert book.connection().execute("SELECT key FROM claims").fetchall() == [("b",)]
+
+
 def test_a_cancelled_question_gives_its_claim_back(tmp_path):
     with StubServer(latency=5.0) as stub:
         who = EndpointJudge("m", base_url=stub.url, concurrency=8)
