@@ -6,40 +6,32 @@ interval.
 """
 
 from .baselines import against_constant, against_lookup, against_score
-from .circular import Circularity, check_circular, score_without
-from .classwise import Classwise, TopLabel, classwise, top_label
+from .classwise import TopLabel, classwise, top_label
 from .compare import Comparison, compare
-from .ece import ECE, MCE, ece, mce, null_ece
+from .ece import ECE, ece, mce, null_ece
 from .files import parquet_blocks, sketch_file
 from .recalibrate import METHODS, Recalibrated, Recalibrator, fit, recalibrate
 from .reliability import (
     Bins,
-    Concentration,
     Reliability,
     Sensitivity,
-    concentration,
     reliability,
     sensitivity,
 )
-from .scores import Brier, LogLoss, brier, log_loss, overconfidence, underconfidence
+from .scores import Brier, brier, log_loss, overconfidence, underconfidence
 from .selective import RiskCoverage, risk_coverage
-from .significance import Cox, Test, cox, resampling_test, spiegelhalter
+from .significance import Cox, Test, cox, spiegelhalter
 from .sketch import Sketch
 from .smooth import Curve, SmECE, smece
 
 __all__ = [
     "ECE",
-    "MCE",
     "METHODS",
     "Bins",
     "Brier",
-    "Circularity",
-    "Classwise",
     "Comparison",
-    "Concentration",
     "Cox",
     "Curve",
-    "LogLoss",
     "Recalibrated",
     "Recalibrator",
     "Reliability",
@@ -53,10 +45,8 @@ __all__ = [
     "against_lookup",
     "against_score",
     "brier",
-    "check_circular",
     "classwise",
     "compare",
-    "concentration",
     "cox",
     "ece",
     "fit",
@@ -67,9 +57,7 @@ __all__ = [
     "parquet_blocks",
     "recalibrate",
     "reliability",
-    "resampling_test",
     "risk_coverage",
-    "score_without",
     "sensitivity",
     "sketch_file",
     "smece",

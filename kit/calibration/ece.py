@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from . import resample
 from .cells import Cells, locator, tally
 from .inputs import check
 from .sketch import Sketch
+
+MOST = 0.8  # share of the rows in one bin from which an error describes that bin
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,8 @@ def ece_of(
     notes = [note] if note else []
     if cells.n_clusters is not None and cells.n_clusters < 8:
         notes.append(f"only {cells.n_clusters} clusters: too few to trust any interval")
+    if fullest := _one_bin(size / cells.size):
+        notes.append(fullest)
     if value < 2 * null_of(cells):
         notes.append(
             "not far from what a calibrated model would score at this n; collect more rows "
@@ -249,6 +253,19 @@ def ece_of(
         int((size > 0).sum()),
         cells.convention,
         "; ".join(notes),
+    )
+
+
+def _one_bin(share: np.ndarray) -> str:
+    """What an error says that rests on one bin, from the bins' shares of the rows (k,)."""
+    top = float(share.max())
+    if top < MOST:
+        return ""
+    if top < 1:
+        return f"{top:.0%} of the rows fall in one bin: the error mostly describes that bin"
+    return (
+        "all rows fall in one bin: the error is |mean confidence - accuracy|, and says nothing "
+        "about whether higher confidence means more often right"
     )
 
 
@@ -356,7 +373,6 @@ def ece(
     n_boot: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    components: Mapping[str, Any] | None = None,
 ) -> ECE:
     """Expected calibration error with interval, null value and test.
 
@@ -370,8 +386,6 @@ def ece(
     cluster : (n,) labels; intervals and test then rest on clusters. weights : (n,), how many rows
         each stands for (for sampling weights give every row its own cluster). missing : "raise" or
         "count".
-    components : what `correct` was computed from; refused when the confidence is among it (see
-        `check_circular`).
 
     The interval is for the population's binned error: from the debiased L1 downwards and from
     halfway to the plug-in upwards, lower limit 0 unless the test rejects (a percentile bootstrap of
@@ -384,10 +398,6 @@ def ece(
     >>> ece([0, 0, 0, 1], [1, 1, 1, 1], n_boot=0).value
     0.75
     """
-    if components is not None:
-        from .circular import check_circular
-
-        check_circular(conf, correct, components=components)
     cells = cells_of(
         conf,
         correct,
@@ -402,58 +412,25 @@ def ece(
     return ece_of(cells, n_boot=n_boot, level=level, seed=seed)
 
 
-@dataclass(frozen=True)
-class MCE:
-    """Largest gap of a bin. The bin with the fewest rows often wins: read `n_in_bin` and `low`,
-    `high` beside it.
-    """
-
-    value: float
-    low: float
-    high: float
-    lower: float
-    upper: float
-    n_in_bin: float
-    n: int
-    convention: str
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __str__(self) -> str:
-        return (
-            f"MCE {number(self.value)} [{number(self.low, 2)}, {number(self.high, 2)}] in the "
-            f"bin {self.lower:g} to {self.upper:g} "
-            f"(n={self.n_in_bin:g} of {self.n}) | {self.convention}"
-        )
-
-
-def mce_of(cells: Cells, *, level: float = 0.95) -> MCE:
+def mce_of(cells: Cells, *, level: float = 0.95) -> Estimate:
     """`mce` from the sufficient statistics of a binning."""
     size, gap = resample.bin_sums(cells, cells.n)
     m = np.divide(np.abs(gap), size, out=np.full_like(gap, -1.0), where=size > 0)
     b = int(np.argmax(m))
-    half = max(
-        math.sqrt(2) * special.erfinv(level) * gap_errors(cells)[b],
-        1 - (1 - level) ** (1 / size[b]),  # equal outcomes are no certainty
-    )
-    return MCE(
-        float(m[b]),
-        max(0.0, float(m[b] - half)),
-        min(1.0, float(m[b] + half)),
-        float(cells.lower[b]),
-        float(cells.upper[b]),
-        float(size[b]),
-        cells.rows,
-        cells.convention,
-    )
+    value, rows = float(m[b]), float(size[b])
+    half = t_quantile(level, math.inf) * float(gap_errors(cells)[b])
+    half = max(half, 1 - (1 - level) ** (1 / rows))  # equal outcomes are no certainty
+    words = f"largest gap of a bin, that of {cells.lower[b]:g} to {cells.upper[b]:g}"
+    low, high = max(0.0, value - half), min(1.0, value + half)
+    return Estimate(value, low, high, round(rows), method=f"{words}; {cells.convention}")
 
 
 @takes_table("conf", "correct", "cluster", "weights")
-def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) -> MCE:
+def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) -> Estimate:
     """Maximum calibration error: the largest |accuracy - confidence| over non-empty bins, binning
     as in `ece`.
 
+    n : rows of that bin; the bin with the fewest often wins.
     [low, high] is the normal interval of that one bin's gap (the rule of three where its outcomes
     are all alike), not corrected for having been picked as the largest.
 
@@ -463,44 +440,15 @@ def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) 
     return mce_of(cells_of(conf, correct, **binning), level=level)
 
 
-def null_ece(conf: Any, correct: Any = None, *, exact: bool = False, **binning: Any) -> float:
+def null_ece(conf: Any, correct: Any = None, **binning: Any) -> float:
     """Plug-in ECE that a perfectly calibrated model with these confidences would score on average.
 
-    conf : (n,) in [0, 1], or a Sketch; outcomes are not needed. exact : instead of the normal
-        formula sum_b sqrt(2/pi sum p(1-p))/n, the expectation from the Poisson-binomial
-        distribution of each bin (bins up to 20000 rows, weights whole numbers). Rows are taken as
-        independent.
+    conf : (n,) in [0, 1], or a Sketch; outcomes are not needed. The normal formula, sum_b sqrt(2/pi
+        sum p(1-p))/n; rows are taken as independent.
 
-    >>> round(null_ece([0.5] * 4), 4), null_ece([0.5] * 4, exact=True)
-    (0.1995, 0.1875)
+    >>> round(null_ece([0.5] * 4), 4)
+    0.1995
     """
     if correct is None and not isinstance(conf, Sketch):
         correct = np.zeros(len(conf))
-    cells = cells_of(conf, correct, **binning)
-    return _null_exact(cells) if exact else null_of(cells)
-
-
-def _null_exact(cells: Cells) -> float:
-    n = cells.n.sum(1)
-    if np.abs(n - np.round(n)).max() > 1e-9:
-        raise DataError(
-            "the exact null ECE needs whole-number weights",
-            where="argument weights",
-            fix="use exact=False",
-        )
-    p = cells.s.sum(1) / n
-    total = 0.0
-    for b in np.unique(cells.bin):
-        here = cells.bin == b
-        size, mean = round(n[here].sum()), float((n[here] * p[here]).sum())
-        if size > 20_000:
-            total += math.sqrt(2 / math.pi * float((n[here] * p[here] * (1 - p[here])).sum()))
-            continue
-        t = np.exp(-2j * np.pi * np.arange(size + 1) / (size + 1))
-        phi = np.ones(size + 1, dtype=complex)
-        for q, count in zip(p[here], n[here], strict=True):
-            phi *= (1 - q + q * t) ** round(count)
-        total += float(
-            (np.maximum(np.fft.ifft(phi).real, 0.0) * np.abs(np.arange(size + 1) - mean)).sum()
-        )
-    return total / cells.size
+    return null_of(cells_of(conf, correct, **binning))

@@ -60,20 +60,17 @@ def correct_cell(value: Any, where: str) -> float | None:
         ) from None
 
 
-def _pairs(
-    path: Path, confidence: str, correct: str, weight: str | None
-) -> Iterator[tuple[str, Any, Any, Any]]:
+def _pairs(path: Path, confidence: str, correct: str) -> Iterator[tuple[str, Any, Any]]:
+    """(place, confidence, outcome) of every row."""
     from ..data.tables import read_rows
 
     for where, row in read_rows(path):
-        for name in (confidence, correct, *([weight] if weight else [])):
+        for name in (confidence, correct):
             if name not in row:
-                raise DataError(
-                    f"column {name!r} is missing",
-                    where=where,
-                    fix=f"found {sorted(map(str, row))[:12]}",
-                )
-        yield where, row[confidence], row[correct], row[weight] if weight else None
+                found = f"found {sorted(map(str, row))[:12]}"
+                raise DataError(f"column {name!r} is missing", where=where, fix=found)
+        p = confidence_cell(row[confidence], f"{where}, field {confidence}")
+        yield where, p, correct_cell(row[correct], f"{where}, field {correct}")
 
 
 def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
@@ -176,10 +173,10 @@ def _sketch_parquet(
 ) -> Sketch:
     from ..data.tables import place
 
-    columns = dict(zip(("conf", "correct", "weights"), names, strict=False))
-    for first, (p, y, *w), _, _ in _parquet_columns(path, names, chunk):
+    columns = dict(zip(("conf", "correct"), names, strict=True))
+    for first, (p, y), _, _ in _parquet_columns(path, names, chunk):
         try:
-            sketch.update(p, y, weights=w[0] if w else None, missing=missing)
+            sketch.update(p, y, missing=missing)
         except DataError as e:
             raise locate(e, columns, lambda i, first=first: place(path, first + i)) from None
     return sketch
@@ -219,30 +216,26 @@ def sketch_file(
     *,
     confidence: str,
     correct: str,
-    weight: str | None = None,
     missing: str = "raise",
     chunk: int = 200_000,
     into: Sketch | None = None,
 ) -> Sketch:
     """A Sketch of a JSONL, JSON, CSV or Parquet table, a chunk of rows in memory at a time.
 
-    confidence, correct, weight : column names. into : a sketch to add to (several files: pass it
+    confidence, correct : column names. into : a sketch to add to (several files: pass it
         on, or merge). Errors name file, line and field.
     """
     sketch = into or Sketch()
-    names = [confidence, correct, *([weight] if weight else [])]
+    names = [confidence, correct]
     if numeric_parquet(path, names):
         return _sketch_parquet(Path(path), sketch, names, missing, chunk)
-    for rows in _chunks(_pairs(Path(path), confidence, correct, weight), chunk):
-        p = [confidence_cell(r[1], f"{r[0]}, field {confidence}") for r in rows]
-        y = [correct_cell(r[2], f"{r[0]}, field {correct}") for r in rows]
+    for rows in _chunks(_pairs(Path(path), confidence, correct), chunk):
+        places, p, y = zip(*rows, strict=True)
         try:
-            sketch.update(
-                p, y, weights=None if weight is None else [r[3] for r in rows], missing=missing
-            )
+            sketch.update(p, y, missing=missing)
         except DataError as e:
-            names = {"conf": confidence, "correct": correct, "weights": weight or "weights"}
-            raise locate(e, names, lambda i, rows=rows: rows[i][0]) from None
+            columns = {"conf": confidence, "correct": correct}
+            raise locate(e, columns, lambda i, places=places: places[i]) from None
     return sketch
 
 

@@ -1,39 +1,38 @@
-"""Published evaluation files of verifier-trained models (BioRLHF layout): per-answer reward,
-verifier scores, confidence.
+"""Published evaluation files of verifier-trained models (BioRLHF layout), and their claims
+recomputed: per-answer reward, verifier scores, confidence.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, MissingError
+import numpy as np
 
-# Which verifier of that system read the stated confidence: V4 scores confidence against the
-# outcome.
-READS_CONFIDENCE = {
-    "V1": ["answer"],
-    "V2": ["answer"],
-    "V3": ["answer"],
-    "V4": ["confidence", "truth"],
-}
+from ..errors import DataError, MissingError
+from .ece import ECE, ece
+
 WEIGHTS = {"V1": 0.35, "V2": 0.30, "V3": 0.15, "V4": 0.20}
+CIRCULAR = ("V4",)  # scores the stated confidence against the outcome: no measure of calibration
+NEEDED = frozenset(("confidence", "total_reward", "verifier_scores"))
+THEIRS = [i * 0.1 for i in range(11)]  # a little above .3, .6 and .7
+NAMED = 40  # characters of a file's name that tell it from the others
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """One evaluation file. conf, reward : (n,); scores : (n,) dicts verifier -> score; published :
-    what the file itself says.
+    """One evaluation file. conf, reward : (n,); scores : (n,) dicts verifier -> score; published,
+    baseline : what the file itself says.
     """
 
     name: str
     conf: tuple[float, ...]
     reward: tuple[float, ...]
     scores: tuple[Mapping[str, float], ...]
-    prompts: tuple[str, ...]
     published: Mapping[str, Any] = field(default_factory=dict)
     baseline: Mapping[str, Any] = field(default_factory=dict)
 
@@ -43,14 +42,27 @@ class Evaluation:
         """
         return [r > above for r in self.reward]
 
-    def correct_without(self, drop: tuple[str, ...] = ("V4",), above: float = 0.5) -> list[float]:
+    def correct_without(self, drop: Sequence[str] = CIRCULAR, above: float = 0.5) -> list[float]:
         """Correctness from the other verifiers alone (NaN where none applies), so that it does not
         contain the confidence.
         """
-        from .circular import score_without
+        rest = (score_without(row, drop) for row in self.scores)
+        return [math.nan if math.isnan(x) else float(x > above) for x in rest]
 
-        rest = score_without(self.scores, weights=WEIGHTS, drop=drop)
-        return [float("nan") if x != x else float(x > above) for x in rest]
+
+def score_without(row: Mapping[str, float | None], drop: Sequence[str] = CIRCULAR) -> float:
+    """The composed score of one answer, sum(w s) / sum(w), over the verifiers that apply, without
+    some; NaN where none is left.
+
+    >>> score_without({"V1": 1.0, "V2": None, "V4": 0.0})
+    1.0
+    """
+    used = {k: v for k, v in row.items() if v is not None and k not in drop}
+    if strange := used.keys() - WEIGHTS.keys():
+        fix = f"known: {', '.join(WEIGHTS)}"
+        raise DataError(f"{min(strange)!r} has no weight", where="verifier_scores", fix=fix)
+    total = sum(WEIGHTS[k] for k in used)
+    return sum(WEIGHTS[k] * v for k, v in used.items()) / total if total else math.nan
 
 
 def read(path: str | Path) -> Evaluation:
@@ -64,19 +76,14 @@ def read(path: str | Path) -> Evaluation:
     if not isinstance(rows, list) or not rows:
         raise DataError("no answers in this file", where=f"{path}, field per_sample")
     for i, r in enumerate(rows):
-        if not isinstance(r, dict) or not {"confidence", "total_reward", "verifier_scores"} <= set(
-            r
-        ):
-            raise DataError(
-                "an answer lacks confidence, total_reward or verifier_scores",
-                where=f"{path}, per_sample row {i}",
-            )
+        if not isinstance(r, dict) or not r.keys() >= NEEDED:
+            what = f"an answer lacks one of {', '.join(sorted(NEEDED))}"
+            raise DataError(what, where=f"{path}, per_sample row {i}")
     return Evaluation(
         name=path.stem,
         conf=tuple(r["confidence"] for r in rows),
         reward=tuple(r["total_reward"] for r in rows),
         scores=tuple(r["verifier_scores"] for r in rows),
-        prompts=tuple(str(r.get("prompt", "")) for r in rows),
         published=book.get("calibration") or {},
         baseline=book.get("baseline_comparison") or {},
     )
@@ -88,13 +95,42 @@ def find(folder: str | Path = "") -> list[Evaluation]:
     """
     from ..system import paths
 
-    where = (
-        Path(folder).expanduser() if folder else paths.ROOT.parent / "shared" / "data" / "biorlhf"
-    )
+    beside = paths.ROOT.parent / "shared" / "data" / "biorlhf"
+    where = Path(folder).expanduser() if folder else beside
     if folder and not where.is_dir():
-        raise MissingError(
-            "there is no such folder",
-            where=str(where),
-            fix="leave biorlhf_dir empty, or give the folder of *_eval_*.json",
-        )
+        fix = "leave biorlhf_dir empty, or give the folder of *_eval_*.json"
+        raise MissingError("there is no such folder", where=str(where), fix=fix)
     return [read(p) for p in sorted(where.glob("*_eval_*.json"))]
+
+
+def recompute(files: Iterable[Evaluation], *, seed: int = 0) -> list[dict[str, Any]]:
+    """One row per file: ECE with exact edges, with the edges as published, interval, null value."""
+    rows = []
+    for e in files:
+        exact = ece(e.conf, e.correct(), bins=10, closed="left", seed=seed)
+        theirs = ece(e.conf, e.correct(), edges=THEIRS, closed="left", n_boot=0)
+        note = f"plug-in {exact.value:.6f}; with edges i*0.1 as published {theirs.value:.6f}"
+        numbers = {"exact edges": exact.value, "as published": theirs.value}
+        limits = {"low": exact.low, "high": exact.high, "calibrated": exact.null}
+        row = {"file": e.name[:NAMED], "n": exact.n, **numbers, **limits}
+        rows.append(row | {"ece": exact, "note": note})
+    return rows
+
+
+def without_confidence(e: Evaluation, *, seed: int = 0) -> ECE:
+    """ECE against a correctness that does not itself contain the confidence."""
+    correct = np.array(e.correct_without(), dtype=float)
+    known = ~np.isnan(correct)
+    return ece(np.array(e.conf)[known], correct[known], bins=10, closed="left", seed=seed)
+
+
+def claim(e: Evaluation, honest: ECE) -> str:
+    """What the recomputed interval says of the published comparison, in words."""
+    before, after = e.baseline.get("sft_ece"), e.published["ece"]
+    interval = f"[{honest.low:.2f}, {honest.high:.2f}]"
+    holds = "it holds" if honest.low <= before <= honest.high else "it does not hold"
+    return (
+        f"published: SFT {before}, GRPO {after:.3f}. With n={honest.n} the interval for GRPO is "
+        f"{interval}; {holds} the SFT value, and the SFT value has an interval of its own that was "
+        "not published."
+    )

@@ -5,7 +5,7 @@ over the rows.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +13,12 @@ import numpy as np
 
 from ..stats.arguments import sure_level, whole
 from ..stats.columns import takes_table
-from ..stats.estimate import number
+from ..stats.estimate import Estimate, number
 from ..tables import rows_html
 from . import resample
-from .cells import Cells
-from .ece import ECE, MCE, cells_of, ece_of, mce_of
-from .inputs import Inputs, check
+from .cells import Cells, locator, tally
+from .ece import ECE, cells_of, ece_of, mce_of
+from .inputs import check
 from .scores import rising
 from .sketch import Sketch
 from .smooth import Curve, SmECE, rate_limits, smece, smooth_curve
@@ -56,12 +56,11 @@ class Reliability:
     """What `reliability` found. `ece`, `mce`, `smece` with their own conventions; curves `bins`,
     `smooth`, `corp`.
 
-    brier : mean squared error of the confidences. circular : "" or why correctness depends on the
-        confidence.
+    brier : mean squared error of the confidences.
     """
 
     ece: ECE
-    mce: MCE
+    mce: Estimate
     smece: SmECE
     brier: float
     mean_conf: float
@@ -73,7 +72,6 @@ class Reliability:
     n_clusters: int | None
     missing: int
     level: float
-    circular: str = ""
 
     @property
     def convention(self) -> str:
@@ -93,7 +91,6 @@ class Reliability:
             "brier": self.brier,
             "mean_confidence": self.mean_conf,
             "accuracy": self.accuracy,
-            "circular": self.circular,
             "table": self.table(),
         }
 
@@ -103,11 +100,11 @@ class Reliability:
             f"n={self.n}{clusters}, {self.missing} missing; mean confidence "
             f"{number(self.mean_conf)}, accuracy {number(self.accuracy)}",
             str(self.ece),
-            str(self.mce),
+            f"MCE {self.mce}",
             str(self.smece),
             f"Brier {number(self.brier)}",
         ]
-        return "\n".join(lines + [f"note: {t}" for t in (self.ece.note, self.circular) if t])
+        return "\n".join(lines + [f"note: {self.ece.note}"] * bool(self.ece.note))
 
     def _repr_html_(self) -> str:
         head = "<br>".join(html.escape(line) for line in str(self).split("\n"))
@@ -198,53 +195,33 @@ def reliability(
     n_boot: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    components: Mapping[str, Any] | None = None,
-    circular: str = "raise",
 ) -> Reliability:
     """Reliability curves and calibration errors with intervals. Numbers only: `.table()` lists
     them, `kit.plot(result)` draws them.
 
-    Arguments as in `ece`. components : what `correct` was computed from; circular : "raise" refuses
-        correctness that contains the confidence, "flag" keeps the finding in `.circular`. n_boot :
-        resamples of the test and of a calibrated model's bands, 200 where fewer are asked; the
-        limits need none.
+    Arguments as in `ece`. n_boot : resamples of the test and of a calibrated model's bands, 200
+        where fewer are asked; the limits need none.
 
     >>> r = reliability([0.2, 0.2, 0.8, 0.8] * 3, [0, 0, 1, 1] * 3, n_boot=100)
     >>> round(r.ece.value, 3), r.bins.n.tolist(), r.convention
     (0.2, [6.0, 6.0], 'one bin per distinct confidence (2 values)')
     """
     n_boot, level = max(whole("n_boot", n_boot), LEAST), sure_level(level)
-    finding = ""
-    if components is not None:
-        from .circular import check_circular
-
-        found = check_circular(conf, correct, components=components, on=circular)
-        finding = str(found) if found.circular else ""
     binning: dict[str, Any] = dict(bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
     if isinstance(conf, Sketch):
-        cells, smooth, square = (
-            cells_of(conf, correct, cluster=cluster, weights=weights, **binning),
-            smece(conf),
-            conf.brier / float(conf.weight.sum()),
-        )
+        sketch = conf
+        cells = cells_of(conf, correct, cluster=cluster, weights=weights, **binning)
     else:
-        x: Inputs = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-        cells = cells_of(x.conf, x.correct, cluster=x.cluster, weights=x.weights, **binning)
-        cells, smooth = (
-            replace(cells, missing=x.missing),
-            replace(smece(x.conf, x.correct, weights=x.weights), missing=x.missing),
-        )
-        square = float(
-            np.average((np.asarray(x.conf, dtype=float) - x.correct) ** 2, weights=x.weights)
-        )
+        x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
+        sketch, cells = Sketch.of(x), tally([x], locator(x, **binning))
     null = resample.null_gaps(cells, n_boot, seed)
     base = cells.n[:, 1].sum() / cells.size
     curve = smooth_curve(cells, null, level=level)
     return Reliability(
         ece_of(cells, n_boot=n_boot, level=level, seed=seed, null=null),
         mce_of(cells, level=level),
-        smooth,
-        square,
+        smece(sketch),
+        sketch.brier / float(sketch.weight.sum()),
         float(cells.s.sum() / cells.size),
         float(base),
         _bin_table(cells, null, level),
@@ -254,83 +231,6 @@ def reliability(
         cells.n_clusters,
         cells.missing,
         level,
-        finding,
-    )
-
-
-@dataclass(frozen=True)
-class Concentration:
-    """How few places an ECE rests on. share : weight of the fullest bin; values : (v, 2) distinct
-    confidences and weights.
-    """
-
-    bins_used: int
-    share: float
-    n_distinct: int
-    values: np.ndarray
-    mean_conf: float
-    accuracy: float
-    ece: ECE
-    one_bin: bool
-
-    def __str__(self) -> str:
-        common = ", ".join(f"{v:g} x{w:g}" for v, w in self.values[:5])
-        where = (
-            "All rows fall in one bin"
-            if self.one_bin
-            else f"{self.share:.0%} of the rows fall in one bin of {self.bins_used} used"
-        )
-        means = (
-            f"so the ECE is just |mean confidence - accuracy| = |{self.mean_conf:.3f} - "
-            f"{self.accuracy:.3f}| = {self.ece.value:.3f}: "
-            "it says nothing about whether higher confidence means more often right"
-            if self.one_bin
-            else f"the ECE of {self.ece.value:.3f} mostly describes that bin"
-        )
-        return (
-            f"{where} ({self.n_distinct} distinct confidences: "
-            f"{common}{', ...' if self.n_distinct > 5 else ''}); {means}. n={self.ece.n}; "
-            f"interval [{self.ece.low:.2f}, {self.ece.high:.2f}]; a calibrated model would "
-            f"score {self.ece.null:.3f} on average."
-        )
-
-
-@takes_table("conf", "correct", "cluster", "weights")
-def concentration(
-    conf: Any,
-    correct: Any,
-    *,
-    n_boot: int = 2000,
-    seed: int = 0,
-    cluster: Any = None,
-    weights: Any = None,
-    **binning: Any,
-) -> Concentration:
-    """Whether a calibration error rests on one bin, in numbers and in a sentence (`str`).
-
-    >>> concentration([.5, .55, .5, .55], [1, 0, 1, 1], bins=10, closed="left").one_bin
-    True
-    """
-    x = check(
-        conf, correct, cluster=cluster, weights=weights, missing=binning.pop("missing", "raise")
-    )
-    cells = replace(
-        cells_of(x.conf, x.correct, cluster=x.cluster, weights=x.weights, **binning),
-        missing=x.missing,
-    )
-    size = cells.bins()[0]
-    values, at = np.unique(np.asarray(x.conf, dtype=float), return_inverse=True)
-    w = np.bincount(at, weights=x.weights).astype(float)
-    order = np.argsort(-w, kind="stable")
-    return Concentration(
-        int((size > 0).sum()),
-        float(size.max() / size.sum()),
-        len(values),
-        np.stack([values, w], 1)[order],
-        float(cells.s.sum() / cells.size),
-        float(cells.n[:, 1].sum() / cells.size),
-        ece_of(cells, n_boot=n_boot, seed=seed),
-        int((size > 0).sum()) == 1,
     )
 
 
@@ -412,9 +312,6 @@ def sensitivity(
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
     out = []
     for name, binning in BINNINGS:
-        cells = replace(
-            cells_of(x.conf, x.correct, cluster=x.cluster, weights=x.weights, **binning),
-            missing=x.missing,
-        )
+        cells = tally([x], locator(x, **binning))
         out.append((name, ece_of(cells, n_boot=n_boot, seed=seed)))
     return Sensitivity(tuple(out))

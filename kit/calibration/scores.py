@@ -10,14 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from ..errors import DataError
-from ..stats import shares
 from ..stats.clusters import allow_unseen, limits
-from ..stats.clusters import codes as numbered
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, number, unknown
+from ..stats.estimate import Estimate, number
 from ..stats.rates import mean
 from .cells import Cells, locator, tally
 from .ece import noise
@@ -77,25 +74,6 @@ def brier_score(x: Inputs, level: float) -> Estimate:
     p = np.asarray(x.conf, dtype=float)
     words = "mean squared error"
     return mean_loss(lambda y: (p - y) ** 2, x, method=words, level=level, bounds=(0.0, 1.0))
-
-
-def rate_estimate(
-    hit: np.ndarray, x: Inputs, keep: np.ndarray, *, method: str, level: float = 0.95
-) -> Estimate:
-    """Share of hits among the kept rows with Wilson's interval, by clusters on their effective rows
-    (`shares.share`).
-    """
-    kept = keep if x.weights is None else keep & (x.weights > 0)
-    rows = int(kept.sum())
-    if rows == 0:
-        return unknown(0, method=method, note="no row qualifies", missing=x.missing, level=level)
-    h, w = hit[kept], np.ones(rows) if x.weights is None else x.weights[kept]
-    if x.cluster is None:
-        size = float(w.sum())
-        e = shares.wilson(min(float(w @ h), size), size, level=level)
-        return replace(e, n=rows, method=f"{method}, Wilson", missing=x.missing)
-    e = shares.share(h, w, numbered(x.cluster[kept], rows)[0], level=level)
-    return replace(e, method=f"{method}, {e.method}", missing=x.missing)
 
 
 @dataclass(frozen=True)
@@ -245,32 +223,6 @@ def brier(
     )
 
 
-@dataclass(frozen=True)
-class LogLoss:
-    """Mean -log P(outcome), in nats. infinite : rows at exactly 0 or 1 that went the other way (one
-    makes `value` infinite).
-    """
-
-    value: Estimate
-    infinite: int
-    first_infinite: int | None
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __str__(self) -> str:
-        tail = (
-            f"; infinite: {self.infinite} rows were certain and wrong, the first is row "
-            f"{self.first_infinite}"
-            if self.infinite
-            else ""
-        )
-        return f"log loss {self.value}{tail}"
-
-
 @takes_table("conf", "correct", "cluster", "weights")
 def log_loss(
     conf: Any,
@@ -280,12 +232,12 @@ def log_loss(
     weights: Any = None,
     missing: str = "raise",
     level: float = 0.95,
-) -> LogLoss:
-    """Log loss with its CORP decomposition; a certain and wrong row makes it infinite, and is
-    named, never clipped.
+) -> Estimate:
+    """Mean -log P(outcome), in nats; a certain and wrong row makes it infinite, and is named, never
+    clipped.
 
-    >>> log_loss([1.0, 0.5], [0, 1]).first_infinite
-    0
+    >>> log_loss([1.0, 0.5], [0, 1]).note
+    'infinite: 1 rows were certain and wrong, the first is row 0'
     """
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
     p = np.asarray(x.conf, dtype=float)
@@ -294,25 +246,21 @@ def log_loss(
         with np.errstate(divide="ignore"):
             return -np.log(np.where(np.asarray(y) == 1, p, 1 - p))
 
+    out = mean_loss(loss, x, method="mean log loss", level=level, bounds=(0.0, math.inf))
     bad = np.flatnonzero(np.isinf(loss(x.correct)))
-    values, y, w = grouped(x)
-    fit, base = isotonic(values, y, w), y.sum() / w.sum()
-    corp = float(-(special.xlogy(y, fit) + special.xlog1py(w - y, -fit)).sum() / w.sum())
-    unc = float(special.entr(base) + special.entr(1 - base))
-    value = mean_loss(loss, x, method="mean log loss", level=level, bounds=(0.0, math.inf))
-    return LogLoss(
-        value, len(bad), int(bad[0]) if len(bad) else None, value.value - corp, unc - corp, unc
-    )
+    if not len(bad):
+        return out
+    note = f"infinite: {len(bad)} rows were certain and wrong, the first is row {bad[0]}"
+    return replace(out, note=note)
 
 
-@takes_table("conf", "correct", "cluster", "weights")
+@takes_table("conf", "correct", "cluster")
 def overconfidence(
     conf: Any,
     correct: Any,
     *,
     above: float = 0.8,
     cluster: Any = None,
-    weights: Any = None,
     missing: str = "raise",
     level: float = 0.95,
 ) -> Estimate:
@@ -321,40 +269,36 @@ def overconfidence(
     >>> print(overconfidence([.9, .9, .9, .5], [1, 0, 1, 1]))
     .333 [.06, .79], n=3
     """
-    x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-    return rate_estimate(
-        1.0 - x.correct,
-        x,
-        np.asarray(x.conf) > _share(above, "above"),
-        method=f"P(wrong | confidence > {above:g})",
-        level=level,
-    )
+    x = check(conf, correct, cluster=cluster, missing=missing)
+    words = f"P(wrong | confidence > {_share(above, 'above'):g})"
+    return _rate(1.0 - x.correct, x, np.asarray(x.conf) > above, words, level)
 
 
-@takes_table("conf", "correct", "cluster", "weights")
+@takes_table("conf", "correct", "cluster")
 def underconfidence(
     conf: Any,
     correct: Any,
     *,
     below: float = 0.3,
     cluster: Any = None,
-    weights: Any = None,
     missing: str = "raise",
     level: float = 0.95,
 ) -> Estimate:
     """P(right | confidence < below); unknown when no row is that unsure.
 
     >>> underconfidence([.9], [1]).note
-    'no row qualifies'
+    'no known rows'
     """
-    x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-    return rate_estimate(
-        1.0 * x.correct,
-        x,
-        np.asarray(x.conf) < _share(below, "below"),
-        method=f"P(right | confidence < {below:g})",
-        level=level,
-    )
+    x = check(conf, correct, cluster=cluster, missing=missing)
+    words = f"P(right | confidence < {_share(below, 'below'):g})"
+    return _rate(1.0 * x.correct, x, np.asarray(x.conf) < below, words, level)
+
+
+def _rate(hit: np.ndarray, x: Inputs, keep: np.ndarray, words: str, level: float) -> Estimate:
+    """The share of hits (n,) among the kept rows, as every share has it."""
+    cluster = None if x.cluster is None else x.cluster[keep]
+    e = mean(hit[keep], cluster=cluster, level=level)
+    return replace(e, method=f"{words}, {e.method}", missing=x.missing)
 
 
 def _share(value: float, name: str) -> float:

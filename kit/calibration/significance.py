@@ -1,4 +1,4 @@
-"""Tests of calibration: resampling, Spiegelhalter's z, Cox's intercept and slope. All
+"""Tests of calibration: Spiegelhalter's z, Cox's intercept and slope. All
 cluster-robust on request.
 """
 
@@ -16,7 +16,6 @@ from ..stats.clusters import effective_df
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
 from ..stats.tails import chi2_above, f_above, t_quantile, t_two_sided
-from .ece import cells_of, ece_of
 from .inputs import Inputs, check
 
 
@@ -38,30 +37,6 @@ class Test:
             f"{self.method}: statistic {number(self.statistic)}, p={number(self.p_value)}, "
             f"n={self.n}" + (f" ({self.note})" if self.note else "")
         )
-
-
-@takes_table("conf", "correct", "cluster", "weights")
-def resampling_test(
-    conf: Any, correct: Any = None, *, n_boot: int = 1999, seed: int = 0, **binning: Any
-) -> Test:
-    """Plug-in ECE against outcomes drawn from the confidences themselves; with clusters, against
-    sign-flipped clusters.
-
-    Binning arguments as in `ece`. p = (1 + #{resampled >= observed}) / (n_boot + 1).
-    Source: Broecker & Smith 2007; Vaicenavicius et al. 2019.
-
-    >>> resampling_test([0.9] * 50, [1] * 25 + [0] * 25).p_value < 0.01
-    True
-    """
-    out = ece_of(cells_of(conf, correct, **binning), n_boot=n_boot, seed=seed)
-    return Test(
-        out.value,
-        out.p_value,
-        out.n,
-        out.n_clusters,
-        "resampling test on the plug-in ECE",
-        out.convention,
-    )
 
 
 @takes_table("conf", "correct", "cluster", "weights")

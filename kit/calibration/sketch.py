@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ class Sketch:
     weight, conf : (50401, 2) weight and weighted sum of confidences. values : (v, 3) distinct
         confidence, weight with outcome 0, weight with outcome 1, while there are at most 64 of
         them, else None. rows, missing : counts.
-    brier, log_loss : weighted sums over rows, exact.
+    brier : weighted sum over rows, exact.
 
     >>> a, b = Sketch().update([0.1, 0.9], [0, 1]), Sketch().update([0.9], [0])
     >>> a.merge(b).rows
@@ -55,7 +54,14 @@ class Sketch:
         self.weight, self.conf = np.zeros((SIZE, 2)), np.zeros((SIZE, 2))
         self.values: np.ndarray | None = np.empty((0, 3))
         self.rows = self.missing = 0
-        self.brier = self.log_loss = 0.0
+        self.brier = 0.0
+
+    @classmethod
+    def of(cls, x: Inputs) -> Sketch:
+        """A sketch of checked rows."""
+        out = cls()
+        out.add(x)
+        return out
 
     def update(
         self, conf: Any, correct: Any, *, weights: Any = None, missing: str = "raise"
@@ -100,9 +106,6 @@ class Sketch:
         )
         w = np.ones(len(p)) if w is None else w
         self.brier += float(w @ (p - y) ** 2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loss = -np.log(np.where(y == 1, p, 1 - p))
-        self.log_loss += float((w * loss)[w > 0].sum())
         self._remember(p, y, w)
 
     def _remember(self, p: np.ndarray, y: np.ndarray, w: np.ndarray) -> None:
@@ -132,46 +135,11 @@ class Sketch:
             if self.values is None or other.values is None
             else _join(self.values, other.values)
         )
-        for name in ("rows", "missing", "brier", "log_loss"):
+        for name in ("rows", "missing", "brier"):
             setattr(out, name, getattr(self, name) + getattr(other, name))
         return out
 
     __add__ = merge
-
-    def save(self, path: str | Path) -> Path:
-        """Write to an .npz file (no pickle); read it back with `Sketch.load`."""
-        path = Path(path)
-        used = np.flatnonzero(self.weight.any(1))
-        with path.open("wb") as f:
-            np.savez_compressed(
-                f,
-                grid=G,
-                cell=used,
-                weight=self.weight[used],
-                conf=self.conf[used],
-                has_values=self.values is not None,
-                values=np.empty((0, 3)) if self.values is None else self.values,
-                scalars=np.array([self.rows, self.missing, self.brier, self.log_loss], dtype=float),
-            )
-        return path
-
-    @classmethod
-    def load(cls, path: str | Path) -> Sketch:
-        """Read what `save` wrote; DataError when it is something else."""
-        out = cls()
-        try:
-            with np.load(path, allow_pickle=False) as z:
-                if int(z["grid"]) != G:
-                    raise ValueError(f"its grid is {int(z['grid'])}, not {G}")
-                out.weight[z["cell"]], out.conf[z["cell"]] = z["weight"], z["conf"]
-                out.values = z["values"] if bool(z["has_values"]) else None
-                rows, lost, out.brier, out.log_loss = (float(v) for v in z["scalars"])
-                out.rows, out.missing = int(rows), int(lost)
-        except (OSError, KeyError, ValueError) as e:
-            raise DataError(
-                f"not a calibration sketch: {e}", where=str(path), fix="write it with Sketch.save"
-            ) from None
-        return out
 
     def cells(
         self,

@@ -17,7 +17,7 @@ from ..stats.estimate import number
 from ..stats.tails import t_quantile
 from . import resample
 from .cells import Cells
-from .inputs import CHUNK, check
+from .inputs import check
 from .sketch import G, Sketch
 
 NODES = (
@@ -46,35 +46,13 @@ class SmECE:
         return f"smECE {number(self.value, 4)}, n={self.n} | {self.convention}"
 
 
-def nodes_of(
-    conf: Any, correct: Any = None, *, weights: Any = None, missing: str = "raise"
-) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Linear binning onto 4201 nodes: weight (4201,), sum of (outcome - confidence) (4201,), rows,
-    missing.
-    """
-    if isinstance(conf, Sketch):
-        return (*_nodes_of_sketch(conf), conf.rows, conf.missing)
-    x = check(conf, correct, weights=weights, missing=missing)
-    mass, gap = np.zeros(NODES + 2), np.zeros(NODES + 2)
-    for i in range(0, x.n, CHUNK):
-        p = np.asarray(x.conf[i : i + CHUNK], dtype=float)
-        w = np.ones(len(p)) if x.weights is None else x.weights[i : i + CHUNK]
-        r = (x.correct[i : i + CHUNK] - p) * w
-        t = p * NODES
-        j = t.astype(np.int64)
-        t -= j
-        for values, out in ((w, mass), (r, gap)):
-            right = values * t
-            out[:-1] += np.bincount(j, weights=values - right, minlength=NODES + 1)
-            out[1:] += np.bincount(j, weights=right, minlength=NODES + 1)
-    return mass[:-1], gap[:-1], x.n, x.missing
-
-
-def _nodes_of_sketch(sketch: Sketch) -> tuple[np.ndarray, np.ndarray]:
+def nodes_of(sketch: Sketch) -> tuple[np.ndarray, np.ndarray]:
+    """Linear binning onto 4201 nodes: weight (4201,), sum of (outcome - confidence) (4201,). Exact,
+    since a cell of the sketch never crosses a node."""
     used = np.flatnonzero(sketch.weight.any(1))
     w, s = sketch.weight[used], sketch.conf[used]
     mean = np.divide(s, w, out=np.zeros_like(s), where=w > 0)
-    j = np.minimum(used // 12, NODES - 1)  # a sketch cell never crosses a node
+    j = np.minimum(used // 12, NODES - 1)
     mass, gap = np.zeros(NODES + 1), np.zeros(NODES + 1)
     for y in (0, 1):
         right = np.clip(mean[:, y] * NODES - j, 0.0, 1.0)
@@ -116,7 +94,10 @@ def smece(conf: Any, correct: Any = None, *, weights: Any = None, missing: str =
     >>> round(smece([0.5] * 10 + [1.0] * 10, [1] * 5 + [0] * 5 + [1] * 6 + [0] * 4).value, 3)
     0.2
     """
-    mass, gap, n, lost = nodes_of(conf, correct, weights=weights, missing=missing)
+    sketch = conf
+    if not isinstance(conf, Sketch):
+        sketch = Sketch.of(check(conf, correct, weights=weights, missing=missing))
+    mass, gap = nodes_of(sketch)
     if mass.sum() <= 0:
         raise DataError("there are no rows", where="argument conf", fix="pass at least one row")
     gap = gap / mass.sum()
@@ -126,7 +107,7 @@ def smece(conf: Any, correct: Any = None, *, weights: Any = None, missing: str =
         low, high = (middle, high) if smoothed_error(gap, middle) > middle else (low, middle)
         if high - low < 1e-9:
             break
-    return SmECE((low + high) / 2, n, lost)
+    return SmECE((low + high) / 2, sketch.rows, sketch.missing)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ computed.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from typing import Any
 
@@ -84,9 +83,8 @@ def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliabi
 
     if kind not in ("binned", "smooth", "corp", "all"):
         raise ValueError(f'kind is {kind!r}; use "binned", "smooth", "corp" or "all"')
-    warn = f"<br><b>circular: {html.escape(result.circular)}</b>" if result.circular else ""
     fig = figure(
-        title=f"{title}<br><sub>{subtitle(result)}{warn}</sub>",
+        title=f"{title}<br><sub>{subtitle(result)}</sub>",
         x="stated confidence",
         y="share correct",
         height=560,

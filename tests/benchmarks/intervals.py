@@ -192,7 +192,7 @@ def knowing(r: Rows, rate: float = 0.97) -> tuple[np.ndarray, np.ndarray]:
 
 def log_loss(r: Rows) -> Estimate:
     """Log loss where few are wrong."""
-    return calibration.log_loss(*knowing(r), cluster=r.cluster).value
+    return calibration.log_loss(*knowing(r), cluster=r.cluster)
 
 
 def brier(r: Rows) -> Estimate:

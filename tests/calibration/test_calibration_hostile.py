@@ -96,25 +96,6 @@ def test_cox_names_the_certain_row() -> None:
     assert "1 rows at 0 or 1" in c.cox([0.2, 1.0, 0.4, 0.6], [0, 1, 1, 0], eps=0.01).note
 
 
-def test_circular() -> None:
-    rng = np.random.default_rng(0)
-    conf = rng.choice([0.1, 0.5, 0.9], 60)
-    parts = {"facts": rng.random(60), "V4": 1 - 2 * abs(conf - 0.5)}
-    with pytest.raises(DataError, match="V4"):
-        c.reliability(conf, rng.random(60) < 0.5, components=parts)
-    assert (
-        "V4"
-        in c.reliability(
-            conf, rng.random(60) < 0.5, components=parts, circular="flag", n_boot=20
-        ).circular
-    )
-    assert not c.check_circular(
-        conf, components={"facts": parts["facts"], "V1": ["answer"], "uncertainty": False}
-    ).circular
-    for guilty in ({"uncertainty": rng.random(60)}, {"V4": True}, {"V4": ["truth", "confidence"]}):
-        assert c.check_circular(conf, components=guilty, on="flag").circular
-
-
 @pytest.mark.parametrize("method", c.METHODS)
 def test_recalibration_mends_overconfidence(method) -> None:
     rng = np.random.default_rng(1)

@@ -174,17 +174,6 @@ def test_smece_against_brute_force(values) -> None:
     assert c.smece(p, y).value == pytest.approx(brute_smece(p, y), abs=1e-5)
 
 
-def test_sketch_survives_a_file(tmp_path) -> None:
-    rng = np.random.default_rng(0)
-    p = rng.random(1000)
-    sketch = c.Sketch().update(p, rng.random(1000) < p)
-    again = c.Sketch.load(sketch.save(tmp_path / "s.npz"))
-    assert c.ece(again).as_dict() == c.ece(sketch).as_dict() and (again.rows, again.brier) == (
-        1000,
-        sketch.brier,
-    )
-
-
 def test_clusters_widen_the_interval() -> None:
     rng = np.random.default_rng(0)
     p = np.repeat(rng.random(100), 20)

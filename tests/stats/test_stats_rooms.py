@@ -152,7 +152,7 @@ def test_classwise_sees_what_the_top_label_hides():
     p = np.tile([0.6, 0.3, 0.1], (600, 1))
     y = rng.choice(3, 600, p=[0.6, 0.1, 0.3])
     found = calibration.classwise(p, y, n_boot=100)
-    assert found.eces[0].value < 0.06 and found.eces[1].value > 0.15 and found.eces[2].low > 0.1
+    assert found[0].value < 0.06 and found[1].value > 0.15 and found[2].low > 0.1
 
 
 def test_headline_claims_read_together():
