@@ -9,7 +9,7 @@ import os
 import sys
 
 from . import __version__
-from .cli.common import printable
+from .cli import common
 from .errors import KitError
 from .system import packages, paths, processes, progress
 
@@ -66,19 +66,9 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
             epilog=EPILOG,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add(p)
-        _watched(p.add_argument_group("watching"))
+        common.add(p, module.ARGS)
         p.set_defaults(run=module.run)
     return top
-
-
-def _watched(group: argparse._ArgumentGroup) -> None:
-    """Options that every subcommand has."""
-    a = group.add_argument
-    words = "how progress is shown on stderr: a bar (default), JSON lines, or not at all"
-    a("--progress", choices=("bar", "json", "none"), help=words)
-    a("--log-file", metavar="FILE", help="add warnings, errors, start and end to it, as JSON lines")
-    a("--verbose", action="store_true", help="say on stderr what is done")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -116,7 +106,7 @@ def _failed(e: KitError) -> int:
     """Say what a user can act on."""
     if os.environ.get("KIT_DEBUG"):
         raise e
-    sys.stderr.write(f"error: {printable(str(e))}\n")
+    sys.stderr.write(f"error: {common.printable(str(e))}\n")
     return e.exit_code
 
 
@@ -124,9 +114,12 @@ def _run(args: argparse.Namespace) -> int:
     try:
         log.info("%s begins", args.command)
         with processes.stoppable():
-            code = int(args.run(args) or 0)
-        log.info("%s ends with %d", args.command, code)
-        return code
+            done = args.run(args)
+            common.emit(args, done.data, done.text)
+        if done.error is not None:
+            raise done.error
+        log.info("%s ends with %d", args.command, done.code)
+        return done.code
     except KitError as e:
         log.error("%s", e)
         return _failed(e)

@@ -15,65 +15,62 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DataError
-from . import common
+from .common import LEVEL, Output, arg
 
 HELP = "agreement of a judge with people: grades beside labels, or two columns of a table"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `agree`."""
-    parser.add_argument("file", metavar="TASKS|TABLE", help="JSONL, JSON, CSV or Parquet")
-    parser.add_argument("labels", nargs="?", metavar="LABELS", help="labels by people")
-    parser.add_argument("grades", nargs="?", metavar="GRADES", help="what `kit judge` wrote")
-    parser.add_argument(
+ARGS = (
+    arg("file", metavar="TASKS|TABLE", help="JSONL, JSON, CSV or Parquet"),
+    arg("labels", nargs="?", metavar="LABELS", help="labels by people"),
+    arg("grades", nargs="?", metavar="GRADES", help="what `kit judge` wrote"),
+    arg(
         "--code",
         action="store_true",
         help="GRADES: also criteria that code decides (they say nothing of a judge)",
-    )
-    parser.add_argument("--judge", metavar="COL", help="column of the judge's verdicts or scores")
-    parser.add_argument("--human", metavar="COL", help="column of the human's labels or scores")
-    parser.add_argument(
+    ),
+    arg("--judge", metavar="COL", help="column of the judge's verdicts or scores"),
+    arg("--human", metavar="COL", help="column of the human's labels or scores"),
+    arg(
         "--confusion",
         action="store_true",
         help="also what the judge says where the human says each level, with intervals",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--panel",
         metavar="A,B,C",
         help="columns of three judges or more, without a human: likely levels and each judge's "
         "accuracy (Dawid-Skene)",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--cluster",
         metavar="COL",
         help="column with the prompt of each row; without it rows count as independent",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--threshold",
         type=float,
         metavar="X",
         help="cut scores: at least X is 1; a column of 0 and 1 stays as it is",
-    )
-    parser.add_argument(
-        "--order", metavar="A,B,C", help="the levels from worst to best, for --weights"
-    )
-    parser.add_argument(
+    ),
+    arg("--order", metavar="A,B,C", help="the levels from worst to best, for --weights"),
+    arg(
         "--weights",
         choices=("linear", "quadratic"),
         help="kappa and AC2 of ordered levels: near misses count in part",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--unknown",
         action="append",
         default=[],
         metavar="VALUE",
         help="a value that means unknown (may be repeated; empty cells always do)",
-    )
-    parser.add_argument("--level", type=float, default=0.95, help="confidence level (default 0.95)")
-    common.json_flag(parser)
+    ),
+    LEVEL,
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Print the agreement report."""
     if args.labels:
         return _grades(args)
@@ -123,14 +120,13 @@ def run(args: argparse.Namespace) -> int:
     if args.confusion:
         lines, data["rates"] = _confusion(args, judge, human, columns)
         text += "\n" + lines
-    common.emit(args, data, text + hint)
-    return 0
+    return Output(data, text + hint)
 
 
 COLUMNS = ("judge", "human", "confusion", "panel", "cluster", "order", "weights", "unknown")
 
 
-def _grades(args: argparse.Namespace) -> int:
+def _grades(args: argparse.Namespace) -> Output:
     """Grades beside labels: overall, per criterion, the worst disagreements."""
     from ..people import agreement
 
@@ -147,8 +143,7 @@ def _grades(args: argparse.Namespace) -> int:
         raise DataError(f"the threshold is {cut}", where="--threshold", fix=fix)
     more = {"cut": cut, "code": args.code, "level": args.level}
     found = agreement(args.file, args.labels, args.grades, **more)
-    common.emit(args, {"file": args.grades, **found.data()}, str(found))
-    return 0
+    return Output({"file": args.grades, **found.data()}, str(found))
 
 
 def _confusion(
@@ -170,7 +165,7 @@ def _confusion(
     return "\n".join(["what the human says -> what the judge says", *lines]), rows
 
 
-def _panel(args: argparse.Namespace, names: list[str], read: list[list[Any]]) -> int:
+def _panel(args: argparse.Namespace, names: list[str], read: list[list[Any]]) -> Output:
     """Several judges without a reference: each one's accuracy by the model, and the levels."""
     from ..stats import dawid_skene
 
@@ -190,8 +185,7 @@ def _panel(args: argparse.Namespace, names: list[str], read: list[list[Any]]) ->
         "label": found.label,
         "note": found.note,
     }
-    common.emit(args, data, "\n".join(filter(None, lines)))
-    return 0
+    return Output(data, "\n".join(filter(None, lines)))
 
 
 def _cut(args: argparse.Namespace, column: list[Any], name: str) -> list[Any]:

@@ -13,28 +13,27 @@ import time
 from pathlib import Path
 
 from ..errors import MissingError
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "measure GRPO on a GPU (step, tokens/s, memory) and write the notebooks' profile tables"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `bench`."""
-    parser.add_argument("what", choices=["gpu"])
-    parser.add_argument(
+ARGS = (
+    arg("what", choices=["gpu"]),
+    arg(
         "--preset", choices=["t4", "gpu", "test"], default="t4", help="whose model, batch, lengths"
-    )
-    parser.add_argument("--steps", type=int, default=5, help="of each trainer; the first warms up")
-    parser.add_argument(
+    ),
+    arg("--steps", type=int, default=5, help="of each trainer; the first warms up"),
+    arg(
         "--device", choices=["cuda", "cpu"], default="cuda", help="cpu: a trial, with --preset test"
-    )
-    parser.add_argument("--notebooks", help="folder whose tables are written (default: the kit's)")
-    parser.add_argument("--out", default=f"kit-bench-{time.time_ns()}", help="new folder for logs")
-    parser.add_argument("--dry-run", action="store_true", help="show what would run, and stop")
-    json_flag(parser)
+    ),
+    arg("--notebooks", help="folder whose tables are written (default: the kit's)"),
+    arg("--out", default=f"kit-bench-{time.time_ns()}", help="new folder for logs"),
+    arg("--dry-run", action="store_true", help="show what would run, and stop"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Measure; exit code 0: every part ran, 1: one failed or was stopped, 3: there is no GPU."""
     from ..runs.headless import to_stderr
     from ..system import paths
@@ -43,8 +42,7 @@ def run(args: argparse.Namespace) -> int:
     out, preset = Path(args.out), args.preset
     plan = bench.plan(preset, args.steps, out)
     if args.dry_run:
-        emit(args, plan, "\n".join(f"{part}: {' '.join(plan[part][2:])}" for part in plan))
-        return 0
+        return Output(plan, "\n".join(f"{part}: {' '.join(plan[part][2:])}" for part in plan))
     if args.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     here, found = device.choose(), {}
@@ -57,5 +55,6 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.notebooks) if args.notebooks else paths.notebooks()
     written = bench.write(folder, found, preset, here.name)
     said = "\n".join(f"{part}: {row}" for part, row in found.items())
-    emit(args, {"parts": found, "written": written}, f"{said}\nlogs: {out}\nwritten: {written}")
-    return int(any(row["exit"] != 0 for row in found.values()))
+    code = int(any(row["exit"] != 0 for row in found.values()))
+    text = f"{said}\nlogs: {out}\nwritten: {written}"
+    return Output({"parts": found, "written": written}, text, code)

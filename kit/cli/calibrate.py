@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from .common import emit, json_flag
+from .common import Output, arg
 
 STREAM_ABOVE = 1_000_000  # rows of a Parquet file from which it is read in chunks
 G = 25200  # cells of the sketch that a stream goes into: numbers of bins that divide it
@@ -29,54 +29,47 @@ def _bins(text: str) -> int | str:
         ) from None
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the subcommand."""
-    parser.add_argument("file", type=Path, help="table with one row per answer")
-    parser.add_argument(
-        "--confidence", required=True, metavar="COL", help="column of confidences in [0, 1]"
-    )
-    parser.add_argument(
-        "--correct", required=True, metavar="COL", help="column of true / false or 1 / 0"
-    )
-    parser.add_argument(
+ARGS = (
+    arg("file", type=Path, help="table with one row per answer"),
+    arg("--confidence", required=True, metavar="COL", help="column of confidences in [0, 1]"),
+    arg("--correct", required=True, metavar="COL", help="column of true / false or 1 / 0"),
+    arg(
         "--cluster", metavar="COL", help="column of cluster labels; intervals then rest on clusters"
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--bins",
         type=_bins,
         default="auto",
         metavar="auto|distinct|N",
         help="default auto: one bin per value up to 64, else 15",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--closed",
         choices=("right", "left"),
         default="right",
         help="which end of a bin belongs to it",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--missing",
         choices=("raise", "count"),
         default="raise",
         help="rows without a usable confidence: stop, or leave out and count",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--stream",
         action="store_true",
         help="read in chunks, in flat memory (clusters: numeric Parquet only); the default for "
         "Parquet above a million rows",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--abstain",
         type=float,
         metavar="RISK",
         help="also the threshold below which to abstain, so that wrong answers given stay below "
         "this share of all",
-    )
-    parser.add_argument(
-        "--html", type=Path, metavar="OUT", help="write the reliability diagram here"
-    )
-    json_flag(parser)
+    ),
+    arg("--html", type=Path, metavar="OUT", help="write the reliability diagram here"),
+)
 
 
 def _streamed(args: Any, columns: dict[str, str], binning: dict[str, Any], numeric: bool) -> Any:
@@ -131,7 +124,7 @@ def _report(args: Any) -> tuple[Any, Any]:
         ) from None
 
 
-def run(args: Any) -> int:
+def run(args: Any) -> Output:
     """Print the report; write the diagram when asked."""
     result, threshold = _report(args)
     text = str(result)
@@ -144,5 +137,4 @@ def run(args: Any) -> int:
 
         args.html.write_text(plot(result).to_html(include_plotlyjs=True), encoding="utf-8")
         text += f"\ndiagram: {args.html}"
-    emit(args, data, text)
-    return 0
+    return Output(data, text)

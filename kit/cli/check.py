@@ -11,7 +11,7 @@ import shutil
 from typing import Any
 
 from ..colab import has_gpu
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "versions, device, dtype and why; what will not work and the remedy"
 MARK = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
@@ -20,12 +20,9 @@ MARK = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 OPTIONAL = ("unsloth", "bitsandbytes")  # 1.2 GB that only a GPU needs
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `check`."""
-    parser.add_argument(
-        "--torch", action="store_true", help="load torch too (seconds), though no GPU is seen"
-    )
-    json_flag(parser)
+ARGS = (
+    arg("--torch", action="store_true", help="load torch too (seconds), though no GPU is seen"),
+)
 
 
 def item(name: str, status: str, says: str, remedy: str = "") -> dict[str, str]:
@@ -165,7 +162,7 @@ def judge() -> list[dict[str, str]]:
     return out
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Print the check; exit code 1 when something fails."""
     rows: list[dict[str, Any]] = [*packages()]
     for name, part in (
@@ -189,5 +186,4 @@ def run(args: argparse.Namespace) -> int:
     ]
     bad = sum(r["status"] == "fail" for r in rows)
     lines.append(f"{bad} failures, {sum(r['status'] == 'warn' for r in rows)} warnings")
-    emit(args, rows, "\n".join(lines))
-    return 1 if bad else 0
+    return Output(rows, "\n".join(lines), 1 if bad else 0)

@@ -1,16 +1,83 @@
-"""What the subcommands share: output as text or JSON."""
+"""What the subcommands share: options as data, output as text or JSON.
+
+A command is a module with HELP, ARGS and `run(args) -> Output`; `__main__` does the rest.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..runs import plain
+from ..system import paths
 
 # what a terminal obeys: escape sequences, their 8-bit forms, line separators, text turned around
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class Arg:
+    """An option or argument of a command, as argparse takes it, and the group that it stands in."""
+
+    names: tuple[str, ...]
+    options: dict[str, Any]
+    group: str
+
+
+def arg(*names: str, group: str = "", **options: Any) -> Arg:
+    """An `Arg`: `arg("--seed", type=int, default=0, help="of the draw")`."""
+    return Arg(names, options, group)
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command prints, `data` with --json and else `text`; then its exit code, or the error
+    that ends it.
+    """
+
+    data: Any
+    text: str
+    code: int = 0
+    error: BaseException | None = None
+
+
+LEDGER = arg("--ledger", help="the ledger file (default: in the kit's cache)")
+LEVEL = arg("--level", type=float, default=0.95, help="confidence level (default 0.95)")
+EVERYWHERE = (
+    arg("--json", action="store_true", help="print the result as JSON"),
+    arg(
+        "--progress",
+        group="watching",
+        choices=("bar", "json", "none"),
+        help="how progress is shown on stderr: a bar (default), JSON lines, or not at all",
+    ),
+    arg(
+        "--log-file",
+        group="watching",
+        metavar="FILE",
+        help="add warnings, errors, start and end to it, as JSON lines",
+    ),
+    arg("--verbose", group="watching", action="store_true", help="say on stderr what is done"),
+)
+
+
+def add(parser: Any, args: Iterable[Arg]) -> None:
+    """Give a parser these options, and those that every command has."""
+    groups = {"": parser}
+    for a in (*args, *EVERYWHERE):
+        if a.group not in groups:
+            groups[a.group] = parser.add_argument_group(a.group)
+        groups[a.group].add_argument(*a.names, **a.options)
+
+
+def ledger_of(args: Any) -> Path:
+    """The file that --ledger names, else the kit's own."""
+    return Path(args.ledger) if args.ledger else paths.home() / "ledger.sqlite"
 
 
 def printable(text: str) -> str:
@@ -24,25 +91,12 @@ def printable(text: str) -> str:
 
 def emit(args: Any, data: Any, text: str) -> None:
     """Print `data` as JSON when --json was given, else `text`."""
-    out = (
-        json.dumps(plain(data), indent=2, ensure_ascii=False)
-        if getattr(args, "json", False)
-        else text
-    ).rstrip() + "\n"
-    out = printable(out)
+    as_json, encoding = getattr(args, "json", False), sys.stdout.encoding or "utf-8"
+    out = json.dumps(plain(data), indent=2, ensure_ascii=False) if as_json else text
+    out = printable(out.rstrip() + "\n")
     try:
-        out.encode(sys.stdout.encoding or "utf-8")
-    except (
-        UnicodeEncodeError
-    ):  # half a surrogate pair in the data, or a terminal that has no such letters
-        if getattr(args, "json", False):
-            out = json.dumps(plain(data), indent=2) + "\n"
-        out = out.encode(sys.stdout.encoding or "utf-8", "backslashreplace").decode(
-            sys.stdout.encoding or "utf-8"
-        )
+        out.encode(encoding)
+    except UnicodeEncodeError:  # half a surrogate pair, or a terminal that has no such letters
+        out = json.dumps(plain(data), indent=2) + "\n" if as_json else out
+        out = out.encode(encoding, "backslashreplace").decode(encoding)
     sys.stdout.write(out)
-
-
-def json_flag(parser: Any) -> None:
-    """Add --json to a subcommand's parser."""
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -9,24 +9,21 @@ import argparse
 import time
 
 from ..errors import KitError
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "run the notebooks headless and write one HTML report"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `demo`."""
-    parser.add_argument("--profile", default="cpu", help="default: cpu")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", help="folder of runs (default: the kit's runs/demo)")
-    parser.add_argument("--fresh", action="store_true", help="run again what is already finished")
-    parser.add_argument(
-        "--only", nargs="*", default=[], metavar="N", help="only these notebooks, by number"
-    )
-    json_flag(parser)
+ARGS = (
+    arg("--profile", default="cpu", help="default: cpu"),
+    arg("--seed", type=int, default=0),
+    arg("--out", help="folder of runs (default: the kit's runs/demo)"),
+    arg("--fresh", action="store_true", help="run again what is already finished"),
+    arg("--only", nargs="*", default=[], metavar="N", help="only these notebooks, by number"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Run; finished notebooks of the same code, data and parameters are kept.
 
     So a second demo pays nothing again.
@@ -68,15 +65,11 @@ def run(args: argparse.Namespace) -> int:
     failed = [r for _, r in done if r.status != "done"]
     seconds = time.monotonic() - begin
     end = f"FAILED: {failed[0].notebook}" if failed else "done"
+    data = {
+        "report": str(path),
+        "seconds": seconds,
+        "runs": [str(f) for f, _ in done],
+        "failed": [r.notebook for r in failed],
+    }
     text = f"{end} in {seconds:.0f} s\nreport: {path}"
-    emit(
-        args,
-        {
-            "report": str(path),
-            "seconds": seconds,
-            "runs": [str(f) for f, _ in done],
-            "failed": [r.notebook for r in failed],
-        },
-        text,
-    )
-    return 1 if failed else 0
+    return Output(data, text, 1 if failed else 0)

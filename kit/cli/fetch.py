@@ -8,26 +8,25 @@ from __future__ import annotations
 import argparse
 
 from ..errors import KitError
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "fetch the pinned, checksummed downloads into the cache"
 PARTS = ("recorded", "smollm2", "minilm")
 LARGE = ("judge",)  # 1.1 GB, on wish only
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `fetch`."""
-    parser.add_argument(
+ARGS = (
+    arg(
         "parts",
         nargs="*",
         default=[],
         help=f"any of {', '.join(PARTS)} (default: these), and judge: a 1.5B model that can "
         "judge on a laptop (1.1 GB, only when named)",
-    )
-    json_flag(parser)
+    ),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Fetch each part; exit code 3 when one could not be had."""
     from ..data import judge_model, models, recorded
     from ..runs.headless import to_stderr
@@ -50,5 +49,4 @@ def run(args: argparse.Namespace) -> int:
         except KitError as e:
             to_stderr(f"error: {e}")
             got[name], code = f"missing: {e.what}", e.exit_code
-    emit(args, got, "\n".join(f"{k}: {v}" for k, v in got.items()))
-    return code
+    return Output(got, "\n".join(f"{k}: {v}" for k, v in got.items()), code)

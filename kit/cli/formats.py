@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import records
 from ..data.schemas import SCHEMAS
-from . import common
+from .common import Output
 
 HELP = "the forms of the files that the kit writes: fields, types, schema numbers"
 RECORDS = ("Task", "Criterion", "Response", "Verdict", "Grade", "Run")
@@ -26,12 +26,10 @@ HELD = {
 }
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `formats`."""
-    common.json_flag(parser)
+ARGS = ()
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Print the page."""
     data = page()
     lines = ["# Files", "", "| form | schema | holds |", "|---|---|---|"]
@@ -41,8 +39,7 @@ def run(args: argparse.Namespace) -> int:
         lines += ["| field | type | default |", "|---|---|---|"]
         lines += [f"| {f['name']} | {f['type']} | {f['default']} |" for f in record["fields"]]
     lines += ["", "# Read besides", "", *(f"- {n}: {t}" for n, t in data["readers"].items())]
-    common.emit(args, data, "\n".join(lines))
-    return 0
+    return Output(data, "\n".join(lines))
 
 
 def page() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "summary and lint of a rubric data set (any known format)"
 
@@ -20,52 +20,43 @@ STYLE = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `inspect`."""
-    parser.add_argument(
-        "file", help="JSONL, JSON, CSV or Parquet; a saved dataset folder; hf:owner/name[:split]"
-    )
-    parser.add_argument(
+ARGS = (
+    arg("file", help="JSONL, JSON, CSV or Parquet; a saved dataset folder; hf:owner/name[:split]"),
+    arg(
         "--format",
         default="auto",
         help="auto (default) or a format's name; a wrong name lists them",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--lint",
         action="store_true",
         help="list the findings, one per rule and text, 20 a rule; exit code 1 when one is an "
         "error",
-    )
-    parser.add_argument(
-        "--profile", default="t4", help="its prompt length decides what is too long (default t4)"
-    )
-    parser.add_argument(
+    ),
+    arg("--profile", default="t4", help="its prompt length decides what is too long (default t4)"),
+    arg(
         "--similarity",
         default="words",
         help="words (default: the same findings everywhere), or minilm for sentence vectors too",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--rules",
         default="default",
         help="default (rules right in at least 70%% of what was read), all, or names with commas",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--judge",
         metavar="JUDGE",
         help="ask this judge too what words cannot decide, once per criterion (see `judge "
         "--help`); its opinions are findings judge-..., never errors",
-    )
-    parser.add_argument("--ledger", metavar="FILE", help="the judge's answers (default: none kept)")
-    parser.add_argument(
-        "--budget-calls", type=int, help="stop before the judge is called more often"
-    )
-    parser.add_argument(
-        "--html", metavar="OUT", help="write summary, findings and overviews as one HTML page"
-    )
-    json_flag(parser)
+    ),
+    arg("--ledger", metavar="FILE", help="the judge's answers (default: none kept)"),
+    arg("--budget-calls", type=int, help="stop before the judge is called more often"),
+    arg("--html", metavar="OUT", help="write summary, findings and overviews as one HTML page"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Print the scan; with --lint the exit code is 1 when there is an error."""
     from ..rubrics.scan import scan
 
@@ -95,8 +86,8 @@ def run(args: argparse.Namespace) -> int:
         Path(args.html).write_text(page(found), encoding="utf-8")
         data["html"] = args.html
         text += ["", f"wrote {args.html}"]
-    emit(args, data, "\n".join(text))
-    return 1 if args.lint and found.lint.severities.get("error") else 0
+    code = 1 if args.lint and found.lint.severities.get("error") else 0
+    return Output(data, "\n".join(text), code)
 
 
 def _opinion(args: argparse.Namespace) -> Any:

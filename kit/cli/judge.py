@@ -21,141 +21,155 @@ from ..judge.keys import remember_all
 from ..judge.prices import Price
 from ..records import FAILURES, Response, Task, response_from_json
 from ..system import paths
-from . import judging, ledger
-from .common import json_flag
+from . import judging
+from .common import LEDGER, Output, arg, ledger_of
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
 OWN = ("model", "messages")  # fields of a request
 REMOTE = ("endpoint", "decisions")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `judge`."""
-    a = parser.add_argument
-    a("tasks", nargs="?", help="tasks with their criteria (any format that the kit reads)")
-    a("responses", nargs="?", help="JSONL of {task_id, response, response_id?}")
-    a(
+# how a server is asked; what is not given is the judge's own default
+OVER = "judges over HTTP (endpoint, decisions, server)"
+HTTP = (
+    arg(
+        "--base-url",
+        help="an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)",
+        group=OVER,
+    ),
+    arg("--key-env", help="the environment variable that holds the key", group=OVER),
+    arg(
+        "--header",
+        action="append",
+        metavar="NAME:VALUE",
+        help="a header of every request; VALUE $NAME is read from the environment",
+        group=OVER,
+    ),
+    arg(
+        "--extra",
+        action="append",
+        metavar="NAME=JSON",
+        help="a field of every request's body, e.g. top_k=20",
+        group=OVER,
+    ),
+    arg(
+        "--how",
+        help="all criteria in one call (all), one each (one), or a number per call",
+        group=OVER,
+    ),
+    arg("--template", help="judge template: rubric, single, or a file", group=OVER),
+    arg(
+        "--mode",
+        choices=("schema", "text"),
+        help="replies under a JSON schema, or plain text",
+        group=OVER,
+    ),
+    arg(
+        "--probability",
+        choices=("none", "logprobs", "stated"),
+        help="where P(met) comes from",
+        group=OVER,
+    ),
+    arg("--temperature", help="default 0; none: it is not sent", group=OVER),
+    arg("--effort", help="reasoning effort of a reasoning model", group=OVER),
+    arg("--max-tokens", type=int, help="most tokens of a reply", group=OVER),
+    arg("--concurrency", type=int, help="most calls at once", group=OVER),
+    arg("--timeout", type=float, help="seconds for one attempt (default 120)", group=OVER),
+    arg("--tries", type=int, help="attempts per call (default 5)", group=OVER),
+    arg(
+        "--patience",
+        type=float,
+        help="seconds without any success until the run stops (exit code 5; default 180)",
+        group=OVER,
+    ),
+    arg(
+        "--price",
+        help="IN,OUT in dollars per million tokens, for models without a known price",
+        group=OVER,
+    ),
+)
+MADE = "judges made of judges"
+OF_JUDGES = (
+    arg(
+        "--votes",
+        type=int,
+        metavar="N",
+        help="ask N times at temperature 1: P(met) is the share",
+        group=MADE,
+    ),
+    arg(
+        "--panel",
+        action="append",
+        metavar="JUDGE",
+        help="another member of a panel, e.g. endpoint:other-model (give it several times)",
+        group=MADE,
+    ),
+    arg(
+        "--escalate",
+        metavar="JUDGE",
+        help="a stronger judge for what --judge is in doubt of",
+        group=MADE,
+    ),
+)
+ARGS = (
+    arg("tasks", help="tasks with their criteria (any format that the kit reads)"),
+    arg("responses", help="JSONL of {task_id, response, response_id?}"),
+    arg(
         "--judge",
         default="replay",
         metavar="JUDGE",
         help=f"who judges what code does not: {FORMS} (default: replay); "
         "server: a .gguf file, served on this machine meanwhile",
-    )
-    a("--out", help="GRADES.jsonl (default: beside RESPONSES)")
-    a("--ledger", help="the ledger file (default: in the kit's cache)")
-    a(
+    ),
+    arg("--out", help="GRADES.jsonl (default: beside RESPONSES)"),
+    LEDGER,
+    arg(
         "--model",
         help="model name; for local: a model folder; for server: a .gguf file; "
         "for replay: a recorded judge, e.g. gpt-4o/bare",
-    )
-    a(
+    ),
+    arg(
         "--replay-from",
         metavar="FILE",
         help="for replay: a ledger, or verdicts as JSONL (default: a recorded judge, see --model)",
-    )
-    a("--batch", action="store_true", help="through the batch API: half the price, up to a day")
-    http_flags(parser)
-    _made_of_judges(parser.add_argument_group("judges made of judges"))
-    a("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)")
-    a("--budget-calls", type=int, help="stop before more calls are made")
-    a("--budget-tokens", type=int, help="stop before more tokens are used")
-    a("--resume", action="store_true", help="keep the grades that are in OUT and do the rest")
-    a(
+    ),
+    arg("--batch", action="store_true", help="through the batch API: half the price, up to a day"),
+    arg("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)"),
+    arg("--budget-calls", type=int, help="stop before more calls are made"),
+    arg("--budget-tokens", type=int, help="stop before more tokens are used"),
+    arg("--resume", action="store_true", help="keep the grades that are in OUT and do the rest"),
+    arg(
         "--skip-bad",
         action="store_true",
         help="judge what can be read of TASKS, although the file has errors",
-    )
-    a("--retry", default="", help="failure kinds in the ledger to ask again, e.g. parse,missing")
-    a(
+    ),
+    arg("--retry", default="", help="failure kinds in the ledger to ask again, e.g. parse,missing"),
+    arg(
         "--aggregate",
         default="net",
         help="how verdicts become a score: net (weighted, as kit.grade does; the default), mean "
         "(unweighted), flip ...; see kit.rewards.aggregate.grade",
-    )
-    a(
+    ),
+    arg(
         "--max-width",
         type=float,
         help="widest interval of a partly unknown grade that still gets a score",
-    )
-    a("--estimate", action="store_true", help="say what it would cost and stop")
-    a(
+    ),
+    arg("--estimate", action="store_true", help="say what it would cost and stop"),
+    arg(
         "--audit",
         action="store_true",
         help="run the attack and bias suite against the judge on these answers instead; "
         "with --out AUDIT.html also as a page with the plot",
-    )
-    a("--explain", metavar="KEY", help="show everything that the ledger knows of a verdict")
-    a("--costs", action="store_true", help="show the ledger's cost book")
-    a(
-        "--export",
-        metavar="FILE",
-        help="write the ledger's verdicts and replies as JSONL, for others to replay",
-    )
-    a("--import", dest="load", metavar="FILE", help="read such a file into the ledger")
-    json_flag(parser)
+    ),
+    *HTTP,
+    *OF_JUDGES,
+)
 
 
-def http_flags(parser: Any) -> None:
-    """How a server is asked; what is not given is the judge's own default."""
-    a = parser.add_argument_group("judges over HTTP (endpoint, decisions, server)").add_argument
-    a("--base-url", help="an OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI)")
-    a("--key-env", help="the environment variable that holds the key")
-    a(
-        "--header",
-        action="append",
-        metavar="NAME:VALUE",
-        help="a header of every request; VALUE $NAME is read from the environment",
-    )
-    a(
-        "--extra",
-        action="append",
-        metavar="NAME=JSON",
-        help="a field of every request's body, e.g. top_k=20",
-    )
-    a("--how", help="all criteria in one call (all), one each (one), or a number per call")
-    a("--template", help="judge template: rubric, single, or a file")
-    a("--mode", choices=("schema", "text"), help="replies under a JSON schema, or plain text")
-    a("--probability", choices=("none", "logprobs", "stated"), help="where P(met) comes from")
-    a("--temperature", help="default 0; none: it is not sent")
-    a("--effort", help="reasoning effort of a reasoning model")
-    a("--max-tokens", type=int, help="most tokens of a reply")
-    a("--concurrency", type=int, help="most calls at once")
-    a("--timeout", type=float, help="seconds for one attempt (default 120)")
-    a("--tries", type=int, help="attempts per call (default 5)")
-    a(
-        "--patience",
-        type=float,
-        help="seconds without any success until the run stops (exit code 5; default 180)",
-    )
-    a("--price", help="IN,OUT in dollars per million tokens, for models without a known price")
-
-
-def _made_of_judges(group: Any) -> None:
-    a = group.add_argument
-    a("--votes", type=int, metavar="N", help="ask N times at temperature 1: P(met) is the share")
-    a(
-        "--panel",
-        action="append",
-        metavar="JUDGE",
-        help="another member of a panel, e.g. endpoint:other-model (give it several times)",
-    )
-    a("--escalate", metavar="JUDGE", help="a stronger judge for what --judge is in doubt of")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Do what was asked; the exit code."""
-    actions = {"explain": args.explain, "export": args.export, "import": args.load}
-    for action, what in {**actions, "costs": args.costs}.items():
-        if what:
-            ledger.do(args, action, [what])
-            return 0
-    path = Path(args.ledger) if args.ledger else paths.home() / "ledger.sqlite"
-    if not args.tasks or not args.responses:
-        raise KitError(
-            "TASKS and RESPONSES are needed",
-            where="kit judge",
-            fix="kit judge TASKS RESPONSES --judge endpoint --out GRADES.jsonl",
-        )
+def run(args: argparse.Namespace) -> Output:
+    """Judge, estimate or audit."""
+    path = ledger_of(args)
     _sane(args, path)
     tasks = _tasks(args.tasks, args.skip_bad)
     answers = list(read_responses(args.responses, {t.id for t in tasks}))

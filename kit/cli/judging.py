@@ -19,7 +19,7 @@ from ..judge.records import PASSING
 from ..records import Grade, Response, Task, Verdict, fingerprint, to_json
 from ..runs import plain
 from ..system import paths, processes
-from .common import emit
+from .common import Output
 
 SYNC = 200  # lines between two times that the output is on the disk for sure
 WAIT = (
@@ -35,7 +35,7 @@ def judge(
     who: Any,
     ledger: Path,
     out: Path,
-) -> int:
+) -> Output:
     """Judge; each answer's grade is written as soon as those before it are."""
     out = paths.regular(out)
     busy = KitError(
@@ -56,7 +56,7 @@ def _judge(
     who: Any,
     ledger: Path,
     out: Path,
-) -> int:
+) -> Output:
     from ..judge import run as engine
     from ..judge.ledger import Ledger
 
@@ -88,16 +88,14 @@ def _judge(
             spent, stop = e.verdicts.spent, e  # type: ignore[union-attr]
     totals.calls, totals.cost = spent.calls, spent.cost
     totals.tokens = spent.tokens_in + spent.tokens_out
-    emit(args, totals.data(out, len(done), who), totals.text(out, len(done), ledger))
-    if stop:
-        raise stop
-    if totals.lost and totals.lost == totals.verdicts - totals.by_code:
-        raise JudgeDownError(
+    if not stop and totals.lost and totals.lost == totals.verdicts - totals.by_code:
+        stop = JudgeDownError(
             f"not one call succeeded: {totals.said}",
             where=f"judge {getattr(who, 'name', '')}",
             fix="look at the server, the address and the key; then run the same command again",
         )
-    return 0
+    data, text = totals.data(out, len(done), who), totals.text(out, len(done), ledger)
+    return Output(data, text, error=stop)
 
 
 class _Grades:
@@ -369,29 +367,19 @@ class _Totals:
 
 def estimate(
     args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path
-) -> int:
+) -> Output:
     from ..judge import run as engine
     from ..judge.ledger import Ledger
 
     book = Ledger(ledger, readonly=True) if ledger.exists() else None
     cost = engine.estimate(tasks, answers, judge=who, ledger=book)
-    emit(
-        args,
-        {
-            "answers": len(answers),
-            "calls": cost.calls,
-            "tokens_in": cost.tokens_in,
-            "tokens_out": cost.tokens_out,
-            "cost": cost.cost,
-        },
-        f"{len(answers)} answers: {cost}; nothing was sent",
-    )
-    return 0
+    data = {"answers": len(answers), **vars(cost)}
+    return Output(data, f"{len(answers)} answers: {cost}; nothing was sent")
 
 
 def audit(
     args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path
-) -> int:
+) -> Output:
     """The attack and bias suite on these answers; with --out, also as a page.
 
     Through the ledger, so that it can be interrupted.
@@ -415,12 +403,8 @@ def audit(
         Path(args.out).parent.mkdir(parents=True, exist_ok=True)
         Path(args.out).write_text(audit_page(report), encoding="utf-8")
         said["out"] = args.out
-    emit(
-        args,
-        said,
-        f"{report}\ncost: ${report.cost:.4f}" + (f"\npage: {args.out}" if args.out else ""),
-    )
-    return 0
+    page = f"\npage: {args.out}" if args.out else ""
+    return Output(said, f"{report}\ncost: ${report.cost:.4f}{page}")
 
 
 def _budget(args: argparse.Namespace) -> Any:

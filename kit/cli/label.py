@@ -17,27 +17,29 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import common
+from .common import Output, arg
 
 HELP = "draw what people should label next; says what the interval will be worth"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `label`."""
-    a = parser.add_argument
-    a("tasks", metavar="TASKS", help="the tasks with their criteria")
-    a("answers", metavar="ANSWERS", help="the answers")
-    a("--n", type=int, default=40, help="how many to draw (default 40)")
-    a("--design", default="random", help="random (default) or stratified")
-    a("--unit", default="verdict", help="verdict (default), or answer: all criteria of each")
-    a("--grades", metavar="GRADES", help="what `kit judge` wrote")
-    a("--labels", metavar="FILE", help="labels that there are: an earlier draw goes on")
-    a("--seed", type=int, default=0, help="another seed draws other rows (default 0)")
-    a("--out", metavar="FILE", help=".csv or .jsonl (default: ANSWERS with the ending .labels.csv)")
-    common.json_flag(parser)
+ARGS = (
+    arg("tasks", metavar="TASKS", help="the tasks with their criteria"),
+    arg("answers", metavar="ANSWERS", help="the answers"),
+    arg("--n", type=int, default=40, help="how many to draw (default 40)"),
+    arg("--design", default="random", help="random (default) or stratified"),
+    arg("--unit", default="verdict", help="verdict (default), or answer: all criteria of each"),
+    arg("--grades", metavar="GRADES", help="what `kit judge` wrote"),
+    arg("--labels", metavar="FILE", help="labels that there are: an earlier draw goes on"),
+    arg("--seed", type=int, default=0, help="another seed draws other rows (default 0)"),
+    arg(
+        "--out",
+        metavar="FILE",
+        help=".csv or .jsonl (default: ANSWERS with the ending .labels.csv)",
+    ),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Write the rows to label."""
     from ..people.draw import draw, write
 
@@ -47,5 +49,4 @@ def run(args: argparse.Namespace) -> int:
     path = write(found.rows, out)
     data = {"out": str(path), "rows": len(found.rows), "fresh": found.fresh}
     data |= {"design": found.design, "half_width": found.half_width, "worth": list(found.worth)}
-    common.emit(args, data, f"{found}\nto be filled in: {path}")
-    return 0
+    return Output(data, f"{found}\nto be filled in: {path}")

@@ -18,59 +18,37 @@ from typing import Any
 
 from ..errors import KitError, MissingError
 from ..settings.read import nearest
-from ..system import paths
-from .common import emit, json_flag
+from .common import LEDGER, Output, arg, ledger_of
 
 HELP = "explain, costs, export, import, merge, prune: what was judged and paid"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `ledger`."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    a = parser.add_argument
-    a("action", help=", ".join(ACTIONS))
-    a("what", nargs="*", help="a key, a file, or ledgers: see above")
-    a("--ledger", help="the ledger file (default: in the kit's cache)")
-    a("--requests", action="store_true", help="export: with the requests, not only the replies")
-    a("--days", type=float, help="prune: verdicts older than so many days")
-    a("--judge", help="prune: verdicts of this judge")
-    a("--unknown", default="", metavar="KINDS", help="prune: unknown for these causes, e.g. parse")
-    json_flag(parser)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Do what was asked; the exit code."""
-    if args.action not in ACTIONS:
-        fix = nearest(args.action, ACTIONS)
-        raise KitError(f"there is no action {args.action!r}", where="kit ledger", fix=fix)
-    most = {"costs": 0, "prune": 0, "merge": 1000}.get(args.action, 1)
-    if len(args.what) > most or (most and not args.what):
-        fix = "see python -m kit ledger --help"
-        raise KitError(f"{args.action} takes another number of names", where="kit ledger", fix=fix)
-    do(args, args.action, args.what)
-    return 0
-
-
-def do(args: argparse.Namespace, action: str, what: list[str]) -> None:
-    """One action on the ledger that `args.ledger` names."""
+def run(args: argparse.Namespace) -> Output:
+    """Do what was asked."""
     from ..judge.ledger import Ledger
 
-    path = Path(args.ledger) if args.ledger else paths.home() / "ledger.sqlite"
+    action, what = args.action, args.what
+    if action not in ACTIONS:
+        fix = nearest(action, ACTIONS)
+        raise KitError(f"there is no action {action!r}", where="kit ledger", fix=fix)
+    most = {"costs": 0, "prune": 0, "merge": 1000}.get(action, 1)
+    if len(what) > most or (most and not what):
+        fix = "see python -m kit ledger --help"
+        raise KitError(f"{action} takes another number of names", where="kit ledger", fix=fix)
     for name in what if action in ("import", "merge") else ():
         if not Path(name).expanduser().exists():  # before a ledger is made
             raise MissingError("there is no such file", where=name)
     writes = action in ("import", "merge", "prune")
-    with Ledger(path, readonly=not writes) as book:
-        data, text = ACTIONS[action](book, what, args)
-    emit(args, data, text)
+    with Ledger(ledger_of(args), readonly=not writes) as book:
+        return ACTIONS[action](book, what, args)
 
 
-def _explain(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+def _explain(book: Any, what: list[str], args: Any) -> Output:
     found = book.explain(what[0].encode("utf-8", "replace").decode())
-    return found, explained(found)
+    return Output(found, explained(found))
 
 
-def _costs(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+def _costs(book: Any, what: list[str], args: Any) -> Output:
     rows = book.costs()
     lines = [
         f"{r['judge']}  {r['model']}  {r['endpoint']}: {r['calls']} calls, "
@@ -78,7 +56,7 @@ def _costs(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
         f"{_dollars(r['cost'])}"
         for r in rows
     ]
-    return rows, "\n".join(lines) or "nothing has been paid"
+    return Output(rows, "\n".join(lines) or "nothing has been paid")
 
 
 def _dollars(cost: float | None) -> str:
@@ -86,22 +64,22 @@ def _dollars(cost: float | None) -> str:
     return "unknown cost" if cost is None else f"${cost:.4f}"
 
 
-def _export(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
-    n = book.export(what[0], requests=getattr(args, "requests", False))
-    return {"lines": n}, f"{n} lines written to {what[0]}"
+def _export(book: Any, what: list[str], args: Any) -> Output:
+    n = book.export(what[0], requests=args.requests)
+    return Output({"lines": n}, f"{n} lines written to {what[0]}")
 
 
-def _import(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+def _import(book: Any, what: list[str], args: Any) -> Output:
     n, conflicts = book.load(what[0])
     text = f"{n} lines read into {book.path}{_conflicting(conflicts)}"
-    return {"lines": n, "conflicts": conflicts}, text
+    return Output({"lines": n, "conflicts": conflicts}, text)
 
 
 def _conflicting(n: int) -> str:
     return f"; {n} keys were decided differently: the newer verdict stays" if n else ""
 
 
-def _merge(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+def _merge(book: Any, what: list[str], args: Any) -> Output:
     rows = []
     for name in what:
         verdicts, calls, conflicts = book.merge(name)
@@ -112,16 +90,17 @@ def _merge(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
         + _conflicting(r["conflicts"])
         for r in rows
     ]
-    return rows, "\n".join(lines)
+    return Output(rows, "\n".join(lines))
 
 
-def _prune(book: Any, what: list[str], args: Any) -> tuple[Any, str]:
+def _prune(book: Any, what: list[str], args: Any) -> Output:
     kinds = [k for k in args.unknown.split(",") if k]
     n = book.prune(days=args.days, judge=args.judge, kinds=kinds)
-    return {"verdicts": n}, f"{n} verdicts forgotten; what they cost stays in the cost book"
+    text = f"{n} verdicts forgotten; what they cost stays in the cost book"
+    return Output({"verdicts": n}, text)
 
 
-ACTIONS: dict[str, Callable[[Any, list[str], Any], tuple[Any, str]]] = {
+ACTIONS: dict[str, Callable[[Any, list[str], Any], Output]] = {
     "explain": _explain,
     "costs": _costs,
     "export": _export,
@@ -129,6 +108,17 @@ ACTIONS: dict[str, Callable[[Any, list[str], Any], tuple[Any, str]]] = {
     "merge": _merge,
     "prune": _prune,
 }
+ARGS = (
+    arg("action", help=", ".join(ACTIONS)),
+    arg("what", nargs="*", help="a key, a file, or ledgers: see above"),
+    LEDGER,
+    arg("--requests", action="store_true", help="export: with the requests, not only the replies"),
+    arg("--days", type=float, help="prune: verdicts older than so many days"),
+    arg("--judge", help="prune: verdicts of this judge"),
+    arg(
+        "--unknown", default="", metavar="KINDS", help="prune: unknown for these causes, e.g. parse"
+    ),
+)
 
 
 def explained(found: dict[str, Any]) -> str:

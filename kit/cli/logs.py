@@ -16,35 +16,33 @@ from typing import Any
 
 from ..errors import KitError
 from ..settings.read import nearest
-from . import common
+from .common import Output, arg
 
 HELP = "read logs of inspect-ai, verifiers, TRL, open-instruct; write grades back into them"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `logs`."""
-    a = parser.add_argument
-    a("action", help="read or write")
-    a("log", metavar="LOG", help="the other tool's file")
-    a("grades", nargs="?", metavar="GRADES", help="write: what `kit judge` wrote")
-    a("--rubric", metavar="FILE", help="read: criteria that every prompt gets (JSON, JSONL, CSV)")
-    a("--tokenizer", metavar="NAME", help="open-instruct: the model's tokenizer, folder or name")
-    a("--out", help="read: beginning of the two files' names; write: the new log")
-    common.json_flag(parser)
+ARGS = (
+    arg("action", help="read or write"),
+    arg("log", metavar="LOG", help="the other tool's file"),
+    arg("grades", nargs="?", metavar="GRADES", help="write: what `kit judge` wrote"),
+    arg(
+        "--rubric", metavar="FILE", help="read: criteria that every prompt gets (JSON, JSONL, CSV)"
+    ),
+    arg("--tokenizer", metavar="NAME", help="open-instruct: the model's tokenizer, folder or name"),
+    arg("--out", help="read: beginning of the two files' names; write: the new log"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Do what was asked; the exit code."""
     actions = {"read": _read, "write": _write}
     if args.action not in actions:
         fix = nearest(args.action, actions)
         raise KitError(f"there is no action {args.action!r}", where="kit logs", fix=fix)
-    data, text = actions[args.action](args)
-    common.emit(args, data, text)
-    return 0
+    return actions[args.action](args)
 
 
-def _read(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def _read(args: argparse.Namespace) -> Output:
     from ..data import write_jsonl
     from ..data.formats.kit import record_row
     from ..data.logs import read_log
@@ -57,7 +55,8 @@ def _read(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     n, m = len(found.tasks), len(found.answers)
     data = {"kind": found.kind, "tasks": tasks, "answers": answers, "n_tasks": n, "n_answers": m}
     hint = "" if args.rubric else "\nthere is no rubric: give --rubric, or write criteria"
-    return data, f"{found.kind}: {m} answers to {n} prompts\n{tasks}\n{answers}{hint}"
+    text = f"{found.kind}: {m} answers to {n} prompts\n{tasks}\n{answers}{hint}"
+    return Output(data, text)
 
 
 def _answer(r: Any) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def _criteria(path: str | None) -> tuple[Any, ...]:
     return found.tasks[0].criteria
 
 
-def _write(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def _write(args: argparse.Namespace) -> Output:
     from ..data.logs import write_back
     from ..people import read_grades
 
@@ -85,4 +84,4 @@ def _write(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
         fix = "kit logs write LOG GRADES --out NEW"
         raise KitError("GRADES and --out are needed", where="kit logs write", fix=fix)
     n = write_back(args.log, read_grades(args.grades), args.out, tokenizer=args.tokenizer)
-    return {"out": args.out, "graded": n}, f"{n} rows have a grade: {args.out}"
+    return Output({"out": args.out, "graded": n}, f"{n} rows have a grade: {args.out}")

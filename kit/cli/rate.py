@@ -16,37 +16,39 @@ from __future__ import annotations
 
 import argparse
 
-from . import common
+from .common import LEVEL, Output, arg
 
 HELP = "pass rate and rubric score, corrected by people's labels; --against another policy's grades"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `rate`."""
-    a = parser.add_argument
-    a("tasks", metavar="TASKS", help="the tasks that were judged")
-    a("labels", metavar="LABELS", help="labels by people: answers with labels, or kit label's file")
-    a("grades", metavar="GRADES", help="what `kit judge` wrote")
-    a("--design", help="how the labelled verdicts were chosen: see above")
-    a("--against", metavar="GRADES", help="grades of another policy's answers to the same tasks")
-    a("--against-labels", metavar="LABELS", help="their labels, where both have the same ids")
-    a(
+ARGS = (
+    arg("tasks", metavar="TASKS", help="the tasks that were judged"),
+    arg(
+        "labels",
+        metavar="LABELS",
+        help="labels by people: answers with labels, or kit label's file",
+    ),
+    arg("grades", metavar="GRADES", help="what `kit judge` wrote"),
+    arg("--design", help="how the labelled verdicts were chosen: see above"),
+    arg("--against", metavar="GRADES", help="grades of another policy's answers to the same tasks"),
+    arg("--against-labels", metavar="LABELS", help="their labels, where both have the same ids"),
+    arg(
         "--how",
         default="flip",
         help="the score: flip (default, in [0, 1]), signed, positive_normalised",
-    )
-    a(
+    ),
+    arg(
         "--threshold",
         type=float,
         default=0.5,
         metavar="X",
         help="values from X on pass (default .5)",
-    )
-    a("--level", type=float, default=0.95, help="confidence level (default 0.95)")
-    common.json_flag(parser)
+    ),
+    LEVEL,
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Print the corrected rates, or the corrected difference."""
     from ..people import against, rate
 
@@ -57,9 +59,7 @@ def run(args: argparse.Namespace) -> int:
         sure = {True: "differs from 0", False: "no difference shown"}[found.excludes(0)]
         text = f"{args.grades} less {args.against}: {found}\n{sure}; {found.method}"
         text += f"\n{found.note}" if found.note else ""
-        common.emit(args, {"difference": found.as_dict()}, text)
-        return 0
+        return Output({"difference": found.as_dict()}, text)
     files = (args.tasks, args.labels, args.grades)
     rated = rate(*files, how=args.how, cut=args.threshold, **more)
-    common.emit(args, {"file": args.grades, **rated.data()}, str(rated))
-    return 0
+    return Output({"file": args.grades, **rated.data()}, str(rated))

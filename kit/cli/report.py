@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "one self-contained HTML report over a folder of runs"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `report`."""
-    parser.add_argument("runs_dir", nargs="?", help="folder of runs (default: the kit's)")
-    parser.add_argument("--out", help="where to write (default: RUNS_DIR/report.html)")
-    parser.add_argument("--title", default="Rubric rewards: report")
-    json_flag(parser)
+ARGS = (
+    arg("runs_dir", nargs="?", help="folder of runs (default: the kit's)"),
+    arg("--out", help="where to write (default: RUNS_DIR/report.html)"),
+    arg("--title", default="Rubric rewards: report"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Write the report and print its path (or, with --json, the runs with their metrics)."""
     from .. import runs
     from ..records import to_json
@@ -32,5 +31,4 @@ def run(args: argparse.Namespace) -> int:
         "bytes": path.stat().st_size,
         "runs": [to_json(r) for _, r in runs.find(folder)] if args.json else [],
     }
-    emit(args, data, str(path))
-    return 0
+    return Output(data, str(path))

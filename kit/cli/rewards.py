@@ -11,34 +11,34 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "what a reward pays without skill: trivial policies and an automatic search"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `rewards`."""
-    a = parser.add_argument
-    a("config", help="a preset of kit.rewards (default, rubric, refiner, ...) or a YAML file")
-    a("tasks", help="tasks with rubrics, truths or sources (any format that the kit reads)")
-    a(
+ARGS = (
+    arg("config", help="a preset of kit.rewards (default, rubric, refiner, ...) or a YAML file"),
+    arg("tasks", help="tasks with rubrics, truths or sources (any format that the kit reads)"),
+    arg(
         "--search",
         type=float,
         default=0.0,
         metavar="SECONDS",
         help="search so long; 60 is a good start",
-    )
-    a(
+    ),
+    arg(
         "--evaluations",
         type=int,
         help="stop the search after so many policies: the same on every machine",
-    )
-    a("--seed", type=int, default=0, help="of the search (default: 0)")
-    a("--strict", action="store_true", help="exit code 1 when anything earns more than the bound")
-    json_flag(parser)
+    ),
+    arg("--seed", type=int, default=0, help="of the search (default: 0)"),
+    arg(
+        "--strict", action="store_true", help="exit code 1 when anything earns more than the bound"
+    ),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Print the table; exit code 1 with --strict where the reward can be had without skill."""
     from .. import data, rewards
     from ..rewards.exploit import BOUND
@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
         )
     rows = rewards.standing(composer, tasks, found)
     bad = [r for r in rows if r["above"]]
-    emit(args, _record(composer.name, rows, found), _text(composer.name, rows, found, BOUND))
-    return 1 if bad and args.strict else 0
+    text = _text(composer.name, rows, found, BOUND)
+    return Output(_record(composer.name, rows, found), text, 1 if bad and args.strict else 0)
 
 
 def _record(name: str, rows: list[dict[str, Any]], found: Any) -> dict[str, Any]:

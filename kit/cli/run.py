@@ -6,38 +6,31 @@ import argparse
 from pathlib import Path
 
 from ..errors import KitError
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "run one notebook headless (papermill), with checked parameters"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `run`."""
-    parser.add_argument(
-        "notebook", nargs="?", help="a path, or a name or number from notebooks/ (3 = 03_...)"
-    )
-    parser.add_argument(
-        "--profile", help="test, cpu, t4, gpu or cluster (default: KIT_PROFILE, else detected)"
-    )
-    parser.add_argument("--seed", type=int)
-    parser.add_argument(
+ARGS = (
+    arg("notebook", nargs="?", help="a path, or a name or number from notebooks/ (3 = 03_...)"),
+    arg("--profile", help="test, cpu, t4, gpu or cluster (default: KIT_PROFILE, else detected)"),
+    arg("--seed", type=int),
+    arg(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
         help="a parameter, refused when unknown or of another type; may be repeated",
-    )
-    parser.add_argument("--out", help="folder of runs, or an fsspec URL such as s3://bucket/runs")
-    parser.add_argument(
+    ),
+    arg("--out", help="folder of runs, or an fsspec URL such as s3://bucket/runs"),
+    arg(
         "--reuse",
         action="store_true",
         help="take a finished run of the same code, data and parameters instead",
-    )
-    parser.add_argument(
-        "--resume", metavar="RUN_DIR", help="continue a failed or killed run in its folder"
-    )
-    parser.add_argument("--params", action="store_true", help="only list the notebook's parameters")
-    json_flag(parser)
+    ),
+    arg("--resume", metavar="RUN_DIR", help="continue a failed or killed run in its folder"),
+    arg("--params", action="store_true", help="only list the notebook's parameters"),
+)
 
 
 def given(pairs: list[str]) -> dict[str, str]:
@@ -57,7 +50,7 @@ def given(pairs: list[str]) -> dict[str, str]:
     return out
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Execute; exit code 0 when the notebook finished, 1 when a cell failed."""
     from ..runs import headless
     from ..settings import params
@@ -76,12 +69,8 @@ def run(args: argparse.Namespace) -> int:
             n: {"default": p.default, "type": p.type, "comment": p.comment}
             for n, p in known.items()
         }
-        emit(
-            args,
-            rows,
-            "\n".join(f"{n:24} {p.type:6} {p.default!r:24} {p.comment}" for n, p in known.items()),
-        )
-        return 0
+        lines = (f"{n:24} {p.type:6} {p.default!r:24} {p.comment}" for n, p in known.items())
+        return Output(rows, "\n".join(lines))
     else:
         folder, done = headless.run_notebook(
             args.notebook,
@@ -93,15 +82,12 @@ def run(args: argparse.Namespace) -> int:
             say=headless.to_stderr,
         )
     pages = sorted(p.name for p in Path(folder).glob("*.html"))
-    emit(
-        args,
-        {
-            "folder": str(folder),
-            "status": done.status,
-            "seconds": done.seconds,
-            "metrics": done.metrics,
-            "pages": pages,
-        },
-        f"{done.status} in {done.seconds or 0:.0f} s: {folder}",
-    )
-    return 0 if done.status == "done" else 1
+    data = {
+        "folder": str(folder),
+        "status": done.status,
+        "seconds": done.seconds,
+        "metrics": done.metrics,
+        "pages": pages,
+    }
+    text = f"{done.status} in {done.seconds or 0:.0f} s: {folder}"
+    return Output(data, text, 0 if done.status == "done" else 1)

@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "list, show, mend or remove runs"
 ACTIONS = ("list", "show", "mend", "remove")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `runs`."""
-    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
-    parser.add_argument("ids", nargs="*", help="run ids or their ends (show, remove)")
-    parser.add_argument("--folder", help="folder of runs (default: the kit's)")
-    parser.add_argument("--yes", action="store_true", help="remove: do it, not only say what")
-    json_flag(parser)
+ARGS = (
+    arg("action", nargs="?", default="list", choices=ACTIONS),
+    arg("ids", nargs="*", help="run ids or their ends (show, remove)"),
+    arg("--folder", help="folder of runs (default: the kit's)"),
+    arg("--yes", action="store_true", help="remove: do it, not only say what"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Do it; exit code 3 when there is no such run."""
     from .. import runs
     from ..system import paths
@@ -30,12 +29,10 @@ def run(args: argparse.Namespace) -> int:
     base = Path(args.folder).expanduser().resolve() if args.folder else paths.runs()
     found = runs.find(base)
     do = {"list": _list, "show": _show, "mend": _mend, "remove": _remove}[args.action]
-    data, text = do(found, args)
-    emit(args, data, text)
-    return 0
+    return do(found, args)
 
 
-def _list(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any, str]:
+def _list(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     from ..runs import compare
 
     rows = compare.overview(found)
@@ -44,10 +41,10 @@ def _list(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any,
         f"{r['run']}  {r['differs in']}".rstrip()
         for r in rows
     ]
-    return rows, "\n".join([*lines, f"{len(rows)} runs"])
+    return Output(rows, "\n".join([*lines, f"{len(rows)} runs"]))
 
 
-def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any, str]:
+def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     from ..records import to_json
     from ..runs import findings
 
@@ -59,10 +56,10 @@ def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any,
         params = [f"  {k} = {v!r}" for k, v in r.params.items()]
         said = [f"  {s}" for s in findings.of_run(r, most=100)]
         parts.append("\n".join([*head, *error, *params, *said]))
-    return [to_json(r) for _, r in chosen], "\n\n".join(parts)
+    return Output([to_json(r) for _, r in chosen], "\n\n".join(parts))
 
 
-def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any, str]:
+def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     """Runs that say "running" though nobody runs them (a kill, a lost machine) become stopped."""
     from ..runs.board import mark_unfinished
     from ..system import processes
@@ -77,10 +74,10 @@ def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any,
             mark_unfinished(folder, "stopped", "stopped by its process being gone")
             mended.append(str(folder))
     advice = "\nto continue one: python -m kit run --resume FOLDER" if mended else ""
-    return mended, "\n".join([*mended, f"{len(mended)} runs mended"]) + advice
+    return Output(mended, "\n".join([*mended, f"{len(mended)} runs mended"]) + advice)
 
 
-def _remove(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[Any, str]:
+def _remove(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     from ..runs import headless
 
     chosen = [str(folder) for folder, _ in _chosen(found, args.ids)]
@@ -88,7 +85,7 @@ def _remove(found: list[tuple[Path, Any]], args: argparse.Namespace) -> tuple[An
         for folder in chosen:
             headless.remove(Path(folder))
     done = "removed" if args.yes else "would be removed; say --yes to do it"
-    return chosen, "\n".join([*chosen, f"{len(chosen)} runs {done}"])
+    return Output(chosen, "\n".join([*chosen, f"{len(chosen)} runs {done}"]))
 
 
 def _chosen(found: list[tuple[Path, Any]], ids: list[str]) -> list[tuple[Path, Any]]:

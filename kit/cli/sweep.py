@@ -8,45 +8,38 @@ from __future__ import annotations
 import argparse
 
 from ..errors import KitError
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "a notebook over a grid of parameters, locally or on Ray"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `sweep`."""
-    parser.add_argument("notebook")
-    parser.add_argument(
+ARGS = (
+    arg("notebook"),
+    arg(
         "--grid",
         action="append",
         default=[],
         metavar="NAME=A,B,...",
         help="one axis; may be repeated (values that hold commas: --file)",
-    )
-    parser.add_argument("--file", help="rows (JSONL, CSV, JSON, YAML), or a dict of lists (a grid)")
-    parser.add_argument("--profile")
-    parser.add_argument(
+    ),
+    arg("--file", help="rows (JSONL, CSV, JSON, YAML), or a dict of lists (a grid)"),
+    arg("--profile"),
+    arg(
         "--out",
         help="folder of runs (default: the kit's runs/sweep-NOTEBOOK), seen by all machines; or an "
         "fsspec URL, to which it is "
         "copied at the end",
-    )
-    parser.add_argument(
-        "--jobs", type=int, help="cells at once (default: 1 locally, all that fit on Ray)"
-    )
-    parser.add_argument(
+    ),
+    arg("--jobs", type=int, help="cells at once (default: 1 locally, all that fit on Ray)"),
+    arg(
         "--address",
         help="a Ray cluster: auto, HOST:PORT, ray://HOST:PORT, or local (started for this sweep)",
-    )
-    parser.add_argument("--gpus", type=float, default=0.0, help="GPUs a cell needs (Ray)")
-    parser.add_argument(
-        "--retries", type=int, default=1, help="retries of a cell whose worker died (Ray)"
-    )
-    parser.add_argument(
-        "--max-cost", type=float, help="US dollars; no further cell starts beyond it"
-    )
-    parser.add_argument("--max-seconds", type=float, help="no further cell starts beyond it")
-    json_flag(parser)
+    ),
+    arg("--gpus", type=float, default=0.0, help="GPUs a cell needs (Ray)"),
+    arg("--retries", type=int, default=1, help="retries of a cell whose worker died (Ray)"),
+    arg("--max-cost", type=float, help="US dollars; no further cell starts beyond it"),
+    arg("--max-seconds", type=float, help="no further cell starts beyond it"),
+)
 
 
 def axes(pairs: list[str]) -> dict[str, list[str]]:
@@ -60,7 +53,7 @@ def axes(pairs: list[str]) -> dict[str, list[str]]:
     return {k: [x.strip() for x in v.split(",") if x.strip()] for k, v in given(pairs).items()}
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Sweep; exit code 0 when every cell finished, 1 when one failed, 4 when a cap stopped it."""
     from pathlib import Path
 
@@ -114,18 +107,14 @@ def run(args: argparse.Namespace) -> int:
         else []
     ):
         headless.upload(path, url, headless.to_stderr)
-    emit(
-        args,
-        {
-            "report": page,
-            "counts": result.counts,
-            "stopped": result.stopped,
-            "cells": list(map(vars, result.cells)),
-        },
+    data = {
+        "report": page,
+        "counts": result.counts,
+        "stopped": result.stopped,
+        "cells": list(map(vars, result.cells)),
+    }
+    text = (
         f"{', '.join(f'{n} {s}' for s, n in result.counts.items())} in {result.seconds:.0f} s\n"
-        f"table: {base / 'table.csv'}\nreport: {page or 'none, no cell has a run'}",
+        f"table: {base / 'table.csv'}\nreport: {page or 'none, no cell has a run'}"
     )
-    if result.interrupted:
-        raise KeyboardInterrupt(result.stopped)
-    sweep.raise_if_stopped(result)
-    return 0 if set(result.counts) == {"done"} else 1
+    return Output(data, text, 0 if set(result.counts) == {"done"} else 1, result.error)

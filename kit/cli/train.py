@@ -9,65 +9,57 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .common import emit, json_flag
+from .common import Output, arg
 
 HELP = "train a policy from a config file (SFT, DPO or GRPO)"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `train`."""
-    parser.add_argument(
+ARGS = (
+    arg(
         "config",
         nargs="?",
         help="YAML or JSON: stage, tasks, judge, reward, out, and settings (kit/train/job.py; a "
         "chain: kit/train/chain.py); or the name of a config that ships: instructions (learns to "
         "follow instructions in minutes, without a judge), rlvr, refiner, biorlhf; facts_chain, "
         "ladder_chain (SFT, DPO, GRPO: each stage's gain), ladder_confidence (says how sure it is)",
-    )
-    parser.add_argument(
-        "--names", action="store_true", help="print the names of other systems that are read"
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="go on from the last checkpoint of the run's folder"
-    )
-    parser.add_argument(
+    ),
+    arg("--names", action="store_true", help="print the names of other systems that are read"),
+    arg("--resume", action="store_true", help="go on from the last checkpoint of the run's folder"),
+    arg(
         "--forecast",
         action="store_true",
         help="answer 64 times and say what can be learned and what it will cost; trains nothing",
-    )
-    parser.add_argument(
+    ),
+    arg(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
         help="replace a value of the config; VALUE is read as YAML",
-    )
-    json_flag(parser)
+    ),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Train; prints the sentence on the gain and where the run lies, or metrics as JSON."""
     from ..train import chain, job, names
 
     if args.names:
-        emit(args, {**names.ALIASES, **{k: v[0] for k, v in names.CHANGED.items()}}, names.table())
-        return 0
+        changed = {k: v[0] for k, v in names.CHANGED.items()}
+        return Output({**names.ALIASES, **changed}, names.table())
     from ..train.device import import_torch
 
     config = _config(args.config)
     import_torch()
     if chain.is_chain(config):
         done = chain.run(chain.read(config, **_changes(args.set)))
-        emit(args, {"out": str(done.out), **done.metrics}, f"run: {done.out}\n{done.text()}")
-        return 0
+        return Output({"out": str(done.out), **done.metrics}, f"run: {done.out}\n{done.text()}")
     wanted = job.read(config, **_changes(args.set))
     if args.forecast:
         found = job.foresee(wanted)
-        emit(args, found.to_json(), str(found))
-        return 0
+        return Output(found.to_json(), str(found))
     result = job.run(wanted, resume=args.resume)
-    emit(args, {"out": str(result.out), **result.metrics}, _text(result))
-    return 0
+    return Output({"out": str(result.out), **result.metrics}, _text(result))
 
 
 def _config(name: str | None) -> Path:

@@ -16,8 +16,8 @@ from typing import Any
 
 from ..errors import DataError, KitError
 from ..system import paths
-from .common import emit, json_flag
-from .judge import http_flags, http_options, reachable
+from .common import LEDGER, Output, arg, ledger_of
+from .judge import HTTP, http_options, reachable
 
 HELP = "try judge prompts on labelled answers, search for better ones, read a sealed test once"
 
@@ -27,21 +27,19 @@ PLAN = (
 )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `tune`."""
-    a = parser.add_argument
-    a("labels", metavar="LABELS", help="answers with labels of people (any format of the kit)")
-    a("--judge", required=True, help="endpoint:MODEL, small, or a JSON mapping with options")
-    a("--prompt", metavar="FILE", help="where to begin (default: the judge's own prompt)")
-    a(
+ARGS = (
+    arg("labels", metavar="LABELS", help="answers with labels of people (any format of the kit)"),
+    arg("--judge", required=True, help="endpoint:MODEL, small, or a JSON mapping with options"),
+    arg("--prompt", metavar="FILE", help="where to begin (default: the judge's own prompt)"),
+    arg(
         "--try",
         dest="prompts",
         action="append",
         default=[],
         metavar="NAME=FILE",
         help="a prompt to try, as a text file (may be repeated)",
-    )
-    a(
+    ),
+    arg(
         "--vary",
         action="append",
         default=[],
@@ -49,45 +47,48 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="""a trial with other settings, e.g. 'one={"how":"one"}', 'mini={"endpoint":"MODEL"}',
         'clear={"reword":{"OLD CRITERION":"NEW"}}', 'options={"options":{"yes":1,"partly":0.5,
         "no":0,"not applicable":null}}', 'panel={"of":["baseline","one","mini"]}'""",
-    )
-    a("--examples", type=int, metavar="K", help="a trial with K labelled examples from train")
-    a("--cascade", metavar="CHEAP,STRONG", help="two trials: the second where the first doubts")
-    a("--tolerance", type=float, default=0.02, help="agreement that it may lose (default .02)")
-    a("--whole", action="store_true", help="all criteria of an answer as one plain rubric")
-    a("--search", action="store_true", help="let GEPA rewrite the prompt on train")
-    a("--rows", type=int, default=300, help="most rows that the search may judge (default 300)")
-    a("--reflect", metavar="JUDGE", help="the model that rewrites (default: the judge's own)")
-    a("--estimate", action="store_true", help="say what the search may cost, and stop")
-    a("--gain", type=float, metavar="X", help="how many labelled prompts would show a gain of X")
-    a("--attack", action="store_true", help="what cheats earn: the baseline beside the winner")
-    a("--test", action="store_true", help="read the sealed test for the winner, once")
-    a(
+    ),
+    arg("--examples", type=int, metavar="K", help="a trial with K labelled examples from train"),
+    arg("--cascade", metavar="CHEAP,STRONG", help="two trials: the second where the first doubts"),
+    arg("--tolerance", type=float, default=0.02, help="agreement that it may lose (default .02)"),
+    arg("--whole", action="store_true", help="all criteria of an answer as one plain rubric"),
+    arg("--search", action="store_true", help="let GEPA rewrite the prompt on train"),
+    arg("--rows", type=int, default=300, help="most rows that the search may judge (default 300)"),
+    arg("--reflect", metavar="JUDGE", help="the model that rewrites (default: the judge's own)"),
+    arg("--estimate", action="store_true", help="say what the search may cost, and stop"),
+    arg("--gain", type=float, metavar="X", help="how many labelled prompts would show a gain of X"),
+    arg("--attack", action="store_true", help="what cheats earn: the baseline beside the winner"),
+    arg("--test", action="store_true", help="read the sealed test for the winner, once"),
+    arg(
         "--unseal",
         action="store_true",
         help="read it although it was read before; the report says so",
-    )
-    a("--measure", default="kappa", help="kappa (default), accuracy, balanced_accuracy or ac1")
-    a("--ledger", help="the ledger file (default: in the kit's cache)")
-    a("--out", metavar="FOLDER", help="trials and doubts are kept here (default: runs/tune-LABELS)")
-    a("--page", metavar="FILE.html", help="also write the bench as a page")
-    a("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)")
-    http_flags(parser)
-    json_flag(parser)
+    ),
+    arg("--measure", default="kappa", help="kappa (default), accuracy, balanced_accuracy or ac1"),
+    LEDGER,
+    arg(
+        "--out",
+        metavar="FOLDER",
+        help="trials and doubts are kept here (default: runs/tune-LABELS)",
+    ),
+    arg("--page", metavar="FILE.html", help="also write the bench as a page"),
+    arg("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)"),
+    *HTTP,
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Try, search, and read the test where asked."""
     from ..judge.ledger import Ledger
 
     reachable(args)
     prompts = dict(_prompt(text) for text in args.prompts)
-    with Ledger(args.ledger or paths.home() / "ledger.sqlite") as book:
+    with Ledger(ledger_of(args)) as book:
         bench = _bench(args, book)
         if args.estimate:
             cost = bench.estimate(args.rows)
             line = f"a search of {args.rows} rows: at most {cost}; nothing was sent"
-            emit(args, vars(cost), line)
-            return 0
+            return Output(vars(cost), line)
         for name, prompt in prompts.items():
             bench.try_(name, prompt)
         _beyond(args, bench)
@@ -165,7 +166,7 @@ def _text(path: str) -> str:
         ) from None
 
 
-def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> int:
+def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> Output:
     rows, choice = bench.data(), bench.choose()
     lines = [repr(bench), "", *("  ".join(f"{k}: {v}" for k, v in r.items()) for r in rows)]
     best = "; ".join(filter(None, (str(choice.dev_result), choice.dev_result.note)))
@@ -188,5 +189,4 @@ def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> int
         "plan": plan,
         "test": None if read is None else read.as_dict(),
     }
-    emit(args, data, "\n".join(lines))
-    return 0
+    return Output(data, "\n".join(lines))

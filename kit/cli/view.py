@@ -10,24 +10,22 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import common
+from .common import Output, arg
 
 HELP = "grades as one page for a browser: answers, verdicts, reasons, filters, search"
 OURS = ".grades.jsonl"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `view`."""
-    a = parser.add_argument
-    a("grades", metavar="GRADES", help="what `kit judge` wrote")
-    a("--tasks", help="the tasks: prompts, texts of the criteria, weights")
-    a("--answers", help="the answers that were judged")
-    a("--labels", help="labels by people, and the answers where --answers is not given")
-    a("--out", metavar="PAGE.html", help="default: GRADES with the ending .html")
-    common.json_flag(parser)
+ARGS = (
+    arg("grades", metavar="GRADES", help="what `kit judge` wrote"),
+    arg("--tasks", help="the tasks: prompts, texts of the criteria, weights"),
+    arg("--answers", help="the answers that were judged"),
+    arg("--labels", help="labels by people, and the answers where --answers is not given"),
+    arg("--out", metavar="PAGE.html", help="default: GRADES with the ending .html"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> Output:
     """Write the page."""
     from ..people.view import view
 
@@ -35,8 +33,7 @@ def run(args: argparse.Namespace) -> int:
     more = {"tasks": args.tasks, "answers": answers, "labels": args.labels}
     path = view(args.grades, out=args.out, **more)
     size = path.stat().st_size
-    common.emit(args, {"page": str(path), "bytes": size}, f"page: {path} ({size / 1e6:.2f} MB)")
-    return 0
+    return Output({"page": str(path), "bytes": size}, f"page: {path} ({size / 1e6:.2f} MB)")
 
 
 def beside(grades: str) -> str | None:

@@ -186,7 +186,7 @@ class ReplayJudge:
             raise MissingError(
                 "there is no such recording",
                 where=str(path),
-                fix="give the path that `kit judge --export` wrote",
+                fix="give the path that `kit ledger export` wrote",
             )
         found = []
         with path.open(encoding="utf-8") as lines:

@@ -41,6 +41,14 @@ class SweepResult:
     seconds: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def error(self) -> BaseException | None:
+        """What ended it early; what was done is saved, and skipped next time."""
+        if self.interrupted:
+            return KeyboardInterrupt(self.stopped)
+        fix = "raise the cap and run the same command: finished cells are skipped"
+        return BudgetError(self.stopped, fix=fix) if self.stopped else None
+
 
 def grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """All combinations, the last axis fastest.
@@ -385,11 +393,3 @@ def _places(resources: Mapping[str, float], gpus: float) -> int:
     """
     fit = [resources.get("CPU", 0.0)] + ([resources.get("GPU", 0.0) / gpus] if gpus else [])
     return max(1, int(min(fit)))
-
-
-def raise_if_stopped(result: SweepResult) -> None:
-    """BudgetError when a cap ended the sweep early; what was done is saved and skipped next time."""
-    if result.stopped:
-        raise BudgetError(
-            result.stopped, fix="raise the cap and run the same command: finished cells are skipped"
-        )

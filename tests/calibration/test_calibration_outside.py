@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -12,7 +11,8 @@ import pytest
 
 from kit import calibration as c
 from kit import stats
-from kit.cli import calibrate
+from kit.__main__ import parser
+from kit.cli import calibrate, common
 from kit.errors import DataError
 from kit.plots import plot
 
@@ -22,9 +22,10 @@ Y = RNG.random(200) < P
 
 
 def run(args: list[str]) -> int:
-    parser = argparse.ArgumentParser()
-    calibrate.add(parser)
-    return calibrate.run(parser.parse_args(args))
+    given = parser("calibrate").parse_args(["calibrate", *args])
+    done = calibrate.run(given)
+    common.emit(given, done.data, done.text)
+    return done.code
 
 
 @pytest.mark.parametrize("kind", ["all", "binned", "smooth", "corp"])

