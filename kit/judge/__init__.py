@@ -38,7 +38,7 @@ _WHERE = {
     "EmbeddingJudge": "embedding",
     "ReplayJudge": "replay",
     "Panel": "panel",
-    "Escalate": "escalate",
+    "Escalate": "panel",
     "judge_of": "factory",
     "check": ".checks",
     "LocalServer": "server",

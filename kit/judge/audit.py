@@ -19,8 +19,7 @@ from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from ..system import progress as bars
 from ..tables import rows_html
-from .attacks import ATTACKS, BIASES, Attack, Bias
-from .ladder import STEPS, Step
+from .attacks import ATTACKS, BIASES, STEPS, Attack, Bias, Step
 from .records import keys_of
 from .run import _judged as leaves
 from .run import judge as run_judge

@@ -19,11 +19,10 @@ from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from .base import Asked
-from .bill import Usage, tokens, usage
 from .endpoint import EndpointJudge
 from .keys import redact, shown
 from .payload import Raw, encode, plain, unusable
-from .prices import models
+from .prices import Usage, models, tokens, usage
 from .provider import PATH, SENT, Provider, Sent
 from .records import Call, Forecast, Question
 from .session import session

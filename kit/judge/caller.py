@@ -24,11 +24,10 @@ from typing import Any
 
 from ..errors import JudgeDownError
 from .abilities import Abilities, Doubt
-from .bill import Usage, tokens, usage
 from .keys import redact
 from .limiter import Limiter
 from .payload import LARGE, decoded, encode, large, plain, said, unusable
-from .prices import FREE, Price, is_reasoning, price
+from .prices import FREE, Price, Usage, is_reasoning, price, tokens, usage
 from .records import Call, Forecast
 from .session import session
 from .wire import ANSWERED, Reply, Wire, WireError

@@ -15,15 +15,14 @@ from typing import Any
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from . import templates
-from .address import Address
 from .base import Asked
-from .bill import Usage, tokens
 from .caller import Caller
+from .keys import OPENAI
 from .payload import encode
-from .prices import Price, default_model
+from .prices import Price, Usage, default_model, tokens
 from .records import Call, Forecast, Question
 from .session import session
-from .wire import OPENAI, Wire
+from .wire import Address, Wire
 
 VERSION = 1
 MOST = {"decisions": 400, "systemone": 100}

@@ -18,18 +18,16 @@ from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import reading, templates
 from .abilities import Doubt
-from .address import Address
 from .base import Asked
-from .bill import Usage, tokens
 from .caller import Caller, Outcome
-from .keys import remember_all
+from .keys import OPENAI, remember_all
 from .layout import Layout, digest
 from .parse import CUT
 from .payload import encode, large
-from .prices import Price, default_model, is_reasoning, warning
+from .prices import Price, Usage, default_model, is_reasoning, tokens, warning
 from .records import READER, Call, Forecast, Question, rebuilt
 from .session import session
-from .wire import OPENAI, Wire
+from .wire import Address, Wire
 from .words import Reading
 
 log = logging.getLogger(__name__)
@@ -62,7 +60,6 @@ class EndpointJudge(Asked):
     patience : seconds without any success until JudgeDownError, and the longest Retry-After that
         a call waits for.
     price : (input, output) or a Price in dollars per million tokens.
-    client : an AsyncOpenAI of your own.
     identity : what stands for the address in the ledger's keys, for a server whose address changes
         while its model does not.
 
@@ -92,7 +89,6 @@ class EndpointJudge(Asked):
         tries: int = 5,
         patience: float = 180.0,
         price: Price | tuple[float, float] | None = None,
-        client: Any = None,
         headers: Mapping[str, str] | None = None,
         extra: Mapping[str, Any] | None = None,
         name: str | None = None,
@@ -100,12 +96,7 @@ class EndpointJudge(Asked):
     ):
         _options(how, mode, probability)
         self.model = model or default_model()
-        address = Address.of(
-            base_url
-            or (str(client.base_url) if client is not None else "")
-            or os.environ.get("OPENAI_BASE_URL")
-            or OPENAI
-        )
+        address = Address.of(base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
         self.base_url = address.shown
         self.how, self.mode, self.probability, self.repair, self.sample = (
             how,
@@ -136,7 +127,7 @@ class EndpointJudge(Asked):
             remember_all({field: text})
         self.caller = Caller(
             self.model,
-            Wire(address, key_env, client, dict(headers or {})),
+            Wire(address, key_env, dict(headers or {})),
             name=self.name,
             concurrency=concurrency,
             timeout=timeout,

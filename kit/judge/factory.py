@@ -147,7 +147,7 @@ def _server(subject: str | None, **options: Any) -> Any:
 
 def _small(subject: str | None, **options: Any) -> Any:
     """The pinned 1.5B model: recorded verdicts are replayed, others asked of a server here."""
-    from .served import small
+    from .server import small
 
     return small(**options)
 
@@ -189,7 +189,7 @@ CLASSES = {
     "endpoint": (".endpoint", "EndpointJudge"),
     "decisions": (".decisions", "DecisionJudge"),
     "panel": (".panel", "Panel"),
-    "escalate": (".escalate", "Escalate"),
+    "escalate": (".panel", "Escalate"),
 }
 MADE: dict[str, Callable[..., Any]] = {
     "code": _code,

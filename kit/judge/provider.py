@@ -67,12 +67,12 @@ class Provider:
             wire = self.caller.wire
             base = wire.address.base
             http = {"follow_redirects": False, "trust_env": not wire.address.local}
-            client = wire.client or openai.AsyncOpenAI(
+            self._client = openai.AsyncOpenAI(
                 base_url=base,
                 api_key=key_for(base, wire.key_env),
                 http_client=openai.DefaultAsyncHttpxClient(**http),
+                max_retries=0,
             )
-            self._client = client.with_options(max_retries=0)
         return self._client
 
     async def _asked(

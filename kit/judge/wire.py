@@ -1,9 +1,8 @@
-"""One HTTP POST to an OpenAI-compatible server: the `openai` client's headers on plain aiohttp.
+"""One HTTP POST to an OpenAI-compatible server, on plain aiohttp; the server's address.
 
-Why not the client's own transport: at 256 calls in flight it adds 0.5-1 ms of CPU a call (half of
-it copying parameters) and finishes 1.4-2.0 times later than the server would allow; aiohttp alone
-stays near 1.05. A client made elsewhere (a proxy's own transport) is used as it is, through its
-public `post`. No retries here: the judge counts them, once.
+Why not the `openai` client's transport: at 256 calls in flight it adds 0.5-1 ms of CPU a call (half
+of it copying parameters) and finishes 1.4-2.0 times later than the server would allow; aiohttp
+alone stays near 1.05. No retries here: the judge counts them, once.
 
 No redirect is followed: it would carry the prompt, the answer and the key to another host. A reply
 is unpacked piece by piece and given up beyond `most` bytes, so that neither a small compressed one
@@ -13,20 +12,25 @@ nor an endless one fills the memory. Keys in use are cut out of whatever comes b
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import email.utils
 import functools
+import ipaddress
 import json
+import os
 import time
+import urllib.parse
+import urllib.request
 import weakref
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import KitError
 from . import loop as loops
-from .address import Address, is_local
-from .keys import OPENAI, key_for, redact, remember, remember_all
+from .keys import CUT, key_for, redact, remember, remember_all, secret_name
 
 ANSWERED = (200, 203)  # the second: a proxy has changed it
 MOST = 4_000_000  # bytes of a reply, unpacked
@@ -34,12 +38,94 @@ ERROR = 65_536  # bytes of an error's text that are read
 LARGE = 262_144  # bytes from which on only LARGE_AT_ONCE replies are gathered at a time
 LARGE_AT_ONCE = 6
 LONGEST = 1e9  # seconds; a longer Retry-After is as good as for ever
-FRAMING = ("content-encoding", "content-length", "transfer-encoding")
-LATE = (
-    0.1  # seconds after which a deadline was kept by nobody: this process was stopped, or very busy
-)
+LATE = 0.1  # seconds after which a deadline was kept by nobody: this process was stopped, or busy
 GRACE = 2.0  # seconds to read, then, what has arrived meanwhile
 AZURE = (".openai.azure.com", ".cognitiveservices.azure.com")
+PATHS = ("/chat/completions", "/decisions", "/systemone")  # that users leave in a base URL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """base : without user, password and query; query : as it is sent; auth : from user:password.
+
+    shown : the address without secrets, by which the ledger knows the endpoint.
+
+    >>> a = Address.of("https://u:secret-pass@host/v1/?api-version=1&key=0123456789")
+    >>> a.shown, a.auth is None
+    ('https://host/v1?api-version=1&key=[key]', False)
+    >>> Address.of("https://host/v1?api-version=1").url("/chat/completions")
+    'https://host/v1/chat/completions?api-version=1'
+    """
+
+    base: str
+    shown: str
+    query: str = field(default="", repr=False)
+    auth: str | None = field(default=None, repr=False)
+    local: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> Address:
+        """Read a base URL; KitError when it is none."""
+        try:
+            parts = urllib.parse.urlsplit(text)
+            host = parts.hostname if parts.port != 0 else None  # reading the port checks it
+        except ValueError:
+            host, parts = None, urllib.parse.urlsplit("")
+        if parts.scheme not in ("http", "https") or not host:
+            raise KitError(
+                f"{redact(text.rpartition('@')[2])!r} is no address of a server",
+                where="base_url",
+                fix="write it whole, for example http://127.0.0.1:8000/v1",
+            )
+        place = parts.netloc.rpartition("@")[2]
+        path = parts.path.rstrip("/")
+        base = f"{parts.scheme}://{place}" + next(
+            (path.removesuffix(p) for p in PATHS if path.endswith(p)), path
+        )
+        pairs = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
+        remember_all(dict(pairs))
+        open_ = "&".join(f"{k}={CUT if secret_name(k) else v}" for k, v in pairs)
+        return cls(
+            base=base,
+            query=parts.query,
+            shown=base + (f"?{open_}" if open_ else ""),
+            auth=_basic(parts.username, parts.password),
+            local=_local(host),
+        )
+
+    def url(self, path: str) -> str:
+        """Where a path is called; the query stays behind it (Azure: ?api-version=...)."""
+        return self.base + path + (f"?{self.query}" if self.query else "")
+
+    @property
+    def proxy(self) -> str | None:
+        """The proxy that the environment names for it; this machine is called directly."""
+        parts = urllib.parse.urlsplit(self.base)
+        if self.local or urllib.request.proxy_bypass(parts.netloc):
+            return None
+        named = urllib.request.getproxies()
+        found = named.get(parts.scheme) or named.get("all")
+        remember(urllib.parse.urlsplit(found).password if found else None)
+        return found or None
+
+
+def _basic(user: str | None, password: str | None) -> str | None:
+    if user is None:
+        return None
+    pair = f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password or '')}"
+    remember(urllib.parse.unquote(password or ""))
+    coded = base64.b64encode(pair.encode()).decode()
+    remember(coded)
+    return f"Basic {coded}"
+
+
+def _local(host: str) -> bool:
+    """True for this machine ("127.example.com" is another)."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,22 +183,17 @@ class Wire:
 
     address: Address
     key_env: str | None = None
-    client: Any = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     most: int = MOST
     _session: Any = field(default=None, repr=False)
     _loop: Any = field(default=None, repr=False)
-    _copy: Any = field(default=None, repr=False)
     _proxy: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         remember_all(self.headers)
-        remember(getattr(self.client, "api_key", None))
 
     async def post(self, path: str, body: bytes, timeout: float) -> Reply:
         """POST a JSON body; a Reply of any status, or WireError. The deadline counts from now."""
-        if self.client is not None:
-            return await self._by_client(path, body, timeout)
         session = self._open()
         more = {"proxy": self._proxy, "allow_redirects": False}
         try:
@@ -180,54 +261,19 @@ class Wire:
         return self._session
 
     def _heads(self) -> dict[str, str]:
-        """The headers that the `openai` client would send."""
         base = self.address.base
-        key, own = key_for(base, self.key_env), {}
-        if base.startswith(
-            "https://api.openai.com"
-        ):  # elsewhere its import (a second) buys nothing
-            import openai
-
-            client = openai.AsyncOpenAI(base_url=base, api_key=key, max_retries=0)
-            names = ("openai-organization", "openai-project", "user-agent")
-            own = {
-                k: str(v)
-                for k, v in client.default_headers.items()
-                if k.lower() in names and isinstance(v, str)
-            }
+        key = key_for(base, self.key_env)
         auth = self.address.auth if not self.key_env else None
         azure = {"api-key": key} if _host(base).endswith(AZURE) else {}
         return {
-            **own,
             **azure,
+            **(_openai() if base.startswith("https://api.openai.com") else {}),
             "Authorization": auth or f"Bearer {key}",
             "Content-Type": "application/json",
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
             **self.headers,
         }
-
-    async def _by_client(self, path: str, body: bytes, timeout: float) -> Reply:
-        """The same through a given `openai` client, its retries and redirects off."""
-        import openai
-
-        more = {"headers": {"X-Stainless-Raw-Response": "true"}, "follow_redirects": False}
-        if self._copy is None:
-            self._copy = client = self.client.with_options(max_retries=0, timeout=None)
-            client._client = _Bounded(client._client, self)  # of this copy, not of the user's own
-        try:
-            async with _within(timeout):
-                raw = await self._copy.post(path, cast_to=dict, body=json.loads(body), options=more)
-        except openai.APIStatusError as e:
-            wait = retry_after(e.response.headers)
-            return Reply(status=e.status_code, text=decoded(e.response.content), retry_after=wait)
-        except (openai.APITimeoutError, TimeoutError):
-            raise WireError("timeout", f"no whole reply within {timeout:g} s") from None
-        except Exception as e:
-            if isinstance(e.__cause__ or e, WireError):
-                raise (e.__cause__ or e) from None
-            raise WireError("connection", f"{type(e).__name__}: {e}"[:200]) from None
-        return Reply(status=raw.status_code, text=decoded(raw.content))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -256,29 +302,6 @@ async def _within(seconds: float) -> AsyncIterator[None]:
             yield
         finally:
             timer.cancel()
-
-
-class _Bounded:
-    """An `openai` client's own HTTP client, whose replies are read as all others: at most so far."""
-
-    def __init__(self, http: Any, wire: Wire):
-        self._http, self._wire = http, wire
-
-    __class__ = property(lambda self: type(self._http))  # type: ignore[assignment]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._http, name)
-
-    async def send(self, request: Any, **more: Any) -> Any:
-        """A reply that is read whole, or WireError."""
-        r = await self._http.send(request, **{**more, "stream": True})
-        try:
-            coding = r.headers.get("content-encoding", "identity")
-            body = await self._wire.gather(r.aiter_raw(), coding, r.status_code)
-        finally:
-            await r.aclose()
-        heads = [(k, v) for k, v in r.headers.multi_items() if k.lower() not in FRAMING]
-        return type(r)(r.status_code, headers=heads, content=body, request=request)
 
 
 @functools.lru_cache(maxsize=2)
@@ -311,6 +334,12 @@ def _url(text: str) -> Any:
     return yarl.URL(text, encoded=True)
 
 
+def _openai() -> dict[str, str]:
+    """The account that is named in the environment, as OpenAI's own client sends it."""
+    named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+    return {head: os.environ[name] for head, name in named.items() if os.environ.get(name)}
+
+
 def _host(base: str) -> str:
     return base.partition("://")[2].partition("/")[0].partition(":")[0]
 
@@ -319,6 +348,3 @@ def _shut(session: Any, loop: asyncio.AbstractEventLoop) -> None:
     """Close the connections of a judge that nobody holds any more."""
     if not session.closed and not loop.is_closed():
         loop.call_soon_threadsafe(lambda: loop.create_task(session.close()))
-
-
-__all__ = ["OPENAI", "Reply", "Wire", "WireError", "is_local", "key_for", "retry_after"]

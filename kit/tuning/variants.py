@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError, KitError
-from ..judge.escalate import doubtful
+from ..judge.panel import doubtful
 from ..judge.templates import neutral
 from ..records import Criterion, Verdict, fingerprint
 from ..settings.read import nearest

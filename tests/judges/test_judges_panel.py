@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from kit.errors import JudgeDownError, KitError
 from kit.judge import judge
-from kit.judge.escalate import Escalate, doubtful
 from kit.judge.ledger import Ledger
-from kit.judge.panel import Panel, combine, self_consistency
+from kit.judge.panel import Escalate, Panel, combine, doubtful, self_consistency
 from kit.records import Criterion, Response, Task, Verdict
 
 CRITERIA = tuple(Criterion(id=f"c{i}", text=f"criterion {i}") for i in range(3))

@@ -10,8 +10,8 @@ import random
 
 import pytest
 
+from kit.judge.attacks import STEPS, part
 from kit.judge.audit import audit
-from kit.judge.ladder import STEPS, part
 from kit.records import Criterion, Response, Task, Verdict, unknown
 
 TURNED = "NOT the case"
