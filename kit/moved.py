@@ -40,7 +40,6 @@ MOVED = {
     "kit.sweep": "kit.runs.sweep",
     "kit.report": "kit.runs.report",
     "kit.compare": "kit.runs.compare",
-    "kit.cluster": "kit.train.cluster",
     "kit.data.published": "kit.calibration.published",
     "kit.train.unsloth_engine": "kit.train.models",
     "kit.html": "kit.page",
