@@ -23,7 +23,6 @@ ONE = {
     "rubrics.Summary": "data.overview",
     "rubrics.LintReport": "data.findings",
     "rewards.Composer": "rewards.weights",
-    "rewards.RewardReport": "rewards.trivial",
     "train.Gain": "training.gain",
 }
 NAMED = {

@@ -256,26 +256,9 @@ def sentinels(
                 line=dict(color=COLORS[(n + 2) % len(COLORS)], dash="dot"),
             )
         )
-    if any(s.get("empty_words") is not None for s in steps):
-        y = [
-            s["empty_words"] / s["words"]
-            if s.get("words") and s.get("empty_words") is not None
-            else None
-            for s in steps
-        ]
-        fig.add_trace(
-            go.Scatter(
-                x=x,
-                y=[None if v is None else min(v, 1.0) for v in y],
-                mode="lines",
-                name="words that say nothing new",
-                line=dict(color=GREY, width=1.5),
-            )
-        )
     if limit:
         fig.add_hline(y=limit, line=dict(color=GREY, dash="dash", width=1))
     _first_alarm(fig, steps, "sentinels:")
-    _first_alarm(fig, steps, "padding:")
     fig.update_yaxes(range=[0, 1.02])
     return fig
 
@@ -398,8 +381,7 @@ def table(steps: Steps) -> list[dict[str, Any]]:
         "seconds_kit",
         "judge_cost",
         "flagged",
-        "empty_words",
-        "length_reward",
+        "saturated",
     )
     return [
         {

@@ -3,14 +3,13 @@ the gradient.
 
 composer = Composer.from_config("default")            # or a dict, or a YAML file
 composer.score(task, response, verdicts).score        # None = exclude from training
-report(responses, grades(tasks, responses, verdicts, composer=composer))
+grades(tasks, responses, verdicts, composer=composer)
 search(composer, tasks, seconds=60)                   # what does it pay without skill?
 """
 
 from .aggregate import grade
 from .composer import Composer, grades
 from .exploit import search, standing
-from .report import report, trivial_responses
 from .rerank import rerank
 from .trivial import policies
 
@@ -19,9 +18,7 @@ __all__ = [
     "grade",
     "grades",
     "policies",
-    "report",
     "rerank",
     "search",
     "standing",
-    "trivial_responses",
 ]

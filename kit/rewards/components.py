@@ -8,8 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import KitError
+from ..claims import NAMES
 from ..records import Criterion, Part, Response, Task, Verdict, criterion_from_json
+from ..settings.read import known_names
 from .aggregate import HOWS, grade, leaves
 
 FILE = Path(__file__).with_name("static_rubrics.json")  # three failure modes of cited answers
@@ -22,33 +23,11 @@ OPTIONS = {
 
 def check_options(kind: Any, options: Mapping[str, Any], where: str) -> None:
     """KitError when the kind does not exist or an option is not one of its own."""
-    if kind not in OPTIONS:
-        raise KitError(
-            f"kind is {kind!r}",
-            where=f"{where}, field kind",
-            fix=f"use one of {', '.join(OPTIONS)}",
-        )
-    if wrong := sorted(options.keys() - set(OPTIONS[kind])):
-        raise KitError(
-            f"{kind} has no option {wrong[0]!r}",
-            where=where,
-            fix=f"options: {', '.join(OPTIONS[kind])}",
-        )
-    if kind == "rubric" and options.get("how", "mean") not in HOWS:
-        raise KitError(
-            f"how is {options['how']!r}",
-            where=f"{where}, field how",
-            fix=f"use one of {', '.join(HOWS)}",
-        )
+    known_names([kind], OPTIONS, where=f"{where}, field kind", what="kind")
+    known_names(options, OPTIONS[kind], where=where, what=f"option of {kind}")
+    known_names([options.get("how", "mean")], HOWS, where=f"{where}, field how", what="how")
     if kind == "verifier":
-        from ..claims import NAMES
-
-        if options.get("verifier") not in NAMES:
-            raise KitError(
-                f"verifier is {options.get('verifier')!r}",
-                where=where,
-                fix=f"use one of {', '.join(NAMES)}",
-            )
+        known_names([options.get("verifier")], NAMES, where=where, what="verifier")
 
 
 def criteria(
@@ -164,11 +143,5 @@ def static_criteria(names: str | Sequence[str]) -> tuple[Criterion, ...]:
     if names in ("all", True):
         names = list(sets)
     wanted = [names] if isinstance(names, str) else list(names)
-    for n in wanted:
-        if n not in sets:
-            raise KitError(
-                f"there is no static rubric set {n!r}",
-                where="option static",
-                fix=f"use all, or some of {', '.join(sets)}",
-            )
+    known_names(wanted, sets, where="option static", what="static rubric set")
     return tuple(c for n in wanted for c in sets[n])

@@ -14,19 +14,21 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import KitError
 from ..records import Criterion, Grade, Part, Response, Task, Verdict, by_criterion
+from ..settings.read import known_names, make
 from ..tables import rows_html
 from . import components, formatting
-from .aggregate import BOUNDS, MAX_WIDTH, own, pay, usage
-from .config import COMBINES, Component, Gate
-from .config import component as _component
-from .config import number as _number
-from .config import preset as _preset
-from .config import read as _read
-from .presets import PRESETS
+from .aggregate import MAX_WIDTH, own, pay, usage
+from .config import Component, Gate, component, finite, shape, values
+
+SHAPES = {
+    "format": formatting.Format,
+    "truncation": formatting.Truncation,
+    "length": formatting.Length,
+}
 
 
 class Steps:
@@ -89,7 +91,7 @@ class Composer:
 
     name: str
     components: tuple[Component, ...]
-    combine: str = "mean"
+    combine: Literal["mean", "sum"] = "mean"
     gates: tuple[Gate, ...] = ()
     format: formatting.Format = field(default_factory=formatting.Format)
     truncation: formatting.Truncation = field(default_factory=formatting.Truncation)
@@ -98,24 +100,35 @@ class Composer:
     floor: float | None = None
     scale: float = 1.0
     max_width: float = MAX_WIDTH
-    bound: str = "low"
+    bound: Literal["low", "mid"] = "low"
+
+    def __post_init__(self) -> None:
+        where = f"reward {self.name!r}"
+        ends = {"cap": self.cap, "floor": self.floor}
+        finite(where, **ends, scale=self.scale, max_width=self.max_width)
+        low = -math.inf if self.floor is None else self.floor
+        if self.cap is not None and self.cap <= max(low, 0.0):
+            raise KitError(
+                f"cap is {self.cap:g}, floor {low:g}",
+                where=f"{where}, field cap",
+                fix="write a cap above 0 and above the floor",
+            )
+        if self.scale <= 0:
+            raise KitError(f"scale is {self.scale!r}, not above 0", where=f"{where}, field scale")
+        names = [c.name for c in self.components]
+        if len(set(names)) != len(names):
+            fix = "give each its own `name`"
+            raise KitError(f"two components share a name: {names}", where=where, fix=fix)
+        if names:
+            asked = [g.component for g in self.gates]
+            known_names(asked, names, where=f"{where}, field gates", what="component")
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | str | Path = "default") -> Composer:
         """A composer from a dict, a YAML or JSON file, or the name of a preset; KitError names the
         wrong field.
         """
-        where = "config"
-        if not isinstance(config, (Mapping, str, Path)):
-            fix = "a preset's name, a file, or a mapping"
-            raise KitError(f"{config!r} is no reward", where="reward", fix=fix)
-        if not isinstance(config, Mapping):
-            where = str(config)
-            config = PRESETS[where] if where in PRESETS else _read(Path(config))
-        config = dict(config)
-        if isinstance(config.get("preset"), str):
-            config = {**_preset(config.pop("preset"), where), **config}
-        return _build(config, where)
+        return _build(*values(config))
 
     def with_weights(self, weights: Mapping[str, float]) -> Composer:
         """The same reward with other component weights (names left out keep theirs)."""
@@ -365,83 +378,26 @@ class Composer:
 
 
 def _build(config: dict[str, Any], where: str) -> Composer:
-    known = {f.name for f in dataclasses.fields(Composer)}
-    if extra := sorted(config.keys() - known):
-        raise KitError(
-            f"unknown field {extra[0]!r}",
-            where=where,
-            fix=f"known fields: {', '.join(sorted(known))}, preset",
-        )
+    """The composer of these fields; each wrong one is named."""
+    names = [f.name for f in dataclasses.fields(Composer)]
+    config = {k: v for k, v in config.items() if v is not None}
+    known_names(config, [*names, "preset"], where=where, what="field")
     rows = config.pop("components", None)
-    if (
-        not isinstance(rows, (list, tuple))
-        or not rows
-        or not all(isinstance(r, Mapping) for r in rows)
-    ):
+    if not isinstance(rows, (list, tuple)) or not rows:
         raise KitError(
             "components must be a list of mappings with at least one entry",
             where=f"{where}, field components",
         )
-    parts = tuple(_component(r, f"{where}, component {i + 1}") for i, r in enumerate(rows))
-    names = [c.name for c in parts]
-    if len(set(names)) != len(names):
-        raise KitError(
-            f"two components share a name: {names}",
-            where=f"{where}, field components",
-            fix="give each its own `name`",
-        )
-    gates = tuple(
-        formatting.make(Gate, g, f"{where}, gate {i + 1}")
-        for i, g in enumerate(config.pop("gates", None) or ())
-    )
-    for g in gates:
-        if g.component not in names:
-            raise KitError(
-                f"a gate names the component {g.component!r}",
-                where=f"{where}, field gates",
-                fix=f"use one of {names}",
-            )
-    made = {
-        k: formatting.make(cls, config.pop(k), f"{where}, field {k}")
-        for k, cls in (
-            ("format", formatting.Format),
-            ("truncation", formatting.Truncation),
-            ("length", formatting.Length),
-        )
-        if config.get(k) is not None
+    gates = config.pop("gates", ())
+    made: dict[str, Any] = {
+        "components": tuple(component(r, f"{where}, component {i}") for i, r in enumerate(rows, 1)),
+        "gates": tuple(make(Gate, g, where=f"{where}, gate {i}") for i, g in enumerate(gates, 1)),
     }
-    config = {k: v for k, v in config.items() if v is not None}
-    for k in ("cap", "floor", "scale", "max_width"):
-        if k in config:
-            config[k] = _number(config[k], f"{where}, field {k}")
-    _check_ends(config, where)
-    if config.get("scale", 1.0) <= 0:
-        raise KitError(f"scale is {config['scale']!r}, not above 0", where=f"{where}, field scale")
-    for k, allowed in (("combine", COMBINES), ("bound", BOUNDS)):
-        if config.get(k, allowed[0]) not in allowed:
-            raise KitError(
-                f"{k} is {config[k]!r}",
-                where=f"{where}, field {k}",
-                fix=f"use one of {', '.join(allowed)}",
-            )
-    return Composer(
-        name=str(config.pop("name", Path(where).stem)),
-        components=parts,
-        gates=gates,
-        **made,
-        **config,
-    )
-
-
-def _check_ends(config: Mapping[str, Any], where: str) -> None:
-    """KitError for a cap that leaves nothing to earn, or that a floor lifts."""
-    cap, floor = config.get("cap", math.inf), config.get("floor", -math.inf)
-    if cap <= max(floor, 0.0):
-        raise KitError(
-            f"cap is {cap:g}, floor {floor:g}",
-            where=f"{where}, field cap",
-            fix="write a cap above 0 and above the floor",
-        )
+    for name, cls in SHAPES.items():
+        if name in config:
+            made[name] = shape(cls, config.pop(name), f"{where}, field {name}")
+    config = {"name": Path(where).stem, **config, "components": ()}
+    return dataclasses.replace(make(Composer, config, where=where), **made)
 
 
 def grades(

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
+from ..settings.read import load, make
 from . import components
 from .presets import PRESETS
-
-COMBINES = ("mean", "sum")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,61 +35,50 @@ class Gate:
     to: float = 0.0
 
 
-def read(path: Path) -> Mapping[str, Any]:
-    import yaml
+def values(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], str]:
+    """The fields of a reward, those of its preset under its own, and where they stand.
 
-    if not path.is_file():
-        raise KitError(
-            f"{str(path)!r} is neither a file nor a preset",
-            where="Composer.from_config",
-            fix=f"presets: {', '.join(PRESETS)}",
-        )
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as e:
-        raise KitError(
-            "the config is not valid YAML", where=f"{path}: {str(e).splitlines()[-1].strip()}"
-        ) from None
-    if not isinstance(data, Mapping):
-        raise KitError(f"the config is a {type(data).__name__}, not a mapping", where=str(path))
-    return data
-
-
-def preset(name: str, where: str) -> Mapping[str, Any]:
+    config : a mapping, a file, or a preset's name.
+    """
+    if not isinstance(config, (Mapping, str, Path)):
+        fix = "a preset's name, a file, or a mapping"
+        raise KitError(f"{config!r} is no reward", where="reward", fix=fix)
+    where = "config" if isinstance(config, Mapping) else str(config)
+    if isinstance(config, Mapping):
+        found = dict(config)
+    elif where in PRESETS or not Path(where).is_file():
+        found = {"preset": where}
+    else:
+        found = load(where, what="reward config")
+    name = found.pop("preset", None)
+    if name is None:
+        return found, where
     if name not in PRESETS:
-        raise KitError(
-            f"there is no preset {name!r}",
-            where=f"{where}, field preset",
-            fix=f"use one of {', '.join(PRESETS)}",
-        )
-    return PRESETS[name]
+        fix = f"presets: {', '.join(PRESETS)}"
+        raise KitError(f"{name!r} is neither a file nor a preset", where=where, fix=fix)
+    return {**PRESETS[name], **found}, where
 
 
-def number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise KitError(
-            f"{value!r} is not a finite number",
-            where=where,
-            fix="in YAML, 1e-2 is a string; write 0.01 or 1.0e-2",
-        )
-    return float(value)
+def component(row: Any, where: str) -> Component:
+    """A component of a row of the config; what is no field of it is an option of its kind."""
+    if not isinstance(row, Mapping):
+        raise KitError(f"{row!r} is no component", where=where, fix="{kind: rubric, weight: 1}")
+    own = {k: row[k] for k in ("kind", "name", "weight", "active", "cap") if k in row}
+    options = {k: v for k, v in row.items() if k not in own}
+    components.check_options(own.get("kind"), options, where)
+    own = {"name": str(options.get("verifier") or own["kind"]), **own}
+    found = make(Component, {**own, "options": options}, where=where)
+    finite(where, weight=found.weight, cap=found.cap)
+    return found
 
 
-def component(row: Mapping[str, Any], where: str) -> Component:
-    row = dict(row)
-    kind = row.pop("kind", None)
-    name = row.pop("name", None) or row.get("verifier") or kind
-    weight = number(row.pop("weight", 1.0), f"{where}, field weight")
-    cap = row.pop("cap", None)
-    active = row.pop("active", True)
-    if not isinstance(active, bool):
-        raise KitError(f"active is {active!r}", where=where, fix="write true or false")
-    components.check_options(kind, row, where)
-    return Component(
-        kind=kind,
-        name=str(name),
-        weight=weight,
-        active=active,
-        options=row,
-        cap=None if cap is None else number(cap, f"{where}, field cap"),
-    )
+def finite(where: str, **numbers: float | None) -> None:
+    """KitError for a number that is infinite or NaN."""
+    for name, value in numbers.items():
+        if value is not None and not math.isfinite(value):
+            raise KitError(f"{name} is {value}", where=where, fix="write a finite number")
+
+
+def shape(cls: type[Any], row: Any, where: str) -> Any:
+    """A format, truncation or length from its row, or from its mode alone."""
+    return make(cls, {"mode": row} if isinstance(row, str) else row, where=where)

@@ -23,15 +23,20 @@ MOST = 4.0  # a weight grows at most so many times
 NONE = 1e-9  # less is rounding, no spread
 
 
-def spreads(verdicts: Iterable[Verdict]) -> dict[str, float]:
+def spreads(said: Iterable[tuple[str, float | None]]) -> dict[str, float]:
     """Standard deviation (population) of each criterion's known values over a group's answers, in
-    [0, .5].
+    [0, .5]; of one value alone none is known.
+
+    said : (criterion id, value) of every verdict.
+
+    >>> spreads([("a", 0.0), ("a", 1.0), ("b", 1.0), ("b", None)])
+    {'a': 0.5}
     """
     values: dict[str, list[float]] = defaultdict(list)
-    for v in verdicts:
-        if v.value is not None:
-            values[v.criterion_id].append(v.value)
-    return {k: statistics.pstdev(x) for k, x in values.items()}
+    for i, value in said:
+        if value is not None:
+            values[i].append(value)
+    return {k: statistics.pstdev(x) for k, x in values.items() if len(x) > 1}
 
 
 def weights(
@@ -73,7 +78,8 @@ def focused(task: Task, composer: Composer, verdicts: Sequence[Verdict], strengt
     criteria = {x.id: x for c in rubrics for x in components.rubric_of(c.options, task)}
     parents = {c.parent for c in criteria.values()}
     flat = [c for c in criteria.values() if not (c.required or c.parent or c.id in parents)]
-    new = weights(flat, spreads(verdicts), strength)
+    spread = spreads((v.criterion_id, v.value) for v in verdicts)
+    new = weights(flat, spread, strength)
     every = {**{c.id: c for c in task.criteria}, **criteria}
     changed = (dataclasses.replace(c, weight=new.get(c.id, c.weight)) for c in every.values())
     return dataclasses.replace(task, criteria=tuple(changed))

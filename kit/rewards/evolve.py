@@ -1,5 +1,5 @@
 """Evolving rubrics: criteria that a model proposes from rollouts, kept while they tell answers
-apart. Off unless asked for.
+apart.
 
 Buffers per task: persistent (the task's own, never dropped), static (re-enter on schedule), active
 (proposed, in use), inactive. A criterion without spread among a group's answers goes inactive; of
@@ -25,6 +25,7 @@ from ..records import (
     fingerprint,
     to_json,
 )
+from .contrast import spreads
 
 Ask = Callable[[str], Awaitable[str]]
 BUFFERS = ("active", "static", "inactive")
@@ -61,11 +62,9 @@ class EvolvingRubrics:
     active criteria that stay.
     spread : smallest standard deviation of values that counts as spread. most : proposals taken per
     request (1-5).
-    enabled : False = the task's own and static criteria, unchanged, always.
     """
 
     static: Sequence[Criterion] = ()
-    enabled: bool = False
     keep: int = 5
     every: int = 10
     spread: float = 1e-6
@@ -94,21 +93,6 @@ class EvolvingRubrics:
         found = {n: [criterion_from_json(row) for row in state[n]] for n in BUFFERS}
         self._buffers[task_id] = Buffers(**{n: {c.id: c for c in cs} for n, cs in found.items()})
 
-    def table(self, task: Task) -> list[dict[str, Any]]:
-        """One row per criterion: buffer, id, weight, text."""
-        b = self.buffers(task)
-        groups = (
-            ("persistent", task.criteria),
-            ("static", b.static.values()),
-            ("active", b.active.values()),
-            ("inactive", b.inactive.values()),
-        )
-        return [
-            {"buffer": name, "id": c.id, "weight": c.weight, "text": c.text}
-            for name, cs in groups
-            for c in cs
-        ]
-
     async def propose(
         self, task: Task, responses: Sequence[Response], *, ask: Ask, step: int
     ) -> list[Criterion]:
@@ -118,8 +102,6 @@ class EvolvingRubrics:
         ask : async function from a prompt to a text (an endpoint judge's client, any model). Its
         failure adds nothing and is logged.
         """
-        if not self.enabled:
-            return []
         try:
             reply = await ask(request(task, responses, self.criteria(task), self.most))
         except Exception as e:
@@ -144,82 +126,32 @@ class EvolvingRubrics:
         """Drop what no longer tells the group's answers apart, let static criteria re-enter;
         returns the changes of this step.
         """
-        if not self.enabled:
-            return []
         start = len(self.log)
         b = self.buffers(task)
         if step % self.every == 0:
             for c in [c for c in b.inactive.values() if c.id in {s.id for s in self.static}]:
                 b.static[c.id] = b.inactive.pop(c.id)
-                self._note(
-                    step,
-                    task,
-                    c.id,
-                    "re-entered",
-                    f"static criteria re-enter every {self.every} steps",
-                )
-        spreads = spread_of(verdicts)
+                why = f"static criteria re-enter every {self.every} steps"
+                self._note(step, task, c.id, "re-entered", why)
+        spread = spreads((v.criterion_id, v.value) for v in verdicts)
         for buffer in (b.active, b.static):
-            for i in [i for i in buffer if i in spreads and spreads[i][0] <= self.spread]:
-                self._drop(
-                    buffer,
-                    b,
-                    i,
-                    step,
-                    task,
-                    f"no spread: all {spreads[i][1]} known answers have the same value",
-                )
-        ranked = sorted(
-            b.active, key=lambda i: (-spreads.get(i, (math.inf, 0))[0], i)
-        )  # unmeasured ones come first: not judged yet
+            for i in [i for i in buffer if spread.get(i, math.inf) <= self.spread]:
+                self._drop(task, buffer, i, step, "no spread: all known answers have one value")
+        # unmeasured ones come first: not judged yet
+        ranked = sorted(b.active, key=lambda i: (-spread.get(i, math.inf), i))
         for i in ranked[self.keep :]:
-            self._drop(
-                b.active,
-                b,
-                i,
-                step,
-                task,
-                f"spread {spreads.get(i, (math.nan, 0))[0]:.3f} is not among the top {self.keep}",
-            )
+            why = f"spread {spread.get(i, math.nan):.3f} is not among the top {self.keep}"
+            self._drop(task, b.active, i, step, why)
         return self.log[start:]
 
-    def _drop(
-        self,
-        buffer: dict[str, Criterion],
-        b: Buffers,
-        criterion_id: str,
-        step: int,
-        task: Task,
-        why: str,
-    ) -> None:
-        b.inactive[criterion_id] = buffer.pop(criterion_id)
-        self._note(step, task, criterion_id, "dropped", why)
+    def _drop(self, task: Task, buffer: dict[str, Criterion], i: str, step: int, why: str) -> None:
+        self.buffers(task).inactive[i] = buffer.pop(i)
+        self._note(step, task, i, "dropped", why)
 
     def _note(self, step: int, task: Task, criterion_id: str, what: str, why: str) -> None:
         self.log.append(
             Change(step=step, task_id=task.id, criterion_id=criterion_id, what=what, why=why)
         )
-
-
-def spread_of(verdicts: Iterable[Verdict]) -> dict[str, tuple[float, int]]:
-    """Standard deviation and number of the known values per criterion, for criteria with at least
-    two.
-
-    >>> from kit.records import Verdict
-    >>> ids = dict(task_id="t", criterion_id="c")
-    >>> spread_of(Verdict(**ids, response_id=s, status=s) for s in ("met", "unmet"))
-    {'c': (0.5, 2)}
-    """
-    values: dict[str, list[float]] = {}
-    for v in verdicts:
-        if v.value is not None:
-            values.setdefault(v.criterion_id, []).append(v.value)
-    out = {}
-    for i, xs in values.items():
-        if len(xs) > 1:
-            mean = math.fsum(xs) / len(xs)
-            out[i] = (math.sqrt(math.fsum((x - mean) ** 2 for x in xs) / len(xs)), len(xs))
-    return out
 
 
 def request(

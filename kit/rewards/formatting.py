@@ -4,17 +4,14 @@ judge's score.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal
 
 from ..errors import KitError
 from ..records import Response, Task
 
-T = TypeVar("T")
 _WORD = re.compile(r"\w+(?:['’.,]\w+)*")
 
 
@@ -56,7 +53,7 @@ class Format:
     pattern : a regular expression that must be found (DOTALL: a dot also matches a line break).
     """
 
-    mode: str = "off"
+    mode: Literal["off", "gate", "bonus"] = "off"
     answer_block: bool = False
     snippets: bool = False
     pattern: str | None = None
@@ -64,12 +61,6 @@ class Format:
     gate_to: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.mode not in ("off", "gate", "bonus"):
-            raise KitError(
-                f"format mode is {self.mode!r}",
-                where="field format.mode",
-                fix="use off, gate or bonus",
-            )
         _never_negative(self.bonus, "field format.bonus")
 
     def check(self, task: Task, response: Response) -> FormatResult:
@@ -110,16 +101,10 @@ class Truncation:
     amount), "exclude" (None).
     """
 
-    mode: str = "keep"
+    mode: Literal["keep", "zero", "penalty", "exclude"] = "keep"
     amount: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.mode not in ("keep", "zero", "penalty", "exclude"):
-            raise KitError(
-                f"truncation mode is {self.mode!r}",
-                where="field truncation.mode",
-                fix="use keep, zero, penalty or exclude",
-            )
         _never_negative(self.amount, "field truncation.amount")
 
 
@@ -168,18 +153,3 @@ class Length:
     def describe(self) -> str:
         """One line for the config table."""
         return f"{self.least:g} to {self.soft:g} words free, -{self.amount:g} at {self.hard:g}"
-
-
-def make(cls: type[T], row: Any, where: str) -> T:
-    """A dataclass from a config mapping; KitError names an unknown or missing field."""
-    if isinstance(row, cls):
-        return row
-    if isinstance(row, str) and any(f.name == "mode" for f in dataclasses.fields(cls)):  # type: ignore[arg-type]
-        row = {"mode": row}
-    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    if not isinstance(row, Mapping) or set(row) - set(names):
-        raise KitError(f"{row!r} is not a mapping of {names}", where=where)
-    try:
-        return cls(**row)
-    except TypeError as e:
-        raise KitError(str(e), where=where, fix=f"fields: {', '.join(names)}") from None

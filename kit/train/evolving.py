@@ -58,7 +58,6 @@ class Evolve:
         static = [_criterion(row, i) for i, row in enumerate(self.static, 1)]
         return EvolvingRubrics(
             static=static,
-            enabled=True,
             keep=self.keep,
             every=self.every,
             spread=self.spread,

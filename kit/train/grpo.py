@@ -28,7 +28,6 @@ from . import (
     evolving,
     inputs,
     needs,
-    padding,
     payment,
     pooling,
     resample,
@@ -176,10 +175,7 @@ class _Run:
         self.loaded: Loaded
         self.audit: Any = None
         self.evolving: evolving.Evolving | None = None
-        self.watch, self.growth = (
-            sentinels.Watch(settings.sentinel_alarm),
-            padding.Growth(on=settings.sentinel_alarm > 0),
-        )
+        self.watch = sentinels.Watch(settings.sentinel_alarm)
         self.on_step: Callable[[dict[str, Any]], None] | None = None
         self.trainer: Any = None
         self.monitor: Any = None
@@ -360,7 +356,6 @@ class _Run:
             settings=self.settings,
             bill=self.reward.bill,
             watch=self.watch,
-            growth=self.growth,
             names=pooling.names(self.tasks),
             audit=self.audit,
             evaluate=self.evaluate if self.heldout else None,
@@ -484,7 +479,6 @@ class _Run:
                 "audit_alarm": self.audit.alarm if self.audit else None,
                 "sentinels": hits,
                 "sentinel_alarm": self.watch.alarm,
-                "padding_alarm": self.growth.alarm,
                 "stopped": self.monitor.stopped,
                 "judge": {
                     "name": getattr(self.reward.judge, "name", None),

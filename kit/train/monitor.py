@@ -14,9 +14,10 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from ..rewards.contrast import NONE, spreads
 from ..stats import macro_mean
 from ..system import progress
-from . import padding, pooling, rollouts, sentinels, world
+from . import pooling, rollouts, sentinels, world
 from .config import GRPOSettings
 from .reward import Bill
 
@@ -43,14 +44,13 @@ class StepLog(TrainerCallback):
         settings: GRPOSettings,
         bill: Bill,
         watch: sentinels.Watch,
-        growth: padding.Growth,
         names: pooling.Names | None = None,
         audit: Any = None,
         evaluate: Callable[[str, int], Any] | None = None,
         on_step: Callable[[dict[str, Any]], None] | None = None,
     ):
         self.out, self.settings, self.bill = out, settings, bill
-        self.watch, self.growth, self.audit = watch, growth, audit
+        self.watch, self.audit = watch, audit
         self.names = names or {}
         self.evaluate, self.call = evaluate, on_step
         self.log = rollouts.Log(out / rollouts.STEPS)
@@ -78,7 +78,6 @@ class StepLog(TrainerCallback):
         for row in done:
             if row.get("batch", row["step"]) == row["step"]:
                 self.watch.check(row)
-                self.growth.check(row)
                 self.known += row["answers"] - row["unknown_rewards"]
         rows = rollouts.read(self.out)
         last = max((r["step"] for r in rows), default=0)
@@ -165,9 +164,8 @@ class StepLog(TrainerCallback):
             rollouts.Log(self.out / "evals.jsonl").append([{**row, "prompts": r.n_clusters}])
 
     def _look(self, control: Any, step: int, steps: int) -> None:
-        for name, watch in (("sentinels", self.watch), ("padding", self.growth)):
-            watch.check(self.summary)
-            self._alarm(control, name, watch.alarm, self.settings.sentinel_stop)
+        alarm = self.watch.check(self.summary)
+        self._alarm(control, "sentinels", alarm, self.settings.sentinel_stop)
         unknown = self.summary["unknown_rewards"]
         self.known += self.summary["answers"] - unknown
         if not unknown or unknown < self.summary["answers"]:
@@ -208,10 +206,11 @@ def reasons(rows: Sequence[dict[str, Any]]) -> str:
 
 def summary(rows: Sequence[dict[str, Any]], names: pooling.Names | None = None) -> dict[str, Any]:
     """One batch's rollout rows: reward with its interval (t over prompts), group health, lengths,
-    padding, unknown share.
+    unknown share.
 
     reward : mean over prompts of their answers' mean, as in the evaluation; the interval is None
-    for a single prompt.
+    for a single prompt. saturated : share of the groups' criteria that all their answers meet
+    alike: they teach nothing.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for r in rows:
@@ -225,6 +224,8 @@ def summary(rows: Sequence[dict[str, Any]], names: pooling.Names | None = None) 
         ranges=[g[0].get("range") or (0.0, 1.0) for g in groups.values()],
     )
     verdicts = [v for r in rows for v in r["verdicts"]]
+    said = ([(v["id"], v.get("value")) for r in g for v in r["verdicts"]] for g in groups.values())
+    spread = [s for pairs in said for s in spreads(pairs).values()]
     return {
         "reward": _known(reward.value),
         "reward_low": _known(reward.low),
@@ -244,7 +245,7 @@ def summary(rows: Sequence[dict[str, Any]], names: pooling.Names | None = None) 
         "flagged": sum(bool(r.get("sentinels")) for r in rows),
         "sentinels": sentinels.count(r.get("sentinels") or () for r in rows),
         "criteria": _criteria(rows, names or {}),
-        **padding.measure(rows),
+        "saturated": _mean(s < NONE for s in spread),
     }
 
 

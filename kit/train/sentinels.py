@@ -4,7 +4,7 @@ instead of answering?
 What they look for are the attacks of kit.judge.attacks and the trivial policies of
 kit.rewards.trivial. A hit changes no reward: it is counted per step, and a share of hits above a
 limit raises an alarm that can stop the run. They see form, not sense: a fake authority in fresh
-words passes them. Padding without repetition is seen over a run only: kit.train.padding.
+words passes them, and so does padding without repetition.
 """
 
 from __future__ import annotations

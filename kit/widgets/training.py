@@ -36,7 +36,6 @@ def status_html(steps: Rows, *, total: int | None = None) -> str:
             " / ".join(str(s.get(k) or 0) for k in ("mixed", "good", "bad", "flat")),
         ),
         ("words", _number(s.get("words"), 1)),
-        ("words that say nothing new", _number(s.get("empty_words"), 1)),
         ("cut off", _number(s.get("truncated"))),
         ("entropy", _number(s.get("entropy"))),
         ("KL", _number(s.get("kl"))),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kit.errors import KitError
 from kit.records import Criterion, Response, Task, Verdict, unknown
 from kit.rewards.citations import claim_criteria
-from kit.rewards.composer import COMBINES, Composer
+from kit.rewards.composer import Composer
 from kit.rewards.formatting import Length
 from kit.rewards.presets import PRESETS
 from kit.tables import table
@@ -192,21 +192,24 @@ def test_static_rubrics_concatenated_or_not():
     ("config", "message"),
     [
         ({"components": []}, "at least one"),
-        ({"components": [{"kind": "magic"}]}, "kind is 'magic'"),
-        ({"components": [{"kind": "rubric", "weight": "1e-2"}]}, "not a finite number"),
-        ({"components": [{"kind": "rubric", "hov": "mean"}]}, "no option 'hov'"),
-        ({"components": [{"kind": "rubric"}], "scal": 2}, "unknown field 'scal'"),
+        ({"components": [{"kind": "magic"}]}, "no kind 'magic'"),
+        ({"components": [{"kind": "rubric", "weight": "1e-2"}]}, "is not a number"),
+        ({"components": [{"kind": "rubric", "hov": "mean"}]}, "no option of rubric 'hov'"),
+        ({"components": [{"kind": "rubric"}], "scal": 2}, "no field 'scal'"),
         ({"components": [{"kind": "rubric"}, {"kind": "rubric"}]}, "share a name"),
         (
             {"components": [{"kind": "rubric"}], "gates": [{"component": "x", "below": 1}]},
-            "names the component 'x'",
+            "no component 'x'",
         ),
-        ({"components": [{"kind": "rubric"}], "format": {"mode": "soft"}}, "format mode"),
-        ({"components": [{"kind": "verifier", "verifier": "luck"}]}, "verifier is"),
-        ({"components": [{"kind": "rubric"}], "combine": "max"}, "combine is"),
-        ({"components": [{"kind": "rubric", "how": "avg"}]}, "how is"),
+        (
+            {"components": [{"kind": "rubric"}], "format": {"mode": "soft"}},
+            "'soft' is not a choice",
+        ),
+        ({"components": [{"kind": "verifier", "verifier": "luck"}]}, "no verifier 'luck'"),
+        ({"components": [{"kind": "rubric"}], "combine": "max"}, "'max' is not a choice"),
+        ({"components": [{"kind": "rubric", "how": "avg"}]}, "no how 'avg'"),
         ({"components": [{"kind": "rubric"}], "scale": -1}, "not above 0"),
-        ({"preset": "none"}, "no preset"),
+        ({"preset": "none"}, "neither a file nor a preset"),
     ],
 )
 def test_config_errors_say_where(config, message):
@@ -226,7 +229,7 @@ def test_config_from_yaml_and_table(tmp_path):
     with pytest.raises(KitError, match="neither a file nor a preset"):
         Composer.from_config(tmp_path / "absent.yaml")
     (tmp_path / "bad.yaml").write_text("a: [1")
-    with pytest.raises(KitError, match="not valid YAML"):
+    with pytest.raises(KitError, match="cannot be read"):
         Composer.from_config(tmp_path / "bad.yaml")
 
 
@@ -241,7 +244,7 @@ def test_unknown_never_raises_the_composed_reward(values, data):
     lost = data.draw(st.sets(st.sampled_from(range(len(vs)))))
     worse = [v(x.criterion_id, None) if i in lost else x for i, x in enumerate(vs)]
     config = {
-        "combine": data.draw(st.sampled_from(COMBINES)),
+        "combine": data.draw(st.sampled_from(["mean", "sum"])),
         "max_width": data.draw(st.sampled_from([0.1, 0.5, 3.0])),
         "scale": 10.0,
         "cap": data.draw(st.sampled_from([None, 0.5])),

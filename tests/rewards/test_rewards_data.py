@@ -8,7 +8,8 @@ import pytest
 from kit.records import Criterion, Response, Task, Verdict
 from kit.rewards.citations import claim_criteria
 from kit.rewards.composer import Composer
-from kit.rewards.report import MARGIN, report, trivial_responses
+from kit.rewards.edits import Material
+from kit.rewards.trivial import policies
 from kit.system import paths
 
 SUPPORT = {"full": 1.0, "partial": 0.5, "none": 0.0}
@@ -19,6 +20,9 @@ needs_data = pytest.mark.skipif(
     ),
     reason="the shipped data sets are not here",
 )
+
+
+MARGIN = 0.15  # a trivial policy nearer than this to the real answers is no answer without skill
 
 
 def read(name):
@@ -121,6 +125,11 @@ def lenient(task, response):
     ]
 
 
+def trivial_responses(tasks):
+    names = Material.of(tasks).glossary
+    return [r for t in tasks for r in policies(t, names)]
+
+
 def margins(responses, grades, capsys, title):
     groups = defaultdict(list)
     for r, g in zip(responses, grades, strict=True):
@@ -178,12 +187,6 @@ def test_citations(capsys):
         )
     means = margins(responses, grades, capsys, "citations, default reward")
     assert means["attack"] < means["good"] - MARGIN
-    real = [
-        i for i, r in enumerate(responses) if r.source == "good" or r.source.startswith("trivial")
-    ]
-    assert not any(
-        t.warning for t in report([responses[i] for i in real], [grades[i] for i in real]).trivial
-    )
 
 
 @needs_data
@@ -229,7 +232,7 @@ def test_checks_on_the_rubric_set(capsys):
             for k, s in a["labels"].items()
         ]
         responses.append(r), grades.append(c.score(tasks[r.task_id], r, vs))
-    for r in trivial_responses(tasks.values()):
+    for r in trivial_responses(list(tasks.values())):
         t = tasks[r.task_id]
         vs = [check(t, r, x) if x.by_code else level(t, r, x.id, 0) for x in t.criteria]
         responses.append(r), grades.append(c.score(t, r, vs))

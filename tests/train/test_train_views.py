@@ -227,3 +227,17 @@ def test_the_interval_of_a_steps_reward_stays_in_the_rewards_range():
     assert 0 <= two["reward_low"] < two["reward"] < two["reward_high"] <= 1
     outside = summary([*rows, {**rows[0], "task_id": "d", "reward": -0.2}])  # a penalty
     assert outside["reward_low"] < 0
+
+
+def test_a_steps_row_counts_the_criteria_that_teach_nothing():
+    """Rewards' rule 8: saturated criteria are reported. c1 is met by all answers to its prompt, c2 by some."""
+    from kit.train.monitor import summary
+
+    row = {"task_id": "t", "text": "x", "truncated": False, "tokens": 1}
+    said = [[("c1", 1.0), ("c2", c2), ("c3", None)] for c2 in (0.0, 1.0)]
+    rows = [
+        row | {"reward": 0.5, "verdicts": [{"id": i, "value": v, "status": "met"} for i, v in vs]}
+        for vs in said
+    ]
+    assert summary(rows)["saturated"] == 0.5
+    assert summary(rows[:1])["saturated"] is None, "one answer alone shows no spread"
