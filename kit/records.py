@@ -16,6 +16,7 @@ from typing import Any
 
 from .errors import DataError
 
+PAID = ("cost", "tokens_in", "tokens_out")
 STATUSES = ("met", "unmet", "level", "unknown")
 SCALES = ("binary", "ordinal", "points")
 # Why a verdict is unknown. "missing": the reply left this criterion out (or named it twice).
@@ -462,6 +463,13 @@ def unknown(
         failure=failure,
         **more,
     )
+
+
+def paid(v: Verdict, what: str = "cost") -> float:
+    """What a verdict took when it was asked, also where a ledger had it: one of PAID, US dollars or
+    tokens.
+    """
+    return v.meta.get("paid", {}).get(what, getattr(v, what))
 
 
 def by_criterion(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import KitError
-from .records import Grade, Verdict, by_criterion
+from .records import Grade, Verdict, by_criterion, paid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,7 @@ def _verdicts(rows: Sequence[Verdict]) -> pd.DataFrame:
     columns = {c: [getattr(v, names.get(c, c)) for v in rows] for c in (*VERDICT, *SPENT)}
     if any("score" in v.meta for v in rows):  # a judge that gives points: 1 to 5, say
         columns["score"] = [v.meta.get("score") for v in rows]
-        columns["paid"] = [v.meta.get("paid", {}).get("cost", v.cost) for v in rows]
+        columns["paid"] = [paid(v) for v in rows]
     numbers = [c for c in ("value", "p", "cost", "score", "paid") if c in columns]
     return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
 

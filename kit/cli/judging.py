@@ -9,14 +9,14 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..data.schemas import readable, stamped
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..judge.records import PASSING
-from ..records import Grade, Response, Task, Verdict, fingerprint, to_json
+from ..records import PAID, Grade, Response, Task, Verdict, fingerprint, paid, to_json
 from ..runs import plain
 from ..system import paths, processes
 from .common import Output
@@ -193,10 +193,17 @@ def _done(line: bytes, where: str) -> tuple[str, str] | None:
 
 
 def _grade(args: argparse.Namespace, task: Task, r: Response, got: list[Verdict]) -> Grade:
-    from ..rewards.aggregate import grade
+    """The grade of an answer; its cost is that of its verdicts when they were asked, also by a run
+    that was killed before it wrote the line.
+    """
+    from ..rewards.aggregate import grade, usage
 
     more = {} if args.max_width is None else {"max_width": args.max_width}
-    return grade(task, got, how=args.aggregate, response_id=r.id, **more)
+    g = grade(task, got, how=args.aggregate, response_id=r.id, **more)
+    if not any(v.cached for v in g.verdicts):
+        return g
+    spent = [replace(v, cached=False, **{k: paid(v, k) for k in PAID}) for v in g.verdicts]
+    return replace(g, usage=usage(spent), cost=math.fsum(v.cost for v in spent))
 
 
 def row(g: Grade) -> dict[str, Any]:

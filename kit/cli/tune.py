@@ -53,7 +53,7 @@ ARGS = (
     arg("--tolerance", type=float, default=0.02, help="agreement that it may lose (default .02)"),
     arg("--whole", action="store_true", help="all criteria of an answer as one plain rubric"),
     arg("--search", action="store_true", help="let GEPA rewrite the prompt on train"),
-    arg("--rows", type=int, default=300, help="most rows that the search may judge (default 300)"),
+    arg("--rows", type=int, help="most rows that the search may judge (default: five rounds)"),
     arg("--reflect", metavar="JUDGE", help="the model that rewrites (default: the judge's own)"),
     arg("--estimate", action="store_true", help="say what the search may cost, and stop"),
     arg("--gain", type=float, metavar="X", help="how many labelled prompts would show a gain of X"),
@@ -87,7 +87,8 @@ def run(args: argparse.Namespace) -> Output:
         bench = _bench(args, book)
         if args.estimate:
             cost = bench.estimate(args.rows)
-            line = f"a search of {args.rows} rows: at most {cost}; nothing was sent"
+            rows = bench.search_size(args.rows).most
+            line = f"a search of {rows} rows: at most {cost}; nothing was sent"
             return Output(vars(cost), line)
         for name, prompt in prompts.items():
             bench.try_(name, prompt)

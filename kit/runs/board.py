@@ -16,6 +16,7 @@ from typing import Any
 from .. import runs
 from ..data.schemas import FIELD, readable, stamped
 from ..errors import KitError
+from ..system import processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,48 +43,70 @@ class Board:
 
     sweep.json holds the cells; table.csv and table.json one row a cell: its parameters, status,
     seconds, cost, and each metric with its interval (`gain`, `gain low`, `gain high`). Cells of
-    earlier sweeps into the folder stay, after this one's.
+    other sweeps into the folder, earlier ones or running now, stay after this one's.
     """
 
     folder: Path
     cells: list[Cell]
     began: float = field(default_factory=time.monotonic)
-    rows: dict[int, dict[str, Any]] = field(default_factory=dict)
     say: Callable[[str], None] = lambda text: None
+    others: list[Cell] = field(default_factory=list)
+    metrics: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    seen: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         """DataError where a newer kit wrote the folder's sweep: it is not written over."""
-        mine = [c.params for c in self.cells]
-        self.others = [c for c in self._before() if c.params not in mine]
-        self.rows |= {len(mine) + i: row(c) for i, c in enumerate(self.others)}
+        self._read()
 
-    def _before(self) -> list[Cell]:
-        """Cells of earlier sweeps; a damaged file is named and put aside; its runs are used."""
-        path = self.folder / "sweep.json"
+    @property
+    def path(self) -> Path:
+        """The file of the cells."""
+        return self.folder / "sweep.json"
+
+    def _read(self) -> None:
+        """Take over the others' cells, where another sweep wrote since this one looked last.
+
+        A damaged file is named and put aside; its runs are used.
+        """
+        if not self.path.exists() or _stamp(self.path) == self.seen:
+            return
+        mine = {_same(c) for c in self.cells}
         try:
-            cells = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-            return [Cell(**readable("sweep", c, where=str(path))) for c in cells]
+            rows = json.loads(self.path.read_text(encoding="utf-8"))
+            cells = [Cell(**readable("sweep", c, where=str(self.path))) for c in rows]
+            self.others = [c for c in cells if _same(c) not in mine]
         except (ValueError, TypeError, AttributeError) as e:
-            aside = path.replace(path.with_name("sweep.json.damaged"))
-            self.say(f"  {path} is damaged ({e}): kept as {aside}; finished cells are skipped")
-            return []
+            aside = self.path.replace(self.path.with_name("sweep.json.damaged"))
+            self.say(f"  {self.path} is damaged ({e}): kept as {aside}; finished cells are skipped")
 
     def change(self, index: int, **fields: Any) -> Cell:
         """Change a cell and write the table."""
         self.cells[index] = cell = dataclasses.replace(self.cells[index], **fields)
-        self.rows[index] = row(cell)
         self.write()
         return cell
 
     def write(self) -> None:
         """Write sweep.json, table.json and table.csv whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        cells = [*self.cells, *self.others]
-        rows = [self.rows.get(i) or row(c) for i, c in enumerate(cells)]
-        rows = [stamped("sweep", r) for r in rows]
-        runs.write_json(self.folder / "sweep.json", [stamped("sweep", vars(c)) for c in cells])
-        runs.write_json(self.folder / "table.json", rows)
-        runs.write_text(self.folder / "table.csv", as_csv(rows))
+        with processes.alone(self.folder, "table", self.say):
+            self._read()
+            cells = [*self.cells, *self.others]
+            rows = [stamped("sweep", row(c, self._metrics(c))) for c in cells]
+            runs.write_json(self.path, [stamped("sweep", vars(c)) for c in cells])
+            self.seen = _stamp(self.path)
+            runs.write_json(self.folder / "table.json", rows)
+            runs.write_text(self.folder / "table.csv", as_csv(rows))
+
+    def _metrics(self, cell: Cell) -> Mapping[str, Any]:
+        """What a finished cell recorded; nothing of an unfinished one, and of one removed since."""
+        if cell.status != "done":
+            return {}
+        if cell.folder not in self.metrics:
+            try:
+                self.metrics[cell.folder] = runs.load(Path(cell.folder)).metrics
+            except KitError:
+                self.metrics[cell.folder] = {}
+        return self.metrics[cell.folder]
 
     def ended(self) -> list[Cell]:
         """Cells that ran to an end, whatever it was."""
@@ -104,13 +127,22 @@ class Board:
         return text + (f", ${cost:.4f}" if cost else "")
 
 
-def row(cell: Cell) -> dict[str, Any]:
-    """A cell as a row of the table; metrics of an unfinished cell are not there, never 0."""
+def _stamp(path: Path) -> tuple[int, int]:
+    """What tells whether a file was written again: a rename gives it another number."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns
+
+
+def _same(cell: Cell) -> str:
+    """Equal for cells of the same parameters."""
+    return json.dumps(runs.plain(cell.params), sort_keys=True)
+
+
+def row(cell: Cell, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """A cell as a row of the table, its metrics beside its parameters."""
     out = {**cell.params, "status": cell.status, "seconds": round(cell.seconds, 2)}
     out |= {"cost": cell.cost, "reason": cell.reason, "folder": Path(cell.folder).name}
-    if cell.status != "done":
-        return out
-    for name, value in _metrics(cell.folder).items():
+    for name, value in metrics.items():
         column = f"metric {name}" if name in out else name
         if isinstance(value, Mapping) and "value" in value:
             out[column] = value["value"]
@@ -118,13 +150,6 @@ def row(cell: Cell) -> dict[str, Any]:
         elif isinstance(value, (int, float, str, type(None))):
             out[column] = value
     return out
-
-
-def _metrics(folder: str) -> Mapping[str, Any]:
-    try:
-        return runs.load(Path(folder)).metrics
-    except KitError:  # removed meanwhile
-        return {}
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

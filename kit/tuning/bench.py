@@ -23,7 +23,17 @@ from . import variants
 from .candidates import Candidate, split
 from .makers import Reflector, frame_of, maker
 from .seal import Seals
-from .search import Labelled, Searched, forecast, labelled_rows, left_out, loaded, round_of, search
+from .search import (
+    Labelled,
+    Searched,
+    Size,
+    forecast,
+    labelled_rows,
+    left_out,
+    loaded,
+    search,
+    size,
+)
 from .simulate import plan
 from .study import Selection, Study, TestRead
 from .trials import Flips, Trial
@@ -342,10 +352,14 @@ class Workbench:
         return made.against(a, b, right, dev, self.cluster[dev])
 
     # -- search --------------------------------------------------------------------------------
-    def estimate(self, rows: int = 300) -> Any:
+    def estimate(self, rows: int | None = None) -> Any:
         """What a search of so many judged rows would cost at most, a kit.judge Forecast."""
         seen = [r for r, p in zip(self.rows, self.part, strict=True) if p != "test"]
-        return forecast(self._train(), seen, self.make(self.prompt), rows)
+        return forecast(seen, self.make(self.prompt), self.search_size(rows))
+
+    def search_size(self, rows: int | None = None, **more: Any) -> Size:
+        """How many rows a search judges (`kit.tuning.search.size`), at most `rows`."""
+        return size(self._train(), rows, **more)
 
     def _train(self) -> list[Labelled]:
         """The rows of train whose labels nobody doubts."""
@@ -353,15 +367,16 @@ class Workbench:
         return [self.rows[i] for i in np.flatnonzero(sure)]
 
     def search(
-        self, reflect: Any = None, *, rows: int = 300, seed: int = 0, minibatch: int = 6
+        self, reflect: Any = None, *, rows: int | None = None, seed: int = 0, minibatch: int = 6
     ) -> Searched:
         """Let GEPA rewrite the prompt on train; what it finds become trials "found 1", "found 2".
 
         reflect : who rewrites: a function prompt -> text, "endpoint:MODEL", or None for the judge's
-        own model. rows : cap on judged rows; `estimate(rows)` says what they may cost. Stopped in
-        the middle, the same line goes on: judged rows and reflections are in the ledger.
+        own model. rows : cap on judged rows (default: five rounds, 300 or more); `estimate(rows)`
+        says what they may cost. Stopped in the middle, the same line goes on: judged rows and
+        reflections are in the ledger.
         """
-        round_of(self._train(), rows, minibatch=minibatch, seed=seed)  # before anything is paid
+        self.search_size(rows, minibatch=minibatch, seed=seed)  # before anything is paid
         if BASELINE not in self.trials:
             self.try_(BASELINE, self.prompt)
         found = search(

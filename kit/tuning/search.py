@@ -22,6 +22,8 @@ from ..records import Criterion, Response, Task, Verdict
 from .makers import MakeJudge
 
 COMPONENT = "judge_instructions"
+LEAST = 300  # rows that a search may judge, where nothing is said and ROUNDS rounds take fewer
+ROUNDS = 5
 
 ODD = ("unreadable-label", "unknown-criterion", "two-labels")  # findings that cost a label
 
@@ -214,23 +216,20 @@ def _cut(text: str, most: int = 3000) -> str:
     return text if len(text) <= most else text[: most // 2] + " [...] " + text[-most // 2 :]
 
 
-def forecast(
-    rows: Sequence[Labelled], trials: Sequence[Labelled], judge: Any, most: int, minibatch: int = 6
-) -> Forecast:
-    """What a search of `most` judged rows may cost, with prompts as long as this judge's.
+def forecast(trials: Sequence[Labelled], judge: Any, size: Size, minibatch: int = 6) -> Forecast:
+    """What a search of this size may cost, with prompts as long as this judge's.
 
     Each row as a call of its own, on the dearest answer; the reflections; and the rows `trials` for
     the baseline and all that may be found. Calls are an upper limit, where none is repeated.
     """
-    tracked, once = round_of(rows, most, minibatch=minibatch)
     each = {(r.task.id, r.response.id): r for r in trials}.values()
     ask = getattr(judge, "forecast", lambda *_: Forecast(calls=1, cost=None))
     asks = [ask(r.task, r.response, r.task.criteria) for r in each]
     dearest = max(asks, key=lambda f: (f.calls, f.tokens_in))
     reflection = dataclasses.replace(sum([dearest] * minibatch, Forecast()), calls=1)
-    reflections = (most - tracked - once) // (once - tracked) + 1
-    found = (most - tracked) // once
-    parts = [dearest] * most + [reflection] * reflections + asks * (1 + found)
+    reflections = (size.most - size.tracked - size.once) // (size.once - size.tracked) + 1
+    found = (size.most - size.tracked) // size.once
+    parts = [dearest] * size.most + [reflection] * reflections + asks * (1 + found)
     return sum(parts, Forecast())
 
 
@@ -251,7 +250,7 @@ def search(
     make_judge: MakeJudge,
     reflect: Callable[[str], str],
     seed_text: str,
-    max_rows: int = 300,
+    max_rows: int | None = None,
     minibatch: int = 6,
     validation: float = 0.5,
     ledger: Any = None,
@@ -263,7 +262,8 @@ def search(
 
     rows : train rows. make_judge : instructions -> judge (see makers.maker). reflect : the LM
         that rewrites, prompt -> text.
-    max_rows : cap on judged rows; a round that may pass it is not begun. validation : share of the
+    max_rows : cap on judged rows (default: as `size` says); a round that may pass it is not begun.
+        validation : share of the
         clusters that GEPA tracks its Pareto front on, the rest feed the reflection.
     run_dir : where GEPA keeps its state, to go on after an interruption.
     What the rewriter or the judge raises ends the search; the ledger keeps what was paid.
@@ -280,7 +280,8 @@ def search(
 
     weights = row_weights(rows)
     feed, track = _halves(rows, validation, seed)
-    _, once = round_of(rows, max_rows, minibatch=minibatch, validation=validation, seed=seed)
+    planned = size(rows, max_rows, minibatch=minibatch, validation=validation, seed=seed)
+    begin = planned.most - planned.once  # judged rows until which a round is begun
     adapter = JudgeAdapter(make_judge, weights, ledger=ledger, budget=budget)
     failed: list[Exception] = []
 
@@ -301,7 +302,7 @@ def search(
         reflection_lm=rewrite,
         reflection_prompt_template=TEMPLATE,
         reflection_minibatch_size=min(minibatch, len(feed)),
-        stop_callbacks=lambda state: bool(failed) or state.total_num_evals + once > max_rows,
+        stop_callbacks=lambda state: bool(failed) or state.total_num_evals > begin,
         perfect_score=min(weights.values()),
         logger=Quiet(),
         run_dir=None if run_dir is None else str(run_dir),
@@ -319,25 +320,39 @@ def search(
     )
 
 
-def round_of(
+@dataclass(frozen=True)
+class Size:
+    """How much a search judges: rows that are tracked, rows that one round may judge (a minibatch
+    before and after, then what is tracked), and the most of all.
+    """
+
+    tracked: int
+    once: int
+    most: int
+
+
+def size(
     rows: Sequence[Labelled],
-    most: int,
+    most: int | None = None,
     *,
     minibatch: int = 6,
     validation: float = 0.5,
     seed: int = 0,
-) -> tuple[int, int]:
-    """Rows that are tracked, and that one round may judge: a minibatch before and after, then them.
+) -> Size:
+    """The size of a search on these rows of train.
 
-    DataError where `most` is too few for the first look at what is tracked and one round.
+    most : cap on judged rows; None: the first look at what is tracked and ROUNDS rounds, LEAST or
+    more. DataError where it is too few for the first look and one round.
     """
     feed, track = _halves(rows, validation, seed)
     once = 2 * min(minibatch, len(feed)) + len(track)
     least = len(track) + once
+    if most is None:
+        most = max(LEAST, len(track) + ROUNDS * once)
     if most < least:
         fix = f"give rows={least} or more (of `kit tune`: --rows {least})"
         raise DataError(f"{most} rows are too few for one round of a search", where="rows", fix=fix)
-    return len(track), once
+    return Size(len(track), once, most)
 
 
 def _halves(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..records import Verdict
+from ..records import Verdict, paid
 from ..stats import Estimate, difference
 from ..system.paths import write_text
 from ..tables import Results
@@ -102,11 +102,6 @@ class Trial:
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a prompt."""
     return [s for s in re.split(r"(?<=[.!?:])\s+|\n+", text.strip()) if s]
-
-
-def paid(v: Verdict, what: str) -> float:
-    """What a verdict cost when it was asked ("cost", "tokens_in", "tokens_out")."""
-    return float(v.meta.get("paid", {}).get(what, getattr(v, what)))
 
 
 def flip(

@@ -23,17 +23,16 @@ import numpy as np
 from ..errors import DataError, KitError
 from ..judge.panel import doubtful
 from ..judge.templates import neutral
-from ..records import Criterion, Verdict, fingerprint
+from ..records import PAID, Criterion, Verdict, fingerprint, paid
 from ..settings.read import nearest
 from .makers import MakeJudge
 from .search import Labelled, ask
-from .trials import WORDS, Trial, paid
+from .trials import WORDS, Trial
 
 if TYPE_CHECKING:
     from .bench import Workbench
 
 OWN = frozenset({"reword", "options", "of", "bands"})
-PAID = ("cost", "tokens_in", "tokens_out")
 ROWS = 20  # labels of train that a criterion needs for cuts of its own
 GRID = np.linspace(0, 1, 21)
 FIELDS = ("task", "answer", "criterion", "verdict")

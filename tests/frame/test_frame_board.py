@@ -262,6 +262,22 @@ def test_fewer_cells_into_a_folder_keep_the_other_rows(tmp_path: Path) -> None:
     )
 
 
+def test_two_sweeps_of_different_grids_keep_each_others_rows(tmp_path: Path) -> None:
+    """Both began before either had written: who wrote last threw the other's rows away."""
+    first = Board(tmp_path, [Cell(params={"lr": x}) for x in (0.1, 0.2)])
+    second = Board(tmp_path, [Cell(params={"lr": x}) for x in (0.2, 0.3)])
+    first.change(0, status="done", folder=finished(tmp_path, "r0", gain=0.5))
+    second.change(1, status="failed")
+    first.change(1, status="running")
+    second.change(0, status="done", folder=finished(tmp_path, "r1", gain=0.7), reused=True)
+    rows = json.loads((tmp_path / "table.json").read_text())
+    assert {r["lr"]: (r["status"], r.get("gain")) for r in rows} == {
+        0.1: ("done", 0.5),
+        0.2: ("done", 0.7),
+        0.3: ("failed", None),
+    }
+
+
 @pytest.mark.parametrize("text", ['[{"params": {"lr": 0', '{"a": 1}', '[{"odd": 1}]', "[3]"])
 def test_a_cut_sweep_file_is_put_aside_and_the_sweep_goes_on(tmp_path: Path, text: str) -> None:
     """A raw JSONDecodeError, and no sweep into that folder any more."""

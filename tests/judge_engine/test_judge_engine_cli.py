@@ -99,6 +99,21 @@ def test_a_budget_stops_with_exit_code_4_and_resume_does_the_rest(files, capsys)
     assert "raise the cap" in capsys.readouterr().err
 
 
+def test_after_a_kill_a_line_says_what_its_verdicts_cost(files, capsys):
+    """What was judged and paid before the kill cost $0 in the lines that the resumed run wrote."""
+    with StubServer() as stub:
+        more = ["--price", "1,2"]
+        assert main(command(files, stub, *more)) == 0
+        first = [(g["usage"], g["cost"]) for g in grades(files)]
+        lines = (files / "grades.jsonl").read_text().splitlines(keepends=True)
+        (files / "grades.jsonl").write_text("".join(lines[:4]))  # the others were not written yet
+        capsys.readouterr()
+        assert main(command(files, stub, "--resume", "--json", *more)) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [(g["usage"], g["cost"]) for g in grades(files)] == first and first[8][1] > 0
+    assert said["calls"] == 0 and said["cost"] == 0  # of this run
+
+
 def test_a_second_run_into_the_same_file_is_refused(files):
     """Two runs into one file used to mix their lines, and the second one deleted what the first had written."""
     with HeldStub() as stub:

@@ -6,69 +6,51 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
 import pytest
+from served import FakeChat, served
 from test_tuning_bench import STRICT, labels
 
 import kit
 from kit.__main__ import main
 
 
-class FakeEndpoint(BaseHTTPRequestHandler):
-    """Chat completions: met to all, unless the prompt is strict. Counts what it is asked."""
+class FakeEndpoint(FakeChat):
+    """Met to all, unless the prompt is strict. Counts what it is asked."""
 
     asked: ClassVar[list[tuple[str, str]]] = []
     wait = 0.0
 
     def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        system, user = (m["content"] for m in body["messages"])
+        system, user = (m["content"] for m in self.body()["messages"])
         FakeEndpoint.asked.append((system, user))
         time.sleep(FakeEndpoint.wait)
         met = "good" in user or STRICT not in system
         if "Odd" in system:
             met = "good" in user or "Q 1" in user
         said = {"reason": "so", "verdict": "met" if met else "unmet"}
-        verdict = dict.fromkeys(re.findall(r'"id": "([^"]+)"', user), said)
-        choice = {"message": {"role": "assistant", "content": json.dumps(verdict)}}
-        reply = {"choices": [{**choice, "finish_reason": "stop", "index": 0}]}
-        reply["usage"] = {"prompt_tokens": 9, "completion_tokens": 5}
-        data = json.dumps(reply).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        pass
+        self.answer(json.dumps(dict.fromkeys(re.findall(r'"id": "([^"]+)"', user), said)))
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeEndpoint)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("KIT_RUNS", str(tmp_path / "runs"))
     FakeEndpoint.asked, FakeEndpoint.wait = [], 0.0
     kit.save(tmp_path / "labels.jsonl", labels())
     (tmp_path / "strict.txt").write_text(STRICT)
-    url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    judge = {"endpoint": "m", "concurrency": 4, "base_url": url}
-    args = [
-        "tune",
-        str(tmp_path / "labels.jsonl"),
-        f"--judge={json.dumps(judge)}",
-        f"--ledger={tmp_path / 'l.sqlite'}",
-        f"--try=strict={tmp_path / 'strict.txt'}",
-        "--test",
-        "--json",
-    ]
-    yield args
-    server.shutdown()
+    judge = {"endpoint": "m", "concurrency": 4}
+    with served(FakeEndpoint) as url:
+        yield [
+            "tune",
+            str(tmp_path / "labels.jsonl"),
+            f"--judge={json.dumps({**judge, 'base_url': url})}",
+            f"--ledger={tmp_path / 'l.sqlite'}",
+            f"--try=strict={tmp_path / 'strict.txt'}",
+            "--test",
+            "--json",
+        ]
 
 
 def test_tune_names_the_winner_and_a_second_run_asks_nothing(place, capsys, tmp_path):

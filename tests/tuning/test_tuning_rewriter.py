@@ -1,12 +1,10 @@
 """Who rewrites and proposes, over a real connection: what is asked, paid, lost, and said."""
 
 import asyncio
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
 import pytest
+from served import FakeChat, served
 from test_tuning_bench import STRICT, FakeJudge, bench_of
 
 import kit
@@ -14,60 +12,47 @@ from kit.errors import BudgetError, DataError, JudgeDownError
 from kit.judge import factory
 from kit.train import evolving, reward
 from kit.tuning.makers import Reflector, maker
+from kit.tuning.search import Labelled, size
 
 pytest.importorskip("gepa")
 
 
-class FakeModelServer(BaseHTTPRequestHandler):
-    """A local HTTP server with chat completions: gives a strict prompt, and keeps what it read."""
+class FakeModel(FakeChat):
+    """Gives a strict prompt, and keeps what it read."""
 
     asked: ClassVar[list[dict]] = []
     said: ClassVar[str] = f"```\n{STRICT}\n```"
 
     def do_POST(self):
-        FakeModelServer.asked.append(
-            json.loads(self.rfile.read(int(self.headers["content-length"])))
-        )
-        message = {"role": "assistant", "content": FakeModelServer.said}
-        reply = {"choices": [{"message": message, "finish_reason": "stop", "index": 0}]}
-        data = json.dumps({**reply, "usage": {"prompt_tokens": 9, "completion_tokens": 5}}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        pass
+        FakeModel.asked.append(self.body())
+        self.answer(FakeModel.said)
 
 
 @pytest.fixture
 def model():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeModelServer)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    FakeModelServer.asked = []
-    yield {"endpoint": "w", "base_url": f"http://127.0.0.1:{server.server_address[1]}/v1"}
-    server.shutdown()
+    FakeModel.asked = []
+    with served(FakeModel) as url:
+        yield {"endpoint": "w", "base_url": url}
 
 
 def test_a_model_over_http_rewrites_and_is_paid_once(tmp_path, model):
     """The caller's third argument had become a number of tokens: each of 20 reflections was paid,
     failed with an AttributeError that GEPA swallowed, and was paid again by the next run.
     """
-    assert Reflector(None, maker(model))("Rewrite.") == FakeModelServer.said
+    assert Reflector(None, maker(model))("Rewrite.") == FakeModel.said
     bench = bench_of(tmp_path)
     bench.search(model, rows=100)
     assert bench.trials["found 1"].prompt == STRICT
-    asked = len(FakeModelServer.asked)
+    asked = len(FakeModel.asked)
     bench_of(tmp_path).search(model, rows=100)
-    assert len(FakeModelServer.asked) == asked > 1
-    assert FakeModelServer.asked[0]["max_completion_tokens"] == 1200
+    assert len(FakeModel.asked) == asked > 1
+    assert FakeModel.asked[0]["max_completion_tokens"] == 1200
 
 
 def test_a_model_over_http_proposes_criteria_in_a_training(model):
     bill = reward.Bill()
     ask = evolving.asker(factory.judge_of({**model, "price": [1, 2]}), bill)
-    assert asyncio.run(ask("Propose.")) == FakeModelServer.said
+    assert asyncio.run(ask("Propose.")) == FakeModel.said
     assert bill.calls == 1 and bill.cost == pytest.approx(19e-6)
 
 
@@ -104,10 +89,10 @@ def test_the_budget_holds_in_a_search_and_nothing_is_lost(tmp_path, model):
     bench.budget = kit.Budget(calls=0)
     with pytest.raises(BudgetError):
         bench.search(model, rows=100)
-    assert FakeModelServer.asked == []
+    assert FakeModel.asked == []
     bench.budget = kit.Budget(calls=9)
     bench.search(model, rows=100)
-    assert bench.budget.spent.calls == len(FakeModelServer.asked) > 0 and "found 1" in bench.trials
+    assert bench.budget.spent.calls == len(FakeModel.asked) > 0 and "found 1" in bench.trials
 
 
 def test_labels_in_doubt_are_no_lesson(tmp_path):
@@ -149,3 +134,10 @@ def test_a_search_makes_no_more_calls_than_its_estimate(tmp_path, rewrites):
     most = bench.estimate(60).calls
     bench.search(rewrite, rows=60)
     assert asked and FakeJudge.asked + len(asked) <= most
+
+
+def test_a_search_has_room_for_rounds_however_many_labels_there_are():
+    """The default of 300 rows was an error where train had more than 288."""
+    few, many = ([Labelled(None, None, None, i % 2, f"q{i}") for i in range(n)] for n in (40, 600))
+    assert size(few).most == 300
+    assert size(many).most == size(many).tracked + 5 * size(many).once > 1500
