@@ -222,6 +222,8 @@ def ece_of(
         if p_value > 1 - level:
             low = 0.0
     notes = [note] if note else []
+    if low == 0 and p_value <= 1 - level:
+        notes.append("clusters that were not drawn could make it 0: its p knows only those that were")
     if cells.n_clusters is not None and cells.n_clusters < 8:
         notes.append(f"only {cells.n_clusters} clusters: too few to trust any interval")
     if fullest := _one_bin(size / cells.size):
@@ -327,13 +329,30 @@ def _interval(
 
 
 def _unseen(cells: Cells) -> np.ndarray:
-    """How far up to UNSEEN more clusters of one outcome would move the binned error (8,): eight
-    clusters of nearly certain answers may hold no wrong one.
+    """How far up to UNSEEN more clusters of one outcome would move the binned error (10,): spread
+    over the bins as the rows are, or where they take most off it. Eight clusters of nearly certain
+    answers may hold no wrong one.
     """
     (size, gap), conf = resample.bin_sums(cells, cells.n), cells.per_bin(cells.s.sum(1))
-    more = UNSEEN / cells.units.shape[0] * np.array([[0.25], [0.5], [0.75], [1.0]])
-    moved = [plugin(size * (1 + more), gap + more * kind) for kind in (-conf, size - conf)]
+    share = UNSEEN / cells.units.shape[0]
+    more = share * np.array([[0.25], [0.5], [0.75], [1.0]])
+    kinds = (-conf, size - conf)  # all wrong, all right
+    moved = [plugin(size * (1 + more), gap + more * kind) for kind in kinds]
+    moved += [[_least(size, gap, kind, share * cells.size)] for kind in kinds]
     return np.concatenate(moved) - plugin(size, gap)
+
+
+def _least(size: np.ndarray, gap: np.ndarray, kind: np.ndarray, rows: float) -> float:
+    """The smallest error that so many more rows can make, when they go where a row takes most off;
+    kind : (k,), what a doubling of each bin's rows would add to its gap.
+    """
+    use = (size > 0) & (gap * kind < 0)
+    each = np.abs(kind[use]) / size[use]  # what one row takes off
+    order = np.argsort(-each)
+    wanted = (np.abs(gap[use]) / each)[order]  # rows that close the gap
+    spent = np.clip(rows - (np.cumsum(wanted) - wanted), 0.0, wanted)
+    left = np.abs(gap).sum() - spent @ each[order]
+    return float(left / (size.sum() + spent.sum()))
 
 
 def l2_squared(cells: Cells) -> float:
