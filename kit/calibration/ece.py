@@ -223,7 +223,7 @@ def ece_of(
             low = 0.0
     notes = [note] if note else []
     if low == 0 and p_value <= 1 - level:
-        notes.append("clusters that were not drawn could make it 0: its p knows only those that were")
+        notes.append("clusters not drawn could make it 0: its p knows only those that were")
     if cells.n_clusters is not None and cells.n_clusters < 8:
         notes.append(f"only {cells.n_clusters} clusters: too few to trust any interval")
     if fullest := _one_bin(size / cells.size):

@@ -35,11 +35,6 @@ ARGS = (
     ),
     arg("--profile", default="t4", help="its prompt length decides what is too long (default t4)"),
     arg(
-        "--similarity",
-        default="words",
-        help="words (default: the same findings everywhere), or minilm for sentence vectors too",
-    ),
-    arg(
         "--rules",
         default="default",
         help="default (rules right in at least 70%% of what was read), all, or names with commas",
@@ -64,7 +59,6 @@ def run(args: argparse.Namespace) -> Output:
         args.file,
         format=args.format,
         profile=args.profile,
-        similarity=args.similarity,
         rules=args.rules if args.rules in ("default", "all") else args.rules.split(","),
         opinion=_opinion(args),
     )
@@ -124,7 +118,6 @@ def as_json(found: Any, *, every: bool) -> dict[str, Any]:
     lint = {
         "tasks": found.lint.tasks,
         "criteria": found.lint.criteria,
-        "similarity": found.lint.similarity,
         "usable": found.lint.usable,
         "counts": found.lint.counts,
         "severities": found.lint.severities,

@@ -29,10 +29,7 @@ READ: dict[str, tuple[int, int]] = {
     "sign": (6, 6),
     "annotator-note": (54, 55),
     "near-duplicate": (1, 1),
-    "unasked-detail": (0, 28),
-    "far-from-prompt": (0, 34),
     "unrelated": (0, 1),
-    "language": (0, 16),  # true as said, and never a fault
     # silent on all 22,136 criteria that were read: no false alarm, and no measure of being right
     "answer-leak": (0, 0),
     "injected": (0, 0),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from ..checks import check
 from ..data.findings import Finding
@@ -28,14 +30,10 @@ from .wording import (
     demanded,
     encoding,
     invents,
-    leak,
-    script,
     several,
     subjective,
 )
 from .words import GENERIC, STOP, content, tokens_of, words
-
-WEAK = 0.4  # confidence of a finding by shared words alone
 
 
 class Read:
@@ -57,26 +55,137 @@ read = lru_cache(maxsize=4096)(Read)  # texts that many rows repeat
 class Prompt:
     """A prompt with what the rules on its criteria need of it."""
 
-    __slots__ = ("_content", "ascii", "invents", "plain")
-
     def __init__(self, task: Task):
         text = task.asked
-        self.ascii = text.isascii()
-        shown = (
-            text[:20_000]
-            if not task.sources
-            else " ".join([text[:20_000], *(s[:2_000] for s in task.sources.values())])
-        )
-        self.plain = {w for w in set(words(shown)) - STOP if len(w) > 2}
+        sources = (s[:2_000] for s in task.sources.values())
+        shown = set(words(" ".join([text[:20_000], *sources])))
+        self.plain = {w for w in shown - STOP if len(w) > 2}
         self.invents = not INVENTED_WORDS.isdisjoint(self.plain) and invents(text)
-        self._content: set[str] | None = None
 
-    @property
+    @cached_property
     def content(self) -> set[str]:
         """Stems of its words that carry content."""
-        if self._content is None:
-            self._content = content(self.plain)
-        return self._content
+        return content(self.plain)
+
+
+@dataclass(frozen=True)
+class At:
+    """A criterion where it stands."""
+
+    c: Criterion
+    r: Read
+    task: Task
+    prompt: Prompt
+
+
+Said = str | tuple[str, str] | None  # what is wrong, or with what to do; None (or ""): nothing
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule on a criterion: its code, how bad that is, what it says, what to do."""
+
+    code: str
+    severity: str
+    says: Callable[[At], Said]
+    fix: str
+
+
+def judged(says: Callable[[At], Said]) -> Callable[[At], Said]:
+    """A rule for criteria that no code decides."""
+    return lambda at: None if at.c.check is not None else says(at)
+
+
+def _found(thing: object, text: str) -> Said:
+    return text.format(thing) if thing else None
+
+
+def _check_fault(at: At) -> Said:
+    """What is wrong with the arguments of a check; it is tried on an answer, but for a function of
+    the user's."""
+    if at.c.check is None or at.c.check.get("name") == "python":
+        return None
+    try:
+        check(at.task, Response(task_id=at.task.id, id="lint", text="x"), at.c)
+    except DataError as e:
+        return f"no answer can be checked: {e.what}", e.fix or "correct its arguments"
+    return None
+
+
+def _vague(at: At) -> Said:
+    found = () if at.c.levels else subjective(at.r.set, at.c.text)[:3]
+    return _found(", ".join(map(repr, found)), "nothing to measure {} by")
+
+
+def _several(at: At) -> Said:
+    asked = at.c.weight > 0 and at.c.scale == "binary" and several(at.c.text, at.r.tokens)
+    return _found(asked, "the criterion asks for several things: half of it can be met")
+
+
+def _leaked(at: At) -> Said:
+    wanted = at.prompt.invents and at.c.weight > 0 and demanded(at.c.text, at.task.prompt)
+    return _found(wanted, "the prompt leaves the name open, and the criterion wants {!r}")
+
+
+def _injected(at: At) -> Said:
+    text = "the criterion gives orders to the judge instead of describing an answer"
+    return _found(injected(at.c.text, at.r.set), text)
+
+
+def _unverifiable(at: At) -> Said:
+    text = "neither the answer nor the task can show whether it holds"
+    return _found(unverifiable(at.c.text, at.r.set), text)
+
+
+RULES = (
+    Rule(
+        "placeholder",
+        "warning",
+        lambda at: _found(placeholder(at.c.text, at.task), "{!r} was never filled in"),
+        "write what the answer must say",
+    ),
+    Rule(
+        "check-mismatch",
+        "warning",
+        lambda at: None if at.c.check is None else mismatch(at.c),
+        "correct the text or its check",
+    ),
+    Rule("impossible-check", "error", _check_fault, "correct its arguments"),
+    Rule(
+        "subjective",
+        "info",
+        judged(_vague),
+        "say what an outsider would look for, with a number or an example",
+    ),
+    Rule("several-requirements", "info", judged(_several), "split it into one criterion each"),
+    Rule("answer-leak", "info", _leaked, "ask for it in the prompt, or drop the criterion"),
+    Rule("unfinished", "warning", lambda at: unfinished(at.c, at.task), "write it out"),
+    Rule(
+        "sign",
+        "warning",
+        lambda at: _found(
+            wrong_sign(at.c), f"the sign of its weight ({at.c.weight:g}) looks wrong: {{}}"
+        ),
+        "turn the sign, or the wording",
+    ),
+    Rule("injected", "warning", judged(_injected), "remove it, and look where it came from"),
+    Rule("unverifiable", "warning", judged(_unverifiable), "say what in the answer would show it"),
+    Rule(
+        "no-reference",
+        "warning",
+        lambda at: _found(
+            missing_reference(at.c, at.r.set, at.task),
+            "it needs {!r}, which the task does not hold",
+        ),
+        "put it into the sources or the truth, or into the criterion itself",
+    ),
+    Rule(
+        "encoding",
+        "warning",
+        lambda at: _found(encoding(at.c.text), "the criterion holds {}"),
+        "repair the text at its source",
+    ),
+)
 
 
 def check_row(p: Parsed, *, prompt_tokens: int) -> list[Finding]:
@@ -90,75 +199,47 @@ def check_row(p: Parsed, *, prompt_tokens: int) -> list[Finding]:
     ) -> None:
         if c is not None:
             more |= {"criterion_id": c.id, "text": c.text[:200]}
-        out.append(
-            Finding(
-                code=code,
-                severity=severity,
-                message=message,
-                row=p.row,
-                where=p.where,
-                task_id=task.id,
-                **more,
-            )
-        )  # type: ignore[arg-type]
+        place = {"row": p.row, "where": p.where, "task_id": task.id}
+        out.append(Finding(code=code, severity=severity, message=message, **place, **more))  # type: ignore[arg-type]
 
-    _prompt(task, found, prompt_tokens)
+    for code, severity, message, fix in _prompt(task, prompt_tokens):
+        found(code, severity, message, field="prompt", suggestion=fix)
     prompt = Prompt(task)
-    pairs = [(c, read(c.text)) for c in task.criteria]
-    for c, r in pairs:
-        _one(c, r, task, prompt, found)
-    _strangers(pairs, prompt, found)
-    if len(pairs) > 1:
-        compare([(c, r.folded) for c, r in pairs if r.tokens], found)
+    all_at = [At(c, read(c.text), task, prompt) for c in task.criteria]
+    for at in all_at:
+        _one(at, found)
+    _strangers(all_at, prompt, found)
+    if len(all_at) > 1:
+        compare([(at.c, at.r.folded) for at in all_at if at.r.tokens], found)
     _weights(task, found)
-    if p.verdicts:
-        _labels(p, task, found)
+    _labels(p, task, found)
     return out
 
 
-def _prompt(task: Task, found: Found, prompt_tokens: int) -> None:
+def _prompt(task: Task, prompt_tokens: int) -> Iterator[tuple[str, str, str, str]]:
+    """(code, severity, message, what to do) of what is wrong with the prompt."""
     if not task.prompt.strip():
-        found(
-            "empty-prompt", "error", "the prompt is empty", suggestion="write it or remove the row"
-        )
+        yield "empty-prompt", "error", "the prompt is empty", "write it or remove the row"
     elif (n := tokens_of(task.asked)) > prompt_tokens:
-        found(
-            "long-prompt",
-            "warning",
-            f"the prompt has about {n} tokens; the profile takes {prompt_tokens}",
-            suggestion="shorten it, or raise the profile's prompt length",
-        )
+        said = f"the prompt has about {n} tokens; the profile takes {prompt_tokens}"
+        yield "long-prompt", "warning", said, "shorten it, or raise the profile's prompt length"
     if thing := unattached(task):
-        found(
-            "no-reference",
-            "warning",
-            f"the prompt speaks of {thing!r}, which the task does not hold",
-            field="prompt",
-            suggestion="put it into the sources, or into the prompt",
-        )
+        said = f"the prompt speaks of {thing!r}, which the task does not hold"
+        yield "no-reference", "warning", said, "put it into the sources, or into the prompt"
     if fault := encoding(task.asked):
-        found(
-            "encoding",
-            "warning",
-            f"the prompt holds {fault}",
-            field="prompt",
-            suggestion="repair the text at its source",
-        )
+        fix = "repair the text at its source"
+        yield "encoding", "warning", f"the prompt holds {fault}", fix
 
 
-def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> None:
-    text = c.text
-    if not r.tokens or (len(r.tokens) == 1 and text.strip().isdecimal()):
-        found(
-            "empty-criterion",
-            "error",
-            "the criterion has no words",
-            c,
-            suggestion="write it or remove it",
-        )
+def _one(at: At, found: Found) -> None:
+    """A criterion without words, or that is a note, is none: the other rules are for criteria."""
+    text, c = at.c.text, at.c
+    if not at.r.tokens or (len(at.r.tokens) == 1 and text.strip().isdecimal()):
+        fix = "write it or remove it"
+        found("empty-criterion", "error", "the criterion has no words", c, suggestion=fix)
         return
-    score = note_score(text, r.set)
-    if score >= THRESHOLD and not injected(text, r.set):
+    score = note_score(text, at.r.set)
+    if score >= THRESHOLD and not injected(text, at.r.set):
         found(
             "annotator-note",
             "error" if score >= 0.75 else "warning",
@@ -168,207 +249,42 @@ def _one(c: Criterion, r: Read, task: Task, prompt: Prompt, found: Found) -> Non
             suggestion="remove it from the criteria, or say what the answer must do",
         )
         return
-    if holder := placeholder(text, task):
-        found(
-            "placeholder",
-            "warning",
-            f"{holder!r} was never filled in",
-            c,
-            suggestion="write what the answer must say",
-        )
-    if c.check is not None:
-        if why := mismatch(c):
-            found("check-mismatch", "warning", why, c, suggestion="correct the text or its check")
-        if fault := _check_fault(task, c):
+    for rule in RULES:
+        if said := rule.says(at):
+            message, fix = said if isinstance(said, tuple) else (said, rule.fix)
+            found(rule.code, rule.severity, message, c, suggestion=fix)
+
+
+def _strangers(all_at: list[At], prompt: Prompt, found: Found) -> None:
+    """Short criteria on a certain thing that nothing else in the row speaks of."""
+    for at in all_at:
+        foreign = prompt.plain.isdisjoint(at.r.set) and at.r.set.isdisjoint(GENERIC)
+        if not foreign or at.c.check is not None or at.c.weight <= 0:
+            continue
+        if not CERTAIN.match(at.c.text) or len(prompt.content) < 4:
+            continue
+        own = content(at.r.core)
+        others = (content(o.r.core) for o in all_at if o.r is not at.r)
+        if len(own) in (2, 3) and own.isdisjoint(prompt.content.union(*others)):
             found(
-                "impossible-check",
-                "error",
-                f"no answer can be checked: {fault.what}",
-                c,
-                suggestion=fault.fix or "correct its arguments",
-            )
-    else:
-        if not c.levels and (vague := subjective(r.set, text)):
-            found(
-                "subjective",
+                "unrelated",
                 "info",
-                f"nothing to measure {', '.join(map(repr, vague[:3]))} by",
-                c,
-                suggestion="say what an outsider would look for, with a number or an example",
+                "it asks for a certain thing of which neither the prompt nor another criterion "
+                "speaks",
+                at.c,
+                confidence=0.6,
+                suggestion="check that it belongs to this prompt",
             )
-        if c.weight > 0 and c.scale == "binary" and several(text, r.tokens):
-            found(
-                "several-requirements",
-                "info",
-                "the criterion asks for several things: half of it can be met",
-                c,
-                suggestion="split it into one criterion each",
-            )
-    if prompt.invents and c.weight > 0 and (said := demanded(text, task.prompt)):
-        found(
-            "answer-leak",
-            "info",
-            f"the prompt leaves the name open, and the criterion wants {said!r}",
-            c,
-            suggestion="ask for it in the prompt, or drop the criterion",
-        )
-    elif said := leak(text, task.asked, r.set):
-        found(
-            "unasked-detail",
-            "info",
-            f"the criterion states {said!r}, which the prompt neither holds nor asks for",
-            c,
-            suggestion="ask for it in the prompt, or drop the criterion",
-        )
-    if form := unfinished(c, task):
-        found("unfinished", "warning", form[0], c, suggestion=form[1])
-    _meaning(c, r, task, found)
-    if fault := encoding(text):
-        found(
-            "encoding",
-            "warning",
-            f"the criterion holds {fault}",
-            c,
-            suggestion="repair the text at its source",
-        )
-    if (
-        not (prompt.ascii and text.isascii())
-        and (a := script(text))
-        and (b := script(task.prompt))
-        and a != b
-    ):
-        found(
-            "language",
-            "info",
-            f"the criterion is in {a} script, the prompt in {b}",
-            c,
-            suggestion="check that both are meant",
-        )
-    if (
-        c.check is None
-        and prompt.plain.isdisjoint(r.set)
-        and len(prompt.content) >= 4
-        and _foreign(r.set, prompt.content)
-    ):
-        found(
-            "far-from-prompt",
-            "info",
-            "the criterion shares no content word with the prompt",
-            c,
-            confidence=WEAK,
-            suggestion="check that it belongs to this prompt",
-        )
-
-
-def _check_fault(task: Task, c: Criterion) -> DataError | None:
-    """What is wrong with the arguments of a check; it is tried on an answer, but for a function of
-    the user's."""
-    if c.check is None or c.check.get("name") == "python":
-        return None
-    try:
-        check(task, Response(task_id=task.id, id="lint", text="x"), c)
-    except DataError as e:
-        return e
-    return None
-
-
-def _meaning(c: Criterion, r: Read, task: Task, found: Found) -> None:
-    """Its sign, whom it talks to, and whether it can be decided at all."""
-    if why := wrong_sign(c):
-        found(
-            "sign",
-            "warning",
-            f"the sign of its weight ({c.weight:g}) looks wrong: {why}",
-            c,
-            suggestion="turn the sign, or the wording",
-        )
-    if c.check is None and injected(c.text, r.set):
-        found(
-            "injected",
-            "warning",
-            "the criterion gives orders to the judge instead of describing an answer",
-            c,
-            suggestion="remove it, and look where it came from",
-        )
-    if c.check is None and unverifiable(c.text, r.set):
-        found(
-            "unverifiable",
-            "warning",
-            "neither the answer nor the task can show whether it holds",
-            c,
-            suggestion="say what in the answer would show it",
-        )
-    if thing := missing_reference(c, r.set, task):
-        found(
-            "no-reference",
-            "warning",
-            f"it needs {thing!r}, which the task does not hold",
-            c,
-            suggestion="put it into the sources or the truth, or into the criterion itself",
-        )
-
-
-def _strangers(pairs: list[tuple[Criterion, Read]], prompt: Prompt, found: Found) -> None:
-    """Short criteria on a certain thing that nothing else in the row speaks of; those with more
-    words are `_foreign`."""
-    for c, r in pairs:
-        if (
-            c.check is None
-            and c.weight > 0
-            and prompt.plain.isdisjoint(r.set)
-            and CERTAIN.match(c.text)
-            and len(prompt.content) >= 4
-            and r.set.isdisjoint(GENERIC)
-        ):
-            own = content(r.core)
-            if (
-                len(own) in (2, 3)
-                and own.isdisjoint(prompt.content)
-                and all(own.isdisjoint(content(o.core)) for _, o in pairs if o is not r)
-            ):
-                found(
-                    "unrelated",
-                    "info",
-                    "it asks for a certain thing of which neither the prompt nor another "
-                    "criterion speaks",
-                    c,
-                    confidence=0.6,
-                    suggestion="check that it belongs to this prompt",
-                )
-
-
-def _foreign(tokens: frozenset[str], prompt_content: set[str]) -> bool:
-    """True for a specific criterion without a content word of the prompt."""
-    if not tokens.isdisjoint(GENERIC):
-        return False
-    own = content(tokens)
-    return len(own) >= 4 and own.isdisjoint(prompt_content)
-
-
-def specific(tokens: list[str], token_set: frozenset[str]) -> bool:
-    """True when a criterion has enough content of its own to be related to a prompt, or not ("Is
-    polite." has not)."""
-    return not token_set & GENERIC and len(content(tokens)) >= 4
 
 
 def _weights(task: Task, found: Found) -> None:
     weights = [c.weight for c in task.criteria]
-    if not weights:
-        return
-    if not any(weights):
-        found(
-            "zero-weights",
-            "error",
-            "every weight is 0: nothing is scored",
-            suggestion="give the criteria weights",
-        )
-    elif max(weights) <= 0:
-        found(
-            "one-signed",
-            "warning",
-            "every weight is negative: the best answer is the one that does nothing",
-            suggestion="add what the answer must do",
-        )
+    if weights and not any(weights):
+        said, fix = "every weight is 0: nothing is scored", "give the criteria weights"
+        found("zero-weights", "error", said, suggestion=fix)
+    elif weights and max(weights) <= 0:
+        said = "every weight is negative: the best answer is the one that does nothing"
+        found("one-signed", "warning", said, suggestion="add what the answer must do")
     for c, why in extreme_weights(task.criteria):
         found("extreme-weight", "warning", why, c, suggestion="check the decimal point")
 

@@ -10,7 +10,6 @@ from ..data.load import Source, iter_tasks
 from ..data.rows import Context
 from ..system.progress import bar
 from .lint import KEEP, Linter, LintReport, Opinion, prompt_tokens
-from .similar import Embed, embedder
 from .summary import Counting, Summary
 
 
@@ -32,8 +31,6 @@ def scan(
     *,
     format: str = "auto",
     profile: str = "t4",
-    similarity: str = "words",
-    embed: Embed | None = None,
     rules: str | Collection[str] = "default",
     keep: int = KEEP,
     opinion: Opinion | None = None,
@@ -44,7 +41,6 @@ def scan(
     context = Context()
     linter = Linter(
         prompt_tokens=prompt_tokens(profile),
-        embed=embed or embedder(similarity),
         keep=keep,
         rules=rules,
         opinion=opinion,

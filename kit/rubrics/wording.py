@@ -4,9 +4,7 @@ contradictions, encoding."""
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence, Set
-from functools import lru_cache
 
 from .words import words
 
@@ -63,36 +61,6 @@ QUANTIFIED = frozenset("each every no all none".split())  # CLAUSE needs one of 
 CONDITION = re.compile(
     r"\s*(?:if|when|where|whenever|unless|for|in|after|before|once|says?|states?)\b", re.I
 )  # then one clause may belong to it
-ASKS = re.compile(
-    r"\?|\b(?:what|which|who|whom|when|where|why|how|name|calculate|compute|find|solve"
-    r"|identify|determine|list|explain|translate|answer|"
-    r"give|state|tell|describe|summari[sz]e|compare|convert|estimate|classify|extract)\b",
-    re.I,
-)
-ASKING = frozenset(
-    "what which who whom when where why how name calculate compute find solve identify "
-    "determine list explain translate answer give state tell "
-    "describe summarise summarize compare convert estimate classify extract".split()
-)
-STATES = re.compile(
-    r"\b(?:states?|says?|answers?|gives?|concludes?|identifies|names?|mentions?|reports?"
-    r"|correct answer|answer is|result is|equals?)\b",
-    re.I,
-)
-COUNTED = re.compile(
-    r"\b\d[\d,.]*\s*(?:-\s*\d+\s*|to \d+\s*)?(?:\w+\s){0,2}?(?:words?|sentences?|paragraphs?"
-    r"|lines?|bullets?|points?|items?|characters?|steps?|examples?|"
-    r"reasons?|sections?|stanzas?|syllables?|questions?|letters?|tokens?|times|sources?"
-    r"|headings?|tags?|options?|people|minutes?|rows?|columns?)\b",
-    re.I,
-)
-SPECIFIC = re.compile(r"[\"“]([^\"”]{2,60})[\"”]|(?<![\w.])(\d[\d,.]*\d|\d)(?![\w])")
-SAID = re.compile(r"[\d\"“]")  # without one of these SPECIFIC finds nothing
-STATING = frozenset(
-    "state states say says answer answers give gives conclude concludes identifies "
-    "name names mention mentions report reports result "
-    "equal equals".split()
-)  # STATES needs one of these words
 MOJIBAKE = re.compile(r"Ã[\x80-\xbf©¨¼¶¤ŸÂ±³¡­]|â€[™œ\x9d˜¦“”\"]|Â[ \xa0°·»«£]|ï»¿|ðŸ")
 CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b\u202e\u2060\ufeff\ud800-\udfff]"
@@ -143,32 +111,6 @@ def _clauses(text: str) -> bool:
     """True when a clause of its own follows: "..., and each bullet is short"."""
     found = [m for m in CLAUSE.finditer(text) if not INSIDE.search(text, 0, m.start())]
     return len(found) > 1 or (len(found) == 1 and not CONDITION.match(text))
-
-
-def leak(text: str, prompt: str, tokens: Set[str] | None = None) -> str | None:
-    """The quoted text or number that a criterion states while the prompt neither holds it nor asks
-    for anything; None otherwise."""
-    if tokens is not None and tokens.isdisjoint(STATING) and "'" not in text and text.isascii():
-        return None
-    if not SAID.search(text) or not STATES.search(text) or asks(prompt):
-        return None
-    for m in SPECIFIC.finditer(COUNTED.sub(" ", text)):
-        said = (m[1] or m[2]).strip(" .,")
-        if said and said.lower() not in prompt.lower():
-            return said
-    return None
-
-
-@lru_cache(maxsize=1000)
-def asks(prompt: str) -> bool:
-    """True when a prompt asks for an answer that it does not hold."""
-    if "?" in prompt:
-        return True
-    if (
-        prompt.isascii() and "'" not in prompt and "_" not in prompt
-    ):  # then the words are those of the pattern
-        return not ASKING.isdisjoint(words(prompt))
-    return bool(ASKS.search(prompt))
 
 
 # A prompt that asks for a name of the writer's own, and a criterion that wants a certain one.
@@ -247,17 +189,3 @@ def encoding(text: str) -> str | None:
     if m := CONTROL.search(text):
         return f"control {'' if text.isascii() else 'or invisible '}character U+{ord(m[0]):04X}"
     return None
-
-
-@lru_cache(maxsize=64)  # of one prompt for each of its criteria
-def script(text: str) -> str | None:
-    """The main script of a text ("LATIN", "CYRILLIC", "CJK" ...), None with fewer than 8
-    letters."""
-    if text.isascii():
-        return "LATIN" if sum(map(str.isalpha, text[:400])) >= 8 else None
-    found: dict[str, int] = {}
-    for c in text[:400]:
-        if c.isalpha():
-            name = "LATIN" if c.isascii() else unicodedata.name(c, "?").split(" ")[0]
-            found[name] = found.get(name, 0) + 1
-    return max(found, key=found.__getitem__) if sum(found.values()) >= 8 else None

@@ -1,4 +1,4 @@
-"""Text as words and n-grams, for the rules of the lint."""
+"""Text as words, for the rules of the lint."""
 
 from __future__ import annotations
 
@@ -90,20 +90,6 @@ def stem(word: str) -> str:
 def content(tokens: Iterable[str]) -> set[str]:
     """Stems of the words that carry content."""
     return {stem(w) for w in set(tokens).difference(STOP) if len(w) > 2}
-
-
-def grams(text: str, n: int = 4) -> frozenset[str]:
-    """Character n-grams of folded text.
-
-    >>> sorted(grams("abcde"))
-    ['abcd', 'bcde']
-    """
-    return grams_of(fold(text), n)
-
-
-def grams_of(t: str, n: int = 4) -> frozenset[str]:
-    """Character n-grams of text that is folded already."""
-    return frozenset([t[i : i + n] for i in range(max(1, len(t) - n + 1))])
 
 
 @lru_cache(maxsize=50_000)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from kit.data import load_tasks
@@ -72,8 +71,6 @@ def test_the_word_filter_loses_no_note():
         ("subjective", ["The explanation is engaging."]),
         ("encoding", ["Names the cafÃ© car."]),
         ("encoding", ["Names the\u200bboiler"]),
-        ("language", ["Называет котёл паровоза и клапан"]),
-        ("far-from-prompt", ["Recommends sunscreen against ultraviolet radiation outdoors"]),
         (
             "impossible-check",
             [Criterion(id="c", text="short boiler", check={"name": "words", "min": 5, "max": 2})],
@@ -103,22 +100,6 @@ def test_rules_stay_silent_on_a_clean_row():
         "Uses bullet points.", Criterion(id="n", text="Does not use bullet points.", weight=-1)
     )
     assert "contradiction" not in rules("It has at least 50 words.", "It has at most 100 words.")
-
-
-def test_an_unasked_detail_needs_a_prompt_that_does_not_ask():
-    assert (
-        rules(
-            "States that the pressure is 1850 bar.", prompt="Write a note on steam for my class."
-        ).get("unasked-detail")
-        == 1
-    )
-    assert "unasked-detail" not in rules(
-        "States that the pressure is 1850 bar.",
-        prompt="What is the pressure of steam for my class?",
-    )
-    assert "unasked-detail" not in rules(
-        "States this in 50 words.", prompt="Write a note on steam for my class."
-    )
 
 
 def test_rules_across_rows():
@@ -173,38 +154,6 @@ def test_labels_and_prompt_length_and_reader_findings():
         and counts["missing-field"] == 2
     )
     assert "long-prompt" not in lint(t, profile="gpu").counts
-
-
-def test_embedding_finds_paraphrases_and_strangers():
-    tasks = [
-        Task(
-            id=str(i),
-            prompt=f"topic{i}",
-            criteria=(
-                Criterion(id="a", text=f"topic{i} alpha beta gamma delta"),
-                Criterion(id="b", text=f"topic{i} other words entirely unlike"),
-            ),
-        )
-        for i in range(4)
-    ]
-    tasks.append(
-        Task(
-            id="z",
-            prompt="topic9",
-            criteria=(Criterion(id="a", text="topic0 stray thing quite wrong"),),
-        )
-    )
-
-    def fake(texts):
-        out = np.zeros((len(texts), 16))
-        for i, t in enumerate(texts):
-            out[i, int(t[5])] = 1.0
-        return out
-
-    report = lint(tasks, embed=fake, rules="all")
-    assert report.similarity == "minilm" and report.counts["near-duplicate"] == 4
-    assert [(f.row, f.task_id) for f in report.of("far-from-prompt")] == [(5, "z")]
-    assert lint(tasks).similarity == "words"
 
 
 def test_kept_findings_are_capped_and_all_are_counted():
@@ -373,12 +322,6 @@ def test_a_certain_thing_of_which_nothing_else_speaks_is_unrelated():
     assert (
         only("unrelated", Criterion(id="c1", text=museum, weight=-1), prompt=hail) == []
     )  # what must not happen may be foreign
-    embedded = lint(
-        [Task(id="t", prompt=hail, criteria=(Criterion(id="c1", text=museum),))],
-        embed=lambda texts: np.ones((len(texts), 2)),
-        rules="all",
-    )
-    assert [f.criterion_id for f in embedded.of("unrelated")] == ["c1"]
 
 
 def test_a_label_that_is_the_right_answer_is_no_annotator_note():

@@ -13,10 +13,8 @@ from planted import FIFTH, FIRST, FOURTH, SECOND, THIRD
 
 from kit.cli.inspect import listed
 from kit.data import load_tasks
-from kit.errors import KitError
 from kit.records import Criterion, Task
 from kit.rubrics import Linter, lint, precision
-from kit.rubrics.similar import embedder
 
 HERE = Path(__file__).parent
 OURS = HERE.parents[1] / "data" / "rubrics.json"
@@ -49,17 +47,17 @@ def test_the_precision_that_rules_carry_is_what_was_labelled():
 def test_rules_that_are_wrong_too_often_are_off_and_none_below_nine_in_ten_is_an_error():
     """contradiction was an error and right in 0 of 40, unrelated in 0 of 40, near-duplicate in 6 of 40."""
     off = {r for r in precision.READ if not precision.default(r)}
-    assert off == {"unasked-detail", "far-from-prompt", "language", "unrelated"}
+    assert off == {"unrelated"}
     assert precision.severity("sign", "error") == "warning"  # 6 read are too few
     assert precision.severity("contradiction", "error") == "warning"
     assert precision.told("contradiction") == "precision not measured"
     assert precision.severity("empty-prompt", "error") == "error"
     t = task(
         "Describe how a steam engine drives a locomotive.",
-        ["Recommends sunscreen against ultraviolet radiation outdoors."],
+        ["Mentions the opening hours of the museum."],
     )
     assert not {f.code for f in lint([t]).findings} & off
-    assert "far-from-prompt" in {f.code for f in lint([t], rules=["far-from-prompt"]).findings}
+    assert {f.code for f in lint([t], rules=["unrelated"]).findings} == off
 
 
 @pytest.mark.parametrize("faults", [FIRST, SECOND, THIRD, FOURTH, FIFTH])
@@ -168,21 +166,6 @@ def test_criteria_that_differ_in_one_thing_are_no_duplicates_and_a_cluster_is_on
     same.append("Explains that a storm made the boat sink.")
     found = lint([task("Why did it sink?", same)]).of("near-duplicate")
     assert len(found) == 1 and "'c0', 'c1'" in found[0].message
-
-
-def test_what_the_lint_finds_does_not_depend_on_what_is_cached(monkeypatch, tmp_path):
-    """`embed="auto"` gave other findings once the sentence model was in the cache."""
-    import kit.data.models as models
-
-    tasks = load_tasks(OURS)
-    plain = [str(f) for f in lint(tasks).findings]
-    monkeypatch.setattr(models, "minilm_cached", lambda: tmp_path)
-    assert [str(f) for f in lint(tasks).findings] == plain
-    monkeypatch.setattr(models, "minilm_cached", lambda: None)
-    with pytest.raises(KitError, match="sentence model"):
-        embedder("minilm")
-    with pytest.raises(KitError, match="similarity"):
-        lint(tasks, similarity="vectors")
 
 
 def test_our_own_set_is_linted_in_seconds_with_hardly_a_false_alarm():
