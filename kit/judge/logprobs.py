@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..records import Criterion
+from .parse import spoken
 from .templates import names
-from .thoughts import spoken
 from .words import MET, UNMET, Foreign, Reading, word
 
 Mass = tuple[float, float]

@@ -24,21 +24,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..records import Criterion
-from .lines import Judged, lines
-from .logprobs import token_p
-from .objects import objects
+from .forms import Judged, lines, objects
 from .reasons import stated
 from .templates import names
-from .thoughts import spoken
 from .words import Foreign, Reading, Said, at_odds, percent, settled, slip, word
 
 RUNAWAY = 8  # blanks at the end of a whole JSON reply that was cut: the model had finished
 CUT = "the reply was cut at the token limit"
 MADE = ("met", 1.0)
 REPEATED = "its words stand in the answer"
+_FINAL = re.compile(  # before it stands what a harmony model thinks
+    r"(?:\A|<\|end\|>\s*<\|start\|>assistant)\s*<\|channel\|>final"
+    r"(?: ?<\|constrain\|>\w+)?<\|message\|>"
+)
+_NAMES = r"(?:think|thinking|thoughts?|reasoning|analysis|reflection|draft|scratch_?pad|seed:think)"
+_OPEN = rf"[<\[\u25c1]{_NAMES}(?:\s[^>\n]{{0,200}})?[>\]\u25b7]"
+_CLOSE = rf"[<\[\u25c1]/{_NAMES}[>\]\u25b7]"
+_BLOCK = re.compile(
+    rf"\s*([<\[\u25c1])({_NAMES})(?:\s[^>\n]{{0,200}})?[>\]\u25b7].*?\1/\2[>\]\u25b7]",
+    re.I | re.S,
+)
+_DRAFT = re.compile(rf"^[ \t]*(?:{_OPEN}|{_CLOSE})", re.I | re.M)
+_FORM = re.compile(r"^[^\w\n]{0,12}verdict\b[^\n]{0,48}[:=\uff1a]", re.I | re.M)
+_HALF = re.compile(rf"^[ \t]*{_CLOSE}|{_CLOSE}[ \t\r]*$", re.I | re.M)  # its prompt opened it
 _END = re.compile(r"(?:<\|\w{1,20}\|>|</s>)\Z")  # a token that the server should have kept
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|text)?\s(.*)\1", re.S | re.I)
 _HEADER = re.compile(r"[#*_ \t]*([a-z][a-z'\u2019, ]{0,60}):[*_ \t\r]*", re.I)
@@ -84,11 +94,6 @@ def read(
     return _agreeing(dict(zip(ids, rows, strict=True)), said, by_id, judged)
 
 
-def refused(readings: Sequence[Reading]) -> list[Reading]:
-    """The same readings, all refused."""
-    return [replace(r, status="unknown", value=None, failure="refusal") for r in readings]
-
-
 def agreed(choices: Sequence[Sequence[Reading]]) -> list[Reading]:
     """Several choices of one reply as one; a contradiction where they disagree."""
     rows = list(zip(*choices, strict=True))
@@ -114,6 +119,34 @@ def _framed(text: str) -> str:
         text = rest.strip()
     fenced = _FENCE.fullmatch(text)
     return fenced[2].strip() if fenced else text
+
+
+def spoken(text: str) -> str:
+    """A reply without the thoughts before it; Foreign for a draft that is not closed.
+
+    Thought are the blocks at its beginning (the first may be opened by the prompt, and is then
+    closed at an end of a line; not with a verdict line in it). A tag that is named further on, in a reason, is text.
+
+    >>> spoken("<think>a <think>?</think>unmet"), spoken("met\\n</think>unmet")
+    ('unmet', 'unmet')
+    >>> spoken("REASON: no </think> in it")
+    'REASON: no </think> in it'
+    """
+    final = _FINAL.search(text.lstrip()) if text.lstrip().startswith("<|channel|>") else None
+    if final:
+        text = text.lstrip()[final.end() :]
+        if "<|channel|>" in text:  # a second one, or a quotation
+            raise Foreign(text)
+    at = 0
+    while block := _BLOCK.match(text, at):
+        at = block.end()
+    half = None if at or _DRAFT.match(text.lstrip()) else _HALF.search(text)
+    if half and _FORM.search(text, 0, half.start()):  # perhaps no thought, but a reply
+        raise Foreign(text)
+    rest = text[half.end() if half else at :]
+    if _DRAFT.search(rest):
+        raise Foreign(rest)
+    return rest
 
 
 def _slips(c: Criterion, said: Said, ids: Sequence[str]) -> None:
@@ -149,6 +182,3 @@ def _agreeing(
             if r.complete and (r.status, r.value) != state and not quoted:
                 rows[other] = at_odds({(r.status, r.value), state}, r.how)
     return list(rows.values())
-
-
-__all__ = ["Reading", "agreed", "percent", "read", "refused", "token_p", "word"]

@@ -172,9 +172,9 @@ def usage(data: Mapping[str, Any], sent: int, got: int, room: int | None = None)
     """The usage of a reply. sent, got : characters of the request and of the reply; room : tokens
     that it was allowed, beyond which an estimate goes only where the reply clearly did.
 
-    A number that cannot be (negative, text, infinite, more tokens than the request has bytes)
-    counts as not given: the estimate takes its place, so that no reply can fill a budget or empty
-    it.
+    A number that cannot be (negative, text, infinite, more tokens than the request has bytes, none
+    for a chat's text, far more than were allowed) counts as not given: the estimate takes its
+    place, so that no reply can fill a budget or empty it.
 
     >>> usage({"usage": {"prompt_tokens": 12, "completion_tokens": 3}}, 400, 40)
     Usage(tokens_in=12, tokens_out=3, cached=0, estimated=False)
@@ -184,7 +184,9 @@ def usage(data: Mapping[str, Any], sent: int, got: int, room: int | None = None)
     said = data.get("usage")
     said = said if isinstance(said, Mapping) else {}
     tin = _count(said, ("prompt_tokens", "input_tokens"), 2 * sent + ROOM)
-    tout = _count(said, ("completion_tokens", "output_tokens"), 2 * got + THOUGHT)
+    most = 2 * got + THOUGHT if room is None else 4 * max(room, tokens(got))
+    tout = _count(said, ("completion_tokens", "output_tokens"), most)
+    tout = None if tout == 0 and data.get("choices") else tout
     details = said.get("prompt_tokens_details") or said.get("input_tokens_details")
     details = details if isinstance(details, Mapping) else {}
     cached = _count(details, ("cached_tokens",), 2 * sent + ROOM) or 0

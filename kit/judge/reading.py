@@ -1,65 +1,53 @@
 """A chat completion as readings; and stored replies read again when the reader has changed.
 
-The envelope is a closed world, too, where it tells how a reply ended: a field whose name speaks of
-that (finish_reason, status, done, truncated, refusal, channel, ...), at the reply, its choices and
-their messages, must hold a word that is known to be harmless. Any other word makes the reply a
-draft, a refusal, or cut. Other fields are the server's own affair, but for a second text.
+One rule for the envelope: whatever a field holds beside the reply's one text must be harmless, at
+the reply, its choices, their messages and their parts, however deep. Harmless is nothing (null, 0,
+false, empty), a word for a good end (FINE), what repeats the text, and what a name tells to be an
+id, a count, a time or a thought (_ASIDE). Anything else makes the reply cut, refused, or unread.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..records import Criterion, Response, Verdict
 from . import parse
+from .logprobs import token_p
 from .parse import CUT
-from .payload import unusable
 from .records import READER, Call
 from .templates import BINARY, line
-from .words import Foreign, Reading
+from .words import Reading
 
 FINE = frozenset(
-    "stop eos eos_token end_turn stop_sequence complete completed finished succeeded success ok "
-    "final none null 200".split()
-) | {""}
+    "stop eos eos_token end end_turn endturn stop_sequence complete completed done finished normal "
+    "finishreason.stop 200 succeeded success ok final none null safe disabled auto assistant model "
+    "message text output_text chat.completion chat.completion.chunk text_completion".split()
+)
 LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete truncated".split())
 FILTERED = frozenset(
     "content_filter safety refusal recitation prohibited_content blocklist spii "
     "guardrail_intervened".split()
 )
-PART = frozenset({"type", "text", "logprobs", "id"})
 MOST = 128  # choices that are read
-THOUGHTS = frozenset(
-    "reasoning reasoning_content reasoning_details thinking thinking_blocks redacted_thinking "
-    "provider_specific_fields".split()
-)
-TEXTS = frozenset(  # where else than in its content a reply can speak
-    "text texts output outputs output_text candidates completion generated_text response result "
-    "messages delta content parsed tool_calls function_call audio".split()
-)
-# fields of every reply that say nothing of its end, or are looked at by themselves
-USUAL = {*TEXTS, *THOUGHTS, "id", "object", "created", "model", "choices", "usage", "role", "index"}
-USUAL |= {"system_fingerprint", "service_tier", "logprobs", "message"}
-_ENDS = re.compile(
-    r"(?!.*_(?:at|time|id)$|truncation$)(?:.*(?:finish|stop|(?:^|_)done|end_turn|complete|truncat|"
-    r"partial|draft|status|channel|abort|cancel|refus|filter|flagged|block|error|interrupt|fail|"
-    r"timed_?out|exception|moderat|retract|supersed|invalid|exceeded|reached|feedback)|"
-    r".*(?:^|_)(?:cut|ok|valid|final|success|state|type)$)",
+EMPTY = "the reply is empty"
+REFUSED = "the model refused, or was filtered"
+_ASIDE = re.compile(  # names under which nothing speaks of the reply; a gateway's own begin with _
+    r"_.*|.*(?:reasoning|think|thought).*|(?:.*_)?(?:ids?|created|models?|provider|tier|fingerprint|"
+    r"version|hash|seed|index|n|tokens?|at|time|ms|seconds?|duration|latency|cost|severity|usage|"
+    r"timings|metrics|stats|logprobs|citations|metadata|prompt)",
     re.I,
 )
-_WELL = re.compile(  # where True is harmless
-    r"finish|stop|done|end_turn|(?<!in)complete|(?:^|_)(?:ok|valid|final|success)$", re.I
+_WELL = re.compile(  # names whose harmless value is true
+    r"finish|done|end_turn|(?<!in)complete|^(?:stop|stopped|eos|status)$|(?:^|_)(?:ok|valid|final|success)$",
+    re.I,
 )
-_FILTER = re.compile(r"filter|moderat|blocked", re.I)
-_FILTERED = re.compile(r'true|"(?:filtered|blocked|flagged)": (?:true|1\b|"true")', re.I)
-_TOKEN = re.compile(r"<[^<>\s]{1,40}>")  # at which it stopped, as vLLM tells
-_SPEAKS = re.compile(r'verdict|\bunmet\b|"(?:not )?met\.?"', re.I)
-_STATES = re.compile(r'\bunmet\b|\\?"(?:not )?met\.?\\?"|verdict\\?"?\s*(?:\w+\s*)?:', re.I)
-_BESIDE = re.compile(r"_|.*(?:prompt|request|input|reason|think|thought)", re.I)  # the judge's none
+_FILTER = re.compile(r"filter|moderat|block|flag|refus", re.I)
+_TOKEN = re.compile(r"<[^<>\s]{1,40}>|\W+")  # at which a server stopped
 _ASKED = re.compile(r'^\{"id": .*\}$', re.M)
 _FENCED = re.compile(r"<<<(TASK|SOURCES|ANSWER) (\w{1,64})\n.*?\n\1 \2>>>", re.S)
 _POINTS = re.compile(r"a number from 0 to (\S+)")
@@ -69,13 +57,15 @@ def heard(
     data: Mapping[str, Any], criteria: Sequence[Criterion], answer: str
 ) -> tuple[list[Reading], list[Any]]:
     """Readings and (P, mass) per criterion of a decoded reply to a question on this answer."""
-    choices = _choices(data)
+    rows = data.get("choices")
+    whole = isinstance(rows, list) and 0 < len(rows) <= MOST
+    choices = [c if isinstance(c, Mapping) else {} for c in rows] if whole else [{}]
     readings = parse.agreed([_choice(data, c, criteria, answer) for c in choices])
     logprobs = choices[0].get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     probs: list[Any] = [None] * len(criteria)
     if tokens and len(choices) == 1:
-        probs = parse.token_p(tokens, criteria, readings)
+        probs = token_p(tokens, criteria, readings)
     return readings, probs
 
 
@@ -83,138 +73,93 @@ def _choice(
     data: Mapping[str, Any], choice: Mapping[str, Any], criteria: Sequence[Criterion], answer: str
 ) -> list[Reading]:
     """The readings of one choice of a reply; a refusal beside a verdict is a refusal."""
-    ends = _ends(data, choice)
-    cut = bool(ends & LIMITS)
-    refused, other = bool(ends & FILTERED), ends - LIMITS - FILTERED
-    try:
-        text = _text(choice)
-        why = "" if refused else _odd(data, choice, text, other)
-    except Foreign as e:
-        text, why = "", str(e)
-    if why or not text.strip():
-        why = why or (CUT if cut else "the reply is empty")
-        failure = "refusal" if refused else "parse"
-        return [Reading(failure=failure, how="none", reason=why)] * len(criteria)
-    readings = parse.read(text, criteria, cut=cut, answer=answer)
-    return parse.refused(readings) if refused else readings
-
-
-def finished(data: Mapping[str, Any]) -> bool:
-    """True for a reply that says something and was not cut."""
-    try:
-        return all(_text(c).strip() and not _ends(data, c) for c in _choices(data))
-    except Foreign:
-        return True
-
-
-def _choices(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The choices of a reply, at least one; what is none says nothing, as do too many."""
-    rows = data.get("choices")
-    if not isinstance(rows, list) or not 0 < len(rows) <= MOST:
-        return [{}]
-    return [c if isinstance(c, Mapping) else {} for c in rows]
-
-
-def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
     message = choice.get("message")
-    return message if isinstance(message, Mapping) else {}
+    message = message if isinstance(message, Mapping) else {}
+    parts = _parts(message.get("content"))
+    said = [p.get("text") for p in parts]
+    text = "".join(t for t in said if isinstance(t, str))
+    beside = set(_beside(text, data, "choices"))
+    beside.update(_beside(text, choice, "message"), _beside(text, message, "content"))
+    beside.update(name for p in parts for name in _beside(text, p, "text"))
+    refused = {w for w in beside if w in FILTERED or _FILTER.search(w)}
+    cut, other = bool(beside & LIMITS), beside - refused - LIMITS
+    why = f"the reply holds, beside its text, {min(other)[:40]!r}" if other else ""
+    if any(not isinstance(t, str) for t in said):
+        why = "a part of its content is no text"
+    if refused:
+        return [Reading(failure="refusal", how="none", reason=REFUSED)] * len(criteria)
+    if why or not text.strip():
+        why = why or (CUT if cut else EMPTY)
+        return [Reading(failure="parse", how="none", reason=why)] * len(criteria)
+    return parse.read(text, criteria, cut=cut, answer=answer)
 
 
-def _ends(data: Mapping[str, Any], choice: Mapping[str, Any]) -> set[str]:
-    """The words by which a reply says that it is cut, a draft or a refusal; none is well."""
-    levels = (data, choice, _message(choice))
-    found = {
-        _end(k.casefold(), level[k])
-        for level in levels
-        for k in level.keys() - USUAL
-        if _ENDS.match(k)
-    }
-    if any(p.get("type") == "refusal" for p in _parts(choice)):
-        found.add("refusal")
-    return found - {""}
+def _parts(content: Any) -> list[Mapping[str, Any]]:
+    """The parts of a message's content, but for thoughts."""
+    if not isinstance(content, list):
+        content = [] if content is None else [{"text": content}]
+    parts = [p if isinstance(p, Mapping) else {} for p in content]
+    return [p for p in parts if not _aside(str(p.get("type")))]
 
 
-def _end(name: str, value: Any) -> str:
-    """What one field says against its reply, in small letters; "" where it is harmless.
+@functools.lru_cache(maxsize=1024)
+def _aside(name: str) -> bool:
+    return bool(_ASIDE.fullmatch(name))
 
-    >>> _end("finish_reason", "STOP"), _end("finish_reason", "length"), _end("done", False)
-    ('', 'length', 'done')
+
+@functools.lru_cache(maxsize=1024)
+def _well(name: str) -> bool:
+    return bool(_WELL.search(name))
+
+
+def _beside(text: str, level: Mapping[str, Any], own: str) -> Iterator[str]:
+    """What the fields of one level say against the reply of this text, `own` left out."""
+    for name, value in level.items():
+        if name != own and (value or (value is not None and _well(name))):
+            yield from _against(name, value, text)
+
+
+def _against(name: str, value: Any, text: str) -> Iterator[str]:
+    """The word (of LIMITS or FILTERED) or the name by which one field speaks against its reply.
+
+    >>> [*_against("finish_reason", "STOP", ""), *_against("done", True, "")]
+    []
+    >>> [*_against("finish_reason", "length", ""), *_against("done", False, "")]
+    ['length', 'done']
     """
-    if _FILTER.search(name) and not isinstance(value, str):
-        said = json.dumps(value)
-        bad = _FILTERED.match(said) or _FILTERED.search(said, 1) if value else None
-        return "content_filter" if bad else ""
-    if isinstance(value, (int, float)) and value in (0, 1) and "status" not in name:
-        return "" if value == bool(_WELL.search(name)) else name
-    if isinstance(value, (bool, int, float)):
-        fine = value is not False and ("stop" in name or "token" in name or value == 200)
-        return "" if fine else name  # a token's number
-    inner = value.values() if isinstance(value, Mapping) else [str(value or "")]
-    words = [v.casefold() for v in inner if isinstance(v, str)] or ([name] if value else [])
-    words = [w.removeprefix("finish_reason_") for w in words]
-    if name == "type":  # of an object
-        return next((w for w in words if w in ("error", "refusal")), "")
-    bad = [w for w in words if w not in FINE and not ("stop" in name and _stopped(w))]
-    if bad and "refus" in name:
-        return "refusal"
-    return bad[0] if bad else ""
+    if (_aside(name) and value is not True) or _same(value, text):
+        return
+    if isinstance(value, Mapping):
+        yield from _beside(text, value, "")
+    elif isinstance(value, list):
+        for part in value:
+            yield from _against(name, part, text) if part else ()
+    elif isinstance(value, str):
+        word = value.strip().casefold().removeprefix("finish_reason_")
+        fine = word in FINE or _token(name, word) or (word == "true" and _well(name))
+        if not fine:
+            yield word if word in LIMITS | FILTERED else name
+    elif value != (200 if "status" in name else _well(name)) and not _token(name, value):
+        yield name
 
 
-def _stopped(w: str) -> bool:
-    """True for what a server stopped at: a token, or a text without a word in it."""
-    token = bool(_TOKEN.fullmatch(w)) and w.strip("</|>") not in LIMITS | FILTERED
-    return token or not re.search(r"\w", w)
-
-
-def _odd(data: Mapping[str, Any], choice: Mapping[str, Any], text: str, ends: set[str]) -> str:
-    """Why an envelope is not believed: not whole, or a second text; "" where all is well."""
-    why, _ = unusable(data, "/chat/completions")
-    if why or ends:
-        return why or f"the reply ended with {min(ends)[:40]!r}"
-    for level in (data, choice, {**_message(choice), "content": ""}):
-        for k, v in level.items():
-            other = k not in USUAL and not _BESIDE.match(k) and _STATES.search(json.dumps(v))
-            if (k in TEXTS or other) and _second(v, text):
-                return f"a second text beside its content: {k!r}"
-    return ""
-
-
-def _second(value: Any, text: str) -> bool:
-    """True for words beside the content of a reply that are not the same once more."""
-    said = (value.get("content") or value.get("text")) if isinstance(value, Mapping) else value
-    if isinstance(said, str):
-        return said.strip() != text.strip() and said.casefold() not in FINE
-    if not _SPEAKS.search(json.dumps(value).replace(json.dumps(text), "")):
+def _token(name: str, value: Any) -> bool:
+    """True for what tells at which token, or text without a word, a server stopped."""
+    if not re.search("stop|finish", name):
         return False
+    if isinstance(value, str):
+        return bool(_TOKEN.fullmatch(value)) and value.strip("</|>") not in LIMITS | FILTERED
+    return type(value) is int and value > 1 and "stop" in name
+
+
+def _same(value: Any, text: str) -> bool:
+    """True for no text, the reply's own once more, or its decoded form."""
+    if isinstance(value, str):
+        return value.strip() in ("", text.strip())
     try:
-        return bool(value != json.loads(text))  # its decoded form
+        return isinstance(value, Mapping) and value == json.loads(text)
     except (ValueError, RecursionError):
-        return True
-
-
-def _text(choice: Mapping[str, Any]) -> str:
-    """What the judge says: its content, or its parts (thoughts are none); not the prompt's."""
-    message = _message(choice)
-    if message.get("role") not in (None, "", "assistant", "model"):
-        return ""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    said = []
-    for p in _parts(choice):
-        if p.get("type") in THOUGHTS or p.get("type") == "refusal":
-            continue
-        odd = p.get("type") not in (None, "text", "output_text")
-        if odd or {k for k, v in p.items() if v} - PART or not isinstance(p.get("text"), str):
-            raise Foreign(f"a part of type {p.get('type')!r} with {sorted(p)}")
-        said.append(p["text"])
-    return "".join(said)
-
-
-def _parts(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    content = _message(choice).get("content")
-    parts = content if isinstance(content, list) else []
-    return [p if isinstance(p, Mapping) else {"type": type(p).__name__} for p in parts]
+        return False
 
 
 # -- what an earlier reader took from a reply -----------------------------------------------------

@@ -1,8 +1,11 @@
 """Verdicts that a judge's reason states in so many words.
 
 A reason that says "VERDICT c1: unmet", "hence unmet" or "the answer does not meet this criterion"
-beside "met" is no reason for it: both are not believed. Nothing else of a reason is checked, least
-of all whether it argues for its verdict.
+beside "met" is no reason for it: both are not believed. Two rules, for the reason without its
+longer quotations: words against a criterion ("unmet", "not fulfilled") that end a phrase speak
+against "met" wherever they stand; and a clause which, but for the words that announce a verdict
+(LABELS) and ids, is nothing else than a verdict's word is that verdict. Whether a reason argues for
+its verdict is not checked.
 """
 
 from __future__ import annotations
@@ -14,98 +17,68 @@ from collections.abc import Iterator, Mapping
 from ..records import Criterion
 from .words import REASON, word
 
-_WORD = r"[*\"'`<\[]*(?P<word>[^\n.;,!()]{1,40})"
-_OWN = re.compile(  # unless a quotation mark stands before it
-    r"(?P<quoted>[\"'\u201c\u2018\u00ab`>][ \t]{0,2})?\bverdict"
-    r"(?:[ \t]{1,4}(?:(?:for|on)[ \t]{1,4})?[<\[(\"']?(?P<name>[A-Z][\w.-]{0,39})[>\])\"']?)?"
-    rf"[ \t]{{0,4}}(?:[:=\uff1a]|->|\bis\b|\bshould be\b)[ \t]{{0,4}}{_WORD}",
+State = tuple[str, float | None]
+_LONG = re.compile(r"\"(?:[^\"\s]+\s+){2}[^\"]*\"|\u201c(?:\S+\s+){2}[^\u201d]*\u201d")
+_AGAINST = re.compile(
+    r"(?:\bunmet|(?:\bnot|n't)\s+(?:\w+\s+){0,2}(?:met|satisfied|fulfilled))\b(?!\s+\w)"
+    r"|(?:(?:\bnot|n't)\s+(?:\w+\s+){0,2}|\bfails\s+to\s+)(?:meet|satisfy|fulfill?)\s+(?:the|this)\b",
     re.I,
 )
-_HINT = re.compile(r"verdict|criterion|met\b", re.I)
-_ENDS = re.compile(r"[.;:,!?()\n]|\b(?:because|since|as)\b")
+_CLAUSES = re.compile(  # a colon before a whole sentence, too; a verdict begins one of its own
+    r"[;!?()\n,]|\.(?!\d)|:(?=(?:\s+\w+){3})|\b(?:because|since|as)\b|(?=\bverdict\b)", re.I
+)
 _TOKENS = re.compile(r"[^\W_]+")
-LINE = 80  # characters
-BARE = ("met", "unmet", "not met")
-LABELS = frozenset(
-    "final verdict rating level status decision judgement judgment for the criterion on is".split()
+_HINT = re.compile(r"met\b|verdict|rating|level|status|decision|judge?ment|criterion", re.I)
+LONGEST = 160  # characters of a clause
+TITLES = frozenset("verdict rating level status decision judgement judgment criterion".split())
+LABELS = TITLES | frozenset(
+    "the this my own its itself it is was are be being should must final for on of and so hence "
+    "thus therefore then overall accordingly consequently also still indeed clearly fully "
+    "completely answer response text submission".split()
 )
-_ID = re.compile(r"[\d_]")  # in a word that may name a criterion which was not asked for here
-_FIRST = re.compile(r"(not met|unmet|met)\s*(?:[.,;!]|\bbecause\b|\bsince\b|\Z)", re.I)
-_HOW = r"(?:(?:clearly|fully|completely|therefore|thus|hence|also|still|indeed)\s+)*"
-_CLAUSE = re.compile(
-    rf"""(?:(?:and|so|hence|thus|therefore|then|overall|accordingly|consequently)\s+)*
-    (?: (?P<bare>(?<=\s)(?:it\s+is\s+)?(?:not\s+|un)?met) | it\s+is\s+(?P<un>unmet)
-      | (?:the|this)\s+criterion(?:\s+(?P<name>[\w.-]+))?\s+is\s+{_HOW}(?P<is>(?:not\s+|un)?{_HOW}
-        (?:met|satisfied|fulfilled))
-      | (?:it|(?:the|this)\s+(?:answer|response|text|submission))\s+{_HOW}
-        (?: (?:meets|satisfies|fulfill?s)
-          | (?P<no>do(?:es\s+not|esn't)|fails\s+to)\s+{_HOW}(?:meet|satisfy|fulfill?))
-        \s+(?:the|this)\s+criterion )""",
-    re.X | re.I,
-)
+FOR = frozenset("met meets satisfies satisfied fulfills fulfils fulfilled".split())
+AGAINST: State = ("unmet", 0.0)
 
 
 def stated(
     reason: str, name: str, criteria: Mapping[str, Criterion]
-) -> Iterator[tuple[str, tuple[str, float | None], str]]:
+) -> Iterator[tuple[str, State, str]]:
     """(id, (status, value), its words) of each verdict that the reason of `name` states.
 
     >>> c = {"c1": Criterion(id="c1", text="names Paris")}
-    >>> [s for _, (s, _), _ in stated("No capital, hence unmet. VERDICT c1: not met", "c1", c)]
-    ['unmet', 'unmet']
+    >>> {s for _, (s, _), _ in stated("No capital, hence unmet. VERDICT c1: not met", "c1", c)}
+    {'unmet'}
     >>> list(stated("Although the first part is met, the date is missing.", "c1", c))
     []
     """
     if len(reason) > 2 * REASON:  # its begin and its end
         reason = f"{reason[:REASON]}\n{reason[-REASON:]}"
-    for line in reason.splitlines():
-        own, state = _line(line, name, criteria)
-        if state is not None and state[1] is not None:
-            yield own, state, line
-    if not _HINT.search(reason):  # as most
+    levels = [v for c in criteria.values() for v in c.levels]
+    if not levels and not _HINT.search(unicodedata.normalize("NFKC", reason)):  # as most
         return
-    fold = {n.casefold(): n for n in criteria}
-    for m in _OWN.finditer(reason):
-        own = fold.get((m["name"] or name).casefold(), name)
-        state = word(criteria[own], m["word"])
-        if state is not None and not m["quoted"]:
-            yield own, state, m[0]
-    if criteria[name].scale == "binary":
-        for other, state, words in _clauses(reason.strip().replace("\u2019", "'")):
-            own = fold.get(other.casefold(), "" if _ID.search(other) else name)
-            if own and criteria[own].scale == "binary":
-                yield own, state, words
+    text = _LONG.sub(" ", unicodedata.normalize("NFKC", reason).replace("\u2019", "'"))
+    against = _AGAINST.search(text) if criteria[name].scale == "binary" else None
+    if against:
+        yield name, AGAINST, against[0]
+    for clause in _CLAUSES.split(text):
+        found = _clause(clause, name, criteria) if len(clause) < LONGEST else None
+        if found:
+            yield *found, clause
 
 
-def _line(
-    line: str, name: str, criteria: Mapping[str, Criterion]
-) -> tuple[str, tuple[str, float | None] | None]:
-    """(id, state) of a line that is a verdict as a whole: labels and an id, if any, and a level.
+def _clause(clause: str, name: str, criteria: Mapping[str, Criterion]) -> tuple[str, State] | None:
+    """The id and the verdict that a clause is, if it is one.
 
-    Without either only the very words that were asked for are one: "No." may answer another thing.
+    Without an id or a title only the very words that were asked for are one: "No" may answer
+    another thing, and a number may count the lines.
     """
-    short = len(line) < LINE and not line.isspace()
-    words = _TOKENS.findall(unicodedata.normalize("NFKC", line).casefold()) if short else []
-    fold, titled = {n.casefold(): n for n in criteria}, "verdict" in words
+    words = _TOKENS.findall(clause.casefold())
+    fold = {n.casefold(): n for n in criteria}
     own = next((fold[w] for w in words if w in fold), name)
-    left = [w for w in words if w not in fold and w not in LABELS]
-    if titled:  # on an id that is written in other letters
-        left = [w for w in left if w.isdigit() or not _ID.search(w)]
-    said = " ".join(left)
-    bare = len(left) == len(words)
-    if bare and (said.isdigit() or said not in (*BARE, *map(str.casefold, criteria[own].levels))):
-        return own, None
-    return own, word(criteria[own], said)
-
-
-def _clauses(reason: str) -> Iterator[tuple[str, tuple[str, float], str]]:
-    """What whole clauses of a reason say, and the criterion that they name, "" for its own."""
-    first = _FIRST.match(reason)
-    if first:
-        yield "", ("met", 1.0) if first[1].casefold() == "met" else ("unmet", 0.0), first[1]
-    for clause in _ENDS.split(reason):
-        m = _CLAUSE.fullmatch(clause.strip()) if len(clause) < 200 else None
-        if m:
-            said = m["bare"] or m["un"] or m["is"] or m["no"] or ""
-            against = bool(m["no"]) or bool(re.match(r"(?:it is )?(?:not\b|un)", said, re.I))
-            yield m["name"] or "", ("unmet", 0.0) if against else ("met", 1.0), clause
+    left = ["met" if w in FOR else w for w in words if w not in fold and w not in LABELS]
+    said, levels = " ".join(left), [v.casefold() for v in criteria[own].levels]
+    titled = any(w in fold or w in TITLES for w in words)
+    if not said or (not titled and (said.isdigit() or said not in ("met", "unmet", *levels))):
+        return None
+    state = word(criteria[own], said)
+    return (own, state) if state is not None and state[1] is not None else None

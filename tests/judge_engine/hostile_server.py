@@ -288,7 +288,7 @@ with_field("ended in error", GONE, lambda d, a: d["choices"][0].update(finish_re
 for n, value in enumerate([[], {}, 7, None, "x" * 100_000, "\ud83d", "\x00"]):
     with_field(f"model as {n}", RIGHT, put("model", value))
     with_field(f"id as {n}", RIGHT, put("id", value))
-with_field("finish as list", UNREAD, lambda d, a: d["choices"][0].update(finish_reason=["stop"]))
+with_field("finish as list", RIGHT, lambda d, a: d["choices"][0].update(finish_reason=["stop"]))
 with_field("stop refusal", {"refusal"}, lambda d, a: d["choices"][0].update(stop_reason="refusal"))
 with_field("status incomplete", UNREAD, put("status", "incomplete"))
 with_field("output text", UNREAD, lambda d, a: d.update(output_text=obj(a.lies)))

@@ -159,6 +159,9 @@ def test_a_call_without_usage_costs_no_more_than_was_set_aside(usage_, cap):
 
 def test_usage_out_of_all_proportion_is_an_estimate():
     assert usage({"usage": {"prompt_tokens": 10**30, "completion_tokens": 1}}, 400, 40).estimated
+    for n in (0, 999_999):  # a text of no tokens; 360 were allowed: $40 of .02 were believed
+        chat = {"choices": [{}], "usage": {"prompt_tokens": 90, "completion_tokens": n}}
+        assert usage(chat, 400, 450, 360).estimated
     assert not usage({"usage": {"input_tokens": 90, "output_tokens": 0}}, 400, 40).estimated
 
 

@@ -10,7 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kit.judge import payload, reading
-from kit.judge.parse import read, token_p
+from kit.judge.logprobs import token_p
+from kit.judge.parse import read
 from kit.judge.templates import names
 from kit.records import Criterion
 
@@ -211,6 +212,10 @@ def test_a_part_that_names_another_criterion_is_not_believed(key):
         ),
         *(
             "The answer doesn\u2019t fully meet the criterion, since Rome",
+            "Paris? VERDICT c1 - unmet",
+            "I'd say unmet.",
+            "The verdict has to be unmet.",
+            "Verdict is therefore unmet",
             "The criterion is not met.",
         ),
     ],
@@ -481,7 +486,7 @@ def test_any_field_that_tells_of_an_end_must_tell_of_a_good_one(more):
         *({"done": True, "done_reason": "stop"}, {"end_turn": True}, {"channel": "final"}),
         *({"finish_details": {"type": "stop", "stop_tokens": [2]}}, {"truncated": False}),
         *({"completed_at": "2026-11-22T05:00Z"}, {"finish_time": 1.5}, {"completed_at": 1}),
-        *({"knowledge_cutoff": "2024-06"}, {"execution_id": "e1"}, {"num_draft_tokens": 3}),
+        *({"execution_id": "e1"}, {"num_draft_tokens": 3}),
         *({"prompt_filter_results": [{"hate": {"filtered": False}}]}, {"error": None}),
     ],
 )
@@ -672,7 +677,7 @@ def test_a_line_of_a_reason_that_is_another_verdict_contradicts(line):
 
 def test_a_line_that_is_no_verdict_of_its_own_says_nothing():
     """Enumerations, answers to other questions, other criteria's lines."""
-    for line in ("No.", "1.", "c9: unmet", "Not met in line 3: the date"):
+    for line in ("No.", "1.", "Not met in line 3: the date"):
         assert states(f"REASON c1: Rome?\n{line}\nVERDICT c1: met") == ["met"], line
     assert read("REASON c1: so\n3\nVERDICT c1: 4", [POINTS])[0].value == 0.8
     for line in ("RATING c1: poor", "poor", "LEVEL poor"):
@@ -692,6 +697,8 @@ def test_a_line_that_is_no_verdict_of_its_own_says_nothing():
         *({"state": "failed"}, {"type": "refusal"}, {"type": "error"}, {"retracted": True}),
         *({"superseded": True}, {"CONTENT": UNMET}, {"final_answer": UNMET}, {"answer": UNMET}),
         *({"final": UNMET}, {"corrected": UNMET}, {"Choices": [{"message": {"content": UNMET}}]}),
+        *({"timeout": True}, {"err": "boom"}, {"stage": "draft"}, {"preview": True}, {"stale": 1}),
+        *({"warning": "the reply was cut"}, {"x": {"y": [{"safety_ratings": {"blocked": True}}]}}),
     ],
 )
 def test_flags_as_numbers_other_names_of_failure_and_second_texts_of_any_name(more):
