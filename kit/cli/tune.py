@@ -54,7 +54,11 @@ ARGS = (
     arg("--whole", action="store_true", help="all criteria of an answer as one plain rubric"),
     arg("--search", action="store_true", help="let GEPA rewrite the prompt on train"),
     arg("--rows", type=int, help="most rows that the search may judge (default: five rounds)"),
-    arg("--reflect", metavar="JUDGE", help="the model that rewrites (default: the judge's own)"),
+    arg(
+        "--reflect",
+        metavar="JUDGE",
+        help="the model that rewrites (default: the judge's own); its price stands in a mapping",
+    ),
     arg("--estimate", action="store_true", help="say what the search may cost, and stop"),
     arg("--gain", type=float, metavar="X", help="how many labelled prompts would show a gain of X"),
     arg("--attack", action="store_true", help="what cheats earn: the baseline beside the winner"),
@@ -85,8 +89,9 @@ def run(args: argparse.Namespace) -> Output:
     prompts = dict(_prompt(text) for text in args.prompts)
     with Ledger(ledger_of(args)) as book:
         bench = _bench(args, book)
+        reflect = _rewriter(args)
         if args.estimate:
-            cost = bench.estimate(args.rows)
+            cost = bench.estimate(args.rows, reflect)
             rows = bench.search_size(args.rows).most
             line = f"a search of {rows} rows: at most {cost}; nothing was sent"
             return Output(vars(cost), line)
@@ -94,7 +99,6 @@ def run(args: argparse.Namespace) -> Output:
             bench.try_(name, prompt)
         _beyond(args, bench)
         if args.search:
-            reflect = args.reflect and _judge(args, args.reflect)
             bench.search(reflect, rows=args.rows)
         if not bench.trials:
             bench.try_("baseline", bench.prompt)
@@ -113,7 +117,7 @@ def _bench(args: argparse.Namespace, book: Any) -> Any:
         more["budget"] = Budget(usd=args.budget_usd)
     return Workbench(
         args.labels,
-        judge=_judge(args, args.judge),
+        judge=_judge(args),
         ledger=book,
         measure=args.measure,
         folder=folder,
@@ -122,13 +126,28 @@ def _bench(args: argparse.Namespace, book: Any) -> Any:
     )
 
 
-def _judge(args: argparse.Namespace, text: str) -> Any:
-    """A judge's name, or a mapping written as JSON, with the options that were given."""
+def _judge(args: argparse.Namespace) -> Any:
+    """The judge, with the options that were given."""
+    kind, subject, options = _named(args.judge, "--judge")
+    return {kind: subject, **options, **http_options(args)}
+
+
+def _rewriter(args: argparse.Namespace) -> Any:
+    """Who rewrites, None: the judge's own model. What --reflect itself says stays; a --price is the
+    judge's.
+    """
+    if args.reflect is None:
+        return None
+    kind, subject, options = _named(args.reflect, "--reflect")
+    given = {k: v for k, v in http_options(args).items() if k != "price"}
+    return {kind: subject, **given, **options}
+
+
+def _named(text: str, where: str) -> tuple[str, Any, dict[str, Any]]:
+    """A judge's name, or a mapping written as JSON: kind, subject, options."""
     from ..judge.factory import parts
 
-    named = text if not text.lstrip().startswith("{") else _json(text, "--judge")
-    kind, subject, options = parts(named)
-    return {kind: subject, **options, **http_options(args)}
+    return parts(_json(text, where) if text.lstrip().startswith("{") else text, where)
 
 
 def _json(text: str, where: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ ASKED = frozenset(
     (*PROMPTS, "id", "task_id", "prompt_id", "answer", "expected_answer", "ground_truth")
 )
 RATED = ("flat", "answers")  # formats whose numeric labels mean nothing without their scale
+IDENT = ("task_id", "id", "prompt", "question", "instruction")  # what tells a flat row's task
 LOOK = 50  # rows that decide the format
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
@@ -184,6 +185,7 @@ def _read(
     reader = detect.READERS.get(context.format)
     mixed = auto and context.format != "kit"
     held: list[Row] = []  # the rows of one task of a flat table
+    blocks: list[list[Row]] = []
     for where, value in stream:
         context.rows += 1
         number = context.rows
@@ -197,16 +199,15 @@ def _read(
         if reader is None:  # a flat table: consecutive rows of one task
             if held and not _same_task(held[0], row):
                 _say_ids(held[-1], row)
-                yield flat(held)
-                context.tasks += 1
+                blocks.append(held)
                 held = []
             held.append(row)
+            while blocks and not context.whole:
+                yield flat(blocks.pop())
             continue
         ours = mixed and detect.own(value)
         yield _one(kit if ours else reader, row, context)
-    if held:
-        yield flat(held)
-        context.tasks += 1
+    yield from map(flat, _joined([*blocks, held] if held else []))
     while lost:
         yield Parsed(row=0, where=context.name, findings=(lost.pop(0),))
 
@@ -231,6 +232,22 @@ def _one(reader: Any, row: Row, context: Context) -> Parsed:
                 + _error(row.number, row.where, "the row holds nothing").findings,
             )
     return parsed
+
+
+def _joined(blocks: Iterable[list[Row]]) -> Iterable[list[Row]]:
+    """All rows of a task together, in the order of first sight: a file may be sorted by model, by
+    criterion or by rater."""
+    out: dict[str, list[list[Row]]] = {}
+    for rows in blocks:
+        first = rows[0].data
+        name = next((first[k] for k in IDENT if first.get(k) is not None), None)
+        alike = out.setdefault(str(name), [])
+        known = next((b for b in alike if _same_task(b[0], rows[0])), None)
+        if known is None:
+            alike.append(rows)
+        else:
+            known += rows
+    return itertools.chain.from_iterable(out.values())
 
 
 def _same_task(a: Row, b: Row) -> bool:
@@ -358,7 +375,7 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
     `.findings` and counted
         in `.skipped`. For files too large for memory use `iter_tasks`.
     """
-    context, rows_of = Context(), {}
+    context, rows_of = Context(whole=True), {}
     tasks: list[Task] = []
     responses: list[Response] = []
     verdicts: list[Verdict] = []

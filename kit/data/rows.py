@@ -76,6 +76,7 @@ class Context:
     scale : (lowest, highest) of the file's numeric labels; None = 0/1. extent : those that occur.
     conflicts : (field read, field left in meta) -> in how many rows they differ.
     changed : (field, type) -> in how many rows a value that JSON does not know became text.
+    whole : all rows are held: those of one task of a flat table need not follow each other.
     """
 
     name: str = ""
@@ -96,6 +97,7 @@ class Context:
     rows: int = 0
     skipped: int = 0
     tasks: int = 0
+    whole: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -22,7 +22,7 @@ from . import trials as made
 from . import variants
 from .candidates import Candidate, split
 from .makers import Reflector, frame_of, maker
-from .seal import Seals
+from .seal import Seals, words
 from .search import (
     Labelled,
     Searched,
@@ -90,9 +90,7 @@ class Workbench:
         self.trials: dict[str, Trial] = {}
         self.doubts: list[dict[str, Any]] = []
         self.read: TestRead | None = None
-        self._ids = [
-            fingerprint([r.task.asked, r.response.text, r.criterion.text]) for r in self.rows
-        ]
+        self._ids = [fingerprint(list(map(words, _texts(r)))) for r in self.rows]
         self._enough()
         self.folder = None if folder is None else Path(folder)
         if self.folder is not None:
@@ -224,6 +222,7 @@ class Workbench:
             part=self.part,
             measure=self.measure,
             ids=self._ids,
+            before=[fingerprint(_texts(r)) for r in self.rows],
         )
 
     def data(self) -> list[dict[str, Any]]:
@@ -352,10 +351,11 @@ class Workbench:
         return made.against(a, b, right, dev, self.cluster[dev])
 
     # -- search --------------------------------------------------------------------------------
-    def estimate(self, rows: int | None = None) -> Any:
+    def estimate(self, rows: int | None = None, reflect: Any = None) -> Any:
         """What a search of so many judged rows would cost at most, a kit.judge Forecast."""
         seen = [r for r, p in zip(self.rows, self.part, strict=True) if p != "test"]
-        return forecast(seen, self.make(self.prompt), self.search_size(rows))
+        who = Reflector(reflect, self.make)
+        return forecast(seen, self.make(self.prompt), self.search_size(rows), who)
 
     def search_size(self, rows: int | None = None, **more: Any) -> Size:
         """How many rows a search judges (`kit.tuning.search.size`), at most `rows`."""
@@ -458,6 +458,11 @@ class Workbench:
         rows = ", ".join(f"{k} {v}" for k, v in n.items())
         head = f"{len(self.rows)} labels ({rows}), {len(self.trials)} trials: {list(self.trials)}"
         return "\n".join([head, *self.notes])
+
+
+def _texts(row: Labelled) -> list[str]:
+    """What was judged: a row is known by it, whatever its ids are."""
+    return [row.task.asked, row.response.text, row.criterion.text]
 
 
 def workbench(labels: Any, *, judge: Any, ledger: Any = None, **more: Any) -> Workbench:

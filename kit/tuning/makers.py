@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import JudgeDownError, KitError
-from ..judge.records import Forecast
+from ..judge.prices import Usage
+from ..judge.records import Call, Forecast
 from ..records import fingerprint
 
 MakeJudge = Callable[..., Any]
@@ -76,49 +77,62 @@ def _worded(frame: Any, kind: str, options: dict[str, Any], prompt: str) -> Any:
 class Reflector:
     """A language model that rewrites prompts, through the ledger: the same question is paid once.
 
-    model : a function prompt -> text; or None: the judge that `make` gives is asked in its own
-    chat. calls : how often it was asked and not remembered. budget : a kit.Budget; of a function
-    only the call counts, what it costs is not known.
+    model : a judge's name or mapping, or None: the judge that `make` gives is asked in its own
+    chat; or a function prompt -> text, remembered by its attribute `name` (one without is asked
+    anew each time: nothing else tells two functions apart). calls : how often it was asked and not
+    remembered. budget : a kit.Budget; of a function only the call counts, what it costs is not
+    known.
     """
 
     def __init__(self, model: Any, make: MakeJudge, *, ledger: Any = None, budget: Any = None):
-        self.model, self.make, self.ledger, self.calls = model, make, ledger, 0
-        self.budget = budget
+        self.model, self.ledger, self.budget, self.calls = model, ledger, budget, 0
+        if not callable(model):
+            self.judge = (make if model is None else maker(model))("You rewrite prompts.")
 
     def __call__(self, prompt: str) -> str:
-        from ..judge.records import Call
-
-        key = "reflection-" + fingerprint([self._who(), prompt])
-        known = self.ledger.call(key) if self.ledger is not None else None
+        who = self._who()
+        key = "reflection-" + fingerprint([who, prompt])
+        known = self.ledger.call(key) if self.ledger is not None and who else None
         if known is not None:
             return known.reply
         self.calls += 1
-        reply = self._reply(prompt)
-        if self.ledger is not None:
-            row = {"judge": "reflection", "model": self._who(), "endpoint": ""}
+        reply, call = self._reply(prompt)
+        if self.ledger is not None and who:
             asked = json.dumps({"prompt": prompt})
-            self.ledger.put(call=Call(id=key, request=asked, reply=reply, **row))
+            call = dataclasses.replace(call, id=key, judge="reflection", request=asked, reply=reply)
+            self.ledger.put(call=call)
         return reply
 
-    def _reply(self, prompt: str) -> str:
+    def forecast(self, tokens_in: int) -> Forecast:
+        """What a question of so many tokens may cost."""
+        price = None if callable(self.model) else getattr(_caller(self.judge), "price", None)
+        return Usage(tokens_in=tokens_in, tokens_out=ROOM).forecast(price)
+
+    def _reply(self, prompt: str) -> tuple[str, Call]:
         if not callable(self.model):
-            return _chat(self._judge(), prompt, self.budget)
+            return _chat(self.judge, prompt, self.budget)
         if self.budget is not None:
             one = Forecast(calls=1, cost=0.0)
             self.budget.settle(self.budget.reserve(one), one)
-        return _text(self.model(prompt), "not a text, or an empty one")
+        call = Call(id="", judge="", model=str(self._who()), endpoint="")
+        return _text(self.model(prompt), "not a text, or an empty one"), call
 
-    def _judge(self) -> Any:
-        return (self.make if self.model is None else maker(self.model))("You rewrite prompts.")
-
-    def _who(self) -> str:
+    def _who(self) -> Any:
+        """All that shapes a reply but the question; None where nothing tells."""
         if callable(self.model):
-            return getattr(self.model, "name", self.model.__class__.__name__)
-        return getattr(self._judge(), "model", "own")
+            return getattr(self.model, "name", None)
+        place = getattr(_caller(self.judge), "place", None)
+        return [getattr(self.judge, n, None) for n in ("model", "params")] + [place]
 
 
-def _chat(judge: Any, prompt: str, budget: Any) -> str:
-    """One reply of the judge's model to a plain question; JudgeDownError where none comes."""
+def _caller(judge: Any) -> Any:
+    return getattr(judge, "caller", None)
+
+
+def _chat(judge: Any, prompt: str, budget: Any) -> tuple[str, Call]:
+    """One reply of the judge's model to a plain question, and its call; JudgeDownError where none
+    comes.
+    """
     from ..judge import loop
 
     if not hasattr(judge, "chat") and not hasattr(judge, "ready"):
@@ -127,7 +141,7 @@ def _chat(judge: Any, prompt: str, budget: Any) -> str:
     outcome = loop.run(_asked(judge, prompt, budget))
     choices = (outcome.data or {}).get("choices") or [{}]
     text = (choices[0].get("message") or {}).get("content")
-    return _text(text, outcome.reason or "an empty reply")
+    return _text(text, outcome.reason or "an empty reply"), outcome.call
 
 
 def _text(reply: Any, why: str) -> str:

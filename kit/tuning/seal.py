@@ -5,8 +5,10 @@ candidate, and what came out.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
+import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -75,12 +77,15 @@ class Seals:
         mine = set(rows)
         return [r for r in self.reads() if r.rows & mine]
 
-    def check(self, rows: Sequence[str], *, unseal: bool) -> int:
-        """How often these rows were read before; SealedError when they were, without `unseal`."""
-        earlier = self.seen(rows)
+    def check(self, rows: Sequence[str], *, unseal: bool, before: Sequence[str] = ()) -> int:
+        """How often these rows were read before; SealedError when they were, without `unseal`.
+
+        before : names under which an earlier version knew the rows.
+        """
+        earlier = self.seen(rows) or self.seen(before)
         if earlier and not unseal:
             last = earlier[-1]
-            shared = len(last.rows & set(rows))
+            shared = len(last.rows & {*rows, *before})
             raise SealedError(
                 f"this test set was read before: {shared} of its {len(rows)} rows, on "
                 f"{last.when}, for {last.candidate!r}",
@@ -99,12 +104,13 @@ class Seals:
         request: str,
         result: Mapping[str, Any],
         unseal: bool,
+        before: Sequence[str] = (),
     ) -> int:
         """Write one read, atomically with a last look at earlier ones; returns their number."""
         with closing(self._open()) as db:
             db.execute("BEGIN IMMEDIATE")
             try:
-                earlier = self.check(rows, unseal=unseal)
+                earlier = self.check(rows, unseal=unseal, before=before)
                 db.execute(
                     "INSERT INTO reads (at, candidate, baseline, request, rows, result) VALUES "
                     "(?, ?, ?, ?, ?, ?)",
@@ -122,6 +128,16 @@ class Seals:
                 db.execute("ROLLBACK")
                 raise
         return earlier
+
+
+def words(text: str) -> str:
+    """A text without what a spreadsheet or an editor changes when it saves: line ends, blanks,
+    case, marks between words.
+
+    >>> words("Is it 3.5?\\r\\n") == words("is it  3.5")
+    True
+    """
+    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())) or text
 
 
 def row_keys(ids: Sequence[Any], *, data: str = "") -> list[str]:

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, MissingError
+from ..judge.prices import tokens
 from ..judge.records import Forecast
 from ..records import Criterion, Response, Task, Verdict
-from .makers import MakeJudge
+from .makers import MakeJudge, Reflector
 
 COMPONENT = "judge_instructions"
 LEAST = 300  # rows that a search may judge, where nothing is said and ROUNDS rounds take fewer
@@ -67,12 +68,16 @@ def labelled_rows(labels: Any) -> list[Labelled]:
     said: dict[tuple[str, str], dict[str, float]] = {}
     for (task, response, criterion), value in labels_of(labels).items():
         said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
+    first: dict[str, str] = {}  # of tasks that ask the same, one name: they are one prompt
+    for t in labels.tasks:
+        first[t.asked] = min(t.id, first.get(t.asked, t.id))
     out = []
     for r in labels.responses:
         mine, task = said.get((r.task_id, r.id), {}), labels.by_id[r.task_id]
         asked = tuple(c for c in task.criteria if c.id in mine and not c.by_code)
         task = dataclasses.replace(task, criteria=asked)
-        out += [Labelled(task, r, c, mine[c.id], task.group or task.id) for c in asked]
+        prompt = task.group or first[task.asked]
+        out += [Labelled(task, r, c, mine[c.id], prompt) for c in asked]
     if len({row.human for row in out}) < 2:
         fix = "give answers with labels of people, some met and some unmet"
         raise DataError(f"{len(out)} labels, all alike or none", where="labels", fix=fix)
@@ -216,17 +221,21 @@ def _cut(text: str, most: int = 3000) -> str:
     return text if len(text) <= most else text[: most // 2] + " [...] " + text[-most // 2 :]
 
 
-def forecast(trials: Sequence[Labelled], judge: Any, size: Size, minibatch: int = 6) -> Forecast:
+def forecast(
+    trials: Sequence[Labelled], judge: Any, size: Size, reflector: Reflector, minibatch: int = 6
+) -> Forecast:
     """What a search of this size may cost, with prompts as long as this judge's.
 
-    Each row as a call of its own, on the dearest answer; the reflections; and the rows `trials` for
-    the baseline and all that may be found. Calls are an upper limit, where none is repeated.
+    Each row as a call of its own, on the dearest answer; the reflections, at the price of who
+    rewrites; and the rows `trials` for the baseline and all that may be found. Calls are an upper
+    limit, where none is repeated.
     """
     each = {(r.task.id, r.response.id): r for r in trials}.values()
     ask = getattr(judge, "forecast", lambda *_: Forecast(calls=1, cost=None))
     asks = [ask(r.task, r.response, r.task.criteria) for r in each]
     dearest = max(asks, key=lambda f: (f.calls, f.tokens_in))
-    reflection = dataclasses.replace(sum([dearest] * minibatch, Forecast()), calls=1)
+    lesson = dearest.tokens_in + dearest.tokens_out
+    reflection = reflector.forecast(minibatch * lesson + tokens(len(TEMPLATE)))
     reflections = (size.most - size.tracked - size.once) // (size.once - size.tracked) + 1
     found = (size.most - size.tracked) // size.once
     parts = [dearest] * size.most + [reflection] * reflections + asks * (1 + found)

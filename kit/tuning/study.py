@@ -104,7 +104,8 @@ class Study:
     measure : "kappa" (default), "ac1", "accuracy", "balanced_accuracy". least_known : a candidate
         that judges a smaller share of the
     rows is not chosen. ids : (n,) ids of the rows, for the seal (default: the cluster); data : name
-    of the data set, so that equal ids of two data sets are not mistaken for each other.
+    of the data set, so that equal ids of two data sets are not mistaken for each other. before :
+    (n,) ids that an earlier version gave the rows: its seals hold.
     """
 
     human: Sequence[Any]
@@ -114,6 +115,7 @@ class Study:
     least_known: float = 0.9
     ids: Sequence[Any] | None = None
     data: str = ""
+    before: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         n = same_length(human=self.human, cluster=self.cluster, part=self.part, ids=self.ids)
@@ -209,10 +211,14 @@ class Study:
             )
         return Selection(by[dev[0].name], by[baseline], tuple(train), tuple(dev), len(candidates))
 
-    def _test_rows(self) -> list[str]:
+    def _test_rows(self, ids: Sequence[Any]) -> list[str]:
         """The keys of the test's rows, by which the seals know them."""
-        ids = [i for i, p in zip(self.ids, self.part, strict=True) if p == "test"]
-        return row_keys(ids, data=self.data)
+        test = [str(i) for i, p in zip(ids, self.part, strict=True) if p == "test"]
+        return row_keys(test, data=self.data)
+
+    def _keys(self) -> tuple[list[str], list[str]]:
+        """The keys of the test's rows, and those by which an earlier version knew them."""
+        return self._test_rows(self.ids), self._test_rows(self.before or self.ids)
 
     def sealed(
         self,
@@ -223,10 +229,10 @@ class Study:
         replay: bool = False,
     ) -> None:
         """SealedError where `test` would refuse; to be asked before its rows are paid for."""
-        seals, rows = Seals() if seals is None else seals, self._test_rows()
+        seals, (rows, before) = Seals() if seals is None else seals, self._keys()
         names = selection.winner.name, selection.baseline.name
         if not (replay and names in {(r.candidate, r.baseline) for r in seals.seen(rows)}):
-            seals.check(rows, unseal=unseal)
+            seals.check(rows, unseal=unseal, before=before)
 
     def test(
         self,
@@ -245,17 +251,16 @@ class Study:
         """
         seals = Seals() if seals is None else seals
         pick = self.part == "test"
-        rows = self._test_rows()
+        rows, before = self._keys()
         a, b = selection.winner, selection.baseline
         columns = [x[pick] for x in (a.verdicts, b.verdicts, self.human)]
         asked = [sorted(rows), a.name, b.name, self.measure]
         request = fingerprint([*asked, [_plain(x[np.argsort(rows)]) for x in columns]])
         if replay:
-            in_file_order = fingerprint([*asked, [_plain(x) for x in columns]])  # seals of before
             for old in seals.seen(rows):
-                if old.request in (request, in_file_order):
+                if old.request == request:
                     return _from_dict({**old.result, "replayed": True})
-        reads = seals.check(rows, unseal=unseal) + 1
+        reads = seals.check(rows, unseal=unseal, before=before) + 1
         read = self._read(selection, pick, reads)
         seals.record(
             rows,
@@ -264,6 +269,7 @@ class Study:
             request=request,
             result=jsonable(read.as_dict()),
             unseal=unseal,
+            before=before,
         )
         return read
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 OWN = frozenset({"reword", "options", "of", "bands"})
 ROWS = 20  # labels of train that a criterion needs for cuts of its own
-GRID = np.linspace(0, 1, 21)
+GRID = np.round(np.linspace(-0.05, 1.05, 23), 2)  # its ends hold a P of exactly 0 and 1, too
 FIELDS = ("task", "answer", "criterion", "verdict")
 SHOWN = 400  # characters of an example
 
@@ -184,7 +184,7 @@ def _narrowest(p: np.ndarray, loss: np.ndarray, tolerance: float) -> list[float]
         hard = (p > low) & (p < high)
         if loss[~hard].sum() <= tolerance * len(p):
             found.append((hard.sum(), high - low, float(low), float(high)))
-    return [round(x, 3) for x in min(found, default=(0, 1, 0.0, 1.0))[2:]]
+    return [*min(found)[2:]]
 
 
 def examples(rows: Sequence[Labelled], right: np.ndarray, k: int, seed: int) -> str:

@@ -419,3 +419,33 @@ def test_a_text_that_reads_as_nothing_is_not_written_to_be_lost(tmp_path, form, 
         write_tasks(tmp_path / "a.json", [one], format=form)
     with pytest.raises(DataError, match="cannot hold"):
         write_tasks(tmp_path / "a.json", [two], format=form)
+
+
+@pytest.mark.parametrize("by", ["response_id", "criterion_id", "rater"])
+def test_rows_of_one_task_need_not_follow_each_other(tmp_path, by):
+    """Sorted by model, criterion or rater, each prompt became several tasks (`t1#2`): rows of one
+    prompt lay in train, dev and test, and a second rater's labels were other answers.
+    """
+    rows = [
+        {
+            "task_id": f"t{i}",
+            "prompt": f"Q {i}?",
+            "response_id": f"r{k}",
+            "response": f"A {i} {k}",
+            "criterion_id": c,
+            "criterion": f"Is it {c}?",
+            "label": ["met", "unmet"][(i + k) % 2],
+            "rater": rater,
+        }
+        for i in range(3)
+        for k in (0, 1)
+        for c in ("c1", "c2")
+        for rater in "ab"
+    ]
+    found = []
+    for order in (rows, sorted(rows, key=lambda r: r[by])):
+        _jsonl(tmp_path / "l.jsonl", order)
+        labels = load_tasks(tmp_path / "l.jsonl")
+        ids = {(v.task_id, v.response_id, v.criterion_id, v.status) for v in labels.verdicts}
+        found.append((ids, [t.id for t in labels.tasks], len(labels.verdicts)))
+    assert found[0] == found[1] and found[0][1:] == (["t0", "t1", "t2"], 24)

@@ -14,7 +14,8 @@ from served import FakeChat, served
 from test_tuning_bench import STRICT, labels
 
 import kit
-from kit.__main__ import main
+from kit.__main__ import main, parser
+from kit.cli import tune
 
 
 class FakeEndpoint(FakeChat):
@@ -76,6 +77,15 @@ def test_a_live_server_is_named_by_options_as_in_kit_judge(place, capsys):
     assert main([*place, *more]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["winner"] == "strict" and said["plan"]["needed"] > 60 and FakeEndpoint.asked
+
+
+def test_the_price_of_the_judge_is_not_that_of_who_rewrites(place):
+    """--price took the place of the price in --reflect's mapping: a cap of dollars was overrun."""
+    own = '{"endpoint": "big", "price": [100, 100]}'
+    given = parser("tune").parse_args([*place, "--price", "1,2", "--reflect", own])
+    assert tune._rewriter(given)["price"] == [100, 100]
+    given = parser("tune").parse_args([*place, "--price", "1,2", "--reflect", "endpoint:big"])
+    assert "price" not in tune._rewriter(given) and tune._judge(given)["price"] == (1, 2)
 
 
 def test_trials_beyond_wording_have_flags(place, capsys):

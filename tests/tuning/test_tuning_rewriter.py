@@ -9,7 +9,7 @@ from test_tuning_bench import STRICT, FakeJudge, bench_of
 
 import kit
 from kit.errors import BudgetError, DataError, JudgeDownError
-from kit.judge import factory
+from kit.judge import Ledger, factory
 from kit.train import evolving, reward
 from kit.tuning.makers import Reflector, maker
 from kit.tuning.search import Labelled, size
@@ -141,3 +141,33 @@ def test_a_search_has_room_for_rounds_however_many_labels_there_are():
     few, many = ([Labelled(None, None, None, i % 2, f"q{i}") for i in range(n)] for n in (40, 600))
     assert size(few).most == 300
     assert size(many).most == size(many).tracked + 5 * size(many).once > 1500
+
+
+def test_a_function_is_not_given_what_another_one_wrote(tmp_path):
+    """Every plain function was the same writer in the ledger: the second was never asked."""
+    for text in ("First.", "Second."):
+        bench_of(tmp_path).search(lambda prompt, text=text: f"```\n{text}\n```", rows=60)
+        with Ledger(tmp_path / "l.sqlite") as book:
+            write = Reflector(lambda prompt, text=text: text, FakeJudge, ledger=book)
+            assert write("Rewrite.") == text and write.calls == 1
+
+
+def test_reflections_stand_in_the_cost_book_and_in_the_estimate(tmp_path, model):
+    """The search's dearest calls cost $0 there, at the judge's price in the estimate."""
+    dear = {**model, "price": [1000, 1000]}
+    bench = bench_of(tmp_path)
+    assert bench.estimate(60, dear).cost is None  # the judge's own price is not known
+    cheap = bench_of(tmp_path, judge=lambda prompt: maker({**model, "price": [1, 1]})(prompt))
+    assert cheap.estimate(60, dear).cost > 100 * cheap.estimate(60).cost > 0
+    bench.search(dear, rows=60)
+    book = {r["judge"]: r for r in bench.ledger.costs()}["reflection"]
+    asked = len(FakeModel.asked)
+    assert (book["calls"], book["tokens_in"], book["tokens_out"]) == (asked, 9 * asked, 5 * asked)
+    assert book["cost"] == pytest.approx(14e-3 * asked)
+
+
+def test_another_place_of_a_model_is_another_writer(model):
+    """Two servers with one model name shared their replies, whatever temperature was asked for."""
+    first = Reflector(model, maker(model))
+    others = {**model, "temperature": 1.0}, {**model, "base_url": "http://127.0.0.1:9/v1"}
+    assert all(Reflector(o, maker(o))._who() != first._who() for o in others)

@@ -183,6 +183,16 @@ def test_fitted_bands_hold_their_tolerance():
     assert loss[(p <= low) | (p >= high)].sum() <= 8 and 0 < low < 0.5 < high < 1
 
 
+@pytest.mark.parametrize("p", [[0.05, 0.35, 0.65, 0.95], [0.0, 0.4, 0.6, 1.0]])
+def test_bands_that_are_kept_are_those_that_were_fitted(p):
+    """Edges were rounded after the fit, and a P of 0 or 1 lay in no band: a tolerance of 0 lost a
+    quarter, or half, of the agreement.
+    """
+    p, loss = np.array(p * 10), np.array([1, 0, 0, 1] * 10)
+    low, high = variants.fitted(p, loss, ["a"] * 40, 0.0)["a"]
+    assert loss[(p <= low) | (p >= high)].sum() == 0
+
+
 def test_a_free_judge_costs_nothing_for_sure(tmp_path):
     """A judge on the own machine was said to cost $ .000 [.00, .07]: zeros were read as a share."""
     b = bench(tmp_path, judge=lambda prompt, **more: FakeReader(prompt, price=0.0, **more))
