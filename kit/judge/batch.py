@@ -19,9 +19,10 @@ from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from .base import Asked
+from .caller import unusable
 from .endpoint import EndpointJudge
-from .keys import redact, shown
-from .payload import Raw, encode, plain, unusable
+from .keys import plain, redact, shown
+from .layout import Raw, encode
 from .prices import Usage, models, tokens, usage
 from .provider import PATH, SENT, Provider, Sent
 from .records import Call, Forecast, Question

@@ -13,24 +13,25 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
 import math
 import random
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import JudgeDownError
 from .abilities import Abilities, Doubt
-from .keys import redact
+from .keys import plain, redact, said
+from .layout import encode
 from .limiter import Limiter
-from .payload import LARGE, decoded, encode, large, plain, said, unusable
 from .prices import FREE, Price, Usage, is_reasoning, price, tokens, usage
 from .records import Call, Forecast
 from .session import session
-from .wire import ANSWERED, Reply, Wire, WireError
+from .wire import ANSWERED, SLOW, Reply, Wire, WireError, large, parsed
 
 log = logging.getLogger(__name__)
 # calls are numbered in time: neighbours in the ledger's index
@@ -50,45 +51,22 @@ FIXES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Outcome:
-    """What came of one call: the decoded reply and its Call record, or a failure with its reason.
+    """What came of a call, or of one attempt: the decoded reply and its Call, or why there is none.
 
-    doubt : with failure "refit", what the endpoint seems to refuse; hand it to the next call.
+    doubt : what the endpoint seems to refuse, where the question must be put in other words; hand
+        it to the next call.
+    Of an attempt: counts, wait, busy : how it counts, and when to try again; final : not at all.
+    refusal : the text of a 400, 422 or 501; refused : the endpoint may refuse everybody so.
+    spent : what it cost; None where nothing was paid. sent : requests that went out.
     """
 
     data: Mapping[str, Any] | None = None
     call: Call | None = None
-    failure: str | None = None
-    reason: str | None = None
+    reason: str = ""
     doubt: Doubt | None = None
-
-
-@dataclass
-class _Trial:
-    """Where one call stands."""
-
-    doubt: Doubt
-    faults: int = 0
-    refits: int = 0
-    busy: int = 0
-    tried: bool = False
-    last: str = "no attempt"
-    started: float = field(default_factory=time.monotonic)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Step:
-    """What one attempt gave: data, or a reason with what to do (wait, count it, give up).
-
-    refusal : the text of a 400, 422 or 501; refused : the endpoint may refuse everybody so.
-    spent : what the attempt cost; None where nothing was paid. sent : requests that went out.
-    """
-
-    data: Mapping[str, Any] | None = None
     raw: str = ""
-    payload: str = ""
-    why: str = ""
     counts: int = 0
     wait: float | None = None
     busy: bool = False
@@ -135,7 +113,7 @@ class Caller:
         self._active = 0  # calls that are being tried
         self._lost = 0  # calls that ended without an answer since the last one that had one
         self._ended = -math.inf
-        self._held: list[tuple[asyncio.Future[None], _Step]] = []
+        self._held: asyncio.Future[bool] | None = None  # for which the refused wait
 
     # -- the call -------------------------------------------------------------------------------
     async def call(
@@ -148,82 +126,74 @@ class Caller:
         self.recall()
         if not self._active and time.monotonic() - self._ended > self.patience:
             self._bad_since = None  # what was long ago says nothing of today
-        trial = _Trial(doubt or Doubt())
         self._active += 1
         try:
-            step = await self._tried(path, body, room, trial)
-            self._lost += step.data is None
+            got = await self._tried(path, body, room, doubt or Doubt())
+            self._lost += got.data is None
         finally:
             self._active -= 1
             self._ended = time.monotonic()
             self._look()
-        if step.data is not None:
-            return Outcome(data=step.data, call=self._record(step, step.payload, trial.doubt))
-        if step.why == "refit":
-            return Outcome(failure="refit", doubt=trial.doubt)
-        if step.refused:
-            await self._hold(step)
-        return Outcome(failure="transport", reason=step.why)
+        if got.refused:
+            await self._hold(got)
+        return got
 
-    async def _tried(self, path: str, body: Mapping[str, Any], room: int, trial: _Trial) -> _Step:
+    async def _tried(self, path: str, body: Mapping[str, Any], room: int, doubt: Doubt) -> Outcome:
         """Attempts until there is an answer or nothing more to try."""
-        while trial.faults < self.tries:
-            sent = self.abilities.without(body, trial.doubt.dropped)
-            step = await self._slot(path, sent, room, trial)
-            if step.data is not None:
-                if self.abilities.learn(trial.doubt, f"{self.base_url}, model {self.model}"):
+        faults = busy = refits = 0
+        started = time.monotonic()
+        while True:
+            sent = self.abilities.without(body, doubt.dropped)
+            got = await self._slot(path, sent, room, doubt, first=faults + busy > 0)
+            if got.data is not None:
+                if self.abilities.learn(doubt, f"{self.base_url}, model {self.model}"):
                     self._note()
-                return step
-            if step.refusal is not None and trial.refits < TRIALS:
-                trial.refits += 1
-                if trial.doubt.next(step.refusal, sent, self.abilities):
-                    if "response_format" in sent and "response_format" in trial.doubt.dropped:
-                        return _Step(why="refit")  # the wording must change too: it asked for JSON
+                return got
+            if got.refusal is not None and refits < TRIALS:
+                refits += 1
+                if doubt.next(got.refusal, sent, self.abilities):
+                    if "response_format" in sent and "response_format" in doubt.dropped:
+                        return Outcome(doubt=doubt)  # the wording asks for JSON: it must change
                     continue
-            if step.final or step.refusal is not None:
-                return step
-            await self._wait(step, trial)
-            if trial.busy > BUSY and time.monotonic() - trial.started > self.patience:
-                return _Step(why=f"told to wait {trial.busy} times, the last with: {step.why}")
-        return _Step(why=f"{self.tries} attempts failed, the last with: {trial.last}")
+            if got.final or got.refusal is not None:
+                return got
+            faults, busy = faults + got.counts, busy + got.busy
+            if faults >= self.tries:
+                why = f"{self.tries} attempts failed, the last with: {got.reason}"
+                return Outcome(reason=why)
+            if busy > BUSY and time.monotonic() - started > self.patience:
+                why = f"told to wait {busy} times, the last with: {got.reason}"
+                return Outcome(reason=why)
+            await asyncio.sleep(_pause(got, faults))
 
-    async def _wait(self, step: _Step, trial: _Trial) -> None:
-        """Sleep as the server says, else longer after each fault."""
-        trial.last, trial.tried = step.why, True
-        trial.faults += step.counts
-        trial.busy += step.busy
-        if trial.faults < self.tries:
-            if step.wait is not None:  # its own word; a little later, and not all at once
-                await asyncio.sleep(step.wait + random.uniform(0, min(0.5 * step.wait, 5.0)))
-            else:
-                short = step.counts > 1
-                base = random.uniform(0.05, 0.2) if short else random.uniform(0.25, 0.75)
-                await asyncio.sleep(base * 2 ** max(trial.faults - 1, 0))
-
-    async def _slot(self, path: str, sent: Mapping[str, Any], room: int, trial: _Trial) -> _Step:
-        """One attempt in a slot, its most cost set aside; what is paid and lost is written down."""
+    async def _slot(
+        self, path: str, body: Mapping[str, Any], room: int, doubt: Doubt, first: bool
+    ) -> Outcome:
+        """One attempt in a slot, its most cost set aside; what is paid is written down."""
         run = session()
-        await self.limiter.acquire(first=trial.tried)
+        await self.limiter.acquire(first=first)
         try:
-            payload = encode(sent)
+            payload = encode(body)
             most = Usage(tokens_in=tokens(len(payload)), tokens_out=room, estimated=True)
             ticket = await run.budget.take(most.forecast(self.price)) if run.budget else None
             spent = Forecast()
             try:
-                step = await self._once(path, payload, most)
-                spent = Forecast(calls=step.sent)
-                if step.spent:
-                    spent = step.spent.forecast(self.price)
+                got = await self._attempt(path, payload, most)
+                spent = Forecast(calls=got.sent)
+                if got.spent:
+                    spent = got.spent.forecast(self.price)
             finally:
                 if ticket is not None:
                     run.budget.settle(ticket, spent)  # type: ignore[union-attr]
         finally:
             self.limiter.release()
-        if step.data is None and step.spent is not None:
-            run.record(self._record(step, payload, trial.doubt, status="lost"))
-        return step
+        if got.spent is not None:
+            got.call = self._record(got, got.spent, payload, doubt)
+            if got.data is None:
+                run.record(got.call)
+        return got
 
-    async def _once(self, path: str, payload: str, most: Usage) -> _Step:
+    async def _attempt(self, path: str, payload: str, most: Usage) -> Outcome:
         """One attempt: what it gave, or what to do next. most : what it may cost."""
         started = time.monotonic()
         try:
@@ -232,106 +202,99 @@ class Caller:
             if e.kind == "timeout":
                 self.limiter.late()
             spent = most if e.kind in ("timeout", "size") else None
-            sent = int(e.kind != "unreached")
-            step = _Step(why=str(e), counts=1, final=e.kind == "size", spent=spent, sent=sent)
-            return self._bad(step)
-        if reply.status in ANSWERED:
-            return await self._good(reply.text, time.monotonic() - started, path, payload, most)
-        return self._no(reply)
+            sent, final = int(e.kind != "unreached"), e.kind == "size"
+            return self._bad(Outcome(reason=str(e), counts=1, final=final, spent=spent, sent=sent))
+        if reply.status not in ANSWERED:
+            return self._no(reply)
+        raw = reply.text
+        try:
+            data = await large(len(raw), parsed, raw)
+            why, counts = unusable(data, path)
+        except (ValueError, RecursionError) as e:
+            why, counts = f"HTTP 200 with a broken body ({e})"[:200], 2
+        if why:
+            return self._bad(Outcome(reason=why, counts=counts, spent=most, raw=raw[:SLOW]))
+        seconds = time.monotonic() - started
+        self.limiter.ok(seconds)
+        self._bad_since, self._answered, self._lost = None, True, 0
+        self._look()
+        spent = usage(data, len(payload), len(raw), most.tokens_out)
+        return Outcome(data=data, raw=raw, seconds=seconds, spent=spent)
 
-    def _no(self, reply: Reply) -> _Step:
+    def _no(self, reply: Reply) -> Outcome:
         """What to do about any status but 200."""
         status, text, wait = reply.status, reply.text[:20_000], reply.retry_after
         why = f"HTTP {status}: {said(text)}"
         quota = "insufficient_quota" in text[:2000]
         if 300 <= status < 400:
             fix = "give the address that it leads to as the base URL, if you trust it"
-            return _Step(why=f"HTTP {status}: a redirect, not followed", final=True, refused=fix)
+            why = f"HTTP {status}: a redirect, not followed"
+            return Outcome(reason=why, final=True, refused=fix)
         if status in REFUSALS or quota:
             fix = FIXES.get(402 if quota else status, "look at the base URL and the account")
-            step = _Step(why=why, final=True, refused=fix)
-            return self._bad(step) if self._answered else step
+            got = Outcome(reason=why, final=True, refused=fix)
+            return self._bad(got) if self._answered else got
         if wait is not None and wait > self.patience:
             why = f"{why}; it asks to wait {wait:.0f} s, longer than patience ({self.patience:g} s)"
-            return _Step(why=why, final=True, refused="run the same command again later")
+            return Outcome(reason=why, final=True, refused="run the same command again later")
         if status == 429:
             self.limiter.limited()
-            return self._bad(_Step(why=why, wait=wait if wait is not None else 1.0, busy=True))
+            return self._bad(Outcome(reason=why, wait=1.0 if wait is None else wait, busy=True))
         if status in (400, 422, 501):
-            return self._bad(_Step(why=why, refusal=text))
+            return self._bad(Outcome(reason=why, refusal=text))
         if status < 500 and status not in (408, 409, 425):
-            return self._bad(_Step(why=why, final=True))
-        return self._bad(_Step(why=why, counts=1, wait=wait))
+            return self._bad(Outcome(reason=why, final=True))
+        return self._bad(Outcome(reason=why, counts=1, wait=wait))
 
-    async def _good(self, raw: str, seconds: float, path: str, payload: str, most: Usage) -> _Step:
-        """A reply with status 200: the data, or why it is none."""
-        try:
-            data = await large(len(raw), decoded, raw)
-        except (ValueError, RecursionError) as e:
-            why, counts = f"HTTP 200 with a broken body ({e})"[:200], 2
-        else:
-            why, counts = unusable(data, path)
-        if why:
-            return self._bad(_Step(why=why, counts=counts, spent=most, raw=raw[:LARGE]))
-        self.limiter.ok(seconds)
-        self._bad_since, self._answered, self._lost = None, True, 0
-        self._look()
-        spent = usage(data, len(payload), len(raw), most.tokens_out)
-        return _Step(data=data, raw=raw, payload=payload, seconds=seconds, spent=spent)
-
-    def _bad(self, step: _Step) -> _Step:
+    def _bad(self, got: Outcome) -> Outcome:
         """Note a fault; JudgeDownError when nothing has gone well for longer than `patience`.
 
         The last call of a run alone does not end it: the endpoint may dislike just this text.
         """
         now = time.monotonic()
         self._bad_since = self._bad_since or now
-        if now - self._bad_since > self.patience + (step.wait or 0.0):
-            if self._answered and self._active == 1 and not self._lost:
-                return replace(step, final=True, refusal=None)
-            raise JudgeDownError(
-                f"no call has succeeded for {now - self._bad_since:.0f} s; "
-                f"the last said: {step.why}",
-                where=f"{self.base_url}, model {self.model}",
-                fix="look at the server; then run the same command: the ledger continues",
-            )
-        return step
+        if now - self._bad_since > self.patience + (got.wait or 0.0):
+            if not (self._answered and self._active == 1 and not self._lost):
+                raise JudgeDownError(
+                    f"no call has succeeded for {now - self._bad_since:.0f} s; "
+                    f"the last said: {got.reason}",
+                    where=f"{self.base_url}, model {self.model}",
+                    fix="look at the server; then run the same command: the ledger continues",
+                )
+            got.final, got.refusal = True, None
+        return got
 
     # -- refusals: one text's affair, or the endpoint's -----------------------------------------
-    async def _hold(self, step: _Step) -> None:
+    async def _hold(self, got: Outcome) -> None:
         """Wait until somebody is answered; JudgeDownError when everybody is refused."""
         if self._answered:
             return
-        future = asyncio.get_running_loop().create_future()
-        self._held.append((future, step))
+        self._held = self._held or asyncio.get_running_loop().create_future()
         self._look()
-        try:
-            await future
-        except JudgeDownError:
+        if not await asyncio.shield(self._held):
             raise JudgeDownError(
-                f"the endpoint refuses: {step.why}",
+                f"the endpoint refuses: {got.reason}",
                 where=f"{self.base_url}, model {self.model}",
-                fix=step.refused,
-            ) from None
+                fix=got.refused,
+            )
 
     def _look(self) -> None:
         """Let those that were refused go on, or end the run when nobody else is being tried."""
-        if self._held and self._answered:
-            for future, _ in self._held:
-                if not future.done():
-                    future.set_result(None)
-            self._held.clear()
-        elif self._held and not self._active:
+        if self._held is None:
+            return
+        if self._answered:
+            self._tell(True)
+        elif not self._active:
             asyncio.get_running_loop().call_later(GRACE, self._give_up)
 
     def _give_up(self) -> None:
-        if self._active or self._answered:
-            return
-        held, self._held = self._held, []
-        for future, _ in held:
-            if not future.done():
-                future.set_exception(JudgeDownError("all are refused"))
-                future.exception()
+        if self._held is not None and not self._active and not self._answered:
+            self._tell(False)
+
+    def _tell(self, answered: bool) -> None:
+        held, self._held = self._held, None
+        if held is not None and not held.done():
+            held.set_result(answered)
 
     # -- what the endpoint cannot do ------------------------------------------------------------
     def obeyed(self, ok: bool) -> None:
@@ -360,27 +323,59 @@ class Caller:
             self.abilities.recall(book.note(f"abilities {self.place} {self.model}") or {})
 
     # -- the bill -------------------------------------------------------------------------------
-    def _record(self, step: _Step, payload: str, doubt: Doubt, status: str = "ok") -> Call:
-        bill = step.spent or Usage()
+    def _record(self, got: Outcome, bill: Usage, payload: str, doubt: Doubt) -> Call:
         without = sorted({*self.abilities.refused, *doubt.dropped})
         meta: dict[str, Any] = {"price_known": self.price is not None}
         meta |= {"without": without} if without else {}
         meta |= {"estimated": True} if bill.estimated else {}
-        meta |= {"why": step.why} if step.why else {}
-        meta |= {"characters": len(step.raw)} if len(step.raw) > KEPT else {}
+        meta |= {"why": got.reason} if got.reason else {}
+        meta |= {"characters": len(got.raw)} if len(got.raw) > KEPT else {}
         return Call(
             id=f"{time.time_ns():016x}{next(_COUNT) & 0xFFFF:04x}{_HERE}",
             judge=self.name,
-            model=plain((step.data or {}).get("model")) or self.model,
+            model=plain((got.data or {}).get("model")) or self.model,
             endpoint=self.base_url,
             request=redact(payload),
-            reply=step.raw[:KEPT],
-            status=status,
+            reply=got.raw[:KEPT],
+            status="lost" if got.data is None else "ok",
             tokens_in=bill.tokens_in,
             tokens_out=bill.tokens_out,
             tokens_cached=bill.cached,
             cost=bill.forecast(self.price).cost or 0.0,
-            seconds=round(step.seconds, 4),
+            seconds=round(got.seconds, 4),
             created=time.time(),
             meta=meta,
         )
+
+
+def _pause(got: Outcome, faults: int) -> float:
+    """Seconds to wait as the server says, a little later and not all at once; else longer after
+    each fault."""
+    if got.wait is not None:
+        return got.wait + random.uniform(0, min(0.5 * got.wait, 5.0))
+    short = random.uniform(0.05, 0.2) if got.counts > 1 else random.uniform(0.25, 0.75)
+    return short * 2 ** max(faults - 1, 0)
+
+
+def unusable(data: Any, path: str) -> tuple[str, int]:
+    """(why a decoded reply is no answer, what the fault counts); ("", 0) when it is one."""
+    if not isinstance(data, dict):
+        return "HTTP 200 with a body that is no object", 2
+    choices = data.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, Mapping) else None
+    for level in (data, first, message):
+        if isinstance(level, Mapping) and _failed(level):
+            return f"HTTP 200 with an error: {said(json.dumps(level))}", 1
+    if not path.endswith("/chat/completions"):
+        return ("", 0) if data.get("answers") else ("HTTP 200 without answers", 2)
+    if not isinstance(message, Mapping):
+        return "HTTP 200 without a choice that has a message", 2
+    return "", 0
+
+
+def _failed(level: Mapping[str, Any]) -> bool:
+    """True for a reply, or a part of one, that calls itself an error."""
+    ends = {str(level.get(k)).casefold() for k in ("object", "status", "finish_reason")}
+    named = level.get("error") or level.get("errors") or level.get("success") is False
+    return bool(named) or bool(ends & {"error", "failed", "cancelled"})

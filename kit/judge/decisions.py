@@ -18,7 +18,7 @@ from . import templates
 from .base import Asked
 from .caller import Caller
 from .keys import OPENAI
-from .payload import encode
+from .layout import encode
 from .prices import Price, Usage, default_model, tokens
 from .records import Call, Forecast, Question
 from .session import session
@@ -115,11 +115,10 @@ class DecisionJudge(Asked):
         n = len(q.criteria)
         body = self.body(q.task, q.response, q.criteria)
         outcome = await self.caller.call("/" + self.api, body, n)
-        if outcome.call is None:
-            failure = outcome.failure or "transport"
-            return q.unknowns(failure, judge=self.name, reason=outcome.reason), None
+        if outcome.call is None or outcome.data is None:
+            return q.unknowns("transport", judge=self.name, reason=outcome.reason), None
         ids = templates.names(q.criteria)
-        answers = self._answers(outcome.data or {}, ids)
+        answers = self._answers(outcome.data, ids)
         got = [
             self._verdict(q.task, q.response, c, q.key(i), answers[ids[i]], outcome.call, n)
             for i, c in enumerate(q.criteria)

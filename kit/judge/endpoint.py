@@ -21,13 +21,12 @@ from .abilities import Doubt
 from .base import Asked
 from .caller import Caller, Outcome
 from .keys import OPENAI, remember_all
-from .layout import Layout, digest
+from .layout import Layout, digest, encode
 from .parse import CUT
-from .payload import encode, large
 from .prices import Price, Usage, default_model, is_reasoning, tokens, warning
 from .records import READER, Call, Forecast, Question, rebuilt
 from .session import session
-from .wire import Address, Wire
+from .wire import Address, Wire, large
 from .words import Reading
 
 log = logging.getLogger(__name__)
@@ -230,11 +229,11 @@ class EndpointJudge(Asked):
         plain = self.mode == "text" or "response_format" in self.caller.abilities.refused
         mode = mode or ("text" if plain else "schema")
         outcome = await self._ask(q, mode, room)
-        if outcome.failure == "refit":  # the endpoint seems to refuse schemas: ask in plain text
+        if outcome.doubt is not None:  # the endpoint seems to refuse schemas: ask in plain text
             outcome = await self._ask(q, mode := "text", room, outcome.doubt)
         if outcome.call is None or outcome.data is None:
-            failure = outcome.failure or "transport"
-            return q.unknowns(failure, judge=self.name, reason=outcome.reason), None, mode
+            lost = q.unknowns("transport", judge=self.name, reason=outcome.reason)
+            return lost, None, mode
         size = len(outcome.call.reply)
         readings, probs = await large(size, self._read, outcome.data, q, mode)
         got = self._verdicts(q, readings, probs, outcome.call, mode)

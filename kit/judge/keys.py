@@ -164,3 +164,18 @@ def _coded(c: str) -> str:
 def shown(text: str) -> str:
     """A server's words on one line, short, without keys of anybody."""
     return _LOOKS.sub(CUT, redact(" ".join(text.split())))[:200]
+
+
+def plain(text: Any) -> str:
+    """A server's word as text that can be stored: short, without halves of surrogate pairs."""
+    return text[:200].encode("utf-8", "replace").decode() if isinstance(text, str) else ""
+
+
+def said(text: str) -> str:
+    """The server's own message, short, on one line; keys are cut out."""
+    try:
+        error = json.loads(text).get("error")
+        text = error.get("message", text) if isinstance(error, dict) else str(error or text)
+    except (ValueError, AttributeError, RecursionError):
+        pass
+    return plain(shown(str(text)))

@@ -15,8 +15,8 @@ from typing import Any
 from ..errors import JudgeDownError
 from ..system import progress
 from .caller import Caller
-from .keys import key_for, redact
-from .payload import decoded, said
+from .keys import key_for, redact, said
+from .wire import parsed
 
 log = logging.getLogger(__name__)
 ENDED = ("completed", "failed", "expired", "cancelled")
@@ -247,7 +247,7 @@ def _lines(text: str, rows: Rows) -> bool:
     sound = bool(lines)
     for line in lines:
         try:
-            row = decoded(line)
+            row = parsed(line)
             rows.setdefault(row["custom_id"], []).append(row)
         except (ValueError, KeyError, TypeError, RecursionError):
             sound = False

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import contextvars
 import email.utils
 import functools
 import ipaddress
@@ -25,6 +26,7 @@ import urllib.request
 import weakref
 import zlib
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +39,8 @@ MOST = 4_000_000  # bytes of a reply, unpacked
 ERROR = 65_536  # bytes of an error's text that are read
 LARGE = 262_144  # bytes from which on only LARGE_AT_ONCE replies are gathered at a time
 LARGE_AT_ONCE = 6
+PARTS = 400_000  # objects, lists and commas in one reply
+SLOW = 65_536  # characters; longer replies are decoded and read off the loop
 LONGEST = 1e9  # seconds; a longer Retry-After is as good as for ever
 LATE = 0.1  # seconds after which a deadline was kept by nobody: this process was stopped, or busy
 GRACE = 2.0  # seconds to read, then, what has arrived meanwhile
@@ -348,3 +352,34 @@ def _shut(session: Any, loop: asyncio.AbstractEventLoop) -> None:
     """Close the connections of a judge that nobody holds any more."""
     if not session.closed and not loop.is_closed():
         loop.call_soon_threadsafe(lambda: loop.create_task(session.close()))
+
+
+async def large(size: int, work: Any, *args: Any) -> Any:
+    """`work(*args)`; off the loop, one after the other, when there is so much to do."""
+    if size < SLOW:
+        return work(*args)
+    run = contextvars.copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(_reader(os.getpid()), run, work, *args)
+
+
+@functools.lru_cache(maxsize=1)
+def _reader(pid: int) -> ThreadPoolExecutor:
+    """The thread that reads large replies (a forked child has its own)."""
+    return ThreadPoolExecutor(1, "kit-judge-read")
+
+
+def parsed(raw: str) -> Any:
+    """A reply's JSON; ValueError for what is none, or has more parts than any answer has."""
+    if len(raw) > SLOW and sum(map(raw.count, "{[,")) > PARTS:
+        raise ValueError(f"it has more than {PARTS:,} parts")
+    return json.loads(raw, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a reply; ValueError where it says two things under one name."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        for k, v in pairs:
+            if out[k] != v:
+                raise ValueError(f"it names {k!r} twice")
+    return out

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kit.judge import payload, reading
+from kit.judge import reading, wire
 from kit.judge.logprobs import token_p
 from kit.judge.parse import read
 from kit.judge.templates import names
@@ -515,8 +515,8 @@ def test_a_delta_beside_a_message_is_a_second_text(level):
 def test_an_envelope_that_says_two_things_under_one_name_is_broken(name):
     """Of two `status` the last one counted, and only five names were looked at."""
     with pytest.raises(ValueError, match="twice"):
-        payload.decoded(f'{{"a": {{"{name}": "failed", "{name}": "ok"}}}}')
-    assert payload.decoded('{"a": 1, "a": 1}') == {"a": 1}
+        wire.parsed(f'{{"a": {{"{name}": "failed", "{name}": "ok"}}}}')
+    assert wire.parsed('{"a": 1, "a": 1}') == {"a": 1}
 
 
 def test_ids_that_differ_by_case_never_name_each_other():
