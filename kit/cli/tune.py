@@ -86,6 +86,9 @@ def run(args: argparse.Namespace) -> Output:
     from ..judge.ledger import Ledger
 
     reachable(args)
+    if args.cascade is not None and args.cascade.count(",") != 1:
+        fix = "write CHEAP,STRONG: the names of two trials"
+        raise KitError(f"{args.cascade!r} names no two trials", where="--cascade", fix=fix)
     prompts = dict(_prompt(text) for text in args.prompts)
     with Ledger(ledger_of(args)) as book:
         bench = _bench(args, book)

@@ -44,6 +44,9 @@ def judgments(
     given = Labels({}) if labels is None else read_labels(labels)
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
     texts = {(r.task_id, r.id): r for r in _responses(answers)}
+    if texts and not any((g.task_id, g.response_id) in texts for g in rows):
+        fix = "give the answers that were judged; task_id and response_id must be equal"
+        raise DataError("none of these answers was graded", where="--answers", fix=fix)
     out: dict[str, Any] = {"tasks": [], "answers": []}
     at: dict[str, int] = {}
     for g in rows:

@@ -34,11 +34,12 @@ def policy_difference(
     """Mean human score of policy `new` less that of `old`, from judge scores of all rows and human
     labels of some.
 
-    judge : (n,) scores in [0, 1]; human : (n,) in [0, 1], None where not labelled; policy : (n,)
-        names, rows of others are left out; cluster : (n,) prompt of each row, which pairs the
-        policies. Labelled rows are a random sample of rows or of prompts. Each policy is corrected
-        by its own labels (PPI++, Angelopoulos et al. 2023), with the two weights that together give
-        the least variance of the difference; moments and degrees of freedom are of prompts.
+    judge : (n,) scores in [0, 1], None where it gives none; human : (n,) in [0, 1], None where not
+        labelled; policy : (n,) names, rows of others are left out; cluster : (n,) prompt of each
+        row, which pairs the policies. Labelled rows are a random sample of rows or of prompts. Each
+        policy is corrected by its own labels (PPI++, Angelopoulos et al. 2023): what the judge says
+        and that it says nothing have weights that together give the least variance of the
+        difference; moments and degrees of freedom are of prompts.
 
     >>> judge, human = [1, 1, 1, 1, 0, 1, 0, 0] * 5, [0, None, 1, None, 0, None, 0, None] * 5
     >>> policy, prompt = list("aaaabbbb") * 5, [i // 8 for i in range(40)]
@@ -49,52 +50,56 @@ def policy_difference(
     n = same_length(judge=judge, human=human, policy=policy, cluster=cluster)
     f, y = floats(judge, name="judge"), floats(human, name="human")
     names = np.array([str(p) for p in policy])
-    keep = ~np.isnan(f) & np.isin(names, [str(new), str(old)])
+    keep = np.isin(names, [str(new), str(old)])
     group = np.unique(codes(cluster, n)[0][keep], return_inverse=True)[1]
     f, y, first = f[keep], y[keep], names[keep] == str(new)
-    missing = int(np.isnan(floats(judge, name="judge")).sum())
+    missing = int(np.isnan(f).sum())
     sides = [_side(f, y, where, group) for where in (first, ~first)]
     if any(s is None for s in sides):
         note = "each policy needs labels in two prompts or more"
-        return unknown(int(keep.sum()), method="corrected difference", note=note, missing=missing)
+        return unknown(len(f), method="corrected difference", note=note, missing=missing)
     (value_a, a1, b1, gap1), (value_b, a2, b2, gap2) = sides  # type: ignore[misc]
-    base, moves = a1 - a2, np.column_stack([b1, -b2])
-    weights = -np.linalg.lstsq(moves, base, rcond=None)[0]
+    base, moves = a1 - a2, np.hstack([b1, -b2])
+    found, _, rank, _ = np.linalg.lstsq(moves, base, rcond=None)
+    weights = -found
     held = np.bincount(group, ~np.isnan(y))
     labelled = held > 0
     inside = int(labelled.sum())
-    spent = 3 if inside > 4 else 1  # the mean and the two weights
+    spent = 1 + rank if inside > 2 + rank else 1  # the mean and the weights
     psi = math.sqrt(inside / (inside - spent)) * (base + moves @ weights)
-    value = value_a + weights[0] * gap1 - (value_b + weights[1] * gap2)
+    value = value_a - value_b + float(np.append(gap1, -gap2) @ weights)
     se, df = math.sqrt(float((psi**2).sum())), effective_df(psi[labelled])
     df = min(df, max(worth(held) - 1, 1.0))
     value = float(min(max(value, -1.0), 1.0))
     low, high = limits(value, se, df, inside, bounds=(-1.0, 1.0), level=level)
     words = (
         f"difference corrected by {int((~np.isnan(y)).sum())} labels in {inside} prompts "
-        f"(PPI++, weights {weights[0]:.2f} and {weights[1]:.2f}), paired by prompt"
+        f"(PPI++, weights {' and '.join(f'{w:.2f}' for w in weights)}), paired by prompt"
     )
-    return Estimate(value, low, high, int(keep.sum()), len(labelled), words, "", missing, level, se)
+    return Estimate(value, low, high, len(f), len(labelled), words, "", missing, level, se)
 
 
 def _side(
     f: np.ndarray, y: np.ndarray, where: np.ndarray, group: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray, float] | None:
-    """Labelled mean, its influence by prompt, the influence of judged less labelled mean, and that
-    gap.
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Labelled mean, its influence by prompt (c,); the influence of judged less labelled mean and
+    that gap, (c, k) and (k,), for each of the k columns that tell of the judge.
     """
     bad = np.flatnonzero(((f < 0) | (f > 1) | (y < 0) | (y > 1)) & where)
     if len(bad):
-        raise DataError(
-            "a score is outside [0, 1]", where=f"judge or human, known row {int(bad[0])}"
-        )
+        raise DataError("a score is outside [0, 1]", where=f"judge or human, row {int(bad[0])}")
     c = int(group.max(initial=-1)) + 1
     lab = where & ~np.isnan(y)
-    m, n = int(lab.sum()), int(where.sum())
     if len(np.unique(group[lab])) < 2:
         return None
-    mean_y, mean_l, mean_f = float(y[lab].mean()), float(f[lab].mean()), float(f[where].mean())
-    a = np.bincount(group[lab], y[lab] - mean_y, c) / m
-    b = np.bincount(group[where], f[where] - mean_f, c) / n
-    b -= np.bincount(group[lab], f[lab] - mean_l, c) / m
-    return mean_y, a, b, mean_f - mean_l
+    mean = float(y[lab].mean())
+    a = np.bincount(group[lab], y[lab] - mean, c) / lab.sum()
+    # what the judge cannot say is a stratum of its own, with the labels that it holds
+    told = [np.nan_to_num(f), *([np.isnan(f).astype(float)] if np.isnan(f).any() else [])]
+    moves, gaps = [], []
+    for x in told:
+        there, here = float(x[where].mean()), float(x[lab].mean())
+        whole = np.bincount(group[where], x[where] - there, c) / where.sum()
+        moves.append(whole - np.bincount(group[lab], x[lab] - here, c) / lab.sum())
+        gaps.append(there - here)
+    return mean, a, np.column_stack(moves), np.array(gaps)

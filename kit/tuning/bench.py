@@ -125,7 +125,8 @@ class Workbench:
         """
         if name != BASELINE and BASELINE not in self.trials:
             self.try_(BASELINE, self.prompt)
-        parent = self._parent(name) if parent is None else self._trial(parent).name
+        first = None if name == BASELINE else BASELINE
+        parent = first if parent is None else self._trial(parent).name
         if prompt is None:
             prompt = self.trials[parent].prompt if parent else self.prompt
         settings = variants.checked(settings, self.rows)
@@ -145,9 +146,6 @@ class Workbench:
         self.trials[name] = trial
         self._remember()
         return trial
-
-    def _parent(self, name: str) -> str | None:
-        return None if name == BASELINE or BASELINE not in self.trials else BASELINE
 
     def _asked(self, trial: Trial, full: bool) -> Trial:
         """The trial with the verdicts on train, stage by stage, then on dev."""

@@ -53,8 +53,12 @@ def checked(settings: Mapping[str, Any], rows: Iterable[Labelled]) -> dict[str, 
         if not (score is None or (isinstance(score, (int, float)) and 0 <= score <= 1)):
             fix = "give a score from 0 to 1, or None: it says nothing"
             raise KitError(f"an option's score is {score!r}", where=f"options, {name!r}", fix=fix)
-    if len(settings.get("options", "12")) < 2:
-        raise KitError("fewer than two options", where="options", fix="name two or more")
+    options = settings.get("options", {"yes": 1, "no": 0})
+    if len({name.casefold() for name in options}) < max(2, len(options)):
+        raise KitError("two options are alike, or there is one", where="options", fix="name others")
+    if len(set(options.values())) < 2:
+        fix = "give each what it is worth"
+        raise KitError("all options have one score", where="options", fix=fix)
     if "of" in settings and len(set(settings["of"])) < 2:
         raise KitError("it is made of one trial", where="of", fix="name two or more of the trials")
     own = {k: v for k, v in settings.items() if k in OWN}
@@ -148,6 +152,9 @@ def joined(bench: Workbench, settings: Mapping[str, Any], rows: Sequence[int]) -
 
 def cascade(bench: Workbench, cheap: Trial, strong: Trial, tolerance: float) -> dict[str, Any]:
     """The settings of a cascade of two trials, its bands fitted on train."""
+    if not 0 <= tolerance <= 1:
+        fix = "give a share of the answers, .02 say"
+        raise KitError(f"the tolerance is {tolerance}", where="cascade", fix=fix)
     train = np.flatnonzero(bench.part == "train")
     p = [v.p if v.known else None for v in map(cheap.verdicts.__getitem__, train)]
     loss = (bench.right(strong.name) - bench.right(cheap.name))[train]

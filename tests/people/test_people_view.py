@@ -72,3 +72,11 @@ def test_tasks_of_others_are_refused_and_sets_are_joined(tmp_path):
     assert len(both["tasks"]) == 2 and len(both["answers"]) == 8
     assert [a["set"] for a in both["answers"][:4]] == ["before"] * 2 + ["after"] * 2
     assert {a["t"] for a in both["answers"][:4]} == {0}
+
+
+def test_answers_of_another_run_are_refused(tmp_path, capsys):
+    """A page without a single answer's text was written, and nothing said why."""
+    _, _, grades = made(tmp_path)
+    other = write(tmp_path / "o.jsonl", [{"task_id": "t0", "response_id": "zz", "response": "A"}])
+    assert main(["view", grades, "--answers", other]) == 2
+    assert "none of these answers" in capsys.readouterr().err

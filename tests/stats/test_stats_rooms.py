@@ -160,3 +160,22 @@ def test_headline_claims_read_together():
     weak = stats.Estimate(0.1, 0.01, 0.19, 200, 50)
     line = stats.together({"gain": strong, "kappa": weak, "ece": weak, "auroc": weak})
     assert "4 headline claims" in line and "1 stand: gain" in line and "not shown" in line
+
+
+def test_what_a_judge_cannot_say_counts_in_the_difference_of_two_policies():
+    """Rows on which the judge was unknown were left out, their labels too: where it failed on wrong
+    answers of one policy, that policy looked better by .25, and "differs from 0".
+    """
+    rng, off, covered = np.random.default_rng(3), [], 0
+    for _ in range(60):
+        prompt = np.repeat(np.arange(80), 4)
+        truth = (rng.random(320) < 0.5).astype(float)
+        policy = np.tile(list("aabb"), 80)
+        judge = np.where(rng.random(320) < 0.1, 1 - truth, truth)
+        judge[(policy == "b") & (truth == 0) & (rng.random(320) < 0.6)] = np.nan
+        human = np.where(np.isin(prompt, rng.choice(80, 40, replace=False)), truth, np.nan)
+        gap = truth[policy == "a"].mean() - truth[policy == "b"].mean()
+        e = stats.policy_difference(judge, human, policy, new="a", old="b", cluster=prompt)
+        off.append(e.value - gap)
+        covered += e.low <= gap <= e.high
+    assert abs(np.mean(off)) < 0.02 and covered >= 54

@@ -95,6 +95,8 @@ def test_trials_beyond_wording_have_flags(place, capsys):
     names = {r["trial"] for r in json.loads(capsys.readouterr().out)["trials"]}
     assert names == {"baseline", "strict", "one", "panel", "2 examples", "strict -> one"}
     assert main([*place, "--vary", "one"]) != 0 and "is no JSON" in capsys.readouterr().err
+    assert main([*place, "--cascade", "strict"]) == 2  # was a traceback, after trials were paid
+    assert "CHEAP,STRONG" in capsys.readouterr().err
     assert main([*place[:-2], "--whole", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert {r["trial"] for r in said["trials"]} == {"baseline", "strict", "in parts"}

@@ -193,6 +193,15 @@ def test_bands_that_are_kept_are_those_that_were_fitted(p):
     assert loss[(p <= low) | (p >= high)].sum() == 0
 
 
+@pytest.mark.parametrize("options", [{"yes": 1, "YES": 0}, {"yes": 1, "sure": 1}, {"yes": 1}])
+def test_options_that_tell_nothing_apart_are_refused(tmp_path, options):
+    b = bench(tmp_path)
+    with pytest.raises(KitError, match="option"):
+        b.try_("options", options=options)
+    with pytest.raises(KitError, match="tolerance"):
+        b.cascade("baseline", "baseline", tolerance=-1)
+
+
 def test_a_free_judge_costs_nothing_for_sure(tmp_path):
     """A judge on the own machine was said to cost $ .000 [.00, .07]: zeros were read as a share."""
     b = bench(tmp_path, judge=lambda prompt, **more: FakeReader(prompt, price=0.0, **more))
