@@ -1,4 +1,4 @@
-"""Readers and writers per format, and pinned fetches of data and models with checksums.
+"""Readers per format, and pinned fetches of data and models with checksums.
 
 >>> from kit import data as sources
 >>> sources.load_tasks([{"prompt": "Say hi.", "rubrics": ["It greets."]}]).tasks[0].criteria[0].text
@@ -12,7 +12,6 @@ from .jsonl import write_jsonl
 from .load import iter_tasks, load_tasks, save_tasks
 from .tables import read_columns, read_rows
 from .taskset import Parsed, TaskSet
-from .write import write_tasks
 
 __all__ = [
     "Finding",
@@ -24,5 +23,4 @@ __all__ = [
     "read_rows",
     "save_tasks",
     "write_jsonl",
-    "write_tasks",
 ]

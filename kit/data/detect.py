@@ -223,7 +223,8 @@ def detect(rows: Iterable[Mapping[str, Any]], *, where: str = "the file") -> str
         if found := format_of(row):
             votes[found] += 1
     if votes:
-        return votes.most_common(1)[0][0]
+        order = list(FORMATS)  # of formats with as many rows the first, whatever stands first
+        return max(votes, key=lambda name: (votes[name], -order.index(name)))
     near = {f: n for f in fields if (n := nearest(f, EXPECTED)) not in (None, f)}
     hint = "; ".join(f"{f!r} is near {n!r}" for f, n in list(near.items())[:3])
     raise DataError(

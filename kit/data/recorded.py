@@ -32,12 +32,7 @@ from .taskset import TaskSet
 
 SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2462"
 PROMPTS = ("bare", "parity")
-TABLES = {
-    "rows": "e1_scores",
-    "repeats": "e2_scores",
-    "paraphrases": "e3_scores",
-    "verbosity": "e4_scores",
-}
+TABLES = {"rows": "e1_scores", "paraphrases": "e3_scores"}
 DATABASE = "responses.db"
 
 
@@ -98,8 +93,8 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedJudges:
-    """The recordings. `rows`: 9,980 scores; `repeats`, `paraphrases`, `verbosity`: the other
-    experiments as plain rows.
+    """The recordings. `rows`: 9,980 scores; `paraphrases`: those of reworded criteria, as plain
+    rows.
 
     items : item id -> the item's row; judges : their names.
     """
@@ -107,9 +102,7 @@ class RecordedJudges:
     folder: Path
     items: Mapping[str, Mapping[str, Any]]
     rows: tuple[RecordedRow, ...]
-    repeats: tuple[Mapping[str, Any], ...]
     paraphrases: tuple[Mapping[str, Any], ...]
-    verbosity: tuple[Mapping[str, Any], ...]
     models: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -429,8 +422,6 @@ def _load(folder: Path) -> RecordedJudges:
         folder=folder,
         items=items,
         rows=rows,
-        repeats=tuple(table("repeats")),
         paraphrases=tuple(table("paraphrases")),
-        verbosity=tuple(table("verbosity")),
         models={r["judge"]: r["model"] for r in first},
     )

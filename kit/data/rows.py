@@ -23,7 +23,7 @@ from .lists import listed, parsed_json
 from .seen import Seen
 from .slips import OWN_CRITERION, OWN_TASK, Unread
 from .taskset import Parsed
-from .values import absent, as_text, blank, number, says_nothing
+from .values import Marks, absent, as_text, blank, number, says_nothing
 
 TEXT_FIELDS = (
     "criterion",
@@ -77,6 +77,8 @@ class Context:
     conflicts : (field read, field left in meta) -> in how many rows they differ.
     changed : (field, type) -> in how many rows a value that JSON does not know became text.
     whole : all rows are held: those of one task of a flat table need not follow each other.
+    marks : how weights and labels that are text write their decimals.
+    others : other formats -> how many rows look like them.
     """
 
     name: str = ""
@@ -94,6 +96,8 @@ class Context:
     missing: Counter[str] = field(default_factory=Counter)
     conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     changed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    marks: Marks = field(default_factory=Marks)
+    others: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     skipped: int = 0
     tasks: int = 0
@@ -243,6 +247,7 @@ class Row:
         """Add the verdicts that one label field holds (one rater or several); numbers on the scale
         of the file."""
         for rater, one in labels.by_rater(value):
+            self.context.marks.add("label", one)
             verdict, understood = labels.human(
                 task_id,
                 response_id,
@@ -378,6 +383,7 @@ def weight_of(
     error."""
     for n in names:
         if item.get(n) is not None:
+            row.context.marks.add(n, item[n])
             value = number(item[n])
             if value is None:
                 row.find(
@@ -467,14 +473,19 @@ def criteria_from(
         )
         value = [value]
     return [
-        _criterion(row, item, f"{prefix}{i}", negative, names)
+        criterion_of(row, item, f"{prefix}{i}", negative, names)
         for i, item in enumerate(value or [], 1)
     ]
 
 
-def _criterion(
-    row: Row, item: Any, default_id: str, negative: bool, names: Sequence[str]
+def criterion_of(
+    row: Row,
+    item: Any,
+    default_id: str,
+    negative: bool = False,
+    names: Sequence[str] = ("weight", "points"),
 ) -> Criterion:
+    """One criterion out of a text or an object; what the record has no place for goes to `meta`."""
     if not isinstance(item, Mapping):
         if not isinstance(item, str) and not absent(item):
             row.find(

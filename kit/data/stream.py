@@ -180,7 +180,7 @@ def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]
             continue
         b.at += array and following == ","
     if array:
-        yield from _after(b)
+        yield from _after(b, parse)
 
 
 _START = re.compile(r"[\]}\n]\s*,?\s*(?=\{)")  # where a row may begin
@@ -228,7 +228,7 @@ def _row_at(b: _Buffer, parse: json.JSONDecoder, place: int) -> dict[str, Any] |
     return value if isinstance(value, dict) else None
 
 
-def _after(b: _Buffer) -> Iterator[tuple[str, Any]]:
+def _after(b: _Buffer, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
     """What follows the closing bracket: nothing, or a fault."""
     if b.skip(" \t\r\n") != "]":
         yield (
@@ -238,7 +238,9 @@ def _after(b: _Buffer) -> Iterator[tuple[str, Any]]:
         return
     b.at += 1
     if b.skip(" \t\r\n\0"):
-        yield f"line {b.line_of(b.at)}", BadValue("there is text after the end of the array")
+        line = b.line_of(b.at)
+        lost, _ = _resume(b, parse, frozenset())
+        yield f"line {line}", BadValue(f"something follows the end of the array; {lost}")
 
 
 def _value(b: _Buffer, parse: json.JSONDecoder) -> Any:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import logging
 import os
 import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +25,7 @@ from .files import local, nearest, open_bytes
 from .kinds import delimiter_of, kind_of
 from .notes import Note
 from .stream import BadValue, decoder, lines, values
-from .values import point
+from .values import Marks, point
 
 CONTAINERS = (
     "data",
@@ -43,6 +44,7 @@ BOOLEANS = {"true": True, "false": False, "wahr": True, "falsch": False}  # a Ge
 OWN_ID = re.compile(r"(?:.*_)?id\Z")
 SEP = re.compile(r'"?sep=([^\w"])"?\Z', re.I)
 WHOLE = re.compile(r"\d+\.0\Z")
+log = logging.getLogger(__name__)
 Problem = Callable[[str, str], None]  # (where, message): called instead of raising
 
 
@@ -98,16 +100,17 @@ def _report(problem: Problem | None, where: str, message: str, fix: str | None =
     if problem is not None:
         problem(where, message)
     elif isinstance(message, Note):
-        warnings.warn(f"{where}: {message}", stacklevel=3)
+        log.warning("%s: %s", where, message)
     else:
         raise DataError(message, where=where, fix=fix)
 
 
-def _damage(raw: IO[bytes], problem: Problem | None, name: str) -> None:
+def _damage(raw: IO[bytes], problem: Problem | None, name: str) -> bool:
     """Report a .gz file that ended before its end."""
     fault = getattr(getattr(raw, "raw", None), "fault", "")
     if fault:
         _report(problem, name, fault, "fetch or copy the file again")
+    return bool(fault)
 
 
 def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
@@ -117,41 +120,34 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
         f = _text(raw, notes.append, str(path))  # bytes in UTF-8
         parse = decoder(notes.append)
         stream = lines(f, parse) if f.by_line else values(f, parse)
-        first: tuple[str, Any] | None = None
-        count = 0
-        for place, value in stream:
-            where = f"{name}, {place}"
-            while notes:
-                _report(problem, where, notes.pop(0), "remove one of the two")
-            if isinstance(value, Note):
-                _report(problem, where, value)
-                continue
-            if isinstance(value, BadValue):
-                _report(problem, where, value.message, "correct the JSON there")
-                continue
-            count += 1
-            if count == 1:  # held back: a lone object may be a container of rows
-                first = (where, value)
-                continue
-            if first is not None:
-                yield first
-                first = None
-            yield where, value
-        if first is not None:
-            yield from (
-                (first,)
-                if {".jsonl", ".ndjson"} & set(path.suffixes)
-                else _unpack(*first, name, problem)
-            )
-        _damage(raw, problem, name)
+        sound = _sound(stream, notes, name, problem)
+        head = list(itertools.islice(sound, 2))
+        if len(head) == 1 and not {".jsonl", ".ndjson"} & set(path.suffixes):
+            head = _unpack(*head[0], name, problem)  # a lone object may be a container of rows
+        yield from head
+        yield from sound
+        damaged = _damage(raw, problem, name)
         while notes:
             _report(problem, name, notes.pop(0))
-        if not count and not f.seen and not getattr(getattr(raw, "raw", None), "fault", ""):
-            raise DataError(
-                "the file is empty",
-                where=str(path),
-                fix="check that the download or export finished",
-            )
+        if not f.seen and not damaged:
+            fix = "check that the download or export finished"
+            raise DataError("the file is empty", where=str(path), fix=fix)
+
+
+def _sound(
+    stream: Iterable[tuple[str, Any]], notes: list[str], name: str, problem: Problem | None
+) -> Iterator[tuple[str, Any]]:
+    """The values that could be read; what is to be said of the others, and of the file, is said."""
+    for place, value in stream:
+        where = f"{name}, {place}"
+        while notes:
+            _report(problem, where, notes.pop(0), "remove one of the two")
+        if isinstance(value, Note):
+            _report(problem, where, value)
+        elif isinstance(value, BadValue):
+            _report(problem, where, value.message, "correct the JSON there")
+        else:
+            yield where, value
 
 
 def _unpack(
@@ -177,13 +173,18 @@ def _unpack(
         if len(held) == 1 and not ("prompt" in value or "sub_tasks" in value or "id" in value):
             if rest := [k for k in value if k != held[0]]:
                 said = (
-                    f"nothing reads {', '.join(map(repr, rest[:8]))} beside the rows in {held[0]!r}"
+                    f"nothing reads {', '.join(_sized(k, value[k]) for k in rest[:8])} beside "
+                    f"the rows in {held[0]!r}"
                 )
                 _report(problem, name, Note("unread-field", said))
             for i, row in enumerate(value[held[0]], 1):
                 yield f"{name}, field {held[0]}, item {i}", row
             return
     yield where, value
+
+
+def _sized(name: str, value: Any) -> str:
+    return f"{name!r} ({len(value)} items)" if isinstance(value, (list, dict)) else repr(name)
 
 
 class _text:
@@ -328,32 +329,29 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
     columns: dict[str, list[Any]] = {n: [] for n in names}
     found: set[str] = set()
     present: dict[str, None] = {}
-    rows = 0
     for _, row in read_rows(path):
-        rows += 1
         present.update(dict.fromkeys(row))
         for n in names:
             ok, value = _get(row, n)
             columns[n].append(value)
             if ok:
                 found.add(n)
-    if not rows:
-        raise DataError(
-            "the file has no rows",
-            where=str(path),
-            fix="check that the download or export finished",
-        )
-    for n in names:
-        if n not in found:
-            near = nearest(n, present)
-            raise DataError(
-                f"there is no column {n!r}",
-                where=Path(path).name,
-                fix=(f"did you mean {near!r}? " if near else "")
-                + f"columns: {', '.join(list(present)[:20]) or 'none'}",
-            )
-    if kind_of(path) == "csv":
-        columns = {n: typed(v) for n, v in columns.items()}
+    if not present:
+        fix = "check that the download or export finished"
+        raise DataError("the file has no rows", where=str(path), fix=fix)
+    for n in set(names) - found:
+        near = nearest(n, present)
+        fix = f"did you mean {near!r}? " if near else ""
+        fix += f"columns: {', '.join(list(present)[:20])}"
+        raise DataError(f"there is no column {n!r}", where=Path(path).name, fix=fix)
+    if kind_of(path) != "csv":
+        return columns
+    marks = Marks()
+    for n, cells in columns.items():
+        columns[n] = typed(cells)
+        for c in cells if columns[n] != cells else ():
+            marks.add(n, c)
+    marks.refuse(Path(path).name)
     return columns
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
+from ..errors import DataError
+
 COMMA = re.compile(r"\s*[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))\s*")  # 1,234 is left alone
+POINTED = re.compile(r"\s*[+-]?\d*\.\d+\s*")
 NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
 
 
@@ -47,6 +51,41 @@ def point(value: Any) -> Any:
     """
     found = COMMA.fullmatch(value) if isinstance(value, str) else None
     return value.replace(",", ".") if found else value
+
+
+class Marks:
+    """The decimal marks of texts that are numbers, by field: where both occur, 1,234 and 1.234 may
+    each be thousands.
+
+    >>> marks = Marks()
+    >>> for text in ("1,5", "7", "1.234"):
+    ...     marks.add("weight", text)
+    >>> list(marks.mixed())
+    [('weight', "holds both '1,5' and '1.234': which is the decimal mark?")]
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[str, dict[str, str]] = {}
+
+    def add(self, name: str, value: Any) -> None:
+        """Look at one value of a field."""
+        if isinstance(value, str):
+            for mark, form in ((",", COMMA), (".", POINTED)):
+                if form.fullmatch(value):
+                    self.seen.setdefault(name, {}).setdefault(mark, value)
+
+    def mixed(self) -> Iterator[tuple[str, str]]:
+        """(field, what is wrong with it) of those with both."""
+        for name, found in self.seen.items():
+            if len(found) > 1:
+                said = f"holds both {found[',']!r} and {found['.']!r}: which is the decimal mark?"
+                yield name, said
+
+    def refuse(self, where: str) -> None:
+        """DataError where a column has both."""
+        for name, said in self.mixed():
+            fix = "write all of them with one mark"
+            raise DataError(f"the column {said}", where=f"{where}, field {name}", fix=fix)
 
 
 def number(value: Any) -> float | None:

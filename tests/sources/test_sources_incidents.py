@@ -8,9 +8,9 @@ import pytest
 
 from kit.calibration.files import sketch_file
 from kit.checks import check
-from kit.data import load_tasks, write_tasks
+from kit.data import load_tasks, read_columns
 from kit.errors import DataError
-from kit.records import Response, Task
+from kit.records import Response
 
 USER, ANSWER = {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}
 
@@ -54,19 +54,12 @@ def test_a_pair_whose_chat_goes_on_after_the_answer_keeps_its_prompt(prompt):
     assert tasks.tasks[0].meta["chosen"][-1] == thanks
 
 
-@pytest.mark.parametrize("form", ["rlvr", "rlvr-list", "open-instruct", "refiner", "flat"])
-def test_a_task_without_criteria_is_not_written_as_a_rubric(tmp_path, form):
-    """Its row was read back as a bare prompt, its truth in meta; the flat table had no row of it."""
-    task = Task(id="t", prompt="1+1?", truth={"ground_truth": "2"})
-    with pytest.raises(DataError, match="without criteria"):
-        write_tasks(tmp_path / "a.json", [task], format=form)
-
-
-def test_open_instruct_gives_back_the_truth_it_was_given(tmp_path):
+def test_open_instruct_gives_back_the_truth_it_was_given():
     """The query that the format repeats beside the rubric came back as a truth."""
-    tasks = load_tasks([{"id": "t", "prompt": "p", "criteria": ["Names the river."]}]).tasks
-    write_tasks(tmp_path / "a.jsonl", tasks, format="open-instruct")
-    assert load_tasks(tmp_path / "a.jsonl").tasks[0].truth == {}
+    truth = {"query": "p", "rubrics": [{"description": "Names the river.", "weight": 1}]}
+    turns = [{"role": "user", "content": "p"}]
+    row = {"messages": turns, "dataset": "rubric", "ground_truth": json.dumps(truth)}
+    assert load_tasks([row]).tasks[0].truth == {}
 
 
 @pytest.mark.parametrize(
@@ -145,7 +138,7 @@ def test_a_bad_label_is_named_by_its_own_line(tmp_path):
     assert len(tasks.verdicts) == 3
 
 
-def test_a_table_of_a_german_excel(tmp_path):
+def test_a_table_of_a_german_excel(tmp_path, caplog):
     """`sep=;` was the header; 1,5 no weight; WAHR no label; the weight column beside criteria meta."""
     path = tmp_path / "a.csv"
     path.write_text("sep=;\r\nid;prompt;criteria;weight\r\n1;p;c;1,5\r\n2;q;d;-2,0\r\n")
@@ -153,8 +146,8 @@ def test_a_table_of_a_german_excel(tmp_path):
     path.write_text("task_id;prompt;criterion;response;label\n1;p;c;a;WAHR\n1;p;c;b;FALSCH\n")
     assert [v.status for v in load_tasks(path).verdicts] == ["met", "unmet"]
     path.write_text("conf;right\r\n0,9;WAHR\r\n0,125;FALSCH\r\n")
-    with pytest.warns(UserWarning, match="divided by ';'"):
-        found = sketch_file(path, confidence="conf", correct="right")
+    found = sketch_file(path, confidence="conf", correct="right")
+    assert "divided by ';'" in caplog.text
     assert found.brier == pytest.approx(0.1**2 + 0.125**2)
     path.write_text("id;prompt;criteria;weight\n1;p;c;1,234\n")  # thousands, or 1.234?
     assert "bad-weight" in codes(load_tasks(path))
@@ -193,3 +186,42 @@ def test_a_trailing_comma_is_no_file_cut_off(tmp_path):
     path.write_text('[{"prompt": "p", "criteria": ["a"], "n": tr')
     with pytest.raises(DataError, match="cut off"):
         load_tasks(path)
+
+
+def test_decimal_commas_and_points_in_one_column_are_not_guessed(tmp_path):
+    """1,5 was 1.5 and 1.234 was 1.234 beside it: one of the two is a thousand."""
+    path = tmp_path / "a.csv"
+    path.write_text("id;prompt;criteria;weight\n1;p;c;1,5\n2;q;d;1.234\n")
+    said = [f for f in load_tasks(path).findings if f.code == "mixed-decimals"]
+    assert [(f.severity, f.field) for f in said] == [("error", "weight")]
+    path.write_text("conf;right\n0,5;1\n0.234;0\n")
+    for read in (
+        lambda: read_columns(path, ["conf", "right"]),
+        lambda: sketch_file(path, confidence="conf", correct="right"),
+    ):
+        with pytest.raises(DataError, match="decimal mark"):
+            read()
+
+
+def test_a_mixed_file_is_said_to_be_one_and_read_alike_in_any_order():
+    """Ten rows of prompts with criteria and ten pairs: whichever stood first decided, in silence."""
+    pairs = [{"prompt": f"p{i}", "chosen": "a", "rejected": "b"} for i in range(10)]
+    rubrics = [{"prompt": f"q{i}", "rubrics": ["Is short."]} for i in range(10)]
+    one, two = load_tasks(pairs + rubrics), load_tasks(rubrics + pairs)
+    assert one.format == two.format
+    assert "mixed-formats" in str(one.findings) and "10 of 20" in str(one.findings)
+    late = load_tasks(
+        [{**r, "prompt": f"{r['prompt']} {i}"} for i in range(6) for r in rubrics] + pairs
+    )
+    assert late.format == "checklist" and "10 of 70" in str(late.findings)
+
+
+def test_what_is_left_unread_in_a_json_file_is_counted(tmp_path):
+    """A second array, in the object or behind the first, was passed over without a number."""
+    path, rows = tmp_path / "a.json", [{"prompt": "p", "rubrics": ["x"]}]
+    path.write_text(json.dumps({"data": rows, "more": [1, 2, 3]}))
+    assert "'more' (3 items)" in str(load_tasks(path).findings)
+    path.write_text(json.dumps(rows) + "\n" + json.dumps(rows * 4))
+    found = load_tasks(path)
+    lost = f"{len(json.dumps(rows * 4))} characters from line 2"
+    assert found.skipped == 1 and lost in str(found.findings)

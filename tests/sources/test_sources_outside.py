@@ -9,9 +9,8 @@ import json
 import pytest
 
 import kit
-from kit.data import load_tasks, write_tasks
+from kit.data import load_tasks
 from kit.errors import DataError, KitError
-from kit.records import Criterion, Task
 
 TREE = {
     "id": "r",
@@ -159,16 +158,6 @@ def test_a_criterion_with_two_weights_says_so():
     assert not _codes(load_tasks(same)) and load_tasks(same).tasks[0].criteria[0].weight == 5
 
 
-@pytest.mark.parametrize("format", ["rlvr", "rlvr-list", "refiner", "flat"])
-def test_a_history_is_not_dropped_by_a_writer(tmp_path, format):
-    turns = ({"role": "user", "content": "u"}, {"role": "assistant", "content": "a"})
-    task = Task(id="t", prompt="p", history=turns, criteria=(Criterion(id="c1", text="x"),))
-    with pytest.raises(DataError, match="history"):
-        write_tasks(tmp_path / "out", [task], format=format)
-    write_tasks(tmp_path / "o.jsonl", [task], format="open-instruct")
-    assert load_tasks(tmp_path / "o.jsonl").tasks[0].history == turns
-
-
 LISTS = {
     "repr": repr(["Names 'it'", "Is short"]),
     "twice": json.dumps(json.dumps(["Names 'it'", "Is short"])),
@@ -193,29 +182,6 @@ def test_a_list_that_cannot_be_read_is_an_error_and_no_criterion(cell):
         found.sound()
     plain = "[Important] Names it\nIs short"
     assert len(load_tasks([{"prompt": "p", "rubrics": plain}]).tasks[0].criteria) == 2
-
-
-def test_infobench_as_rlvr_is_refused_or_at_least_asks_the_same(tmp_path):
-    """The input came back twice in the prompt, and fields of meta took the places of others."""
-    row = {
-        "id": "i",
-        "instruction": "Sum up.",
-        "input": "A long text.",
-        "decomposed_questions": ["Short?"],
-    }
-    tasks, path = load_tasks([row]).tasks, tmp_path / "o.json"
-    with pytest.raises(DataError, match="criterion ids"):
-        write_tasks(path, tasks)
-    write_tasks(path, tasks, lossy=True)
-    assert load_tasks(path).tasks[0].prompt == "Sum up.\n\nA long text."
-    meta = {"prompt": "other", "system": "s", "note": 1}
-    task = Task(id="t", prompt="p", meta=meta, criteria=(Criterion(id="c1", text="x"),))
-    with pytest.raises(DataError, match="meta"):
-        write_tasks(path, [task])
-    write_tasks(path, [task], lossy=True)
-    back = load_tasks(path).tasks[0]
-    assert (back.prompt, back.system) == ("p", None)
-    assert back.meta == {"meta.prompt": "other", "meta.system": "s", "note": 1}
 
 
 def _turn(role, content, **more):
@@ -407,18 +373,6 @@ def test_a_german_yes_and_a_comma_in_a_label(tmp_path, word, read):
     found = load_tasks(path)
     assert found.tasks[0].criteria[0].required is read
     assert [v.status for v in found.verdicts] == ["level", "met"]
-
-
-@pytest.mark.parametrize("form", ["rlvr", "rlvr-list", "open-instruct", "flat"])
-@pytest.mark.parametrize("text", ["None", "null", "NaN"])
-def test_a_text_that_reads_as_nothing_is_not_written_to_be_lost(tmp_path, form, text):
-    """The criterion "None" was written, and left out when the file was read."""
-    one = Task(id="t", prompt="p", criteria=[Criterion(id="c1", text=text)])
-    two = Task(id="t", prompt="p", criteria=[Criterion(id="c1", text="c", meta={"x": None})])
-    with pytest.raises(DataError, match="which reads as nothing"):
-        write_tasks(tmp_path / "a.json", [one], format=form)
-    with pytest.raises(DataError, match="cannot hold"):
-        write_tasks(tmp_path / "a.json", [two], format=form)
 
 
 @pytest.mark.parametrize("by", ["response_id", "criterion_id", "rater"])

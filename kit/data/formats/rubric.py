@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,13 +17,11 @@ from ..rows import (
     absent,
     as_text,
     criteria_from,
-    flag,
+    criterion_of,
     listed,
-    number,
     parsed_json,
     says_nothing,
     tags_of,
-    weight_of,
 )
 from ..taskset import Parsed
 
@@ -137,34 +136,11 @@ def _numbered(row: Row, n: int, fields: Mapping[str, Any], rated: Mapping[str, s
         return Criterion(id=f"c{n}", text=text)
     if not isinstance(text, str):
         row.find("field-type", "a criterion should be text", severity="error", criterion_id=f"c{n}")
-    weight, _ = weight_of(row, fields, ("weight",), f"c{n}")
-    check = parsed_json(fields.get("check"))
-    usable = isinstance(check, Mapping) and isinstance(check.get("name"), str)
-    if fields.get("check") is not None and not usable:
-        row.find(
-            "bad-check",
-            "the check is not an object with a name; the criterion is left to a judge",
-            severity="error",
-            criterion_id=f"c{n}",
-        )
-    required = flag(row, fields, f"c{n}")
-    read = {"criterion", "title", "tags"} | {
-        k for k in rated if not isinstance(fields.get(k), (list, dict))
-    }
-    read |= {"weight"} if number(fields.get("weight")) is not None else set()
-    read |= {"check"} if usable else set()
-    read |= {"required"} if required is not None else set()
-    meta = {k: v for k, v in fields.items() if k not in read and not absent(v)}
-    return Criterion(
-        id=f"c{n}",
-        text=as_text(text),
-        weight=weight,
-        check=dict(check) if usable else None,
-        required=required or False,
-        title=None if absent(fields.get("title")) else as_text(fields["title"]),
-        tags=tags_of(fields.get("tags")),
-        meta=meta,
-    )
+    read = {k for k in rated if not isinstance(fields.get(k), (list, dict))}
+    item = {k: v for k, v in fields.items() if k not in read and (k == "weight" or not absent(v))}
+    made = criterion_of(row, {**item, "criterion": as_text(text)}, f"c{n}", names=("weight",))
+    own = {k: item[k] for k in ("id", "rubric_id") if k in item}  # it is called by its number
+    return replace(made, id=f"c{n}", meta={**made.meta, **own})
 
 
 def _answers(row: Row, task_id: str, layout: _Layout) -> dict[str, str]:
@@ -359,8 +335,6 @@ def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion],
         used.add("rubrics")
         types = source.get("rubrics_types")
         if isinstance(types, list) and len(types) == len(criteria):
-            from dataclasses import replace
-
             criteria = [
                 replace(c, tags=(*c.tags, *tags_of(t)))
                 for c, t in zip(criteria, types, strict=True)

@@ -1,7 +1,7 @@
 """The task set `data/ladder.jsonl`: short questions with one right answer, each rung harder than
 the last.
 
-    python -m kit.data.ladder OUT.jsonl --seed 1       # the same design, other questions
+    python data/make_ladder.py OUT.jsonl --seed 1      # the same design, other questions
 
 Sums of numbers of one, two and three digits; three, four and five letters in reverse; and questions
 that nobody can
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..records import Criterion, Task
+from kit.records import Criterion, Task
 
 SYSTEM = 'Give the answer alone, or "unknown" if nobody can know it.'
 UNKNOWN = "unknown"
@@ -122,7 +122,7 @@ def write(path: str | Path, seed: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m kit.data.ladder", description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", help="the file to write, JSONL")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
