@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..stats.clusters import effective_df, limits, worth
+from ..stats.clusters import of_influence, worth
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
 from .inputs import Inputs, check
@@ -75,25 +75,22 @@ def areas(size: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _most(x: Inputs) -> float:
-    """Degrees of freedom that the rows, the right and the wrong ones, can have: what they are worth
-    in equal clusters, less 1.
-    """
+    """What the rows, the right ones and the wrong ones are worth in equal clusters, at least 2."""
     right = np.asarray(x.correct) == 1
     kinds = [k for k in (right, ~right) if k.any()]
     if x.cluster is None:
-        return max(min(k.sum() for k in kinds) - 1.0, 1.0)
+        return max(float(min(k.sum() for k in kinds)), 2.0)
     sizes = [np.bincount(x.cluster[k], minlength=x.n_clusters or 0) for k in kinds]
-    return max(worth(np.stack([*sizes, np.bincount(x.cluster)])) - 1, 1.0)
+    return max(worth(np.stack([*sizes, np.bincount(x.cluster)])), 2.0)
 
 
 def _estimate(value: float, psi: np.ndarray, name: str, x: Inputs, level: float) -> Estimate:
-    low = high = se = math.nan
-    if len(psi) > 1:
-        se = math.sqrt(float((psi**2).sum()))
-        df = min(effective_df(psi), _most(x))
-        low, high = limits(value, se, df, len(psi), bounds=(0.0, 1.0), level=level)
     words = f"{name}, jackknife-t on the logit"
-    return Estimate(value, low, high, x.n, x.n_clusters, words, "", x.missing, level, se)
+    more = {"n": x.n, "n_clusters": x.n_clusters, "missing": x.missing, "level": level}
+    if len(psi) < 2:
+        return Estimate(value, math.nan, math.nan, method=words, **more)
+    more |= {"bounds": (0.0, 1.0), "units": len(psi)}
+    return of_influence(value, psi, _most(x), method=words, **more)
 
 
 def _blocks(x: Inputs) -> tuple[np.ndarray, np.ndarray]:

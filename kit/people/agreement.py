@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import stats
+from ..stats.agreement import table_stat
 from ..stats.clusters import cell_sums, codes, estimate
-from ..stats.paired import table_stat
 from ..tables import rows_html
 from .beside import HALF, Beside, beside
 

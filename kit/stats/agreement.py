@@ -12,7 +12,7 @@ method, which without clusters is the textbook standard error (Fleiss, Cohen & E
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -108,37 +108,31 @@ def pairs(
     n = same_length(judge=a, human=b, cluster=cluster)
     for name, column in (("judge", a), ("human", b)):
         same_length(**{name: column})
-    xa, xb = _numbers(a), _numbers(b)
-    if xa is not None and xb is not None:
-        return _number_pairs(xa, xb, codes(cluster, n)[0], categories)
-    (va, gone_a), (vb, gone_b) = _read(a, categories), _read(b, categories)
-    group, _ = codes(cluster, n)
-    keep = ~(gone_a | gone_b)
-    rewritten, said = (
-        ({}, "") if categories is not None else shared(set(va[~gone_a]), set(vb[~gone_b]))
-    )
-    if rewritten:
-        va, vb = (_rewritten(v, rewritten) for v in (va, vb))
-    cats = _categories(set(va[keep]) | set(vb[keep]), categories)
+    (la, ja), (lb, jb) = _coded(a, categories), _coded(b, categories)
+    group, keep = codes(cluster, n)[0], (ja >= 0) & (jb >= 0)
+    words, said = ({}, "") if categories is not None else shared(set(la), set(lb))
+    la, lb = ([words.get(v, v) for v in levels] for levels in (la, lb))
+    seen = {la[i] for i in np.unique(ja[keep])} | {lb[i] for i in np.unique(jb[keep])}
+    cats = _categories(seen, categories)
     number = {c: i for i, c in enumerate(cats)}
-    ja = np.fromiter((number[v] for v in va[keep]), np.int64, int(keep.sum()))
-    jb = np.fromiter((number[v] for v in vb[keep]), np.int64, int(keep.sum()))
-    return Pairs(
-        cats,
-        ja,
-        jb,
-        group[keep],
-        int((~keep).sum()),
-        int(gone_a.sum()),
-        int(gone_b.sum()),
-        said,
-    )
+    one, two = (np.array([number.get(v, -1) for v in levels], np.int64) for levels in (la, lb))
+    gone = (int((j < 0).sum()) for j in (ja, jb))
+    return Pairs(cats, one[ja[keep]], two[jb[keep]], group[keep], int((~keep).sum()), *gone, said)
 
 
-def _rewritten(values: np.ndarray, words: Mapping[Any, Any]) -> np.ndarray:
-    out = np.empty(len(values), object)
-    out[:] = [words.get(v, v) for v in values]
-    return out
+def _coded(values: Sequence[Any], categories: Sequence[Any] | None) -> tuple[list[Any], np.ndarray]:
+    """The distinct known values, and each row's place among them (n,), -1 where it is unknown."""
+    x = _numbers(values)
+    if x is None:
+        read, gone = _read(values, categories)
+        place: dict[Any, int] = {}
+        at = [-1 if g else place.setdefault(v, len(place)) for v, g in zip(read, gone, strict=True)]
+        return list(place), np.array(at, np.int64)
+    known = ~np.isnan(x)
+    levels, inverse = np.unique(x[known], return_inverse=True)
+    at = np.full(len(x), -1)
+    at[known] = inverse
+    return [_plain(v) for v in levels.tolist()], at
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray | None:
@@ -166,37 +160,6 @@ def _numbers(values: Sequence[Any]) -> np.ndarray | None:
     ):
         return None
     return array.astype(float)
-
-
-def _number_pairs(
-    a: np.ndarray, b: np.ndarray, group: np.ndarray, categories: Sequence[Any] | None
-) -> Pairs:
-    gone_a, gone_b = np.isnan(a), np.isnan(b)
-    keep = ~(gone_a | gone_b)
-    if categories is None:
-        shared(*({_plain(v) for v in np.unique(x[~np.isnan(x)]).tolist()} for x in (a, b)))
-    cats = _categories(
-        {_plain(v) for v in np.unique(np.concatenate([a[keep], b[keep]])).tolist()}, categories
-    )
-    number = {c: i for i, c in enumerate(cats)}
-
-    def coded(x: np.ndarray) -> np.ndarray:
-        levels, inverse = np.unique(x, return_inverse=True)
-        return (
-            np.array([number[_plain(v)] for v in levels.tolist()], np.int64)[inverse]
-            if len(x)
-            else np.zeros(0, np.int64)
-        )
-
-    return Pairs(
-        cats,
-        coded(a[keep]),
-        coded(b[keep]),
-        group[keep],
-        int((~keep).sum()),
-        int(gone_a.sum()),
-        int(gone_b.sum()),
-    )
 
 
 def _read(
@@ -253,6 +216,37 @@ def _share(t: np.ndarray, q: int) -> np.ndarray:
     return p / p.sum(axis=(-1, -2), keepdims=True)
 
 
+def _raw(s: np.ndarray) -> np.ndarray:
+    return np.trace(s, axis1=-2, axis2=-1)
+
+
+def _recalls(s: np.ndarray) -> np.ndarray:
+    """Mean over the categories that occur of the share that the judge gets right."""
+    size = s.sum(-2)
+    there = np.real(size) > 1e-12
+    recall = np.diagonal(s, axis1=-2, axis2=-1) / np.where(there, size, 1)
+    return (recall * there).sum(-1) / there.sum(-1)
+
+
+def _beyond(chance: Callable[..., np.ndarray], s: np.ndarray, w: np.ndarray) -> np.ndarray:
+    pe = chance(s, w)
+    return ((s * w).sum(axis=(-1, -2)) - pe) / np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
+
+
+def table_stat(measure: str, q: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The measure as a function of flattened confusion sums (..., q * q) -> (...)."""
+    named = {
+        "accuracy": _raw,
+        "balanced_accuracy": _recalls,
+        "kappa": lambda s: _beyond(_cohen, s, np.eye(q)),
+        "ac1": lambda s: _beyond(_gwet, s, np.eye(q)),
+    }
+    if measure not in named:
+        fix = f"use one of {sorted(named)}"
+        raise DataError(f"measure is {measure!r}", where="measure", fix=fix)
+    return lambda t: named[measure](_share(t, q))
+
+
 def _cohen(p: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.einsum("...i,ij,...j->...", p.sum(-1), w, p.sum(-2))
 
@@ -281,11 +275,7 @@ def _chance_corrected(
     q, w = len(p.categories), weight_matrix(weights, p.categories)
 
     def stat(t: np.ndarray) -> np.ndarray:
-        share = _share(t, q)
-        pe = chance(share, w)
-        return ((share * w).sum(axis=(-1, -2)) - pe) / np.where(
-            np.abs(1 - pe) < 1e-14, np.nan, 1 - pe
-        )
+        return _beyond(chance, _share(t, q), w)
 
     sums = p.sums()
     words = (
@@ -490,13 +480,7 @@ def balanced_accuracy(
     """
     p = pairs(a, b, cluster=cluster, categories=categories)
 
-    def stat(s: np.ndarray) -> np.ndarray:
-        size = s.sum(-2)
-        there = np.real(size) > 1e-12
-        recall = np.diagonal(s, axis1=-2, axis2=-1) / np.where(there, size, 1)
-        return (recall * there).sum(-1) / there.sum(-1)
-
-    out = _plain_stat("balanced accuracy", stat, p, level, se, size=_by_category(p, 2))
+    out = _plain_stat("balanced accuracy", _recalls, p, level, se, size=_by_category(p, 2))
     gone = [c for c, m in zip(p.categories, p.table().sum(0), strict=True) if m == 0]
     low, high = _of_recalls(p, out, level)
     return replace(
@@ -543,7 +527,7 @@ def mcc(
 
     def stat(s: np.ndarray) -> np.ndarray:
         r, c = s.sum(-1), s.sum(-2)
-        top = np.trace(s, axis1=-2, axis2=-1) - (r * c).sum(-1)
+        top = _raw(s) - (r * c).sum(-1)
         under = (1 - (r * r).sum(-1)) * (1 - (c * c).sum(-1))
         return top / np.sqrt(np.where(np.abs(under) < 1e-14, np.nan, under))
 

@@ -267,12 +267,11 @@ def estimate(
     psi, extra = _influence(stat, cluster_sums, value, se, left)
     spread, df = math.sqrt(float((psi**2).sum())), effective_df(psi)
     clusters = float(c) if size is None else worth(size)
+    more = {"n": n, "n_clusters": c, "missing": missing, "level": level, "units": c, "note": note}
+    out = of_influence(value, psi, clusters, method=method, bounds=bounds, **more)
     if clusters < LEAST:
-        note = "; ".join(t for t in (note, too_few(clusters)) if t)
-        nan = math.nan
-        return Estimate(value, nan, nan, n, c, method, note, missing, level, spread)
-    df = min(df, max(clusters - 1, 1.0))
-    low, high = limits(value, spread, df, c, bounds=bounds, level=level)
+        return out
+    low, high, df = out.low, out.high, min(df, max(clusters - 1, 1.0))
     if kinds is not None:
         more = UNSEEN * n / c * np.array([0.25, 0.5, 0.75, 1.0])[:, None, None] * kinds
         with np.errstate(all="ignore"):
@@ -285,6 +284,39 @@ def estimate(
         extra = extra or "few clusters carry all the spread: the interval is wide for that"
     notes = "; ".join(t for t in (note, extra) if t)
     return Estimate(value, low, high, n, c, words, notes, missing, level, spread)
+
+
+def of_influence(
+    value: float,
+    psi: np.ndarray,
+    clusters: float,
+    *,
+    n: int,
+    n_clusters: int | None,
+    method: str,
+    missing: int = 0,
+    level: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+    se: float | None = None,
+    units: float | None = None,
+    what: str = "rows",
+    note: str = "",
+) -> Estimate:
+    """An estimate with `limits` from the influence of each cluster (C,), whose squares sum to the
+    variance.
+
+    clusters : how many of equal size the rows are `worth`: they cap the degrees of freedom, and
+    below LEAST there is no interval. se : where it is more than the influences say. units :
+    independent ones, where nothing varies (default: `clusters`).
+    """
+    se = math.sqrt(float((psi**2).sum())) if se is None else se
+    low = high = math.nan
+    if clusters >= LEAST:
+        df = min(effective_df(psi), max(clusters - 1, 1.0))
+        low, high = limits(value, se, df, units or clusters, bounds=bounds, level=level)
+    else:
+        note = "; ".join(t for t in (note, too_few(clusters, what)) if t)
+    return Estimate(value, low, high, n, n_clusters, method, note, missing, level, se)
 
 
 def reach(

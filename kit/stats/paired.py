@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .agreement import Pairs, pairs
+from .agreement import pairs, table_stat
 from .anytime import CLEAR, FIRM, HOLDS, MANY
 from .arguments import generator, whole
 from .clusters import (
@@ -21,7 +21,6 @@ from .clusters import (
     effective_df,
     estimate,
     floats,
-    jackknife,
     same_length,
     sums,
     worth,
@@ -312,43 +311,6 @@ def agreement_difference(
     )
 
 
-def table_stat(measure: str, q: int) -> Any:
-    """The measure as a function of flattened confusion sums (..., q * q) -> (...)."""
-
-    def share(t: np.ndarray) -> np.ndarray:
-        p = t.reshape(*t.shape[:-1], q, q)
-        return p / p.sum(axis=(-1, -2), keepdims=True)
-
-    def raw(t: np.ndarray) -> np.ndarray:
-        return np.trace(share(t), axis1=-2, axis2=-1)
-
-    def balanced(t: np.ndarray) -> np.ndarray:
-        p = share(t)
-        size = p.sum(-2)
-        there = np.real(size) > 1e-12
-        return (np.diagonal(p, axis1=-2, axis2=-1) / np.where(there, size, 1)).sum(-1) / there.sum(
-            -1
-        )
-
-    def corrected(t: np.ndarray, gwet: bool) -> np.ndarray:
-        p = share(t)
-        m = (p.sum(-1) + p.sum(-2)) / 2
-        pe = (m * (1 - m)).sum(-1) / (q - 1) if gwet else (p.sum(-1) * p.sum(-2)).sum(-1)
-        return (raw(t) - pe) / np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
-
-    table = {
-        "accuracy": raw,
-        "balanced_accuracy": balanced,
-        "kappa": lambda t: corrected(t, False),
-        "ac1": lambda t: corrected(t, True),
-    }
-    if measure not in table:
-        raise DataError(
-            f"measure is {measure!r}", where="measure", fix=f"use one of {sorted(table)}"
-        )
-    return table[measure]
-
-
 def claim(
     result: Estimate,
     *,
@@ -441,19 +403,3 @@ def clearance(units: int, spread: float) -> float:
     if units >= CLEAR:
         return 0.0
     return 3 / units * max(1.0, (3.0 if units < FIRM else 1.0) * spread)
-
-
-__all__ = [
-    "Comparison",
-    "McNemar",
-    "Pairs",
-    "agreement_difference",
-    "claim",
-    "clearance",
-    "compare",
-    "difference",
-    "fragile",
-    "jackknife",
-    "mcnemar",
-    "table_stat",
-]

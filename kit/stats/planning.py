@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from ..errors import DataError
 from .arguments import whole
-from .estimate import Estimate
 from .tails import normal_quantile, t_below, t_quantile
 
 
@@ -49,37 +48,6 @@ def connor(
         )
     za, zb = -normal_quantile(alpha / 2), normal_quantile(power)
     return math.ceil(effect * (za * math.sqrt(s) + zb * math.sqrt(s - d * d)) ** 2 / d**2 - 1e-9)
-
-
-def detectable(
-    n: int, discordance: float, *, alpha: float = 0.05, power: float = 0.8, effect: float = 1.0
-) -> float:
-    """The smallest difference between two judges that n common labels show with this power; NaN
-    when none does.
-
-    discordance : share of rows in which exactly one of them is right.
-
-    >>> round(detectable(155, 0.45), 3)
-    0.15
-    """
-    za, zb, size = -normal_quantile(alpha / 2), normal_quantile(power), n / effect
-
-    def short(d: float) -> float:
-        return (
-            za * math.sqrt(discordance)
-            + zb * math.sqrt(max(discordance - d * d, 0.0))
-            - d * math.sqrt(size)
-        )
-
-    if not 0 < discordance <= 1 or n <= 0:
-        raise DataError(
-            f"n = {n}, discordance = {discordance}",
-            where="detectable",
-            fix="n > 0 and discordance in (0, 1]",
-        )
-    from scipy import optimize
-
-    return math.nan if short(discordance) > 0 else float(optimize.brentq(short, 1e-12, discordance))
 
 
 def prompts_for(
@@ -205,22 +173,6 @@ def labels_needed(
         else ""
     )
     return LabelPlan(human, post, rogan, half_width, note)
-
-
-def labels_for(pilot: Estimate, half_width: float) -> int:
-    """Rows needed for this half width, from a pilot estimate of the same kind of data: half widths
-    shrink with the root of n.
-
-    >>> labels_for(Estimate(0.5, 0.4, 0.6, 100, 50), 0.05)
-    400
-    """
-    if not (pilot.half_width > 0 and half_width > 0):
-        raise DataError(
-            "the pilot has no interval",
-            where="pilot",
-            fix="give an estimate with an interval of some width",
-        )
-    return math.ceil(pilot.n * (pilot.half_width / half_width) ** 2 - 1e-9)
 
 
 def half_width(n: int, rate: float, *, level: float = 0.95, effect: float = 1.0) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, effective_df, floats, limits, same_length, worth
+from .clusters import codes, floats, of_influence, same_length, worth
 from .columns import takes_table
 from .estimate import Estimate, unknown
 
@@ -68,15 +68,15 @@ def policy_difference(
     spent = 1 + rank if inside > 2 + rank else 1  # the mean and the weights
     psi = math.sqrt(inside / (inside - spent)) * (base + moves @ weights)
     value = value_a - value_b + float(np.append(gap1, -gap2) @ weights)
-    se, df = math.sqrt(float((psi**2).sum())), effective_df(psi[labelled])
-    df = min(df, max(worth(held) - 1, 1.0))
     value = float(min(max(value, -1.0), 1.0))
-    low, high = limits(value, se, df, inside, bounds=(-1.0, 1.0), level=level)
     words = (
         f"difference corrected by {int((~np.isnan(y)).sum())} labels in {inside} prompts "
         f"(PPI++, weights {' and '.join(f'{w:.2f}' for w in weights)}), paired by prompt"
     )
-    return Estimate(value, low, high, len(f), len(labelled), words, "", missing, level, se)
+    more = {"n": len(f), "n_clusters": len(labelled), "missing": missing, "level": level}
+    more |= {"bounds": (-1.0, 1.0), "units": inside, "method": words, "what": "labels"}
+    se = math.sqrt(float((psi**2).sum()))
+    return of_influence(value, psi[labelled], worth(held), se=se, **more)
 
 
 def _side(

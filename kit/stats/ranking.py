@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import LEAST, codes, effective_df, floats, limits, same_length, too_few, worth
+from .clusters import codes, floats, of_influence, same_length, worth
 from .columns import takes_table
 from .estimate import Estimate, unknown
 
@@ -62,9 +62,8 @@ def _rarer(y: np.ndarray, group: np.ndarray, c: int) -> float:
     return worth(np.stack([np.bincount(group[y == v], minlength=c) for v in (0, 1)]))
 
 
-def _spread(psi: np.ndarray, group: np.ndarray, c: int) -> tuple[float, float]:
-    by = math.sqrt(c / max(c - 1, 1)) * np.bincount(group, psi, c)
-    return math.sqrt(float((by**2).sum())), effective_df(by)
+def _by_cluster(psi: np.ndarray, group: np.ndarray, c: int) -> np.ndarray:
+    return math.sqrt(c / max(c - 1, 1)) * np.bincount(group, psi, c)
 
 
 @takes_table("score", "correct", "cluster")
@@ -95,14 +94,10 @@ def auroc(
         note = "rows that are right and rows that are wrong are needed"
         return unknown(len(s), method="AUROC", note=note, missing=missing, level=level)
     value, psi = _area(s, y)
-    se, df = _spread(psi, group, c)
-    rarer = _rarer(y, group, c)
-    low, high, note = math.nan, math.nan, too_few(rarer, OUTCOME)
-    if rarer >= LEAST:
-        df, note = min(df, max(rarer - 1, 1.0)), ""
-        low, high = limits(value, se, df, rarer, bounds=(0.0, 1.0), level=level)
     words = "AUROC, clustered DeLong, t on the logit"
-    return Estimate(value, low, high, len(s), c, words, note, missing, level, se)
+    more = {"n": len(s), "n_clusters": c, "missing": missing, "level": level, "what": OUTCOME}
+    more |= {"method": words, "bounds": (0.0, 1.0)}
+    return of_influence(value, _by_cluster(psi, group, c), _rarer(y, group, c), **more)
 
 
 @takes_table("new", "old", "correct", "correct_old", "cluster")
@@ -133,11 +128,8 @@ def auroc_change(
         note = "rows that are right and rows that are wrong, in two clusters or more, are needed"
         return unknown(int(keep.sum()), method="change in AUROC", note=note, missing=missing)
     (one, psi), (two, phi) = _area(a[keep], y[keep]), _area(b[keep], z[keep])
-    se, df = _spread(psi - phi, group, c)
     rarer = min(_rarer(v[keep], group, c) for v in (y, z))
-    low, high, note = math.nan, math.nan, too_few(rarer, OUTCOME)
-    if rarer >= LEAST:
-        df, note = min(df, max(rarer - 1, 1.0)), ""
-        low, high = limits(one - two, se, df, rarer, level=level)
-    words, rows = "change in AUROC, clustered DeLong, paired", int(keep.sum())
-    return Estimate(one - two, low, high, rows, c, words, note, missing, level, se)
+    words = "change in AUROC, clustered DeLong, paired"
+    more = {"n": int(keep.sum()), "n_clusters": c, "missing": missing, "level": level}
+    by = _by_cluster(psi - phi, group, c)
+    return of_influence(one - two, by, rarer, method=words, what=OUTCOME, **more)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from kit import stats
+from kit.stats.agreement import table_stat
 from kit.stats.clusters import cell_sums, resample
-from kit.stats.paired import table_stat
 
 
 def timed(f: Callable[[], Any], repeats: int = 5) -> tuple[float, Any]:

@@ -1,7 +1,5 @@
 """Every acceptance value, to the digits printed."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats as sps
@@ -99,13 +97,6 @@ def test_connor_and_labels():
 def test_wilson():
     e, z = stats.wilson(10, 10), stats.wilson(0, 10)
     assert (round(e.low, 4), e.high, z.low, round(z.high, 4)) == (0.7225, 1.0, 0.0, 0.2775)
-
-
-def test_detectable_is_the_inverse_of_connor():
-    for p10, p01 in [(0.45, 0.05), (0.3, 0.15), (0.1, 0.02)]:
-        n = stats.connor(p10, p01)
-        assert stats.detectable(n, p10 + p01) <= p10 - p01 < stats.detectable(n - 1, p10 + p01)
-    assert math.isnan(stats.detectable(3, 0.1))
 
 
 def test_against_scipy_and_sklearn():
