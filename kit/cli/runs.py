@@ -61,16 +61,14 @@ def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
 
 def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     """Runs that say "running" though nobody runs them (a kill, a lost machine) become stopped."""
+    from ..runs import headless
     from ..runs.board import mark_unfinished
     from ..system import processes
 
     mended = []
     for folder, r in found:
-        pid = r.meta.get("pid")
-        held = processes.busy(folder.parent, folder.name) or processes.busy(
-            folder.parent, folder.name.partition("-")[2]
-        )
-        if r.status == "running" and not held and not (pid and processes.alive(int(pid))):
+        held = processes.busy(folder.parent, folder.name) or headless.interactive(r)
+        if r.status == "running" and not held:
             mark_unfinished(folder, "stopped", "stopped by its process being gone")
             mended.append(str(folder))
     advice = "\nto continue one: python -m kit run --resume FOLDER" if mended else ""
@@ -80,24 +78,25 @@ def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
 def _remove(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     from ..runs import headless
 
-    chosen = [str(folder) for folder, _ in _chosen(found, args.ids)]
+    chosen = [folder for folder, _ in _chosen(found, args.ids)]
     if args.yes:
-        for folder in chosen:
-            headless.remove(Path(folder))
+        headless.remove(chosen)
     done = "removed" if args.yes else "would be removed; say --yes to do it"
-    return Output(chosen, "\n".join([*chosen, f"{len(chosen)} runs {done}"]))
+    return Output(chosen, "\n".join([*map(str, chosen), f"{len(chosen)} runs {done}"]))
 
 
 def _chosen(found: list[tuple[Path, Any]], ids: list[str]) -> list[tuple[Path, Any]]:
-    """The runs with those ids, or whose ids end so; KitError for one that fits none or several."""
+    """The runs with those ids, or whose ids end so, each once; KitError for one that fits none or
+    several.
+    """
     if not ids:
         raise KitError("which run?", where="command line", fix="python -m kit runs list names them")
-    out = []
+    out = {}
     for name in ids:
         fits = [(f, r) for f, r in found if r.id == name or r.id.endswith(name)]
         if len(fits) != 1:
             raise KitError(
                 f"{len(fits)} runs fit {name!r}", where="command line", fix="give its id"
             )
-        out.append(fits[0])
-    return out
+        out |= fits
+    return list(out.items())

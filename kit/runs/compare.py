@@ -31,12 +31,13 @@ def differing(found: Found) -> dict[str, tuple[str, ...]]:
 
 
 def setting(params: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Those parameters as text.
+    """Those parameters on one line, with nothing in it that a terminal obeys.
 
     >>> setting({"lr": 1e-5, "steps": 3}, ("lr",))
     'lr=1e-05'
     """
-    return ", ".join(f"{k}={params[k]}" for k in names if k in params)
+    found = ((k, params[k]) for k in names if k in params)
+    return ", ".join(f"{k}={v if str(v).isprintable() else ascii(v)}" for k, v in found)
 
 
 def labels(found: Found) -> dict[str, str]:

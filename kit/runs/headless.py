@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -378,10 +378,26 @@ def upload(path: Path, url: str, say: Say) -> None:
     say(f"  copied to {target}")
 
 
-def remove(folder: Path) -> None:
-    """Delete a run's folder; refuses anything that is no run."""
-    runs.load(folder)
-    shutil.rmtree(folder)
+def interactive(run: Run) -> bool:
+    """True while the process of Jupyter that began a run is alive; `kit run` holds a lock."""
+    return run.status == "running" and processes.alive(int(run.meta.get("pid") or 0))
+
+
+def remove(folders: Sequence[Path]) -> None:
+    """Delete runs, all or none; KitError for one that is going on, or is a link to a run."""
+    with contextlib.ExitStack() as held:
+        for folder in folders:
+            if folder.is_symlink():
+                fix = "remove the link itself, or the run where it is"
+                raise KitError("this is a link to a run", where=str(folder), fix=fix)
+            fix = "stop it first, or wait for its end"
+            going = KitError("the run is going on; nothing is removed", where=str(folder), fix=fix)
+            held.enter_context(processes.alone(folder.parent, folder.name, print, busy=going))
+            if interactive(runs.load(folder)):
+                raise going
+        for folder in folders:
+            shutil.rmtree(folder)
+            processes.lock_file(folder.parent, folder.name).unlink(missing_ok=True)
 
 
 def to_stderr(text: str) -> None:

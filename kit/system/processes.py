@@ -77,6 +77,13 @@ def _watch(parent: int) -> None:
     os._exit(1)  # its kernel notices within a second and ends as well
 
 
+def lock_file(folder: Path, name: str) -> Path:
+    """Where `alone` locks. The empty file stays: without it, two waiters on a network file system
+    may both hold the lock.
+    """
+    return folder / ".locks" / f"{name}.lock"
+
+
 @contextlib.contextmanager
 def alone(
     folder: Path, name: str, say: Callable[[str], None], *, busy: Exception | None = None
@@ -88,7 +95,7 @@ def alone(
     """
     from filelock import FileLock, Timeout
 
-    path = folder / ".locks" / f"{name}.lock"
+    path = lock_file(folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(str(path))
     try:
@@ -110,7 +117,7 @@ def busy(folder: Path, name: str) -> bool:
     """True while another process holds that lock of `alone`."""
     from filelock import FileLock, Timeout
 
-    path = folder / ".locks" / f"{name}.lock"
+    path = lock_file(folder, name)
     if not path.exists():
         return False
     try:

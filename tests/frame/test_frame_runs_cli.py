@@ -11,6 +11,7 @@ import pytest
 from kit import runs
 from kit.__main__ import main
 from kit.records import Run, to_json
+from kit.system import processes
 
 
 @pytest.fixture
@@ -59,3 +60,40 @@ def test_remove_says_what_first(folder: Path, capsys) -> None:
     assert "--yes" in capsys.readouterr().out and (folder / "c2").is_dir()
     assert main(["runs", "remove", "c2", "--folder", str(folder), "--yes"]) == 0
     assert not (folder / "c2").exists() and (folder / "a1").is_dir()
+
+
+def test_a_run_that_is_going_on_is_not_removed(folder: Path, capsys) -> None:
+    """`remove --yes` deleted a living run without a word, and the run then died. Of several runs
+    all are removed, or none.
+    """
+    remove = ["runs", "remove", "a1", "c2", "--folder", str(folder), "--yes"]
+    with processes.alone(folder, "c2", print):
+        assert main(remove) == 2
+    assert "going on" in capsys.readouterr().err and runs.load(folder / "a1")
+    row = json.loads((folder / "b2/config.json").read_text())
+    runs.write_json(folder / "c2/config.json", {**row, "meta": {"pid": os.getpid()}})
+    assert main(remove) == 2 and runs.load(folder / "a1")
+
+
+def test_an_id_given_twice_is_one_run(folder: Path, capsys) -> None:
+    """The second said that there is no such run, after the first had removed it."""
+    assert main(["runs", "remove", "c2", "c2", "--folder", str(folder), "--yes"]) == 0
+    assert "1 runs removed" in capsys.readouterr().out
+    assert not list(folder.rglob("*.lock"))
+
+
+def test_a_link_to_a_run_is_not_followed(folder: Path, capsys) -> None:
+    """It said "Cannot call rmtree on a symbolic link, where: unknown file"."""
+    (folder / "d4").symlink_to(folder / "c2")
+    assert main(["runs", "remove", "d4", "--folder", str(folder), "--yes"]) == 2
+    said = capsys.readouterr().err
+    assert "link to a run" in said and "d4" in said and (folder / "c2").is_dir()
+
+
+def test_a_parameter_of_two_lines_stays_on_its_line(folder: Path, capsys) -> None:
+    """It broke the list's row in two."""
+    for name in ("a1", "c2"):
+        row = json.loads((folder / name / "config.json").read_text())
+        runs.write_json(folder / name / "config.json", {**row, "params": {"x": f"{name}\nb"}})
+    assert main(["runs", "--folder", str(folder)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
