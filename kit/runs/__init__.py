@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -173,13 +174,16 @@ class Session:
     def record(self, name: str, value: Any, *, note: str = "") -> Any:
         """Keep one metric (a number, an estimate with interval, or a small dict) and return it.
 
-        A name with "{}" takes results by name: `record("kappa {}", {"a": ..., "b": ...})`.
+        A name with "{}" takes results by name: `record("kappa {}", {"a": ..., "b": ...})`. An
+        infinite number is unknown, as JSON has none; a warning says so.
         """
         if "{}" in name and isinstance(value, Mapping):
             for key, one in value.items():
                 self.record(name.format(key), one, note=note)
             return value
         kept = plain(value)
+        if isinstance(value, float) and math.isinf(value):
+            warnings.warn(f"metric {name!r} is {value}: kept as unknown", stacklevel=2)
         if note:
             kept = {**(kept if isinstance(kept, dict) else {"value": kept}), "note": note}
         self.metrics[name] = kept
@@ -368,6 +372,7 @@ def load(folder: Path) -> Run:
                 id=Path(folder).name,
                 status=config.get("status") or run.status,
                 seconds=config.get("seconds") or run.seconds,
+                meta={**(config.get("meta") or {}), **run.meta},
             )  # the whole run, kernel start included
     raise MissingError(
         "no run is in this folder", where=str(folder), fix="a run has metrics.json or config.json"

@@ -8,7 +8,7 @@ import dataclasses
 import io
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,10 @@ class Board:
         self.folder.mkdir(parents=True, exist_ok=True)
         with processes.alone(self.folder, "table", self.say):
             self._read()
-            cells = [*self.cells, *self.others]
-            rows = [stamped("sweep", row(c, self._metrics(c))) for c in cells]
+            mine = {c.folder for c in self.cells if c.folder}
+            cells = [*self.cells, *(c for c in self.others if c.folder not in mine)]
+            names = {k for c in cells for k in c.params}
+            rows = [stamped("sweep", row(c, self._metrics(c), names)) for c in cells]
             runs.write_json(self.path, [stamped("sweep", vars(c)) for c in cells])
             self.seen = _stamp(self.path)
             runs.write_json(self.folder / "table.json", rows)
@@ -138,18 +140,36 @@ def _same(cell: Cell) -> str:
     return json.dumps(runs.plain(cell.params), sort_keys=True)
 
 
-def row(cell: Cell, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """A cell as a row of the table, its metrics beside its parameters."""
-    out = {**cell.params, "status": cell.status, "seconds": round(cell.seconds, 2)}
-    out |= {"cost": cell.cost, "reason": cell.reason, "folder": Path(cell.folder).name}
+def row(cell: Cell, metrics: Mapping[str, Any], params: Iterable[str] = ()) -> dict[str, Any]:
+    """A cell as a row of the table: its parameters, how it went, its metrics.
+
+    params : of all cells. A name that another column has becomes "parameter NAME", "metric NAME".
+    A metric of several values has a column for each; lists stay in metrics.json.
+    """
+    went = {"status": cell.status, "seconds": round(cell.seconds, 2), "cost": cell.cost}
+    went |= {"reason": cell.reason, "folder": Path(cell.folder).name}
+    own = {*went, FIELD}
+    out = {f"parameter {k}" if k in own else k: v for k, v in cell.params.items()} | went
+    taken = {*own, *params, "seed", "profile"}  # the last two: a run's, given or not
     for name, value in metrics.items():
-        column = f"metric {name}" if name in out else name
-        if isinstance(value, Mapping) and "value" in value:
-            out[column] = value["value"]
-            out |= {f"{column} {k}": value[k] for k in ("low", "high", "n") if k in value}
-        elif isinstance(value, (int, float, str, type(None))):
-            out[column] = value
+        for column, one in _columns(f"metric {name}" if name in taken else name, value):
+            while column in out:
+                column = f"metric {column}"
+            out[column] = one
     return out
+
+
+def _columns(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A metric as (column, value): of an estimate value, low, high and n, of a dict everything."""
+    if not isinstance(value, Mapping):
+        if not isinstance(value, list):
+            yield name, value
+        return
+    estimate = "value" in value
+    for key in ("value", "low", "high", "n") if estimate else value:
+        if key in value:
+            column = name if estimate and key == "value" else f"{name} {key}"
+            yield from _columns(column, value[key])
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

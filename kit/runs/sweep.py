@@ -25,6 +25,7 @@ from ..settings import params, profiles
 from ..system import packages, paths, processes
 from . import headless
 from .board import Board, Cell, mark_unfinished
+from .compare import setting
 from .worker import Worker
 
 
@@ -213,21 +214,26 @@ def check(
     profile: str | None,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[dict[str, Any]]:
-    """The cells with their values in the declared types, each once; KitError for the first that cannot run."""
+    """The cells with their values in the declared types, each once; KitError for the first that cannot run.
+
+    A cell that says a default is the same as one that leaves it out.
+    """
     if not cells:
         raise DataError("the sweep has no cells", fix="give --grid NAME=A,B or a file of rows")
     out: list[dict[str, Any]] = []
+    every: list[dict[str, Any]] = []
     said: set[str] = set()
+    known = params.parameters(book)
     for i, cell in enumerate(cells, 1):
         try:
             values, notes = params.check(book, dict(cell))
-            params.locate(params.parameters(book), values, paths.data())
+            params.locate(known, values, paths.data())
             if profile and values.get("profile", profile) != profile:
                 raise KitError(
                     f"profile is {profile!r} for the sweep and {values['profile']!r} here",
                     fix="give it once",
                 )
-            profiles.resolve(values.get("profile") or profile or None)
+            chosen = profiles.resolve(values.get("profile") or profile or None).name
         except KitError as e:
             raise type(e)(
                 e.what, where=f"cell {i} of {len(cells)}, {e.where or 'profile'}", fix=e.fix
@@ -236,16 +242,18 @@ def check(
             if note not in said:
                 say(f"  {note}")
             said.add(note)
-        if values in out:
+        full = {n: values.get(n, p.default) for n, p in known.items()} | {"profile": chosen}
+        if full in every:
             say(f"  cell {i} is there before and runs once: {text(values)}")
         else:
             out.append(values)
+            every.append(full)
     return out
 
 
 def text(cell: Mapping[str, Any]) -> str:
-    """Parameters on one line, with nothing in it that a terminal obeys."""
-    return ", ".join(f"{k}={v if str(v).isprintable() else ascii(v)}" for k, v in cell.items())
+    """All parameters of a cell on one line."""
+    return setting(cell, cell)
 
 
 def _stop_reason(done: Any, begin: float, max_cost: float | None, max_seconds: float | None) -> str:
@@ -348,7 +356,9 @@ def _on_ray(
                 except (
                     ray.exceptions.RayError
                 ) as e:  # its worker died more often than it may be tried again
-                    yield index, {"status": "failed", "tail": f"{type(e).__name__}: {e}"[-1500:]}
+                    said = f"{type(e).__name__}: {e}"
+                    reason = said.partition("\n")[0]
+                    yield index, {"status": "failed", "tail": said[-1500:], "reason": reason}
         finally:
             if mine:
                 ray.shutdown()

@@ -48,7 +48,9 @@ class Worker:
                 self._start()
         line = "" if self.closed else self._ask(job)
         if not line:
-            return {"status": "failed", "seconds": time.time() - begin, "tail": self._last_words()}
+            words = self._last_words()
+            said = {"tail": words, "reason": words.partition("\n")[0]}
+            return {"status": "failed", "seconds": time.time() - begin, **said}
         found = json.loads(line) | {"seconds": time.time() - begin}
         if found.get("folder"):
             found["cost"] = runs.load(Path(found["folder"])).cost
@@ -115,11 +117,11 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
     try:
         folder, run = headless.run_notebook(**job, reuse=True, say=said.append)
     except (KitError, OSError) as e:
-        return {"status": "failed", "tail": str(e)[-TAIL:]}
+        return {"status": "failed", "tail": str(e)[-TAIL:], "reason": " ".join(str(e).split())}
     tail = "" if run.status == "done" else "\n".join(said)[-TAIL:]
     reused = any("finished before" in line for line in said)
     again = [line.strip() for line in said if headless.UNREADABLE in line]
-    reason = " ".join("; ".join(again).split())
+    reason = " ".join((run.meta.get("error") or "; ".join(again)).split())
     fields = {"status": run.status, "reused": reused, "tail": tail, "reason": reason}
     return {**fields, "folder": str(folder)}
 

@@ -63,6 +63,62 @@ def test_a_metric_named_like_a_parameter_has_a_column_of_its_own(tmp_path: Path)
     assert as_csv([{"a": [1, 2]}]) == 'a\n"[1, 2]"\n'
 
 
+def test_no_parameter_and_no_metric_is_lost_to_another_column(tmp_path: Path) -> None:
+    """Parameters named seconds and status were nowhere, a metric named schema held the table's
+    number, one named seed stood where the parameter stands in other rows.
+    """
+    given = {"seconds": 5, "status": "mine", "x": 1}
+    board = Board(tmp_path, [Cell(params=given), Cell(params={"x": 2, "steps": 4})])
+    metrics = {"schema": 5, "seed": 77, "cost": 0.5, "steps": 3}
+    board.change(0, status="done", folder=finished(tmp_path, "r", **metrics), seconds=2.0)
+    row = json.loads((tmp_path / "table.json").read_text())[0]
+    assert (row["parameter seconds"], row["seconds"]) == (5, 2.0)
+    assert (row["parameter status"], row["status"]) == ("mine", "done")
+    assert (row["metric schema"], row["metric seed"], row["metric cost"]) == (5, 77, 0.5)
+    assert row["metric steps"] == 3 and "seed" not in row and "steps" not in row
+
+
+def test_a_small_dict_has_a_column_for_each_of_its_values(tmp_path: Path) -> None:
+    """`record` takes a small dict; the table left it out without a word."""
+    board = Board(tmp_path, [Cell(params={"x": 1})])
+    metrics = {"share": {"a": 0.5, "b": None, "c": {"value": 0.1, "low": 0.0}}, "share a": 9}
+    board.change(0, status="done", folder=finished(tmp_path, "r", **metrics))
+    row = json.loads((tmp_path / "table.json").read_text())[0]
+    assert row["share a"] == 0.5 and row["metric share a"] == 9
+    assert "share b" in row and row["share c"] == 0.1 and row["share c low"] == 0.0
+
+
+def test_a_cell_that_says_a_default_is_no_second_row(book: Path, tmp_path: Path) -> None:
+    """It stood twice in the table, with one folder; so did that of an earlier sweep."""
+    said: list[str] = []
+    cells = [{"amount": 2}, {"amount": 2, "seed": 0}, {"amount": 2, "seed": 1}]
+    assert sweep.check(book, cells, None, said.append) == [cells[0], cells[2]]
+    assert "runs once" in said[0]
+    folder = finished(tmp_path, "r")
+    Board(tmp_path, [Cell(params=cells[1])]).change(0, status="done", folder=folder)
+    Board(tmp_path, [Cell(params=cells[0])]).change(0, status="done", folder=folder)
+    assert len(json.loads((tmp_path / "table.json").read_text())) == 1
+
+
+def test_a_failed_cell_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table's reason was empty, while the run's own folder knew it."""
+    folder = Path(finished(tmp_path, "r", gain=1.0))  # it had finished, then a last cell failed
+    error = {"error": "cell 3: ValueError: boom"}
+    row = {**json.loads((folder / "metrics.json").read_text()), "status": "failed", "meta": error}
+    runs.write_json(folder / "config.json", row)
+    monkeypatch.setattr(headless, "run_notebook", lambda **job: (folder, runs.load(folder)))
+    assert worker._answer({})["reason"] == error["error"]
+
+
+def test_an_infinite_metric_is_unknown_with_a_word(tmp_path: Path) -> None:
+    """It became null in metrics.json, as if it had not been measured."""
+    chosen = runs.profiles.resolve("test")
+    session = runs.Session("99_try", out=tmp_path, profile=chosen, seed=0, params={})
+    with pytest.warns(UserWarning, match="metric 'odds' is inf"):
+        session.record("odds", float("inf"))
+    assert session.metrics == {"odds": None}
+
+
 def test_after_ctrl_c_the_table_says_what_was_done_and_what_was_stopped(
     book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
