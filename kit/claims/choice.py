@@ -17,27 +17,15 @@ from typing import Any
 from ..checks.quantities import quantities
 from . import lexicon as lx
 from .compare import comparative
-from .listing import FRAME_WORDS
 from .text import phrase, phrase_words
 
 _LETTER = re.compile(r"^\s*(?:[-*•]|\(?[A-Ha-h\d][).:])\s+|(?<!\w)\(?[A-Ha-h\d]\)\s*", re.M)
 _OR = re.compile(r"\s*(,\s*or\b|,|;|(?<=\w{3})/(?=\w{3})|\bor\b)\s*")
 _AND = re.compile(r"\s*(,\s*and\b|,|;|\band\b)\s*")
 _OF = re.compile(r"\b(?:of|between|among)\b.*\band\b.*", re.I | re.S)
-_LEADS = lx.DETERMINERS | lx.PREPOSITIONS | lx.BE | lx.AUXILIARIES | lx.PRONOUNS
-_LEADS = _LEADS | frozenset("which what who whether either between among to than how".split())
-_ASKS = lx.BE | lx.AUXILIARIES | {"which", "what", "who", "how", "whether", "wa"}
-_STOPS = frozenset(
-    ", ; . ! ( ) – — and or nor but so therefore because since while whereas as although".split()
-)
 _JOINS = frozenset("and or nor /".split())
-_ASIDES = frozenset(
-    """because since as while whereas although though than unlike against versus vs compared
-    relative contrast opposed instead rather except between among beats exceeds""".split()
-)
-_CONCLUDES = frozenset("so therefore thus hence answer overall conclusion finally".split())
 _LINKS = lx.LIST_WORDS | {"or", "/"}
-_FREE = FRAME_WORDS | lx.LIST_WORDS | lx.PREPOSITIONS | lx.AUXILIARIES
+_FREE = lx.FRAME_WORDS | lx.LIST_WORDS | lx.PREPOSITIONS | lx.AUXILIARIES
 _CUT = re.compile(r"[,;:!?()](?=\s|$)|\.(?=\s|$)|/(?!\w)|\b(?:and|or|nor)\b", re.I)
 _SHOWN = re.compile(r"[=±^~]|^\W*1[.)]$")  # a calculation, the number of a line
 LONGEST = 3  # words of an option whose end the question does not show
@@ -64,11 +52,11 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
         at = next((i for i, words in enumerate(items) if own and _holds(words, own)), -1)
         if at < 0 or len(items) < 2:
             continue
-        stop = next((i for i in range(at + 1, len(items)) if _ASKS & set(items[i])), len(items))
+        stop = next((i for i in range(at + 1, len(items)) if lx.ASKS & set(items[i])), len(items))
         ors = [i for i, sep in enumerate(seps, 1) if sep[-2:] in ("or", "nd") and i < stop]
         last = max(ors, default=0)
-        first = next((i for i in range(at, 0, -1) if _ASKS & set(items[i])), 0)
-        lead = first < at and seps[first] == "," and _ASKS & {w.lower() for w in items[first]}
+        first = next((i for i in range(at, 0, -1) if lx.ASKS & set(items[i])), 0)
+        lead = first < at and seps[first] == "," and lx.ASKS & {w.lower() for w in items[first]}
         for i in range(first + bool(lead), last + 1):
             if i != at:
                 out[" ".join(_item(items[i], len(own), first=i == first))] = None
@@ -89,11 +77,11 @@ def _holds(words: Sequence[str], own: Sequence[str]) -> bool:
 
 def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:
     """The option in a piece of the question, which has other words before it, or after it."""
-    leads = [i for i, w in enumerate(words) if w.lower() in _LEADS]
+    leads = [i for i, w in enumerate(words) if w.lower() in lx.LEADS]
     if first:
         kept = words[leads[-1] + 1 :] if leads else words
         return kept if len(kept) <= LONGEST else kept[-size:]
-    start = next((i for i, w in enumerate(words) if w.lower() not in _LEADS), len(words))
+    start = next((i for i, w in enumerate(words) if w.lower() not in lx.LEADS), len(words))
     end = min((i for i in leads if i > start), default=len(words))
     return (
         words[start : start + size] if end < len(words) or end - start > LONGEST else words[start:]
@@ -136,7 +124,7 @@ def decided(rows: Iterable[Row], prompt: str, names: Iterable[str]) -> bool:
 
 
 def _ends(piece: Sequence[str], signs: Collection[int]) -> bool:
-    return any(w in _CONCLUDES or comparative(w) in signs for w in map(str.lower, piece))
+    return any(w in lx.CONCLUDES or comparative(w) in signs for w in map(str.lower, piece))
 
 
 def _chains(
@@ -159,13 +147,13 @@ def _pieces(
 
     What is denied, compared with or set aside ("unlike X and Y", "of X, Y and Z, ...") is left out.
     """
-    cuts = {i for i, w in enumerate(words) if w.lower() in _STOPS}
+    cuts = {i for i, w in enumerate(words) if w.lower() in lx.CHOICE_CUTS}
     aside: set[int] = set()
     for k, last in _chains(words, marks, named):
         at, right = marks[k]
         since = max((i for i in range(at) if words[i] in (",", ";", ".", "but")), default=-1) + 1
         opens = since == 0 and words[0].lower() in ("of", "out")
-        if right is None or opens or _ASIDES & {w.lower() for w in words[since:at]}:
+        if right is None or opens or lx.ASIDES & {w.lower() for w in words[since:at]}:
             aside |= set(range(k, last + 1))
         cuts -= set(range(at, marks[last][0]))
     for start, end in pairwise([0, *sorted(cuts), len(words)]):

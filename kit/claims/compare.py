@@ -9,26 +9,6 @@ from typing import Any
 from . import lexicon as lx
 from .text import Match, find, norm, tokens
 
-_LESS = frozenset(
-    """
-        less fewer lower smaller slower shorter weaker lighter thinner cooler colder younger softer
-        narrower least lowest smallest slowest shortest weakest lightest thinnest coldest later
-        rarer shallower poorer""".split()
-)
-_MORE = frozenset("more greater most first exceeds exceed beats surpasses outweighs wins".split())
-_STOPS = frozenset(
-    ", ; : . ( – — because since as while whereas but not than unlike against versus vs".split()
-)
-_NOT_COMPARATIVE = frozenset(
-    """
-        other either neither after under over never ever her per number water matter together rather
-        whether however center layer paper order power river winter summer fiber fibre member
-        carrier outer inner upper ether ester polymer cancer liver ulcer tumor her another carrier
-        former latter answer her refer offer differ consider remember transfer character finger
-        silver copper amber timber mother father brother sister proper super user later quarter
-        diameter meter metre liter litre kilometer thermometer computer reader laser""".split()
-)
-
 
 def comparative(word: str) -> int:
     """+1 for "larger", -1 for "smaller", 0 for another word.
@@ -36,10 +16,12 @@ def comparative(word: str) -> int:
     >>> comparative("denser"), comparative("fewer"), comparative("water")
     (1, -1, 0)
     """
-    if word in _LESS:
+    if word in lx.LESS:
         return -1
-    if word in _MORE or (
-        re.fullmatch(r"[a-z]{2,}(er|est)", word) and word not in _NOT_COMPARATIVE and len(word) > 4
+    if word in lx.MORE or (
+        re.fullmatch(r"[a-z]{2,}(er|est)", word)
+        and word not in lx.NOT_COMPARATIVE
+        and len(word) > 4
     ):
         return 1
     return 0
@@ -87,7 +69,7 @@ def _choice(raw: Sequence[str], entities: Sequence[Match]) -> str | None:
     "and" parts clauses that give numbers: "9.8 on Earth and 1.6 on the Moon".
     """
     first = next((i for i, w in enumerate(raw) if w[0].isdigit()), len(raw))
-    stops = [i for i, w in enumerate(raw) if w in _STOPS or (w == "and" and i > first)]
+    stops = [i for i, w in enumerate(raw) if w in lx.COMPARED_APART or (w == "and" and i > first)]
     end = next((i for i in stops if i >= entities[0].end), len(raw))
     named = {m.of for m in entities if m.start < end}
     return named.pop() if len(named) == 1 else None

@@ -16,11 +16,11 @@ import re
 from typing import Any
 
 from ..records import Part, Response, Task
+from . import lexicon as lx
 from .compare import relation
 from .confidence import stated_values
 from .direction import claims, held, wanted_claims
 from .factual import contradicted, found, precision, statements
-from .lexicon import NEGATORS
 from .text import phrase_words
 
 _KNOW = (
@@ -84,7 +84,7 @@ def specifics(text: str, prompt: str = "") -> list[str]:
             words = " ".join(phrase_words(clause))
             digits = {w for w in words.split() if w[0].isdigit()} - asked
             free = _HEDGED.search(words) or _SAID.search(words)
-            denied = any(w in NEGATORS for w in words.split())
+            denied = any(w in lx.NEGATORS for w in words.split())
             if (digits and _SPECIFIC.search(words) and not free) or (
                 _SURE.search(words) and (not denied or re.search("fail|doubt|wrong|err", words))
             ):
@@ -113,17 +113,7 @@ def acknowledges(task: Task, text: str) -> float:
 
 
 def _topic(words: list[str]) -> set[str]:
-    return {w[:5] for w in words if len(w) > 3 and w not in _COMMON}
-
-
-_COMMON = frozenset(
-    """what which where when this that with from have does will would could about state your
-    confidence give many much more most over than into each
-    after before then them they their there answer question certain sure possible evidence factor
-    research depend depends case change consider important
-    thing several mixed limited uncertain perhaps might needed high medium very only some been
-    being also such""".split()
-)
+    return {w[:5] for w in words if len(w) > 3 and w not in lx.COMMON}
 
 
 def contradictions(task: Task, text: str) -> list[str]:

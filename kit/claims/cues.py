@@ -27,6 +27,7 @@ def phrases(texts: Sequence[str]) -> re.Pattern[str]:
 
 
 _NOT_NEGATIONS = phrases(lx.NOT_NEGATIONS)
+_EXCLUDERS = [p.split() for p in lx.EXCLUDERS]
 _SIGNS = frozenset(("positive", "positively", "negative", "negatively"))
 _DIRECTED = lx.EVERY | lx.STATES.keys() | _SIGNS
 
@@ -209,11 +210,6 @@ def _negates(
     )
 
 
-_LEADS = lx.BE | lx.STAY | lx.AUXILIARIES | lx.HEADS | lx.MOVES | lx.LIST_WORDS | lx.PARTICLES
-_KNOWN = _LEADS | lx.HARD | lx.PRONOUNS | lx.NEGATORS | lx.FAILURES | lx.HEDGES
-_BEFORE_TO = lx.SUPPORTS | lx.BE | lx.NEGATORS | lx.FAILURES
-
-
 def understood(
     words: Sequence[str], cue: Cue, start: int, names: Container[int], *, behind: bool
 ) -> bool:
@@ -229,8 +225,8 @@ def understood(
     i = _back(words, cue.start - 1, start)
     if i >= start and words[i] == "to":
         i -= 1
-        return i < start or i in names or words[i] in _BEFORE_TO
-    if not (i < start or i in names or words[i] in _KNOWN | lx.SUPPORTS | lx.PREPOSITIONS):
+        return i < start or i in names or words[i] in lx.BEFORE_TO
+    if not (i < start or i in names or words[i] in lx.KNOWN_BEFORE | lx.SUPPORTS | lx.PREPOSITIONS):
         j = _back(words, i - 1, start)  # an unnamed thing: in a list, or in "X in the blood falls"
         since = next((k for k in range(i, start - 1, -1) if k in names), start)
         placed = any(w in lx.PREPOSITIONS for w in words[since:i])
@@ -281,7 +277,8 @@ def excluded(words: Sequence[str], m: Match) -> bool:
         and words[i - 1] not in ("in", "on", "for", "to", "of", "both", "all")
     ):
         i -= 1
-    return any(i >= len(p) and tuple(words[i - len(p) : i]) == p for p in lx.EXCLUDERS)
+    words = list(words)
+    return any(i >= len(p) and words[i - len(p) : i] == p for p in _EXCLUDERS)
 
 
 def usable(words: Sequence[str], subjects: Sequence[Match]) -> list[Match]:

@@ -29,9 +29,6 @@ from .listing import rivals
 from .slots import misplaced
 from .text import asserted, find, norm, phrase_words, spans
 
-_DENIED = lx.NEGATORS | {"than", "unlike", "except"}
-_SELF_NEGATING = _DENIED | {"false", "wrong", "myth"}
-
 
 def statements(text: str, prompt: str = "") -> list[str]:
     """Asserted sentences without statements of confidence."""
@@ -70,7 +67,7 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
     raw, normed, starts = _read(sentence)
     out = []
     for m in find(normed, names):
-        own = any(w in _SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
+        own = any(w in lx.SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
         denied = _denied(normed, m.start) or _dismissed(normed, m.end)
         denied = denied or _unclaimed(normed, m.start, m.end, free)
         last = starts[m.end - 1] + len(raw[m.end - 1])
@@ -105,7 +102,7 @@ def _denied(words: Sequence[str], start: int) -> bool:
     if "without" in left and left[-1] != "without" and left[-1] not in lx.DETERMINERS:
         left.remove("without")  # "without it collagen weakens" denies "it", not collagen
     return (
-        any(w in _DENIED or w.endswith("n't") for w in left)
+        any(w in lx.DENIED or w.endswith("n't") for w in left)
         or "rather than" in text
         or "instead of" in text
     )
@@ -138,7 +135,7 @@ def _unclaimed(words: Sequence[str], start: int, end: int, free: Container[str])
 
     free : the words of the question and of the facts.
     """
-    cuts = [i for i, w in enumerate(words) if w in _CUTS]
+    cuts = [i for i, w in enumerate(words) if w in lx.FACT_CUTS]
     left = max((i + 1 for i in cuts if i < start), default=0)
     right = min((i for i in cuts if i >= end), default=len(words))
     before, after = words[left:start], words[end:right]
@@ -148,9 +145,6 @@ def _unclaimed(words: Sequence[str], start: int, end: int, free: Container[str])
     refused = any(w in lx.REFUSES for w in before[-2:]) or "unlikely" in after
     refused = refused or tuple(words[max(0, start - 2) : start]) == ("anything", "but")
     return told or supposed or refused or doubts(said) or _other(after, free)
-
-
-_CUTS = frozenset(", ; . ! but because since so while whereas".split())
 
 
 def _other(after: Sequence[str], free: Container[str]) -> bool:

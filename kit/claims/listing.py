@@ -30,42 +30,9 @@ FRAME = 3  # words in which sentences of one frame begin, or end, alike
 ROOM, ROOM_A_FACT = 100, 15  # new words that an explanation may hold
 SPRAWL = 4
 SALAD = 6  # so many words in a row without any function word are items, too
-_PARTS = frozenset(", ; : / ( ) [ ] . ! ? – — | and or nor versus vs".split())
-_WHEN_REPEATED = frozenset(
-    """with plus then also maybe perhaps possibly alternatively either otherwise next than beside
-    besides too again to in on by for from of is are was it""".split()
-)
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NUMBERING = re.compile(r"\(?\w{1,2}[.)]")
-_OPENERS = frozenset(
-    "as because since for with made from by so which who that while if when at in on".split()
-)
-_VERBS = frozenset(
-    """am do does did have has had know recall remember forget forgot me i'd i'll i've could cannot
-    can't don't doesn't escapes escape whether which who""".split()
-)
-_SMALL = (
-    lx.LEAD_WORDS
-    | lx.EVERY
-    | frozenset(
-        """than about only most should must shall between through into over per against within
-        during using upon under
-        above below after before because since while when where if not more less very""".split()
-    )
-)
-FRAME_WORDS = (
-    lx.DETERMINERS
-    | lx.BE
-    | lx.HEDGES
-    | lx.PRONOUNS
-    | lx.NEGATORS
-    | frozenset(
-        """answer answers candidate candidates option options name names first second third fourth
-        next last also maybe otherwise else either possible sure think guess say would i my so as
-        well then with plus too again from by at but one another there here yes""".split()
-    )
-)
 
 
 def rivals(
@@ -135,7 +102,7 @@ def _framed(
             item = [
                 w
                 for w in words
-                if counts[w] * 2 < len(group) and w not in asked and w.lower() not in FRAME_WORDS
+                if counts[w] * 2 < len(group) and w not in asked and w.lower() not in lx.FRAME_WORDS
             ]
             if 0 < len(item) <= LONGEST + 1 and not is_fact(s):
                 out.append(" ".join(item))
@@ -144,7 +111,7 @@ def _framed(
 
 def _sprawl(sentences: Sequence[str], asked: frozenset[str], facts: int) -> list[str]:
     """One rival for every SPRAWL new words beyond what an explanation of so many facts needs."""
-    new = {w for s in sentences for w in phrase_words(s)} - asked - FRAME_WORDS - _SMALL
+    new = {w for s in sentences for w in phrase_words(s)} - asked - lx.FRAME_WORDS - lx.SMALL
     excess = len(new) - (ROOM + ROOM_A_FACT * facts)
     return [f"new words {i + 1}" for i in range(max(0, excess // SPRAWL))]
 
@@ -187,7 +154,9 @@ def _runs(
     for (before, piece, text), (after, _, following) in pairwise([*pieces, ("", [], "")]):
         if after == ":" and is_fact(following) and not is_fact(text):
             continue
-        content = tuple(norm(w) for w in piece if w[0].isalnum() and w.lower() not in FRAME_WORDS)
+        content = tuple(
+            norm(w) for w in piece if w[0].isalnum() and w.lower() not in lx.FRAME_WORDS
+        )
         fresh = tuple(w for w in content if w not in asked)
         if not content:
             continue  # "it is", "maybe": a frame without an item parts nothing
@@ -213,13 +182,13 @@ def _salad(piece: Sequence[str]) -> list[str]:
 
 def _plain(word: str) -> bool:
     low = word.lower()
-    return word[0].isalpha() and not (low in FRAME_WORDS or low in _SMALL or comparative(low))
+    return word[0].isalpha() and not (low in lx.FRAME_WORDS or low in lx.SMALL or comparative(low))
 
 
 def _clause(piece: Sequence[str]) -> bool:
     """True where a piece says something by itself ("I do not recall", "as sailors learned")."""
     words = [w.lower() for w in piece]
-    return words[0] in _OPENERS or any(w in _VERBS for w in words)
+    return words[0] in lx.OPENERS or any(w in lx.CLAUSE_VERBS for w in words)
 
 
 def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str], str]]:
@@ -228,11 +197,11 @@ def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str], str]]:
     for s in (s for s in sentences if not _NUMBERING.fullmatch(s)):
         words, whole = tokens(s), _whole(s)
         counts = Counter(w.lower() for w in words)
-        often = {w for w in _WHEN_REPEATED if counts[w] >= LEAST and _recurs(words, w)}
+        often = {w for w in lx.PARTS_REPEATED if counts[w] >= LEAST and _recurs(words, w)}
         cuts = [
             (w.lower(), i, at)
             for i, (w, at) in enumerate(spans(s))
-            if (w.lower() in _PARTS or w.lower() in often)
+            if (w.lower() in lx.PARTS or w.lower() in often)
             and not any(start <= at < end for start, end in whole)
         ]
         ends = (".", -1, -1), (".", len(words), len(s))

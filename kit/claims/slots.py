@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import lexicon as lx
 from .text import find
 
-_STOPS = frozenset(", ; : . ( ) – — and but while whereas versus against".split())
 Places = Mapping[int, Sequence[int]]  # fact -> where a sentence asserts it (token indices)
 
 
@@ -88,6 +88,6 @@ def _clauses(words: Sequence[str]) -> list[int]:
     """The number of the clause of each token."""
     out, n = [], 0
     for w in words:
-        n += w in _STOPS
+        n += w in lx.SLOT_CUTS
         out.append(n)
     return out

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..checks.quantities import readable
+from . import lexicon as lx
 
 _TOKEN = re.compile(
     r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*\d*[+\-−](?!\w)|[^\W_]+(?:['’][^\W\d_]+)*|[%°]"
@@ -124,14 +125,6 @@ def is_question(sentence: str) -> bool:
     return sentence.rstrip().endswith("?")
 
 
-_LIGHT = frozenset(
-    """
-        this does that with answer answers question here also then they them there when which what
-        from into very such some have been being about their these those were will would could
-        should done yes well thus hence just""".split()
-)
-
-
 def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> bool:
     """True when a sentence repeats the prompt and adds no content word of its own.
 
@@ -153,7 +146,7 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
     if any(
         w not in known
         and (
-            (len(w) > 3 and w not in _LIGHT)
+            (len(w) > 3 and w not in lx.LIGHT)
             or w[0].isdigit()
             or (len(w) == 1 and w.isupper() and w not in "IA")
         )
