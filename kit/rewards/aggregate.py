@@ -229,61 +229,16 @@ class Plan:
         """False when nothing has a weight."""
         return any(c.weight for c in self.children.get(None, ()))
 
-    @cached_property
-    def plain(self) -> bool:
-        """True for a flat rubric without gates."""
-        return len(self.children) == 1 and not any(c.required for c in self.criteria)
-
     def evaluate(
         self, values: Mapping[str, tuple[float, float]], *, how: str, gate_to: float | None = 0.0
     ) -> tuple[float, float, dict[str, float | None]]:
         """Low and high score and the contributions of the top criteria, from an interval (low,
         high) per leaf.
         """
-        if self.plain:
-            return self._flat(values, how)
-        top = self.children.get(None, ())
         inner = how if how in ("mean", "flip") else "flip"
+        top = self.children.get(None, ())
         nodes = [(c, *self._value(c, values, inner, gate_to)) for c in top]
-        low, high = _combine(nodes, how, gate_to)
-        terms = _terms(nodes, how)
-        scale = _denominator([c.weight for c in top], how)
-        parts = (
-            {
-                c.id: (lo / scale if lo == hi else None)
-                for (c, _, _), (lo, hi) in zip(nodes, terms, strict=True)
-            }
-            if scale
-            else {}
-        )
-        return low, high, parts
-
-    def _flat(
-        self, values: Mapping[str, tuple[float, float]], how: str
-    ) -> tuple[float, float, dict[str, float | None]]:
-        """The same for a flat rubric without gates, in one pass over (id, slope, offset)."""
-        if how not in self.cache:
-            slopes = [_slope(c.weight, how) for c in self.criteria]
-            rows = [(c.id, a, b) for c, (a, b) in zip(self.criteria, slopes, strict=True)]
-            self.cache[how] = (rows, _denominator([c.weight for c in self.criteria], how))
-        rows, scale = self.cache[how]
-        if not scale:
-            return 0.0, 0.0, {}
-        lows, highs, parts = [], [], {}
-        for i, a, b in rows:
-            lo, hi = values[i]
-            if lo == hi:
-                term = a * lo + b
-                lows.append(term)
-                highs.append(term)
-                parts[i] = term / scale
-            else:
-                ends = (a * lo + b, a * hi + b)
-                lows.append(min(ends))
-                highs.append(max(ends))
-                parts[i] = None if a else 0.0
-        low, high = math.fsum(lows) / scale, math.fsum(highs) / scale
-        return (max(low, 0.0), max(high, 0.0), parts) if how == "signed" else (low, high, parts)
+        return _combine(nodes, how, gate_to)
 
     def _value(
         self,
@@ -295,7 +250,8 @@ class Plan:
         below = self.children.get(c.id)
         if below is None:
             return values[c.id]
-        return _combine([(b, *self._value(b, values, how, gate_to)) for b in below], how, gate_to)
+        nodes = [(b, *self._value(b, values, how, gate_to)) for b in below]
+        return _combine(nodes, how, gate_to)[:2]
 
     def range(self, *, how: str, gate_to: float | None = 0.0) -> tuple[float, float]:
         """The lowest and highest score that any verdicts can give."""
@@ -313,14 +269,6 @@ def _slope(weight: float, how: str) -> tuple[float, float]:
     return (w, -w) if w < 0 and how in ("mean", "flip") else (w, 0.0)
 
 
-def _terms(nodes: Sequence[tuple[Criterion, float, float]], how: str) -> list[tuple[float, float]]:
-    out = []
-    for c, lo, hi in nodes:
-        a, b = _slope(c.weight, how)
-        out.append((a * lo + b, a * hi + b) if a >= 0 else (a * hi + b, a * lo + b))
-    return out
-
-
 def _denominator(weights: Sequence[float], how: str) -> float:
     if how == "mean":
         return float(sum(w != 0 for w in weights))
@@ -334,20 +282,28 @@ def _denominator(weights: Sequence[float], how: str) -> float:
 
 def _combine(
     nodes: Sequence[tuple[Criterion, float, float]], how: str, gate_to: float | None
-) -> tuple[float, float]:
+) -> tuple[float, float, dict[str, float | None]]:
+    """Low, high and the contribution of each node, None where it is not known."""
     scale = _denominator([c.weight for c, _, _ in nodes], how)
     if not scale:
-        return 0.0, 0.0
-    terms = _terms(nodes, how)
-    low, high = math.fsum(t[0] for t in terms) / scale, math.fsum(t[1] for t in terms) / scale
+        return 0.0, 0.0, {}
+    lows, highs = [], []
+    parts: dict[str, float | None] = {}
+    for c, lo, hi in nodes:
+        a, b = _slope(c.weight, how)
+        ends = a * lo + b, a * hi + b
+        lows.append(min(ends))
+        highs.append(max(ends))
+        parts[c.id] = ends[0] / scale if ends[0] == ends[1] else None
+    low, high = math.fsum(lows) / scale, math.fsum(highs) / scale
     if how == "signed":
         low, high = max(low, 0.0), max(high, 0.0)
-    if gate_to is not None and any(c.required for c, _, _ in nodes):
-        if not all(_passes(c, lo if c.weight >= 0 else hi) for c, lo, hi in nodes if c.required):
-            low = min(low, gate_to)
-        if not all(_passes(c, hi if c.weight >= 0 else lo) for c, lo, hi in nodes if c.required):
-            high = min(high, gate_to)
-    return low, high
+    required = [n for n in nodes if n[0].required] if gate_to is not None else ()
+    if not all(_passes(c, lo if c.weight >= 0 else hi) for c, lo, hi in required):
+        low = min(low, gate_to)
+    if not all(_passes(c, hi if c.weight >= 0 else lo) for c, lo, hi in required):
+        high = min(high, gate_to)
+    return low, high, parts
 
 
 def _passes(c: Criterion, value: float) -> bool:
