@@ -45,13 +45,6 @@ class Grades(list[Grade]):
         return f"{len(self)} grades, {unknown} without a score (too much is unknown)"
 
 
-def composer_of(reward: Any) -> Composer:
-    """A reward from its name ("default", "rubric"), a config (mapping or file), or itself."""
-    from .rewards.composer import Composer
-
-    return reward if isinstance(reward, Composer) else Composer.from_config(reward)
-
-
 def grade(
     tasks: Any,
     verdicts: Iterable[Verdict],
@@ -88,7 +81,7 @@ def grade(
         responses = [r for r in known if (r.task_id, r.id) in judged]
         _complete(judged, responses, {t.id for t in tasks.tasks})
     rows = getattr(tasks, "tasks", tasks)
-    return Grades(grades(rows, responses, verdicts, composer=composer_of(reward)))
+    return Grades(grades(rows, responses, verdicts, composer=Composer.from_config(reward)))
 
 
 def _complete(
@@ -210,7 +203,7 @@ def train(
         settings_of(settings, changes),
         [t for t in rows if t.split != "heldout"],
         judge=None if judge is None else judge_of(judge),
-        composer=composer_of(reward),
+        composer=Composer.from_config(reward),
         out=out,
         heldout=held,
         ledger=ledger,

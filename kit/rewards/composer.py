@@ -124,10 +124,12 @@ class Composer:
             known_names(asked, names, where=f"{where}, field gates", what="component")
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any] | str | Path = "default") -> Composer:
+    def from_config(cls, config: Composer | Mapping[str, Any] | str | Path = "default") -> Composer:
         """A composer from a dict, a YAML or JSON file, or the name of a preset; KitError names the
-        wrong field.
+        wrong field. A composer stays.
         """
+        if isinstance(config, cls):
+            return config
         return _build(*values(config))
 
     def with_weights(self, weights: Mapping[str, float]) -> Composer:

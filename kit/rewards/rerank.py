@@ -50,7 +50,7 @@ def rerank(
     before. KitError names an unknown weight.
     """
     tasks, verdicts = list(tasks), list(verdicts)
-    base = Composer.from_config(composer) if isinstance(composer, str) else composer
+    base = Composer.from_config(composer)
     weights = dict(weights or {})
     known = weight_names(tasks, composer=base)
     if wrong := sorted(weights.keys() - set(known)):

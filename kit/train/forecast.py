@@ -154,7 +154,7 @@ def of(
     from ..rewards.composer import Composer
     from . import models
 
-    composer = reward if isinstance(reward, Composer) else Composer.from_config(reward)
+    composer = Composer.from_config(reward)
     paid = Reward(tasks=tasks, judge=judge, composer=composer, ledger=ledger)
     return forecast(loaded or models.load(settings), tasks, paid, settings=settings)
 

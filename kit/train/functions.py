@@ -61,7 +61,7 @@ def reward_function(
     >>> f(prompts=["Say."], completions=["two words"])
     [1.0]
     """
-    composer = config if isinstance(config, Composer) else Composer.from_config(config)
+    composer = Composer.from_config(config)
     reward = Reward(
         _tasks(tasks),
         None if judge in (None, "code", "none") else judge_of(judge),

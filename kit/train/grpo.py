@@ -115,7 +115,7 @@ def train(
     needs.once(tasks)
     needs.place(Path(out))
     run = _Run(settings, tasks, heldout, Path(out), resume)
-    composer = composer if isinstance(composer, Composer) else Composer.from_config(composer)
+    composer = Composer.from_config(composer)
     ledger = run.out / "ledger.sqlite" if ledger is None else ledger
     run.reward = Reward(
         tasks=[*tasks, *heldout],

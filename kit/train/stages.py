@@ -1,27 +1,25 @@
-"""SFT and DPO, and the chain SFT -> DPO -> GRPO: each stage alone, or one after the other with the
-adapter merged between.
-
-DPO holds the policy to the model that the stage starts from; in a chain that is the merged SFT
-model, as in BioRLHF.
+"""SFT and DPO: one supervised stage, alone or in a chain (kit.train.line), and what it learns from:
+rows of a file, of checks that say what is right, or of the model's own answers.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..checks import accepted
+from ..checks.rules import without_confidence
 from ..errors import DataError, KitError
-from ..records import Response, Task, fingerprint, response_from_json, to_json
+from ..records import Response, Task, fingerprint
 from ..runs import plain
-from . import engine, evaluation, export, inputs, needs, packed_rows, rollouts, world
-from .config import DPOSettings, GRPOSettings, Settings, SFTSettings, merged, to_mapping
+from . import engine, inputs, needs, packed_rows, rollouts, world
+from .config import DPOSettings, Settings, merged, to_mapping
 from .models import Loaded, load
+from .quality import correct
 from .resume import (
     drop_reference,
     last_checkpoint,
@@ -30,7 +28,6 @@ from .resume import (
     save_adapter,
     step_of,
 )
-from .reward import Reward
 from .trainer import common_options
 
 
@@ -107,257 +104,6 @@ def train(
     )
     (out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")
     return StageResult(out=out, settings=settings, metrics=metrics)
-
-
-Maker = tuple[Callable[[list[Response]], Sequence[Mapping[str, Any]]], float | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChainResult:
-    """The stages' results in order, and the same held-out evaluation before the first and after
-    each.
-    """
-
-    stages: tuple[Any, ...]
-    evaluations: tuple[evaluation.Evaluation, ...]
-    trivial: dict[str, float | None] = field(default_factory=dict)
-
-    def table(self) -> list[dict[str, Any]]:
-        """One row per stage: held-out reward with its interval, and the paired difference to the
-        start.
-        """
-        out = []
-        for e in self.evaluations:
-            reward = e.reward()
-            gain = evaluation.compare(self.evaluations[0], e).reward
-            out.append(
-                {
-                    "stage": e.name,
-                    "reward": reward.value,
-                    "low": reward.low,
-                    "high": reward.high,
-                    "gain": gain.value,
-                    "gain_low": gain.low,
-                    "gain_high": gain.high,
-                    "n": reward.n,
-                    "prompts": reward.n_clusters,
-                }
-            )
-        return out
-
-
-def chain(
-    settings: Sequence[Settings],
-    *,
-    out: str | Path,
-    sft_rows: Sequence[Mapping[str, Any]] = (),
-    pairs: Sequence[Mapping[str, Any]] | OwnPairs = (),
-    tasks: Sequence[Task] = (),
-    heldout: Sequence[Task] = (),
-    judge: Any = None,
-    composer: Any = "rubric",
-    names: Sequence[str] = (),
-    asides: Collection[str] = (),
-    makers: Mapping[str, Maker] | None = None,
-    sampler: GRPOSettings | None = None,
-    own: Mapping[str, OwnPairs] | None = None,
-) -> ChainResult:
-    """Run stages one after the other; after each the adapter is merged, and the next one trains a
-    new adapter on that model.
-
-    names : of the stages, for folders and the table (default: their kinds); asides : names of
-    stages whose model the next one does not start from, as a second DPO with another beta. makers :
-    for SFT stages by name, what makes rows of the answers of the model so far to training tasks
-    that `sft_rows` do not show, and their temperature. own : pairs of the model's own answers for
-    DPO stages by name, in place of `pairs`. Held-out prompts are answered and graded before the
-    first stage and after each, with the sampling of `sampler`, by default the last GRPO settings'.
-    A stage whose folder is finished is not run again, so that a chain goes on after a kill.
-    """
-    from ..rewards.composer import Composer
-    from . import answers
-
-    out, model = Path(out), settings[0].model
-    composer = composer if isinstance(composer, Composer) else Composer.from_config(composer)
-    reward = Reward(
-        tasks=[*tasks, *heldout], judge=judge, composer=composer, ledger=out / "ledger.sqlite"
-    )
-    line = _Line(
-        out=out,
-        rows=sft_rows,
-        pairs=pairs,
-        tasks=tasks,
-        heldout=heldout,
-        judge=judge,
-        composer=composer,
-        reward=reward,
-        sampler=sampler
-        or next((s for s in reversed(settings) if isinstance(s, GRPOSettings)), None),
-        makers=makers or {},
-        own=own or {},
-    )
-    out.mkdir(parents=True, exist_ok=True)
-    names = list(names) or [s.stage for s in settings]
-    line.look("start", model)
-    for i, (s, name) in enumerate(zip(settings, names, strict=True)):
-        folder = out / f"{i + 1}_{name}"
-        line.run(name, dataclasses.replace(s, model=model), folder)
-        line.look(name, str(folder / "merged"))
-        if name not in asides:
-            model = str(folder / "merged")
-    return ChainResult(
-        stages=tuple(line.results),
-        evaluations=tuple(line.evaluations),
-        trivial=answers.trivial_rewards(heldout, reward) if line.evaluations else {},
-    )
-
-
-@dataclass(kw_only=True)
-class _Line:
-    """What the stages of a chain share, and what they left so far."""
-
-    out: Path
-    rows: Sequence[Mapping[str, Any]]
-    pairs: Sequence[Mapping[str, Any]] | OwnPairs
-    tasks: Sequence[Task]
-    heldout: Sequence[Task]
-    judge: Any
-    composer: Any
-    reward: Reward
-    sampler: GRPOSettings | None
-    makers: Mapping[str, Maker]
-    own: Mapping[str, OwnPairs]
-    results: list[Any] = field(default_factory=list)
-    evaluations: list[evaluation.Evaluation] = field(default_factory=list)
-
-    def look(self, name: str, source: str) -> None:
-        """Answer and grade the held-out prompts; what a killed chain already has is read."""
-        s = self.sampler
-        if s is None or not self.heldout:
-            return
-        heat = s.temperature if s.eval_temperature is None else s.eval_temperature
-        mark = fingerprint([s.max_answer_tokens, heat, s.top_p, s.top_k, s.eval_samples, s.seed])
-        path = self.out / f"eval_{name}_{mark[:8]}.json"
-        if not path.exists():
-            from . import answers
-
-            loaded = self._bare(source)
-            answers.evaluate(loaded, self.heldout, self.reward, settings=s, name=name).save(path)
-        self.evaluations.append(evaluation.read(path))
-
-    def run(self, name: str, settings: Settings, folder: Path) -> None:
-        """One stage, and its adapter merged; a finished one is left as it is."""
-        if (folder / "merged" / "config.json").exists():
-            return
-        self.results.append(self._train(name, settings, folder))
-        export.merge(settings.model, folder / "adapter", folder / "merged")
-
-    def _train(self, name: str, settings: Settings, folder: Path) -> Any:
-        from . import grpo
-
-        if isinstance(settings, GRPOSettings):
-            return grpo.train(
-                settings,
-                self.tasks,
-                judge=self.judge,
-                composer=self.composer,
-                out=folder,
-                ledger=self.out / "ledger.sqlite",
-                resume=True,
-            )
-        rows = self.rows
-        if name in self.makers:
-            make, heat = self.makers[name]
-            rows = self._own(settings.model, self._fresh(), 1, make, heat)
-        elif isinstance(settings, DPOSettings):
-            rows = self._pairs(self.own.get(name, self.pairs), settings.model)
-        return train(settings, rows, out=folder, resume=True)
-
-    def _fresh(self) -> list[Task]:
-        """Training tasks whose answer was not shown."""
-        shown = {r.get("prompt") for r in self.rows}
-        return [t for t in self.tasks if t.prompt not in shown]
-
-    def _pairs(
-        self, pairs: Sequence[Mapping[str, Any]] | OwnPairs, source: str
-    ) -> Sequence[Mapping[str, Any]]:
-        if not isinstance(pairs, OwnPairs):
-            return pairs
-        tasks = self.tasks[: pairs.tasks]
-
-        def make(found: list[Response]) -> list[dict[str, str]]:
-            grades = answers.wait(self.reward.grade(found))
-            return pairs_from(tasks, list(zip(found, grades, strict=True)))
-
-        from . import answers
-
-        return self._own(source, tasks, pairs.samples, make)
-
-    def _own(
-        self,
-        source: str,
-        tasks: Sequence[Task],
-        samples: int,
-        make: Callable[[Any], Any],
-        heat: float | None = None,
-    ) -> list[dict[str, Any]]:
-        """Rows made of this model's answers, which are sampled once and kept beside the stages."""
-        mark = fingerprint([source, samples, [t.id for t in tasks], heat])
-        path = self.out / f"answers_{mark[:8]}.json"
-        if path.exists():
-            found = [response_from_json(r) for r in json.loads(path.read_text("utf-8"))]
-            return list(make(found))
-        from . import answers
-
-        if self.sampler is None:
-            raise KitError(
-                "rows from the model's own answers need a grpo stage, whose sampling is used",
-                where="keys pairs, teach",
-                fix="add a grpo stage, or say how with `evaluate: {max_answer_tokens: 20}`",
-            )
-        s = self.sampler
-        more = dict(samples=samples, settings=s, seed=s.seed + 20_000, temperature=heat)
-        found = answers.sample_answers(self._bare(source), tasks, **more)
-        path.write_text(json.dumps([to_json(r) for r in found]), "utf-8")
-        return list(make(found))
-
-    def _bare(self, source: str) -> Loaded:
-        """A model with a fresh adapter, which changes nothing."""
-        return load(dataclasses.replace(self.sampler, model=source, adapter=None))
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnPairs:
-    """Pairs from the model's own answers: `samples` a task to the first `tasks` training tasks
-    (None: all).
-    """
-
-    samples: int = 2
-    tasks: int | None = None
-
-
-def pairs_from(
-    tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]], *, margin: float = 0.0
-) -> list[dict[str, str]]:
-    """Preference pairs from graded answers (response, grade): the best against the worst of each
-    prompt, if further apart than `margin`.
-
-    Where an exact check says what is right, that is chosen, sampled or not. Answers whose score is
-    unknown, and empty ones, take no part.
-    """
-    by_task: dict[str, list[tuple[float, str]]] = {}
-    for r, g in graded:
-        if g.score is not None and r.text.strip():
-            by_task.setdefault(r.task_id, []).append((g.score, r.text))
-    out = []
-    for t in tasks:
-        found = sorted(by_task.get(t.id, []))
-        best = accepted(t)
-        if best is not None:
-            found.append((1.0, best))
-        if len(found) > 1 and found[-1][0] - found[0][0] > margin:
-            row = {"prompt": t.prompt, "chosen": found[-1][1], "rejected": found[0][1]}
-            out.append({"system": t.system, **row} if t.system else row)
-    return out
 
 
 def _trainer(
@@ -468,4 +214,170 @@ def _some(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-__all__ = ["ChainResult", "SFTSettings", "StageResult", "chain", "pairs_from", "train"]
+@dataclass(frozen=True, kw_only=True)
+class OwnPairs:
+    """Pairs from the model's own answers: `samples` a task to the first `tasks` training tasks
+    (None: all).
+    """
+
+    samples: int = 2
+    tasks: int | None = None
+
+
+def exact_rows(tasks: Sequence[Task], where: str = "tasks") -> list[dict[str, str]]:
+    """SFT rows {system, prompt, response} with the answer that each task's exact check accepts."""
+    out = []
+    for t in tasks:
+        right = accepted(t)
+        if right is None:
+            raise DataError(
+                "no exact check says what is right",
+                where=f"{where}, task {t.id!r}",
+                fix="give `answers` a file",
+            )
+        out.append(_row(t, right))
+    return out
+
+
+def _row(task: Task, text: str) -> dict[str, str]:
+    row = {"prompt": task.prompt, "response": text}
+    return {"system": task.system, **row} if task.system else row
+
+
+def sure(row: Mapping[str, str], percent: int) -> dict[str, str]:
+    return {**row, "response": f"{row['response']}. Confidence: {percent}%"}
+
+
+def outcome_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[dict[str, str]]:
+    """SFT rows of a model's own answers, each stating 99% where it is right and 1% where it is
+    wrong.
+
+    Under the cross-entropy, a proper score, the best that a model can do is to say 99% as often as
+    it is right. Cut, empty and undecided answers are left out.
+    """
+    known = _decided(tasks, answers)
+    return [sure(_row(t, said), 99 if right else 1) for t, said, right, _ in known]
+
+
+def estimate_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[dict[str, str]]:
+    """SFT rows of a model's own answers, each stating the nearest of `LEVELS` to its chance to be
+    right.
+
+    The chance is a logistic regression of the outcomes on the kind of question and the logit of the
+    answer's token probability, with a ridge of 1: the outcomes without their noise.
+    """
+    import numpy as np
+
+    from ..calibration.significance import logit_fit
+
+    known = [k for k in _decided(tasks, answers) if k[3] is not None]
+    if not known:
+        raise DataError(
+            "no answer is decided and has a token probability", where="teach: estimates"
+        )
+    kinds = sorted({t.kind or "" for t, *_ in known})
+    of_kind = np.array([[float(t.kind == kind) for kind in kinds] for t, *_ in known])
+    token = np.clip([k[3] for k in known], 0.01, 0.99)
+    design = np.column_stack([np.ones(len(known)), of_kind, np.log(token / (1 - token))])
+    right = np.array([k[2] for k in known])
+    beta, _ = logit_fit(design, right, np.ones(len(known)), ridge=1.0)
+    chance = 100 / (1 + np.exp(-design @ beta))
+    levels = [min(LEVELS, key=lambda level: abs(level - c)) for c in chance]
+    return [sure(_row(t, said), n) for (t, said, *_), n in zip(known, levels, strict=True)]
+
+
+LEVELS = (1, 10, 25, 50, 75, 90, 99)  # percent that are taught
+
+
+def _decided(
+    tasks: Sequence[Task], answers: Sequence[Response]
+) -> list[tuple[Task, str, float, float | None]]:
+    """Task, answer without a stated confidence, right (1.0) or wrong, and token probability."""
+    by_id, out = {t.id: t for t in tasks}, []
+    for r in answers:
+        said = without_confidence(r.text).strip().rstrip(".")
+        right = correct(by_id[r.task_id], r)
+        if said and right is not None and not r.truncated:
+            out.append((by_id[r.task_id], said, right, r.confidence))
+    return out
+
+
+# How each way to teach makes its rows, and at which temperature the model answers for it.
+TEACH: dict[str, tuple[Callable[..., list[dict[str, str]]], float | None]] = {
+    "outcomes": (outcome_rows, None),
+    "estimates": (estimate_rows, 0.0),
+}
+
+
+def teaching(
+    tasks: Sequence[Task], answers: Sequence[Mapping[str, Any]]
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """SFT rows {prompt, response} from good answers, and pairs {prompt, chosen, rejected} good
+    against bad, on these tasks alone.
+
+    Every answer ends with its stated confidence in the same words, "Confidence: 97%"; answers
+    without a number are left out.
+    """
+    prompts, found = {t.id: t.prompt for t in tasks}, {}
+    for a in answers:
+        if a.get("task_id") in prompts and isinstance(a.get("stated_confidence"), (int, float)):
+            found[a["task_id"], a.get("source")] = restate(
+                str(a["response"]), float(a["stated_confidence"])
+            )
+    rows = [
+        {"prompt": p, "response": found[t, "good"]}
+        for t, p in prompts.items()
+        if (t, "good") in found
+    ]
+    pairs = [
+        {"prompt": p, "chosen": found[t, "good"], "rejected": found[t, "bad"]}
+        for t, p in prompts.items()
+        if (t, "good") in found and (t, "bad") in found and found[t, "good"] != found[t, "bad"]
+    ]
+    return rows, pairs
+
+
+def restate(text: str, confidence: float) -> str:
+    """The answer with its own statement of confidence replaced by a last line of a fixed form.
+
+    >>> restate("It is W. I am about 70% sure.", 0.7)
+    'It is W. Confidence: 70%'
+    """
+    from ..claims.text import sentences
+    from ..confidence import extract
+
+    last = extract(
+        text
+    ).text  # a closing estimate ("I would say 70%.") is read only beside the rest of the text
+    said = sentences(text)
+    kept = [
+        s
+        for i, s in enumerate(said)
+        if extract(s).status == "missing" and not (last and i == len(said) - 1 and last in s)
+    ]
+    return " ".join([*(kept or [text.strip()]), f"Confidence: {confidence:.0%}"])
+
+
+def pairs_from(
+    tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]], *, margin: float = 0.0
+) -> list[dict[str, str]]:
+    """Preference pairs from graded answers (response, grade): the best against the worst of each
+    prompt, if further apart than `margin`.
+
+    Where an exact check says what is right, that is chosen, sampled or not. Answers whose score is
+    unknown, and empty ones, take no part.
+    """
+    by_task: dict[str, list[tuple[float, str]]] = {}
+    for r, g in graded:
+        if g.score is not None and r.text.strip():
+            by_task.setdefault(r.task_id, []).append((g.score, r.text))
+    out = []
+    for t in tasks:
+        found = sorted(by_task.get(t.id, []))
+        best = accepted(t)
+        if best is not None:
+            found.append((1.0, best))
+        if len(found) > 1 and found[-1][0] - found[0][0] > margin:
+            row = {"prompt": t.prompt, "chosen": found[-1][1], "rejected": found[0][1]}
+            out.append({"system": t.system, **row} if t.system else row)
+    return out

@@ -59,7 +59,7 @@ def weight_explorer(
     ids = {t.id for t in tasks}
     responses = [r for r in responses if r.task_id in ids]
     verdicts = [v for v in verdicts if v.task_id in ids]
-    base = Composer.from_config(composer) if isinstance(composer, str) else composer
+    base = Composer.from_config(composer)
     component = {c.name: c.weight for c in base.components}
     texts = {(r.task_id, r.id): r.text for r in responses}
     if not widgets_live():

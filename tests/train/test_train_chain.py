@@ -14,7 +14,7 @@ from kit.data.tables import read_rows
 from kit.errors import DataError, KitError
 from kit.records import Grade, Response, Task
 from kit.system import paths
-from kit.train import chain, evaluation, kept, policy, quality
+from kit.train import chain, evaluation, kept, policy, quality, stages
 from kit.train.config import GRPOSettings
 
 FOLDERS = ("2_dpo .05", "3_dpo", "4_grpo")
@@ -39,9 +39,9 @@ def _says(text, task=TASK):
 def test_the_shipped_config_reads_and_holds_out_whole_groups():
     job = chain.read(CONFIG, steps=2, eval_samples=3)
     assert (
-        [s.stage for s in job.settings] == ["sft", "dpo", "grpo"]
-        and all(s.steps == 2 for s in job.settings)
-        and job.settings[2].eval_samples == 3
+        [s.name for s in job.stages] == ["sft", "dpo", "grpo"]
+        and all(s.settings.steps == 2 for s in job.stages)
+        and job.stages[2].settings.eval_samples == 3
     )
     assert (
         len(job.rows) > 35
@@ -300,7 +300,7 @@ def test_outcomes_are_taught_from_the_models_own_answers(tmp_path):
     right = Response(task_id=task.id, id="r", text=f"{accepted(task)}. Confidence: 75%")
     wrong = Response(task_id=other.id, id="w", text="zzz")
     cut = dataclasses.replace(wrong, truncated=True)
-    rows = chain.outcome_rows(job.tasks, [right, wrong, cut])
+    rows = stages.outcome_rows(job.tasks, [right, wrong, cut])
     assert [r["response"] for r in rows] == [
         f"{accepted(task)}. Confidence: 99%",
         "zzz. Confidence: 1%",
@@ -362,12 +362,12 @@ def test_estimates_are_taught_where_outcomes_are_noise():
         text = f"{accepted(t)}. Confidence: 75%" if right else "zzz"
         found.append(Response(task_id=t.id, id=str(i), text=text, confidence=sure))
     levels = {"sum 1": set(), "sum 3": set()}
-    for row, t in zip(chain.estimate_rows(made, found), made, strict=True):
+    for row, t in zip(stages.estimate_rows(made, found), made, strict=True):
         said, percent = row["response"].split(". Confidence: ")
         assert row["prompt"] == t.prompt and said in (accepted(t), "zzz")
         levels[t.kind].add(int(percent[:-1]))
     assert max(levels["sum 3"]) <= 25 < max(levels["sum 1"]) and len(levels["sum 1"]) == 2
-    assert levels["sum 1"] | levels["sum 3"] <= set(chain.LEVELS)
+    assert levels["sum 1"] | levels["sum 3"] <= set(stages.LEVELS)
     bare = [dataclasses.replace(r, confidence=None) for r in found]
     with pytest.raises(DataError, match="token probability"):
-        chain.estimate_rows(made, bare)
+        stages.estimate_rows(made, bare)

@@ -19,7 +19,7 @@ import pytest
 
 from kit.errors import JudgeDownError, KitError
 from kit.records import Criterion, Task
-from kit.train import grpo, monitor, resume, rollouts, stages
+from kit.train import grpo, line, monitor, resume, rollouts, stages
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
 from kit.train.presets import preset
 
@@ -194,17 +194,20 @@ chain_of({out!r})
 
 def chain_of(out):
     common = dict(steps=3, save_every=2)
-    return stages.chain(
-        [
-            build(SFTSettings, {**preset("test", "sft"), **common}),
-            build(DPOSettings, {**preset("test", "dpo"), **common}),
-            settings(beta=0.1, iterations=2, **common),
-        ],
-        out=out,
-        sft_rows=ROWS,
-        pairs=PAIRS,
-        tasks=TASKS[:3],
-        heldout=TASKS[3:],
+    made = (
+        build(SFTSettings, {**preset("test", "sft"), **common}),
+        build(DPOSettings, {**preset("test", "dpo"), **common}),
+        settings(beta=0.1, iterations=2, **common),
+    )
+    return line.run(
+        line.Chain(
+            stages=tuple(line.Stage(name=s.stage, settings=s) for s in made),
+            out=Path(out),
+            rows=ROWS,
+            pairs=PAIRS,
+            tasks=TASKS[:3],
+            heldout=TASKS[3:],
+        )
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kit.errors import DataError, KitError, MissingError
 from kit.records import Criterion, Grade, Response, Task
-from kit.train import audit, export, grpo, job, stages
+from kit.train import audit, export, grpo, job, line, stages
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
 from kit.train.presets import preset
 
@@ -99,23 +99,26 @@ def test_supervised_stage_resumes(tmp_path):
 
 
 def test_the_chain_runs_all_three(tmp_path):
-    settings = [
+    made = (
         build(SFTSettings, preset("test", "sft")),
         build(DPOSettings, preset("test", "dpo")),
         build(GRPOSettings, preset("test")),
-    ]
-    r = stages.chain(
-        settings, out=tmp_path, sft_rows=ROWS, pairs=PAIRS, tasks=tasks(4), heldout=tasks(3, "h")
     )
-    table = r.table()
-    assert [x["stage"] for x in table] == ["start", "sft", "dpo", "grpo"] and table[0]["gain"] == 0
-    assert (tmp_path / "3_grpo" / "merged" / "config.json").exists()
-    again = stages.chain(
-        settings, out=tmp_path, sft_rows=ROWS, pairs=PAIRS, tasks=tasks(4), heldout=tasks(3, "h")
+    whole = line.Chain(
+        stages=tuple(line.Stage(name=s.stage, settings=s) for s in made),
+        out=tmp_path,
+        rows=ROWS,
+        pairs=PAIRS,
+        tasks=tasks(4),
+        heldout=tasks(3, "h"),
     )
-    assert again.stages == () and [x["reward"] for x in again.table()] == [
-        x["reward"] for x in table
-    ]
+    r = line.run(whole)
+    assert [e.name for e in r.evaluations] == ["start", "sft", "dpo", "grpo"]
+    last = tmp_path / "3_grpo" / "merged" / "config.json"
+    written = last.stat().st_mtime_ns
+    again = line.run(whole)
+    assert last.stat().st_mtime_ns == written, "a finished stage is not run again"
+    assert [e.scores for e in again.evaluations] == [e.scores for e in r.evaluations]
 
 
 def test_pairs_from_grades_leave_unknown_out():

@@ -1,0 +1,207 @@
+"""The run of a chain: one stage after the other, each on the model that the one before left, with
+the same held-out evaluation before the first and after each.
+
+DPO holds the policy to the model that the stage starts from; in a chain that is the merged SFT
+model, as in BioRLHF. A stage whose folder is finished is not run again, so that a chain goes on
+after a kill.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..errors import KitError
+from ..records import Response, Task, fingerprint, response_from_json, to_json
+from ..rewards.composer import Composer
+from . import evaluation, export, stages
+from .config import DPOSettings, GRPOSettings, Settings
+from .models import Loaded, load
+from .reward import Reward
+from .stages import TEACH, OwnPairs, pairs_from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage of a chain.
+
+    name : of its folder and in the table; aside : the next stage does not start from its model, as
+    for a second DPO with another beta. teach : how an SFT stage makes rows of the model's own
+    answers (stages.TEACH); pairs : of the model's own answers for this DPO stage.
+    """
+
+    name: str
+    settings: Settings
+    aside: bool = False
+    teach: str | None = None
+    pairs: OwnPairs | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """Everything that `run` needs; rows for SFT and pairs for DPO come from the training tasks
+    alone.
+
+    sampler : how held-out prompts are answered; default: as in the last GRPO stage.
+    """
+
+    stages: tuple[Stage, ...]
+    out: Path
+    tasks: tuple[Task, ...] = ()
+    heldout: tuple[Task, ...] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
+    pairs: Sequence[Mapping[str, Any]] | OwnPairs = ()
+    judge: Any = None
+    reward: Any = "rubric"
+    sampler: GRPOSettings | None = None
+
+    def folder(self, stage: Stage) -> Path:
+        """Where a stage keeps what it left."""
+        return self.out / f"{self.stages.index(stage) + 1}_{stage.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """The held-out evaluations in order, the trivial policies' rewards, metrics.json by stage."""
+
+    evaluations: tuple[evaluation.Evaluation, ...]
+    trivial: dict[str, float | None]
+    metrics: dict[str, dict[str, Any]]
+
+
+def run(chain: Chain) -> Done:
+    """Run the stages that are not finished; after each its adapter is merged, and the next one
+    trains a new adapter on that model.
+    """
+    from . import answers
+
+    chain.out.mkdir(parents=True, exist_ok=True)
+    reward = Reward(
+        tasks=[*chain.tasks, *chain.heldout],
+        judge=chain.judge,
+        composer=Composer.from_config(chain.reward),
+        ledger=chain.out / "ledger.sqlite",
+    )
+    grpo = (s.settings for s in reversed(chain.stages) if isinstance(s.settings, GRPOSettings))
+    line = _Line(chain, reward, chain.sampler or next(grpo, None))
+    model = chain.stages[0].settings.model
+    line.look("start", model)
+    for stage in chain.stages:
+        merged = line.run(stage, model)
+        line.look(stage.name, merged)
+        model = model if stage.aside else merged
+    left = {s.name: (chain.folder(s) / "metrics.json").read_text("utf-8") for s in chain.stages}
+    return Done(
+        evaluations=tuple(line.evaluations),
+        trivial=answers.trivial_rewards(chain.heldout, reward) if line.evaluations else {},
+        metrics={name: json.loads(text) for name, text in left.items()},
+    )
+
+
+@dataclass
+class _Line:
+    """The work on a chain, and what it showed so far."""
+
+    chain: Chain
+    reward: Reward
+    sampler: GRPOSettings | None
+    evaluations: list[evaluation.Evaluation] = field(default_factory=list)
+
+    def look(self, name: str, source: str) -> None:
+        """Answer and grade the held-out prompts; what a killed chain already has is read."""
+        s = self.sampler
+        if s is None or not self.chain.heldout:
+            return
+        heat = s.temperature if s.eval_temperature is None else s.eval_temperature
+        mark = fingerprint([s.max_answer_tokens, heat, s.top_p, s.top_k, s.eval_samples, s.seed])
+        path = self.chain.out / f"eval_{name}_{mark[:8]}.json"
+        if not path.exists():
+            from . import answers
+
+            heldout, bare = self.chain.heldout, self._bare(source)
+            answers.evaluate(bare, heldout, self.reward, settings=s, name=name).save(path)
+        self.evaluations.append(evaluation.read(path))
+
+    def run(self, stage: Stage, model: str) -> str:
+        """Train a stage on this model and merge its adapter, once; the folder of what came out."""
+        folder = self.chain.folder(stage)
+        if not (folder / "merged" / "config.json").exists():
+            self._train(stage, dataclasses.replace(stage.settings, model=model), folder)
+            export.merge(model, folder / "adapter", folder / "merged")
+        return str(folder / "merged")
+
+    def _train(self, stage: Stage, settings: Settings, folder: Path) -> None:
+        from . import grpo
+
+        if isinstance(settings, GRPOSettings):
+            grpo.train(
+                settings,
+                self.chain.tasks,
+                judge=self.chain.judge,
+                composer=self.reward.composer,
+                out=folder,
+                ledger=self.chain.out / "ledger.sqlite",
+                resume=True,
+            )
+            return
+        rows, pairs = self.chain.rows, stage.pairs or self.chain.pairs
+        if stage.teach:
+            make, heat = TEACH[stage.teach]
+            make = partial(make, self.chain.tasks)
+            rows = self._own(settings.model, self._fresh(), 1, make, heat)
+        elif isinstance(settings, DPOSettings):
+            rows = self._pairs(pairs, settings.model) if isinstance(pairs, OwnPairs) else pairs
+        stages.train(settings, rows, out=folder, resume=True)
+
+    def _fresh(self) -> list[Task]:
+        """Training tasks whose answer was not shown."""
+        shown = {r.get("prompt") for r in self.chain.rows}
+        return [t for t in self.chain.tasks if t.prompt not in shown]
+
+    def _pairs(self, pairs: OwnPairs, source: str) -> Sequence[Mapping[str, Any]]:
+        from . import answers
+
+        tasks = self.chain.tasks[: pairs.tasks]
+
+        def make(found: list[Response]) -> list[dict[str, str]]:
+            grades = answers.wait(self.reward.grade(found))
+            return pairs_from(tasks, list(zip(found, grades, strict=True)))
+
+        return self._own(source, tasks, pairs.samples, make)
+
+    def _own(
+        self,
+        source: str,
+        tasks: Sequence[Task],
+        samples: int,
+        make: Callable[[Any], Any],
+        heat: float | None = None,
+    ) -> list[dict[str, Any]]:
+        """Rows made of this model's answers, which are sampled once and kept beside the stages."""
+        mark = fingerprint([source, samples, [t.id for t in tasks], heat])
+        path = self.chain.out / f"answers_{mark[:8]}.json"
+        if path.exists():
+            found = [response_from_json(r) for r in json.loads(path.read_text("utf-8"))]
+            return list(make(found))
+        from . import answers
+
+        s = self.sampler
+        if s is None:
+            raise KitError(
+                "rows from the model's own answers need a grpo stage, whose sampling is used",
+                where="keys pairs, teach",
+                fix="add a grpo stage, or say how with `evaluate: {max_answer_tokens: 20}`",
+            )
+        more = dict(samples=samples, settings=s, seed=s.seed + 20_000, temperature=heat)
+        found = answers.sample_answers(self._bare(source), tasks, **more)
+        path.write_text(json.dumps([to_json(r) for r in found]), "utf-8")
+        return list(make(found))
+
+    def _bare(self, source: str) -> Loaded:
+        """A model with a fresh adapter, which changes nothing."""
+        return load(dataclasses.replace(self.sampler, model=source, adapter=None))
