@@ -16,9 +16,9 @@ from typing import Any
 
 from ..errors import DataError, KitError
 from ..records import Criterion, Grade, Task, Verdict, by_criterion
+from ..settings.read import known_names
 
 HOWS = ("mean", "flip", "net", "signed", "signed_unclipped", "positive_normalised")
-BOUNDS = ("low", "mid")
 MAX_WIDTH = 0.1
 PASS_AT = (
     0.5  # a required criterion is passed from this value on; criterion.meta["pass_at"] overrides
@@ -31,7 +31,6 @@ def grade(
     *,
     how: str = "mean",
     max_width: float = MAX_WIDTH,
-    bound: str = "low",
     use: str = "value",
     gate_to: float | None = 0.0,
     criteria: Sequence[Criterion] | None = None,
@@ -52,8 +51,6 @@ def grade(
         "positive_normalised" sum w v / max(sum of positive w, 1); can be negative (open-instruct's
         form).
     max_width : widest interval that still pays; wider gives score None.
-    bound : "low" pays the lower end; "mid" the middle, which may exceed the known score by up to
-    max_width / 2.
     use : "value" (the status) or "p" (P(met) where the judge gave one).
     gate_to : when a `required` criterion fails, the score of its node is at most this; None = no
     gates.
@@ -72,7 +69,7 @@ def grade(
     >>> g = grade(t, vs); g.score, g.score_low, g.score_high
     (None, 0.75, 1.0)
     """
-    _check(how, bound, use)
+    _check(how, use)
     shut = 0.0 if gate_to is None else gate_to
     if not isinstance(shut, (int, float)) or math.isnan(shut):
         raise KitError(f"gate_to is {gate_to!r}", where="parameter gate_to", fix="a number or None")
@@ -95,7 +92,7 @@ def grade(
     return Grade(
         task_id=task.id,
         response_id=response_id,
-        score=pay(low, high, max_width=max_width, bound=bound) if plan.scored else None,
+        score=pay(low, high, max_width=max_width) if plan.scored else None,
         score_low=low,
         score_high=high,
         verdicts=verdicts,
@@ -106,14 +103,11 @@ def grade(
     )
 
 
-def pay(
-    low: float, high: float, *, max_width: float = MAX_WIDTH, bound: str = "low"
-) -> float | None:
-    """What an interval earns: its low end (or middle) when it is at most `max_width` wide, else
-    None.
+def pay(low: float, high: float, *, max_width: float = MAX_WIDTH) -> float | None:
+    """What an interval earns: its low end when it is at most `max_width` wide, else None.
 
-    >>> pay(.5, .55), pay(.5, .9), pay(.5, .6, max_width=.2, bound="mid")
-    (0.5, None, 0.55)
+    >>> pay(.5, .55), pay(.5, .9)
+    (0.5, None)
     """
     if not (
         isinstance(max_width, (int, float)) and max_width >= 0
@@ -125,7 +119,7 @@ def pay(
         )
     if high - low > max_width + 1e-12:  # a width of exactly max_width pays, whatever the rounding
         return None
-    return low if bound == "low" else (low + high) / 2
+    return low
 
 
 def own(verdicts: Iterable[Verdict], task_id: str, response_id: str) -> tuple[Verdict, ...]:
@@ -318,15 +312,6 @@ def _interval(v: Verdict | None, use: str) -> tuple[float, float]:
     return float(x), float(x)  # type: ignore[arg-type]
 
 
-def _check(how: str, bound: str, use: str) -> None:
-    for name, value, allowed in (
-        ("how", how, HOWS),
-        ("bound", bound, BOUNDS),
-        ("use", use, ("value", "p")),
-    ):
-        if value not in allowed:
-            raise KitError(
-                f"{name} is {value!r}",
-                where=f"parameter {name}",
-                fix=f"use one of {', '.join(allowed)}",
-            )
+def _check(how: str, use: str) -> None:
+    for name, value, allowed in (("how", how, HOWS), ("use", use, ("value", "p"))):
+        known_names([value], allowed, where=f"parameter {name}", what=name)

@@ -291,17 +291,14 @@ def citation_part(
     name: str = "citations",
     f1_weight: float = 0.6,
     id_weight: float = 0.4,
-    uncited: str = "neutral",
 ) -> Part:
     """The citation score, an interval in [0, f1_weight + id_weight] while verdicts are unknown.
 
-    uncited : "neutral" = text that needs no citation is left out of the mean; "credit" = it counts
-    as a perfect claim (the original form).
-    Without a single cited claim the score is 0.
+    Text that needs no citation is left out of the mean; without a cited claim the score is 0.
     """
     parsed = parse_answer(response.text)
     found = by_criterion(v for v in verdicts if v.criterion_id.startswith(PREFIX))
-    rows = [_claim(task, c, n, found, uncited) for n, c in enumerate(parsed.claims, 1)]
+    rows = [_claim(task, c, n, found) for n, c in enumerate(parsed.claims, 1)]
     ids = {i for c in parsed.cited for i in c.ids}
     ends = [
         _score([r for r in rows if r], ids, task, end, f1_weight, id_weight)
@@ -340,12 +337,10 @@ class _Row:
         return f1(self.recall[end], self.precision[end])
 
 
-def _claim(task: Task, c: CitedClaim, n: int, found: Mapping[str, Verdict], uncited: str) -> _Row:
+def _claim(task: Task, c: CitedClaim, n: int, found: Mapping[str, Verdict]) -> _Row:
     words = float(min(len(_WORD.findall(c.text)), LONG))
     if not c.ids:
         low, high = _value(found, f"{PREFIX}{n}:needs")
-        if uncited == "credit":
-            return _Row(c, (1 - high, 1 - low), (1.0, 1.0), (words, words))
         # neutral text enters the mean only as far as it needs a citation: then it is a claim with
         # recall 0
         return _Row(c, (0.0, 0.0), (1.0, 1.0), (high * words, low * words))

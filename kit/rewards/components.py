@@ -15,8 +15,8 @@ from .aggregate import HOWS, grade, leaves
 
 FILE = Path(__file__).with_name("static_rubrics.json")  # three failure modes of cited answers
 OPTIONS = {
-    "rubric": ("how", "use", "gate_to", "static", "instance_rubrics_only", "tags"),
-    "citations": ("f1_weight", "id_weight", "uncited"),
+    "rubric": ("how", "use", "gate_to", "static", "instance_rubrics_only"),
+    "citations": ("f1_weight", "id_weight"),
     "verifier": ("verifier", "mode"),
 }
 
@@ -72,12 +72,8 @@ def score(
 
 
 def rubric_of(options: Mapping[str, Any], task: Task) -> tuple[Criterion, ...]:
-    """The task's criteria (with one of `tags`, where given) and the static ones that the options
-    ask for.
-    """
+    """The task's criteria, and the static ones that the options ask for."""
     own = task.criteria
-    if tags := options.get("tags"):
-        own = tuple(c for c in own if set(c.tags) & set(tags))
     static = options.get("static")
     if not static or options.get("instance_rubrics_only"):
         return own

@@ -60,9 +60,6 @@ class Steps:
         self.rows = [[n, lo * factor, hi * factor] for n, lo, hi in self.rows]
         self.low, self.high = self.low * factor, self.high * factor
 
-    def note(self, name: str, value: float) -> None:
-        self.rows.append([name, value, value])
-
     def parts(self, *, known_only: bool) -> dict[str, float | None]:
         out: dict[str, float | None] = {}
         for name, low, high in self.rows:
@@ -79,7 +76,7 @@ class Composer:
     (additive).
     gates, cap, floor : upper and lower limits; scale : factor on the final reward (10 in the
     refiner).
-    max_width, bound : see rewards.aggregate.grade; the width is measured before scaling.
+    max_width : see rewards.aggregate.grade; the width is measured before scaling.
 
     >>> from kit.records import Criterion, Response, Task, Verdict
     >>> c = Composer.from_config({"components": [{"kind": "rubric", "how": "mean"}]})
@@ -100,7 +97,6 @@ class Composer:
     floor: float | None = None
     scale: float = 1.0
     max_width: float = MAX_WIDTH
-    bound: Literal["low", "mid"] = "low"
 
     def __post_init__(self) -> None:
         where = f"reward {self.name!r}"
@@ -273,9 +269,6 @@ class Composer:
         if paid is None and not excluded:
             excluded = "unknown verdicts"
         paid = None if paid is None else steps.low
-        if paid is not None and self.bound == "mid":
-            paid = (steps.low + steps.high) / 2
-            steps.note("mid", paid - steps.low)
         contributions = {c.name: None for c, p in parts if shut or not p.applies} | steps.parts(
             known_only=paid is None
         )
@@ -363,7 +356,7 @@ class Composer:
         extra += [
             ("combine", self.combine),
             ("scale", f"{self.scale:g}"),
-            ("unknown", f"width <= {self.max_width:g}: {self.bound}; wider: excluded"),
+            ("unknown", f"width <= {self.max_width:g}: the low end; wider: excluded"),
         ]
         return rows + [
             {"step": s, "kind": "step", "weight": None, "share": None, "options": o}

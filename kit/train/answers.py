@@ -109,8 +109,13 @@ def evaluate(
         name=name,
         temperature=settings.eval_temperature,
     )
-    grades = wait(reward.grade([dataclasses.replace(a, confidence=None) for a in answers]))
-    return Evaluation(name=name, responses=tuple(answers), grades=tuple(grades), step=step)
+    return graded(name, answers, reward, step)
+
+
+def graded(name: str, given: Sequence[Response], reward: Reward, step: int = 0) -> Evaluation:
+    """Answers with their grades; their token confidence is no part of what is graded."""
+    grades = wait(reward.grade([dataclasses.replace(a, confidence=None) for a in given]))
+    return Evaluation(name=name, responses=tuple(given), grades=tuple(grades), step=step)
 
 
 def trivial_rewards(tasks: Sequence[Task], reward: Reward) -> dict[str, float | None]:

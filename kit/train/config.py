@@ -74,8 +74,6 @@ class Settings:
     def __post_init__(self) -> None:
         _finite(self)
         _set_elsewhere(self)
-        for name in ("steps", "lora_rank", "keep"):
-            _positive(self, name)
         for name, (low, high, words) in BOUNDS.items():
             value = getattr(self, name, None)
             if value is not None and not low <= value <= high:
@@ -219,49 +217,28 @@ class GRPOSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in (
-            "group_size",
-            "prompts_per_step",
-            "substeps",
-            "iterations",
-            "max_prompt_tokens",
-            "max_answer_tokens",
-            "eval_samples",
-        ):
-            _positive(self, name)
-        if self.group_size < 2:
-            raise KitError(
-                "group_size is 1: a group of one has no baseline, every advantage would be 0",
-                where="setting group_size",
-            )
         rows = self.group_size * self.prompts_per_step
-        if rows % self.substeps:
-            raise KitError(
-                f"{rows} answers cannot be split into {self.substeps} substeps",
-                where="setting substeps",
-            )
-        if self.micro_rows and (rows // self.substeps) % self.micro_rows:
-            raise KitError(
-                f"{rows // self.substeps} answers cannot be split into micro-batches of "
-                f"{self.micro_rows}",
-                where="setting micro_rows",
-            )
-        if self.temperature <= 0:
-            raise KitError(
-                f"temperature is {self.temperature}, training needs samples",
-                where="setting temperature",
-                fix="use 1.0",
-            )
+        divided(rows, self.substeps, "substeps")
+        if self.micro_rows:
+            divided(rows // self.substeps, self.micro_rows, "micro_rows")
 
 
 # above, up to, in words
 _ABOVE_0 = math.ulp(0.0)
 _SHARE = (0, 1, "a share, from 0 to 1")
+_COUNT = (1, math.inf, "it must be 1 or more")
 BOUNDS: dict[str, tuple[float, float, str]] = {  # both ends are allowed
     "lr": (_ABOVE_0, 1, "above 0, at most 1"),
     "lora_alpha": (_ABOVE_0, math.inf, "above 0: with 0 the adapter changes nothing"),
     "lora_dropout": (0, 0.999, "from 0 to below 1: with 1 nothing is learned"),
     "epsilon": (_ABOVE_0, math.inf, "above 0: with 0 nothing is learned"),
+    "top_p": (_ABOVE_0, 1, "in (0, 1]"),
+    "seed": (0, 2**32 - 1, "below 2**32, where torch's seeds end"),
+    "temperature": (_ABOVE_0, math.inf, "training needs samples: use 1.0"),
+    "group_size": (2, math.inf, "a group of one has no baseline: every advantage would be 0"),
+    **dict.fromkeys(("steps", "lora_rank", "keep", "prompts_per_step", "substeps"), _COUNT),
+    **dict.fromkeys(("iterations", "max_prompt_tokens", "max_answer_tokens"), _COUNT),
+    "eval_samples": _COUNT,
     "audit_share": _SHARE,
     "sentinel_alarm": _SHARE,
     "reweight": _SHARE,
@@ -356,21 +333,16 @@ def merged(
 
 
 def _finite(settings: Settings) -> None:
-    """No number is infinite, NaN or below 0; a top_p of 0 samples nothing; torch's seeds end at
-    2**32.
-    """
-    values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
-    for name, value in values.items():
+    """No number is infinite, NaN or below 0."""
+    for f in dataclasses.fields(settings):
+        value = getattr(settings, f.name)
         if isinstance(value, (int, float)) and not 0 <= value < math.inf:
-            raise KitError(f"{name} is {value}", where=f"setting {name}", fix="a number from 0 on")
-    if not 0 < values.get("top_p", 1.0) <= 1:
-        raise KitError(f"top_p is {values['top_p']}", where="setting top_p", fix="in (0, 1]")
-    if values["seed"] >= 2**32:
-        raise KitError(f"seed is {values['seed']}", where="setting seed", fix="below 2**32")
+            fix = "a number from 0 on"
+            raise KitError(f"{f.name} is {value}", where=f"setting {f.name}", fix=fix)
 
 
-def _positive(settings: Settings, name: str) -> None:
-    if getattr(settings, name) < 1:
-        raise KitError(
-            f"{name} is {getattr(settings, name)}, it must be 1 or more", where=f"setting {name}"
-        )
+def divided(rows: int, by: int, name: str) -> None:
+    """KitError where a step's rows cannot be shared out evenly."""
+    if rows % by:
+        words = f"{rows} answers a step cannot be split by {name}: {by}"
+        raise KitError(words, where=f"setting {name}", fix=f"a divisor of {rows}")

@@ -122,11 +122,6 @@ class Gain:
     trivial: dict[str, float | None] = field(default_factory=dict)
 
     @property
-    def texts(self) -> dict[str, str]:
-        """Names of the rows of `criteria`: they are texts already."""
-        return {k: k for k in self.criteria}
-
-    @property
     def shown(self) -> bool:
         """True when the interval lies above 0 and rests on prompts enough for it (as
         `stats.claim`).
@@ -179,19 +174,14 @@ class Gain:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values, for metrics.json."""
-        pack = _pack
+        named = {"before": self.before, "after": self.after, "gain": self.reward}
+        named |= {"strict_before": self.passing[0], "strict_after": self.passing[1]}
+        named |= {"strict": self.strict, "words": self.words, "truncated": self.truncated}
         return plain(
             {
-                "before": pack(self.before),
-                "after": pack(self.after),
-                "gain": pack(self.reward),
+                **{k: e.as_dict() for k, e in named.items()},
                 "gain_shown": self.shown,
-                "strict": pack(self.strict),
-                "strict_before": pack(self.passing[0]),
-                "strict_after": pack(self.passing[1]),
-                "criteria": {k: pack(v) for k, v in self.criteria.items()},
-                "words": pack(self.words),
-                "truncated": pack(self.truncated),
+                "criteria": {k: e.as_dict() for k, e in self.criteria.items()},
                 "trivial": self.trivial,
                 "sentence": self.sentence,
             }
@@ -297,17 +287,6 @@ def mean_by_cluster(
     (0.75, 2)
     """
     return stats.macro_mean(values, cluster=clusters, method="mean over prompts", **more)
-
-
-def _pack(e: Estimate) -> dict[str, Any]:
-    return {
-        "value": e.value,
-        "low": e.low,
-        "high": e.high,
-        "n": e.n,
-        "n_clusters": e.n_clusters,
-        "method": e.method,
-    }
 
 
 def _words(e: Evaluation) -> list[float | None]:

@@ -129,9 +129,8 @@ def forecast(
         seed=settings.seed + 20_000,
         name="forecast",
     )
-    grades = answers.wait(reward.grade(given))
     share = settings.steps * settings.prompts_per_step / len(some)  # runs of this size in the whole
-    seen = Evaluation(name="forecast", responses=tuple(given), grades=tuple(grades))
+    seen = answers.graded("forecast", given, reward)
     return Forecast(
         size=settings.group_size,
         steps=settings.steps,

@@ -22,7 +22,7 @@ from ..rewards.composer import Composer
 from ..stats.estimate import Estimate
 from ..system import paths
 from . import policy, quality
-from .answers import wait
+from .answers import graded
 from .evaluation import Evaluation, read
 from .reward import Reward
 
@@ -73,12 +73,11 @@ def evaluations(stages: Mapping[str, Any], tasks: Sequence[Task] | None = None) 
     reward = Reward(tasks=tasks, judge=None, composer=Composer.from_config("rubric"))
     out = []
     for name, stage in stages.items():
-        said = tuple(
+        said = [
             Response(task_id=k, id=f"{name}-{i}", text=text, source=name, confidence=sure)
             for i, (k, text, sure) in enumerate(stage["answers"])
-        )
-        grades = wait(reward.grade(list(said)))
-        out.append(Evaluation(name=name, responses=said, grades=tuple(grades)))
+        ]
+        out.append(graded(name, said, reward))
     return out
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import KitError
-from ..settings.read import nearest
-
-NAMES = ("k1", "k2", "k3")
+ESTIMATES = {
+    "k1": lambda d: d,
+    "k2": lambda d: d * d / 2,
+    "k3": lambda d: (-d).exp() - 1 + d,
+}
 CLAMP = 40.0
 
 
@@ -20,13 +21,4 @@ def estimate(logp: Any, ref_logp: Any, name: str) -> Any:
     """Per-token estimate of KL(pi || pi_ref), same shape as the log-probabilities (natural
     logarithm).
     """
-    d = (logp - ref_logp).clamp(-CLAMP, CLAMP)
-    if name == "k1":
-        return d
-    if name == "k2":
-        return d * d / 2
-    if name == "k3":
-        return (-d).exp() - 1 + d
-    raise KitError(
-        f"there is no KL estimator {name!r}", where="setting kl", fix=nearest(name, list(NAMES))
-    )
+    return ESTIMATES[name]((logp - ref_logp).clamp(-CLAMP, CLAMP))

@@ -27,7 +27,24 @@ TIMES = ("generation", "judge", "kit")
 _NOW = ("waits", "seconds")  # of the bill: of this moment, and summed from the steps
 
 
-class StepLog(TrainerCallback):
+class Bar(TrainerCallback):
+    """The progress bar of a training, in the process that writes."""
+
+    title, bar = "GRPO", None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if world.main():
+            done = state.global_step
+            self.bar = progress.bar(
+                total=args.max_steps, initial=done, desc=self.title, unit="step"
+            )
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+class StepLog(Bar):
     """Collects what happened in a step and writes it when trl logs; drives the progress bar and the
     live view.
 
@@ -60,7 +77,6 @@ class StepLog(TrainerCallback):
         self.batch, self.blind_steps, self.known = 0, 0, 0
         self.blind: str | None = None
         self.stopped: str | None = None
-        self.bar: Any = None
         self.began = time.perf_counter()
         self.before = dict.fromkeys(TIMES, 0.0)
         self.alarms: list[str] = []
@@ -91,15 +107,8 @@ class StepLog(TrainerCallback):
         self.rows, self.summary, self.batch = list(rows), summary(rows, self.names), step
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if world.main():
-            self.bar = progress.bar(
-                total=args.max_steps, initial=state.global_step, desc="GRPO", unit="step"
-            )
+        super().on_train_begin(args, state, control, **kwargs)
         self.began = time.perf_counter()
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.bar is not None:
-            self.bar.close()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """One row per step, of the answers of all processes; trl logs at every step."""
@@ -268,22 +277,13 @@ def _known(value: float) -> float | None:
     return None if value != value else value
 
 
-class LossLog(TrainerCallback):
+class LossLog(Bar):
     """One row per step of a supervised stage: loss, learning rate, and DPO's margins where there
     are any.
     """
 
     def __init__(self, log: rollouts.Log, on_step: Any, stage: str):
-        self.log, self.call, self.stage = log, on_step, stage
-        self.bar: Any = None
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.bar = progress.bar(
-            total=args.max_steps, initial=state.global_step, desc=self.stage.upper(), unit="step"
-        )
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.bar.close()
+        self.log, self.call, self.title = log, on_step, stage.upper()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """trl logs at every step."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from .device import import_torch
-from .packing import Packed
+from .packing import Packed, together
 
 MOST = 1536  # tokens from which attention across the packed row costs more than padding does
 SAVES = 0.8  # packed where it has at most this share of the padded tokens
@@ -27,21 +27,12 @@ def pack(ids: Any, mask: Any, wanted: Any) -> Packed:
     asked = [wanted[i][mask[i].bool()] for i in range(len(ids))]
     places = [mask[i].bool().nonzero()[:, 0] for i in range(len(ids))]
     p = _shared(lines, asked)
-    tails = [len(line) - p for line in lines]
-    owner = torch.repeat_interleave(torch.arange(len(lines)), torch.tensor(tails))
-    column = torch.cat([torch.arange(p, p + n) for n in tails])
-    look = torch.ones(p + len(owner), p + len(owner), dtype=torch.bool).tril_()
-    look[p:, p:] &= owner[:, None] == owner[None]
-    here = torch.cat([a[p:] for a in asked]).nonzero()[:, 0]
-    before = torch.where(column[here] == p, p - 1, p + here - 1)
-    return Packed(
-        ids=torch.cat([lines[0][:p], *(line[p:] for line in lines)])[None],
-        positions=torch.cat([torch.arange(p), column])[None],
-        mask=look[None, None],
-        predict=before,
-        labels=torch.cat([line[p:] for line in lines])[here],
-        rows=owner[here],
-        columns=torch.cat([at[p:] for at in places])[here],
+    return together(
+        lines[0][:p],
+        [line[p:] for line in lines],
+        range(len(lines)),
+        [at[p:] for at in places],
+        torch.cat([a[p:] for a in asked]),
     )
 
 

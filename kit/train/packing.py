@@ -55,22 +55,33 @@ def pack(input_ids: Any, attention_mask: Any, completion: int) -> list[Packed]:
 def _one(prompt: tuple[int, ...], rows: list[int], answers: Any, mask: Any) -> Packed:
     torch = import_torch()
     lengths = [int(mask[r].sum()) for r in rows]
-    p, n = len(prompt), sum(lengths)
-    parts = [answers[r, :k] for r, k in zip(rows, lengths, strict=True)]
-    ids = torch.cat([torch.tensor(prompt, device=answers.device), *parts])
-    owner = torch.repeat_interleave(torch.arange(len(rows)), torch.tensor(lengths))
-    column = torch.cat([torch.arange(k) for k in lengths])
-    look = torch.ones(p + n, p + n, dtype=torch.bool).tril_()
+    tails = [answers[r, :k] for r, k in zip(rows, lengths, strict=True)]
+    return together(torch.tensor(prompt), tails, rows, [torch.arange(k) for k in lengths])
+
+
+def together(
+    head: Any, tails: Sequence[Any], rows: Sequence[int], columns: Sequence[Any], asked: Any = None
+) -> Packed:
+    """Rows of a common head (P,) and tails of their own (n,) as one; each sees the head and itself.
+
+    rows, columns : of each tail's tokens; asked : (sum of n,), the tokens whose log-probability is
+    wanted (default: all).
+    """
+    torch, p = import_torch(), len(head)
+    lengths = [len(t) for t in tails]
+    owner = torch.repeat_interleave(torch.arange(len(tails)), torch.tensor(lengths))
+    place = torch.cat([torch.arange(k) for k in lengths])
+    look = torch.ones(p + len(owner), p + len(owner), dtype=torch.bool).tril_()
     look[p:, p:] &= owner[:, None] == owner[None]
-    place = p + torch.arange(n)
+    here = torch.arange(len(owner)) if asked is None else asked.nonzero()[:, 0]
     return Packed(
-        ids=ids[None],
-        positions=torch.cat([torch.arange(p), p + column])[None].to(ids.device),
-        mask=look[None, None].to(ids.device),
-        predict=torch.where(column == 0, p - 1, place - 1).to(ids.device),
-        labels=torch.cat(parts),
-        rows=torch.tensor(rows)[owner].to(ids.device),
-        columns=column.to(ids.device),
+        ids=torch.cat([head, *tails])[None],
+        positions=torch.cat([torch.arange(p), p + place])[None],
+        mask=look[None, None],
+        predict=torch.where(place[here] == 0, p - 1, p + here - 1),
+        labels=torch.cat(list(tails))[here],
+        rows=torch.tensor(rows)[owner][here],
+        columns=torch.cat(list(columns))[here],
     )
 
 

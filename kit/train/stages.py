@@ -17,7 +17,7 @@ from ..errors import DataError, KitError
 from ..records import Response, Task, fingerprint
 from ..runs import plain
 from . import engine, inputs, needs, packed_rows, rollouts, world
-from .config import DPOSettings, Settings, merged, to_mapping
+from .config import DPOSettings, Settings, divided, merged, to_mapping
 from .models import Loaded, load
 from .quality import correct
 from .resume import (
@@ -124,11 +124,7 @@ def _trainer(
     config_class = trl.DPOConfig if dpo else trl.SFTConfig
     batch = settings.batch  # type: ignore[attr-defined]
     micro = settings.micro_rows or batch
-    if batch % micro:
-        raise KitError(
-            f"{batch} rows cannot be split into micro-batches of {micro}",
-            where="setting micro_rows",
-        )
+    divided(batch, micro, "micro_rows")
     values = common_options(settings, loaded, str(out / "checkpoints")) | dict(
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=batch // micro,

@@ -91,9 +91,7 @@ def graded(name: str, rows: Mapping[str, str], reward: Reward) -> Evaluation:
     given = [
         Response(task_id=i, id=f"{name}-{i}", text=text, source=name) for i, text in rows.items()
     ]
-    return Evaluation(
-        name=name, responses=tuple(given), grades=tuple(answers.wait(reward.grade(given)))
-    )
+    return answers.graded(name, given, reward)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,10 +146,9 @@ def test_a_failed_judge_pays_nobody():
         assert part.low == 0.0 and part.high > 0.9 and part.value is None
 
 
-def test_filler_is_neutral_or_credited():
+def test_filler_is_neutral():
     inner = "<snippet id=a>It goes 85 km when full</snippet> This is a fine bicycle indeed."
     values = {"cite:1:support": 0.0, "cite:1:relevant": 0.0, "cite:2:needs": 0.0}
-    assert score(inner, values, uncited="credit").value == pytest.approx(0.3)  # the original form
     assert score(inner, values).value == 0.0
     good = {"cite:1:support": 1.0, "cite:1:relevant": 1.0}
     assert score(inner, {**good, "cite:2:needs": 0.0}).value == pytest.approx(1.0)

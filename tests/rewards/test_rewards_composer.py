@@ -269,7 +269,6 @@ def test_unknown_never_raises_the_composed_reward(values, data):
             {
                 "kind": "citations",
                 "weight": data.draw(st.sampled_from([0.2, -0.2])),
-                "uncited": data.draw(st.sampled_from(["neutral", "credit"])),
             },
         ],
     }
