@@ -72,16 +72,9 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
     raw, plain, spoken = map(fold, (response.text, bare, text_of.without_urls(bare)))
 
     def found(term: str) -> bool:
-        needle = re.escape(fold(term).strip())
-        if whole:
-            needle = (
-                (r"(?<![^\W_])" if term.strip()[0].isalnum() else "")
-                + needle
-                + (r"(?![^\W_])" if term.strip()[-1].isalnum() else "")
-            )
-        # a word inside a URL or a tag is not said; marks are looked for as written
-        word = term.replace(" ", "").isalnum()
-        return any(re.search(needle, h) for h in ([spoken] if word else [raw, plain]))
+        # a word inside an address or a tag is not said; marks are looked for as written
+        said = [spoken] if term.replace(" ", "").isalnum() else [raw, plain]
+        return any(text_of.stands(fold(term).strip(), h, whole=whole) for h in said)
 
     hit = {g: [t for t in terms if found(t)] for g, terms in groups.items()}
     notes = []
@@ -364,15 +357,11 @@ def without_confidence(text: str) -> str:
 _SENTENCE_END = re.compile(r"[.!?]\s+|\n")
 
 
-def _folded(text: str) -> list[str]:
-    return [w.casefold() for w in text_of.words(text)]
-
-
 def _no_copy(task: Task, response: Response, args: Arguments) -> Finding:
     """No run of `words` words of the prompt (default 5) stands in the answer."""
     size = args.number("words", low=1, whole=True)
     size = 5 if size is None else int(size)
-    asked, said = _folded(task.prompt), _folded(response.text)
+    asked, said = text_of.parts(task.prompt), text_of.parts(response.text)
     runs = {tuple(asked[i : i + size]) for i in range(len(asked) - size + 1)}
     hit = [
         said[i : i + size] for i in range(len(said) - size + 1) if tuple(said[i : i + size]) in runs
@@ -385,7 +374,7 @@ def _no_copy(task: Task, response: Response, args: Arguments) -> Finding:
 
 def _own_words(task: Task, response: Response, args: Arguments) -> Finding:
     """How many different words of the answer the prompt does not have."""
-    own = set(_folded(response.text)) - set(_folded(task.prompt))
+    own = set(text_of.parts(response.text)) - set(text_of.parts(task.prompt))
     return _ranged(len(own), args.bounds(default_min=1), "words of its own")
 
 

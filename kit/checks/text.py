@@ -28,8 +28,9 @@ _RULE = re.compile(r"^[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|
 _TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*$")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>]+")
+_ADDRESS = re.compile(rf"{_URL.pattern}|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _WORD = re.compile(
-    rf"{_URL.pattern}|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
+    rf"{_ADDRESS.pattern}"
     r"|\d+(?:[.,:/–-]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th
     rf"|[{_CJK}]"
     rf"|(?<![\w.])(?:(?:[^\W\d_]\.){{2,4}}(?!\w)|(?:[^\W\d_]\.){{1,3}}[^\W\d_](?![\w.]))"  # e.g.
@@ -41,6 +42,7 @@ _SMALL = frozenset(
     "a an and as at by down for free from in it n no non not of off on or out over per re s self t "
     "the to un up with".split()
 )
+_CUTS = re.compile(r"[-‐‑_ʼ]+")
 _ZERO_WIDTH_KEEP = "\n\t\r"
 
 
@@ -76,9 +78,8 @@ def _bare(text: str) -> str:
     """Combining marks dropped, so that accents and vowel signs never split a word."""
     if text.isascii():
         return text
-    return "".join(
-        c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c)[0] != "M"
-    )
+    text = unicodedata.normalize("NFD", text).replace("ʼ", "’")  # to Unicode a letter
+    return "".join(c for c in text if unicodedata.category(c)[0] != "M")
 
 
 def _unmark(line: str) -> str:
@@ -163,13 +164,43 @@ def _unchained(word: str) -> list[str]:
     return [word] if len(heavy) < 3 or whole else parts
 
 
+def parts(text: str) -> list[str]:
+    """The words cut at every hyphen and underscore, in lower case.
+
+    >>> parts("Ants-bright, don't _x_y")
+    ['ants', 'bright', "don't", 'x', 'y']
+    """
+    return [p.casefold() for w in words(text) for p in _CUTS.split(w) if p]
+
+
+def stands(needle: str, text: str, *, whole: bool = True) -> bool:
+    """True where a text holds `needle`; whole : as a word, to which no letter, digit or mark (the
+    accents that join no letter) is joined.
+
+    >>> stands("cat", "a cat-fish"), stands("cat", "cats"), stands("cat", "cat\u0332s")
+    (True, False, False)
+    """
+    at = text.find(needle) if needle else -1
+    while at >= 0:
+        end = at + len(needle)
+        before = needle[0].isalnum() and _joins(text[at - 1 : at])
+        if not whole or not (before or (needle[-1].isalnum() and _joins(text[end : end + 1]))):
+            return True
+        at = text.find(needle, at + 1)
+    return False
+
+
+def _joins(char: str) -> bool:
+    return bool(char) and (char.isalnum() or unicodedata.category(char)[0] == "M")
+
+
 def without_urls(text: str) -> str:
-    """The text without its URLs; of a `plain` text, what it says.
+    """The text without its URLs and addresses; of a `plain` text, what it says.
 
     >>> without_urls(plain("The [river](a/b) at https://lake,sea **flows**."))
     'The river at  flows.'
     """
-    return _URL.sub("", text)
+    return _ADDRESS.sub("", text)
 
 
 _NEVER_END = frozenset(

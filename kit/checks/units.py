@@ -32,7 +32,8 @@ _PROSE = frozenset(
 )
 _NAME = r"[^\W\d_]+|°(?:\s?[CF]\b)?|[%$€£]"
 _POWER = r"(?:\^?-?\d(?!\d))?"
-_JOIN = r"\s?(?:/|·|⋅|\*|\bper\b)\s?"
+_PER = r"\b(?:per|each|every|in (?:a|an|one))\b"
+_JOIN = rf"\s?(?:/|·|⋅|\*|{_PER})\s?"
 _WORDS = "|".join(
     sorted(map(re.escape, (k for k in _SPOKEN if " " in k or "-" in k)), key=len)[::-1]
 )
@@ -63,7 +64,7 @@ def _unit(text: str) -> Any:
     """The unit that a word or an expression names, or None."""
     text = _SPOKEN.get(text, text)
     text = re.sub(r"\b(square|cubic)\s+(\w+)", lambda m: f"{m[2]}^{2 + (m[1] == 'cubic')}", text)
-    text = re.sub(r"(?<=[^\W\d_])(-?\d)", r"^\1", re.sub(r"\bper\b", "/", text))
+    text = re.sub(r"(?<=[^\W\d_])(-?\d)", r"^\1", re.sub(_PER, "/", text))
     text = re.sub(
         r"[·⋅]|(?<=\w)\s+(?=[^\W\d_])", "*", text.replace("^", "**").replace("%", "percent")
     )
@@ -114,7 +115,7 @@ def values(value: float, tail: str, unit: str, *, percent: bool = False) -> list
         return [value / 100, value][: 1 + percent] if share else [value]
     if _PERCENT.match(unit):
         return [value] if share else [100 * value] * (not _read(tail))
-    if re.match(rf"[\s-]?{re.escape(unit)}(?!\w|\s?[/^·*]|\s+per\b)", tail):
+    if re.match(rf"[\s-]?{re.escape(unit)}(?!\w|\s?[/^·*]|\s+{_PER})", tail):
         return [value]
     found, wanted = _read(tail) if said(tail) else (), _read(unit)
     if not found:

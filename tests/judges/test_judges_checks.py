@@ -552,3 +552,38 @@ def test_a_number_in_its_unit(text, met):
         Criterion(id="c", text="x", check=spec),
     )
     assert (found.status == "met") == met
+
+
+def checked(spec, text, prompt="p"):
+    c = Criterion(id="c", text="x", check=spec)
+    return check(
+        Task(id="t", prompt=prompt, criteria=(c,)), Response(task_id="t", id="r", text=text), c
+    ).status
+
+
+@pytest.mark.parametrize("sign", ["\u034f", "\u0332", "\u20e3", "\u05bf", "\u093f"])
+def test_words_joined_by_a_mark_are_not_said(sign):
+    """One "word" of joined words passed `words` and held every word that `contains` looked for."""
+    joined = f"ants{sign}bicycles{sign}cats"
+    assert checked({"name": "contains", "any": ["bicycles"]}, joined) == "unmet"
+    assert checked({"name": "contains", "any": ["bicycles"]}, "ants bicycles") == "met"
+    assert checked({"name": "contains", "any": ["café"]}, "un cafe\u0301.") == "met"
+
+
+def test_a_chain_of_words_counts_as_its_parts_whatever_joins_them():
+    """U+02BC is a letter to Unicode; an address says none of its words."""
+    assert checked({"name": "words", "max": 2}, "antsʼbicyclesʼcats") == "unmet"
+    assert checked({"name": "words", "max": 2}, "don't stop") == "met"
+    said = {"name": "contains", "any": ["bicycles"]}
+    assert checked(said, "ants-bicycles-cats@x.org says so") == "unmet"
+
+
+@pytest.mark.parametrize("sign", ["-", "_", "ʼ"])
+def test_a_copy_with_other_signs_between_its_words_is_a_copy(sign):
+    """Hyphens, underscores and U+02BC made copied words other words."""
+    prompt = "Write about the very old red house on the hill"
+    copied = "very old red house on the hill".replace(" ", sign)
+    assert checked({"name": "no_copy", "words": 5}, copied, prompt) == "unmet"
+    assert checked({"name": "own_words", "min": 1}, copied, prompt) == "unmet"
+    pair = "met" if sign in "-_" else "unmet"  # an apostrophe's pair is one word: don't
+    assert checked({"name": "own_words", "min": 2}, f"bright{sign}bicycles", prompt) == pair
