@@ -33,6 +33,7 @@ _SIGNED = re.compile(
 )
 _LABELLED = re.compile(r"[^:;?]{1,80}:[^:;?]+")
 _MARK = re.compile(r"(?<=\w)(\s*[:=(]\s*|\s+)(\+{1,3}|-{1,3})(?=\s*(?:[,;.)]|$))")
+_NONE = re.compile(r"(?<=\w)(\s*[:=]\s*)none\b(?=\s*(?:[,;.)]|$))", re.I)
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
 _TAKES_BACK = phrases(lx.TAKES_BACK)
 _LINKS = frozenset((",", "and", "or", "nor", "(", ")", "which", "–", "—"))
@@ -78,6 +79,7 @@ class Reader:
         if len(parts) > 1 and all(_LABELLED.fullmatch(p) for p in parts):
             return [c for p in parts for c in self.sentence(p)]
         text = _MARK.sub(lambda m: m[1] + ("up" if "+" in m[2] else "down"), text)
+        text = _NONE.sub(r"\1unchanged", text)
         raw = tokens(text)
         words = [w.lower() for w in raw]
         subjects = usable(words, find([norm(w) for w in raw], self.names))

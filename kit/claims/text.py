@@ -16,7 +16,7 @@ _TOKEN = re.compile(
     r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*\d*[+\-−](?!\w)|[^\W_]+(?:['’][^\W\d_]+)*|[%°]"
     r"|[,;:?!.()\[\]–—/]"
 )
-_TAGS = re.compile(r"</?(?:answer|snippet|cite|think)\b[^<>]*>", re.I)
+_TAGS = re.compile(r"</?(?:answer|snippet|cite|think(?:ing)?|reason(?:ing)?)\b[^<>]*>", re.I)
 _STRUCK = re.compile(r"~~[^~\n]+~~|<(del|s)>.*?</\1>", re.S)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|No|al)\.")
@@ -31,7 +31,8 @@ def clean(text: str) -> str:
     'It is high.'
     """
     text = readable(_TAGS.sub(" ", _STRUCK.sub(" ", text)))
-    text = text.replace("↑", " increases ").replace("↓", " decreases ")
+    text = re.sub("[↑⬆⇧⇑🔼🔺📈]\ufe0f?", " increases ", text)
+    text = re.sub("[↓⬇⇩⇓🔽🔻📉]\ufe0f?", " decreases ", text)
     text = re.sub("[✗✘❌✖]", " false ", text)
     return _MARKUP.sub("", text)
 

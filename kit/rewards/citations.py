@@ -38,7 +38,10 @@ _IDS = re.compile(r"""\bids?\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'>]*))""", re.I)
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
 _THINK = re.compile(  # many chat templates open it in the prompt, so that only its end is written
-    r"\A\s*(?:<\s*think\s*>)?(?:(?!<\s*think\s*>).)*?<\s*/\s*think\s*>", re.I | re.S
+    r"\A\s*(?:<\s*{0}\s*>)?(?:(?!<\s*{0}\s*>).)*?<\s*/\s*{0}\s*>".format(
+        r"(?:think(?:ing)?|reason(?:ing)?)"
+    ),
+    re.I | re.S,
 )
 _INVISIBLE = "\ufeff\u200b\u2060"
 MIN_WORDS = 3  # a cited fragment of fewer words claims nothing

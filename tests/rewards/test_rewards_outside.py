@@ -269,3 +269,45 @@ def test_the_good_answers_that_ship_are_right_and_the_bad_ones_are_not():
 )
 def test_naming_both_things_is_no_choice(text, says):
     assert relation([text], {"more": "water", "less": "hydrogen sulfide"}) == says
+
+
+SPEED = {"id": "v", "text": "343 m/s", "number": 343, "tolerance": 0, "unit": "m/s"}
+HORMONES = (
+    {"subject": "cortisol", "direction": "down"},
+    {"subject": "melatonin", "direction": "up"},
+)
+
+
+@pytest.mark.parametrize(
+    ("truth", "text", "earns"),
+    [
+        ({"facts": [SPEED]}, "It travels 343 meters each second.", 1.0),
+        ({"facts": [SPEED]}, "Sound covers 343 metres in a second.", 1.0),
+        ({"facts": [SPEED]}, "Sound covers 343 metres in an hour.", 0.0),
+        ({"facts": [{**SPEED, "unit": "m", "text": "343 m"}]}, "343 m each second", 0.0),
+        ({"claims": HORMONES}, "Cortisol ⬇️, melatonin ⬆️", 14 / 15),
+        ({"claims": HORMONES}, "Cortisol 📈, melatonin 📉", 0.0),
+        ({"claims": [{"subject": "DNA repair", "direction": "none"}]}, "DNA repair: none", 0.9),
+        ({"claims": [{"subject": "DNA repair", "direction": "up"}]}, "DNA repair: none", 0.0),
+    ],
+)
+def test_good_answers_in_other_signs_are_read(truth, text, earns):
+    """An outsider's list of honest answers that earned 0, each beside a wrong one in the same form."""
+    from kit.claims import verify
+
+    kind = "factual" if "facts" in truth else "direction"
+    task = Task(id="t", prompt="What happens?", truth={**truth, "verifiers": [kind]})
+    part = verify(kind, task, Response(task_id="t", id="r", text=text))
+    assert part.value == pytest.approx(earns)
+
+
+@pytest.mark.parametrize("tag", ["think", "thinking", "reasoning"])
+def test_thoughts_before_the_answer_block_are_no_part_of_it(tag):
+    """`<thinking>` and `<reasoning>` shut the refiner's format gate: an honest answer earned 0."""
+    from kit.rewards.citations import parse_answer
+
+    block = "<answer><snippet id=a>It goes 85 km</snippet></answer>"
+    for text in (f"<{tag}>It may be 90.</{tag}>{block}", f"It may be 90.</{tag}>\n{block}"):
+        parsed = parse_answer(text)
+        assert parsed.block_problem is None and len(parsed.claims) == 1
+    assert parse_answer(f"It is 90. {block}").block_problem == "text before <answer>"

@@ -100,20 +100,32 @@ def subject_of(pathway: str) -> str:
     return _PREFIX.sub("", pathway).replace("_", " ").strip().casefold()
 
 
-def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+def unread(raw: Mapping[str, Any]) -> list[Any]:
+    """The directions of a truth that no word here names.
+
+    >>> unread({"pathway": "HALLMARK_DNA_REPAIR", "direction": "SIDEWAYS"})
+    ['SIDEWAYS']
+    """
+    return [d for _, d, _ in _directed(raw) if str(d).casefold() not in _DIRECTIONS]
+
+
+def _directed(raw: Mapping[str, Any]) -> list[tuple[str, Any, Sequence[str]]]:
+    """Subject, direction as it is written, and aliases of each directed claim."""
     by_tissue = raw.get("tissue_directions")
     direction = raw.get("direction") or raw.get("expected_direction")
     if isinstance(by_tissue, Mapping):
-        found = [(str(t).replace("_", " "), d, ()) for t, d in by_tissue.items()]
-    elif raw.get("pathway") and direction:
-        subject = subject_of(str(raw["pathway"]))
-        short = [a for k, names in _SHORT.items() if k in subject for a in names]
-        found = [(subject, direction, (str(raw["pathway"]), *short))]
-    else:
+        return [(str(t).replace("_", " "), d, ()) for t, d in by_tissue.items()]
+    if not raw.get("pathway") or not direction:
         return []
+    subject = subject_of(str(raw["pathway"]))
+    short = [a for k, names in _SHORT.items() if k in subject for a in names]
+    return [(subject, direction, (str(raw["pathway"]), *short))]
+
+
+def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"subject": s, "direction": _DIRECTIONS[str(d).casefold()], "aliases": list(names)}
-        for s, d, names in found
+        for s, d, names in _directed(raw)
         if str(d).casefold() in _DIRECTIONS
     ]
 

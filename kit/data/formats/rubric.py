@@ -229,6 +229,10 @@ def shown(row: Row, chat: Chat) -> dict[str, str]:
     blocks = [m[2] for m in TOOLS.finditer(text)]
     found = [(i, t.strip()) for b in blocks or [text] for i, t in _marked(b)]
     if not blocks:
+        several = [i for i, t in found if "," in i and len(t.split()) > 1]
+        if several:
+            said = f"the snippet {several[0]!r} is read as an instruction: its id holds a comma"
+            row.find("field-mismatch", said, field="prompt")
         found = [(i, t) for i, t in found if "," not in i and len(t.split()) > 1]
     if len(dict(found)) != len(set(found)):
         row.find("duplicate-id", "two snippets have one id; the last is used", field="prompt")

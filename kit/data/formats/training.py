@@ -204,6 +204,14 @@ def _mapped(row: Row, task_id: str, theirs: Mapping[str, Any]) -> dict[str, Any]
             field="ground_truth",
             suggestion="without it any confidence is warranted as high",
         )
+    if lost := biorlhf.unread(theirs):
+        row.find(
+            "field-type",
+            f"the direction {lost[0]!r} is not read: nothing is paid for it",
+            task_id=task_id,
+            field="ground_truth",
+            suggestion="write UP, DOWN or unchanged",
+        )
     return truth
 
 
@@ -232,7 +240,7 @@ def verifier(row: Row) -> Parsed:
     read = biorlhf.verifiers(names, truth)
     mapped = row.context.extra.setdefault("verifiers", {})
     for theirs, ours in read.items():
-        if theirs != ours:
+        if theirs != ours and ours in VERIFIERS:
             mapped[(theirs, ours)] = mapped.get((theirs, ours), 0) + 1
     meta = {**chat.meta, **({"verifiers": list(read.values())} if asked is not None else {})}
     if names != list(read.values()):
