@@ -42,6 +42,11 @@ MOVED = {
     "kit.compare": "kit.runs.compare",
     "kit.data.published": "kit.calibration.published",
     "kit.train.unsloth_engine": "kit.train.models",
+    "kit.train.payment": "kit.train.reward",
+    "kit.train.needs": "kit.train.inputs",
+    "kit.train.pooling": "kit.train.evaluation",
+    "kit.train.packed_rows": "kit.train.packing",
+    "kit.train.gguf_file": "kit.train.export",
     "kit.html": "kit.page",
 }
 

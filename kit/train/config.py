@@ -147,7 +147,7 @@ class GRPOSettings(Settings):
     same), "centred" does not,
         "batch" divides by the batch's.
     per_component : one reward function per component of the reward, weighted by the trainer (see
-        kit.train.payment); to normalise each before the sum: options: {multi_objective_aggregation:
+        kit.train.reward); to normalise each before the sum: options: {multi_objective_aggregation:
         normalize_then_sum}.
     reweight : from 0 (off) to 1, how far a criterion's weight follows how well it tells a group's
         answers apart, in training alone (kit.rewards.contrast); log and evaluation keep the
@@ -276,6 +276,8 @@ def from_mapping(values: Mapping[str, Any], *, where: str = "settings") -> Setti
         raise KitError(
             f"there is no stage {stage!r}", where=where, fix=nearest(str(stage), list(STAGES))
         )
+    if isinstance(values.get("report_to"), str):  # `report_to: wandb`, as in TRL's own configs
+        values["report_to"] = values["report_to"].replace(",", " ").split()
     if "preset" in values:
         values = {**preset(values.pop("preset"), stage), **values}
     return build(STAGES[stage], values, where=where)

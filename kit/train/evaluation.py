@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from ..rewards.components import static_weights
 from ..runs import plain
 from ..stats.estimate import Estimate
 from ..stats.paired import fragile
-from . import pooling, rollouts
+from . import rollouts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,21 +56,21 @@ class Evaluation:
         passed = [fulfilled(g, signs.get(g.task_id, {})) for g in self.grades]
         return [None if p is None else float(p) for p in passed]
 
-    def criteria(self, names: pooling.Names | None = None) -> dict[str, Estimate]:
+    def criteria(self, names: Names | None = None) -> dict[str, Estimate]:
         """Share of answers that meet each criterion (unknown left out), clustered by prompt.
 
-        names : pooling.names(tasks); without it criteria are pooled by id and called "id c1".
+        names : row_names(tasks); without it criteria are pooled by id and called "id c1".
         """
         rows = self.values(names)
         labels = list(dict.fromkeys(k for r in rows for k in r))
         return {k: mean_by_cluster([r.get(k) for r in rows], self.clusters) for k in labels}
 
-    def values(self, names: pooling.Names | None = None) -> list[dict[str, float]]:
+    def values(self, names: Names | None = None) -> list[dict[str, float]]:
         """Per answer the mean value in [0, 1] of each criterion that is known, by the criterion's
         text.
         """
         return [
-            pooling.means(names or {}, g.task_id, ((v.criterion_id, v.value) for v in g.verdicts))
+            row_means(names or {}, g.task_id, ((v.criterion_id, v.value) for v in g.verdicts))
             for g in self.grades
         ]
 
@@ -104,7 +105,7 @@ class Gain:
     """After minus before on the same prompts.
 
     reward : difference of mean rewards with its interval (paired by prompt, t over prompts).
-    criteria : the same per criterion, by its text (kit.train.pooling).
+    criteria : the same per criterion, by its text (kit.train.evaluation).
     strict : the same for strict passes, answers that meet every criterion; passing : their share
     before and after.
     words : difference in words per answer; truncated : in the share of cut answers; trivial : mean
@@ -240,8 +241,8 @@ def compare(
     trivial: dict[str, float | None] | None = None,
 ) -> Gain:
     """The gain from `before` to `after`, which answered the same prompts."""
-    names = pooling.names(tasks)
-    old, new = before.values(names), after.values(names)
+    rows_of = row_names(tasks)
+    old, new = before.values(rows_of), after.values(rows_of)
     labels = [k for k in dict.fromkeys(k for r in old for k in r) if any(k in r for r in new)]
 
     def change(a: Sequence[float | None], b: Sequence[float | None]) -> Estimate:
@@ -295,3 +296,64 @@ def _words(e: Evaluation) -> list[float | None]:
 
 def _cut(e: Evaluation) -> list[float | None]:
     return [float(r.truncated) for r in e.responses]
+
+
+MOST = 12  # rows of their own; more would hide what they show
+Names = Mapping[tuple[str, str], str]
+
+
+# Which verdicts are the same criterion: those with the same text, not those with the same id, which
+# repeats in every row of an RLVR file (c1, c2, ...) and means something else in each.
+
+
+def row_names(tasks: Sequence[Task]) -> dict[tuple[str, str], str]:
+    """(task id, criterion id) -> name of its row.
+
+    A text gets a row of its own when it is used by several tasks, or when there are at most `MOST`
+    texts; all others are pooled in two rows that say so, one for what is wanted and one for faults.
+
+    >>> from kit.records import Criterion
+    >>> c = {x: (Criterion(id="c1", text=x),) for x in "XY"}
+    >>> t = [Task(id=i, prompt="p", criteria=c[x]) for i, x in ("aX", "bY")]
+    >>> row_names(t)
+    {('a', 'c1'): 'X', ('b', 'c1'): 'Y'}
+    """
+    used: dict[tuple[str, bool], set[str]] = defaultdict(set)
+    where: dict[tuple[str, str], tuple[str, bool]] = {}
+    for t in tasks:
+        for c in t.criteria:
+            key = (c.title or c.text, c.weight < 0)
+            used[key].add(t.id)
+            where[t.id, c.id] = key
+    shared = sorted((k for k in used if len(used[k]) > 1), key=lambda k: -len(used[k]))
+    own = set(used if len(used) <= MOST else shared[:MOST])
+    rest = {fault: sum(k[1] == fault for k in used if k not in own) for fault in (False, True)}
+    pools = {
+        fault: f"{'faults' if fault else 'criteria'} of {n} other texts, pooled"
+        for fault, n in rest.items()
+    }
+    return {place: key[0] if key in own else pools[key[1]] for place, key in where.items()}
+
+
+def row_name(known: Names, task_id: str, criterion_id: str) -> str:
+    """The row of a verdict; criteria that are made for an answer (cited claims) are pooled by their
+    kind.
+    """
+    found = known.get((task_id, criterion_id))
+    if found is not None:
+        return found
+    head, sep, kind = criterion_id.rpartition(":")
+    return f"{head.split(':')[0]}: {kind}" if sep else f"id {criterion_id}"
+
+
+def row_means(
+    known: Names, task_id: str, verdicts: Iterable[tuple[str, float | None]]
+) -> dict[str, float]:
+    """Mean value per row of one answer's verdicts (criterion id, value); unknown ones are left
+    out.
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    for i, value in verdicts:
+        if value is not None:
+            found[row_name(known, task_id, i)].append(value)
+    return {k: sum(v) / len(v) for k, v in found.items()}

@@ -22,7 +22,7 @@ from ..rewards.evolve import Ask, EvolvingRubrics
 from ..rewards.formatting import Format
 from ..settings.read import make
 from . import rollouts, world
-from .needs import endpoints
+from .inputs import endpoints
 from .reward import Bill, Reward
 
 LOG = "evolve.jsonl"

@@ -22,19 +22,7 @@ from ..judge.factory import judge_of
 from ..records import Grade, Response, Task, fingerprint
 from ..rewards import contrast
 from ..runs import plain
-from . import (
-    answers,
-    evaluation,
-    evolving,
-    inputs,
-    needs,
-    payment,
-    pooling,
-    resample,
-    rollouts,
-    sentinels,
-    world,
-)
+from . import answers, evaluation, evolving, inputs, resample, reward, rollouts, sentinels, world
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .evaluation import Evaluation, Gain
@@ -111,9 +99,9 @@ def train(
     """
     from ..rewards.composer import Composer
 
-    needs.check(settings, [judge, audit])
-    needs.once(tasks)
-    needs.place(Path(out))
+    inputs.check(settings, [judge, audit])
+    inputs.once(tasks)
+    inputs.place(Path(out))
     run = _Run(settings, tasks, heldout, Path(out), resume)
     composer = Composer.from_config(composer)
     ledger = run.out / "ledger.sqlite" if ledger is None else ledger
@@ -220,16 +208,16 @@ class _Run:
         composer, per_component = self.reward.composer, self.settings.per_component
         if self.settings.reweight:
             contrast.check(composer)
-        self.pay = payment.functions(composer, self._graded, per_component=per_component)
+        self.pay = reward.functions(composer, self._graded, per_component=per_component)
         if self.settings.shuffle_rewards:
-            self.pay = [payment.shuffled(f, self.settings.seed) for f in self.pay]
-        self.weights = payment.weights(composer, per_component=per_component)
+            self.pay = [reward.shuffled(f, self.settings.seed) for f in self.pay]
+        self.weights = reward.weights(composer, per_component=per_component)
         if evolve is None:
             return
         model = self.reward.judge
         if evolve.model is not None:
             model = judge_of(evolve.model, where="evolve, key model")
-        needs.check(self.settings, [model])
+        inputs.check(self.settings, [model])
         mine = dataclasses.replace(self.reward, tasks=self.tasks, ranges={})
         ask = evolving.asker(model, self.reward.bill)
         self.evolving = evolving.Evolving(evolve, mine, ask, self.out)
@@ -356,7 +344,7 @@ class _Run:
             settings=self.settings,
             bill=self.reward.bill,
             watch=self.watch,
-            names=pooling.names(self.tasks),
+            names=evaluation.row_names(self.tasks),
             audit=self.audit,
             evaluate=self.evaluate if self.heldout else None,
             on_step=self.on_step,
@@ -429,8 +417,8 @@ class _Run:
         trainer.kit_pending = list(zip(sampled, grades, flags, strict=True))
         trainer.kit_times["judge"] += judged - ready
         trainer.kit_times["kit"] += ready - started + time.perf_counter() - judged
-        reward = self.evolving.reward if self.evolving else self.reward
-        return payment.focused(reward, sampled, grades, self.settings.reweight)
+        paid = self.evolving.reward if self.evolving else self.reward
+        return reward.focused(paid, sampled, grades, self.settings.reweight)
 
     def _save_now(self) -> None:
         """A checkpoint at the last finished step."""

@@ -26,10 +26,10 @@ from ..records import Task
 from ..rewards.composer import Composer
 from ..settings.read import known_names, load
 from ..system import paths
-from . import holdout, needs
+from . import holdout, inputs
 from .config import STAGES, GRPOSettings, Settings, from_mapping
 from .evolving import Evolve, settings_of
-from .names import REFINER, translate
+from .names import ALIASES, REFINER, translate
 
 KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "evolve", "out", "ledger", "ask")
 SPLIT = ("train_ratio", "data_seed", "holdout_by", "holdout")
@@ -81,10 +81,10 @@ def build(
     """
     known = names_of(values)
     values = translate(values, known, where=where)
-    known_names(values, known, where=where, what="key or setting")
+    known_names(values, [*known, *ALIASES], where=where, what="key or setting")
     own = {k: values.pop(k) for k in (*KEYS, *SPLIT) if k in values}
     settings = from_mapping(values, where=where)
-    needs.check(settings)  # before a judge loads its model
+    inputs.check(settings)  # before a judge loads its model
     every = _tasks(own.get("tasks"), beside, where) if own.get("tasks") else ()
     if not every and settings.stage == "grpo":
         raise KitError("the config names no tasks", where=where, fix="add `tasks: FILE`")
@@ -98,7 +98,7 @@ def build(
         train, held = holdout.split(every, how, where)
     out = Path(own.get("out") or name).expanduser()
     out = out if out.is_absolute() else paths.runs() / out
-    needs.place(out)
+    inputs.place(out)
     Composer.from_config(own.get("reward", "rubric"))  # its errors come before a model loads
     return Job(
         settings=settings,

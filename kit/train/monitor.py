@@ -17,7 +17,7 @@ from transformers import TrainerCallback
 from ..rewards.contrast import NONE, spreads
 from ..stats import macro_mean
 from ..system import progress
-from . import pooling, rollouts, sentinels, world
+from . import evaluation, rollouts, sentinels, world
 from .config import GRPOSettings
 from .reward import Bill
 
@@ -48,7 +48,7 @@ class StepLog(Bar):
     """Collects what happened in a step and writes it when trl logs; drives the progress bar and the
     live view.
 
-    names : pooling.names of the tasks; evaluate : called with a name and a step, for
+    names : evaluation.names of the tasks; evaluate : called with a name and a step, for
     `settings.eval_every`; None where nothing is held out.
     stopped : the alarm that ended the training; blind : why no reward was ever known, None as soon
     as one is.
@@ -61,7 +61,7 @@ class StepLog(Bar):
         settings: GRPOSettings,
         bill: Bill,
         watch: sentinels.Watch,
-        names: pooling.Names | None = None,
+        names: evaluation.Names | None = None,
         audit: Any = None,
         evaluate: Callable[[str, int], Any] | None = None,
         on_step: Callable[[dict[str, Any]], None] | None = None,
@@ -213,7 +213,9 @@ def reasons(rows: Sequence[dict[str, Any]]) -> str:
     return ", ".join(parts + [f"{k}: {n} verdicts" for k, n in failed.most_common(3)])
 
 
-def summary(rows: Sequence[dict[str, Any]], names: pooling.Names | None = None) -> dict[str, Any]:
+def summary(
+    rows: Sequence[dict[str, Any]], names: evaluation.Names | None = None
+) -> dict[str, Any]:
     """One batch's rollout rows: reward with its interval (t over prompts), group health, lengths,
     unknown share.
 
@@ -258,12 +260,12 @@ def summary(rows: Sequence[dict[str, Any]], names: pooling.Names | None = None) 
     }
 
 
-def _criteria(rows: Sequence[dict[str, Any]], names: pooling.Names) -> dict[str, float]:
+def _criteria(rows: Sequence[dict[str, Any]], names: evaluation.Names) -> dict[str, float]:
     """Mean over answers of each criterion, by its text."""
     found: dict[str, list[float]] = {}
     for r in rows:
         values = ((v["id"], v.get("value")) for v in r["verdicts"])
-        for k, v in pooling.means(names, r["task_id"], values).items():
+        for k, v in evaluation.row_means(names, r["task_id"], values).items():
             found.setdefault(k, []).append(v)
     return {k: statistics.fmean(v) for k, v in found.items()}
 

@@ -16,7 +16,7 @@ from ..checks.rules import without_confidence
 from ..errors import DataError, KitError
 from ..records import Response, Task, fingerprint
 from ..runs import plain
-from . import engine, inputs, needs, packed_rows, rollouts, world
+from . import engine, inputs, packing, rollouts, world
 from .config import DPOSettings, Settings, divided, merged, to_mapping
 from .models import Loaded, load
 from .quality import correct
@@ -62,7 +62,7 @@ def train(
     `system`.
     """
     out = Path(out)
-    needs.check(settings)
+    inputs.check(settings)
     if not resume and (out / rollouts.STEPS).exists():
         raise KitError(
             "this folder already holds a run",
@@ -136,7 +136,7 @@ def _trainer(
         values["completion_only_loss"] = settings.answer_only  # type: ignore[attr-defined]
     values = merged(values, settings.options, config_class)
     plain = resumable(trl.DPOTrainer if dpo else trl.SFTTrainer)
-    hooks = packed_rows.DPOHooks if dpo else packed_rows.SFTHooks
+    hooks = packing.DPOHooks if dpo else packing.SFTHooks
     trainer = type(f"Kit{plain.__name__}", (hooks, plain), {})(
         model=loaded.model,
         args=config_class(**values),

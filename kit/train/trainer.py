@@ -50,7 +50,7 @@ def arguments(
 ) -> Any:
     """trl's GRPOConfig for these settings; every option is checked against the installed class.
 
-    weights : of the reward functions, where there are several (kit.train.payment).
+    weights : of the reward functions, where there are several (kit.train.reward).
     """
     from trl import GRPOConfig
 

@@ -10,7 +10,7 @@ import pytest
 from kit.errors import KitError, MissingError
 from kit.records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from kit.rewards.composer import Composer
-from kit.train import evolving, grpo, job, needs, payment, rollouts
+from kit.train import evolving, grpo, inputs, job, reward, rollouts
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
 
@@ -71,7 +71,7 @@ class FakeModel:
 
 @pytest.fixture
 def model(monkeypatch):
-    monkeypatch.setattr(needs, "missing", lambda wire: None)
+    monkeypatch.setattr(inputs, "missing", lambda wire: None)
     found = FakeModel()
     monkeypatch.setattr(grpo, "judge_of", lambda value, where: found)
     return found
@@ -140,7 +140,7 @@ def test_each_component_is_a_reward_of_its_own(tmp_path):
     assert job.build({"use_multi_reward": True, "stage": "grpo", "tasks": rows(tmp_path)}).settings
     r = grpo.train(s, every, judge=FakeJudge(), composer=TWO, out=tmp_path / "a")
     composer = Composer.from_config(TWO)
-    assert payment.weights(composer, per_component=True) == [0.75, 0.25]
+    assert reward.weights(composer, per_component=True) == [0.75, 0.25]
     for row in r.rollouts():
         group = [
             x for x in r.rollouts() if (x["step"], x["task_id"]) == (row["step"], row["task_id"])
@@ -158,21 +158,21 @@ def rows(tmp_path):
 
 def test_a_component_that_does_not_apply_is_none_and_one_that_is_unknown_is_never_0():
     composer, answer = Composer.from_config({**TWO, "max_width": 0.3}), "It was a mouse."
-    parts = payment.parts_of(composer)
+    parts = reward.parts_of(composer)
     r = Response(task_id="t", id="r", text=answer)
     plain, sure = (Task(id="t", prompt="p", criteria=(EVEN,), truth=x) for x in ({}, MOUSE))
     ids = ("t", "r", "e")
     known = Verdict(task_id="t", response_id="r", criterion_id="e", status="met")
-    one = payment.values(parts, plain, r, composer.score(plain, r, [known]))
+    one = reward.values(parts, plain, r, composer.score(plain, r, [known]))
     assert one == [1.0, None]
-    lost = payment.values(parts, sure, r, composer.score(sure, r, [unknown(*ids, "parse")]))
+    lost = reward.values(parts, sure, r, composer.score(sure, r, [unknown(*ids, "parse")]))
     assert lost == [None, None]
     wide = Composer.from_config(
         {**TWO, "max_width": 0.8}
     )  # the sum is narrow enough, its part is not
     grade = wide.score(sure, r, [unknown(*ids, "parse")])
     assert grade.score is not None
-    assert payment.values(payment.parts_of(wide), sure, r, grade) == [None, None]
+    assert reward.values(reward.parts_of(wide), sure, r, grade) == [None, None]
 
 
 def test_the_weighted_parts_sum_to_the_reward():
@@ -181,7 +181,7 @@ def test_the_weighted_parts_sum_to_the_reward():
     task = Task(id="t", prompt="p", criteria=(EVEN,), truth=MOUSE)
     r = Response(task_id="t", id="r", text="<answer>It was a mouse.</answer>")
     v = Verdict(task_id="t", response_id="r", criterion_id="e", status="met")
-    parts = payment.parts_of(composer)
+    parts = reward.parts_of(composer)
     assert [p.name for p in parts] == ["rubric", "factual", "format", "length"]
     total = sum(p.weight * p.call(task, r, [v]) for p in parts)
     assert total == pytest.approx(composer.score(task, r, [v]).score)
@@ -201,7 +201,7 @@ def test_a_batch_is_graded_once_for_all_functions():
     async def both(pay, ids):
         return await asyncio.gather(*(f(completion_ids=ids, completions=["x"]) for f in pay))
 
-    pay = payment.functions(Composer.from_config(TWO), grade, per_component=True)
+    pay = reward.functions(Composer.from_config(TWO), grade, per_component=True)
     assert [f.__name__ for f in pay] == ["rubric", "factual"]
     for batch in ([[1]], [[1]]):
         assert asyncio.run(both(pay, batch)) == [[1.0], [None]]
@@ -218,7 +218,7 @@ def test_a_cap_on_the_sum_has_no_place_in_its_parts(tmp_path):
 def test_a_reporter_that_is_not_there_is_said_before_the_model_loads(tmp_path, monkeypatch):
     monkeypatch.setattr("kit.train.grpo.load", lambda s: pytest.fail("the model was loaded"))
     monkeypatch.setattr("kit.train.stages.load", lambda s: pytest.fail("the model was loaded"))
-    monkeypatch.setattr("kit.train.needs._installed", lambda package: False)
+    monkeypatch.setattr("kit.train.inputs._installed", lambda package: False)
     monkeypatch.setattr(job, "judge_of", lambda value, where: pytest.fail("the judge was loaded"))
     for name in ("wandb", "trackio"):
         with pytest.raises(MissingError, match=f"pip install {name}"):
@@ -226,8 +226,8 @@ def test_a_reporter_that_is_not_there_is_said_before_the_model_loads(tmp_path, m
         with pytest.raises(MissingError, match=f"pip install {name}"):
             job.build({"tasks": rows(tmp_path), "report_to": [name], "judge": "local"})
     with pytest.raises(KitError, match="did you mean 'wandb'"):
-        needs.check(settings(report_to=["wanbd"]))
-    needs.check(settings(report_to=["none"]))
+        inputs.check(settings(report_to=["wanbd"]))
+    inputs.check(settings(report_to=["none"]))
 
 
 def test_a_missing_key_is_named_before_the_model_loads(tmp_path, monkeypatch):
@@ -252,6 +252,6 @@ def test_a_missing_key_is_named_before_the_model_loads(tmp_path, monkeypatch):
         {**mine, "base_url": "http://127.0.0.1:1/v1"},
         {**mine, "headers": {"x-api-key": "k" * 9}},
     ):
-        needs.check(settings(), [job.judge_of(judge, "here")])  # these need none
+        inputs.check(settings(), [job.judge_of(judge, "here")])  # these need none
     monkeypatch.setenv("MY_KEY", "k" * 20)
-    needs.check(settings(), [job.judge_of(mine, "here")])
+    inputs.check(settings(), [job.judge_of(mine, "here")])

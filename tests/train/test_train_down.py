@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from kit.records import Criterion, Task, Verdict, unknown
-from kit.train import grpo, needs, rollouts
+from kit.train import grpo, inputs, rollouts
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
 from kit.train.device import choose
 from kit.train.models import Loaded
@@ -35,7 +35,7 @@ def test_report_to_reaches_the_trainer(monkeypatch, tmp_path):
             seen.append((state.global_step, logs.get("reward")))
 
     monkeypatch.setitem(integration_utils.INTEGRATION_TO_CALLBACK, "fake_tracker", FakeTracker)
-    monkeypatch.setitem(needs.REPORTERS, "fake_tracker", "transformers")
+    monkeypatch.setitem(inputs.REPORTERS, "fake_tracker", "transformers")
     assert integrations.integration_utils is integration_utils
     s = build(GRPOSettings, {**preset("test"), "report_to": ["fake_tracker"]})
     r = grpo.train(s, TASKS, out=tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from kit.__main__ import main
 from kit.errors import KitError, MissingError
 from kit.records import Criterion, Task
-from kit.train import export, gguf_file, grpo
+from kit.train import export, grpo
 from kit.train.config import GRPOSettings, build
 from kit.train.models import load
 from kit.train.presets import preset
@@ -71,7 +71,7 @@ def test_a_tokenizer_that_llama_cpp_cannot_read_is_refused(run, tmp_path):
 def test_other_shapes_are_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "mamba"}))
     with pytest.raises(KitError, match="not 'mamba'"):
-        gguf_file.write(tmp_path, tmp_path / "x.gguf")
+        export.write_gguf(tmp_path, tmp_path / "x.gguf")
 
 
 def greedy(model, ids, n):

@@ -9,7 +9,7 @@ import pytest
 
 from kit.errors import KitError
 from kit.records import Criterion, Grade, Response, Task, Verdict
-from kit.train import evaluation, forecast, grpo, payment
+from kit.train import evaluation, forecast, grpo, reward
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
 
@@ -55,11 +55,11 @@ def test_the_control_deals_each_groups_rewards_out_again():
 
     ids = [[i] for i in range(8)]
     batch = {"task_id": ["a"] * 4 + ["b"] * 4, "completion_ids": ids}
-    first, again = (asyncio.run(payment.shuffled(pay, 0)(**batch)) for _ in range(2))
+    first, again = (asyncio.run(reward.shuffled(pay, 0)(**batch)) for _ in range(2))
     assert first == again != asyncio.run(pay())
     assert sorted(first[:4]) == [0.1, 0.2, 0.3, 0.4]
     assert set(first[4:]) == {None, 0.6, 0.7, 0.8}
-    assert first != asyncio.run(payment.shuffled(pay, 1)(**batch))
+    assert first != asyncio.run(reward.shuffled(pay, 1)(**batch))
 
 
 def test_the_control_logs_the_true_rewards(tmp_path):

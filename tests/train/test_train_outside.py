@@ -16,7 +16,7 @@ from kit.records import Criterion, Task
 from kit.settings.read import parse
 from kit.stats.estimate import Estimate
 from kit.stats.paired import fragile
-from kit.train import config, evaluation, grpo, job, needs, rollouts, stages
+from kit.train import config, evaluation, grpo, inputs, job, rollouts, stages
 from kit.train.config import GRPOSettings, Schedule, SFTSettings, build
 from kit.train.models import load
 from kit.train.presets import preset
@@ -289,10 +289,53 @@ def test_a_run_that_cannot_have_its_folder_or_reward_says_so_before_the_model_lo
     with pytest.raises(KitError, match="5 is no reward"):
         job.build({**base, "reward": 5, "out": str(tmp_path / "new")})
     with pytest.raises(MissingError, match="no folder"):
-        needs.check(build(GRPOSettings, {**preset("test"), "adapter": str(tmp_path / "nope")}))
+        inputs.check(build(GRPOSettings, {**preset("test"), "adapter": str(tmp_path / "nope")}))
 
 
 def test_two_tasks_of_one_id_are_refused():
     task = Task(id="t", prompt="p", criteria=())
     with pytest.raises(DataError, match="belong to two tasks"):
-        needs.once([task, task])
+        inputs.once([task, task])
+
+
+def test_a_reporter_may_be_a_text_and_a_slip_is_led_to_the_right_name():
+    """`report_to: wandb` was "expected array, got str"; `learningrate` was led to train_ratio."""
+    assert config.from_mapping({"preset": "test", "report_to": "none"}).report_to == ("none",)
+    two = config.from_mapping({"preset": "test", "report_to": "wandb, trackio"})
+    assert two.report_to == ("wandb", "trackio")
+    with pytest.raises(KitError, match="learning_rate"):
+        job.build({"tasks": "short_answers.json", "learningrate": 3})
+
+
+def test_what_a_row_asks_in_vain_is_found(tmp_path):
+    """A direction that nobody can read beside facts gave no finding; V9 was "read as v9"."""
+    from kit.data import load_tasks
+
+    truth = {"pathway": "HALLMARK_DNA_REPAIR", "direction": "SIDEWAYS", "key_facts": ["liver"]}
+    row = {"prompt": "Which?", "ground_truth": truth, "question_type": "x"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row | {"applicable_verifiers": ["V1", "V2", "V9"]}))
+    found = load_tasks(path).findings
+    assert any("SIDEWAYS" in f.message and f.severity == "warning" for f in found)
+    assert any("no verifier 'V9'" in f.message for f in found)
+    assert not any("this is the v9" in f.message for f in found)
+
+
+def test_calls_of_a_judge_of_ones_own_are_counted():
+    """A judge object without a bill: judge_calls was 0 beside its cost."""
+    from kit.records import Criterion, Response, Task, Verdict
+    from kit.rewards.composer import Composer
+    from kit.train.answers import wait
+    from kit.train.reward import Reward
+
+    class Own:
+        name = "own"
+
+        async def verdicts(self, task, response, criteria):
+            ids = dict(task_id=task.id, response_id=response.id)
+            return [Verdict(**ids, criterion_id=c.id, status="met", cost=0.5) for c in criteria]
+
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="c", text="x"),))
+    reward = Reward(tasks=[task], judge=Own(), composer=Composer.from_config("rubric"))
+    wait(reward.grade([Response(task_id="t", id=i, text="x") for i in "ab"]))
+    assert reward.bill.calls == 2 and reward.bill.cost == 1.0

@@ -47,7 +47,7 @@ def test_dpo_prefers_the_chosen(tmp_path):
 @pytest.mark.parametrize("stage", ["sft", "dpo"])
 def test_packed_rows_train_as_padded_ones(tmp_path, monkeypatch, stage):
     """Rows with a shared system text are packed into one; loss and gradient stay the trainer's own."""
-    from kit.train import engine, packed_rows
+    from kit.train import engine, packing
 
     asked = [{"system": "Be brief.", "prompt": f"say {'x' * i}"} for i in range(4)]
     more = {"sft": {"response": "aaaa"}, "dpo": {"chosen": "aaaa", "rejected": "zz"}}[stage]
@@ -55,8 +55,8 @@ def test_packed_rows_train_as_padded_ones(tmp_path, monkeypatch, stage):
     cls = {"sft": SFTSettings, "dpo": DPOSettings}[stage]
     values = {**preset("test", stage), "steps": 3, "lr": 2e-2, "save_every": 0, "batch": 4}
     s = build(cls, {**values, "dtype": "float32"})
-    packed, real = [], packed_rows.pack
-    monkeypatch.setattr(packed_rows, "pack", lambda *a: packed.append(1) or real(*a))
+    packed, real = [], packing.pack_rows
+    monkeypatch.setattr(packing, "pack_rows", lambda *a: packed.append(1) or real(*a))
     fast = stages.train(s, rows, out=tmp_path / "packed").steps()
     assert packed
     monkeypatch.setattr(engine, "fast_ok", lambda model: "a test")
