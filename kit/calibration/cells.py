@@ -223,7 +223,7 @@ def explicit(edges: Sequence[float], closed: str, conf: np.ndarray) -> Locator:
     if len(outside):
         raise DataError(
             f"confidence {conf[outside[0]]:g} lies outside the edges [{e[0]:g}, {e[-1]:g}]",
-            where=f"row {outside[0]} (the first row is 0), conf",
+            where=f"conf, row {outside[0]}",
             fix="widen the first or last edge",
         )
     parts = max(1, FINE // (len(e) - 1))
@@ -249,9 +249,10 @@ def explicit(edges: Sequence[float], closed: str, conf: np.ndarray) -> Locator:
 
 
 def per_value(values: np.ndarray) -> Locator:
-    """One bin per distinct confidence."""
+    """One bin per distinct confidence (v,): each row goes to the nearest."""
+    between = (values[1:] + values[:-1]) / 2
     return Locator(
-        lambda p: np.searchsorted(values, same(p)),
+        lambda p: np.searchsorted(between, p),
         np.arange(len(values)),
         values,
         values,

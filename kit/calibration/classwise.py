@@ -44,13 +44,13 @@ def top_label(probs: Any, labels: Any) -> TopLabel:
         )
     gone = np.flatnonzero(np.isnan(p).any(1))
     if len(gone):
-        where = f"row {gone[0]} (the first row is 0), probs"
+        where = f"probs, row {gone[0]}"
         raise DataError("a probability is unknown", where=where, fix="leave such rows out")
     wrong = np.flatnonzero(~np.isin(y, np.arange(p.shape[1])))
     if len(wrong):
         raise DataError(
             f"label {y[wrong[0]]!r} is no class number below {p.shape[1]}",
-            where=f"row {wrong[0]} (the first row is 0), labels",
+            where=f"labels, row {wrong[0]}",
             fix="use 0..k-1",
         )
     top = p.argmax(1)

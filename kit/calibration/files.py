@@ -243,20 +243,20 @@ def sketch_file(
 
 
 def locate(e: DataError, columns: Mapping[str, str], place: Callable[[int], str]) -> DataError:
-    """The error with "row i (the first row is 0), conf" said as the file's own place and field.
+    """The error with "conf, row i" (from 0) said as the file's own place and field.
 
     columns : argument (conf, correct, cluster, weights) -> column of the file; place : row ->
         words.
 
-    >>> e = DataError("bad", where="row 1 (the first row is 0), conf")
+    >>> e = DataError("bad", where="conf, row 1")
     >>> locate(e, {"conf": "p"}, lambda i: f"a.csv, line {i + 2}").where
     'a.csv, line 3, field p'
     """
-    found = re.fullmatch(r"row (\d+) \(the first row is 0\), (\w+)", e.where or "")
+    found = re.fullmatch(r"(\w+), row (\d+)", e.where or "")
     if not found:
         return e
     return DataError(
-        e.what, where=f"{place(int(found[1]))}, field {columns.get(found[2], found[2])}", fix=e.fix
+        e.what, where=f"{place(int(found[2]))}, field {columns.get(found[1], found[1])}", fix=e.fix
     )
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..stats.clusters import codes as numbered
-from ..stats.clusters import numbers, one_column
+from ..stats.clusters import codes, numbers, one_column, same_length
 
 MOST_ROWS = 1e15  # above it a count is no longer exact, and its square may overflow
 CHUNK = 1 << 15  # rows per step: the buffers of a step stay in the L2 cache
@@ -45,32 +44,21 @@ class Inputs:
         return float(len(self.conf) if self.weights is None else self.weights.sum())
 
 
-def _as_float(values: Any, name: str) -> np.ndarray:
+def _column(values: Any, name: str) -> np.ndarray:
     """A 1-d numeric array; None becomes NaN; text is refused with its row."""
     try:
         a = one_column(values, name)
+        return a if a.dtype.kind in "fiub" else numbers(values, name)
     except DataError as e:
-        fix = "pass one number per row; class probabilities: calibration.top_label(probs, labels)"
-        raise DataError(e.what, where=f"argument {name}", fix=fix) from None
-    if a.dtype.kind in "fiub":
-        return a
-    try:
-        return numbers(values, name)
-    except DataError as e:
-        row = int(e.where.rsplit(" ", 1)[1])
-        value = list(values)[row]
-        words = f"the text {str(value)[:60]!r}" if isinstance(value, (str, bytes)) else repr(value)
-        raise DataError(
-            f"{name} is {words[:80]}, not a number",
-            where=f"row {row} (the first row is 0), {name}",
-            fix=_mend(name),
-        ) from None
+        grid = f"argument {name}" if "shape" in e.what else e.where
+        raise DataError(e.what, where=grid, fix=FIXES.get(name, e.fix)) from None
 
 
-def _mend(name: str) -> str:
-    if name == "conf":
-        return "use kit.confidence.extract for text replies, float(...) for digits in quotes"
-    return "write True / False or 1 / 0"
+FIXES = {
+    "conf": "one number per row; text replies: kit.confidence.extract, digits in quotes: float(), "
+    "class probabilities: calibration.top_label(probs, labels)",
+    "correct": "write True / False or 1 / 0",
+}
 
 
 def _in_range(a: np.ndarray) -> bool:
@@ -94,70 +82,31 @@ def _binary(a: np.ndarray) -> bool:
     )
 
 
-def _bad_conf(conf: np.ndarray, row: int) -> DataError:
-    v = conf[row]
-    if np.isnan(v):
-        what, fix = (
-            "confidence is NaN",
-            'parse it, drop the row, or pass missing="count" to leave such rows out and count them',
-        )
-    else:
-        what = f"confidence is {v:g}, outside [0, 1]"
-        finite = conf[np.isfinite(conf)]
-        top = float(finite.max(initial=0.0))
-        percent = v > 1 and finite.min() >= 0 and 10 <= top <= 100 and (finite > 1).mean() >= 0.5
-        fix = (
-            "these look like percents: divide by 100"
-            if percent
-            else 'mend the row, or pass missing="count" to leave such rows out and count them; '
-            "nothing is clipped"
-        )
-    return DataError(what, where=f"row {row} (the first row is 0), conf", fix=fix)
-
-
-def _bad_correct(correct: np.ndarray, row: int) -> DataError:
-    v = correct[row]
-    what = "correct is NaN" if np.isnan(v) else f"correct is {v:g}, neither 0 nor 1"
-    fix = (
-        'drop the row, or pass missing="count"'
-        if np.isnan(v)
-        else "decide what counts as correct first, for example correct = score > 0.5"
-    )
-    return DataError(what, where=f"row {row} (the first row is 0), correct", fix=fix)
-
-
-def codes(cluster: Any, n: int) -> tuple[np.ndarray, int]:
-    """Cluster labels of any hashable kind as codes 0..C-1, and C; DataError where a label is
-    missing.
-
-    >>> codes(["b", "a", "b"], 3)[1]
-    2
-    """
-    try:
-        return numbered(cluster, n)
-    except DataError as e:
-        _, _, row = e.where.rpartition("row ")
-        where = f"row {row} (the first row is 0), cluster" if row.isdigit() else "argument cluster"
-        raise DataError(e.what, where=where, fix=e.fix) from None
+def _bad(conf: np.ndarray, correct: np.ndarray, row: int) -> DataError:
+    """What is wrong with a row."""
+    p, y = float(conf[row]), float(correct[row])
+    if 0 <= p <= 1:
+        what = "correct is NaN" if np.isnan(y) else f"correct is {y:g}, neither 0 nor 1"
+        fix = "decide what counts as correct first, for example correct = score > 0.5"
+        fix += ', or pass missing="count"'
+        return DataError(what, where=f"correct, row {row}", fix=fix)
+    what = "confidence is NaN" if np.isnan(p) else f"confidence is {p:g}, outside [0, 1]"
+    fix = 'mend the row, or pass missing="count" to leave such rows out; nothing is clipped'
+    known = conf[np.isfinite(conf)]
+    if p > 1 and 10 <= known.max() <= 100 and known.min() >= 0 and (known > 1).mean() >= 0.5:
+        fix = "these look like percents: divide by 100"
+    return DataError(what, where=f"conf, row {row}", fix=fix)
 
 
 def _weights(weights: Any, n: int) -> np.ndarray | None:
     if weights is None:
         return None
-    w = _as_float(weights, "weights").astype(float)
-    if len(w) != n:
-        raise DataError(
-            f"weights has {len(w)} rows, conf has {n}",
-            where="argument weights",
-            fix="pass one weight per row",
-        )
+    w = _column(weights, "weights").astype(float)
+    same_length(conf=range(n), weights=w)
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
-        raise DataError(
-            f"weight is {w[bad[0]]:g}",
-            where=f"row {bad[0]} (the first row is 0), weights",
-            fix="weights are finite and >= 0",
-        )
+        fix = "weights are finite and >= 0"
+        raise DataError(f"weight is {w[bad[0]]:g}", where=f"weights, row {bad[0]}", fix=fix)
     if not 0 < w.sum() < MOST_ROWS:
         raise DataError(
             "all weights are 0" if w.sum() <= 0 else f"the weights sum to {w.sum():g}",
@@ -190,7 +139,7 @@ def check(
         raise DataError(
             f"missing is {missing!r}", where="argument missing", fix='use "raise" or "count"'
         )
-    p, y = _as_float(conf, "conf"), _as_float(correct, "correct")
+    p, y = _column(conf, "conf"), _column(correct, "correct")
     if len(p) != len(y):
         raise DataError(
             f"conf has {len(p)} rows, correct has {len(y)}",
@@ -213,18 +162,19 @@ def check(
     group, n_groups = codes(cluster, len(p)) if cluster is not None else (None, None)
     lost = 0
     if not (_in_range(p) and _binary(y)):
-        p, y, w, group, n_groups, lost = _leave_out(p, y, w, group, n_groups, missing)
+        kept = (p, y, w, group, n_groups)
+        p, y, w, group, n_groups, lost = _leave_out(*kept, missing, allow_empty)
     return Inputs(p, y, w, group, n_groups, lost)
 
 
 def _leave_out(
-    p: np.ndarray, y: np.ndarray, w: Any, group: Any, n_groups: Any, missing: str
+    p: np.ndarray, y: np.ndarray, w: Any, group: Any, n_groups: Any, missing: str, empty: bool
 ) -> tuple[Any, ...]:
     good_p, good_y = (p >= 0) & (p <= 1), (y == 0) | (y == 1)
     keep = good_p & good_y
     row = int(np.argmin(keep))
-    if missing == "raise" or not keep.any():
-        raise _bad_conf(p, row) if not good_p[row] else _bad_correct(y, row)
+    if missing == "raise" or not (empty or keep.any()):
+        raise _bad(p, y, row)
     if group is not None:
         left, group = np.unique(group[keep], return_inverse=True)
         n_groups = len(left)

@@ -165,7 +165,7 @@ def cox(
     if len(edge) and eps is None:
         raise DataError(
             f"confidence {p[edge[0]]:g} has no logit ({len(edge)} such rows)",
-            where=f"row {edge[0]} (the first row is 0), conf",
+            where=f"conf, row {edge[0]}",
             fix="pass eps, for example eps=0.005, to move 0 and 1 inwards by it; the move is "
             "counted in the note",
         )

@@ -20,7 +20,6 @@ from .cells import (
     Locator,
     auto_bins,
     by_value,
-    distinct,
     mass,
     per_value,
     same,
@@ -40,9 +39,8 @@ SIZE = (
 class Sketch:
     """Rows by fine cell and outcome, 1.6 MB whatever the number of rows.
 
-    weight, conf : (50401, 2) weight and weighted sum of confidences. values : (v, 3) distinct
-        confidence, weight with outcome 0, weight with outcome 1, while there are at most 64 of
-        them, else None. rows, missing : counts.
+    weight, conf : (50401, 2) weight and weighted sum of confidences; what is nearer than 1/50400
+        shares a cell. rows, missing : counts.
     brier : weighted sum over rows, exact.
 
     >>> a, b = Sketch().update([0.1, 0.9], [0, 1]), Sketch().update([0.9], [0])
@@ -52,7 +50,6 @@ class Sketch:
 
     def __init__(self) -> None:
         self.weight, self.conf = np.zeros((SIZE, 2)), np.zeros((SIZE, 2))
-        self.values: np.ndarray | None = np.empty((0, 3))
         self.rows = self.missing = 0
         self.brier = 0.0
 
@@ -71,20 +68,8 @@ class Sketch:
 
         With missing="count" a chunk may consist of missing rows only.
         """
-        try:
-            self.add(check(conf, correct, weights=weights, missing=missing, allow_empty=True))
-        except DataError:
-            if missing != "count" or not self._nothing_usable(conf, correct):
-                raise
-            self.missing += len(conf)
+        self.add(check(conf, correct, weights=weights, missing=missing, allow_empty=True))
         return self
-
-    @staticmethod
-    def _nothing_usable(conf: Any, correct: Any) -> bool:
-        """True when every row lacks its confidence or outcome (rather than being out of range)."""
-        return len(conf) == len(correct) and all(
-            p is None or p != p or y is None or y != y for p, y in zip(conf, correct, strict=True)
-        )
 
     def add(self, x: Inputs) -> None:
         """Add checked rows."""
@@ -106,35 +91,11 @@ class Sketch:
         )
         w = np.ones(len(p)) if w is None else w
         self.brier += float(w @ (p - y) ** 2)
-        self._remember(p, y, w)
-
-    def _remember(self, p: np.ndarray, y: np.ndarray, w: np.ndarray) -> None:
-        if self.values is None:
-            return
-        seen = distinct(p)
-        if seen is None:
-            self.values = None
-            return
-        at = np.searchsorted(seen, same(p))
-        part = np.stack(
-            [
-                seen,
-                np.bincount(at, weights=w * (1 - y), minlength=len(seen)),
-                np.bincount(at, weights=w * y, minlength=len(seen)),
-            ],
-            1,
-        )
-        self.values = _join(self.values, part)
 
     def merge(self, other: Sketch) -> Sketch:
         """A new sketch of both sets of rows; the order does not matter."""
         out = Sketch()
         out.weight, out.conf = self.weight + other.weight, self.conf + other.conf
-        out.values = (
-            None
-            if self.values is None or other.values is None
-            else _join(self.values, other.values)
-        )
         for name in ("rows", "missing", "brier"):
             setattr(out, name, getattr(self, name) + getattr(other, name))
         return out
@@ -167,9 +128,10 @@ class Sketch:
                 where="arguments edges, equal_mass",
                 fix="pass the rows, or a K that divides 25200",
             )
-        one_each = bins == "distinct" or (bins == "auto" and by_value(self.values, self.rows))
+        middle, w, _ = self._used()
+        few = len(middle) <= AUTO_DISTINCT and by_value(middle, self.rows)
+        one_each = bins == "distinct" or (bins == "auto" and few)
         if equal_mass:
-            middle, w, _ = self._used()
             where = mass(middle, w.sum(1), AUTO_BINS if bins == "auto" else bins)  # type: ignore[arg-type]
             where = replace(where, convention=where.convention + "; sketch grid 1/25200")
         elif one_each:
@@ -180,7 +142,7 @@ class Sketch:
             out = tally(parts, where)
             usable = np.flatnonzero(out.units.getnnz(1))  # not the clusters whose rows all miss
             return out if len(usable) == out.n_clusters else replace(out, units=out.units[usable])
-        return self._fold(where, by_values=one_each and not equal_mass)
+        return self._fold(where)
 
     def _used(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of the cells that hold rows: mean confidence (u,), weights and sums (u, 2)."""
@@ -189,13 +151,14 @@ class Sketch:
         return s.sum(1) / w.sum(1), w, s
 
     def _per_value(self) -> Locator:
-        if self.values is None:
+        values = self._used()[0]
+        if len(values) > AUTO_DISTINCT:
             raise DataError(
                 f"the sketch saw more than {AUTO_DISTINCT} distinct values",
                 where="argument bins",
                 fix="pass the rows, or a number of bins",
             )
-        return per_value(self.values[:, 0])
+        return per_value(same(values))
 
     @staticmethod
     def _width(k: int, closed: str) -> Locator:
@@ -207,12 +170,8 @@ class Sketch:
             )
         return width(k, closed)
 
-    def _fold(self, where: Locator, *, by_values: bool) -> Cells:
-        if by_values:
-            at, w = self.values[:, 0], self.values[:, 1:]
-            sums = w * at[:, None]
-        else:
-            at, w, sums = self._used()
+    def _fold(self, where: Locator) -> Cells:
+        at, w, sums = self._used()
         n, s = np.zeros((len(where.bin), 2)), np.zeros((len(where.bin), 2))
         cell = where.find(at)
         np.add.at(n, cell, w)
@@ -221,19 +180,6 @@ class Sketch:
         return Cells(where.bin, n, s, *limits, self.rows, self.missing).dense()
 
     def __repr__(self) -> str:
-        kinds = "over 64" if self.values is None else str(len(self.values))
+        cells = int(self.weight.any(1).sum())
         loss = self.brier / w if (w := float(self.weight.sum())) else math.nan
-        return (
-            f"Sketch(rows={self.rows}, missing={self.missing}, distinct values={kinds}, "
-            f"Brier={loss:.4f})"
-        )
-
-
-def _join(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    values, at = np.unique(np.r_[a[:, 0], b[:, 0]], return_inverse=True)
-    if len(values) > AUTO_DISTINCT:
-        return None
-    out = np.zeros((len(values), 3))
-    out[:, 0] = values
-    np.add.at(out[:, 1:], at, np.concatenate([a[:, 1:], b[:, 1:]]))
-    return out
+        return f"Sketch(rows={self.rows}, missing={self.missing}, cells={cells}, Brier={loss:.4f})"

@@ -17,14 +17,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..errors import DataError, MissingError
 from ..system import paths
-from ..system.progress import bar
 
 FOLDER = "downloads"
 
@@ -63,13 +61,11 @@ def lock(path: Path) -> Iterator[None]:
         yield
 
 
-def package(
-    name: str, version: str, *, sha256: str, kind: str = "wheel", size: int | None = None
-) -> Path:
+def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Path:
     """The file of a package in the cache; fetched through pip when it is not there.
 
     sha256 : hex digest that the file must have; another file is deleted and is a DataError.
-    kind : "wheel" or "sdist". size : bytes, for the progress bar.
+    kind : "wheel" or "sdist".
     Raises MissingError when it is not cached and cannot be fetched (no network, KIT_OFFLINE=1).
     """
     if kind not in ("wheel", "sdist"):
@@ -86,13 +82,13 @@ def package(
                 fix="unset KIT_OFFLINE once and run `python -m kit fetch`",
             )
         folder.mkdir(parents=True, exist_ok=True)
-        return _download(folder, f"{name}=={version}", sha256, kind, size)
+        return _download(folder, f"{name}=={version}", sha256, kind)
 
 
 _sha = sha256  # `package` has an argument of that name
 
 
-def _download(folder: Path, pin: str, digest: str, kind: str, size: int | None) -> Path:
+def _download(folder: Path, pin: str, digest: str, kind: str) -> Path:
     staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=folder))
     try:
         (staging / "requirement.txt").write_text(f"{pin} --hash=sha256:{digest}\n")
@@ -103,7 +99,6 @@ def _download(folder: Path, pin: str, digest: str, kind: str, size: int | None) 
             "-m",
             "pip",
             "download",
-            "--quiet",
             "--no-deps",
             "--require-hashes",
             "--no-cache-dir",
@@ -125,7 +120,7 @@ def _download(folder: Path, pin: str, digest: str, kind: str, size: int | None) 
                 where=sys.executable,
                 fix="run `python -m ensurepip`, then `python -m kit fetch`",
             )
-        code, said = _run(command, staging, pin, size)
+        code, said = _run(command, staging)
         found = [p for p in (staging / "out").iterdir() if p.is_file()]
         if code or len(found) != 1:
             why = (
@@ -154,116 +149,47 @@ def _download(folder: Path, pin: str, digest: str, kind: str, size: int | None) 
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _run(command: Sequence[str], staging: Path, pin: str, size: int | None) -> tuple[int, str]:
-    """Run pip with its temporary files in `staging`, so that progress can be seen; (exit code,
-    stderr)."""
+def _run(command: Sequence[str], staging: Path) -> tuple[int, str]:
+    """(exit code, stderr) of pip, with its temporary files in `staging`; in a terminal its own
+    progress is seen."""
     (staging / "tmp").mkdir()
-    env = {
-        **os.environ,
-        "TMPDIR": str(staging / "tmp"),
-        "TEMP": str(staging / "tmp"),
-        "PIP_PROGRESS_BAR": "off",
-    }
-    with (
-        tempfile.TemporaryFile() as said,
-        bar(total=size, desc=f"fetch {pin}", unit="B", unit_scale=True) as shown,
-    ):
-        child = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=said)
-        try:
-            while child.poll() is None:
-                time.sleep(0.2)
-                seen = _largest(staging) if size else 0
-                shown.update(max(0, min(seen, size or 0) - shown.n))
-        finally:
-            if child.poll() is None:
-                child.terminate()
-                child.wait()
-        said.seek(0)
-        return child.returncode, said.read().decode("utf-8", "replace")
+    env = {**os.environ, "TMPDIR": str(staging / "tmp"), "TEMP": str(staging / "tmp")}
+    shown = None if sys.stdout is not None and sys.stdout.isatty() else subprocess.DEVNULL
+    done = subprocess.run(command, env=env, stdout=shown, stderr=subprocess.PIPE, check=False)
+    return done.returncode, done.stderr.decode("utf-8", "replace")
 
 
-def _largest(folder: Path) -> int:
-    """Size of the largest file; files may vanish meanwhile."""
-    sizes = [0]
-    for base, _, names in os.walk(folder):  # os.walk passes over folders that vanish
-        for name in names:
-            with contextlib.suppress(OSError):
-                sizes.append(os.path.getsize(os.path.join(base, name)))
-    return max(sizes)
-
-
-def unpack(
-    archive: Path, folder: Path, *, members: Sequence[str], limit: int = 1 << 31
-) -> dict[str, Path]:
+def unpack(archive: Path, folder: Path, *, members: Sequence[str]) -> dict[str, Path]:
     """Unpack the named members of a wheel or sdist into `folder`, flat by their base name;
     `{member: path}`.
 
-    members : names inside the archive; a leading "*/" stands for the sdist's top folder.
-    Only plain files are taken; links, devices and names that leave the folder are a DataError, as
-    are more than `limit` bytes.
+    members : names inside the archive; a leading "*/" stands for the sdist's top folder. DataError
+    where one is not there, or is no plain file. The archive is trusted: its checksum is pinned.
     """
     folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Path] = {}
-    with _Archive(archive) as a:
+    zipped = zipfile.is_zipfile(archive)
+    with zipfile.ZipFile(archive) if zipped else tarfile.open(archive, "r:*") as held:
+        names = held.namelist() if zipped else held.getnames()
         for wanted in members:
-            name = a.find(wanted)
-            base = PurePosixPath(name).name
-            if (
-                base in ("", ".", "..")
-                or "\\" in base
-                or ".." in PurePosixPath(name).parts
-                or name.startswith("/")
-            ):
-                raise DataError(f"the archive has an unsafe name {name!r}", where=archive.name)
-            target = folder / base
-            part = target.with_name(base + ".part")
-            with a.open(name) as source, part.open("wb") as out:
-                left = limit
-                while block := source.read(1 << 20):
-                    left -= len(block)
-                    if left < 0:
-                        raise DataError(f"{name} is larger than {limit} bytes", where=archive.name)
-                    out.write(block)
+            name = _member(names, wanted, archive.name)
+            target = folder / PurePosixPath(name).name
+            part = target.with_name(target.name + ".part")
+            if not zipped and not held.getmember(name).isfile():
+                raise DataError(f"{name!r} is not a plain file", where=archive.name)
+            opened = held.open if zipped else held.extractfile
+            with opened(name) as source, part.open("wb") as out:
+                shutil.copyfileobj(source, out, 1 << 20)
             os.replace(part, target)
             done[wanted] = target
     return done
 
 
-class _Archive:
-    """Names and plain files of a .whl / .zip or a .tar.gz."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        self.zip = zipfile.ZipFile(path) if zipfile.is_zipfile(path) else None
-        self.tar = None if self.zip else tarfile.open(path, "r:*")
-
-    def __enter__(self) -> _Archive:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        (self.zip or self.tar).close()  # type: ignore[union-attr]
-
-    def find(self, wanted: str) -> str:
-        """The one member with this name; "*/" matches one leading folder."""
-        names = self.zip.namelist() if self.zip else self.tar.getnames()  # type: ignore[union-attr]
-        hits = [
-            n
-            for n in names
-            if n == wanted or (wanted.startswith("*/") and n.partition("/")[2] == wanted[2:])
-        ]
-        if len(hits) != 1:
-            raise DataError(
-                f"the archive has {len(hits)} members {wanted!r}",
-                where=self.path.name,
-                fix="the pinned version should hold one",
-            )
-        return hits[0]
-
-    def open(self, name: str):
-        """The bytes of a plain file."""
-        if self.zip:
-            return self.zip.open(name)
-        member = self.tar.getmember(name)  # type: ignore[union-attr]
-        if not member.isfile():
-            raise DataError(f"{name!r} is not a plain file", where=self.path.name)
-        return self.tar.extractfile(member)  # type: ignore[union-attr]
+def _member(names: Sequence[str], wanted: str, where: str) -> str:
+    """The one member with this name; "*/" matches one leading folder."""
+    inner = wanted[2:] if wanted.startswith("*/") else None
+    hits = [n for n in names if n == wanted or (inner and n.partition("/")[2] == inner)]
+    if len(hits) != 1:
+        fix = "the pinned version should hold one"
+        raise DataError(f"the archive has {len(hits)} members {wanted!r}", where=where, fix=fix)
+    return hits[0]

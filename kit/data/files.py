@@ -4,13 +4,13 @@ named with what is near."""
 from __future__ import annotations
 
 import atexit
+import gzip
 import io
 import os
 import shutil
 import tempfile
 import zlib
 from collections.abc import Iterable
-from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -59,60 +59,28 @@ class _Unzipped(io.RawIOBase):
     `fault` says so."""
 
     def __init__(self, path: Path):
-        self.raw, self.fault, self.count = path.open("rb"), "", 0
-        self.zip, self.rest = zlib.decompressobj(31), b""  # 31: a gzip header is expected
+        self.zip, self.fault, self.count = gzip.open(path, "rb"), "", 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         """Fill `buffer`; 0 at the end, or where the file is damaged."""
-        data = b""
-        while not data and not self.fault:
-            packed = self.rest or self.raw.read(1 << 16)
-            if not packed:
-                if not self.zip.eof:
-                    self._end("it is cut off")
-                break
-            data = self._unpack(packed, len(buffer))
+        try:
+            data = b"" if self.fault else self.zip.read1(len(buffer))
+        except (EOFError, OSError, zlib.error) as e:
+            data = b""
+            self.fault = (
+                f"the .gz file is cut off or damaged near its unpacked byte {self.count} ({e}); "
+                "what stands before was read"
+            )
         self.count += len(data)
         buffer[: len(data)] = data
         return len(data)
 
-    def _unpack(self, packed: bytes, most: int) -> bytes:
-        """At most so many bytes out of these; what was not needed is kept for the next time."""
-        if self.zip.eof:  # another member follows, or zeros that fill a block
-            packed, self.rest = packed.lstrip(b"\0"), b""
-            if not packed:
-                return b""
-            self.zip = zlib.decompressobj(31)
-        before = self.zip.copy()
-        try:
-            data = self.zip.decompress(packed, most)
-        except zlib.error as e:
-            self._end(str(e))
-            return _sound(before, packed)
-        self.rest = self.zip.unused_data if self.zip.eof else self.zip.unconsumed_tail
-        return data
-
-    def _end(self, why: str) -> None:
-        self.fault = (
-            f"the .gz file is cut off or damaged near its unpacked byte {self.count} ({why}); "
-            "what stands before was read"
-        )
-
     def close(self) -> None:
-        self.raw.close()
+        self.zip.close()
         super().close()
-
-
-def _sound(unzip: Any, packed: bytes) -> bytes:
-    """What can be unpacked before the fault, byte by byte."""
-    out = bytearray()
-    with suppress(zlib.error):
-        for i in range(len(packed)):
-            out += unzip.decompress(packed[i : i + 1])
-    return bytes(out)
 
 
 def is_url(path: str | os.PathLike[str]) -> bool:

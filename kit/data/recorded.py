@@ -358,7 +358,7 @@ def prepare() -> Path:
     with lock(folder.with_name(folder.name + ".lock")):
         if done.is_file():
             return folder
-        archive = package("flakyjudge", "0.1.0", sha256=SHA256, kind="sdist", size=21_534_287)
+        archive = package("flakyjudge", "0.1.0", sha256=SHA256, kind="sdist")
         names = [
             "*/data/items_e1.jsonl",
             "*/data/paraphrases.jsonl",

@@ -158,24 +158,6 @@ class TaskSet:
             rows_of={**other.rows_of, **self.rows_of},
         )
 
-    def pairs(self) -> list[tuple[Task, Response, Response]]:
-        """(task, chosen, rejected) for every task that has both."""
-        out = []
-        for t in self.tasks:
-            role = {r.meta.get("role"): r for r in self.answers(t.id)}
-            if "chosen" in role and "rejected" in role:
-                out.append((t, role["chosen"], role["rejected"]))
-        return out
-
-    def demonstrations(self) -> list[tuple[Task, Response]]:
-        """(task, response) for every response that is there to be imitated (SFT rows)."""
-        return [
-            (t, r)
-            for t in self.tasks
-            for r in self.answers(t.id)
-            if r.meta.get("role") == "demonstration"
-        ]
-
     def parsed(self) -> Iterator[Parsed]:
         """The set again as a stream of one item per task, for lint and summary."""
         known = set(self.by_id)

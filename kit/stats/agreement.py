@@ -108,7 +108,7 @@ def pairs(
     n = same_length(judge=a, human=b, cluster=cluster)
     for name, column in (("judge", a), ("human", b)):
         same_length(**{name: column})
-    (la, ja), (lb, jb) = _coded(a, categories), _coded(b, categories)
+    (la, ja), (lb, jb) = coded(a, categories), coded(b, categories)
     group, keep = codes(cluster, n)[0], (ja >= 0) & (jb >= 0)
     words, said = ({}, "") if categories is not None else shared(set(la), set(lb))
     la, lb = ([words.get(v, v) for v in levels] for levels in (la, lb))
@@ -120,7 +120,7 @@ def pairs(
     return Pairs(cats, one[ja[keep]], two[jb[keep]], group[keep], int((~keep).sum()), *gone, said)
 
 
-def _coded(values: Sequence[Any], categories: Sequence[Any] | None) -> tuple[list[Any], np.ndarray]:
+def coded(values: Sequence[Any], categories: Sequence[Any] | None) -> tuple[list[Any], np.ndarray]:
     """The distinct known values, and each row's place among them (n,), -1 where it is unknown."""
     x = _numbers(values)
     if x is None:

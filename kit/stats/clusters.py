@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .arguments import generator, sure_level
+from .arguments import sure_level
 from .estimate import Estimate, unknown
 from .shares import wilson
 from .tails import t_quantile
@@ -425,72 +425,3 @@ def limits(
     ends = (0.5 * (1 + math.tanh((middle + s * step) / 2)) for s in (-1, 1))
     one, two = (low + e * (high - low) for e in ends)
     return one, two
-
-
-def resample(n_clusters: int, draws: int, seed: int) -> np.ndarray:
-    """Bootstrap weights (draws, C): how often each cluster is drawn."""
-    rng = generator(seed)
-    out = np.empty((draws, n_clusters))
-    step = max(1, 2_000_000 // max(n_clusters, 1))
-    for start in range(
-        0, draws, step
-    ):  # in blocks, for memory; drawing and counting is faster than a multinomial
-        rows = min(step, draws - start)
-        flat = (
-            rng.integers(0, n_clusters, (rows, n_clusters)) + np.arange(rows)[:, None] * n_clusters
-        )
-        out[start : start + rows] = np.bincount(flat.ravel(), minlength=rows * n_clusters).reshape(
-            rows, n_clusters
-        )
-    return out
-
-
-def bootstrap(
-    stat: Stat,
-    cluster_sums: np.ndarray,
-    *,
-    n: int,
-    method: str,
-    missing: int = 0,
-    level: float = 0.95,
-    draws: int = 2000,
-    seed: int = 0,
-    note: str = "",
-) -> Estimate:
-    """Estimate with a percentile interval from a cluster bootstrap on sums: O(draws * clusters *
-    K), whatever n.
-    """
-    c, level = len(cluster_sums), sure_level(level)
-    value = float(stat(cluster_sums.sum(axis=0)[None, :])[0]) if c else math.nan
-    if c < 2:
-        return Estimate(
-            value,
-            math.nan,
-            math.nan,
-            n,
-            c,
-            method,
-            "fewer than two clusters: no interval",
-            missing,
-            level,
-        )
-    with np.errstate(all="ignore"):
-        drawn = stat(resample(c, draws, seed) @ cluster_sums)
-    known = drawn[np.isfinite(drawn)]
-    low, high = (
-        np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-        if len(known)
-        else (math.nan, math.nan)
-    )
-    return Estimate(
-        value,
-        float(low),
-        float(high),
-        n,
-        c,
-        f"{method}, cluster bootstrap ({draws} draws)",
-        note,
-        missing,
-        level,
-        float(known.std(ddof=1)) if len(known) > 1 else math.nan,
-    )

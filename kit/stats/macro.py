@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
 from .anytime import FIRM, betting
 from .clusters import codes, estimate, floats, same_length
 from .columns import takes_table
@@ -71,11 +70,18 @@ def macro_difference(
     >>> macro_difference([1, 1, 0], [0, 1, 0], **ids).value
     0.25
     """
-    left, right = _means(old, old_cluster), _means(new, new_cluster)
-    missing = _missing(new) + _missing(old)
-    d = [right[c] - left[c] for c in left if c in right]
-    n = len(new) + len(old) - missing
-    if bounds is None and _is_share(new) and _is_share(old):
+    n = same_length(new=new, new_cluster=new_cluster)
+    same_length(old=old, old_cluster=old_cluster)
+    x = np.concatenate([floats(new), floats(old)])
+    group, c = codes([*new_cluster, *old_cluster], len(x))
+    known, first = ~np.isnan(x), np.arange(len(x)) < n
+    sides = [known & first, known & ~first]
+    sizes = [np.bincount(group[side], minlength=c) for side in sides]
+    both = np.minimum(*sizes) > 0
+    sums = [np.bincount(group[side], x[side], c) for side in sides]
+    one, two = (s[both] / size[both] for s, size in zip(sums, sizes, strict=True))
+    d, n, missing = one - two, int(known.sum()), int((~known).sum())
+    if bounds is None and np.isin(x[known], (0.0, 1.0)).all():
         return _of_shares(_t(d, n, missing, level, method), d)
     if bounds is None or not 1 < len(d) < FIRM:
         return _t(d, n, missing, level, method)
@@ -83,40 +89,18 @@ def macro_difference(
     return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")
 
 
-def _is_share(values: Sequence[Any]) -> bool:
-    x = floats(values)
-    return bool(np.isin(x[~np.isnan(x)], (0.0, 1.0)).all())
-
-
-def _of_shares(out: Estimate, d: Sequence[float]) -> Estimate:
+def _of_shares(out: Estimate, d: np.ndarray) -> Estimate:
     """The same difference, its interval within [-1, 1]; nan stays nan."""
     if len(d) > 1 and np.isin(d, (-1.0, 0.0, 1.0)).all():
-        e = signed_share(np.asarray(d), None, level=out.level)
+        e = signed_share(d, None, level=out.level)
         method = f"{out.method.split(',')[0]}; {e.method}"
         return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
     low, high = np.clip([out.low, out.high], -1.0, 1.0).tolist()
     return replace(out, low=low, high=high)
 
 
-def _missing(values: Sequence[Any]) -> int:
-    return int(np.isnan(floats(values)).sum())
-
-
-def _means(values: Sequence[Any], cluster: Sequence[Hashable]) -> dict[Hashable, float]:
-    same_length(values=values, cluster=cluster)
-    groups: dict[Hashable, list[float]] = {}
-    try:
-        for v, c in zip(floats(values).tolist(), cluster, strict=True):
-            if not math.isnan(v):
-                groups.setdefault(c, []).append(v)
-    except TypeError:
-        fix = "give text or numbers, one label per row"
-        raise DataError("a cluster is no label", where="cluster", fix=fix) from None
-    return {c: math.fsum(v) / len(v) for c, v in groups.items()}
-
-
-def _t(x: Sequence[float], n: int, missing: int, level: float, method: str) -> Estimate:
-    columns = np.column_stack([x, np.ones(len(x))]) if x else np.zeros((0, 2))
+def _t(x: np.ndarray, n: int, missing: int, level: float, method: str) -> Estimate:
+    columns = np.column_stack([x, np.ones(len(x))])
     return estimate(
         lambda t: t[..., 0] / t[..., 1], columns, n=n, method=method, missing=missing, level=level
     )

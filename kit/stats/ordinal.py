@@ -35,7 +35,7 @@ def distributions(probs: Any) -> np.ndarray:
     if len(bad):
         raise DataError(
             f"the probabilities sum to {p[bad[0]].sum():g} or leave [0, 1]",
-            where=f"row {bad[0]} (the first row is 0), probs",
+            where=f"probs, row {bad[0]}",
             fix="pass probabilities, not logits",
         )
     return p

@@ -16,7 +16,6 @@ from .agreement import pairs, table_stat
 from .anytime import CLEAR, FIRM, HOLDS, MANY
 from .arguments import generator, whole
 from .clusters import (
-    bootstrap,
     codes,
     effective_df,
     estimate,
@@ -38,14 +37,9 @@ def difference(
     old: Sequence[Any],
     *,
     cluster: Sequence[Any] | None = None,
-    method: str = "jackknife",
     level: float = 0.95,
-    seed: int = 0,
 ) -> Estimate:
     """Mean of new - old over the rows where both are known, with a clustered interval.
-
-    method : "jackknife" (cluster jackknife-t, deterministic) or "bootstrap" (percentile, 2000 draws
-        of whole clusters).
 
     >>> difference([1, 1, 1, 0], [0, 1, 0, 0]).value
     0.5
@@ -55,18 +49,8 @@ def difference(
     keep = ~(np.isnan(x) | np.isnan(y))
     inverse, c = codes(group[keep], int(keep.sum()))
     columns = sums(np.column_stack([x[keep] - y[keep], np.ones(keep.sum())]), inverse, c)
-    if method not in ("jackknife", "bootstrap"):
-        raise DataError(
-            f"method is {method!r}", where="method", fix='use "jackknife" or "bootstrap"'
-        )
-    more = {
-        "n": int(keep.sum()),
-        "method": "paired difference",
-        "missing": int((~keep).sum()),
-        "level": level,
-    }
-    if method == "bootstrap":
-        return bootstrap(lambda t: t[..., 0] / t[..., 1], columns, seed=seed, **more)
+    more = {"n": int(keep.sum()), "missing": int((~keep).sum()), "level": level}
+    more["method"] = "paired difference"
     out = estimate(lambda t: t[..., 0] / t[..., 1], columns, size=columns[:, 1], **more)
     if out.n and np.isin(x[keep], (0.0, 1.0)).all() and np.isin(y[keep], (0.0, 1.0)).all():
         return _of_shares(out, x[keep] - y[keep], None if cluster is None else inverse)

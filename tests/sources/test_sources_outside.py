@@ -5,8 +5,13 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from roles import demonstrations, pairs
 
 import kit
 from kit.data import load_tasks
@@ -216,7 +221,7 @@ def test_a_pair_on_two_chats_is_an_error():
 def test_a_bad_answer_is_no_demonstration():
     """KTO's rows and HealthBench's meta-evaluation were read as answers to imitate."""
     rows = [{"prompt": "p", "completion": x, "label": x == "good"} for x in ("good", "bad")]
-    assert [r.text for _, r in load_tasks(rows).demonstrations()] == ["good"]
+    assert [r.text for _, r in demonstrations(load_tasks(rows))] == ["good"]
     meta = {
         "prompt": [_turn("user", "It hurts.")],
         "completion": "Wait.",
@@ -226,7 +231,7 @@ def test_a_bad_answer_is_no_demonstration():
         "anonymized_physician_ids": ["A", "B"],
     }
     found = load_tasks([meta])
-    assert not found.demonstrations() and found.tasks[0].criteria[0].text == meta["rubric"]
+    assert not demonstrations(found) and found.tasks[0].criteria[0].text == meta["rubric"]
     assert [(v.judge, v.status, v.response_id) for v in found.verdicts] == [
         ("human:A", "unmet", "k"),
         ("human:B", "met", "k"),
@@ -355,7 +360,7 @@ def test_pairs_of_transcripts_are_chats():
     """Rows of "Human: ... Assistant: ..." had no prompt."""
     head = "\n\nHuman: hi\n\nAssistant: yo\n\nHuman: so?\n\nAssistant: "
     found = load_tasks([{"chosen": head + "good", "rejected": head + "bad"}])
-    task, chosen, rejected = found.pairs()[0]
+    task, chosen, rejected = pairs(found)[0]
     assert (task.prompt, [t["content"] for t in task.history]) == ("so?", ["hi", "yo"])
     assert (chosen.text, rejected.text) == ("good", "bad") and not found.findings
     other = {"chosen": head + "good", "rejected": head.replace("so?", "no?") + "bad"}

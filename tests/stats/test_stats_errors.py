@@ -187,14 +187,6 @@ def test_compare_adjusts():
     assert [r.p_adjusted for r in rows] == [r.p_adjusted for r in again]
 
 
-def test_paired_bootstrap_and_jackknife_agree():
-    rng = np.random.default_rng(5)
-    old, c = rng.random(600), np.arange(600) // 6
-    new = old + 0.1 + rng.normal(0, 0.3, 600) + rng.normal(0, 0.2, 100)[c]
-    j, b = (stats.difference(new, old, cluster=c, method=m) for m in ("jackknife", "bootstrap"))
-    assert j.half_width == pytest.approx(b.half_width, rel=0.1) and j.value == b.value
-
-
 def test_agreement_difference_is_paired():
     rng = np.random.default_rng(6)
     h = rng.integers(0, 2, 400)
@@ -293,15 +285,11 @@ def test_the_quick_binomial_is_the_exact_one():
 P, Y = [0.2, 0.7, 0.9, 0.4] * 10, [0, 1, 1, 0, 1] * 8
 ASKED = {
     "seed of ece": (lambda v: calibration.recalibrate(P, Y, seed=v), (-1, 1.5, "a")),
-    "seed of difference": (lambda v: stats.difference(P, Y, method="bootstrap", seed=v), (-1, "a")),
     "seed of compare": (lambda v: stats.compare({"a": P, "b": Y}, "a", seed=v), (-1, 1.5)),
     "draws": (lambda v: stats.compare({"a": P, "b": Y}, "a", draws=v), (-1, 0, 1.5, None)),
     "level of mean": (lambda v: stats.mean(P, level=v), (None, "a", 95, 0)),
     "level of ece": (lambda v: calibration.ece(P, Y, level=v), (None, "a", 95)),
-    "level of a bootstrap": (
-        lambda v: stats.difference(P, Y, method="bootstrap", level=v),
-        (None, 95),
-    ),
+    "level of a difference": (lambda v: stats.difference(P, Y, level=v), (None, 95)),
     "level of betting": (lambda v: stats.betting(P, level=v), (95, 0, None)),
     "horizon": (lambda v: stats.betting(P, horizon=v), (0, 5, 2.5)),
     "counts": (lambda v: stats.mcnemar(v, 1), (math.nan, "3", -1, 1.5)),

@@ -69,20 +69,17 @@ def _fixed(text: str, **check: Any) -> Callable[[Arguments], Made]:
     return lambda a: (text, check)
 
 
-def _frequency(a: Arguments) -> Made:
-    found, word = _bounds(a.get("relation"), a.get("frequency")), a.get("keyword")
-    if found is None or not isinstance(word, str) or not word:
-        return None
-    pattern = {"name": "regex", "pattern": re.escape(word), "case": False}
-    return f"Has the word {word!r} {found[0]} times.", {**pattern, **found[1]}
+def _times(noun: str, what: str, relation: str, count: str) -> Callable[[Arguments], Made]:
+    """A maker for "has the {noun} X {at least N} times"."""
 
+    def make(a: Arguments) -> Made:
+        found, said = _bounds(a.get(relation), a.get(count)), a.get(what)
+        if found is None or not isinstance(said, str) or not said:
+            return None
+        pattern = {"name": "regex", "pattern": re.escape(said), "case": False}
+        return f"Has the {noun} {said!r} {found[0]} times.", {**pattern, **found[1]}
 
-def _letters(a: Arguments) -> Made:
-    found, letter = _bounds(a.get("let_relation"), a.get("let_frequency")), a.get("letter")
-    if found is None or not isinstance(letter, str) or not letter:
-        return None
-    pattern = {"name": "regex", "pattern": re.escape(letter), "case": False}
-    return f"Has the letter {letter!r} {found[0]} times.", {**pattern, **found[1]}
+    return make
 
 
 def _sections(a: Arguments) -> Made:
@@ -182,8 +179,8 @@ MAKERS: dict[str, Callable[[Arguments], Made]] = {
     "length_constraints:nth_paragraph_first_word": _nth_paragraph,
     "keywords:existence": _words("Has the words", "all", "keywords", whole=False),
     "keywords:forbidden_words": _words("Has none of the words", "none", "forbidden_words"),
-    "keywords:frequency": _frequency,
-    "keywords:letter_frequency": _letters,
+    "keywords:frequency": _times("word", "keyword", "relation", "frequency"),
+    "keywords:letter_frequency": _times("letter", "letter", "let_relation", "let_frequency"),
     "detectable_format:number_highlighted_sections": _counted(
         "parts highlighted by asterisks",
         {"name": "regex", "pattern": HIGHLIGHT},
