@@ -39,14 +39,12 @@ def forest(
         height=150 + 30 * len(estimates),
     )
     names, es = list(estimates), list(estimates.values())
-    up = [0 if math.isnan(e.high) else e.high - e.value for e in es]
-    down = [0 if math.isnan(e.low) else e.value - e.low for e in es]
     fig.add_scatter(
         x=[None if math.isnan(e.value) else e.value for e in es],
         y=[html.escape(n) for n in names],
         mode="markers",
         marker=dict(size=9, color=theme.COLORS[0]),
-        error_x=dict(type="data", symmetric=False, array=up, arrayminus=down, thickness=1.6),
+        error_x=theme.whiskers(((e.value, e.low, e.high) for e in es), thickness=1.6),
         hovertext=[_hover(n, e) for n, e in zip(names, es, strict=True)],
         hoverinfo="text",
         showlegend=False,
@@ -133,13 +131,7 @@ def trap(
     fig = theme.figure(title=html.escape(title), x="raw agreement", y="kappa")
     for i, (name, r) in enumerate(results.items()):
         error = {
-            axis: dict(
-                type="data",
-                symmetric=False,
-                array=[e.high - e.value],
-                arrayminus=[e.value - e.low],
-                thickness=1,
-            )
+            axis: theme.whiskers([(e.value, e.low, e.high)], thickness=1)
             for axis, e in (("error_x", r.raw), ("error_y", r.kappa))
             if not math.isnan(e.low)
         }

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..calibration import Comparison, Curve, Reliability, RiskCoverage, Sensitivity
 from ..stats.estimate import number
-from .theme import COLORS, DASHES, GREY, MARKERS, figure, rgba
+from .theme import COLORS, DASHES, GREY, MARKERS, figure, rgba, whiskers
 
 
 def _band(
@@ -23,42 +23,34 @@ def _band(
     name: str,
     alpha: float = 0.18,
 ) -> None:
-    import plotly.graph_objects as go
-
     ok = np.isfinite(low) & np.isfinite(high)
-    fig.add_trace(
-        go.Scatter(
-            x=np.r_[x[ok], x[ok][::-1]].tolist(),
-            y=np.r_[high[ok], low[ok][::-1]].tolist(),
-            fill="toself",
-            fillcolor=rgba(color, alpha),
-            line=dict(width=0),
-            mode="lines",
-            name=name,
-            hoverinfo="skip",
-        )
+    fig.add_scatter(
+        x=np.r_[x[ok], x[ok][::-1]].tolist(),
+        y=np.r_[high[ok], low[ok][::-1]].tolist(),
+        fill="toself",
+        fillcolor=rgba(color, alpha),
+        line=dict(width=0),
+        mode="lines",
+        name=name,
+        hoverinfo="skip",
     )
 
 
 def _curve(
     fig: Any, curve: Curve, color: str, dash: str, name: str, *, steps: bool = False, n: int = 0
 ) -> None:
-    import plotly.graph_objects as go
-
     _band(fig, curve.x, curve.low, curve.high, color, f"{name}: interval")
     data = np.stack([curve.low, curve.high, np.round(curve.density * n)], 1).tolist()
-    fig.add_trace(
-        go.Scatter(
-            x=curve.x.tolist(),
-            y=curve.y.tolist(),
-            mode="lines",
-            line=dict(color=color, dash=dash, width=2, shape="hv" if steps else "linear"),
-            name=name,
-            customdata=data,
-            hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>accuracy %{{y:.3f}} "
-            f"[%{{customdata[0]:.2f}}, %{{customdata[1]:.2f}}]"
-            f"<br>n in all {n}<extra></extra>",
-        )
+    fig.add_scatter(
+        x=curve.x.tolist(),
+        y=curve.y.tolist(),
+        mode="lines",
+        line=dict(color=color, dash=dash, width=2, shape="hv" if steps else "linear"),
+        name=name,
+        customdata=data,
+        hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>accuracy %{{y:.3f}} "
+        f"[%{{customdata[0]:.2f}}, %{{customdata[1]:.2f}}]"
+        f"<br>n in all {n}<extra></extra>",
     )
 
 
@@ -79,8 +71,6 @@ def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliabi
 
     kind : "binned", "smooth", "corp" or "all".
     """
-    import plotly.graph_objects as go
-
     if kind not in ("binned", "smooth", "corp", "all"):
         raise ValueError(f'kind is {kind!r}; use "binned", "smooth", "corp" or "all"')
     fig = figure(
@@ -90,15 +80,13 @@ def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliabi
         height=560,
     )
     fig.update_layout(margin=dict(t=130))
-    fig.add_trace(
-        go.Scatter(
-            x=[0, 1],
-            y=[0, 1],
-            mode="lines",
-            line=dict(color=GREY, dash="dash", width=1),
-            name="calibrated",
-            hoverinfo="skip",
-        )
+    fig.add_scatter(
+        x=[0, 1],
+        y=[0, 1],
+        mode="lines",
+        line=dict(color=GREY, dash="dash", width=1),
+        name="calibrated",
+        hoverinfo="skip",
     )
     grey = {"smooth": result.smooth, "corp": result.corp}.get(kind)
     if grey is not None:
@@ -115,55 +103,45 @@ def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliabi
 
 
 def _binned(fig: Any, result: Reliability) -> None:
-    import plotly.graph_objects as go
-
     b = result.bins
     middle, half = (b.band_low + b.band_high) / 2, (b.band_high - b.band_low) / 2
-    fig.add_trace(
-        go.Scatter(
-            x=b.conf.tolist(),
-            y=middle.tolist(),
-            mode="markers",
-            marker=dict(opacity=0),
-            error_y=dict(type="data", array=half.tolist(), color=GREY, thickness=6, width=0),
-            opacity=0.35,
-            name="bin of a calibrated model",
-            hoverinfo="skip",
-        )
+    fig.add_scatter(
+        x=b.conf.tolist(),
+        y=middle.tolist(),
+        mode="markers",
+        marker=dict(opacity=0),
+        error_y=dict(type="data", array=half.tolist(), color=GREY, thickness=6, width=0),
+        opacity=0.35,
+        name="bin of a calibrated model",
+        hoverinfo="skip",
     )
     area = 6 + 18 * np.sqrt(b.n / b.n.max())
     data = np.stack([b.lower, b.upper, b.n, b.low, b.high], 1).tolist()
-    fig.add_trace(
-        go.Scatter(
-            x=b.conf.tolist(),
-            y=b.accuracy.tolist(),
-            mode="markers",
-            name="bins (area = n)",
-            customdata=data,
-            marker=dict(
-                color=COLORS[1],
-                symbol=MARKERS[0],
-                size=area.tolist(),
-                line=dict(color="white", width=1),
-            ),
-            error_y=dict(
-                type="data",
-                array=(b.high - b.accuracy).tolist(),
-                arrayminus=(b.accuracy - b.low).tolist(),
-                color=COLORS[1],
-                thickness=1.5,
-            ),
-            hovertemplate="bin %{customdata[0]:.3g} to "
-            "%{customdata[1]:.3g}<br>n=%{customdata[2]:g}<br>confidence %{x:.3f}"
-            "<br>accuracy %{y:.3f} [%{customdata[3]:.2f}, %{customdata[4]:.2f}]<extra></extra>",
-        )
+    fig.add_scatter(
+        x=b.conf.tolist(),
+        y=b.accuracy.tolist(),
+        mode="markers",
+        name="bins (area = n)",
+        customdata=data,
+        marker=dict(
+            color=COLORS[1],
+            symbol=MARKERS[0],
+            size=area.tolist(),
+            line=dict(color="white", width=1),
+        ),
+        error_y=whiskers(
+            zip(*(x.tolist() for x in (b.accuracy, b.low, b.high)), strict=True),
+            color=COLORS[1],
+            thickness=1.5,
+        ),
+        hovertemplate="bin %{customdata[0]:.3g} to "
+        "%{customdata[1]:.3g}<br>n=%{customdata[2]:g}<br>confidence %{x:.3f}"
+        "<br>accuracy %{y:.3f} [%{customdata[3]:.2f}, %{customdata[4]:.2f}]<extra></extra>",
     )
 
 
 def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> Any:
     """Error rate among the answers kept, against the share kept."""
-    import plotly.graph_objects as go
-
     sub = (
         f"AURC {result.aurc}; perfect order {number(result.best_aurc)}, random order "
         f"{number(result.random_aurc)}"
@@ -175,72 +153,56 @@ def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> 
     )
     low, high = result.aurc.low, result.aurc.high
     data = np.stack([result.threshold, result.n_at], 1).tolist()
-    fig.add_trace(
-        go.Scatter(
-            x=result.coverage.tolist(),
-            y=result.risk.tolist(),
-            mode="lines+markers" if len(result.risk) < 60 else "lines",
-            line=dict(color=COLORS[0]),
-            name="this ranking",
-            customdata=data,
-            hovertemplate="confidence >= %{customdata[0]:.3g} (n=%{customdata[1]:g} at "
-            "it)<br>coverage %{x:.3f}"
-            f"<br>error %{{y:.3f}}<br>AURC interval [{low:.3f}, {high:.3f}]<extra></extra>",
-        )
+    fig.add_scatter(
+        x=result.coverage.tolist(),
+        y=result.risk.tolist(),
+        mode="lines+markers" if len(result.risk) < 60 else "lines",
+        line=dict(color=COLORS[0]),
+        name="this ranking",
+        customdata=data,
+        hovertemplate="confidence >= %{customdata[0]:.3g} (n=%{customdata[1]:g} at "
+        "it)<br>coverage %{x:.3f}"
+        f"<br>error %{{y:.3f}}<br>AURC interval [{low:.3f}, {high:.3f}]<extra></extra>",
     )
-    fig.add_trace(
-        go.Scatter(
-            x=[0, 1],
-            y=[result.random_aurc] * 2,
-            mode="lines",
-            line=dict(color=GREY, dash="dash"),
-            name="random order",
-            hoverinfo="skip",
-        )
+    fig.add_scatter(
+        x=[0, 1],
+        y=[result.random_aurc] * 2,
+        mode="lines",
+        line=dict(color=GREY, dash="dash"),
+        name="random order",
+        hoverinfo="skip",
     )
     fig.update_yaxes(rangemode="tozero")
     return fig
 
 
 def _intervals(fig: Any, names: list[str], eces: list[Any]) -> Any:
-    import plotly.graph_objects as go
-
     best = np.array([e.debiased.value for e in eces])
     data = [[e.low, e.high, e.n, e.n_bins, e.p_value] for e in eces]
-    fig.add_trace(
-        go.Scatter(
-            x=best.tolist(),
-            y=names,
-            mode="markers",
-            name="debiased, with interval",
-            marker=dict(color=COLORS[0], symbol=MARKERS[0], size=10),
-            customdata=data,
-            error_x=dict(
-                type="data",
-                array=[e.high - e.debiased.value for e in eces],
-                arrayminus=[e.debiased.value - e.low for e in eces],
-                color=COLORS[0],
-            ),
-            hovertemplate="%{y}<br>debiased ECE %{x:.3f} [%{customdata[0]:.2f}, "
-            "%{customdata[1]:.2f}]<br>n=%{customdata[2]}, bins %{customdata[3]}, "
-            "p=%{customdata[4]:.3f}<extra></extra>",
-        )
+    fig.add_scatter(
+        x=best.tolist(),
+        y=names,
+        mode="markers",
+        name="debiased, with interval",
+        marker=dict(color=COLORS[0], symbol=MARKERS[0], size=10),
+        customdata=data,
+        error_x=whiskers(((e.debiased.value, e.low, e.high) for e in eces), color=COLORS[0]),
+        hovertemplate="%{y}<br>debiased ECE %{x:.3f} [%{customdata[0]:.2f}, "
+        "%{customdata[1]:.2f}]<br>n=%{customdata[2]}, bins %{customdata[3]}, "
+        "p=%{customdata[4]:.3f}<extra></extra>",
     )
     for values, label, color, marker in (
         ([e.value for e in eces], "plug-in", COLORS[1], MARKERS[1]),
         ([e.null for e in eces], "a calibrated model would score", GREY, MARKERS[4]),
     ):
-        fig.add_trace(
-            go.Scatter(
-                x=values,
-                y=names,
-                mode="markers",
-                name=label,
-                marker=dict(color=color, symbol=marker, size=9),
-                customdata=data,
-                hovertemplate=f"%{{y}}<br>{label} "
-                f"%{{x:.3f}}<br>n=%{{customdata[2]}}<extra></extra>",
-            )
+        fig.add_scatter(
+            x=values,
+            y=names,
+            mode="markers",
+            name=label,
+            marker=dict(color=color, symbol=marker, size=9),
+            customdata=data,
+            hovertemplate=f"%{{y}}<br>{label} %{{x:.3f}}<br>n=%{{customdata[2]}}<extra></extra>",
         )
     fig.update_yaxes(autorange="reversed", type="category")
     fig.update_xaxes(rangemode="tozero")

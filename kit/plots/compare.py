@@ -82,30 +82,17 @@ def _points(
     bars: Sequence[tuple[float, float]] | None,
 ) -> None:
     """Points with their intervals; hollow and without a bar where there is none."""
-    import plotly.graph_objects as go
-
-    error = (
-        dict(
-            type="data",
-            symmetric=False,
-            array=[high - v for v, (_, high) in zip(x, bars, strict=True)],
-            arrayminus=[v - low for v, (low, _) in zip(x, bars, strict=True)],
-            color=theme.COLORS[0],
-        )
-        if bars
-        else None
-    )
-    fig.add_trace(
-        go.Scatter(
-            x=list(x),
-            y=list(y),
-            mode="markers",
-            hovertext=list(hover),
-            hoverinfo="text",
-            showlegend=False,
-            error_x=error,
-            marker=dict(size=10, color=theme.COLORS[0], symbol="circle" if bars else "circle-open"),
-        )
+    ends = [(v, *b) for v, b in zip(x, bars or (), strict=bool(bars))]
+    error = theme.whiskers(ends, color=theme.COLORS[0]) if bars else None
+    fig.add_scatter(
+        x=list(x),
+        y=list(y),
+        mode="markers",
+        hovertext=list(hover),
+        hoverinfo="text",
+        showlegend=False,
+        error_x=error,
+        marker=dict(size=10, color=theme.COLORS[0], symbol="circle" if bars else "circle-open"),
     )
 
 
@@ -137,24 +124,17 @@ def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
 
 def band(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
     """Many runs of one metric, sorted by value: points with their intervals, named on hovering."""
-    import plotly.graph_objects as go
-
     fig = theme.figure(title=title, x="runs, sorted by value", y="value (bar: 95% interval)")
     ranked = sorted(rows, key=lambda r: r["value"])
-    up = [0 if r.get("high") is None else r["high"] - r["value"] for r in ranked]
-    down = [0 if r.get("low") is None else r["value"] - r["low"] for r in ranked]
-    fig.add_trace(
-        go.Scatter(
-            x=list(range(1, len(ranked) + 1)),
-            y=[r["value"] for r in ranked],
-            mode="markers",
-            hovertext=[f"{label(r)}<br>{words(r)}" for r in ranked],
-            hoverinfo="text",
-            marker=dict(size=5, color=theme.COLORS[0]),
-            error_y=dict(
-                type="data", symmetric=False, array=up, arrayminus=down, color="#9fc5e0", width=0
-            ),
-        )
+    ends = ((r["value"], r.get("low"), r.get("high")) for r in ranked)
+    fig.add_scatter(
+        x=list(range(1, len(ranked) + 1)),
+        y=[r["value"] for r in ranked],
+        mode="markers",
+        hovertext=[f"{label(r)}<br>{words(r)}" for r in ranked],
+        hoverinfo="text",
+        marker=dict(size=5, color=theme.COLORS[0]),
+        error_y=theme.whiskers(ends, color="#9fc5e0", width=0),
     )
     return fig
 
@@ -163,8 +143,6 @@ def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
     """Settings over seeds: `rows` are kit.runs.compare.Seeds of one metric; a small ring is a seed,
     the point their mean with its t interval.
     """
-    import plotly.graph_objects as go
-
     fig = theme.figure(
         title=title,
         x="value (rings: seeds; point and bar: mean over seeds, 95% interval)",
@@ -172,18 +150,16 @@ def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
     )
     names = [r.setting or "all runs" for r in rows]
     known = [r.mean.low == r.mean.low for r in rows]  # NaN: all seeds gave the same
-    fig.add_trace(
-        go.Scatter(
-            x=[v for r in rows for v in r.values],
-            y=[n for r, n in zip(rows, names, strict=True) for _ in r.values],
-            mode="markers",
-            hovertext=[
-                f"seed {s}: {v:.4g}" for r in rows for s, v in zip(r.seeds, r.values, strict=True)
-            ],
-            hoverinfo="text",
-            showlegend=False,
-            marker=dict(size=9, symbol="circle-open", color=theme.COLORS[1], line=dict(width=2)),
-        )
+    fig.add_scatter(
+        x=[v for r in rows for v in r.values],
+        y=[n for r, n in zip(rows, names, strict=True) for _ in r.values],
+        mode="markers",
+        hovertext=[
+            f"seed {s}: {v:.4g}" for r in rows for s, v in zip(r.seeds, r.values, strict=True)
+        ],
+        hoverinfo="text",
+        showlegend=False,
+        marker=dict(size=9, symbol="circle-open", color=theme.COLORS[1], line=dict(width=2)),
     )
     for shown in (True, False):
         mine = [(n, r) for n, r, k in zip(names, rows, known, strict=True) if k == shown]
@@ -214,38 +190,24 @@ def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> A
     """All metrics of one notebook in one forest plot: a line per metric, a colour and a marker per
     run.
     """
-    import plotly.graph_objects as go
-
     metrics = list(dict.fromkeys(r["metric"] for r in rows))
     fig = theme.figure(
         title=title, x="value (bar: 95% interval)", height=max(240, 150 + 26 * len(metrics))
     )
     for k, run in enumerate(dict.fromkeys(r["run"] for r in rows)):
         mine = [r for r in rows if r["run"] == run]
-        known = [r.get("low") is not None and r.get("high") is not None for r in mine]
-        bars = [
-            ((r["high"] - r["value"]), (r["value"] - r["low"])) if k_ else (None, None)
-            for r, k_ in zip(mine, known, strict=True)
-        ]
+        ends = ((r["value"], r.get("low"), r.get("high")) for r in mine)
         hover = [f"{r['metric']}<br>{words(r)}<br>{run}" for r in mine]
         color = theme.COLORS[k % len(theme.COLORS)]
-        fig.add_trace(
-            go.Scatter(
-                x=[r["value"] for r in mine],
-                y=[r["metric"] for r in mine],
-                mode="markers",
-                name=label(mine[0]),
-                hovertext=hover,
-                hoverinfo="text",
-                marker=dict(size=9, color=color, symbol=theme.MARKERS[k % len(theme.MARKERS)]),
-                error_x=dict(
-                    type="data",
-                    symmetric=False,
-                    array=[b[0] for b in bars],
-                    arrayminus=[b[1] for b in bars],
-                    color=color,
-                ),
-            )
+        fig.add_scatter(
+            x=[r["value"] for r in mine],
+            y=[r["metric"] for r in mine],
+            mode="markers",
+            name=label(mine[0]),
+            hovertext=hover,
+            hoverinfo="text",
+            marker=dict(size=9, color=color, symbol=theme.MARKERS[k % len(theme.MARKERS)]),
+            error_x=theme.whiskers(ends, color=color),
         )
     fig.update_yaxes(autorange="reversed", type="category")
     return fig
@@ -253,8 +215,6 @@ def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> A
 
 def spent(overview: Sequence[Mapping[str, Any]]) -> Any:
     """Seconds of each run as bars; hover shows cost and status."""
-    import plotly.graph_objects as go
-
     fig = theme.figure(
         title="Where the time went", x="seconds", height=max(220, 130 + 30 * len(overview))
     )
@@ -263,15 +223,13 @@ def spent(overview: Sequence[Mapping[str, Any]]) -> Any:
         f"{r['run']}<br>{r['seconds'] or 0:.0f} s, ${r['cost $']:.4f}<br>{r['status']}"
         for r in overview
     ]
-    fig.add_trace(
-        go.Bar(
-            x=[r["seconds"] or 0 for r in overview],
-            y=names,
-            orientation="h",
-            hovertext=hover,
-            hoverinfo="text",
-            marker_color=theme.COLORS[0],
-        )
+    fig.add_bar(
+        x=[r["seconds"] or 0 for r in overview],
+        y=names,
+        orientation="h",
+        hovertext=hover,
+        hoverinfo="text",
+        marker_color=theme.COLORS[0],
     )
     fig.update_yaxes(autorange="reversed", type="category")
     return fig

@@ -20,17 +20,13 @@ def safe(text: Any, limit: int = 60) -> str:
 
 
 def _bars(counts: Mapping[Any, float], *, title: str, x: str, y: str, name: str, color: str) -> Any:
-    import plotly.graph_objects as go
-
     fig = theme.figure(title=title, x=x, y=y, height=360)
-    fig.add_trace(
-        go.Bar(
-            x=list(counts),
-            y=list(counts.values()),
-            name=name,
-            marker=dict(color=color),
-            hovertemplate="%{x}: %{y}<extra></extra>",
-        )
+    fig.add_bar(
+        x=list(counts),
+        y=list(counts.values()),
+        name=name,
+        marker=dict(color=color),
+        hovertemplate="%{x}: %{y}<extra></extra>",
     )
     fig.update_layout(showlegend=False, bargap=0.1)
     return fig
@@ -78,8 +74,6 @@ def binned(histogram: Mapping[float, int], bins: int = 30) -> dict[str, list[flo
 
 def lengths(summary: Any) -> Any:
     """Share of prompts, criteria and answers by length in tokens (about)."""
-    import plotly.graph_objects as go
-
     fig = theme.figure(
         title="Lengths<br><sub>tokens, about four characters each; log axis</sub>",
         x="tokens",
@@ -98,16 +92,14 @@ def lengths(summary: Any) -> Any:
         for value, n in histogram.items():
             counts[sum(e <= value for e in edges) - 1] += n
         last = max(k for k, c in enumerate(counts) if c)
-        fig.add_trace(
-            go.Scatter(
-                x=edges[: last + 1],
-                y=[c / total for c in counts[: last + 1]],
-                mode="lines+markers",
-                name=f"{label} (n={total})",
-                line=dict(color=theme.COLORS[i], shape="hv", dash=theme.DASHES[i]),
-                marker=dict(symbol=theme.MARKERS[i], size=5),
-                hovertemplate="from %{x:.0f} tokens: %{y:.1%}<extra></extra>",
-            )
+        fig.add_scatter(
+            x=edges[: last + 1],
+            y=[c / total for c in counts[: last + 1]],
+            mode="lines+markers",
+            name=f"{label} (n={total})",
+            line=dict(color=theme.COLORS[i], shape="hv", dash=theme.DASHES[i]),
+            marker=dict(symbol=theme.MARKERS[i], size=5),
+            hovertemplate="from %{x:.0f} tokens: %{y:.1%}<extra></extra>",
         )
     fig.update_xaxes(type="log")
     fig.update_yaxes(tickformat=".0%", rangemode="tozero")
@@ -116,8 +108,6 @@ def lengths(summary: Any) -> Any:
 
 def weights(summary: Any) -> Any:
     """How often each weight occurs; negative weights in another colour."""
-    import plotly.graph_objects as go
-
     items = sorted(summary.histograms["weight"].items())
     fig = theme.figure(
         title=f"Weights<br><sub>{summary.negative} negative, {summary.zero} zero, of "
@@ -133,14 +123,12 @@ def weights(summary: Any) -> Any:
         if part:
             many = len(items) > 40
             xs = [w for w, _ in part] if many else [f"{w:g}" for w, _ in part]
-            fig.add_trace(
-                go.Bar(
-                    x=xs,
-                    y=[n for _, n in part],
-                    name=name,
-                    marker=dict(color=color),
-                    hovertemplate="weight %{x}: %{y}<extra></extra>",
-                )
+            fig.add_bar(
+                x=xs,
+                y=[n for _, n in part],
+                name=name,
+                marker=dict(color=color),
+                hovertemplate="weight %{x}: %{y}<extra></extra>",
             )
     if len(items) <= 40:
         fig.update_xaxes(
@@ -151,8 +139,6 @@ def weights(summary: Any) -> Any:
 
 def kinds(summary: Any, *, what: str = "kinds", top: int = 20) -> Any:
     """The most frequent kinds (or tags, checks, splits), as horizontal bars."""
-    import plotly.graph_objects as go
-
     counts = sorted(getattr(summary, what).items(), key=lambda x: -x[1])
     shown = counts[:top][::-1]
     rest = sum(n for _, n in counts[top:])
@@ -163,14 +149,12 @@ def kinds(summary: Any, *, what: str = "kinds", top: int = 20) -> Any:
         x="count",
         height=max(260, 120 + 22 * len(shown)),
     )
-    fig.add_trace(
-        go.Bar(
-            x=[n for _, n in shown],
-            y=[safe(k, 40) for k, _ in shown],
-            orientation="h",
-            marker=dict(color=theme.COLORS[0]),
-            hovertemplate="%{y}: %{x}<extra></extra>",
-        )
+    fig.add_bar(
+        x=[n for _, n in shown],
+        y=[safe(k, 40) for k, _ in shown],
+        orientation="h",
+        marker=dict(color=theme.COLORS[0]),
+        hovertemplate="%{y}: %{x}<extra></extra>",
     )
     fig.update_layout(showlegend=False)
     return fig
@@ -184,8 +168,6 @@ def overview(summary: Any, *, what: str = "criteria per task") -> Any:
 
 def findings(lint: Any) -> Any:
     """Findings per rule, coloured by severity."""
-    import plotly.graph_objects as go
-
     table = lint.table()
     order = [r["rule"] for r in sorted(table, key=lambda r: r["findings"])]
     fig = theme.figure(
@@ -196,16 +178,14 @@ def findings(lint: Any) -> Any:
     for severity, color in SEVERITY_COLORS.items():
         rows = [r for r in table if r["severity"] == severity]
         if rows:
-            fig.add_trace(
-                go.Bar(
-                    x=[r["findings"] for r in rows],
-                    y=[r["rule"] for r in rows],
-                    orientation="h",
-                    name=severity,
-                    marker=dict(color=color),
-                    customdata=[safe(r["message"], 100) for r in rows],
-                    hovertemplate="%{y}: %{x}<br>%{customdata}<extra></extra>",
-                )
+            fig.add_bar(
+                x=[r["findings"] for r in rows],
+                y=[r["rule"] for r in rows],
+                orientation="h",
+                name=severity,
+                marker=dict(color=color),
+                customdata=[safe(r["message"], 100) for r in rows],
+                hovertemplate="%{y}: %{x}<br>%{customdata}<extra></extra>",
             )
     fig.update_layout(barmode="stack")
     fig.update_yaxes(categoryorder="array", categoryarray=list(dict.fromkeys(order)))
@@ -216,8 +196,6 @@ def comparison(
     rows: Sequence[Mapping[str, Any]], *, first: str = "first", second: str = "second"
 ) -> Any:
     """Two answers criterion by criterion (rows of `rubrics.compare`); unknown leaves a gap."""
-    import plotly.graph_objects as go
-
     fig = theme.figure(
         title=f"{safe(first, 30)} and {safe(second, 30)}<br><sub>"
         + ", ".join(
@@ -238,15 +216,13 @@ def comparison(
         for r in rows
     ]
     for k, (name, key) in enumerate(((first, "first"), (second, "second"))):
-        fig.add_trace(
-            go.Scatter(
-                x=[r[key] for r in rows],
-                y=labels,
-                mode="markers",
-                name=safe(name, 30),
-                marker=dict(color=theme.COLORS[k], symbol=theme.MARKERS[k], size=11),
-                hovertemplate="%{y}: %{x:.2f}<extra></extra>",
-            )
+        fig.add_scatter(
+            x=[r[key] for r in rows],
+            y=labels,
+            mode="markers",
+            name=safe(name, 30),
+            marker=dict(color=theme.COLORS[k], symbol=theme.MARKERS[k], size=11),
+            hovertemplate="%{y}: %{x:.2f}<extra></extra>",
         )
     fig.update_xaxes(range=[-0.1, 1.1])
     fig.update_yaxes(autorange="reversed")

@@ -84,30 +84,18 @@ def _dots(
     *,
     hover: Sequence[str],
 ) -> None:
-    import plotly.graph_objects as go
-
-    def gap(r: Mapping[str, Any], field: str) -> float:
-        return 0.0 if r[field] is None else abs(r[field] - r["rate"])
-
-    fig.add_trace(
-        go.Scatter(
-            name=html.escape(name),
-            mode="markers",
-            x=[r["rate"] for r in rows],
-            y=[html.escape(x) for x in labels],
-            error_x=dict(
-                type="data",
-                symmetric=False,
-                array=[gap(r, "high") for r in rows],
-                arrayminus=[gap(r, "low") for r in rows],
-                thickness=1.4,
-            ),
-            marker=dict(
-                size=9,
-                color=theme.COLORS[k % len(theme.COLORS)],
-                symbol=theme.MARKERS[k % len(theme.MARKERS)],
-            ),
-            customdata=[html.escape(h) for h in hover],
-            hovertemplate="%{y}: %{x:.1%}<br>%{customdata}<extra></extra>",
-        )
+    ends = ((r["rate"], r["low"], r["high"]) for r in rows)
+    fig.add_scatter(
+        name=html.escape(name),
+        mode="markers",
+        x=[r["rate"] for r in rows],
+        y=[html.escape(x) for x in labels],
+        error_x=theme.whiskers(ends, thickness=1.4),
+        marker=dict(
+            size=9,
+            color=theme.COLORS[k % len(theme.COLORS)],
+            symbol=theme.MARKERS[k % len(theme.MARKERS)],
+        ),
+        customdata=[html.escape(h) for h in hover],
+        hovertemplate="%{y}: %{x:.1%}<br>%{customdata}<extra></extra>",
     )

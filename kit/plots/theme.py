@@ -4,6 +4,7 @@ later.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
@@ -74,6 +75,17 @@ def below(height: int) -> float:
     (-0.24, -0.72)
     """
     return -72 / max(height - TOP - BOTTOM, 60)
+
+
+def whiskers(rows: Iterable[tuple[Any, Any, Any]], **more: Any) -> dict[str, Any]:
+    """Error bars from (value, low, high) each; none to an end that is not known.
+
+    >>> whiskers([(0.5, 0.25, 1.0), (1.0, None, float("nan"))])["arrayminus"]
+    [0.25, None]
+    """
+    ends = [[None if e is None or e != e else abs(e - v) for e in (a, b)] for v, a, b in rows]
+    low, high = ([e[side] for e in ends] for side in (0, 1))
+    return dict(type="data", symmetric=False, array=high, arrayminus=low, **more)
 
 
 def rgba(color: str, alpha: float) -> str:
