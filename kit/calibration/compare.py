@@ -11,9 +11,10 @@ import numpy as np
 from scipy import special
 
 from ..errors import DataError
+from ..stats.arguments import share
 from ..stats.clusters import allow_unseen
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, number
+from ..stats.estimate import Estimate
 from ..stats.paired import difference
 from ..stats.ranking import auroc, auroc_change
 from ..stats.rates import mean
@@ -25,6 +26,8 @@ from .ece import ECE, ece_of, gap_errors, spread
 from .inputs import Inputs, check
 from .scores import brier_score, overconfidence, resolution, underconfidence
 
+SAME = "the same outcomes on both sides: only the confidence changed"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -33,7 +36,7 @@ class Comparison:
 
     auroc : before and after; auroc_change : after minus before. constant : Brier after, less that
         of the best constant (below 0 = the confidences say something). resolution : before and
-        after, bias-corrected.
+        after, bias-corrected; resolution_change : after minus before, in the bins of the ECE.
     lookup, token : Brier after, less that of each family's rate, and of the token probability;
     token_auroc : AUROC after, less the token's (None where not given). paired : rows are pairs.
     verdict : a sentence that claims no more than all these.
@@ -50,6 +53,7 @@ class Comparison:
     over: tuple[Estimate, Estimate]
     under: tuple[Estimate, Estimate]
     resolution: tuple[float, float]
+    resolution_change: Estimate
     paired: bool
     verdict: str
     lookup: Estimate | None = None
@@ -58,51 +62,19 @@ class Comparison:
 
     def table(self) -> list[dict[str, Any]]:
         """One dict per measure."""
-        rows: list[dict[str, Any]] = [
+        change = _limits("change", self.difference)
+        return [
             {"measure": "ECE (plug-in)", "before": self.before.value, "after": self.after.value},
-            {
-                "measure": "ECE (debiased)",
-                "before": self.before.debiased.value,
-                "after": self.after.debiased.value,
-                "change": self.difference.value,
-                "low": self.difference.low,
-                "high": self.difference.high,
-            },
+            _pair("ECE (debiased)", self.before.debiased, self.after.debiased) | change,
             {"measure": "ECE if calibrated", "before": self.before.null, "after": self.after.null},
-            {
-                "measure": "Brier",
-                "change": self.brier.value,
-                "low": self.brier.low,
-                "high": self.brier.high,
-            },
-            {
-                "measure": "accuracy",
-                "change": self.accuracy.value,
-                "low": self.accuracy.low,
-                "high": self.accuracy.high,
-            },
-            {"measure": "resolution", "before": self.resolution[0], "after": self.resolution[1]},
+            {"measure": "Brier", **_limits("change", self.brier)},
+            {"measure": "accuracy", **_limits("change", self.accuracy)},
+            _pair("resolution", *self.resolution) | _limits("change", self.resolution_change),
             *self._against(),
-            {
-                "measure": "AUROC",
-                "before": self.auroc[0].value,
-                "after": self.auroc[1].value,
-                "change": self.auroc_change.value,
-                "low": self.auroc_change.low,
-                "high": self.auroc_change.high,
-            },
-            {
-                "measure": "P(wrong | confidence > .8)",
-                "before": self.over[0].value,
-                "after": self.over[1].value,
-            },
-            {
-                "measure": "P(right | confidence < .3)",
-                "before": self.under[0].value,
-                "after": self.under[1].value,
-            },
+            _pair("AUROC", *self.auroc) | _limits("change", self.auroc_change),
+            _pair("P(wrong | confidence > .8)", *self.over),
+            _pair("P(right | confidence < .3)", *self.under),
         ]
-        return rows
 
     def _against(self) -> list[dict[str, Any]]:
         """What stands against a constant, a table, and the token probability; rows that were not
@@ -114,11 +86,7 @@ class Comparison:
             "Brier less the token probability's": self.token,
             "AUROC less the token probability's": self.token_auroc,
         }
-        return [
-            {"measure": k, "after": e.value, "low": e.low, "high": e.high}
-            for k, e in known.items()
-            if e is not None
-        ]
+        return [{"measure": k, **_limits("after", e)} for k, e in known.items() if e is not None]
 
     def __str__(self) -> str:
         return f"{self.verdict} | before: {self.before}; after: {self.after}"
@@ -127,6 +95,14 @@ class Comparison:
         head = ("measure", "before", "after", "change", "low", "high")
         rows = [[r.get(k) for k in head] for r in self.table()]
         return html.escape(self.verdict) + rows_html(head, rows)
+
+
+def _pair(measure: str, one: Any, two: Any) -> dict[str, Any]:
+    return {"measure": measure, "before": float(one), "after": float(two)}
+
+
+def _limits(column: str, e: Estimate) -> dict[str, float]:
+    return {column: e.value, "low": e.low, "high": e.high}
 
 
 def _mover(
@@ -152,9 +128,17 @@ def _apart(one: Estimate, two: Estimate, name: str) -> Estimate:
 
 
 def _accuracy_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
+    if how.paired and np.array_equal(x.correct, y.correct):
+        return Estimate(0.0, 0.0, 0.0, x.n, x.n_clusters, SAME, level=how.level)
+    return _mean_change(x.correct, y.correct, x, y, how)
+
+
+def _mean_change(old: np.ndarray, new: np.ndarray, x: Inputs, y: Inputs, how: _How) -> Estimate:
+    """Change of the mean of a row's value."""
     if how.paired:
-        return difference(y.correct, x.correct, cluster=x.cluster, level=how.level)
-    return _apart(*(mean(v.correct, cluster=v.cluster, level=how.level) for v in (x, y)), "mean")
+        return difference(new, old, cluster=x.cluster, level=how.level)
+    both = (old, x.cluster), (new, y.cluster)
+    return _apart(*(mean(v, cluster=c, level=how.level) for v, c in both), "mean")
 
 
 def _brier_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
@@ -178,6 +162,33 @@ class _How:
     margin: float
 
 
+def _rows_bin(x: Inputs, binning: dict[str, Any]) -> np.ndarray:
+    """The bin of each row (n,)."""
+    where = locator(x, **binning)
+    return where.bin[where.find(np.asarray(x.conf, dtype=float))]
+
+
+def _resolved(x: Inputs, cells: Cells, binning: dict[str, Any]) -> np.ndarray:
+    """By how much the rate of its bin is nearer to each row's outcome than the rate of all, in
+    squares (n,): their mean is the plug-in resolution, and what they spread its error.
+    """
+    size, hits, _ = cells.bins()
+    rate = np.divide(hits, size, out=np.zeros_like(size), where=size > 0)
+    y = np.asarray(x.correct, dtype=float)
+    return (y - y.mean()) ** 2 - (y - rate[_rows_bin(x, binning)]) ** 2
+
+
+def _resolution_change(
+    sides: list[Inputs], cells: list[Cells], binning: dict[str, Any], how: _How
+) -> Estimate:
+    """Change of the bias-corrected resolution; limits as wide as those of the plug-in."""
+    old, new = (_resolved(x, c, binning) for x, c in zip(sides, cells, strict=True))
+    out = _mean_change(old, new, *sides, how)
+    value = resolution(cells[1]) - resolution(cells[0])
+    move = value - out.value
+    return replace(out, value=value, low=out.low + move, high=out.high + move)
+
+
 def _scores(x: Inputs, cells: Cells, binning: dict[str, Any]) -> np.ndarray:
     """What every unit, a cluster or a row, adds to the binned error, over its standard error.
 
@@ -190,9 +201,7 @@ def _scores(x: Inputs, cells: Cells, binning: dict[str, Any]) -> np.ndarray:
     if cells.units is not None:
         each = slope[cells.bin, None] * (np.array([0.0, 1.0]) - cells.mean) - total
         return np.concatenate([u @ each.reshape(-1) for u in cells.unit_blocks()]) / se
-    where = locator(x, **binning)
-    bins = where.bin[where.find(np.asarray(x.conf, dtype=float))]
-    return (slope[bins] * (x.correct - x.conf) - total) / se
+    return (slope[_rows_bin(x, binning)] * (x.correct - x.conf) - total) / se
 
 
 def _error_change(
@@ -251,12 +260,13 @@ def compare(
         (paired rows with missing values are refused, since the pairs would shift). Unpaired:
         `cluster` and `cluster_after` label each side.
     family : (n,) labels of the rows after, for a look-up of each family's rate. token : (n,) token
-    probabilities of the answers after, which need no training. margin : loss of accuracy that still
-    counts as accuracy kept. n_boot : resamples of the test of each side. Binning as in `ece`; 15
-    equal-width bins by default for both, so that they compare. The verdict asks for more than a
-    lower error: accuracy kept, a Brier score better than that of the best constant, and no loss in
-    telling right from wrong (AUROC). It says where a look-up by family, or the token probability,
-    does as well.
+    probabilities of the answers after, which need no training. margin : loss of accuracy in [0, 1]
+    that still counts as accuracy kept; where all outcomes of the pairs are the same, only the
+    confidence is taken to have changed. n_boot : resamples of the test of each side. Binning as in
+    `ece`; 15 equal-width bins by default for both, so that they compare. The verdict asks for more
+    than a lower error: accuracy kept, a Brier score better than that of the best constant, and no
+    measure of `table` clearly worse, nor than a look-up by family or the token probability. It says
+    which of these may do as well, and what is not decided, since it has no interval.
 
     >>> p, y = [0.1, 0.9] * 40, [0, 1, 0, 1, 0, 1, 1, 0, 0, 1] * 8
     >>> c = compare(([0.5] * 80, y), ([0.2, 0.8] * 40, y), paired=True)
@@ -266,7 +276,7 @@ def compare(
     if binning.get("edges") is None:
         binning.setdefault("bins", 15)
     sides = _sides(before, after, cluster, cluster if paired else cluster_after, paired, missing)
-    how = _How(paired, level, margin)
+    how = _How(paired, level, share("margin", margin))
     x, y = sides
     cells = [tally([v], locator(v, **binning)) for v in sides]
     one, two = (ece_of(c, n_boot=n_boot, level=level, seed=seed) for c in cells)
@@ -287,11 +297,12 @@ def compare(
             underconfidence(v.conf, v.correct, cluster=v.cluster, level=level) for v in sides
         ),  # type: ignore[arg-type]
         resolution=tuple(resolution(c) for c in cells),  # type: ignore[arg-type]
+        resolution_change=_resolution_change(sides, cells, binning, how),
         paired=paired,
         verdict="",
         **_beside(y, family, token, level),
     )
-    return replace(out, verdict=_verdict(out, margin))
+    return replace(out, verdict=_verdict(out, how.margin))
 
 
 def _beside(y: Inputs, family: Any, token: Any, level: float) -> dict[str, Estimate]:
@@ -326,62 +337,78 @@ def _sides(
     return [x, y]
 
 
+CHANGED = {
+    "worse": "{} got worse",
+    "even": "{} is not shown to be kept",
+    "unknown": "not decided whether {} was kept",
+}
+RIVAL = {
+    "worse": "{} does better",
+    "even": "{} may do as well",
+    "unknown": "not decided whether {} does as well",
+    "better": "{} does worse",
+}
+# Field: what it is about, what its number is, which way is better, and the words for its standing.
+MEASURES = {
+    "accuracy": ("accuracy", "margin {:g}, change", 1, CHANGED),
+    "brier": ("the Brier score", "change", -1, CHANGED),
+    "resolution_change": ("resolution", "change", 1, CHANGED),
+    "auroc_change": ("telling right from wrong", "change of AUROC", 1, CHANGED),
+    "constant": ("the best constant", "Brier differs by", -1, RIVAL),
+    "lookup": ("a look-up of each family's rate", "Brier differs by", -1, RIVAL),
+    "token": ("the token probability", "Brier differs by", -1, RIVAL),
+    "token_auroc": ("ranking by the token probability", "AUROC differs by", 1, RIVAL),
+}
+HEADS = {  # the constant's standing: with nothing clearly worse, and with something
+    "better": (
+        " and more than a constant can say, at an open price",
+        " and more than a constant can say, at a price",
+    ),
+    "even": (", but no better confidence is shown", ", but no better confidence"),
+    "unknown": (", and not decided whether a better confidence", ", but no better confidence"),
+    "worse": ("", ", but no better confidence"),
+}
+
+
+def _standing(e: Estimate, way: int, least: float) -> str:
+    """Where the interval lies from `least`; without an interval a change of exactly 0 is "even":
+    nothing moved.
+    """
+    low, high = sorted((way * e.low, way * e.high))
+    if math.isnan(low + high):
+        return "even" if e.value == 0 else "unknown"
+    return ("even", "better", "worse")[(low > least) + 2 * (high < least)]
+
+
+def _standings(c: Comparison, margin: float) -> dict[str, tuple[str, str]]:
+    """Each measure's standing, and the words for it."""
+    out = {}
+    for name, (who, what, way, words) in MEASURES.items():
+        if (e := getattr(c, name)) is not None:
+            place = _standing(e, way, -margin if name == "accuracy" else 0.0)
+            said = words.get(place, "").format(who)
+            out[name] = place, f"{said} ({what.format(margin)} {e.span()})"
+    return out
+
+
 def _verdict(c: Comparison, margin: float) -> str:
     d = c.difference
-    tail = (
-        f"debiased ECE changed by {number(d.value)} [{number(d.low, 2)}, {number(d.high, 2)}] "
-        f"(n={c.before.n} and {c.after.n})"
-    )
+    tail = f"debiased ECE changed by {d.span()} (n={c.before.n} and {c.after.n})"
     if d.low > 0:
         return f"worse calibrated: {tail}"
     if not d.high < 0:
         return f"no change can be claimed: {tail}"
-    wrong = _objections(c, margin)
-    if not wrong:
-        return (
-            f"better calibrated: {tail}; accuracy kept within {margin:g}, Brier better than "
-            f"that of the "
-            f"best constant by {number(-c.constant.value)} [{number(-c.constant.high, 2)}, "
-            f"{number(-c.constant.low, 2)}], "
-            f"AUROC {c.auroc[1].text(2)}{_as_well(c)}"
-        )
-    head = "a lower calibration error, but no better confidence"
-    if c.constant.high < 0:
-        head = "a lower calibration error and more than a constant can say, at an open price"
-    return f"{head}: {tail}; {'; '.join(wrong)}{_as_well(c)}"
-
-
-def _as_well(c: Comparison) -> str:
-    """What needs no training and is not shown to be worse, as the end of a sentence."""
-    out = []
-    for name, e in (
-        ("a look-up of each family's rate", c.lookup),
-        ("the token probability", c.token),
-    ):
-        if e is not None and not e.high < 0:
-            verb = "does better" if e.low > 0 else "does as well"
-            out.append(
-                f"{name} {verb} (Brier {number(e.value)} [{number(e.low, 2)}, "
-                f"{number(e.high, 2)}] from it)"
-            )
-    return f"; but without training {' and '.join(out)}" if out else ""
-
-
-def _objections(c: Comparison, margin: float) -> list[str]:
-    """Why a lower calibration error is no better confidence here."""
-    out = []
-    if not c.accuracy.low > -margin:
-        out.append(
-            f"accuracy changed by {number(c.accuracy.value)} [{number(c.accuracy.low, 2)}, "
-            f"{number(c.accuracy.high, 2)}], "
-            f"not shown to be kept within {margin:g}"
-        )
-    if not c.constant.high < 0:
-        out.append(
-            f"the best constant does as well (Brier {number(c.constant.value)} "
-            f"[{number(c.constant.low, 2)}, "
-            f"{number(c.constant.high, 2)}] from it)"
-        )
-    if c.auroc_change.high < 0:
-        out.append(f"it tells right from wrong less well (AUROC {number(c.auroc_change.value)})")
-    return out
+    found = _standings(c, margin)
+    even = [k for k, (place, _) in found.items() if place == "even"]
+    wrong = [k for k in found if found[k][0] in ("worse", "unknown")]
+    wrong += [k for k in ("accuracy", "constant") if k in even]
+    free = [found[k][1] for k in ("lookup", "token", "token_auroc") if k in even]
+    kept = f"accuracy kept within {margin:g}"
+    if c.accuracy.method == SAME:
+        kept = "accuracy is the same by construction"
+    parts = [tail, *([] if "accuracy" in wrong else [kept]), *(found[k][1] for k in wrong)]
+    parts += [] if wrong else [found["constant"][1], f"AUROC {c.auroc[1]}"]
+    parts += [f"but without training {' and '.join(free)}"] if free else []
+    lower = HEADS[found["constant"][0]][any(found[k][0] == "worse" for k in wrong)]
+    head = f"a lower calibration error{lower}" if wrong else "better calibrated"
+    return f"{head}: {'; '.join(parts)}"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, MissingError
+from ..stats.estimate import band
 from .ece import ECE, ece
 
 WEIGHTS = {"V1": 0.35, "V2": 0.30, "V3": 0.15, "V4": 0.20}
@@ -127,10 +128,9 @@ def without_confidence(e: Evaluation, *, seed: int = 0) -> ECE:
 def claim(e: Evaluation, honest: ECE) -> str:
     """What the recomputed interval says of the published comparison, in words."""
     before, after = e.baseline.get("sft_ece"), e.published["ece"]
-    interval = f"[{honest.low:.2f}, {honest.high:.2f}]"
     holds = "it holds" if honest.low <= before <= honest.high else "it does not hold"
     return (
         f"published: SFT {before}, GRPO {after:.3f}. With n={honest.n} the interval for GRPO is "
-        f"{interval}; {holds} the SFT value, and the SFT value has an interval of its own that was "
-        "not published."
+        f"{band(honest.low, honest.high)}; {holds} the SFT value, and the SFT value has an "
+        "interval of its own that was not published."
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..stats.arguments import sure_level, whole
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, number
+from ..stats.estimate import Estimate, band, number
 from ..tables import rows_html
 from . import resample
 from .cells import Cells, locator, tally
@@ -114,7 +114,7 @@ class Reliability:
                 f"{r['n']:g}",
                 f"{r['conf']:.3f}",
                 f"{r['accuracy']:.3f}",
-                f"[{r['low']:.2f}, {r['high']:.2f}]",
+                band(r["low"], r["high"]),
             )
             for r in self.table()
         ]
@@ -285,7 +285,7 @@ class Sensitivity:
             (
                 name,
                 f"{e.value:.3f}",
-                f"{e.debiased.value:.3f} [{e.low:.2f}, {e.high:.2f}]",
+                e.debiased.span(),
                 f"{e.null:.3f}",
             )
             for name, e in self.rows

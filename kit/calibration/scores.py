@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
+from ..stats.arguments import share
 from ..stats.clusters import allow_unseen, limits
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
@@ -267,10 +267,10 @@ def overconfidence(
     """P(wrong | confidence > above); unknown when no row is that confident.
 
     >>> print(overconfidence([.9, .9, .9, .5], [1, 0, 1, 1]))
-    .333 [.06, .79], n=3
+    .333 [.06, .80], n=3
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    words = f"P(wrong | confidence > {_share(above, 'above'):g})"
+    words = f"P(wrong | confidence > {share('above', above):g})"
     return _rate(1.0 - x.correct, x, np.asarray(x.conf) > above, words, level)
 
 
@@ -290,7 +290,7 @@ def underconfidence(
     'no known rows'
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    words = f"P(right | confidence < {_share(below, 'below'):g})"
+    words = f"P(right | confidence < {share('below', below):g})"
     return _rate(1.0 * x.correct, x, np.asarray(x.conf) < below, words, level)
 
 
@@ -299,11 +299,3 @@ def _rate(hit: np.ndarray, x: Inputs, keep: np.ndarray, words: str, level: float
     cluster = None if x.cluster is None else x.cluster[keep]
     e = mean(hit[keep], cluster=cluster, level=level)
     return replace(e, method=f"{words}, {e.method}", missing=x.missing)
-
-
-def _share(value: float, name: str) -> float:
-    if not 0 <= value <= 1:
-        raise DataError(
-            f"{name} is {value!r}", where=f"argument {name}", fix="use a number in [0, 1]"
-        )
-    return value

@@ -264,12 +264,7 @@ class _Row:
 
 def _interval(e: Any) -> str:
     """Value and interval of an estimate, short; nothing where there is none."""
-    from ..stats import number
-
-    if e is None:
-        return ""
-    band = "none" if math.isnan(e.low) else f"{number(e.low, 2)}, {number(e.high, 2)}"
-    return f"{number(e.value, 2)} [{band}]"
+    return "" if e is None else e.span()
 
 
 class _Totals:

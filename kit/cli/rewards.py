@@ -74,9 +74,9 @@ def _record(name: str, rows: list[dict[str, Any]], found: Any) -> dict[str, Any]
 
 
 def _interval(row: dict[str, Any]) -> str:
-    if row["low"] != row["low"]:
-        return "[no spread]"
-    return f"[{row['low']:.2f}, {row['high']:.2f}]"
+    from ..stats.estimate import band
+
+    return band(row["low"], row["high"])
 
 
 def _text(name: str, rows: list[dict[str, Any]], found: Any, bound: float) -> str:

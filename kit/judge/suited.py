@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..stats import Estimate, number
+from ..stats import Estimate, band, number
 
 if TYPE_CHECKING:
     from .audit import AuditReport, AuditRow
@@ -133,7 +133,7 @@ def _named(report: AuditReport, name: str) -> AuditRow | None:
 
 
 def _shown(name: str, e: Estimate) -> str:
-    return f"{name} {number(e.value, 2)} [{number(e.low, 2)}, {number(e.high, 2)}]"
+    return f"{name} {number(e.value, 2)} {band(e.low, e.high)}"
 
 
 def _own(report: AuditReport, name: str) -> float:

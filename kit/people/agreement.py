@@ -271,11 +271,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 def _short(e: stats.Estimate) -> str:
     """Value and interval without the counts that stand beside it."""
-    if math.isnan(e.value):
-        return "unknown"
-    if math.isnan(e.low):
-        return f"{stats.number(e.value)} [none]"
-    return f"{stats.number(e.value)} [{stats.number(e.low, 2)}, {stats.number(e.high, 2)}]"
+    return "unknown" if math.isnan(e.value) else e.span()
 
 
 def _side(label: float) -> str:

@@ -59,8 +59,7 @@ def subtitle(result: Reliability) -> str:
     e = result.ece
     clusters = f" in {e.n_clusters} clusters" if e.n_clusters is not None else ""
     return (
-        f"ECE {number(e.value)}; debiased {number(e.debiased.value)} [{number(e.low, 2)}, "
-        f"{number(e.high, 2)}]; a calibrated model would score "
+        f"ECE {number(e.value)}; debiased {e.debiased.span()}; a calibrated model would score "
         f"{number(e.null)}; n={e.n}{clusters}<br>{e.convention}"
     )
 

@@ -3,13 +3,13 @@ numpy and scipy only.
 
 >>> from kit import stats
 >>> print(stats.kappa([1, 1, 0, 0] * 10, [1, 0, 0, 0] * 10))
-.500 [.21, .71], n=40
+.500 [.20, .72], n=40
 """
 
 from .agreement import ac1, accuracy, balanced_accuracy, expand, f1, kappa, mcc, pairs, scott_pi
 from .anytime import betting, betting_path
 from .correction import lang_reiczigel, ppi, rogan_gladen
-from .estimate import Estimate, estimate_from_json, number
+from .estimate import Estimate, band, estimate_from_json, number
 from .macro import macro_difference, macro_mean
 from .ordinal import ranked_scores, rps
 from .paired import Comparison, McNemar, agreement_difference, claim, compare, difference, mcnemar
@@ -53,6 +53,7 @@ __all__ = [
     "auroc",
     "auroc_change",
     "balanced_accuracy",
+    "band",
     "betting",
     "betting_path",
     "claim",

@@ -35,6 +35,18 @@ def whole(name: str, value: Any, least: int = 0) -> int:
     raise DataError(f"{name} is {value!r}", where=f"argument {name}", fix=fix)
 
 
+def share(name: str, value: Any) -> float:
+    """A number in [0, 1]; DataError otherwise.
+
+    >>> share("margin", 0)
+    0.0
+    """
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    where, fix = f"argument {name}", "use a number in [0, 1]"
+    raise DataError(f"{name} is {value!r}", where=where, fix=fix)
+
+
 def generator(seed: Any) -> np.random.Generator:
     """Random numbers from a seed, a whole number of 0 or more, or from a generator."""
     if isinstance(seed, np.random.Generator):

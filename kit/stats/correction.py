@@ -71,7 +71,7 @@ def lang_reiczigel(
     may be effective sizes.
 
     >>> print(lang_reiczigel(0.4, 1000, q1=0.9, m1=200, q0=0.7, m0=200).text(6))
-    .166667 [.05635, .26273], n=1000
+    .166667 [.05635, .26274], n=1000
     """
     _check(p=p, q1=q1, q0=q0)
     z = t_quantile(level, math.inf)

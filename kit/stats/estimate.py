@@ -26,6 +26,27 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
+def band(low: float | None, high: float | None, digits: int = 2) -> str:
+    """Limits as every interval is printed: rounded outwards, so that it holds what it held. A limit
+    that excludes 0 keeps its first digit.
+
+    >>> band(0.7731, 0.8652), band(0.0031, 0.2), band(-0.004, 0.3), band(0.1, float("nan"))
+    ('[.77, .87]', '[.003, .20]', '[-.01, .30]', '[no interval]')
+    """
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return "[no interval]"
+    return f"[{_outwards(low, digits, -1)}, {_outwards(high, digits, 1)}]"
+
+
+def _outwards(limit: float, digits: int, way: int) -> str:
+    if math.isinf(limit):
+        return number(limit)
+    if limit * way < -1e-6:
+        digits = max(digits, math.ceil(-math.log10(abs(limit)) - 1e-9))
+    scaled = way * limit * 10**digits
+    return number(way * math.ceil(scaled - 1e-6) / 10**digits, digits)  # .07 in floats is no .06
+
+
 @dataclass(frozen=True)
 class Estimate:
     """An estimate with its interval.
@@ -41,7 +62,7 @@ class Estimate:
     se : standard error, NaN where the method has none.
 
     >>> print(Estimate(0.525, 0.478, 0.572, 998, 499, "kappa, cluster jackknife-t"))
-    .525 [.48, .57], n=998 in 499 clusters
+    .525 [.47, .58], n=998 in 499 clusters
     >>> Estimate(0.1, 0.02, 0.2, 50).excludes(0)
     True
     """
@@ -64,22 +85,25 @@ class Estimate:
         return float(self.value)
 
     def text(self, digits: int = 3) -> str:
-        """The estimate in one line; limits with one digit fewer than the value.
+        """The estimate in one line.
 
         >>> Estimate(0.5, float("nan"), float("nan"), 3, missing=2).text()
         '.500 [no interval], n=3, 2 unknown'
         """
-        fewer = max(digits - 1, 0)
-        known = not (math.isnan(self.low) or math.isnan(self.high))
-        interval = (
-            f"{number(self.low, fewer)}, {number(self.high, fewer)}" if known else "no interval"
-        )
-        out = f"{number(self.value, digits)} [{interval}], n={self.n}"
+        out = f"{self.span(digits)}, n={self.n}"
         if self.n_clusters is not None and self.n_clusters != self.n:
             out += f" in {self.n_clusters} clusters"
         if self.missing:
             out += f", {self.missing} unknown"
         return out
+
+    def span(self, digits: int = 3) -> str:
+        """Value and interval without the counts; limits with one digit fewer than the value.
+
+        >>> Estimate(0.525, 0.478, 0.572, 998).span()
+        '.525 [.47, .58]'
+        """
+        return f"{number(self.value, digits)} {band(self.low, self.high, max(digits - 1, 0))}"
 
     def _repr_html_(self) -> str:
         import html

@@ -43,7 +43,7 @@ def mean(
         can have, where it is known.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
-    .800 [.10, .99], n=5 in 3 clusters, 1 unknown
+    .800 [.09, 1.00], n=5 in 3 clusters, 1 unknown
     """
     n = same_length(values=values, cluster=cluster, weights=weights)
     x, (group, _) = floats(values), codes(cluster, n)

@@ -29,7 +29,7 @@ def wilson(k: float, n: float, *, level: float = 0.95, q: float | None = None) -
     normal quantile.
 
     >>> print(wilson(10, 10).text(5))
-    1.00000 [.7225, 1.0000], n=10
+    1.00000 [.7224, 1.0000], n=10
     """
     if not all(isinstance(v, Real) for v in (k, n)) or not 0 <= k <= n or n <= 0:
         raise DataError(f"{k!r} of {n!r}", where="k, n", fix="need 0 <= k <= n and n > 0")
@@ -103,7 +103,7 @@ def share(
     group: rows are independent.
 
     >>> print(share(np.array([1.0, 0, 1, 1, 1]), np.ones(5), np.array([0, 0, 1, 1, 2])))
-    .800 [.10, .99], n=5 in 3 clusters
+    .800 [.09, 1.00], n=5 in 3 clusters
     """
     p = float(weight @ x / weight.sum())
     p = min(max(p, 0.0), 1.0)
@@ -126,7 +126,7 @@ def signed_share(d: np.ndarray, group: np.ndarray | None, *, level: float = 0.95
     effective rows).
 
     >>> print(signed_share(np.array([0.0, 0, 0, 1]), None))
-    .250 [-.38, .72], n=4
+    .250 [-.39, .72], n=4
     """
     n, value = len(d), float(d.mean())
     differ = float(np.abs(d).mean())

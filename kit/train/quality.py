@@ -247,4 +247,4 @@ def claims(
 
 def show(e: Estimate) -> str:
     """An estimate in a cell: value and interval, "unknown" for NaN."""
-    return "unknown" if math.isnan(e.value) else f"{e.value:.3f} [{e.low:.2f}, {e.high:.2f}]"
+    return "unknown" if math.isnan(e.value) else e.span()

@@ -203,7 +203,7 @@ def row(
 
 
 def _short(e: Estimate, digits: int = 3) -> str:
-    text = "" if math.isnan(e.value) else e.text(digits).partition(", n=")[0]
+    text = "" if math.isnan(e.value) else e.span(digits)
     return text.removesuffix(" [no interval]")  # every one the same
 
 

@@ -184,13 +184,56 @@ def test_a_falling_ece_that_a_constant_matches_is_no_better_confidence():
     assert good.constant.high < 0 and good.auroc[1].low > 0.8
 
 
+def test_whatever_got_clearly_worse_forbids_better_calibrated():
+    """The Brier score rose by .041 and resolution fell to 0, and the verdict was "better calibrated";
+    "accuracy not shown to be kept" stood where the outcomes were the same on both sides.
+    """
+    rate = np.repeat([0.2, 0.8], 500)
+    y = np.random.default_rng(3).random(1000) < rate
+    before, after = np.where(rate < 0.5, 0.05, 0.95), np.where(rate < 0.5, 0.47, 0.53)
+    got = c.compare((before, y), (after, y), paired=True, n_boot=200)
+    assert got.difference.high < 0 and got.brier.low > 0 and got.resolution_change.high < 0
+    assert "better calibrated" not in got.verdict and "at a price" in got.verdict
+    assert "the Brier score got worse" in got.verdict and "resolution got worse" in got.verdict
+    assert "accuracy is the same by construction" in got.verdict and "kept" not in got.verdict
+    few = c.compare((before[480:520], y[480:520]), (rate[480:520], y[480:520]), paired=True)
+    assert (few.accuracy.low, few.accuracy.high) == (0, 0)
+
+
+def test_an_unknown_interval_is_not_decided():
+    """Exactly half right, all told apart: "the best constant does as well (-.250 [unknown, unknown])"."""
+    y = np.repeat([1, 0], 300)
+    before = np.tile([0.9, 0.99], 300)
+    got = c.compare((before, y), (np.where(y, 0.99, 0.01), y), paired=True, n_boot=200)
+    assert np.isnan(got.constant.low) and "not decided whether the best constant" in got.verdict
+    assert "no better" not in got.verdict and "better calibrated" not in got.verdict
+
+
+def test_a_token_that_ranks_better_is_named_whatever_its_scale():
+    """Only raw Brier scores were compared: a token probability with an AUROC .08 higher went unsaid."""
+    rng = np.random.default_rng(1)
+    rate = rng.random(600)
+    y = rng.random(600) < rate
+    after, token = np.where(rate < 0.5, 0.25, 0.75), rate**8  # ranks better, badly scaled
+    got = c.compare((np.full(600, 0.95), y), (after, y), paired=True, token=token, n_boot=200)
+    assert got.token.high < 0 and got.token_auroc.high < 0
+    assert "ranking by the token probability does better (AUROC" in got.verdict
+    assert "better calibrated" not in got.verdict
+
+
+@pytest.mark.parametrize("margin", ["x", -1, float("nan"), None, True])
+def test_a_margin_is_a_share(margin):
+    with pytest.raises(DataError, match="margin"):
+        c.compare(([0.9], [1]), ([0.8], [1]), margin=margin)
+
+
 def test_accuracy_that_falls_is_no_better_calibration():
     rng = np.random.default_rng(1)
     right = rng.random(600) < 0.6
     later = right & (rng.random(600) < 0.5)
     said = np.where(later, 0.9, 0.05)
     got = c.compare((np.full(600, 0.95), right), (said, later), paired=True, n_boot=200)
-    assert "accuracy changed" in got.verdict and got.accuracy.high < -0.02
+    assert "accuracy got worse" in got.verdict and got.accuracy.high < -0.02
 
 
 def test_parquet_is_read_in_blocks_with_the_same_numbers(tmp_path, monkeypatch, capsys):
@@ -335,7 +378,7 @@ def test_a_falling_error_is_measured_against_what_needs_no_training():
     token = np.clip(np.where(y, 0.97, 0.03), 0, 1)
     found = c.compare((np.full(240, 0.9), y), (rate, y), paired=True, family=family, token=token)
     assert found.constant.high < 0 and abs(found.lookup.value) < 0.01 and found.token.low > 0
-    assert "look-up of each family's rate does as well" in found.verdict
+    assert "look-up of each family's rate may do as well" in found.verdict
     assert "the token probability does better" in found.verdict
     assert found.resolution[0] == pytest.approx(0) and found.resolution[1] > 0.1
     sharp = c.compare((np.full(240, 0.9), y), (token, y), paired=True, family=family)

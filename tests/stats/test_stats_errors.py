@@ -125,10 +125,26 @@ def test_one_cluster_has_no_interval():
     assert e.value == pytest.approx(2 / 3) and math.isnan(e.low)
 
 
+def test_a_printed_interval_holds_the_true_one_and_its_own_value():
+    """An AUROC stood as ".83 [.8, .9]" for [.77, .87], and as ".79 [.8, .8]"; .004 above 0 read ".00"."""
+    rng = np.random.default_rng(0)
+    for low, value, high in np.sort(
+        rng.normal(0, rng.choice([0.01, 0.3, 5], 400)[:, None], (400, 3))
+    ):
+        text = stats.Estimate(value, low, high, 9).span()
+        shown, ends = text.split(" [")
+        down, up = map(float, ends.rstrip("]").split(", "))
+        assert down <= low <= high <= up and down <= float(shown) <= up
+        assert up - down <= high - low + 0.02 + 1e-9
+        assert (down > 0) == (low > 0) and (up < 0) == (high < 0)
+    assert stats.band(0.07, 0.1 + 0.2) == "[.07, .30]"  # a float's last digit moves no limit
+    assert stats.band(float("-inf"), float("inf")) == "[-inf, inf]"
+
+
 def test_estimate_reads_well():
     assert (
         str(stats.Estimate(0.525, 0.478, 0.572, 998, 499))
-        == ".525 [.48, .57], n=998 in 499 clusters"
+        == ".525 [.47, .58], n=998 in 499 clusters"
     )
     e = stats.mean(np.array([0.2, np.nan, 0.6]))
     assert "1 unknown" in str(e)
