@@ -47,6 +47,14 @@ MOVED = {
     "kit.train.pooling": "kit.train.evaluation",
     "kit.train.packed_rows": "kit.train.packing",
     "kit.train.gguf_file": "kit.train.export",
+    "kit.train.kl": "kit.train.trainer",
+    "kit.train.sentinels": "kit.train.audit",
+    "kit.train.holdout": "kit.train.inputs",
+    "kit.rewards.config": "kit.rewards.components",
+    "kit.claims.amounts": "kit.claims.bags",
+    "kit.claims.slots": "kit.claims.compare",
+    "kit.confidence.languages": "kit.confidence.grammar",
+    "kit.confidence.scores": "kit.confidence.reader",
     "kit.html": "kit.page",
 }
 

@@ -18,15 +18,13 @@ from typing import Any
 
 from ..records import Part, Response, Task
 from . import lexicon as lx
-from .amounts import as_named, given, place
-from .bags import numbers, right_numbers, surplus
+from .bags import as_named, given, numbers, place, right_numbers, surplus
 from .choice import decided, guesses, others
 from .clauses import doubts
-from .compare import against, relation
+from .compare import against, misplaced, relation
 from .confidence import without_confidence
 from .cues import after_phrase, phrases
 from .listing import rivals
-from .slots import misplaced
 from .text import asserted, find, norm, phrase_words, spans
 
 
@@ -208,7 +206,7 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
 
 
 def swapped(task: Task, sentences: Sequence[str]) -> set[int]:
-    """Indices of the facts that are asserted of something else only (`kit.claims.slots`)."""
+    """Indices of the facts that are asserted of something else only (`kit.claims.compare`)."""
     facts = task.truth.get("facts", ())
     rows = []
     for s in sentences:

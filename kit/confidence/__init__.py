@@ -6,8 +6,20 @@ through it.
 """
 
 from .grammar import ASK, LEVELS, STATUSES, Stated
-from .reader import Extraction, extract, extract_all, extract_each, fit_levels, without
-from .scores import JudgeScore, TokenMass, consistency, judge_score, p_true, sequence
+from .reader import (
+    Extraction,
+    JudgeScore,
+    TokenMass,
+    consistency,
+    extract,
+    extract_all,
+    extract_each,
+    fit_levels,
+    judge_score,
+    p_true,
+    sequence,
+    without,
+)
 
 __all__ = [
     "ASK",

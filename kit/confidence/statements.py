@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from .grammar import NUM, PCT, REASONS, SAID_LEVELS, TOKENS, VALUES, amount, said_top
-from .languages import found as found_in
+from .grammar import found as found_in
 
 Token = re.Match[str]
 PARTIAL = "unsure of a part of the answer"

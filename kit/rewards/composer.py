@@ -22,7 +22,7 @@ from ..settings.read import known_names, make
 from ..tables import rows_html
 from . import components, formatting
 from .aggregate import MAX_WIDTH, own, pay, usage
-from .config import Component, Gate, component, finite, shape, values
+from .components import Component, Gate, component, finite, shape, values
 
 SHAPES = {
     "format": formatting.Format,

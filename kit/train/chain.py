@@ -39,7 +39,7 @@ from ..records import Task
 from ..runs import plain
 from ..settings.read import known_names, load, make
 from ..system import paths
-from . import holdout, job, line
+from . import inputs, job, line
 from .config import STAGES, Settings, from_mapping
 from .line import Chain, Stage
 from .names import translate
@@ -178,7 +178,7 @@ def build(
     tasks = _of_kinds(job._tasks(values.get("tasks"), beside, where), values.get("kinds"), where)
     if values.get("system") is not None:
         tasks = tuple(dataclasses.replace(t, system=str(values["system"])) for t in tasks)
-    train, held = holdout.split(job.asking(tasks, values.get("ask")), {}, where)
+    train, held = inputs.split(job.asking(tasks, values.get("ask")), {}, where)
     taught, pairs = _rows_and_pairs(train, values, made[0].settings.seed, beside, where)
     out = Path(values.get("out") or name).expanduser()
     how = values.get("evaluate")

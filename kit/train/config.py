@@ -173,7 +173,7 @@ class GRPOSettings(Settings):
     audit_every, audit_share : every N steps this share of the answers goes to the second judge (0 =
         never); audit_stop : an alarm (training reward up, audited reward not) ends the run.
     sentinel_alarm : warn when this share of the last three steps' answers trips a sentinel
-        (kit.train.sentinels); 0 = count only. sentinel_stop : an alarm ends the run, adapter and
+        (kit.train.audit); 0 = count only. sentinel_stop : an alarm ends the run, adapter and
         evaluation included.
     fast : the kit's own sampling and packed log-probabilities where they fit (CPU); False = plain
     trl.

@@ -22,7 +22,7 @@ from ..judge.factory import judge_of
 from ..records import Grade, Response, Task, fingerprint
 from ..rewards import contrast
 from ..runs import plain
-from . import answers, evaluation, evolving, inputs, resample, reward, rollouts, sentinels, world
+from . import answers, audit, evaluation, evolving, inputs, resample, reward, rollouts, world
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .evaluation import Evaluation, Gain
@@ -163,7 +163,7 @@ class _Run:
         self.loaded: Loaded
         self.audit: Any = None
         self.evolving: evolving.Evolving | None = None
-        self.watch = sentinels.Watch(settings.sentinel_alarm)
+        self.watch = audit.Watch(settings.sentinel_alarm)
         self.on_step: Callable[[dict[str, Any]], None] | None = None
         self.trainer: Any = None
         self.monitor: Any = None
@@ -413,7 +413,7 @@ class _Run:
         else:
             grades = await self.reward.grade(sampled)
         judged = time.perf_counter()
-        flags = [sentinels.look(self.reward.by_id[a.task_id], a) for a in sampled]
+        flags = [audit.look(self.reward.by_id[a.task_id], a) for a in sampled]
         trainer.kit_pending = list(zip(sampled, grades, flags, strict=True))
         trainer.kit_times["judge"] += judged - ready
         trainer.kit_times["kit"] += ready - started + time.perf_counter() - judged

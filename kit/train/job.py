@@ -26,7 +26,7 @@ from ..records import Task
 from ..rewards.composer import Composer
 from ..settings.read import known_names, load
 from ..system import paths
-from . import holdout, inputs
+from . import inputs
 from .config import STAGES, GRPOSettings, Settings, from_mapping
 from .evolving import Evolve, settings_of
 from .names import ALIASES, REFINER, translate
@@ -93,9 +93,9 @@ def build(
     if own.get("heldout"):
         _one_way(how, where)
         held = asking(_tasks(own["heldout"], beside, where), own.get("ask"))
-        train, held = holdout.apart(every, held, where)
+        train, held = inputs.apart(every, held, where)
     else:
-        train, held = holdout.split(every, how, where)
+        train, held = inputs.split(every, how, where)
     out = Path(own.get("out") or name).expanduser()
     out = out if out.is_absolute() else paths.runs() / out
     inputs.place(out)

@@ -17,7 +17,7 @@ from transformers import TrainerCallback
 from ..rewards.contrast import NONE, spreads
 from ..stats import macro_mean
 from ..system import progress
-from . import evaluation, rollouts, sentinels, world
+from . import audit, evaluation, rollouts, world
 from .config import GRPOSettings
 from .reward import Bill
 
@@ -60,7 +60,7 @@ class StepLog(Bar):
         out: Path,
         settings: GRPOSettings,
         bill: Bill,
-        watch: sentinels.Watch,
+        watch: audit.Watch,
         names: evaluation.Names | None = None,
         audit: Any = None,
         evaluate: Callable[[str, int], Any] | None = None,
@@ -254,7 +254,7 @@ def summary(
         "truncated": _mean(float(r["truncated"]) for r in rows),
         "unknown_verdicts": _mean(v["status"] == "unknown" for v in verdicts),
         "flagged": sum(bool(r.get("sentinels")) for r in rows),
-        "sentinels": sentinels.count(r.get("sentinels") or () for r in rows),
+        "sentinels": audit.count(r.get("sentinels") or () for r in rows),
         "criteria": _criteria(rows, names or {}),
         "saturated": _mean(s < NONE for s in spread),
     }

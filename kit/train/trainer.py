@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..records import Grade, Response
-from . import engine, kl, packing, resample, resume, rollouts, sampling, world
+from . import engine, packing, resample, resume, rollouts, sampling, world
 from .config import GRPOSettings, Settings, merged
 from .device import import_torch
 from .models import Loaded, eos_ids
@@ -200,7 +200,7 @@ class GRPOHooks:
         if not self.model.training:
             return output
         if self.kit_kl == "k1":
-            d = kl.estimate(self._kit_old(output), output["ref_per_token_logps"], "k1")
+            d = estimate(self._kit_old(output), output["ref_per_token_logps"], "k1")
             output["kit_k1"] = d * output["completion_mask"]  # (B, C)
         if self.kit_pending:
             self._kit_write(
@@ -293,7 +293,7 @@ class GRPOHooks:
         finally:
             self.beta = beta
             del self._get_per_token_logps_and_entropies
-        value = kl.estimate(seen[0][0], inputs["ref_per_token_logps"], self.kit_kl)
+        value = estimate(seen[0][0], inputs["ref_per_token_logps"], self.kit_kl)
         shown = (value.detach() * mask).sum() / mask.sum().clamp(min=1)
         self._metrics["train"]["kl"].append(float(shown))
         return loss if self.kit_kl == "k1" else loss + beta * self._kit_mean(value, mask, inputs)
@@ -350,3 +350,18 @@ def _split(batch: dict[str, Any], parts: int) -> list[dict[str, Any]]:
         return v[i * size : (i + 1) * size] if by_row else v
 
     return [{k: cut(v, i) for k, v in batch.items()} for i in range(parts)]
+
+
+ESTIMATES = {
+    "k1": lambda d: d,
+    "k2": lambda d: d * d / 2,
+    "k3": lambda d: (-d).exp() - 1 + d,
+}
+CLAMP = 40.0
+
+
+def estimate(logp: Any, ref_logp: Any, name: str) -> Any:
+    """Per-token estimate of KL(pi || pi_ref), same shape as the log-probabilities (natural
+    logarithm).
+    """
+    return ESTIMATES[name]((logp - ref_logp).clamp(-CLAMP, CLAMP))

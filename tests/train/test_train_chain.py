@@ -228,7 +228,7 @@ def test_the_ladder_has_no_answer_in_its_questions():
     from importlib.util import module_from_spec, spec_from_file_location
 
     from kit.rewards import trivial
-    from kit.train import holdout
+    from kit.train import inputs
 
     path = Path(__file__).parents[2] / "data" / "make_ladder.py"
     spec = spec_from_file_location("make_ladder", path)
@@ -236,7 +236,7 @@ def test_the_ladder_has_no_answer_in_its_questions():
     spec.loader.exec_module(ladder)
 
     made = ladder.tasks()
-    train, held = holdout.split(made, {}, "ladder")
+    train, held = inputs.split(made, {}, "ladder")
     assert len(train) == 420 and len(held) == 140
     assert {t.prompt for t in train}.isdisjoint(t.prompt for t in held)
     for t in made:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kit.errors import DataError, KitError, MissingError
 from kit.records import Grade, Response, Verdict
-from kit.train import config, evaluation, kl, rollouts
+from kit.train import config, evaluation, rollouts, trainer
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
 from kit.train.device import import_torch
 from kit.train.presets import PRESETS, preset
@@ -242,21 +242,21 @@ class TestKL:
         torch = import_torch()
         d = torch.tensor([0.0, 1.0, -0.5])
         ref = torch.tensor([-1.0, -2.0, -3.0])
-        assert kl.estimate(ref + d, ref, "k1").tolist() == pytest.approx([0, 1, -0.5])
-        assert kl.estimate(ref + d, ref, "k2").tolist() == pytest.approx([0, 0.5, 0.125])
-        assert kl.estimate(ref + d, ref, "k3").tolist() == pytest.approx(
+        assert trainer.estimate(ref + d, ref, "k1").tolist() == pytest.approx([0, 1, -0.5])
+        assert trainer.estimate(ref + d, ref, "k2").tolist() == pytest.approx([0, 0.5, 0.125])
+        assert trainer.estimate(ref + d, ref, "k3").tolist() == pytest.approx(
             [0, math.exp(-1), math.exp(0.5) - 1.5]
         )
-        assert kl.estimate(ref + 100, ref, "k1").tolist() == [40.0] * 3  # clamped
+        assert trainer.estimate(ref + 100, ref, "k1").tolist() == [40.0] * 3  # clamped
 
     def test_k1_and_k3_are_unbiased_and_k3_is_never_negative(self):
         torch = import_torch()
         p, q = torch.tensor([0.6, 0.3, 0.1]), torch.tensor([0.2, 0.5, 0.3])
         true = (p * (p / q).log()).sum().item()
         for name in ("k1", "k3"):
-            values = kl.estimate(p.log(), q.log(), name)
+            values = trainer.estimate(p.log(), q.log(), name)
             assert (p * values).sum().item() == pytest.approx(true, abs=1e-6)
-        assert (kl.estimate(p.log(), q.log(), "k3") >= 0).all()
+        assert (trainer.estimate(p.log(), q.log(), "k3") >= 0).all()
 
 
 class TestSettings:

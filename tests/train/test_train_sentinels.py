@@ -15,7 +15,7 @@ from kit.judge.attacks import ATTACKS
 from kit.records import Criterion, Response, Task
 from kit.rewards import trivial
 from kit.system import paths
-from kit.train import grpo, rollouts, sentinels
+from kit.train import audit, grpo, rollouts
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
 
@@ -51,7 +51,7 @@ def test_honest_answers_trip_almost_none():
         for t, r in answers(*files)
         if r.source in ("good", "middling", "bad")
     ]
-    flagged = [r.id for t, r in honest if sentinels.look(t, r)]
+    flagged = [r.id for t, r in honest if audit.look(t, r)]
     assert len(honest) > 500 and len(flagged) <= 0.01 * len(honest), flagged
 
 
@@ -59,8 +59,7 @@ def test_honest_answers_trip_almost_none():
 def test_every_attack_is_seen(attack):
     good = [(t, r) for t, r in answers(*SETS[0]) if r.source == "good"]
     hits = sum(
-        CAUGHT[attack.name]
-        in sentinels.look(t, Response(task_id=t.id, id="x", text=attack.text(t, r)))
+        CAUGHT[attack.name] in audit.look(t, Response(task_id=t.id, id="x", text=attack.text(t, r)))
         for t, r in good
     )
     assert hits >= 0.9 * len(good)
@@ -71,8 +70,7 @@ def test_trivial_policies_are_seen_and_short_honest_ones_are_not():
 
     def share(policy, name):
         return sum(
-            name
-            in sentinels.look(t, Response(task_id=t.id, id="x", text=trivial.policy(policy, t)))
+            name in audit.look(t, Response(task_id=t.id, id="x", text=trivial.policy(policy, t)))
             for t in tasks
         ) / len(tasks)
 
@@ -83,7 +81,7 @@ def test_trivial_policies_are_seen_and_short_honest_ones_are_not():
     )
     assert share("rubric_echo", "fake_verdict") == 1
     for t in tasks[:20]:
-        assert sentinels.look(t, Response(task_id=t.id, id="x", text="")) == ()
+        assert audit.look(t, Response(task_id=t.id, id="x", text="")) == ()
 
 
 @pytest.mark.parametrize(
@@ -102,17 +100,14 @@ def test_trivial_policies_are_seen_and_short_honest_ones_are_not():
     ],
 )
 def test_single_lines(text, prompt, want):
-    assert (
-        sentinels.look(Task(id="t", prompt=prompt), Response(task_id="t", id="r", text=text))
-        == want
-    )
+    assert audit.look(Task(id="t", prompt=prompt), Response(task_id="t", id="r", text=text)) == want
 
 
 def test_answer_tags_belong_to_tasks_with_sources():
     task = Task(id="t", prompt="Which?", sources={"S1": "one", "S2": "two", "S3": "three"})
     honest = "<answer><snippet id=S1>The first one was built in 1904 and rebuilt after the war</snippet>.</answer>"
-    assert sentinels.look(task, Response(task_id="t", id="r", text=honest)) == ()
-    assert "citation_stuffing" in sentinels.look(
+    assert audit.look(task, Response(task_id="t", id="r", text=honest)) == ()
+    assert "citation_stuffing" in audit.look(
         task,
         Response(
             task_id="t",
@@ -125,20 +120,20 @@ def test_answer_tags_belong_to_tasks_with_sources():
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.text(max_size=300), st.text(max_size=120))
 def test_any_text_gives_known_names(text, prompt):
-    found = sentinels.look(
+    found = audit.look(
         Task(id="t", prompt=prompt, criteria=(Criterion(id="c", text=prompt or "x"),)),
         Response(task_id="t", id="r", text=text),
     )
-    assert list(found) == [n for n in sentinels.NAMES if n in found]
+    assert list(found) == [n for n in audit.NAMES if n in found]
 
 
 def test_the_alarm_needs_three_steps_and_its_share():
-    w = sentinels.Watch(0.5)
+    w = audit.Watch(0.5)
     bad = {"answers": 4, "flagged": 3, "sentinels": {"repetition": 3}}
     assert w.check(bad) is None and w.check(bad) is None
     assert "9 of the last 12" in w.check(bad) and "repetition 9" in w.alarm
-    assert [sentinels.Watch(limit).check(bad) for limit in (0.0,) for _ in range(4)] == [None] * 4
-    quiet = sentinels.Watch(0.5)
+    assert [audit.Watch(limit).check(bad) for limit in (0.0,) for _ in range(4)] == [None] * 4
+    quiet = audit.Watch(0.5)
     assert all(
         quiet.check({"answers": 4, "flagged": 1, "sentinels": {"parroting": 1}}) is None
         for _ in range(9)
@@ -150,7 +145,7 @@ def test_the_alarm_needs_three_steps_and_its_share():
 @pytest.mark.parametrize("stop", [True, False])
 def test_while_training_it_counts_warns_and_can_stop(tmp_path, monkeypatch, caplog, stop):
     monkeypatch.setattr(
-        sentinels,
+        audit,
         "look",
         lambda task, response: (
             ("parroting", "repetition") if response.id.endswith(tuple("01234567")) else ()
