@@ -246,6 +246,7 @@ def run(chain: Chain) -> ChainReport:
     asides = [s.name for s in chain.stages if s.aside]
     taught = [s.name for s in chain.stages if s.teach]
     pairs = [m["rows"] for m in got.metrics.values() if m["stage"] == "dpo"]
+    own = isinstance(chain.pairs, OwnPairs)
     table = tuple(qualities(got.evaluations, chain.heldout, asides=asides, seconds=seconds))
     metrics = plain(
         {
@@ -254,7 +255,7 @@ def run(chain: Chain) -> ChainReport:
             "trivial": got.trivial,
             "confidence": claims(got.evaluations, taught, chain.heldout, asides),
             "rows": len(chain.rows),
-            "pairs": max(pairs, default=0),
+            "pairs": max(pairs, default=0 if own else len(chain.pairs)),
             "seconds": seconds,
             "model": chain.stages[0].settings.model,
         }
