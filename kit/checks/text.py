@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*(?:\s\"[^\"\n]*\")?\)")
@@ -100,37 +101,50 @@ def blocks(text: str) -> list[tuple[str, str]]:
     [('heading', 'Title'), ('text', 'One two.'), ('item', 'a'), ('item', 'b')]
     """
     out: list[tuple[str, str]] = []
-    fenced = joins = False
-    for line in _COMMENT.sub(lambda m: f" {m[0][4:-3]} ", visible(text)).split("\n"):
-        if _FENCE.match(line):
-            fenced, joins = not fenced, False
-            if fenced:
-                out.append(("code", ""))
-            continue
-        if fenced:
-            out[-1] = ("code", (out[-1][1] + "\n" + line).strip("\n"))
-            continue
-        kind, body = _classify(line)
-        if kind == "text" and body and joins:
+    joins = False
+    for kind, body in _lines(text):
+        if kind == "code":
+            out[-1] = ("code", f"{out[-1][1]}\n{body}".strip("\n"))
+        elif kind == "fence":
+            out += [("code", "")] if body else []
+            joins = False
+        elif kind == "text" and body and joins:
             out[-1] = (out[-1][0], f"{out[-1][1]} {body}")
-        elif body:
-            out.append((kind, body))
-        joins = bool(body) and kind in ("text", "item")
+        else:
+            kind = "item" if kind in ITEMS else kind
+            out += [(kind, body)] if body else []
+            joins = bool(body) and kind in ("text", "item")
     return [b for b in out if b[1]]
 
 
+ITEMS = ("bullet", "numbered")
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    """Each line as (kind, text without marks); a comment is what it says.
+
+    kind : "fence" (its text "opens", or empty), "code", "blank", "rule", "heading", "bullet",
+    "numbered", "table" or "text".
+    """
+    fenced = False
+    for line in _COMMENT.sub(lambda m: f" {m[0][4:-3]} ", visible(text)).split("\n"):
+        if _FENCE.match(line):
+            fenced = not fenced
+            yield "fence", "opens" if fenced else ""
+        else:
+            yield ("code", line) if fenced else _classify(line)
+
+
 def _classify(line: str) -> tuple[str, str]:
-    if (
-        not line.strip()
-        or _RULE.match(line)
-        or (("|" in line or "--" in line) and _TABLE_RULE.match(line))
-    ):
-        return "text", ""
+    if not line.strip():
+        return "blank", ""
+    if _RULE.match(line) or (("|" in line or "--" in line) and _TABLE_RULE.match(line)):
+        return "rule", ""
     if _HEADING.match(line):
         return "heading", _unmark(_HEADING.sub("", line)).strip(" #\t")
-    for marker in (_BULLET, _NUMBERED):
+    for kind, marker in zip(ITEMS, (_BULLET, _NUMBERED), strict=True):
         if marker.match(line):
-            return "item", _unmark(marker.sub("", line)).strip()
+            return kind, _unmark(marker.sub("", line)).strip()
     if line.lstrip().startswith("|"):
         return "table", _unmark(line.replace("|", " ")).strip()
     return "text", _unmark(line.lstrip(" \t>")).strip()
@@ -288,24 +302,11 @@ def paragraphs(text: str) -> int:
     >>> paragraphs("# T\\n\\nOne.\\nStill one.\\n\\nTwo.\\n\\n---\\n")
     2
     """
-    count, fenced, open_ = 0, False, False
-    for line in visible(text).split("\n"):
-        if _FENCE.match(line):
-            fenced, blank = not fenced, False
-            counts = fenced
-        else:
-            blank = not line.strip() and not fenced
-            counts = (
-                not fenced
-                and not blank
-                and not _HEADING.match(line)
-                and not _RULE.match(line)
-                and any(c.isalnum() for c in line)
-            )
-        if blank:
-            open_ = False
-        elif counts and not open_:
-            count, open_ = count + 1, True
+    count, open_ = 0, False
+    for kind, body in _lines(text):
+        says = kind not in ("heading", "code") and any(c.isalnum() for c in body)
+        count += says and not open_
+        open_ = kind != "blank" and (open_ or says)
     return count
 
 
@@ -320,14 +321,7 @@ def items(text: str, *, numbered: bool = False) -> int:
     >>> items("- a\\n  * b\\n---\\n**bold**"), items("1. a\\n2) b\\n3.5 kg", numbered=True)
     (2, 2)
     """
-    count, fenced = 0, False
-    pattern = _NUMBERED if numbered else _BULLET
-    for line in visible(text).split("\n"):
-        if _FENCE.match(line):
-            fenced = not fenced
-        elif not fenced and not _RULE.match(line) and pattern.match(line):
-            count += 1
-    return count
+    return sum(kind == ITEMS[numbered] for kind, _ in _lines(text))
 
 
 def repeated_share(text: str, n: int = 3) -> float:
