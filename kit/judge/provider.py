@@ -7,16 +7,18 @@ the provider's batches before another is sent. A batch is forgotten when all its
 from __future__ import annotations
 
 import asyncio
+import functools
+import json
 import logging
+import secrets
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ..errors import JudgeDownError
-from ..system import progress
 from .caller import Caller
-from .keys import key_for, redact, said
-from .wire import parsed
+from .keys import said
+from .wire import ANSWERED, Reply, WireError, parsed
 
 log = logging.getLogger(__name__)
 ENDED = ("completed", "failed", "expired", "cancelled")
@@ -24,7 +26,9 @@ PATH = "/v1/chat/completions"
 # before the id of an input file: a batch of it may have been accepted under an id not known here
 SENT = "file "
 LOOKED = 1000  # of the provider's newest batches, among which one is looked for
-PASSING = (408, 409, 425, 429)
+PASSING = (0, 408, 409, 425, 429)
+SLOW = 600.0  # seconds for a file to go up or down
+FILE = 1 << 30  # bytes of one
 
 Rows = dict[str, list[dict[str, Any]]]  # lines of a batch's files, by request
 
@@ -57,41 +61,31 @@ class Provider:
     """Files and batches of the server that a Caller speaks to. poll : seconds between two looks."""
 
     def __init__(self, caller: Caller, poll: float):
-        self.caller, self.poll, self._client = caller, poll, None
+        self.caller, self.poll = caller, poll
 
-    def _api(self) -> Any:
-        """The `openai` client; its own retries are off: it would send a batch twice."""
-        import openai
-
-        if self._client is None:
-            wire = self.caller.wire
-            base = wire.address.base
-            http = {"follow_redirects": False, "trust_env": not wire.address.local}
-            self._client = openai.AsyncOpenAI(
-                base_url=base,
-                api_key=key_for(base, wire.key_env),
-                http_client=openai.DefaultAsyncHttpxClient(**http),
-                max_retries=0,
-            )
-        return self._client
+    async def _send(self, method: str, path: str, **more: Any) -> Reply:
+        """One request; where no whole reply came, status 0."""
+        try:
+            timeout = max(SLOW, self.caller.timeout)
+            return await self.caller.wire.send(method, path, timeout, **more)
+        except WireError as e:
+            return Reply(status=0, text=str(e))
 
     async def _asked(
-        self, what: str, ask: Callable[[], Any], fits: Callable[[Any], Any], *, seen: bool = False
+        self, what: str, read: Callable[[str], Any], method: str, path: str, **more: Any
     ) -> Any:
-        """What the provider answers; asked again for `patience` seconds where it is away or answers
-        nonsense. JudgeDownError then, or when it refuses. seen : it was there before (no 404).
+        """What `read` makes of the provider's answer; asked again for `patience` seconds where the
+        provider is away or answers nonsense (None). JudgeDownError then, or when it refuses.
         """
-        started = time.monotonic()
+        started, seen = time.monotonic(), method == "GET"
         while True:
-            try:
-                got = await ask()
-                if fits(got):
-                    return got
-                fault: Exception = ValueError("an answer that is none")
-            except Exception as e:  # whatever an answer makes the client stumble over
-                fault = e
-            if _refused(fault, seen) or time.monotonic() - started > self.caller.patience:
-                raise self._down(fault, what, seen)
+            reply = await self._send(method, path, **more)
+            got = read(reply.text) if reply.status in ANSWERED else None
+            if got is not None:
+                return got
+            late = time.monotonic() - started > self.caller.patience
+            if late or _refused(reply.status, seen):
+                raise self._down(reply, what, seen)
             await asyncio.sleep(self.poll)
 
     async def submit(self, sent: Sent, lines: Mapping[str, str]) -> None:
@@ -99,14 +93,12 @@ class Provider:
         happens here.
         """
         what, ids = "the batch could not be sent", list(lines)
-        data = ("requests.jsonl", "\n".join(lines.values()).encode())
-        files = self._api().files
-        file = await self._asked(what, lambda: files.create(file=data, purpose="batch"), _id)
-        name = SENT + file.id
+        file = await self._asked(what, _row, "POST", "/files", **_form("\n".join(lines.values())))
+        name = SENT + file["id"]
         sent.change({name: ids})
         for _ in range(self.caller.tries):
             try:
-                batch_id = await self._create(file.id)
+                batch_id = await self._create(file["id"])
             except JudgeDownError:
                 sent.change({}, gone=name)
                 raise
@@ -117,54 +109,41 @@ class Provider:
                 sent.change({batch_id: ids}, gone=name)
                 log.info("batch %s sent with %d requests", batch_id, len(ids))
                 return
-        raise self._down(ValueError("no answer to the batch, nor is it there"), what)
+        raise self._down(Reply(status=0, text="no answer to the batch, nor is it there"), what)
 
     async def _create(self, file_id: str) -> str | None:
         """The new batch's id; None where nobody knows whether it was accepted."""
-        batches = self._api().batches
-        try:
-            fields = {"endpoint": PATH, "completion_window": "24h"}
-            return _id(await batches.create(input_file_id=file_id, **fields))
-        except Exception as e:
-            if _refused(e, False):
-                raise self._down(e, "the batch could not be sent") from None
-        return None
+        body = {"input_file_id": file_id, "endpoint": PATH, "completion_window": "24h"}
+        reply = await self._send("POST", "/batches", data=json.dumps(body).encode())
+        if _refused(reply.status, False):
+            raise self._down(reply, "the batch could not be sent")
+        row = _row(reply.text) if reply.status in ANSWERED else None
+        return row["id"] if row else None
 
     async def look(self, name: str) -> str | None:
         """The id of the batch that was made of this input file, if the provider has it."""
-        batches = self._api().batches
-
-        async def newest() -> list[Any]:
-            rows: list[Any] = []
-            async for row in batches.list(limit=100):
-                rows.append(row)
-                if len(rows) >= LOOKED:
-                    break
-            return rows
-
         what = f"nobody knows whether a batch of {name} was accepted: batches cannot be listed"
-        rows = await self._asked(what, newest, lambda rows: all(map(_id, rows)), seen=True)
-        made = [r.id for r in rows if getattr(r, "input_file_id", None) == name.removeprefix(SENT)]
-        return made[0] if made else None
+        after = ""
+        for _ in range(0, LOOKED, 100):
+            page = await self._asked(what, _page, "GET", "/batches", query=f"limit=100{after}")
+            for row in page["data"]:
+                if row.get("input_file_id") == name.removeprefix(SENT):
+                    return str(row["id"])
+            if not page.get("has_more") or not page["data"]:
+                break
+            after = f"&after={page['data'][-1]['id']}"
+        return None
 
     async def ended(self, sent: Sent, batch_id: str) -> tuple[Rows, bool]:
-        """The lines of a batch when it has ended, and whether they are all there.
-
-        A bar shows what the provider has done.
-        """
-        ids = sent.known[batch_id]
-        with progress.bar(
-            total=len(ids), desc=f"batch {batch_id}", unit="request", delay=2.0
-        ) as bar:
-            while (batch := await self._seen(sent, batch_id)).status not in ENDED:
-                bar.update(max(0, _count(batch, "completed") + _count(batch, "failed") - bar.n))
-                await asyncio.sleep(self.poll)
-        rows, whole = await self._fetched(batch_id, batch, ids)
-        if batch.status == "failed" and not rows:
+        """The lines of a batch when it has ended, and whether they are all there."""
+        while (batch := await self._seen(sent, batch_id))["status"] not in ENDED:
+            await asyncio.sleep(self.poll)
+        rows, whole = await self._fetched(batch_id, batch, sent.known[batch_id])
+        if batch["status"] == "failed" and not rows:
             sent.change({}, gone=batch_id)
+            why = said(json.dumps(batch.get("errors")))
             raise JudgeDownError(
-                f"the provider refused the batch {batch_id}: "
-                f"{said(str(getattr(batch, 'errors', '')))}",
+                f"the provider refused the batch {batch_id}: {why}",
                 where=self.caller.base_url,
                 fix="judge without --batch, or look at the provider's batch page",
             )
@@ -172,73 +151,80 @@ class Provider:
 
     async def _seen(self, sent: Sent, batch_id: str) -> Any:
         """The batch as it stands; forgotten when it was not there for all of `patience`."""
-        retrieve, what = self._api().batches.retrieve, f"the batch {batch_id} cannot be asked for"
+        what = f"the batch {batch_id} cannot be asked for"
+        read = functools.partial(_row, field="status")
         try:
-            return await self._asked(what, lambda: retrieve(batch_id), _state, seen=True)
+            return await self._asked(what, read, "GET", f"/batches/{batch_id}")
         except JudgeDownError as e:
             if e.status == 404:  # type: ignore[attr-defined]
                 sent.change({}, gone=batch_id)
             raise
 
-    async def _fetched(self, batch_id: str, batch: Any, ids: Sequence[str]) -> tuple[Rows, bool]:
+    async def _fetched(
+        self, batch_id: str, batch: Mapping[str, Any], ids: Collection[str]
+    ) -> tuple[Rows, bool]:
         """The lines of an ended batch's files.
 
         A file that came broken (a gateway's page, nothing, half of it) is fetched again.
         """
-        content, started = self._api().files.content, time.monotonic()
-        what = f"the replies of batch {batch_id} cannot be fetched"
-        names = [getattr(batch, f"{kind}_file_id", None) for kind in ("output", "error")]
+        started, what = time.monotonic(), f"the replies of batch {batch_id} cannot be fetched"
+        names = [batch.get(f"{kind}_file_id") for kind in ("output", "error")]
         while True:
             rows: Rows = {}
             sound = True
             for name in [n for n in names if n and isinstance(n, str)]:
-                got = await self._asked(what, lambda n=name: content(n), _text, seen=True)
-                sound &= _lines(redact(got.text), rows)
-            whole = rows.keys() >= set(ids) or (sound and batch.status != "completed")
+                text = await self._asked(what, str, "GET", f"/files/{name}/content", most=FILE)
+                sound &= _lines(text, rows)
+            whole = rows.keys() >= set(ids) or (sound and batch["status"] != "completed")
             if whole or time.monotonic() - started > self.caller.patience:
                 return rows, whole
             await asyncio.sleep(self.poll)
 
-    def _down(self, e: Any, what: str, seen: bool = False) -> JudgeDownError:
-        """The kit's error for one of the client's; its text holds no key."""
-        status = getattr(e, "status_code", None)
-        why = f"HTTP {status}" if isinstance(status, int) else type(e).__name__
+    def _down(self, reply: Reply, what: str, seen: bool = False) -> JudgeDownError:
+        """The kit's error for an answer that is none."""
         fix = "look at the key, the address and the network; then run the same command: "
         fix += "batches that were sent are found again"
-        if status in (404, 405, 501) and not seen:
+        if reply.status in (404, 405, 501) and not seen:
             fix = "this server seems to have no batch API: judge without --batch"
-        text = f"{what} ({why}: {said(str(getattr(e, 'message', e)))})"
+        why = f"HTTP {reply.status}: " if reply.status else ""
+        text = f"{what} ({why}{said(reply.text)})"
         down = JudgeDownError(text, where=self.caller.base_url, fix=fix)
-        down.status = status  # type: ignore[attr-defined]
+        down.status = reply.status  # type: ignore[attr-defined]
         return down
 
 
-def _refused(fault: Exception, seen: bool) -> bool:
+def _refused(status: int, seen: bool) -> bool:
     """True where asking again is of no use. seen : what is asked for was there: no 404 counts."""
-    status = getattr(fault, "status_code", None)
-    if not isinstance(status, int) or status in PASSING or (seen and status == 404):
+    if status in PASSING or (seen and status == 404):
         return False
     return 300 <= status < 500 or status == 501
 
 
-def _id(got: Any) -> str | None:
-    """The id that an answer names."""
-    name = getattr(got, "id", None)
-    return name if name and isinstance(name, str) else None
+def _row(text: str, field: str = "id") -> dict[str, Any] | None:
+    """An answer that is an object with this text in it; None for any other."""
+    try:
+        row = parsed(text)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and row.get(field) and isinstance(row[field], str) else None
 
 
-def _state(batch: Any) -> bool:
-    return isinstance(getattr(batch, "status", None), str)
+def _page(text: str) -> dict[str, Any] | None:
+    """A page of batches, each with its id."""
+    page = _row(text, "object") or {}
+    rows = page.get("data")
+    sound = isinstance(rows, list) and all(isinstance(r, dict) and r.get("id") for r in rows)
+    return page if sound else None
 
 
-def _text(got: Any) -> bool:
-    return isinstance(getattr(got, "text", None), str)
-
-
-def _count(batch: Any, name: str) -> int:
-    """How many of a batch's requests are so; 0 where it does not say."""
-    n = getattr(getattr(batch, "request_counts", None), name, 0)
-    return n if isinstance(n, int) else 0
+def _form(lines: str) -> dict[str, Any]:
+    """The body and the headers that send a batch's lines as a file."""
+    mark = secrets.token_hex(16)
+    part = f'--{mark}\r\nContent-Disposition: form-data; name="'
+    body = f'{part}purpose"\r\n\r\nbatch\r\n{part}file"; filename="requests.jsonl"\r\n'
+    body += f"Content-Type: application/jsonl\r\n\r\n{lines}\r\n--{mark}--\r\n"
+    heads = {"Content-Type": f"multipart/form-data; boundary={mark}"}
+    return {"data": body.encode(), "heads": heads}
 
 
 def _lines(text: str, rows: Rows) -> bool:

@@ -198,15 +198,30 @@ class Wire:
 
     async def post(self, path: str, body: bytes, timeout: float) -> Reply:
         """POST a JSON body; a Reply of any status, or WireError. The deadline counts from now."""
-        session = self._open()
-        more = {"proxy": self._proxy, "allow_redirects": False}
+        return await self.send("POST", path, timeout, data=body)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        timeout: float,
+        *,
+        data: bytes | None = None,
+        heads: Mapping[str, str] | None = None,
+        query: str = "",
+        most: int | None = None,
+    ) -> Reply:
+        """Any request; `most` : bytes of its reply, where not those of all replies."""
+        session, url = self._open(), self.address.url(path)
+        url += f"{'&' if '?' in url else '?'}{query}" if query else ""
+        more = {"proxy": self._proxy, "allow_redirects": False, "headers": heads}
         try:
             async with (
                 _within(timeout),
-                session.post(_url(self.address.url(path)), data=body, **more) as r,
+                session.request(method, _url(url), data=data, **more) as r,
             ):
                 wait = retry_after(r.headers) if r.status >= 400 else None
-                text = decoded(await self._body(r))
+                text = decoded(await self._body(r, most or self.most))
                 return Reply(status=r.status, text=text, retry_after=wait)
         except WireError:
             raise
@@ -216,25 +231,18 @@ class Wire:
             kind = "unreached" if isinstance(e, _no_connection()) else "connection"
             raise WireError(kind, f"{type(e).__name__}: {e}"[:200]) from None
 
-    async def _body(self, r: Any) -> bytes:
-        """The body, unpacked; of an error its beginning."""
+    async def _body(self, r: Any, most: int) -> bytes:
+        """The body, unpacked, at most `most` bytes; of an error its beginning."""
         coding = r.headers.get("Content-Encoding", "identity")
         if coding == "identity" and (r.content_length or LARGE) < LARGE:
             return await r.read()
-        try:
-            return await self.gather(r.content.iter_any(), coding, r.status)
-        finally:
-            if not r.content.at_eof():
-                r.close()
-
-    async def gather(self, chunks: AsyncIterator[bytes], coding: str, status: int) -> bytes:
-        """A body from its pieces, unpacked, at most `most` bytes; of an error its beginning."""
         unpack = _unpacker(coding.strip().lower())
-        out, large, most = bytearray(), None, self.most if status in ANSWERED else ERROR
+        whole = r.status in ANSWERED
+        out, large, most = bytearray(), None, most if whole else ERROR
         try:
-            async for chunk in chunks:
+            async for chunk in r.content.iter_any():
                 out += unpack(chunk, most + 1 - len(out))
-                if len(out) > most and status in ANSWERED:
+                if len(out) > most and whole:
                     raise WireError("size", f"the reply is larger than {most:,} bytes")
                 if len(out) > most:
                     break
@@ -245,6 +253,8 @@ class Wire:
         finally:
             if large is not None:
                 large.release()
+            if not r.content.at_eof():
+                r.close()
         return bytes(out)
 
     def _open(self) -> Any:

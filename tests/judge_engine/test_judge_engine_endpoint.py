@@ -526,80 +526,25 @@ def test_systemone_is_the_same_back_end():
     )
 
 
-class FakeBatches:
-    """The provider's batch side: files, batches, results after two looks."""
-
-    def __init__(self):
-        self.files, self.batches, self.made, self.looks, self.content_of = self, self, 0, 0, {}
-        self.with_options = lambda **k: self
-
-    async def create(
-        self, file=None, purpose=None, input_file_id=None, endpoint=None, completion_window=None
-    ):
-        from types import SimpleNamespace as NS
-
-        if file is not None:
-            self.content_of["in"] = file[1].decode()
-            return NS(id="in")
-        self.made += 1
-        return NS(id="b1")
-
-    async def retrieve(self, batch_id):
-        from types import SimpleNamespace as NS
-
-        self.looks += 1
-        return NS(
-            status="completed" if self.looks > 2 else "in_progress",
-            output_file_id="out",
-            error_file_id=None,
-            errors=None,
-        )
-
-    async def content(self, file_id):
-        from types import SimpleNamespace as NS
-
-        lines = []
-        for line in self.content_of["in"].splitlines():
-            row = json.loads(line)
-            answer, rows = asked(row["body"])
-            lines.append(
-                json.dumps(
-                    {
-                        "custom_id": row["custom_id"],
-                        "response": {
-                            "status_code": 200,
-                            "body": completion(content(answer, rows, True)),
-                        },
-                    }
-                )
-            )
-        return NS(text="\n".join([*lines[::-1], "half a li"]))
-
-
 def test_batches_give_the_same_verdicts_and_are_found_again_after_a_crash(tmp_path):
-    api = FakeBatches()
+    with BatchStub(looks=10**6) as stub:
 
-    def who():
-        batch = BatchJudge(
-            EndpointJudge("m", base_url="http://127.0.0.1:1/v1"), poll=0.02, gather=0.05
-        )
-        batch.provider._client = api
-        return batch
+        def who():
+            return BatchJudge(EndpointJudge("m", base_url=stub.url), poll=0.02, gather=0.05)
 
-    async def crash():
-        with pytest.raises(asyncio.TimeoutError):
-            api.looks = -(10**6)
-            await asyncio.wait_for(
-                ajudge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite"), 0.5
-            )
+        async def crash():
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(
+                    ajudge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite"), 0.5
+                )
 
-    asyncio.run(crash())
-    assert api.made == 1
-    api.looks = 0
-    got = judge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite", progress=False)
-    assert api.made == 1 and all_right(got, answers(4)) and got.spent.calls == 4
-    again = judge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite", progress=False)
-    assert again.spent.cached == 16
+        asyncio.run(crash())
+        assert len(stub.batches) == 1
+        stub.looks = 0
+        got = judge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite", progress=False)
+        assert len(stub.batches) == 1 and all_right(got, answers(4)) and got.spent.calls == 4
+        again = judge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite", progress=False)
+        assert again.spent.cached == 16
 
 
 def test_batches_over_http_bear_an_absent_server_and_forget_what_has_ended(tmp_path):
