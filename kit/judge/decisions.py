@@ -6,14 +6,14 @@ Two forms of the same thing: `POST /decisions` (OpenAI, up to 400 questions a ca
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import templates
 from .base import Asked
 from .caller import Caller
@@ -117,25 +117,17 @@ class DecisionJudge(Asked):
         outcome = await self.caller.call("/" + self.api, body, n)
         if outcome.call is None or outcome.data is None:
             return q.unknowns("transport", judge=self.name, reason=outcome.reason), None
-        ids = templates.names(q.criteria)
-        answers = self._answers(outcome.data, ids)
-        got = [
-            self._verdict(q.task, q.response, c, q.key(i), answers[ids[i]], outcome.call, n)
-            for i, c in enumerate(q.criteria)
-        ]
+        answers = self._answers(outcome.data, templates.names(q.criteria))
+        got = [self._verdict(q, i, a, outcome.call) for i, a in enumerate(answers)]
         return got, outcome.call
 
     def body(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> dict[str, Any]:
         """The request body."""
         secret = templates.secret_of(session().ledger)
         prompt, sources = templates.head(task, secret)
-        text = TEXT.format(prompt="\0p", sources="\0s", answer="\0a")
-        for mark, part in (
-            ("\0p", prompt),
-            ("\0s", sources),
-            ("\0a", templates.fence("ANSWER", response.text, secret)),
-        ):
-            text = text.replace(mark, part, 1)
+        parts = {"prompt": prompt, "sources": sources}
+        parts["answer"] = templates.fence("ANSWER", response.text, secret)
+        text = re.sub(r"\{(prompt|sources|answer)\}", lambda m: parts[m[1]], TEXT)
         ids = templates.names(criteria)
         if self.api == "decisions":
             return {
@@ -149,66 +141,41 @@ class DecisionJudge(Asked):
             "questions": {n: _noul(c) for c, n in zip(criteria, ids, strict=True)},
         }
 
-    def _answers(self, data: Mapping[str, Any], ids: Sequence[str]) -> dict[str, Any]:
+    def _answers(self, data: Mapping[str, Any], ids: Sequence[str]) -> list[Any]:
         """Answers by our id (never by position); None where missing, "twice" where doubled."""
         raw = data.get("answers")
-        out: dict[str, Any] = dict.fromkeys(ids)
         if isinstance(raw, Mapping):
-            out.update({n: raw[n] for n in ids if n in raw})
-        for a in raw if isinstance(raw, list) else []:
-            name = a.get("name") if isinstance(a, Mapping) else None
-            if isinstance(name, str) and name in out:
-                out[name] = "twice" if out[name] is not None else a
-        return out
+            return [raw.get(n) for n in ids]
+        rows = [a for a in raw if isinstance(a, Mapping)] if isinstance(raw, list) else []
+        named = [[a for a in rows if a.get("name") == n] for n in ids]
+        return ["twice" if len(found) > 1 else next(iter(found), None) for found in named]
 
-    def _verdict(
-        self,
-        task: Task,
-        response: Response,
-        c: Criterion,
-        key: str | None,
-        a: Any,
-        call: Call,
-        n: int,
-    ) -> Verdict:
-        base: dict[str, Any] = {
+    def _verdict(self, q: Question, i: int, a: Any, call: Call) -> Verdict:
+        c, n, meta = q.criteria[i], len(q.criteria), {"call": call.id}
+        paid: dict[str, Any] = {
             "judge": self.name,
-            "key": key,
             "cost": call.cost / n,
             "tokens_in": call.tokens_in // n,
             "tokens_out": call.tokens_out // n,
-            "meta": {"call": call.id},
+            "meta": meta,
         }
-        lost = functools.partial(unknown, task.id, response.id, c.id, **base)
         if not isinstance(a, Mapping):
-            return lost("missing")
+            return q.unknown(i, "missing", **paid)
         if a.get("type") == "refusal":
-            return lost("refusal")
+            return q.unknown(i, "refusal", **paid)
+        said: dict[str, Any] = {}
         if c.scale == "binary":
             p = a.get("probability", a.get("noul"))
-            if not _share(p):
-                return lost("parse")
-            return Verdict(
-                task_id=task.id,
-                response_id=response.id,
-                criterion_id=c.id,
-                status="met" if p >= self.threshold else "unmet",
-                p=float(p),
-                **base,
-            )
-        probs = _levels(a, len(_scale(c)))
-        if probs is None:
-            return lost("parse")
-        top = len(probs) - 1
-        base["meta"]["expected"] = round(sum(i * q for i, q in enumerate(probs)) / top, 4)
-        return Verdict(
-            task_id=task.id,
-            response_id=response.id,
-            criterion_id=c.id,
-            status="level",
-            value=max(range(len(probs)), key=probs.__getitem__) / top,
-            **base,
-        )
+            if _share(p):
+                said = {"status": "met" if p >= self.threshold else "unmet", "p": float(p)}
+        elif probs := _levels(a, len(_scale(c))):
+            top = len(probs) - 1
+            meta["expected"] = round(sum(i * p for i, p in enumerate(probs)) / top, 4)
+            said = {"status": "level", "value": max(range(top + 1), key=probs.__getitem__) / top}
+        if not said:
+            return q.unknown(i, "parse", **paid)
+        ids = {"task_id": q.task.id, "response_id": q.response.id, "criterion_id": c.id}
+        return Verdict(**ids, **said, key=q.key(i), **paid)
 
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
         """What these questions are expected to cost."""

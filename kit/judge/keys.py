@@ -1,14 +1,13 @@
 """Keys: from the environment, to their own server, and out of everything that is shown or stored.
 
-What is cut out are the very values that are in use, whatever form they have, and what looks like a
-key of somebody else's. A text is compared in its bare form: escapes and entities read, in one case,
-without what may stand between the letters of a key that somebody spells out.
+What is cut out are the very values that are in use, in any case and in the usual encodings, and what
+looks like a key of somebody else's. A text is also compared in its bare form (escapes and entities
+read, without what may stand between the letters): one that spells a key in another way is lost.
 """
 
 from __future__ import annotations
 
 import base64
-import functools
 import html
 import html.entities
 import json
@@ -29,7 +28,7 @@ _BREAKS = " \t\r\n-\\\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _BLANK = re.compile(r"\\{1,8}[nrt]")
 _CODED = re.compile(r"[\\%&](?:(?<=\\)u([0-9a-f]{4})|(?<=%)([0-9a-f]{2})|(?<=&)#?\w{1,9};)", re.I)
 _NESTED = 4  # times that a text may be written in escapes of escapes
-_IN_USE: dict[str, str] = {}  # bare form -> a form of the key, the longest first
+_IN_USE: dict[str, str] = {}  # a form of a key -> how that reads bare
 
 
 def key_for(base_url: str, key_env: str | None) -> str:
@@ -71,11 +70,9 @@ def remember(secret: str | None) -> None:
     if len(secret) < SHORTEST or not _bare(secret):  # dashes and blanks stand in any text
         return
     forms = {secret, urllib.parse.quote(secret, safe=""), json.dumps(secret)[1:-1]}
+    forms |= {html.escape(secret), secret.replace("/", "\\/"), secret.replace("/", "\\\\/")}
     forms |= _encoded(secret.encode("utf-8", "replace"))
-    found = {**_IN_USE, **{_bare(form): form for form in sorted(forms)}}
-    if len(found) > len(_IN_USE):
-        _IN_USE.clear()
-        _IN_USE.update(sorted(found.items(), key=lambda item: -len(item[0])))
+    _IN_USE.update((form, _bare(form)) for form in forms)
 
 
 def _encoded(secret: bytes) -> set[str]:
@@ -109,15 +106,15 @@ def secret_name(name: str) -> bool:
 
 
 def redact(text: str) -> str:
-    """The text without the keys that are in use; nothing of it where one cannot be cut out."""
+    """The text without the keys that are in use; nothing of it where one is spelled otherwise."""
     if not _IN_USE:
         return text
     bare = _bare(text)
-    found = [(plain, form) for plain, form in _IN_USE.items() if plain in bare]
-    for _, form in found:
-        text = _dressed(form).sub(CUT, text)
+    found = [(form, plain) for form, plain in _IN_USE.items() if plain in bare]
+    for form, _ in sorted(found, key=lambda pair: -len(pair[0])):
+        text = re.sub(re.escape(form), CUT, text, flags=re.I)
     left = _bare(text) if found else ""
-    return CUT if any(plain in left for plain, _ in found) else text
+    return CUT if any(plain in left for _, plain in found) else text
 
 
 def _bare(text: str) -> str:
@@ -138,27 +135,6 @@ def _bare(text: str) -> str:
 
 def _letter(m: re.Match[str]) -> str:
     return html.unescape(m[0]) if m[0][0] == "&" else chr(int(m[1] or m[2], 16))
-
-
-@functools.lru_cache(maxsize=256)
-def _dressed(secret: str) -> re.Pattern[str]:
-    """A key in any case, with escapes, entities, blanks or breaks between or for its letters."""
-    breaks = f"[{re.escape(_BREAKS)}]|(?<=\\\\)[nrt]|{'|'.join(map(_coded, _BREAKS))}"
-    letters = [_form(c) for c in secret if c not in _BREAKS]
-    return re.compile(r"\\{0,8}" + f"(?:{breaks}){{0,64}}".join(letters), re.I)
-
-
-def _form(c: str) -> str:
-    """One letter of a key, as it is or as escapes write it."""
-    return f"(?:{re.escape(c)}|{_coded(c)})"
-
-
-def _coded(c: str) -> str:
-    """One character as JSON, HTML and URLs write it."""
-    names = "|".join(n for n, value in html.entities.html5.items() if value == c and n[-1] == ";")
-    entity = rf"(?:&|(?<=\\)u0026)(?:amp;)*(?:#0*{ord(c)};|#x0*{ord(c):x};|{names or '(?!)'})"
-    percent = "".join(rf"(?:%|(?<=\\)u0025)(?:25)*{b:02x}" for b in c.encode("utf-8", "replace"))
-    return rf"(?<=\\)u{ord(c):04x}|{entity}|{percent}"
 
 
 def shown(text: str) -> str:
