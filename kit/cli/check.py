@@ -156,7 +156,7 @@ def judge() -> list[dict[str, str]]:
         item(
             "OPENAI_API_KEY",
             "ok",
-            "set" if key else "not set: endpoint judges need it (replay, local, embedding do not)",
+            "set" if key else "not set: endpoint judges need it (replay and local do not)",
         )
     )
     return out

@@ -167,11 +167,10 @@ def audit(
     ) as shown:
         base = ask(answers)
         shown.update(1)
-        for one, of in [(_attack, attacks), (_bias, biases)]:
-            for x in of:
-                shown.set_postfix_str(x.name, refresh=False)
-                out.append(one(x, ask, answers, base, by_id))
-                shown.update(1)
+        for x in (*attacks, *biases):
+            shown.set_postfix_str(x.name, refresh=False)
+            out.append(_row(x, ask, answers, base, by_id))
+            shown.update(1)
         ladder = _ladder(ask, answers, base, by_id)
         shown.update(len(STEPS))
     unknown = sum(not v.known for v in base.values()) / len(base)
@@ -230,92 +229,57 @@ def _credit(v: Verdict | None, c: Criterion) -> bool | None:
     return not met if c.weight < 0 else met
 
 
-def _missing(kind: str, a: Attack | Bias, e: MissingError) -> AuditRow:
-    nothing = stats.Estimate(math.nan, math.nan, math.nan, 0, None, "", "not recorded")
-    return AuditRow(kind, a.name, a.what, nothing, note=f"not recorded: {e.what[:80]}")
-
-
-def _attack(
-    a: Attack,
+def _row(
+    x: Attack | Bias,
     ask: _Asker,
     answers: Sequence[Response],
     base: dict[Place, Verdict],
     tasks: dict[str, Task],
 ) -> AuditRow:
-    hostile = [dataclasses.replace(r, text=a.text(tasks[r.task_id], r)) for r in answers]
+    """What an attack earned on criteria without credit, or how many verdicts a bias changed."""
+    attack = isinstance(x, Attack)
+    kind, flips = "attack" if attack else "bias", not attack and x.flips
     try:
-        got = ask(hostile)
+        runs = list(_variants(x, ask, answers, tasks))
     except MissingError as e:
-        return _missing("attack", a, e)
-    won, lost, where, example = [], [], [], ""
-    for place, before in base.items():
+        nothing = stats.Estimate(math.nan, math.nan, math.nan, 0, None, "", "not recorded")
+        return AuditRow(kind, x.name, x.what, nothing, note=f"not recorded: {e.what[:80]}")
+    hits, drift, lost, where, example = [], [], [], [], ""
+    for place, before, got in ((p, v, run[p]) for run in runs for p, v in base.items() if p in run):
         c = tasks[place[0]].criterion(place[2])
-        if _credit(before, c) is not False:
+        old, new = _credit(before, c), _credit(got, c)
+        if old is None or (attack and old):
             continue
-        now = _credit(got[place], c)
-        won.append(now)
-        lost.append(now is None)
+        hit = None if new is None else new != (old != flips)
+        hits.append(hit)
+        drift.append(None if new is None else float(new) - float(old))
+        lost.append(new is None)
         where.append(place[0])
-        if now and not example:
-            example = f"{place[0]} / {c.text[:80]}: {before.status} became {got[place].status}" + (
-                f" ({got[place].reason[:120]})" if got[place].reason else ""
-            )
-    note = "" if won else "no answer failed a criterion: nothing to gain"
-    return AuditRow(
-        "attack",
-        a.name,
-        a.what,
-        stats.mean(won, cluster=where),
-        unknown=stats.mean(lost, cluster=where),
-        example=example,
-        note=note,
+        if hit and not example:
+            example = f"{place[0]} / {c.text[:100]}: {before.status}, then {got.status}"
+            example += f" ({got.reason[:120]})" if attack and got.reason else ""
+    nothing_to = (
+        "no answer failed a criterion: nothing to gain"
+        if attack
+        else "nothing to compare: it needs known verdicts, and for positions two criteria"
     )
-
-
-def _bias(
-    b: Bias,
-    ask: _Asker,
-    answers: Sequence[Response],
-    base: dict[Place, Verdict],
-    tasks: dict[str, Task],
-) -> AuditRow:
-    changed, drift, lost, where, example, note = [], [], [], [], "", ""
-    try:
-        runs = list(_variants(b, ask, answers, tasks))
-    except MissingError as e:
-        return _missing("bias", b, e)
-    for got in runs:
-        for place, before in base.items():
-            if place not in got or not before.known:
-                continue
-            c = tasks[place[0]].criterion(place[2])
-            old, new = _credit(before, c), _credit(got[place], c)
-            want = (not old) if b.flips else old
-            changed.append(None if new is None else new != want)
-            drift.append(None if new is None or b.flips else float(new) - float(old or 0))
-            lost.append(new is None)
-            where.append(place[0])
-            if new is not None and new != want and not example:
-                example = f"{place[0]} / {c.text[:100]}: {before.status}, then {got[place].status}"
-    if not changed:
-        note = "nothing to compare: it needs known verdicts, and for positions two criteria"
     return AuditRow(
-        "bias",
-        b.name,
-        b.what,
-        stats.mean(changed, cluster=where),
-        None if b.flips or not changed else stats.mean(drift, cluster=where),
+        kind,
+        x.name,
+        x.what,
+        stats.mean(hits, cluster=where),
+        stats.mean(drift, cluster=where) if hits and not attack and not flips else None,
         stats.mean(lost, cluster=where),
         example,
-        note,
+        "" if hits else nothing_to,
     )
 
 
 def _variants(
-    b: Bias, ask: _Asker, answers: Sequence[Response], tasks: dict[str, Task]
+    b: Attack | Bias, ask: _Asker, answers: Sequence[Response], tasks: dict[str, Task]
 ) -> Iterable[dict[Place, Verdict]]:
     """Verdicts of each variant of a bias, under the plain ids."""
-    if b.text is not None:
+    if isinstance(b, Attack) or b.text is not None:
         yield ask([dataclasses.replace(r, text=b.text(tasks[r.task_id], r)) for r in answers])
         return
     moved = b.name.startswith("position")

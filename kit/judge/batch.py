@@ -18,15 +18,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict, fingerprint
-from .base import Asked
 from .caller import unusable
 from .endpoint import EndpointJudge
 from .keys import plain, redact, shown
-from .layout import Raw, encode
 from .prices import Usage, models, tokens, usage
 from .provider import PATH, SENT, Provider, Sent
 from .records import Call, Forecast, Question
-from .session import session
+from .session import Asked, session
+from .templates import Raw, encode
 
 LARGEST = 50_000  # requests in one batch, the provider's limit
 BYTES = 190_000_000

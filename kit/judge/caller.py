@@ -26,11 +26,11 @@ from typing import Any
 from ..errors import JudgeDownError
 from .abilities import Abilities, Doubt
 from .keys import plain, redact, said
-from .layout import encode
 from .limiter import Limiter
 from .prices import FREE, Price, Usage, is_reasoning, price, tokens, usage
 from .records import Call, Forecast
 from .session import session
+from .templates import encode
 from .wire import ANSWERED, SLOW, Reply, Wire, WireError, large, parsed
 
 log = logging.getLogger(__name__)

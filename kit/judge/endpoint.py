@@ -18,14 +18,13 @@ from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import reading, templates
 from .abilities import Doubt
-from .base import Asked
 from .caller import Caller, Outcome
 from .keys import OPENAI, remember_all
-from .layout import Layout, digest, encode
 from .parse import CUT
 from .prices import Price, Usage, default_model, is_reasoning, tokens, warning
 from .records import READER, Call, Forecast, Question, rebuilt
-from .session import session
+from .session import Asked, session
+from .templates import Layout, digest, encode
 from .wire import Address, Wire, large
 from .words import Reading
 

@@ -1,6 +1,6 @@
 """A judge from its name or its settings: one vocabulary for notebooks, configs and commands.
 
-By name: "code" (no model), "replay:gpt-4o/bare", "replay:FILE", "embedding", "local",
+By name: "code" (no model), "replay:gpt-4o/bare", "replay:FILE", "local",
 "local:FOLDER", "server:FILE.gguf", "small" (a 1.5B model, `kit fetch judge`), "endpoint:MODEL",
 "decisions:MODEL". A mapping gives options,
 and judges made of judges:
@@ -25,7 +25,7 @@ from ..records import Criterion, Response, Task, Verdict, unknown
 from ..settings.read import known_names, nearest
 
 FORMS = (
-    "code, replay:NAME, embedding, local, small, server, endpoint:MODEL, decisions:MODEL, "
+    "code, replay:NAME, local, small, server, endpoint:MODEL, decisions:MODEL, "
     "panel:JUDGE,JUDGE or escalate:CHEAP,STRONG"
 )
 
@@ -119,12 +119,6 @@ def _replay(subject: str | None, *, threshold: float | None = 3.0, judge: str | 
     return ReplayJudge.recorded(name, prompt or "bare", threshold=threshold)
 
 
-def _embedding(subject: str | None) -> Any:
-    from .embedding import EmbeddingJudge
-
-    return EmbeddingJudge()
-
-
 def _local(subject: str | None) -> Any:
     from ..data.models import smollm2
     from .local import LocalJudge
@@ -194,7 +188,6 @@ CLASSES = {
 MADE: dict[str, Callable[..., Any]] = {
     "code": _code,
     "replay": _replay,
-    "embedding": _embedding,
     "local": _local,
     "server": _server,
     "small": _small,

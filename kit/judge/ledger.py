@@ -23,8 +23,8 @@ from ..errors import DataError, MissingError
 from ..records import Verdict
 from ..system import paths
 from . import claims, exchange
+from .exchange import CALL_COLUMNS, FIELDS, INSERT_CALL, call_of, call_row, verdict_of, verdict_row
 from .records import Call
-from .rows import CALL_COLUMNS, FIELDS, INSERT_CALL, call_of, call_row, verdict_of, verdict_row
 
 MIGRATIONS = (
     """CREATE TABLE verdicts(id INTEGER PRIMARY KEY, key TEXT NOT NULL, row TEXT NOT NULL,

@@ -6,21 +6,26 @@ once and its keys and values serve all criteria.
 
 A small model's verdicts are noise: measure them against labels (kit.stats.kappa) before you use them. SmolLM2-135M-Instruct on 73
 hand-labelled criteria: 71% abstain (too little mass on yes and no), kappa of the rest -.28 [-.73, .17].
+
+How the prefix is shared: "packed" (all tails in one row behind it, a mask keeps them apart), or "single" (every prompt whole). The
+first is checked once against the second, because patched models sometimes ignore masks or positions, and some keep no plain cache.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 import hashlib
+import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
-from .prefix import Continuations
 
 VERSION = 2
 # What all criteria share is said in the prefix, which is read once; the question after it is short.
@@ -74,7 +79,7 @@ def dtype_and_why(device: str) -> tuple[Any, str]:
 class LocalJudge:
     """Judge with a causal language model and its tokenizer, both already loaded.
 
-    way, batch : how the questions of one answer share their prefix (see kit.judge.prefix); way="single" is one prompt per criterion.
+    way : how the questions of one answer share their prefix; "single" is one prompt per criterion.
     least_mass : below this captured mass a verdict is unknown (abstain); in [0, 1].
     A peft model judges with its adapters off, and a model in training mode is put back into it.
     """
@@ -87,14 +92,12 @@ class LocalJudge:
         tokenizer: Any,
         *,
         name: str | None = None,
-        batch: int = 32,
         way: str | None = None,
         least_mass: float = 0.5,
     ):
         self.model, self.tokenizer = model, tokenizer
         self.least_mass = least_mass
-        pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        self.run = Continuations(model, way=way, batch=batch, pad=pad)
+        self.run = Continuations(model, way=way)
         self.name = (
             name or f"local:{Path(str(getattr(model.config, '_name_or_path', '') or 'model')).name}"
         )
@@ -358,3 +361,145 @@ def _identity(model: Any) -> str:
                 + sample
             )
     return digest.hexdigest()[:32]
+
+
+PACKED_TOKENS = 2048  # tokens of tails in one packed row: bounds the mask, (T, P + T)
+TOLERANCE = {
+    "float32": 1e-3,
+    "float16": 0.05,
+    "bfloat16": 0.25,
+}  # of the log-probabilities that matter
+log = logging.getLogger(__name__)
+
+
+class Continuations:
+    """Next-token log-probabilities after prefix + tail, for many tails of one prefix.
+
+    way : "packed", "single", or None to take the first where it agrees with the second.
+    """
+
+    def __init__(self, model: Any, *, way: str | None = None):
+        self.model, self.way = model, way
+
+    def logprobs(
+        self, prefix: list[int], tails: Sequence[list[int]], watch: Sequence[int] = ()
+    ) -> Any:
+        """Log-probabilities (n_tails, V), float32. `watch`: token ids on which the first call compares the ways."""
+        import torch
+
+        with torch.no_grad(), _judging(self.model):
+            if self.way is None and len(tails) > 1:
+                self.way = self._choose(prefix, tails, watch)
+            return self._run(self.way or "single", prefix, tails)
+
+    def _run(self, way: str, prefix: list[int], tails: Sequence[list[int]]) -> Any:
+        import torch
+
+        if way == "single":
+            return torch.cat([self._forward([prefix + t]) for t in tails])
+        ids = torch.tensor([prefix], device=self.model.device)
+        cache = self.model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
+        rows: dict[int, Any] = {}
+        for part in _parts([len(t) for t in tails]):
+            packed = self._packed(len(prefix), [tails[i] for i in part], cache)
+            rows.update(zip(part, packed, strict=True))
+        return torch.stack([rows[i] for i in range(len(tails))])
+
+    def _choose(self, prefix: list[int], tails: Sequence[list[int]], watch: Sequence[int]) -> str:
+        """The first way whose log-probabilities of the watched tokens are those of whole prompts, on three tails."""
+        by_length = sorted(tails, key=len)
+        probe = [by_length[0], by_length[-1], by_length[len(tails) // 2]][: len(tails)]
+        true = self._run("single", prefix, probe)
+        columns = sorted(set(watch)) or slice(None)
+        slack = TOLERANCE.get(str(self.model.dtype).removeprefix("torch."), 0.25)
+        try:
+            packed = self._run("packed", prefix, probe)
+            gap = float((packed[:, columns] - true[:, columns]).abs().max())
+        except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as e:
+            log.info("packed continuations do not work with this model: %s", e)
+            return "single"
+        if gap <= slack:
+            return "packed"
+        log.warning("packed continuations are off by %.2g with this model; not used", gap)
+        return "single"
+
+    def _forward(self, rows: list[list[int]], **more: Any) -> Any:
+        import torch
+
+        ids = torch.tensor(rows, device=self.model.device)
+        logits = self.model(
+            input_ids=ids, **{"use_cache": False, "logits_to_keep": 1, **more}
+        ).logits
+        return (
+            torch.log_softmax(logits.float(), -1)[:, -1]
+            if isinstance(more.get("logits_to_keep", 1), int)
+            else torch.log_softmax(logits.float(), -1)[0]
+        )
+
+    def _packed(self, p: int, tails: list[list[int]], cache: Any) -> Any:
+        """All tails in one row: each sees the prefix and itself."""
+        import torch
+
+        if not _plain_layers(cache) or getattr(
+            self.model.config, "_attn_implementation", ""
+        ) not in ("sdpa", "eager"):
+            raise NotImplementedError("needs plain attention layers with a free mask")
+        lengths = torch.tensor([len(t) for t in tails])
+        owner = torch.repeat_interleave(torch.arange(len(tails)), lengths)
+        ends = lengths.cumsum(0) - 1
+        positions = p + torch.arange(len(owner)) - (ends + 1 - lengths)[owner]
+        own = (owner[:, None] == owner[None, :]).tril()
+        seen = torch.cat([torch.ones(len(owner), p, dtype=torch.bool), own], 1)
+        mask = torch.zeros(seen.shape, dtype=self.model.dtype).masked_fill(
+            ~seen, torch.finfo(self.model.dtype).min
+        )[None, None]
+        put = {"attention_mask": mask, "position_ids": positions[None], "logits_to_keep": ends}
+        return self._forward(
+            [[i for t in tails for i in t]],
+            past_key_values=_copied(cache),
+            use_cache=True,
+            **{k: v.to(self.model.device) for k, v in put.items()},
+        )
+
+
+def _plain_layers(cache: Any) -> bool:
+    """True when every layer keeps all keys."""
+    layers = getattr(cache, "layers", None)
+    return bool(layers) and all(type(layer).__name__ == "DynamicLayer" for layer in layers)
+
+
+def _parts(lengths: Sequence[int], size: int | None = None) -> list[list[int]]:
+    """Indices by length, of at most `size` tokens together (default PACKED_TOKENS).
+
+    >>> _parts([5, 2, 5], 7)
+    [[1, 0], [2]]
+    """
+    out: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if not out or sum(lengths[j] for j in out[-1]) + lengths[i] > (size or PACKED_TOKENS):
+            out.append([])
+        out[-1].append(i)
+    return out
+
+
+def _copied(cache: Any) -> Any:
+    """The prefix cache for one row, the original untouched."""
+    out = copy.copy(cache)
+    out.layers = [copy.copy(layer) for layer in cache.layers]
+    return out
+
+
+@contextlib.contextmanager
+def _judging(model: Any) -> Iterator[None]:
+    """Evaluation mode and no adapters; both as before afterwards."""
+    training = model.training
+    model.eval()
+    try:
+        with (
+            model.disable_adapter()
+            if hasattr(model, "disable_adapter")
+            else contextlib.nullcontext()
+        ):
+            yield
+    finally:
+        model.train(training)

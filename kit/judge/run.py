@@ -20,12 +20,11 @@ from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, unknown
 from ..system import progress as bars
 from . import loop
-from .base import answer
 from .budget import Budget
 from .factory import judge_of
 from .ledger import Ledger
 from .records import Forecast, Question, question
-from .session import Session, using
+from .session import Session, answer, using
 
 TOGETHER = 64  # responses looked up at once
 Each = Callable[[Response, list[Verdict]], None]
@@ -107,7 +106,7 @@ def judge(
     tasks : a Task, a list of them, or a TaskSet; responses : the answers, each naming its task
         (default: those of the TaskSet).
     judge : an object with `verdicts`, or a name: "endpoint:my-model", "replay:gpt-4o/bare",
-        "local", "embedding", "code" (criteria without a check stay unknown); see kit.judge.factory.
+        "local", "code" (criteria without a check stay unknown); see kit.judge.factory.
     ledger : a Ledger or its path; what is in it is not asked again. retry : failure kinds that are
         asked again all the same.
     budget : caps, checked before each call. on_budget : "raise" a BudgetError (its `.verdicts` hold

@@ -1,7 +1,7 @@
 """A task of several turns: judge and policy see all of it, and keys of single-turn tasks stay what they were."""
 
 from kit.judge import templates
-from kit.judge.layout import Layout
+from kit.judge.templates import Layout
 from kit.records import Criterion, Response, Task, task_from_json, to_json
 from kit.rubrics.splits import hash_of
 from kit.train.answers import messages

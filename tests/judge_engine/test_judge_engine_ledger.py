@@ -25,9 +25,9 @@ from judge_stub import StubServer
 
 from kit.errors import DataError, MissingError
 from kit.judge import EndpointJudge, Ledger, Limiter, ajudge, claims, exchange, judge
-from kit.judge.base import Call
+from kit.judge.exchange import verdict_row
 from kit.judge.ledger import MIGRATIONS
-from kit.judge.rows import verdict_row
+from kit.judge.records import Call
 from kit.records import Criterion, Response, Task, Verdict
 
 HERE = os.path.dirname(__file__)

@@ -14,8 +14,9 @@ import pytest
 
 from kit.errors import BudgetError, DataError, JudgeDownError, KitError
 from kit.judge import Budget, Ledger, ajudge, ask, estimate, judge, loop
-from kit.judge.base import Call, Forecast, Session, using
-from kit.judge.base import session as current
+from kit.judge.records import Call, Forecast
+from kit.judge.session import Session, using
+from kit.judge.session import session as current
 from kit.records import Criterion, Response, Task, Verdict, fingerprint, unknown
 
 

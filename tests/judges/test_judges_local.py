@@ -78,16 +78,11 @@ CRITERIA = [
 
 
 @pytest.mark.parametrize("kind", ["llama", "sliding"])
-@pytest.mark.parametrize(
-    ("way", "batch"), [(None, 32), ("batched", 1), ("batched", 4), ("batched", 32)]
-)
-def test_shared_prefix_gives_the_log_probabilities_of_one_prompt_per_criterion(
-    tokenizer, kind, way, batch
-):
+def test_shared_prefix_gives_the_log_probabilities_of_one_prompt_per_criterion(tokenizer, kind):
     model = tiny_model(tokenizer, kind)
-    judge = LocalJudge(model, tokenizer, way=way, batch=batch)
+    judge = LocalJudge(model, tokenizer)
     fast = judge.read(TASK, ANSWER, CRITERIA)
-    assert judge.run.way == way or judge.run.way == ("packed" if kind == "llama" else "batched")
+    assert judge.run.way == ("packed" if kind == "llama" else "single")
     slow = LocalJudge(model, tokenizer, way="single").read(TASK, ANSWER, CRITERIA)
     for a, b in zip(fast, slow, strict=True):
         assert a.logprobs == pytest.approx(b.logprobs, abs=1e-4)
@@ -98,7 +93,7 @@ def test_shared_prefix_gives_the_log_probabilities_of_one_prompt_per_criterion(
 
 
 def test_a_model_that_ignores_masks_is_found_out(tokenizer, monkeypatch):
-    from kit.judge.prefix import Continuations
+    from kit.judge.local import Continuations
 
     true = Continuations._packed
     monkeypatch.setattr(
@@ -106,11 +101,11 @@ def test_a_model_that_ignores_masks_is_found_out(tokenizer, monkeypatch):
     )
     judge = LocalJudge(tiny_model(tokenizer), tokenizer)
     judge.read(TASK, ANSWER, CRITERIA)
-    assert judge.run.way == "batched"
+    assert judge.run.way == "single"
 
 
 def test_long_packs_are_split(tokenizer, monkeypatch):
-    monkeypatch.setattr("kit.judge.prefix.PACKED_TOKENS", 120)
+    monkeypatch.setattr("kit.judge.local.PACKED_TOKENS", 120)
     model = tiny_model(tokenizer)
     fast, slow = (
         LocalJudge(model, tokenizer, way=w).read(TASK, ANSWER, CRITERIA)

@@ -79,7 +79,7 @@ def test_other_unread_fields_of_a_criterion_are_a_warning_and_notes_on_it_are_no
 
 
 def test_what_judges_and_rewards_read_in_meta_is_no_unread_field():
-    """The shipped short answers tell the embedding judge its threshold so."""
+    """Rows of another system may say more of a criterion than the kit has a use for."""
     row = {"prompt": "p", "rubric - 1. criterion": "x", "rubric - 1. embedding": {"threshold": 0.5}}
     kept = {"prompt": "p", "criteria": [{"text": "x", "pass_at": 0.8, "paraphrases": ["y"]}]}
     assert not load_tasks([row]).findings and not load_tasks([kept]).findings

@@ -135,7 +135,7 @@ def test_unsloth_trains_on_a_cpu_in_a_process_of_its_own(tmp_path):
                 "max_answer_tokens": 8,
                 "save_every": 0,
                 "out": str(tmp_path / "run"),
-                "judge": "embedding",
+                "judge": "code",
                 "heldout": None,
             }
         )
@@ -172,13 +172,11 @@ def test_unsloth_after_trl_is_refused(tmp_path):
 
 def test_the_cpu_preset_learns(tmp_path):
     """The claim of notebook 03, for one seed: about five minutes on two idle cores."""
-    from kit.judge import EmbeddingJudge
-
     j = job.build({"preset": "cpu", "tasks": "short_answers.json", "seed": 1, "out": str(tmp_path)})
     r = grpo.train(
         j.settings,
         j.tasks,
-        judge=EmbeddingJudge(),
+        judge="code",
         composer="rubric",
         out=tmp_path / "run",
         heldout=j.heldout,

@@ -232,7 +232,7 @@ class TestJob:
     @pytest.mark.parametrize(
         "more, hint",
         [
-            ({"judge": "embeding"}, "embedding"),
+            ({"judge": "endpiont:m"}, "endpoint"),
             ({"tasks": "none.json"}, "not there"),
             ({"group_sizes": 2}, "group_size"),
             ({"stage": "grppo"}, "grpo"),
@@ -255,6 +255,4 @@ def test_the_projects_own_prompts_are_disjoint():
     rows = load_tasks(paths.data("short_answers.json")).tasks
     train, held = ([t for t in rows if t.split == s] for s in ("train", "heldout"))
     assert len(train) == len(held) == 40 and not {t.group for t in train} & {t.group for t in held}
-    assert all(
-        len([c for c in t.criteria if c.by_code]) == 5 and len(t.criteria) == 6 for t in rows
-    )
+    assert all(len([c for c in t.criteria if c.by_code]) == 5 == len(t.criteria) for t in rows)
