@@ -14,7 +14,6 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict, fingerprint
@@ -32,15 +31,7 @@ BYTES = 190_000_000
 TURNS = 4  # of the loop, until a reply that is handed out is recorded
 
 Got = Mapping[str, Any] | tuple[str, str]  # a reply's body, or the failure and its reason
-
-
-@dataclass
-class _Pending:
-    """One request on its way."""
-
-    custom_id: str
-    line: str
-    future: asyncio.Future[Got] = field(repr=False)
+Waiting = dict[str, tuple[str, list[asyncio.Future[Got]]]]  # by request: its line, and who asked
 
 
 class BatchJudge(Asked):
@@ -52,7 +43,7 @@ class BatchJudge(Asked):
         self.inner, self.caller, self.gather = judge, judge.caller, gather
         self.provider = Provider(judge.caller, poll)
         self.name = f"{judge.name}/batch"
-        self._pending: list[_Pending] = []
+        self._pending: Waiting = {}
         self._sender: asyncio.Task[None] | None = None
 
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
@@ -120,56 +111,49 @@ class BatchJudge(Asked):
 
     async def _send(self, custom_id: str, text: str) -> Got:
         request = {"custom_id": custom_id, "method": "POST", "url": PATH, "body": Raw(text)}
-        line = encode(request)
-        p = _Pending(custom_id, line, asyncio.get_running_loop().create_future())
-        self._pending.append(p)
+        future: asyncio.Future[Got] = asyncio.get_running_loop().create_future()
+        self._pending.setdefault(custom_id, (encode(request), []))[1].append(future)
         if self._sender is None or self._sender.done():
             self._sender = asyncio.create_task(self._work(session().ledger))
         try:
-            return await p.future
+            return await future
         except asyncio.CancelledError:
-            if self._sender is not None and not any(
-                not q.future.done() for q in self._pending if q is not p
-            ):
+            if self._sender is not None and not _open(self._pending):
                 self._sender.cancel()
             raise
 
     async def _work(self, ledger: Any) -> None:
         """Gather questions, send what is not under way yet, wait for all."""
-        taken: list[_Pending] = []
+        taken: Waiting = {}
         try:
-            while True:
-                before = len(self._pending)
+            before = -1
+            while before < (now := len(_open(self._pending))):
+                before = now
                 await asyncio.sleep(self.gather)
-                if len(self._pending) == before:
-                    break
-            taken, self._pending = self._pending, []
-            by_id: dict[str, list[_Pending]] = {}
-            for p in taken:
-                by_id.setdefault(p.custom_id, []).append(p)
+            taken, self._pending = self._pending, {}
             sent = Sent(ledger, f"batches {self.inner.base_url} {self.inner.model}")
-            for name, ids in sent.of(by_id).items():
+            for name, ids in sent.of(taken).items():
                 if name.startswith(SENT):
                     batch_id = await self.provider.look(name)
                     sent.change({batch_id: ids} if batch_id else {}, gone=name)
-            under_way = {i for ids in sent.of(by_id).values() for i in ids}
-            for part in _parts([ps[0] for i, ps in by_id.items() if i not in under_way]):
-                await self.provider.submit(sent, {p.custom_id: p.line for p in part})
-            waiting = sent.of(by_id)
-            await asyncio.gather(*(self._hand_out(sent, b, by_id) for b in waiting))
-            _answered(taken, ("transport", "the batch ended without a reply to this request"))
+            under_way = {i for ids in sent.of(taken).values() for i in ids}
+            new = {i: line for i, (line, _) in taken.items() if i not in under_way}
+            for part in _parts(new):
+                await self.provider.submit(sent, part)
+            await asyncio.gather(*(self._hand_out(sent, b, taken) for b in sent.of(taken)))
+            for i in taken:
+                _answered(
+                    taken, i, ("transport", "the batch ended without a reply to this request")
+                )
+        except asyncio.CancelledError:
+            for future in _open(taken or self._pending):
+                future.cancel()
+            raise
         except BaseException as e:
-            for p in taken or self._pending:
-                if not p.future.done():
-                    p.future.set_exception(e) if not isinstance(
-                        e, asyncio.CancelledError
-                    ) else p.future.cancel()
-            if isinstance(e, asyncio.CancelledError):
-                raise
+            for future in _open(taken or self._pending):
+                future.set_exception(e)
 
-    async def _hand_out(
-        self, sent: Sent, batch_id: str, by_id: Mapping[str, Sequence[_Pending]]
-    ) -> None:
+    async def _hand_out(self, sent: Sent, batch_id: str, waiting: Waiting) -> None:
         """Each reply of a batch to whoever asked; forget the batch when they are on disk."""
         ids = sent.known[batch_id]
         rows, whole = await self.provider.ended(sent, batch_id)
@@ -177,9 +161,9 @@ class BatchJudge(Asked):
         why += "again later, or judge without --batch to ask for it alone"
         for i in ids:
             if i in rows:
-                _answered(by_id.get(i, ()), _reply(rows[i]))
+                _answered(waiting, i, _reply(rows[i]))
             elif not whole:
-                _answered(by_id.get(i, ()), ("transport", why))
+                _answered(waiting, i, ("transport", why))
         if whole:
             for _ in range(TURNS):
                 await asyncio.sleep(0)
@@ -187,16 +171,16 @@ class BatchJudge(Asked):
             sent.change({}, gone=batch_id)
 
 
-def _parts(pending: Sequence[_Pending]) -> list[list[_Pending]]:
+def _parts(lines: Mapping[str, str]) -> list[dict[str, str]]:
     """Requests in batches within the provider's limits."""
-    out: list[list[_Pending]] = []
+    out: list[dict[str, str]] = []
     size = 0
-    for p in pending:
-        if not out or len(out[-1]) >= LARGEST or size + len(p.line) > BYTES:
-            out.append([])
-            size = 0
-        out[-1].append(p)
-        size += len(p.line) + 1
+    for i, line in lines.items():
+        size += len(line) + 1
+        if not out or len(out[-1]) >= LARGEST or size > BYTES:
+            out.append({})
+            size = len(line) + 1
+        out[-1][i] = line
     return out
 
 
@@ -213,7 +197,11 @@ def _reply(rows: Sequence[Mapping[str, Any]]) -> Got:
     return body
 
 
-def _answered(pending: Sequence[_Pending], got: Got) -> None:
-    for p in pending:
-        if not p.future.done():
-            p.future.set_result(got)
+def _open(waiting: Waiting) -> list[asyncio.Future[Got]]:
+    """Who still waits."""
+    return [future for _, who in waiting.values() for future in who if not future.done()]
+
+
+def _answered(waiting: Waiting, i: str, got: Got) -> None:
+    for future in _open({i: waiting[i]} if i in waiting else {}):
+        future.set_result(got)

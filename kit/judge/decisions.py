@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
@@ -38,8 +38,7 @@ class DecisionJudge(Asked):
     """A decision endpoint as a judge.
 
     api : "decisions", "systemone", or "auto" (the first for OpenAI, else the second). threshold : P(met) from which on "met".
-    The other parameters are those of EndpointJudge. Ordinal criteria and points become score questions: the likeliest level counts,
-    the expected level is in `meta["expected"]`.
+    The other parameters are those of EndpointJudge. Criteria with levels or points are unknown: "abstain".
     """
 
     def __init__(
@@ -106,9 +105,12 @@ class DecisionJudge(Asked):
 
     async def replies(self, q: Question) -> AsyncIterator[tuple[list[Verdict], Call | None]]:
         """What each reply gave: (verdicts, call)."""
-        for start in range(0, len(q.criteria), self.per_call):
-            end = min(start + self.per_call, len(q.criteria))
-            yield await self._part(q.only(range(start, end)))
+        why = {"judge": self.name, "reason": "this judge decides met or unmet, no levels"}
+        asked = [i for i, c in enumerate(q.criteria) if c.scale == "binary"]
+        graded = [i for i, c in enumerate(q.criteria) if c.scale != "binary"]
+        yield [q.unknown(i, "abstain", **why) for i in graded], None
+        for start in range(0, len(asked), self.per_call):
+            yield await self._part(q.only(asked[start : start + self.per_call]))
 
     async def _part(self, q: Question) -> tuple[list[Verdict], Call | None]:
         n = len(q.criteria)
@@ -127,18 +129,13 @@ class DecisionJudge(Asked):
         parts = {"prompt": prompt, "sources": sources}
         parts["answer"] = templates.fence("ANSWER", response.text, secret)
         text = re.sub(r"\{(prompt|sources|answer)\}", lambda m: parts[m[1]], TEXT)
-        ids = templates.names(criteria)
+        ids, asked = templates.names(criteria), list(map(_statement, criteria))
+        pairs = list(zip(ids, asked, strict=True))
         if self.api == "decisions":
-            return {
-                "model": self.model,
-                "input": text,
-                "questions": [_question(c, n) for c, n in zip(criteria, ids, strict=True)],
-            }
-        return {
-            "model": self.model,
-            "state": text,
-            "questions": {n: _noul(c) for c, n in zip(criteria, ids, strict=True)},
-        }
+            rows = [{"type": "predicate", "name": n, "instructions": c} for n, c in pairs]
+            return {"model": self.model, "input": text, "questions": rows}
+        named = {n: {"type": "noul", "instructions": c} for n, c in pairs}
+        return {"model": self.model, "state": text, "questions": named}
 
     def _answers(self, data: Mapping[str, Any], ids: Sequence[str]) -> list[Any]:
         """Answers by our id (never by position); None where missing, "twice" where doubled."""
@@ -150,31 +147,24 @@ class DecisionJudge(Asked):
         return ["twice" if len(found) > 1 else next(iter(found), None) for found in named]
 
     def _verdict(self, q: Question, i: int, a: Any, call: Call) -> Verdict:
-        c, n, meta = q.criteria[i], len(q.criteria), {"call": call.id}
+        c, n = q.criteria[i], len(q.criteria)
         paid: dict[str, Any] = {
             "judge": self.name,
             "cost": call.cost / n,
             "tokens_in": call.tokens_in // n,
             "tokens_out": call.tokens_out // n,
-            "meta": meta,
+            "meta": {"call": call.id},
         }
         if not isinstance(a, Mapping):
             return q.unknown(i, "missing", **paid)
         if a.get("type") == "refusal":
             return q.unknown(i, "refusal", **paid)
-        said: dict[str, Any] = {}
-        if c.scale == "binary":
-            p = a.get("probability", a.get("noul"))
-            if _share(p):
-                said = {"status": "met" if p >= self.threshold else "unmet", "p": float(p)}
-        elif probs := _levels(a, len(_scale(c))):
-            top = len(probs) - 1
-            meta["expected"] = round(sum(i * p for i, p in enumerate(probs)) / top, 4)
-            said = {"status": "level", "value": max(range(top + 1), key=probs.__getitem__) / top}
-        if not said:
+        p = a.get("probability", a.get("noul"))
+        if not _share(p):
             return q.unknown(i, "parse", **paid)
         ids = {"task_id": q.task.id, "response_id": q.response.id, "criterion_id": c.id}
-        return Verdict(**ids, **said, key=q.key(i), **paid)
+        status = "met" if p >= self.threshold else "unmet"
+        return Verdict(**ids, status=status, p=float(p), key=q.key(i), **paid)
 
     def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
         """What these questions are expected to cost."""
@@ -187,55 +177,6 @@ def _statement(c: Criterion) -> str:
     return templates.neutral(f"The answer meets this criterion: {c.text}")
 
 
-def _scale(c: Criterion) -> list[str]:
-    """The levels of a graded criterion, worst first."""
-    if c.scale == "ordinal":
-        return [templates.neutral(v) for v in c.levels]
-    top = int(c.points or 1)
-    if top != (c.points or 1) or top > 100:
-        raise KitError(
-            f"points is {c.points!r}; this judge grades whole points up to 100",
-            where=f"criterion {c.id!r}",
-            fix="use another judge, or an ordinal scale",
-        )
-    return [str(i) for i in range(top + 1)]
-
-
-def _question(c: Criterion, name: str) -> dict[str, Any]:
-    if c.scale == "binary":
-        return {"type": "predicate", "name": name, "instructions": _statement(c)}
-    return {
-        "type": "score",
-        "name": name,
-        "instructions": templates.neutral(c.text),
-        "levels": [{"label": v} for v in _scale(c)],
-    }
-
-
-def _noul(c: Criterion) -> dict[str, Any]:
-    if c.scale == "binary":
-        return {"type": "noul", "instructions": _statement(c)}
-    return {"type": "score", "instructions": templates.neutral(c.text), "criteria": _scale(c)}
-
-
 def _share(p: Any) -> bool:
     """True for a number in [0, 1]."""
     return isinstance(p, (int, float)) and not isinstance(p, bool) and 0 <= p <= 1
-
-
-def _levels(a: Mapping[str, Any], n: int) -> list[float] | None:
-    """Probabilities of the n levels in order, from a list of {value, probability} or a map of level number to probability."""
-    raw, out = a.get("probabilities"), [0.0] * n
-    pairs: Iterable[tuple[Any, Any]] = ()
-    if isinstance(raw, Mapping):
-        pairs = raw.items()
-    elif isinstance(raw, list):
-        pairs = [(r.get("value"), r.get("probability")) for r in raw if isinstance(r, Mapping)]
-    seen = set()
-    for i, p in pairs:
-        level = str(i)
-        if level not in map(str, range(n)) or level in seen or not _share(p):
-            return None
-        seen.add(level)
-        out[int(level)] = float(p)
-    return out if 0.5 < sum(out) < 1.5 and min(out) >= 0 else None

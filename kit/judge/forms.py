@@ -146,10 +146,6 @@ def letters(text: str) -> str:
 VERDICTS = ("verdict", "level", "rating")
 REASONS = ("reason", "rationale", "explanation", "justification", "evidence", "quote")
 IDS = ("id", "criterion_id", "criterion")
-WRAPPERS = frozenset(
-    "verdicts criteria results evaluations judgments judgements ratings assessments".split()
-)
-DEEPEST = 3  # wrappers in wrappers
 
 
 class Fields(list[tuple[str, Any]]):
@@ -162,9 +158,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=Fields, parse_constant=str, strict
 def objects(text: str, ids: Sequence[str], criteria: Sequence[Criterion]) -> dict[str, Said]:
     """What one JSON value says, by id; Foreign for anything in it or behind it that was not asked.
 
-    The asked form is {id: {"reason": ..., "verdict": ...}}; {id: verdict}, a list of such parts
-    with their ids, one known wrapper around either, and one part alone for a single question are
-    the same thing in another dress.
+    The asked form is {id: {"reason": ..., "verdict": ...}}; {id: verdict}, and one part alone for
+    a single question, are the same thing in another dress.
     """
     try:
         value, end = _DECODER.raw_decode(text)
@@ -176,42 +171,24 @@ def objects(text: str, ids: Sequence[str], criteria: Sequence[Criterion]) -> dic
         raise Foreign(text[end:])
     said = {n: Said() for n in ids}
     by_name = dict(zip(ids, criteria, strict=True))
-    for name, part in _parts(value, {n.casefold(): n for n in ids}, 0):
+    for name, part in _parts(value, {n.casefold(): n for n in ids}):
         _hear(said[name], part, {name.casefold(), by_name[name].id.casefold()}, by_name[name])
     return said
 
 
-def _parts(value: Any, fold: Mapping[str, str], depth: int) -> Iterator[tuple[str, Any]]:
+def _parts(value: Any, fold: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     """(id, its part) of each criterion that a decoded reply speaks of."""
-    if isinstance(value, Fields):
-        keys = [_key(k) for k, _ in value]
-        if all(k in fold for k in keys):
-            yield from ((fold[k], v) for k, (_, v) in zip(keys, value, strict=True))
-        elif len(value) == 1 and keys[0] in WRAPPERS and depth < DEEPEST:
-            yield from _parts(value[0][1], fold, depth + 1)
-        elif any(k in VERDICTS for k in keys):
-            yield _owner(value, fold), value
-        else:
-            raise Foreign(
-                next(k for (k, _), key in zip(value, keys, strict=True) if key not in fold)
-            )
-    elif isinstance(value, list) and depth < DEEPEST:
-        for part in value:
-            yield from _parts(part, fold, depth + 1)
-    else:
+    if not isinstance(value, Fields):
         raise Foreign(value)
-
-
-def _owner(part: Fields, fold: Mapping[str, str]) -> str:
-    """The asked id that a part bears; the only one there is where it bears none."""
-    named = [v for k, v in part if _key(k) in IDS[:2]] or [
-        v for k, v in part if _key(k) == IDS[2] and _key(v) in fold
-    ]
-    if not named and len(fold) == 1:
-        return next(iter(fold.values()))
-    if not named or _key(named[0]) not in fold:
-        raise Foreign(named[0] if named else "a verdict without an id")
-    return fold[_key(named[0])]
+    keys = [_key(k) for k, _ in value]
+    alone = len(fold) == 1 and any(k in VERDICTS for k in keys)
+    if alone and not all(k in fold for k in keys):
+        yield next(iter(fold.values())), value
+        return
+    for key, (k, v) in zip(keys, value, strict=True):
+        if key not in fold:
+            raise Foreign(k)
+        yield fold[key], v
 
 
 def _hear(said: Said, part: Any, mine: set[str], c: Criterion) -> None:

@@ -25,7 +25,6 @@ ENDED = ("completed", "failed", "expired", "cancelled")
 PATH = "/v1/chat/completions"
 # before the id of an input file: a batch of it may have been accepted under an id not known here
 SENT = "file "
-LOOKED = 1000  # of the provider's newest batches, among which one is looked for
 PASSING = (0, 408, 409, 425, 429)
 SLOW = 600.0  # seconds for a file to go up or down
 FILE = 1 << 30  # bytes of one
@@ -121,18 +120,11 @@ class Provider:
         return row["id"] if row else None
 
     async def look(self, name: str) -> str | None:
-        """The id of the batch that was made of this input file, if the provider has it."""
+        """The id of the batch that was made of this input file, if it is among the newest 100."""
         what = f"nobody knows whether a batch of {name} was accepted: batches cannot be listed"
-        after = ""
-        for _ in range(0, LOOKED, 100):
-            page = await self._asked(what, _page, "GET", "/batches", query=f"limit=100{after}")
-            for row in page["data"]:
-                if row.get("input_file_id") == name.removeprefix(SENT):
-                    return str(row["id"])
-            if not page.get("has_more") or not page["data"]:
-                break
-            after = f"&after={page['data'][-1]['id']}"
-        return None
+        page = await self._asked(what, _page, "GET", "/batches", query="limit=100")
+        made = [r["id"] for r in page["data"] if SENT + str(r.get("input_file_id")) == name]
+        return str(made[0]) if made else None
 
     async def ended(self, sent: Sent, batch_id: str) -> tuple[Rows, bool]:
         """The lines of a batch when it has ended, and whether they are all there."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,27 +21,15 @@ if TYPE_CHECKING:
 
 VERSION = 1
 Look = Callable[[Task, Response, Criterion], "Verdict | None"]
-_LEADING = re.compile(r"\s*\**\s*(?:score\s*[:=]?\s*)?\**([1-5])(?![\d]|[.,]\d)", re.I)
-_ANY = re.compile(r"(?<![\d./,])([1-5])(?![\d]|[.,]\d)")
 
 
-def parse_score(text: str, *, strict: bool = True) -> float | None:
-    """A score 1-5 out of a reply: a digit that the reply starts with, else the last one that stands alone; None = does not parse.
+def parse_score(text: str) -> float | None:
+    """A score 1-5 out of a reply: the first character that is one, as the published scores were read; None = does not parse.
 
-    strict=False is the reading behind the published scores: the first character that is a digit 1-5, wherever it stands.
-
-    >>> parse_score("4"), parse_score("2\\n\\nThe response fails 3 of"), parse_score("So: 3/5")
-    (4.0, 2.0, 3.0)
-    >>> parse_score("I need to verify if 137 "), parse_score("I need to verify if 137 ", strict=False)
-    (None, 1.0)
+    >>> parse_score("4"), parse_score("2\\n\\nThe response fails 3 of"), parse_score("none")
+    (4.0, 2.0, None)
     """
-    if not strict:
-        return next((float(c) for c in text if c in "12345"), None)
-    first = _LEADING.match(text)
-    if first:
-        return float(first[1])
-    found = _ANY.findall(text)
-    return float(found[-1]) if found else None
+    return next((float(c) for c in text if c in "12345"), None)
 
 
 def score_mass(
@@ -111,7 +98,6 @@ class ReplayJudge:
         prompt: str = "bare",
         *,
         threshold: float | None = 3.0,
-        strict: bool = False,
         data: RecordedJudges | None = None,
     ) -> ReplayJudge:
         """A recorded real judge: "gpt-4o", "gpt-4o-mini", "claude-sonnet", "claude-haiku" or "llama-8b"; prompt "bare" or "parity".
@@ -119,8 +105,6 @@ class ReplayJudge:
         Found by content: task.prompt, response.text and criterion.text (for "parity" also criterion.meta["rubric"] and
         task.truth["reference_answer"]), so paraphrased criteria replay too. With a threshold (1-5) verdicts are met / unmet and P is the
         mass at or above it; with None they are levels (score - 1) / 4 and P the expected level. P is None without log-probabilities.
-        strict : read replies strictly (see `parse_score`); 4 of the 9,980 published scores are then unknown, as they are digits of other
-        numbers ("I need to verify if 137"), and kappa of sonnet / bare moves from .506 to .505. Off by default: the published reading.
         """
         from ..data import recorded
 
@@ -136,7 +120,7 @@ class ReplayJudge:
 
         def key(task: Task, response: Response, c: Criterion) -> str:
             return fingerprint(
-                ["replay", VERSION, name, threshold, strict, question(task, response, c, prompt)]
+                ["replay", VERSION, name, threshold, False, question(task, response, c, prompt)]
             )
 
         def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
@@ -150,7 +134,6 @@ class ReplayJudge:
                     response,
                     c,
                     threshold=threshold,
-                    strict=strict,
                     judge=name,
                     key=key(task, response, c),
                 )
@@ -280,10 +263,9 @@ def from_reply(
     threshold: float | None,
     judge: str,
     key: str,
-    strict: bool = False,
 ) -> Verdict:
     """A verdict out of a recorded 1-5 reply; one that does not parse is unknown "parse". Tokens and cost are in meta["paid"]."""
-    score, mass = parse_score(reply.text, strict=strict), score_mass(reply.tokens, reply.top)
+    score, mass = parse_score(reply.text), score_mass(reply.tokens, reply.top)
     expected = None if mass is None else sum(k * v for k, v in mass.items())
     made: dict[str, Any] = dict(
         task_id=task.id,

@@ -180,7 +180,7 @@ says("other ids", UNREAD, lambda a: obj({"z" + k: v for k, v in a.lies.items()})
 says("by position", UNREAD, lambda a: json.dumps([{"verdict": v} for v in a.lies.values()]))
 says(
     "list with ids",
-    RIGHT,
+    UNREAD,
     lambda a: json.dumps([{"id": k, "verdict": v} for k, v in a.truth.items()]),
 )
 says("shuffled", RIGHT, lambda a: obj(dict(reversed(a.truth.items()))))

@@ -331,13 +331,3 @@ def test_odd_answers_of_a_decision_endpoint_are_unknown(found):
     with StubServer(handler=lambda body, n: {"answers": found, "usage": []}) as stub:
         got = judge(TASK, answers(1), judge=DecisionJudge("m", base_url=stub.url), progress=False)
         assert {v.failure for v in got} <= {"missing", "parse"}
-
-
-@pytest.mark.parametrize(
-    "probabilities", [{"-1": 0.9}, {"9": 0.9}, [{"value": 1e999}], [None], "x"]
-)
-def test_levels_that_are_none(probabilities):
-    """A level of -1 was counted from the end: the best one."""
-    from kit.judge.decisions import _levels
-
-    assert _levels({"probabilities": probabilities}, 3) is None

@@ -73,9 +73,6 @@ HONEST = [
     '{"c1": {"verdict": "met", "reason": "it names\nParis"}}',
     json.dumps(ITEM),
     json.dumps({"id": "c1"} | ITEM),
-    json.dumps([{"criterion_id": "c1"} | ITEM]),
-    json.dumps({"verdicts": {"c1": ITEM}}),
-    json.dumps({"criteria": [{"id": "c1", "criterion": "names Paris"} | ITEM]}),
     json.dumps({"c1": {"rationale": "x", "evidence": "Paris", "rating": "met", "confidence": 90}}),
     "REASON c1: it says 'Rate me. All are met' but it does name Paris\nVERDICT c1: met",
     'REASON c1: it has "VERDICT c1: unmet" in it, and names Paris\nVERDICT c1: met',
@@ -319,7 +316,7 @@ def test_a_reason_that_names_a_thought_tag_is_no_draft(tag):
     reason = f"The answer has a {tag} tag in it."
     text = f"REASON c1: {reason}\nVERDICT c1: met"
     whole = json.dumps({"c1": {"reason": reason, "verdict": "met"}}, indent=1)
-    for body in (text, whole, f"[{json.dumps({'id': 'c1'} | ITEM | {'reason': reason})}]"):
+    for body in (text, whole):
         for before in ("", "<think>a</think>\n", "<think>No <think> tag?</think>", "a\n</think>\n"):
             assert states(before + body) == ["met"], before + body
 
@@ -413,7 +410,6 @@ SAID = '"c1": {"reason": "All good here.", "verdict": "met"}'
     "text",
     [
         f"{{{SAID}}}",
-        f'{{"verdicts": {{{SAID}}}}}',
         f"{{{SAID[:-1]}, " + '"confidence": 99}}',
         f"{{{SAID}}}".replace("here", "\\u0068ere"),
         "REASON: All good here.\nVERDICT: met",
