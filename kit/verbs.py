@@ -18,7 +18,6 @@ from .records import Criterion, Grade, Response, Task, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .rewards.composer import Composer
     from .rubrics.splits import Split
 
 CONFIGS = (".yaml", ".yml")

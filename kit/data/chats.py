@@ -154,6 +154,8 @@ def ask(row: Row, *names: str, answered: bool = False) -> Chat:
     if not chat.history and isinstance(turns, list) and is_chat(turns):
         row.used.add("history")
         said = [_turn(t)[0] for t in turns]
+        if said != turns:
+            row.keep("history", turns)
         chat = replace(chat, history=tuple(t for t in said if t["content"] is not None))
     if chat.prompt is None:
         row.context.missing[names[0]] += 1

@@ -37,7 +37,7 @@ READERS: dict[str, Callable[[Row], Parsed]] = {
     "prompts": training.prompts,
 }  # "flat" reads several rows at once
 WIDE = re.compile(r"(?:Q|question|criterion|dimension|rubric)[ _-]?\d+\Z", re.I)
-RATED = re.compile(r"rubric\s*-\s*\d{1,6}\s*\.\s*rating[A-Z]\s*\Z", re.I)
+RATED = re.compile(r"rubric\s*[-–—]\s*\d{1,6}\s*\.\s*rating[A-Z]\s*\Z", re.I)
 FORMATS = (*READERS, "flat")
 EXPECTED = (
     "prompt",

@@ -18,6 +18,13 @@ from typing import IO, Any
 
 from ..errors import DataError, MissingError
 
+STRANGE = {  # how files begin that are none of data
+    b"pk\x03\x04": "a zip archive or an Excel file",
+    b"<!doctype": "a web page",
+    b"<html": "a web page",
+    b"version https://git-lfs": "a pointer of git-LFS",
+}
+
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The name most like `name`, or None.
@@ -46,8 +53,14 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
             fix=f"did you mean {near!r}?" if near else "check the path",
         )
     raw = p.open("rb")
-    zipped = raw.read(2) == b"\x1f\x8b"  # by its bytes: the name may be wrong either way
+    head = raw.read(64)
+    zipped = head.startswith(b"\x1f\x8b")  # by its bytes: the name may be wrong either way
     raw.seek(0)
+    for begins, what in STRANGE.items():
+        if head.lstrip().lower().startswith(begins):
+            raw.close()
+            fix = "fetch or export the data itself, as JSONL, JSON, CSV or Parquet"
+            raise DataError(f"this is {what}, whatever its name", where=str(p), fix=fix)
     if not zipped:
         return raw
     raw.close()

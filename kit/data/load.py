@@ -89,7 +89,8 @@ def iter_tasks(
             fix=f"{lost[0].message}" if lost else "write one object per row",
         )
     stream = itertools.chain(head, stream)
-    if context.format in RATED or any(map(detect.RATED.match, set().union(*rows))):
+    names = set().union(*rows)
+    if context.format in RATED or "labels" in names or any(map(detect.RATED.match, names)):
         stream = _on_scale(source, stream, context)
     yield from _read(stream, context, lost, auto=format == "auto")
     yield Parsed(row=0, where=context.name, findings=tuple(_whole_file(context)))
@@ -231,7 +232,6 @@ def _one(reader: Any, row: Row, context: Context) -> Parsed:
             where=row.where,
             findings=tuple(row.findings) + _error(row.number, row.where, str(e)).findings,
         )
-    context.tasks += parsed.task is not None
     if parsed.empty:
         context.skipped += 1
         if not any(f.severity == "error" for f in parsed.findings):

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict
@@ -67,6 +68,9 @@ MADE = frozenset(
         "meta",
     )
 )
+
+
+LISTED_AS = re.compile(r"(?:[-*•]|\d{1,3}[.)])\s+(?=\S)")  # the mark of a line in a list
 
 
 @dataclass
@@ -408,6 +412,9 @@ def weight_of(
     return default, set()
 
 
+# how an object says that its criterion must not be met
+NEGATIVE = {"polarity": ("negative", "neg", "-"), "type": ("negative",), "negative": ("true", "1")}
+POSITIVE = ("positive", "pos", "+", "false", "0")
 YES = {"true", "yes", "1", "wahr", "ja"}
 NO = {"false", "no", "0", "", "falsch", "nein"}
 
@@ -461,9 +468,10 @@ def criteria_from(
             else [value]
         )
     if isinstance(value, str):
-        value = (
-            [line.strip() for line in value.split("\n") if line.strip()] if value.strip() else []
-        )
+        value = [line.strip() for line in value.split("\n") if line.strip()]
+        marked = [LISTED_AS.match(line) for line in value]
+        if all(marked):
+            value = [line[m.end() :] for line, m in zip(value, marked, strict=True)]
     if not isinstance(value, list) and value is not None:
         row.find(
             "field-type",
@@ -511,7 +519,7 @@ def criterion_of(
             suggestion=f"its fields: {', '.join(map(str, list(item)[:8])) or 'none'}",
         )
     weight, used = weight_of(row, item, names, default_id)
-    if negative or as_text(item.get("polarity", "")).casefold() == "negative":
+    if negative or any(as_text(item.get(k, "")).casefold() in NEGATIVE[k] for k in NEGATIVE):
         weight = -abs(weight)
     own = item.get("rubric_id") if absent(item.get("id")) else item["id"]
     own = None if absent(own) else own
@@ -531,8 +539,9 @@ def criterion_of(
     read |= {"id" if item.get("id") is not None else "rubric_id"}
     required = flag(row, item, default_id)
     read |= {"required"} if required is not None else set()
-    if as_text(item.get("polarity", "positive")).casefold() in ("negative", "positive"):
-        read.add("polarity")
+    read |= {
+        k for k in NEGATIVE if as_text(item.get(k, "")).casefold() in (*NEGATIVE[k], *POSITIVE)
+    }
     title = item.get("title")
     return Criterion(
         id=as_text(own) if own not in (None, "") else default_id,
@@ -550,8 +559,6 @@ def unique(row: Row, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     """Criteria with ids made unique; a change is reported."""
     if len({c.id for c in criteria}) == len(criteria):
         return tuple(criteria)
-    from dataclasses import replace
-
     seen: set[str] = set()
     out = []
     for c in criteria:

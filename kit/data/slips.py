@@ -12,7 +12,8 @@ from .findings import Finding
 
 OWN_TASK = frozenset(f.name for f in fields(Task))
 OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
-CARRIED = ("truth", "history", "sources")  # of a task: unread, the answer is judged without them
+# of a task: unread, the answer is judged without them
+CARRIED = ("truth", "history", "sources", "labels", "response")
 NOTES = re.compile(
     r".*(?:origin|notes?|comments?|explanation|reason(?:ing)?|category|type)\Z", re.I
 )

@@ -150,7 +150,14 @@ def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]
     n, gap, like = 0, " \t\r\n" if array else " \t\r\n,", frozenset()
     while True:
         following = b.skip(gap)
-        if following == "" or (array and following == "]"):
+        closed = array and following == "]"
+        b.at += closed
+        if closed and b.skip(" \t\r\n\0") == "[":
+            said = "several arrays follow one another: the rows of all are read"
+            yield f"line {b.line_of(b.at)}", Note("several-arrays", said, "info")
+            b.at += 1
+            continue
+        if closed or following == "":
             break
         n += 1
         line = b.line_of(b.at)
@@ -180,7 +187,7 @@ def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]
             continue
         b.at += array and following == ","
     if array:
-        yield from _after(b, parse)
+        yield from _after(b, parse, closed)
 
 
 _START = re.compile(r"[\]}\n]\s*,?\s*(?=\{)")  # where a row may begin
@@ -228,15 +235,14 @@ def _row_at(b: _Buffer, parse: json.JSONDecoder, place: int) -> dict[str, Any] |
     return value if isinstance(value, dict) else None
 
 
-def _after(b: _Buffer, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
+def _after(b: _Buffer, parse: json.JSONDecoder, closed: bool) -> Iterator[tuple[str, Any]]:
     """What follows the closing bracket: nothing, or a fault."""
-    if b.skip(" \t\r\n") != "]":
+    if not closed:
         yield (
             f"line {b.line_of(b.at)}",
             BadValue("the array is cut off: its closing ']' is missing"),
         )
         return
-    b.at += 1
     if b.skip(" \t\r\n\0"):
         line = b.line_of(b.at)
         lost, _ = _resume(b, parse, frozenset())

@@ -170,6 +170,10 @@ def _unpack(
             and value[k]
             and all(isinstance(x, dict) for x in value[k])
         ]
+        if len(held) > 1 and not value.keys() & {"prompt", "sub_tasks", "id"}:
+            lists = ", ".join(_sized(k, value[k]) for k in held)
+            fix = "write each into a file of its own"
+            raise DataError(f"the file holds several lists of rows: {lists}", where=name, fix=fix)
         if len(held) == 1 and not ("prompt" in value or "sub_tasks" in value or "id" in value):
             if rest := [k for k in value if k != held[0]]:
                 said = (

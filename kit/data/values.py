@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import DataError
 
 COMMA = re.compile(r"\s*[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))\s*")  # 1,234 is left alone
+GROUPED = re.compile(r"\s*[+-]?\d{1,3}(?:\.\d{3})+,\d+\s*")
 POINTED = re.compile(r"\s*[+-]?\d*\.\d+\s*")
 NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
 
@@ -70,7 +71,7 @@ class Marks:
     def add(self, name: str, value: Any) -> None:
         """Look at one value of a field."""
         if isinstance(value, str):
-            for mark, form in ((",", COMMA), (".", POINTED)):
+            for mark, form in ((",", COMMA), (",", GROUPED), (".", POINTED)):
                 if form.fullmatch(value):
                     self.seen.setdefault(name, {}).setdefault(mark, value)
 
@@ -98,6 +99,8 @@ def number(value: Any) -> float | None:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        return None  # Python alone takes these for numbers
     try:
         out = float(point(value))
     except (ValueError, OverflowError):

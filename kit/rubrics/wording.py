@@ -61,7 +61,7 @@ QUANTIFIED = frozenset("each every no all none".split())  # CLAUSE needs one of 
 CONDITION = re.compile(
     r"\s*(?:if|when|where|whenever|unless|for|in|after|before|once|says?|states?)\b", re.I
 )  # then one clause may belong to it
-MOJIBAKE = re.compile(r"Ã[\x80-\xbf©¨¼¶¤ŸÂ±³¡­]|â€[™œ\x9d˜¦“”\"]|Â[ \xa0°·»«£]|ï»¿|ðŸ")
+MOJIBAKE = re.compile(r"Ã[\x80-\xbf©¨¼¶¤ŸÂ±³¡­]|â€[™œ\x9d˜¦“”\"]|Â[ \xa0°·»«£]|ï»¿|ï¿½|ðŸ")
 CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b\u202e\u2060\ufeff\ud800-\udfff]"
 )

@@ -173,6 +173,8 @@ def rubric_score(
 ) -> RubricScore:
     """Mean weighted rubric score with an interval, from one row per (answer, criterion).
 
+    how : the denominator, as above: "signed" divides by sum |w|, so that with the weights 2, -1, 1
+        a perfect answer scores .75.
     verdicts : (n,) in [0, 1], None unknown. weights : (n,) signed. answer : (n,) id of the answer.
         cluster : (n,) its prompt (default: the answer). human : (n,) labels of a random sample of
         rows or of whole prompts, None elsewhere; with them the judge's errors are taken out: rows

@@ -221,7 +221,74 @@ def test_what_is_left_unread_in_a_json_file_is_counted(tmp_path):
     path, rows = tmp_path / "a.json", [{"prompt": "p", "rubrics": ["x"]}]
     path.write_text(json.dumps({"data": rows, "more": [1, 2, 3]}))
     assert "'more' (3 items)" in str(load_tasks(path).findings)
-    path.write_text(json.dumps(rows) + "\n" + json.dumps(rows * 4))
+    path.write_text(json.dumps(rows) + "\n{broken")
     found = load_tasks(path)
-    lost = f"{len(json.dumps(rows * 4))} characters from line 2"
-    assert found.skipped == 1 and lost in str(found.findings)
+    assert found.skipped == 1 and "7 characters from line 2" in str(found.findings)
+    with pytest.raises(DataError, match="several lists of rows: 'train' "):
+        path.write_text(json.dumps({"train": rows, "test": rows}))
+        load_tasks(path)
+
+
+def test_arrays_one_after_another_are_all_read(tmp_path):
+    """Ten lines of ten-row arrays gave ten rows; two arrays one below the other the first."""
+    rows = [{"prompt": f"p{i}", "rubrics": ["x"]} for i in range(100)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps(rows[i : i + 10]) for i in range(0, 100, 10)))
+    found = load_tasks(path)
+    assert len(found) == 100 and not found.skipped and "several-arrays" in str(found.findings)
+
+
+def test_a_criterion_is_negative_by_its_type_or_flag_too():
+    """`type: negative` was read with weight +1, in silence."""
+    items = [{"text": "a", "type": "negative"}, {"text": "b", "negative": True}]
+    items += [{"text": "c", "polarity": "-"}, {"text": "d", "type": "positive", "weight": 2}]
+    task = load_tasks([{"prompt": "p", "rubrics": items}]).tasks[0]
+    assert [c.weight for c in task.criteria] == [-1, -1, -1, 2]
+
+
+def test_what_a_turn_of_the_history_holds_beside_its_text_is_kept():
+    turns = [{"role": "user", "content": "h1", "name": "Bob"}, ANSWER]
+    task = load_tasks([{"prompt": "P", "criteria": ["x"], "history": turns}]).tasks[0]
+    assert [t["content"] for t in task.history] == ["h1", "So."]
+    assert task.meta["history"] == turns
+
+
+def test_labels_beside_the_answer_and_criteria_of_one_row_are_read():
+    criteria = [{"id": "c1", "text": "t1"}, {"id": "c2", "text": "t2"}]
+    row = {"id": "1", "prompt": "P", "criteria": criteria, "response": "r"}
+    found = load_tasks([{**row, "labels": {"c1": 1, "c2": 0}}])
+    assert [v.status for v in found.verdicts] == ["met", "unmet"]
+    ours = {"record": "task", "id": "1", "prompt": "P", "criteria": criteria, "labels": {"c1": 1}}
+    assert "unread-field" in codes(load_tasks([ours]))
+
+
+@pytest.mark.parametrize("pair", [("1,5", "2.000"), ("1.234,5", "2.000")])
+def test_thousands_and_decimals_are_not_told_cell_by_cell(pair):
+    rows = [{"prompt": f"p{i}", "criterion": "c", "weight": w} for i, w in enumerate(pair)]
+    assert "mixed-decimals" in codes(load_tasks(rows))
+
+
+@pytest.mark.parametrize("text", ["1_0", "\u0663"])
+def test_what_only_python_takes_for_a_number_is_none(text):
+    row = {"prompt": "p", "rubrics": [{"text": "c", "weight": text}]}
+    assert "bad-weight" in codes(load_tasks([row]))
+
+
+def test_another_dash_and_marks_of_lists():
+    """A word processor's dash hid a criterion; "- " stayed in the texts of a list."""
+    row = {"prompt": "p", "rubric \u2013 1. criterion": "Is short.", "rubric \u2013 1. weight": 2}
+    assert load_tasks([row]).tasks[0].criteria[0].weight == 2
+    for listed in ("- a\n- b", "1. a\n2. b"):
+        task = load_tasks([{"prompt": "p", "rubrics": listed}]).tasks[0]
+        assert [c.text for c in task.criteria] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [(b"PK\x03\x04xx", "Excel"), (b"<!DOCTYPE html><p>404", "web page"),
+     (b"version https://git-lfs.github.com/spec/v1\n", "git-LFS")],
+)  # fmt: skip
+def test_files_that_are_no_data_are_called_by_their_name(tmp_path, head, said):
+    (tmp_path / "a.csv").write_bytes(head)
+    with pytest.raises(DataError, match=said):
+        load_tasks(tmp_path / "a.csv")

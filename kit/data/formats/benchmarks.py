@@ -160,6 +160,7 @@ def checklist(row: Row) -> Parsed:
     for field in ("response", "output"):
         if row.data.get(field) is not None:
             row.respond(task_id, field, row.take(field), source="data")
+            _labelled(row, task_id, field)
     return row.task(
         task_id,
         chat.prompt,
@@ -172,6 +173,15 @@ def checklist(row: Row) -> Parsed:
         meta=chat.meta,
         **chat.fields,
     )
+
+
+def _labelled(row: Row, task_id: str, response: str) -> None:
+    """The labels of a row whose one answer stands beside its criteria."""
+    given = parsed_json(row.data.get("labels"))
+    if isinstance(given, Mapping) and "labels" not in row.used:
+        row.used.add("labels")
+        for criterion, label in given.items():
+            row.label(task_id, response, str(criterion), label)
 
 
 def _weighted(row: Row, items: Any) -> Any:

@@ -25,7 +25,7 @@ from ..rows import (
 )
 from ..taskset import Parsed
 
-RUBRIC_KEY = re.compile(r"rubric\s*-\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z", re.I)
+RUBRIC_KEY = re.compile(r"rubric\s*[-–—]\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z", re.I)
 SNIPPET = re.compile(
     r"<snippet\b[^>]*?\bid\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'>]+))[^>]*>(.*?)</snippet>",
     re.S | re.I,
