@@ -4,7 +4,7 @@
 
 240 prompts to train on have one constraint each. 84 held-out ones have topics, words and openers of
 their own; 28 of them join two constraints, as no training prompt does. "Use this word instead of
-that one" stands beside "use both", so that copying what is quoted passes a third of them. Code
+that one" stands beside "use both", so that copying what is quoted passes half of them at most. Code
 decides everything. An answer earns a share for each constraint (of two words, for each)
 and one for all in one finished sentence, nothing where it misses its topic, copies, repeats itself
 or talks about the instruction.
@@ -32,7 +32,10 @@ MIX = {
     "train": ("instead", "pair", "begin", "use") * 3 + ("instead", "pair", "question", "instead"),
     "heldout": ("instead", "pair", "instead", "begin", "instead", "use", "instead", "question"),
 }
-JOINED = (("begin", "use"), ("begin", "instead"), ("use", "begin"), ("instead", "begin"))
+JOINED = (
+    ("begin", "use"), ("begin", "instead"), ("use", "begin"), ("instead", "begin"),
+    ("use", "question"), ("instead", "question"),
+)  # fmt: skip
 INSTEAD = (
     'Use the word "{a}" instead of the word "{b}".',
     'Instead of the word "{b}", use the word "{a}".',
@@ -40,31 +43,53 @@ INSTEAD = (
 TOPICS = {
     "train": """apples autumn bakeries ballet bears beaches bridges butter camels canals candles
         chairs chocolate clouds clowns comets cousins deserts dolphins drums eagles elephants
-        factories farmers ferries fireworks fog gloves grandmothers guitars hedges holidays honey
-        islands jazz kites lemons lighthouses maps mirrors moles monkeys mushrooms neighbours
-        onions orchestras owls pancakes parks pillows pirates planets postcards puzzles rabbits
-        rainbows rice sailors sheep snow spiders storms sugar tailors thunder tomatoes trains
-        tunnels twins umbrellas violins volcanoes weddings whales wizards""",
-    "heldout": """ants bicycles cabbages carpets castles cats cinemas coins dentists feathers frogs
-        glaciers horses kitchens ladders mills oceans parrots pianos poems potatoes robots roses
-        soap sparrows swimming tea toys""",
+        factories farmers ferries fireworks fog gloves grandmothers guitars hedges holidays
+        honey islands jazz kites lemons lighthouses maps mirrors moles monkeys mushrooms
+        neighbours onions orchestras owls pancakes parks pillows pirates planets postcards
+        puzzles rabbits rainbows rice sailors sheep snow spiders storms sugar tailors thunder
+        tomatoes trains tunnels twins umbrellas violins volcanoes weddings whales wizards""",
+    "heldout": """ants barns beetles bells bicycles cabbages carpets castles cats caves chess
+        cinemas cliffs coins dentists elevators feathers fossils frogs geese glaciers horses
+        jugglers kitchens ladders marathons mills oceans otters parrots pianos poems potatoes
+        robots roses soap sparrows swimming tea toys""",
 }
 WORDS = {
-    "train": """anchor basket beautiful bottle brother bucket busy button cheap clever coat cold
-        corner dark dinner door dusty early empty evening family famous fast favourite field floor
-        friend funny garden gentle glass green hand happy heavy hidden holiday hungry journey kind
-        letter light little loud lucky market minute money morning narrow noisy old paper patient
-        pocket quiet river road rope round school secret silver simple slow small soft song
-        station stone street strong summer sweet table tall town tree visit warm water window
-        winter wooden yellow""",
-    "heldout": """balcony brave bright calm cellar coffee copper crooked doctor fence forest gift
-        golden hammer harbour hotel jacket lamp lazy magic nurse pepper picture polite purple
-        ribbon rusty shadow shoulder sister sunny teacher ticket tiny village wheel""",
+    "train": """acorn afternoon airport anchor apron arrow attic badge bakery balloon bandage
+        basket beautiful bench blanket blue board boat bold border boring bottle branch bread
+        breeze brick broken broom brother brown bucket busy button calendar camera candle card
+        careful carpenter ceiling chain cheap cheerful cheese clean clever clock closet cloudy
+        coat cold comb corner cousin crown cup curious curtain daily dark deep desk dinner
+        distant door dragon drawer dry dull dusty eager early elbow empty engine evening fair
+        family famous fast favourite feast field floor foggy fork fresh friend funny garden gate
+        gentle giant glass goat grandfather grass green grey hand happy hat heavy hidden hill
+        holiday honest humble hungry jar jolly journey judge keyboard kind kitten lake lantern
+        large leaf letter light little lonely loud lovely lucky market mild minute money morning
+        mountain mud narrow nest new noisy notebook old orange pale paper path patient pebble
+        pencil pillow pink plain plate playful pocket pond proud queen quiet rainy rare red
+        river road roof rope rough round sailor salty sandy school secret sharp shelf shiny
+        shirt short shy silent silver simple sleepy slow small smooth soft song soup spoon
+        square stairs station steep sticky stone stormy stranger street strong sudden summer
+        sweater sweet table tail tall tame thin thirsty tired torch towel tower town tree truck
+        uncle valley visit wall warm watch water wet white wide wild window windy wing winter
+        wise wolf wooden yard yellow young""",
+    "heldout": """alarm ancient apricot balcony bitter blossom brass brave bright bronze calm
+        carriage cellar cherry chilly clay clumsy coffee copper cottage crimson crooked crowd
+        damp desperate dinosaur doctor dusk envelope faint fence ferocious fiddle flame foreign
+        forest fragile freckle gift golden grateful gravel grumpy hammer harbour helmet hollow
+        hotel idle ivory jacket jealous jewel keen kettle ladybird lamp lavender lazy magic
+        magnet marble meadow mighty mustard needle nervous nurse nutmeg parcel peach peculiar
+        pepper picture pigeon plump polite porch puddle purple quilt raincoat rapid restless
+        ribbon rival rusty sapphire saucer scarf scholar severe shadow shepherd shoulder sister
+        skeleton sleeve slippery sparkling statue stubborn suitcase sunny sunset swift tangled
+        teacher tender thistle thread ticket timid tiny trumpet turnip uncommon velvet village
+        vivid walnut weary wheel whistle wicked widow wrinkled zebra""",
 }
 OPENERS = {
-    "train": """After Although Because During Every Everyone Few If In Many Most Never Nobody
-        Often Once Perhaps Several Since Sometimes Today Usually When While With Without""",
-    "heldout": "Before For From Maybe On Some Somebody Still Tomorrow Until Yesterday",
+    "train": """after although because during each even every everyone few here if in later many
+        more most much nearly never next nobody often once perhaps several since then they today
+        together usually we when whenever wherever while with without you""",
+    "heldout": """across almost around as before behind between for from hardly just maybe now
+        on only somebody some soon still there this though tomorrow until whatever yesterday""",
 }
 
 
@@ -73,7 +98,7 @@ def tasks(seed: int = 0) -> list[Task]:
 
     >>> made = tasks()
     >>> [sum(t.split == s for t in made) for s in ("train", "heldout")], made[1].prompt
-    ([240, 84], 'Write one short sentence about autumn. Begin with the word "Perhaps".')
+    ([240, 84], 'Write one short sentence about autumn. Use the words "camera" and "comb".')
     """
     return [
         _drawn(f"{split}-{i:03d}", split, i, random.Random(f"{seed}/{split}/{i}"))
@@ -141,7 +166,10 @@ def _one(family: str, a: str, b: str, opener: str, i: int) -> tuple[str, Check]:
     return "Make it a question.", {"name": "regex", "pattern": r"\A[^.!?]+\?\Z"}
 
 
-FINISHED = r"\A\S+(?: [^.!?\s]+){3,19}"
+FINISHED = r"\A[^.!?\s]+(?: [^.!?\s]+){4,19}"
+# What stands between plain words, so that a list in disguise is not one word.
+_BETWEEN = r"[\s!-/:-@\[-`{-~‘’“”–—…]"
+SHORT = rf"\A{_BETWEEN}*[A-Za-z0-9]+(?:{_BETWEEN}+[A-Za-z0-9]+){{0,21}}{_BETWEEN}*\Z"
 
 
 def _gates(topic: str) -> list[Criterion]:
@@ -151,7 +179,11 @@ def _gates(topic: str) -> list[Criterion]:
         ("own", "It has four words that the prompt has not.", {"name": "own_words", "min": 4}),
         ("copy", "It copies no five words in a row.", {"name": "no_copy", "words": 5}),
         ("repeat", "It does not repeat itself.", {"name": "unique_words", "min_share": 0.7}),
-        ("short", "It has at most 24 words.", {"name": "words", "max": 24}),
+        (
+            "short",
+            "It has at most 22 words, in plain letters.",
+            {"name": "regex", "pattern": SHORT},
+        ),
         ("aside", "It is not about the instruction.", {"name": "contains", "none": aside}),
     ]
     return [

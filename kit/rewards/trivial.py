@@ -107,14 +107,19 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
 
 
 def slot_frame(task: Task) -> Response:
-    """What the prompt quotes, in its order, and its topic, in one fixed sentence: it reads which
-    words are named, and nothing of what is asked of them. No policy of NAMES: copying is a skill.
+    """Words that the prompt quotes and its topic, in one fixed sentence: it reads which words are
+    named, and nothing of what is asked of them. It takes the first (and of three the last) and
+    asks where nothing is quoted: no other choice passes more of the kit's instructions. No policy
+    of NAMES: copying is a skill.
     """
-    first, *rest = [*slots(task), re.split(r"\babout ", task.prompt)[-1].split(".")[0]]
+    said = slots(task)
+    about = re.split(r"\babout ", task.prompt)[-1].split(".")[0]
+    first, *rest = [*said[:1], *said[2:]] or ["Perhaps"]
+    named = " and ".join([*rest, about])
     return Response(
         task_id=task.id,
         id="slot-frame",
-        text=f"{first} the very old {' and '.join(rest) or first} we went home.",
+        text=f"{first} the very old {named} went home{'.' if said else '?'}",
         source="slot_frame",
     )
 

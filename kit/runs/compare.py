@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,7 +179,7 @@ def across_seeds(found: Found) -> list[Seeds]:
                 notebook,
                 metric,
                 setting(rows[0]["params"], names[notebook]),
-                _mean(values),
+                mean_over_seeds(values),
                 clear,
                 len(rows),
                 values,
@@ -188,20 +189,19 @@ def across_seeds(found: Found) -> list[Seeds]:
     return out
 
 
-def _mean(values: Sequence[float]) -> Estimate:
-    """Mean over seeds with a t interval; without one where all seeds gave the same, since their spread is then unknown, not 0."""
-    import numpy as np
+def mean_over_seeds(values: Sequence[float]) -> Estimate:
+    """Mean over seeds with a t interval; without one where there is one seed or all gave the same:
+    their spread is then unknown, not 0.
 
+    >>> str(mean_over_seeds([0.5, 0.6, 0.7])), mean_over_seeds([0.5]).note
+    ('.600 [.35, .85], n=3', 'one seed')
+    """
     from ..stats.clusters import t_quantile
 
-    n, value, se = (
-        len(values),
-        float(np.mean(values)),
-        float(np.std(values, ddof=1)) / math.sqrt(len(values)),
-    )
-    if se == 0:
-        return Estimate(
-            value, math.nan, math.nan, n, method="mean over seeds", note="all seeds gave the same"
-        )
+    n, value = len(values), statistics.fmean(values)
+    if len(set(values)) < 2:
+        note = "one seed" if n == 1 else "all seeds gave the same"
+        return Estimate(value, math.nan, math.nan, n, method="mean over seeds", note=note)
+    se = statistics.stdev(values) / math.sqrt(n)
     half = t_quantile(0.95, n - 1) * se
     return Estimate(value, value - half, value + half, n, method="t over seeds", se=se)

@@ -42,7 +42,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "instructions": dict(
         model="SmolLM2-135M-Instruct",
         engine="transformers",
-        steps=52,
+        steps=54,
         group_size=8,
         prompts_per_step=6,
         max_answer_tokens=24,

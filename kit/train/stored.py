@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import stats
+from ..errors import DataError
 from ..records import Response, Run, Task
 from ..rewards.edits import slots
 from ..runs import plain
+from ..runs.compare import mean_over_seeds
 from ..stats.estimate import Estimate
 from . import answers, evaluation
 from .evaluation import Evaluation
@@ -45,13 +47,15 @@ class Kept:
     seconds: float
 
     def strict(self, tasks: Sequence[Task]) -> tuple[list[float | None], list[float | None]]:
-        """Strict passes on these held-out prompts, before and after, in the same order."""
-        ids = {t.id for t in tasks}
-        pairs = [
-            [v for v, t in zip(e.strict(tasks), e.clusters, strict=True) if t in ids]
-            for e in (self.before, self.after)
+        """Strict passes on these held-out prompts, before and after, in their order."""
+        each = [
+            dict(zip(e.clusters, e.strict(tasks), strict=True)) for e in (self.before, self.after)
         ]
-        return pairs[0], pairs[1]
+        missing = [t.id for t in tasks for e in each if t.id not in e]
+        if missing:
+            fix = "python tests/benchmarks/bench_learning.py --write"
+            raise DataError(f"{self.name} has no answer to {missing[0]!r}", where=FILE, fix=fix)
+        return [each[0][t.id] for t in tasks], [each[1][t.id] for t in tasks]
 
 
 def heldout() -> list[Task]:
@@ -135,7 +139,7 @@ def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
         before=start,
         after=after,
         prompts=evaluation.paired(before, every, ids, ids * len(pairs)),
-        seeds=_share(stats.macro_mean([a - start for a in after], cluster=list(pairs))),
+        seeds=_share(mean_over_seeds([a - start for a in after])),
     )
 
 

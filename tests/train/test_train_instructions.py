@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 
 import pytest
@@ -11,7 +12,7 @@ import kit
 from kit.checks import check
 from kit.data import load_tasks
 from kit.records import Response
-from kit.rewards import Composer, search, standing
+from kit.rewards import Composer, search, standing, trivial
 from kit.rewards.edits import slots
 from kit.system import paths
 from kit.train import job
@@ -48,27 +49,41 @@ def test_held_out_prompts_share_no_topic_no_word_and_no_combination_with_trainin
     assert not any("+" in t.kind for t in train)
 
 
-QUOTED = {
-    "all": lambda said: said,
-    "backwards": lambda said: said[::-1],
-    "the first": lambda said: said[:1],
-    "the last": lambda said: said[-1:],
-    "two": lambda said: said[:2],
-    "the first and the last": lambda said: [*said[:1], *said[1:][-1:]],
-}
+def strict(tasks, texts):
+    said = [Response(task_id=t.id, id="r", text=x) for t, x in zip(tasks, texts, strict=True)]
+    return sum(g.score == 1 for g in kit.grade(tasks, kit.judge(tasks, said), responses=said))
 
 
-@pytest.mark.parametrize("which", QUOTED)
-def test_copying_what_is_quoted_earns_less_than_two_fifths(tasks, which):
-    """A frame around the quoted words passed 84 of 84: now "this instead of that" is asked, too."""
+def frames(task, count):
+    """Every fixed sentence around some of the quoted words, in any order."""
+    said = slots(task)
+    for n in range(count + 1):
+        for chosen in itertools.permutations(range(count), n):
+            first, *rest = [said[i] for i in chosen] or ["Perhaps"]
+            named = " and ".join([*rest, task.group])
+            yield from (f"{first} the very old {named} went home{end}" for end in ".?")
+
+
+def test_no_frame_around_quoted_words_passes_more_than_the_one_that_is_named(tasks):
+    """A capital letter told the opener, no quotes told the question: .68, where .38 was stated."""
     held = [t for t in tasks if t.split == "heldout"]
-    picked = [(t, [*QUOTED[which](slots(t)), t.group]) for t in held]
-    said = [
-        Response(task_id=t.id, id="r", text=f"{w[0]} the very old {' and '.join(w[1:])} went home.")
-        for t, w in picked
-    ]
-    grades = kit.grade(held, kit.judge(held, said), reward="rubric", responses=said)
-    assert sum(g.score == 1 for g in grades) / len(held) < 0.4
+    best = 0
+    for count in range(4):
+        some = [t for t in held if len(slots(t)) == count]
+        each = zip(*(frames(t, count) for t in some), strict=True)
+        best += max(strict(some, texts) for texts in each)
+    named = strict(held, [trivial.slot_frame(t).text for t in held])
+    assert named == best < 0.47 * len(held)
+
+
+def test_hyphens_and_foreign_marks_hide_no_list(tasks):
+    """ "ants-cats calm-coffee ..." was 18 words; one text passed 32 of 84 prompts, all unread."""
+    held = [t for t in tasks if t.split == "heldout"]
+    every = sorted({w for t in held for w in [*slots(t), t.group]})
+    for mark in ("-", "\u02bc", "\u034f", "\u0332", "\u20e3", "."):
+        pairs = [mark.join(every[i : i + 3]) for i in range(0, len(every), 3)]
+        assert strict(held, [f"There {' '.join(pairs[:18])}."] * len(held)) == 0
+        assert strict(held, [f"There {mark.join(every)}@x.y of the old home."] * len(held)) == 0
 
 
 @pytest.mark.parametrize(
@@ -80,7 +95,18 @@ def test_copying_what_is_quoted_earns_less_than_two_fifths(tasks, which):
         ("Some ferries. They carry sailors home at night.", {"finished", "whole"}),
         ("Some ferries ferries ferries ferries ferries carry old sailors home.", {"repeat"}),
         ("Some old sailors sail to a quiet home.", {"topic"}),
-        ("Some ferries " + " ".join(f"list{i}" for i in range(40)), {"short", "finished", "whole"}),
+        ("Some ferries carry cafés home at night.", {"short"}),
+        (
+            "Some ferries " + " ".join(f"list{i}" for i in range(22)) + ".",
+            {"short", "finished", "whole"},
+        ),
+        (
+            "Some ferries carry tired-happy-hungry-wet-cold-old-sad-glad-tall-small-slow-fast-new "
+            "sailors to a quiet home at night in a long winter.",
+            {"short"},
+        ),
+        ("Some! The old ferries carry sailors home.", {"finished", "whole"}),
+        ("Some ferries go home.", {"own", "finished", "whole"}),
         ("Some is the word for a sentence about ferries.", {"aside"}),
     ],
 )

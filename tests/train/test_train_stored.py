@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
 import kit
+from kit.errors import DataError
 from kit.records import Response, Task
 from kit.rewards import trivial
+from kit.runs import compare
 from kit.system import paths
 from kit.train import evaluation, models, rubric_free, stored
 from kit.train.config import GRPOSettings, build
@@ -22,15 +25,15 @@ def kept():
 
 
 def test_what_the_readme_says_of_the_kept_runs(kept):
-    """Goals .75 in mean and .65 in the worst: met while copying passed, .69 and .61 since."""
+    """Goals: .75 in mean (missed by .03), .65 in the worst, .50 of what was never trained."""
     tasks = stored.heldout()
     found = stored.over_seeds(kept, tasks)
     never = stored.over_seeds(kept, [t for t in tasks if "+" in t.kind])
-    assert len(found.after) == 5 and found.before < 0.2
-    assert sum(found.after) / 5 >= 0.68 and min(found.after) >= 0.6
-    assert never.before < 0.05 and sum(never.after) / 5 >= 0.5
-    assert found.prompts.low > 0.4 and found.seeds.low > 0.4
-    assert all(row["finished"] >= 0.7 for row in stored.each(kept, tasks)[:5])
+    assert len(found.after) == 5 and found.before < 0.07
+    assert sum(found.after) / 5 >= 0.71 and min(found.after) >= 0.66
+    assert never.before == 0 and sum(never.after) / 5 >= 0.54
+    assert found.prompts.low > 0.5 and found.seeds.low > 0.55
+    assert all(row["finished"] >= 0.9 for row in stored.each(kept, tasks)[:5])
 
 
 def test_the_control_shows_no_gain(kept):
@@ -72,17 +75,18 @@ def test_the_look_aside_asks_the_untrained_model():
     assert first[0] < 0 and first[1] is None
 
 
-def test_a_frame_around_the_quoted_words_earns_half_of_what_the_trained_model_does():
-    """Copying passed everything once; now the model has to tell "both" from "instead of"."""
-    tasks = stored.heldout()
+def test_the_trained_model_passes_what_no_frame_around_the_quoted_words_does(kept):
+    """Copying passed everything once, then as much as the trained model (.68)."""
+    tasks, ids = stored.heldout(), [t.id for t in stored.heldout()]
     said = [trivial.slot_frame(t) for t in tasks]
     grades = kit.grade(tasks, kit.judge(tasks, said), reward="rubric", responses=said)
-    copied = sum(g.score == 1 for g in grades) / len(tasks)
-    passed = stored.over_seeds(stored.runs("greedy"), tasks).after
-    assert copied < sum(passed) / len(passed) / 2
-    rows = {r["prompts"]: r for r in stored.habits(stored.runs("greedy"), tasks)}
+    frame = [float(g.score == 1) for g in grades]
+    trained = [v for k in kept if not k.control for v in k.strict(tasks)[1]]
+    assert evaluation.paired(frame, trained, ids, ids * 5).low > 0.1
+    rows = {r["prompts"]: r for r in stored.habits(kept, tasks)}
     first = {k: r["begins with the first quoted word"] for k, r in rows.items()}
-    assert first["begin"] > 0.9 and first["use"] < 0.4 and first["pair"] < 0.2
+    assert first["begin"] > 0.9 and first["begin+use"] > 0.7
+    assert max(first["use"], first["pair"], first["use+begin"]) < 0.1
     every = {k: r["holds every quoted word"] for k, r in rows.items()}
     assert every["pair"] > 0.6 and every["instead"] < 0.1
     assert rows["question"]["asks"] > 0.9 and rows["use"]["asks"] < 0.1
@@ -102,7 +106,6 @@ def test_a_loose_reward_pays_in_full_what_the_whole_one_pays_nothing(kept):
 
 def test_kept_seeds_stand_in_where_a_folder_has_no_several_runs(kept):
     """After the demo, "Over seeds" in notebook 5 was empty."""
-    from kit.runs import compare
 
     found = stored.as_runs(kept, stored.heldout())
     rows = {s.metric: s for s in compare.across_seeds(found)}
@@ -110,3 +113,27 @@ def test_kept_seeds_stand_in_where_a_folder_has_no_several_runs(kept):
     assert gain.seeds == (0, 1, 2, 3, 4) and gain.excluded_zero == 5
     assert gain.mean.low < gain.mean.value < gain.mean.high
     assert {r["metric"] for r in compare.shared(found)} == set(rows)
+
+
+def test_answers_are_paired_by_their_prompt_and_none_may_be_missing(kept):
+    """Rows in another order gave other intervals, a missing one "columns differ in length"."""
+    tasks = stored.heldout()
+    turned = [
+        dataclasses.replace(k, after=dataclasses.replace(
+            k.after, responses=k.after.responses[::-1], grades=k.after.grades[::-1]
+        ))
+        for k in kept
+    ]  # fmt: skip
+    assert stored.table(turned, tasks) == stored.table(kept, tasks)
+    cut = dataclasses.replace(
+        kept[0].after, responses=kept[0].after.responses[1:], grades=kept[0].after.grades[1:]
+    )
+    with pytest.raises(DataError, match="no answer to 'heldout-000'"):
+        dataclasses.replace(kept[0], after=cut).strict(tasks)
+
+
+def test_one_interval_over_seeds_in_notebooks_3_and_5(kept):
+    """Notebook 3 had a jackknife, notebook 5 a t interval over the same five numbers."""
+    found = stored.over_seeds(kept, stored.heldout())
+    rows = {s.metric: s for s in compare.across_seeds(stored.as_runs(kept, stored.heldout()))}
+    assert str(found.seeds) == str(rows["gain in strict passes"].mean)
