@@ -112,13 +112,21 @@ class Cells:
 
 @dataclass(frozen=True)
 class Locator:
-    """Where a confidence belongs: `find` maps (n,) confidences to cells, `bin` cells to bins."""
+    """Where a confidence belongs: `find` maps (n,) confidences to cells, `bin` cells to bins.
+
+    values : (m,) the one confidence of each cell, or None where a cell holds several.
+    """
 
     find: Callable[[np.ndarray], np.ndarray]
     bin: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     convention: str
+    values: np.ndarray | None = None
+
+    def sums(self, n: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """The sums s (m, 2) of n rows; as products where they are, exact in whatever order."""
+        return s if self.values is None else n * self.values[:, None]
 
 
 def same(conf: np.ndarray) -> np.ndarray:
@@ -257,6 +265,7 @@ def per_value(values: np.ndarray) -> Locator:
         values,
         values,
         f"one bin per distinct confidence ({len(values)} value{'s' if len(values) != 1 else ''})",
+        values,
     )
 
 
@@ -341,7 +350,8 @@ def tally(parts: Iterable[Inputs], where: Locator) -> Cells:
         if x.cluster is not None:
             units = _add_units(units, x, cells, 2 * m)
         rows, missing = rows + x.n, missing + x.missing
-    n, s = n.reshape(m, 2), s.reshape(m, 2)
+    n = n.reshape(m, 2)
+    s = where.sums(n, s.reshape(m, 2))
     out = Cells(where.bin, n, s, where.lower, where.upper, where.convention, rows, missing, units)
     return out.dense()
 

@@ -37,7 +37,8 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     rng = generator(seed)
     if cells.units is None:
         n = cells.n.sum(1)
-        p = np.clip(cells.s.sum(1) / n, 0.0, 1.0)
+        # a draw changes at (n + 1) p whole: .1 must be .1, in whatever order the rows were summed
+        p = np.round(np.clip(cells.s.sum(1) / n, 0.0, 1.0), 12)
         whole = np.round(n)
         if (
             np.abs(n - whole).max() > 1e-9 or n.min() > 2000

@@ -435,3 +435,19 @@ def test_nearly_certain_answers_that_are_calibrated_are_not_shown_to_be_off() ->
     assert held >= 56
     off = c.ece(np.full(200, 0.9), np.tile([1, 0], 100), cluster=np.arange(200) // 5, n_boot=100)
     assert off.low > 0.2  # what is plainly off is still shown
+
+
+def test_a_stream_and_rows_in_memory_give_one_answer_for_rounded_confidences() -> None:
+    """The mean confidence of a bin was .09999999999999706 in memory: its draws, and with them the
+    p value and the bands, were others (.2158 and .2188).
+    """
+    rng = np.random.default_rng(5)
+    p = rng.random(20_000).round(1)
+    y = (rng.random(20_000) < p).astype(int)
+    rows, stream = (
+        c.reliability(p, y, n_boot=200),
+        c.reliability(c.Sketch().update(p, y), n_boot=200),
+    )
+    assert rows.ece.p_value == stream.ece.p_value
+    for a, b in zip(rows.table(), stream.table(), strict=True):
+        assert a == pytest.approx(b, abs=1e-9, nan_ok=True)
