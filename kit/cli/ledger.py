@@ -34,12 +34,14 @@ def run(args: argparse.Namespace) -> Output:
     most = {"costs": 0, "prune": 0, "merge": 1000}.get(action, 1)
     if len(what) > most or (most and not what):
         fix = "see python -m kit ledger --help"
-        raise KitError(f"{action} takes another number of names", where="kit ledger", fix=fix)
+        takes = {0: "no name", 1: "one name"}.get(most, "names")
+        raise KitError(f"{action} takes {takes}", where="kit ledger", fix=fix)
     for name in what if action in ("import", "merge") else ():
         if not Path(name).expanduser().exists():  # before a ledger is made
             raise MissingError("there is no such file", where=name)
-    writes = action in ("import", "merge", "prune")
-    with Ledger(ledger_of(args), readonly=not writes) as book:
+    path = ledger_of(args).expanduser()
+    writes = action in ("import", "merge") or (action == "prune" and path.exists())
+    with Ledger(path, readonly=not writes) as book:
         return ACTIONS[action](book, what, args)
 
 

@@ -1,7 +1,8 @@
 """Read what other tools logged into tasks and answers, and write grades back into their logs.
 
 kit logs read LOG --rubric rubric.json     LOG.tasks.jsonl and LOG.answers.jsonl for kit judge
-kit logs write LOG GRADES --out NEW        the log once more, with the grades in it
+kit logs write LOG GRADES --out NEW        the log once more, with the grades in it (a Parquet
+                                           log as JSONL)
 
 LOG: inspect-ai (.eval, .json), verifiers (results.jsonl), TRL (completions_*.parquet or JSONL),
 open-instruct (*_rollouts_*.jsonl, with --tokenizer). The rubric: a list of criteria,

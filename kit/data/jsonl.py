@@ -5,12 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..system.paths import regular
+from ..system.paths import whole
 from .plain import text_of
 
 
@@ -21,22 +20,13 @@ def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]])
     NaN and infinities are written as NaN / Infinity, which `read_rows` reads back; other types as
     text.
     """
-    p = regular(Path(path))
+    p, n = Path(path), 0
     p.parent.mkdir(parents=True, exist_ok=True)
-    n = 0
-    fd, temporary = tempfile.mkstemp(prefix=f".{p.name}.", dir=p.parent)
-    try:
-        with os.fdopen(fd, "wb") as raw, gzip.open(raw, "wb") if p.suffix == ".gz" else raw as f:
-            for row in rows:
-                f.write(dumps(row) + b"\n")
-                n += 1
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, p)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    opened = gzip.open if p.suffix == ".gz" else open
+    with whole(p) as part, opened(part, "wb") as f:
+        for row in rows:
+            f.write(dumps(row) + b"\n")
+            n += 1
     return n
 
 

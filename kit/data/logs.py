@@ -20,8 +20,9 @@ from typing import Any
 
 from ..errors import DataError, KitError, MissingError
 from ..records import Criterion, Grade, Response, Task, fingerprint
+from ..system.paths import whole, write_text
 from .chats import chat_of
-from .jsonl import write_jsonl
+from .jsonl import dumps, write_jsonl
 from .rows import Context, Row
 from .tables import read_rows
 
@@ -152,7 +153,11 @@ def _inspect(path: Path, criteria: tuple[Criterion, ...]) -> Logged:
                 {"role": "system", "content": _text(system.get("content"), held)},
                 {"role": "user", "content": turns},
             ]
-        task = _task(task_id, turns, criteria, f"{path.name}, {name}")
+        where = f"{path.name}, {name}"
+        task = _task(task_id, turns, criteria, where)
+        if out.tasks.get(task_id, task).prompt != task.prompt:
+            fix = "give samples ids that differ as text"
+            raise DataError(f"two questions have the id {task_id!r}", where=where, fix=fix)
         output = sample.get("output") or {}
         choices = output.get("choices") or [{}]
         text = _text((choices[0].get("message") or {}).get("content"), held)
@@ -274,14 +279,18 @@ def write_back(
 
     inspect-ai: a further score named "rubric-kit" in each sample (JSON or .eval, as the log is).
     Others: JSONL with the fields rubric_kit (None where unknown), rubric_kit_low, rubric_kit_high;
-    their own reward stays.
+    their own reward stays. KitError for an `out` whose ending says another form.
     """
     source, target = Path(path), Path(out)
+    form = source.suffix if _is_inspect(source) else ".jsonl"
+    if target.suffix.lower() in {".eval", ".json", ".parquet", ".pq"} - {form}:
+        fix = f"give --out the ending {form}"
+        raise KitError(f"this log comes back as {form}", where=str(out), fix=fix)
     if target.resolve() == source.resolve():
         fix = "give --out another name"
         raise KitError("OUT is the log, which would be lost", where=str(out), fix=fix)
     by_place = {(g.task_id, g.response_id): g for g in grades}
-    if _is_inspect(source):
+    if form != ".jsonl":
         return _inspect_back(source, by_place, target)
     logged = read_log(path, tokenizer=tokenizer)
     found = [by_place.get(place) for place in logged.places]
@@ -324,13 +333,16 @@ def _inspect_back(source: Path, grades: Mapping[Place, Grade], target: Path) -> 
         data = _json(source.read_text("utf-8"), str(source))
         both = zip(data["samples"], found, strict=True)
         data["samples"] = [s if g is None else _scored(s, g) for s, g in both]
-        target.write_text(json.dumps(data, indent=2, ensure_ascii=False), "utf-8")
+        write_text(target, json.dumps(data, indent=2, ensure_ascii=False))
         return n
     marked = dict(zip([name for name, _ in _samples(source)], found, strict=True))
-    with zipfile.ZipFile(source) as held, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+    packed = zipfile.ZIP_DEFLATED
+    with (
+        zipfile.ZipFile(source) as held,
+        whole(target) as part,
+        zipfile.ZipFile(part, "w", packed) as new,
+    ):
         for name in held.namelist():
             g, body = marked.get(name), held.read(name)
-            if g is not None:
-                body = json.dumps(_scored(json.loads(body), g), ensure_ascii=False).encode()
-            new.writestr(name, body)
+            new.writestr(name, body if g is None else dumps(_scored(json.loads(body), g)))
     return n

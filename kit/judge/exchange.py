@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import os
 import sqlite3
 import time
 import zlib
@@ -17,9 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from ..data.schemas import readable
 from ..errors import DataError, MissingError
 from ..records import FAILURES, Verdict
-from ..system.paths import naming, regular
+from ..system.paths import whole
 from .records import Call
 
 if TYPE_CHECKING:
@@ -75,18 +75,12 @@ def write(book: Ledger, path: Path, *, requests: bool = False) -> int:
 
     Memory stays flat, and the same ledger gives the same bytes.
     """
-    path = regular(path)
-    part = path.with_name(path.name + ".part")
     lines = 0
-    try:
-        with naming(path), open(part, "wb") as raw, _packed(raw, path) as f:
-            for row in _rows(book, requests):
-                line = json.dumps(row, ensure_ascii=False) + "\n"
-                f.write(line.encode("utf-8", "surrogatepass"))
-                lines += 1
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole(path) as part, open(part, "wb") as raw, _packed(raw, path) as f:
+        for row in _rows(book, requests):
+            lines += 1
+            line = json.dumps(row, ensure_ascii=False) + "\n"
+            f.write(line.encode("utf-8", "surrogatepass"))
     return lines
 
 
@@ -111,20 +105,19 @@ def read(db: sqlite3.Connection, path: Path) -> tuple[int, int]:
     if not path.exists():
         raise MissingError("there is no such file", where=str(path))
     n, conflicts, then = 0, 0, path.stat().st_mtime
-    old = db.execute("SELECT coalesce(max(id), 0) FROM verdicts").fetchone()[0]
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as f:  # lines end at \n only: a reason may hold U+2028
             for n, raw in enumerate(f, 1):
                 if raw.strip():
-                    conflicts += _line(db, raw, f"{path}, line {n}", old, then)
+                    conflicts += _line(db, raw, f"{path}, line {n}", then)
     except (gzip.BadGzipFile, EOFError, zlib.error) as e:
         fix = "copy it again; nothing of this file was read in"
         raise DataError(f"not a whole .gz file ({e})", where=f"{path}, line {n}", fix=fix) from None
     return n, conflicts
 
 
-def _line(db: sqlite3.Connection, raw: bytes, where: str, old: int, then: float) -> int:
+def _line(db: sqlite3.Connection, raw: bytes, where: str, then: float) -> int:
     try:
         text = raw.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
         row = json.loads(text, object_pairs_hook=_once)
@@ -133,8 +126,9 @@ def _line(db: sqlite3.Connection, raw: bytes, where: str, old: int, then: float)
         kind = row.pop("kind", None)
         if kind not in ("verdict", "call"):
             raise ValueError(f"kind is {kind!r}")
+        row = readable("record", row, where=where)
         _sound(row)
-        return _insert(db, kind, row, old, then)
+        return _insert(db, kind, row, then)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError) as e:
         why = e.what if isinstance(e, DataError) else e
         if isinstance(e, KeyError):
@@ -146,11 +140,8 @@ def _line(db: sqlite3.Connection, raw: bytes, where: str, old: int, then: float)
         ) from None
 
 
-def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any], old: int, then: float) -> int:
-    """Store a line; how many conflicts (0 or 1).
-
-    old : the last row of before; a verdict after it came from the same file. then : its date.
-    """
+def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any], then: float) -> int:
+    """Store a line; how many conflicts (0 or 1). then : the date of its file."""
     if kind == "call":
         if not row.get("id"):
             raise ValueError("a call needs an id")
@@ -163,11 +154,6 @@ def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any], old: int, th
     if call is not None and not isinstance(call, str):
         raise ValueError(f"call is {call!r}, not text")
     v = Verdict(**{k: row[k] for k in FIELDS})
-    sql = "SELECT row FROM verdicts WHERE key=? AND id>?"
-    for (first,) in db.execute(sql, (v.key, old)).fetchall():
-        before = verdict_of(first)
-        if (before.status, before.value) != (v.status, v.value):
-            raise ValueError(f"its key had the status {before.status!r} before")
     return _store(db, [(v.key, verdict_row(v), call, row.get("created") or then)])
 
 

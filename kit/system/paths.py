@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -101,17 +102,26 @@ def naming(path: Path) -> Iterator[None]:
         raise OSError(e.errno, e.strerror or str(e), e.filename or str(path)) from None
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all (a temporary file, then a rename).
-
-    On a full disk nothing half-written stays, and the error names the file.
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A file beside this one to write into; it takes the place of this one at the end, and after
+    an error nothing of it stays. The error of a full disk names this one.
     """
     path = regular(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     try:
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-        os.replace(temporary, path)
+        yield part
+        os.replace(part, path)
     except OSError as e:
+        own = e.filename in (None, str(part))
+        named = str(path) if own else e.filename
+        raise OSError(e.errno, e.strerror or str(e), named) from None
+    finally:
         with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise OSError(e.errno, e.strerror, str(path)) from None
+            part.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all; half a character is escaped as JSON does."""
+    with whole(path) as part:
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")

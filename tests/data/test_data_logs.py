@@ -293,3 +293,62 @@ def test_broken_logs_say_where(tmp_path, name, text, said):
     path.write_text(text)
     with pytest.raises(DataError, match=said):
         read_log(path)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+def test_half_a_character_comes_back_as_it_was(tmp_path, suffix):
+    """A traceback; what was left read as a whole log with three of five samples, or was empty."""
+    half = "Seine \ud83d"
+    sample = json.loads(json.dumps(SAMPLE).replace("The Seine.", half.replace("\ud83d", "\\ud83d")))
+    path, out = tmp_path / f"log{suffix}", tmp_path / f"new{suffix}"
+    if suffix == ".json":
+        path.write_text(json.dumps({**LOG, "samples": [sample]}))
+    else:
+        with zipfile.ZipFile(path, "w") as z:
+            z.writestr("samples/7_epoch_2.json", json.dumps(sample))
+    found = read_log(path)
+    assert found.answers[0].text == half and write_back(path, graded(found), out) == 1
+    assert read_log(out).answers[0].text == half
+
+
+def test_a_log_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    """A cut zip stood under the name of the new log."""
+    path, out = tmp_path / "log.eval", tmp_path / "new.eval"
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr("samples/7_epoch_2.json", json.dumps(SAMPLE))
+    found = graded(read_log(path))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    with pytest.raises(OSError, match=r"No space left on device.*new\.eval"):
+        write_back(path, found, out)
+    assert [p.name for p in tmp_path.iterdir()] == ["log.eval"]
+
+
+@pytest.mark.parametrize(
+    ("log", "out"),
+    [("c.parquet", "w.parquet"), ("c.jsonl", "w.json"), ("i.json", "w.eval"), ("i.json", "w.pq")],
+)
+def test_an_ending_that_says_another_form_is_refused(tmp_path, log, out):
+    """JSONL was written under the name W.parquet, which no reader of Parquet opens."""
+    pd = pytest.importorskip("pandas")
+    row = {"step": 1, "prompt": "Name a river.", "completion": "Seine", "advantage": 1.0}
+    path = tmp_path / log
+    if path.suffix == ".parquet":
+        pd.DataFrame([row]).to_parquet(path)
+    else:
+        path.write_text(json.dumps(LOG if path.suffix == ".json" else row))
+    with pytest.raises(KitError, match="this log comes back as"):
+        write_back(path, graded(read_log(path)), tmp_path / out)
+    assert not (tmp_path / out).exists()
+
+
+def test_two_questions_of_one_id_are_refused(tmp_path):
+    """Ids 1 and "1": the second answer stood at the first question."""
+    path = tmp_path / "log.json"
+    samples = [{**SAMPLE, "id": 1}, {**SAMPLE, "id": "1", "input": "Name a hill."}]
+    path.write_text(json.dumps({**LOG, "samples": samples}))
+    with pytest.raises(DataError, match="two questions have the id '1'"):
+        read_log(path)

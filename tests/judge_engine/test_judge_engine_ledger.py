@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_stub import StubServer
 
+from kit.__main__ import main
 from kit.errors import DataError, MissingError
 from kit.judge import EndpointJudge, Ledger, Limiter, ajudge, claims, exchange, judge
 from kit.judge.exchange import verdict_row
@@ -607,6 +608,42 @@ def test_an_import_that_no_ledger_wrote_is_refused_with_its_line_and_nothing_is_
         other.load(tmp_path / "bad.jsonl")
     assert len(other) == 0
     assert other.load(tmp_path / "x.jsonl") == (2, 0) and other.get("a") == book.get("a")
+
+
+def test_two_exports_put_together_are_read_as_one_after_the_other(tmp_path):
+    """They were refused: "its key had the status 'met' before", though each line was a ledger's."""
+    parts = []
+    for name, found in (("1", verdict("a")), ("2", verdict("a", "unmet"))):
+        book = Ledger(tmp_path / f"{name}.sqlite")
+        book.put([found, verdict("u" + name, "unknown", failure="parse")])
+        book.export(tmp_path / name)
+        parts.append((tmp_path / name).read_bytes())
+    (tmp_path / "both").write_bytes(b"".join(parts))
+    together = Ledger(tmp_path / "o.sqlite")
+    assert together.load(tmp_path / "both") == (4, 1)
+    assert len(together) == 3 and together.get("a").status == "unmet"  # the newer
+
+
+@pytest.mark.parametrize("kind", ["verdict", "call"])
+def test_a_line_of_a_newer_form_is_refused(tmp_path, kind):
+    """A verdict of form 99 was read without a word, a call with Python's words."""
+    book = Ledger(tmp_path / "l.sqlite")
+    book.put([verdict("a")], call=Call(id="x", judge="j", model="m", endpoint="e"))
+    book.export(tmp_path / "x.jsonl")
+    rows = [json.loads(x) for x in (tmp_path / "x.jsonl").read_text().splitlines()]
+    lines = [json.dumps({**r, "schema": 99}) for r in rows if r["kind"] == kind]
+    (tmp_path / "new.jsonl").write_text("\n".join(lines))
+    with pytest.raises(DataError, match="form 99"):
+        Ledger(tmp_path / "o.sqlite").load(tmp_path / "new.jsonl")
+
+
+def test_prune_makes_no_ledger(tmp_path, capsys):
+    """A slip in --ledger made an empty one: "0 verdicts forgotten", with exit code 0."""
+    path = tmp_path / "none.sqlite"
+    assert main(["ledger", "prune", "--judge", "m", "--ledger", str(path)]) == 3
+    assert "no such ledger" in capsys.readouterr().err and not path.exists()
+    assert main(["ledger", "prune", "extra", "--ledger", str(path)]) == 2
+    assert "prune takes no name" in capsys.readouterr().err
 
 
 def test_ledgers_are_merged_and_pruned(tmp_path):
