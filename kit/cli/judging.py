@@ -355,6 +355,8 @@ class _Totals:
 
     def text(self, out: Path, kept: int, ledger: Path) -> str:
         """As text."""
+        if not self.answers:
+            return f"nothing to do: {kept} answers are graded already\ngrades: {out}"
         mean = f"mean score {self.mean()}" if self.scored else "no answer got a score"
         return (
             f"{self.table()}\n"

@@ -128,14 +128,14 @@ def own(verdicts: Iterable[Verdict], task_id: str, response_id: str) -> tuple[Ve
 
 
 def usage(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """Calls, tokens in and out behind these verdicts; verdicts from the ledger (cached) cost
-    nothing.
+    """Calls, tokens in and out behind these verdicts; several may come of one call, and verdicts
+    from the ledger (cached) cost nothing.
     """
     paid = [v for v in verdicts if (v.tokens_in or v.tokens_out) and not v.cached]
     if not paid:
         return {"calls": 0, "tokens_in": 0, "tokens_out": 0}
     return {
-        "calls": len({v.key or i for i, v in enumerate(paid)}),
+        "calls": len({v.meta.get("call") or v.key or i for i, v in enumerate(paid)}),
         "tokens_in": sum(v.tokens_in for v in paid),
         "tokens_out": sum(v.tokens_out for v in paid),
     }

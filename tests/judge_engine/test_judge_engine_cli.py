@@ -105,6 +105,8 @@ def test_after_a_kill_a_line_says_what_its_verdicts_cost(files, capsys):
         more = ["--price", "1,2"]
         assert main(command(files, stub, *more)) == 0
         first = [(g["usage"], g["cost"]) for g in grades(files)]
+        # two criteria asked in one request were two calls in the line, one in the cost book
+        assert [u["calls"] for u, _ in first] == [1] * 9
         lines = (files / "grades.jsonl").read_text().splitlines(keepends=True)
         (files / "grades.jsonl").write_text("".join(lines[:4]))  # the others were not written yet
         capsys.readouterr()
@@ -303,7 +305,10 @@ def test_resume_reads_lines_that_hold_other_line_ends(files, capsys):
         assert main(command(files, stub)) == 0
         before, calls = (files / "grades.jsonl").read_bytes(), stub.calls
         assert "\u2028".encode() in before
+        capsys.readouterr()
         assert main(command(files, stub, "--resume")) == 0 and stub.calls == calls
+        # "no answer got a score" read as a failure
+        assert "nothing to do: 9 answers are graded already" in capsys.readouterr().out
     assert (files / "grades.jsonl").read_bytes() == before
 
 
