@@ -32,7 +32,7 @@ class Parsed:
         return self.task is None and not self.responses and not self.verdicts
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TaskSet:
     """A rubric data set in memory.
 
@@ -179,6 +179,11 @@ class TaskSet:
                 findings=tuple(self.findings),
                 verdicts=tuple(v for v in self.verdicts if v.task_id not in known),
             )
+
+    def __repr__(self) -> str:
+        """In words: a notebook keeps it beside the table, and the whole set would be its text."""
+        held = f"{len(self.tasks)} tasks, {len(self.responses)} responses"
+        return f"TaskSet({self.format}: {held}, {len(self.verdicts)} verdicts)"
 
     def _repr_html_(self) -> str:
         name = html.escape(self.path.name if self.path else "task set")

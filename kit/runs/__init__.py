@@ -367,8 +367,10 @@ def load(folder: Path) -> Run:
                 ) from None
             run = run_from_json(readable("run", row, where=str(path)), where=str(path))
             config = _config(Path(folder))
+            whole = (config.get("meta") or {}).get("defaults") or {}
             return dataclasses.replace(
                 run,
+                params={**whole, **(config.get("params") or {}), **run.params},
                 id=Path(folder).name,
                 status=config.get("status") or run.status,
                 seconds=config.get("seconds") or run.seconds,
@@ -384,6 +386,11 @@ def _config(folder: Path) -> dict[str, Any]:
         return json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+
+
+def given(folder: Path) -> dict[str, Any]:
+    """The parameters that the runner gave a run; the others have their defaults."""
+    return dict(_config(folder).get("params") or {})
 
 
 def status(folder: Path) -> str | None:

@@ -61,12 +61,12 @@ def labels(found: Found) -> dict[str, str]:
     count: dict[tuple[str, str], int] = {}
     for _, r in pairs:
         count[r.notebook, out[r.id]] = count.get((r.notebook, out[r.id]), 0) + 1
-    return {
-        r.id: out[r.id]
-        if count[r.notebook, out[r.id]] == 1 and out[r.id]
-        else f"{out[r.id]} ({r.id[:15]})".strip()
-        for _, r in pairs
-    }
+    for _, r in pairs:
+        if not out[r.id]:
+            out[r.id] = r.id[:15]
+        elif count.get((r.notebook, out[r.id]), 0) > 1:
+            out[r.id] += f" ({r.id[:15]})"
+    return out
 
 
 def overview(found: Found) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ stands with interval and n. A notebook's own sentences (`run.found(...)`) come f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 from ..records import Run
 from . import compare
 
+DIFFERENCE = re.compile(
+    r"\b(difference|gain|change|optimism|minus|less(?! than))\b| - ", re.IGNORECASE
+)
 GAMEABLE = ("attack", "loose", "hack", "trivial", "without skill", "sentinel", "gameable")
 FEW_CLUSTERS = 10  # fewer than these make even a t interval depend on its assumptions
 
@@ -45,9 +49,12 @@ def short(value: float) -> str:
 
 
 def is_difference(name: str, value: Mapping[str, Any]) -> bool:
-    """True for a metric whose 0 means "no difference"."""
-    words = f"{name} {value.get('method', '')}".lower()
-    return any(w in words for w in ("difference", "gain", "change", " - ", "optimism"))
+    """True for a metric whose 0 means "no difference", by whole words of name and method.
+
+    >>> is_difference("kappa against people", {}), is_difference("Brier of x less y", {})
+    (False, True)
+    """
+    return bool(DIFFERENCE.search(f"{name} {value.get('method') or ''}"))
 
 
 def sentence(name: str, value: Mapping[str, Any]) -> str:
@@ -66,8 +73,7 @@ def sentence(name: str, value: Mapping[str, Any]) -> str:
     known = low is not None and high is not None
     difference = is_difference(name, value)
     sign = -1 if difference and known and high < 0 else 1  # "down by .3", not "down by -.3"
-    ends = sorted((sign * low, sign * high)) if known else ()
-    band = f" [{', '.join(map(short, ends))}]" if known else ", without an interval"
+    band = _band(value, sign) or ", without an interval"
     clusters = f" in {value['n_clusters']} clusters" if value.get("n_clusters") else ""
     size = f", n = {number(value['n'])}{clusters}" if value.get("n") is not None else ""
     shown = f"{short(sign * value['value'])}{band}{size}"
@@ -76,6 +82,14 @@ def sentence(name: str, value: Mapping[str, Any]) -> str:
     if not known or low <= 0 <= high:
         return f"{name}: no difference shown, {shown}"
     return f"{name}: {'up by' if low > 0 else 'down by'} {shown}"
+
+
+def _band(value: Mapping[str, Any], sign: int = 1) -> str:
+    """The interval of a metric; nothing where it has none."""
+    ends = [value.get("low"), value.get("high")]
+    if None in ends:
+        return ""
+    return f" [{', '.join(short(e) for e in sorted(sign * e for e in ends))}]"
 
 
 def estimates(run: Run) -> dict[str, Mapping[str, Any]]:
@@ -111,10 +125,11 @@ def over_settings(found: Sequence[tuple[Path, Run]], most: int = 4) -> list[str]
     for name, group in wide[:most]:
         low = min(group, key=lambda r: r["value"])
         high = max(group, key=lambda r: r["value"])
-        out.append(
-            f"{name}, {len(group)} runs: from {short(low['value'])} ({low['label']}) "
-            f"to {short(high['value'])} ({high['label']})"
-        )
+        ends = [f"{short(r['value'])}{_band(r)} ({r['label']})" for r in (low, high)]
+        if low["value"] == high["value"]:
+            out.append(f"{sentence(name, low)}; the same in all {len(group)} runs")
+        else:
+            out.append(f"{name}, {len(group)} runs: from {ends[0]} to {ends[1]}")
     return out
 
 
@@ -126,7 +141,9 @@ def found(pairs: Sequence[tuple[Path, Run]]) -> dict[str, list[str]]:
         if len(mine) == 1:
             out[book] = of_run(mine[0][1])
         elif len(mine) > 1:
-            out[book] = _over_seeds(mine) or over_settings(mine)
+            own = [r.meta.get("found", ()) for _, r in mine]
+            common = [str(s) for s in own[0] if all(s in one for one in own)]
+            out[book] = (common + (_over_seeds(mine) or over_settings(mine)))[:4]
     return {k: v for k, v in out.items() if v}
 
 

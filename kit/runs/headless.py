@@ -133,7 +133,7 @@ def resume(folder: str | Path, *, say: Say | None = None) -> tuple[Path, Run]:
     folder = Path(folder).expanduser().resolve()
     config = runs.load(folder)
     book = find_notebook(str(config.meta.get("path") or config.notebook))
-    return _execute_alone(book, folder, dict(config.params), say or (lambda text: None))
+    return _execute_alone(book, folder, runs.given(folder), say or (lambda text: None))
 
 
 def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -> tuple[Path, Run]:

@@ -63,9 +63,15 @@ def table(
     names = list(dict.fromkeys(k for r in rows for k in r))
     numeric = {n for n in names if all(_is_numeric(r.get(n)) for r in rows)} | set(right)
     beyond = len(rows) - limit
+
+    def shown(r: Mapping[str, Any], name: str) -> Cell:
+        """None is unknown in a column of numbers, and nothing in one of words."""
+        value = r.get(name, "")
+        return _cell("" if value is None and name not in numeric else value, name in right)
+
     return {
         "head": [{"text": n, "num": n in numeric} for n in names],
-        "rows": [[_cell(r.get(n, ""), n in right) for n in names] for r in rows[:limit]],
+        "rows": [[shown(r, n) for n in names] for r in rows[:limit]],
         "more": f"{beyond} more rows are in tables.json of the run." if beyond > 0 else "",
     }
 
@@ -105,6 +111,7 @@ class Figures:
         layout["height"] = height
         at = self.templates.setdefault(template, len(self.templates))
         key = f"plot-{len(self.figures)}"
+        caption = "" if caption and caption in title else caption
         body = pages.script_json({"data": figure.get("data", []), "layout": layout, "template": at})
         self.figures[key] = body
         return {"id": key, "title": title, "caption": caption, "height": height, "bytes": len(body)}
@@ -158,7 +165,7 @@ def _link(folder: Path, place: Path, run: Run) -> str:
 def _name(run: Run, named: Mapping[str, str]) -> str:
     """Notebook and what sets the run apart; the notebook alone where it has one run."""
     apart = named[run.id]
-    return run.notebook if apart == f"({run.id[:15]})" else f"{run.notebook}: {apart}"
+    return run.notebook if apart == run.id[:15] else f"{run.notebook}: {apart}"
 
 
 def _metrics(run: Run) -> dict[str, Any]:

@@ -264,6 +264,53 @@ def test_what_fell_is_down_by_a_positive_number() -> None:
     assert "down by 0.147 [0.100, 0.176]" in findings.sentence("change of ECE", fell)
 
 
+def test_a_level_is_no_change_and_a_difference_is_one_by_its_whole_words() -> None:
+    """ "kappa against people: up by 0.620": aGAINst; and 40 of 53 differences ("... less that of
+    ...") were not counted in the line on multiplicity.
+    """
+    from kit.runs import findings
+
+    level = {"value": 0.62, "low": 0.5, "high": 0.7, "n": 40}
+    assert findings.sentence("kappa against people", level).startswith(
+        "kappa against people: 0.620"
+    )
+    gap = {"value": 0.01, "low": -0.05, "high": 0.07, "n": 700}
+    assert "no difference shown" in findings.sentence("Brier of x less that of y", gap)
+    assert not findings.is_difference("share of less than 5 words", {})
+
+
+def test_runs_that_say_the_same_say_so_with_their_interval(tmp_path: Path) -> None:
+    """ "from 0.129 (seed=0) to 0.129 (seed=0)": no interval, and both ends were one run."""
+    from kit.runs import findings
+
+    for seed in (0, 1):
+        folder = write(tmp_path, f"run{seed}", seed, 0.3)
+        row = json.loads((folder / "metrics.json").read_text())
+        row["meta"] = {"found": ["all say so", f"only seed {seed}"]}
+        (folder / "metrics.json").write_text(json.dumps(row))
+    (said,) = findings.found(runs.find(tmp_path)).values()
+    assert said[0] == "all say so" and "only seed 0" not in said
+    assert any("the same in all 2 runs" in s and "[" in s for s in said), said
+
+
+def test_runs_are_named_by_parameters_that_the_notebook_did_not_pass_on(tmp_path: Path) -> None:
+    """Two cells of a sweep over `share` were called by their ids, and averaged as one setting."""
+    for k, share in enumerate((0.1, 0.5)):
+        folder = write(tmp_path, f"run{k}", k, 0.3 + k)
+        config = {"notebook": "03_train", "params": {"share": share}, "meta": {}}
+        config["meta"]["defaults"] = {"share": 0.25, "other": 1}
+        (folder / "config.json").write_text(json.dumps(config))
+    found = runs.find(tmp_path)
+    assert all("share=" in name for name in compare.labels(found).values())
+    assert found[0][1].params["other"] == 1 and not compare.across_seeds(found)
+
+
+def test_a_table_says_unknown_of_numbers_only() -> None:
+    """An empty cell of words read "unknown"."""
+    shown = report.table([{"n": None, "hint": None}, {"n": 1, "hint": "do"}])
+    assert [c["text"] for c in shown["rows"][0]] == ["unknown", ""]
+
+
 def test_a_picture_that_a_notebook_puts_in_front_is_on_the_first_screen(tmp_path: Path) -> None:
     """The first screen showed a single point of the winner's curse, for it was drawn first."""
     folder = write(tmp_path, "run0", 0, 0.3, lr=1e-4)

@@ -408,3 +408,9 @@ def test_rows_of_one_task_need_not_follow_each_other(tmp_path, by):
         ids = {(v.task_id, v.response_id, v.criterion_id, v.status) for v in labels.verdicts}
         found.append((ids, [t.id for t in labels.tasks], len(labels.verdicts)))
     assert found[0] == found[1] and found[0][1:] == (["t0", "t1", "t2"], 24)
+
+
+def test_a_set_shows_itself_in_words_and_not_whole():
+    """The text of one cell of notebook 1 had 288,935 characters."""
+    tasks = load_tasks([{"id": "t", "prompt": "p" * 5000, "rubrics": ["It greets."]}])
+    assert len(repr(tasks)) < 100 and "1 tasks" in repr(tasks)
