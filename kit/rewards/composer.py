@@ -243,7 +243,7 @@ class Composer:
         parts : contribution per component and step, summing to the score; None = does not apply,
         unknown and not paid, or without effect behind a shut format gate.
         meta : "range" (see `limits`), "scores" and "details" per component, "flags" (format,
-        truncated, words), "shut" (a required form is missing: nothing was judged), "excluded" (the
+        truncated), "shut" (a required form is missing: nothing was judged), "excluded" (the
         reason, or None), "foreign" (verdicts on another response
         or task, left out).
         """
@@ -327,7 +327,6 @@ class Composer:
             "format_ok": found.ok,
             "format_problems": found.problems,
             "truncated": response.truncated,
-            "words": formatting.count_words(response.text),
         }
 
     def table(self) -> list[dict[str, Any]]:
@@ -348,8 +347,8 @@ class Composer:
         extra = [
             ("gate " + g.component, f"below {g.below:g}: at most {g.to:g}") for g in self.gates
         ]
-        extra += [("format", self.format.describe()), ("truncation", self.truncation.mode)]
-        extra += [("length", self.length.describe())] if self.length else []
+        made = ((name, getattr(self, name)) for name in SHAPES)
+        extra += [(name, formatting.shown(part)) for name, part in made if part is not None]
         extra += [
             (n, f"{v:g}") for n, v in (("cap", self.cap), ("floor", self.floor)) if v is not None
         ]

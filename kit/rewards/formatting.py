@@ -6,22 +6,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from ..checks.text import words
 from ..errors import KitError
 from ..records import Response, Task
-
-_WORD = re.compile(r"\w+(?:['’.,]\w+)*")
-
-
-def count_words(text: str) -> int:
-    """Number of words (a number such as 1,024.5 is one).
-
-    >>> count_words("It isn't 1,024.5 apples.")
-    4
-    """
-    return sum(1 for _ in _WORD.finditer(text))
 
 
 def _never_negative(value: Any, where: str) -> None:
@@ -84,16 +74,6 @@ class Format:
             problems=problems,
         )
 
-    def describe(self) -> str:
-        """One line for the config table."""
-        asked = [n for n in ("answer_block", "snippets") if getattr(self, n)] + (
-            [f"pattern {self.pattern}"] if self.pattern else []
-        )
-        effect = {"off": "", "gate": f", at most {self.gate_to:g}", "bonus": f", +{self.bonus:g}"}[
-            self.mode
-        ]
-        return f"{self.mode}{effect}" + (f" ({', '.join(asked)})" if asked else "")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Truncation:
@@ -148,8 +128,16 @@ class Length:
 
     def penalty(self, response: Response) -> float:
         """The penalty, in [0, amount], for a response."""
-        return self.of(count_words(response.text))
+        return self.of(len(words(response.text)))
 
-    def describe(self) -> str:
-        """One line for the config table."""
-        return f"{self.least:g} to {self.soft:g} words free, -{self.amount:g} at {self.hard:g}"
+
+def shown(part: Any) -> str:
+    """What a config changes of a format, a truncation or a length, in one line.
+
+    >>> shown(Format(mode="gate", answer_block=True)), shown(Truncation())
+    ('mode=gate, answer_block=True', 'as it is')
+    """
+    own = ((f.name, getattr(part, f.name)) for f in fields(part))
+    default = type(part)()
+    said = [f"{k}={v}" for k, v in own if v != getattr(default, k)]
+    return ", ".join(said) or "as it is"

@@ -48,7 +48,7 @@ class StepLog(Bar):
     """Collects what happened in a step and writes it when trl logs; drives the progress bar and the
     live view.
 
-    names : evaluation.names of the tasks; evaluate : called with a name and a step, for
+    names : evaluation.row_names of the tasks; evaluate : called with a name and a step, for
     `settings.eval_every`; None where nothing is held out.
     stopped : the alarm that ended the training; blind : why no reward was ever known, None as soon
     as one is.
