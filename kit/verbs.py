@@ -203,7 +203,7 @@ def train(
         settings_of(settings, changes),
         [t for t in rows if t.split != "heldout"],
         judge=None if judge is None else judge_of(judge),
-        composer=Composer.from_config(reward),
+        composer=reward,
         out=out,
         heldout=held,
         ledger=ledger,

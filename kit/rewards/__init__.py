@@ -9,8 +9,8 @@ search(composer, tasks, seconds=60)                   # what does it pay without
 
 from .aggregate import grade
 from .composer import Composer, grades
+from .contrast import rerank
 from .exploit import search, standing
-from .rerank import rerank
 from .trivial import policies
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..records import Response, Task, Verdict
 from ..rewards.composer import Composer
-from ..rewards.rerank import rerank, weight_names
+from ..rewards.contrast import rerank, weight_names
 from ..tables import rows_html
 from . import live as widgets_live
 from . import twinned

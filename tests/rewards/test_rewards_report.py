@@ -8,8 +8,8 @@ from kit.errors import BudgetError, JudgeDownError, KitError
 from kit.judge import judge
 from kit.records import Criterion, Response, Task, Verdict
 from kit.rewards.composer import Composer, grades
+from kit.rewards.contrast import rerank, weight_names
 from kit.rewards.evolve import EvolvingRubrics, read
-from kit.rewards.rerank import rerank, weight_names
 
 TASKS = [
     Task(
