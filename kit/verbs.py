@@ -194,7 +194,6 @@ def train(
     if isinstance(tasks, (str, Path)) and Path(tasks).suffix in CONFIGS:
         return job.run(job.read(tasks, **changes), resume=bool(resume), on_step=on_step)
     from .judge.factory import judge_of
-    from .rewards.composer import Composer
 
     rows = list(getattr(tasks, "tasks", tasks))
     held = [t for t in rows if t.split == "heldout"] if heldout is None else list(heldout)
