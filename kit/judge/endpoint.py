@@ -31,6 +31,7 @@ from .words import Reading
 log = logging.getLogger(__name__)
 AGAIN = ("parse", "missing", "contradiction")  # asked once more, alone
 ROOM = 6000  # tokens for a reasoning model to think in
+MODES, SOURCES = ("schema", "text"), ("none", "logprobs", "stated")
 WIDER = 4  # times the room for a reply that was cut
 
 
@@ -362,22 +363,20 @@ class EndpointJudge(Asked):
 
 
 def _options(how: Any, mode: str, probability: str) -> None:
-    if how not in ("all", "one") and (isinstance(how, bool) or not isinstance(how, int) or how < 1):
-        raise KitError(
-            f"how is {how!r}",
-            where="EndpointJudge(how=...)",
-            fix='use "all", "one", or a number of criteria per call',
-        )
-    if mode not in ("schema", "text"):
-        raise KitError(
-            f"mode is {mode!r}", where="EndpointJudge(mode=...)", fix='use "schema" or "text"'
-        )
-    if probability not in ("none", "logprobs", "stated"):
-        raise KitError(
-            f"probability is {probability!r}",
-            where="EndpointJudge(probability=...)",
-            fix='use "none", "logprobs" or "stated"',
-        )
+    number = isinstance(how, int) and not isinstance(how, bool) and how > 0
+    for name, value, fits, fix in (
+        (
+            "how",
+            how,
+            number or how in ("all", "one"),
+            '"all", "one", or a number of criteria per call',
+        ),
+        ("mode", mode, mode in MODES, '"schema" or "text"'),
+        ("probability", probability, probability in SOURCES, '"none", "logprobs" or "stated"'),
+    ):
+        if not fits:
+            where = f"EndpointJudge({name}=...)"
+            raise KitError(f"{name} is {value!r}", where=where, fix=f"use {fix}")
 
 
 def _texts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

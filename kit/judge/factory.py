@@ -86,7 +86,7 @@ def parts(value: Any, where: str = "judge") -> tuple[str, Any, dict[str, Any]]:
 
 
 def _maker(kind: str) -> Callable[..., Any]:
-    """The class of a judge that asks over HTTP, or the function below that makes it."""
+    """The class of a judge that asks over HTTP, or the function that makes it."""
     if kind in CLASSES:
         module, name = CLASSES[kind]
         return getattr(importlib.import_module(module, __package__), name)
@@ -97,10 +97,6 @@ def _options(kind: str) -> list[str]:
     """The names of a judge's options."""
     parameters = inspect.signature(_maker("endpoint" if kind in SERVED else kind)).parameters
     return [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
-
-
-def _code(subject: str | None) -> Any:
-    return CodeOnly()
 
 
 def _replay(subject: str | None, *, threshold: float | None = 3.0, judge: str | None = None) -> Any:
@@ -137,13 +133,6 @@ def _server(subject: str | None, **options: Any) -> Any:
     slots = options.pop("concurrency", None) or 1
     server = LocalServer(subject or smollm2_gguf(), slots=slots, context=8192).start()
     return server.judge(**{"name": server.model, **options})
-
-
-def _small(subject: str | None, **options: Any) -> Any:
-    """The pinned 1.5B model: recorded verdicts are replayed, others asked of a server here."""
-    from .server import small
-
-    return small(**options)
 
 
 def _members(subject: Any, what: str, n: int | None = None) -> list[Any]:
@@ -183,14 +172,14 @@ CLASSES = {
     "endpoint": (".endpoint", "EndpointJudge"),
     "decisions": (".decisions", "DecisionJudge"),
     "panel": (".panel", "Panel"),
+    "small": (".server", "small"),
     "escalate": (".panel", "Escalate"),
 }
 MADE: dict[str, Callable[..., Any]] = {
-    "code": _code,
+    "code": lambda subject: CodeOnly(),
     "replay": _replay,
     "local": _local,
     "server": _server,
-    "small": _small,
     "votes": _votes,
     "batch": _batch,
 }

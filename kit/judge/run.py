@@ -277,7 +277,7 @@ class _Job:
         self.lost: Counter[str] = Counter()
         judged = {id(t): _judged(t) for t, _ in pairs}
         self.criteria = [judged[id(t)] for t, _ in pairs]
-        self.found: list[dict[int, Verdict]] = [{} for _ in pairs]
+        self.found: list[dict[str, Verdict]] = [{} for _ in pairs]  # by criterion
         self.bar = bars.bar(
             total=sum(map(len, self.criteria)),
             desc="judging",
@@ -296,38 +296,31 @@ class _Job:
         finally:
             self.bar.close()
 
-    async def _known(self) -> list[tuple[int, Question, list[int]]]:
-        """Code and ledger; what is left: (answer, question, places of its criteria)."""
+    async def _known(self) -> list[tuple[int, Question]]:
+        """Code and ledger; what is left: (number of the answer, question)."""
         left = []
         for start in range(0, len(self.pairs), TOGETHER):
             part = range(start, min(start + TOGETHER, len(self.pairs)))
             open_ = {i: self._open(i) for i in part}
-            hits = self.run_.lookup([k for q, _ in open_.values() for k in q.keys])
-            for i in part:
-                q, places = open_[i]
-                out = self.found[i]
-                out.update({places[n]: v for n, v in self.run_.known(q, hits).items()})
-                asked = [n for n, j in enumerate(places) if j not in out]
+            hits = self.run_.lookup([k for q in open_.values() for k in q.keys])
+            for i, q in open_.items():
+                out, known = self.found[i], self.run_.known(q, hits)
+                out.update((v.criterion_id, v) for v in known.values())
+                asked = [n for n in range(len(q.criteria)) if n not in known]
                 self.bar.update(len(out))
                 if asked:
-                    left.append((i, q.only(asked), [places[n] for n in asked]))
+                    left.append((i, q.only(asked)))
                 else:
                     self._over(i)
             await asyncio.sleep(0)
         return left
 
-    def _open(self, i: int) -> tuple[Question, list[int]]:
-        """Check by code what can be; the question for the rest, and the places of its criteria."""
-        (task, response), out, places = self.pairs[i], self.found[i], []
-        for j, c in enumerate(self.criteria[i]):
-            if c.check is not None:
-                out[j] = _code(task, response, c)
-            else:
-                places.append(j)
-        asked = [self.criteria[i][j] for j in places]
-        if not asked:
-            return Question(task, response, []), places
-        return question(self.who, task, response, asked), places
+    def _open(self, i: int) -> Question:
+        """Check by code what can be; the question for the rest."""
+        (task, response), criteria = self.pairs[i], self.criteria[i]
+        self.found[i] = {c.id: _code(task, response, c) for c in criteria if c.check is not None}
+        asked = [c for c in criteria if c.check is None]
+        return question(self.who, task, response, asked) if asked else Question(task, response, [])
 
     async def _workers(self, queue: Any, n: int) -> None:
         workers: list[asyncio.Task[None]] = []
@@ -345,7 +338,7 @@ class _Job:
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def _worker(self, queue: Any) -> None:
-        for i, q, places in queue:
+        for i, q in queue:
             if isinstance(self.stop, BudgetError):
                 return
             try:
@@ -353,7 +346,7 @@ class _Job:
             except BudgetError as e:  # the calls in flight are paid: let them finish
                 self.stop = self.stop or e
                 return
-            self.found[i].update(zip(places, got, strict=True))
+            self.found[i].update((v.criterion_id, v) for v in got)
             self._over(i)
             self.bar.update(len(got))
             self.bar.set_postfix_str(f"${self.run_.cost:.4f}", refresh=False)
@@ -376,8 +369,8 @@ class _Job:
         kind = "budget" if isinstance(self.stop, BudgetError) else "transport"
         name = getattr(self.who, "name", "")
         return [
-            found.get(j) or unknown(task.id, response.id, c.id, kind, judge=name)
-            for j, c in enumerate(self.criteria[i])
+            found.get(c.id) or unknown(task.id, response.id, c.id, kind, judge=name)
+            for c in self.criteria[i]
         ]
 
     def _count(self, i: int, got: Sequence[Verdict]) -> None:

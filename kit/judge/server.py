@@ -269,7 +269,7 @@ def _serve(find: Callable[[], Path]) -> LocalServer:
         return _SERVERS[path]
 
 
-def small(**options: Any) -> ServedJudge:
+def small(subject: None = None, **options: Any) -> ServedJudge:
     """The pinned 1.5B judge: replayed where it was recorded, else served (`kit fetch judge`)."""
     from ..data import judge_model
 

@@ -60,10 +60,9 @@ class Session:
 
     def partial(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> dict[int, Verdict]:
-        """What was answered in this run of a response that was not finished, by position."""
-        fresh = self.fresh or {}
-        found = {i: fresh.get((task.id, response.id, c.id)) for i, c in enumerate(criteria)}
+    ) -> dict[str, Verdict]:
+        """What was answered in this run of a response that was not finished, by criterion."""
+        found = {c.id: (self.fresh or {}).get((task.id, response.id, c.id)) for c in criteria}
         return {i: v for i, v in found.items() if v is not None}
 
     def lookup(self, keys: Sequence[str]) -> dict[str, Verdict]:

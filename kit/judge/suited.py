@@ -45,6 +45,27 @@ BIASES = {
 }
 
 
+# of a fault: its name, the rate in words, what it forbids, what to do
+SWAYS = (
+    "unsteady",
+    "verdicts that change when nothing does",
+    "single verdicts, and rewards of single answers",
+    "ask several times (--votes 5)",
+)
+PAYS_NOTHING = (
+    "fooled by empty answers",
+    "credit of an empty answer",
+    "as a reward: training finds the exploit",
+    "decide empty answers by code",
+)
+TURNED = (
+    "ignores negation",
+    "negated criteria that keep their verdict",
+    "criteria with a negation, or of negative weight",
+    "word every criterion positively",
+)
+
+
 @dataclass(frozen=True)
 class Fault:
     """What is wrong: a name, how much in words, what it forbids, and what to do."""
@@ -97,8 +118,11 @@ def fit(report: AuditReport) -> Fit:
     blind = list(_blind(report))
     if blind:  # whatever else it does follows from this
         return Fit("nothing", tuple(blind), _missed(report))
-    faults = [*_gives_up(report), *_unsteady(report)]
-    faults += [*_exploits(report), *_empty(report), *_flip(report), *_biases(report)]
+    empty = next((r for r in report.ladder if r.name == "empty"), None)
+    flip = _named(report, "label flip")
+    faults = [*_gives_up(report), *_over(_named(report, RETEST), UNSTEADY, *SWAYS)]
+    faults += [*_exploits(report), *_over(empty, _own(report, RETEST) + MORE, *PAYS_NOTHING)]
+    faults += [*_over(flip, TURNS, *TURNED), *_biases(report)]
     tried = any(r.rate.n for r in _rows(report, "attack"))
     return Fit(_use(faults, tried), tuple(faults), _missed(report))
 
@@ -168,12 +192,12 @@ def _gives_up(report: AuditReport) -> Iterator[Fault]:
         yield Fault("gives up", shown, "answers written to silence it", "pay unknowns nothing")
 
 
-def _unsteady(report: AuditReport) -> Iterator[Fault]:
-    row = _named(report, RETEST)
-    if row is not None and row.rate.n and row.rate.low > UNSTEADY:
-        shown = _shown("verdicts that change when nothing does", row.rate)
-        forbids = "single verdicts, and rewards of single answers"
-        yield Fault("unsteady", shown, forbids, "ask several times (--votes 5)")
+def _over(
+    row: AuditRow | None, bound: float, name: str, what: str, forbids: str, remedy: str
+) -> Iterator[Fault]:
+    """A fault where a rate is surely above its bound."""
+    if row is not None and row.rate.n and row.rate.low > bound:
+        yield Fault(name, _shown(what, row.rate), forbids, remedy)
 
 
 def _exploits(report: AuditReport) -> Iterator[Fault]:
@@ -195,23 +219,6 @@ def _exploits(report: AuditReport) -> Iterator[Fault]:
         remedy = EXPLOITS.get(r.name, "refuse such answers by code before judging")
         forbids = "as a reward: training finds the exploit"
         yield Fault(f"fooled by {r.name}", _shown(r.name, r.rate), forbids, remedy)
-
-
-def _empty(report: AuditReport) -> Iterator[Fault]:
-    """Credit for no answer at all, where the judge does read answers."""
-    last = next((r for r in report.ladder if r.name == "empty" and r.rate.n), None)
-    if last is not None and last.rate.low > _own(report, RETEST) + MORE:
-        shown = _shown("credit of an empty answer", last.rate)
-        forbids = "as a reward: training finds the exploit"
-        yield Fault("fooled by empty answers", shown, forbids, "decide empty answers by code")
-
-
-def _flip(report: AuditReport) -> Iterator[Fault]:
-    row = _named(report, "label flip")
-    if row is not None and row.rate.n and row.rate.low > TURNS:
-        shown = _shown("negated criteria that keep their verdict", row.rate)
-        forbids = "criteria with a negation, or of negative weight"
-        yield Fault("ignores negation", shown, forbids, "word every criterion positively")
 
 
 def _biases(report: AuditReport) -> Iterator[Fault]:
