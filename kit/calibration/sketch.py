@@ -13,14 +13,12 @@ import numpy as np
 
 from ..errors import DataError
 from .cells import (
-    AUTO_BINS,
     AUTO_DISTINCT,
     TOL,
     Cells,
     Locator,
     auto_bins,
     by_value,
-    mass,
     per_value,
     same,
     tally,
@@ -113,8 +111,8 @@ class Sketch:
     ) -> Cells:
         """The sufficient statistics of a binning; arguments as in `kit.calibration.ece`.
 
-        K must divide 25200. Equal-mass bins are exact to 1/25200. Explicit edges need the rows
-        themselves. parts : the same rows once more, in blocks, for the sums of their clusters.
+        K must divide 25200. Explicit edges and equal mass need the
+        rows themselves. parts : the same rows once more, in blocks, for the sums of their clusters.
         """
         if self.rows == 0:
             raise DataError(
@@ -122,19 +120,16 @@ class Sketch:
                 where=f"sketch ({self.missing} rows missing)",
                 fix="update it with rows first",
             )
-        if edges is not None or (equal_mass and parts is not None):
+        if edges is not None or equal_mass:
             raise DataError(
-                "a sketch cannot be cut at explicit edges, or with clusters into equal mass",
+                "a sketch cannot be cut at explicit edges or into equal mass",
                 where="arguments edges, equal_mass",
                 fix="pass the rows, or a K that divides 25200",
             )
-        middle, w, _ = self._used()
+        middle = self._used()[0]
         few = len(middle) <= AUTO_DISTINCT and by_value(middle, self.rows)
         one_each = bins == "distinct" or (bins == "auto" and few)
-        if equal_mass:
-            where = mass(middle, w.sum(1), AUTO_BINS if bins == "auto" else bins)  # type: ignore[arg-type]
-            where = replace(where, convention=where.convention + "; sketch grid 1/25200")
-        elif one_each:
+        if one_each:
             where = self._per_value()
         else:
             where = self._width(auto_bins(self.rows) if bins == "auto" else bins, closed)  # type: ignore[arg-type]

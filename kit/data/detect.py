@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from ..errors import DataError
-from .files import nearest
 from .formats import benchmarks, rubric, training, trees
 from .formats.benchmarks import LABELS, LISTS
 from .formats.instructions import instructions
 from .formats.kit import kit
 from .formats.rubric import RUBRIC_KEY
 from .labels import by_rater
-from .rows import Row, number, parsed_json
-from .slips import OWN_CRITERION, OWN_TASK
+from .rows import READ, Row, number, parsed_json
+from .slips import OWN_CRITERION, OWN_TASK, slip
 from .taskset import Parsed
 
 READERS: dict[str, Callable[[Row], Parsed]] = {
@@ -39,26 +38,6 @@ READERS: dict[str, Callable[[Row], Parsed]] = {
 WIDE = re.compile(r"(?:Q|question|criterion|dimension|rubric)[ _-]?\d+\Z", re.I)
 RATED = re.compile(r"rubric\s*[-–—]\s*\d{1,6}\s*\.\s*rating[A-Z]\s*\Z", re.I)
 FORMATS = (*READERS, "flat")
-EXPECTED = (
-    "prompt",
-    "question",
-    "instruction",
-    "criterion",
-    "rubrics",
-    "criteria",
-    "checklist",
-    "text",
-    "messages",
-    "chosen",
-    "rejected",
-    "ground_truth",
-    "positive_rubrics",
-    "decomposed_questions",
-    "task_id",
-    "instruction_id_list",
-)
-
-
 ONLY_OURS = {"truth", "history", "sources", "meta", "scale", "levels", "points", "parent", "check"}
 
 
@@ -202,10 +181,8 @@ def labels_of(row: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def detect(rows: Iterable[Mapping[str, Any]], *, where: str = "the file") -> str:
-    """The format that most of the rows look like; DataError when none of them looks like any.
-
-    The error names the fields found, and the nearest that a reader knows.
-    """
+    """The format that most of the rows look like; DataError, which names the fields found, when
+    none of them looks like any."""
     votes: Counter[str] = Counter()
     fields: dict[str, None] = {}
     for row in rows:
@@ -225,11 +202,10 @@ def detect(rows: Iterable[Mapping[str, Any]], *, where: str = "the file") -> str
     if votes:
         order = list(FORMATS)  # of formats with as many rows the first, whatever stands first
         return max(votes, key=lambda name: (votes[name], -order.index(name)))
-    near = {f: n for f in fields if (n := nearest(f, EXPECTED)) not in (None, f)}
-    hint = "; ".join(f"{f!r} is near {n!r}" for f, n in list(near.items())[:3])
+    meant = [f"{f!r} for {k!r}?" for f in fields for k in sorted(READ) if slip(f, k)]
     raise DataError(
         f"the format is not recognised; fields: {', '.join(list(fields)[:12]) or 'none'}",
         where=where,
-        fix=(hint + "; " if hint else "")
-        + f"rename the fields, or give format= one of {', '.join(FORMATS)}",
+        fix=" ".join([*meant[:3], "rename the fields (prompt, rubrics, criteria, messages, ...),"])
+        + f" or give format= one of {', '.join(FORMATS)}",
     )

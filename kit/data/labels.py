@@ -134,20 +134,6 @@ def _number(x: float, scale: tuple[float, float] | None) -> tuple[str, float | N
     return "level", value
 
 
-def number_scale(labels: Iterable[Any]) -> tuple[float, float] | None:
-    """The scale of the numeric labels of a whole file: None (0/1) where none exceeds 1, 1-5 or
-    1-10 by the largest.
-
-    (nan, nan), on which no number is understood, where both 1-5 and 0/1 occur, or more than 10:
-    a 1 would be the best on one scale and the worst on the other.
-
-    >>> (number_scale([1, 4, None]), number_scale([0, 1]),
-    ...  number_scale(["yes"]), number_scale([0, 5]))
-    ((1.0, 5.0), None, None, (nan, nan))
-    """
-    return scale_of(*extent(labels))
-
-
 def extent(labels: Iterable[Any]) -> tuple[float, float]:
     """(smallest, largest) of the numeric labels; (inf, 0.0) where none is a number."""
     low, top = math.inf, 0.0
@@ -162,7 +148,15 @@ def extent(labels: Iterable[Any]) -> tuple[float, float]:
 
 
 def scale_of(low: float, top: float) -> tuple[float, float] | None:
-    """The scale of numeric labels between low and top, see `number_scale`."""
+    """The scale of the numeric labels of a file, between low and top: None (0/1) where none exceeds
+    1, 1-5 or 1-10 by the largest.
+
+    (nan, nan), on which no number is understood, where both 1-5 and 0/1 occur, or more than 10:
+    a 1 would be the best on one scale and the worst on the other.
+
+    >>> scale_of(*extent([1, 4, None])), scale_of(*extent([0, 1])), scale_of(*extent([0, 5]))
+    ((1.0, 5.0), None, (nan, nan))
+    """
     if top <= 1:
         return None
     if low < 1 or top > 10:

@@ -42,6 +42,15 @@ CHAT_TEMPLATE = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
+TOKENIZER = {
+    "bos_token": "<|im_start|>",
+    "eos_token": "<|im_end|>",
+    "pad_token": "<|endoftext|>",
+    "unk_token": "<|endoftext|>",
+    "chat_template": CHAT_TEMPLATE,
+    "padding_side": "left",
+    "model_max_length": 8192,
+}
 MARK = "kit-source.json"
 
 
@@ -148,15 +157,8 @@ def _tidy_tokenizer_config(path: Path) -> None:
 def fix_tokenizer(tokenizer: object) -> None:
     """Set eos <|im_end|> (2), pad <|endoftext|> (0), bos <|im_start|> (1), left padding, the chat
     template; check the ids."""
-    tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = (
-        "<|im_start|>",
-        "<|im_end|>",
-        "<|endoftext|>",
-    )  # type: ignore[attr-defined]
-    tokenizer.unk_token = "<|endoftext|>"  # type: ignore[attr-defined]
-    tokenizer.chat_template = CHAT_TEMPLATE  # type: ignore[attr-defined]
-    tokenizer.padding_side = "left"  # type: ignore[attr-defined]
-    tokenizer.model_max_length = 8192  # type: ignore[attr-defined]
+    for name, value in TOKENIZER.items():
+        setattr(tokenizer, name, value)
     from tokenizers import decoders, pre_tokenizers
 
     inner = tokenizer.backend_tokenizer  # type: ignore[attr-defined]

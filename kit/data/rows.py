@@ -104,7 +104,6 @@ class Context:
     others: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     skipped: int = 0
-    tasks: int = 0
     whole: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 

@@ -1,9 +1,8 @@
-"""Summary of a rubric data set: rows, criteria, weights, types, lengths, labels, agreement,
-examples. One pass, bounded memory."""
+"""Summary of a rubric data set: rows, criteria, weights, types, lengths, labels, agreement.
+One pass, bounded memory."""
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ from ..tables import pairs_html
 from .lint import Stream, stream_of
 from .words import tokens_of
 
-SAMPLE = 5  # examples kept
 MANY = 500  # kinds, tags, groups kept by name
 
 
@@ -97,7 +95,6 @@ class Summary:
     share_met: Mapping[str, float | None]
     agreement: float | None
     agreement_pairs: int
-    examples: tuple[Mapping[str, Any], ...] = ()
     histograms: Mapping[str, Mapping[float, int]] = field(default_factory=dict)
 
     @property
@@ -177,7 +174,7 @@ class Summary:
 class Counting:
     """Takes rows in one by one; `summary()` at the end."""
 
-    def __init__(self, *, seed: int = 0):
+    def __init__(self) -> None:
         self.n: Counter[str] = Counter()
         self.hist: dict[str, Counter[float]] = {
             k: Counter() for k in ("per_task", "prompt", "criterion", "response", "weight")
@@ -197,7 +194,6 @@ class Counting:
         }
         self.groups: set[str] = set()
         self.met: dict[str, list[int]] = {}
-        self.random, self.examples = random.Random(seed), []
 
     def _name(self, what: str, key: Any) -> None:
         names = self.named[what]
@@ -233,16 +229,6 @@ class Counting:
             self._name("tags", tag)
         for c in t.criteria:
             self._criterion(c)
-        k = self.n["tasks"]  # reservoir of examples
-        slot = len(self.examples) if len(self.examples) < SAMPLE else self.random.randrange(k)
-        if slot < SAMPLE:
-            example = {
-                "row": p.row,
-                "task_id": t.id,
-                "prompt": t.prompt[:300],
-                "criteria": [c.text[:200] for c in t.criteria[:5]],
-            }
-            self.examples[slot : slot + 1] = [example]
 
     def _criterion(self, c: Any) -> None:
         n, weights = self.n, self.hist["weight"]
@@ -314,15 +300,13 @@ class Counting:
             share_met={k: a / b if b else None for k, (a, b) in sorted(self.met.items())},
             agreement=n["agree"] / n["pairs"] if n["pairs"] else None,
             agreement_pairs=n["pairs"],
-            examples=tuple(self.examples),
             histograms={**{k: dict(v) for k, v in h.items()}, "cells": {0: n["cells"]}},
         )
 
 
-def summarize(source: Stream, *, seed: int = 0) -> Summary:
-    """Summarize a task set, a list of tasks, or a stream of parsed rows; `seed` picks the
-    examples."""
-    counting = Counting(seed=seed)
+def summarize(source: Stream) -> Summary:
+    """Summarize a task set, a list of tasks, or a stream of parsed rows."""
+    counting = Counting()
     for p in stream_of(source):
         counting.add(p)
     return counting.summary()

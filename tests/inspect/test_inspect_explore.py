@@ -90,11 +90,7 @@ def test_summary_counts_and_unknown_is_not_unmet():
         and s.recorded["unknown"] == 1
         and s.coverage == pytest.approx(2 / 6)
     )
-    assert (
-        len(s.examples) == 5
-        and inspect.summarize([]).checkable is None
-        and "tasks" in str(inspect.summarize([]))
-    )
+    assert inspect.summarize([]).checkable is None and "tasks" in str(inspect.summarize([]))
     assert EVIL not in s._repr_html_()
 
 

@@ -243,7 +243,6 @@ def flat(rows: list[Row]) -> Parsed:
     """A flat table, one row per criterion (and answer); consecutive rows of one task belong
     together."""
     row = rows[0]
-    row.context.tasks += 1
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question", "instruction")
     shared = {name: row.optional(*fields) for name, fields in SHARED.items()}
     criteria: dict[str, Criterion] = {}
