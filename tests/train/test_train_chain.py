@@ -141,7 +141,7 @@ def test_the_table_has_accuracy_reward_and_calibration():
     text = chain.ChainReport(
         out=Path("x"), table=(start, good), metrics={"trivial": {"empty": 0.1, "parrot": None}}
     ).text()
-    assert "unknown" in text and "0.750" in text and "empty, reward 0.100" in text
+    assert "unknown" in text and ".750" in text and "empty, reward 0.100" in text
 
 
 def test_the_command_line_runs_a_chain_and_goes_on_without_answering_again(
@@ -239,6 +239,11 @@ def test_the_ladder_has_no_answer_in_its_questions():
     train, held = inputs.split(made, {}, "ladder")
     assert len(train) == 420 and len(held) == 140
     assert {t.prompt for t in train}.isdisjoint(t.prompt for t in held)
+    # "No question is in both splits" was said, and 9 + 7 asks what 7 + 9 asks
+    asked = [sorted(t.prompt.strip("?").split()) for t in train if t.kind.startswith("sum")]
+    again = [t for t in held if sorted(t.prompt.strip("?").split()) in asked]
+    assert {t.kind for t in again} == {"sum 1"}
+    assert f"{len(again)} of the 20 that are held out" in ladder.__doc__
     for t in made:
         assert _says(accepted(t), t) == 1.0 and _says(f"{accepted(t)}. Confidence: 75%", t) == 1.0
         assert _says(t.prompt, t) == 0.0 and _says(t.prompt.split(": ")[-1], t) == 0.0
@@ -322,6 +327,14 @@ def test_the_token_confidence_is_of_the_answer_alone():
     assert answers._sure(tokenizer, ids[:3], logprobs[:3]) == pytest.approx(0.5)
     rows = policy.rows(_evaluation("x", 1, 75), [TASK], quality.correct)
     assert rows[0]["stated"] == 0.75 and rows[0]["correct"] == 1.0 and math.isnan(rows[0]["token"])
+
+
+def test_a_kept_time_is_one_that_was_measured():
+    """Two trainings of two seeds had taken the same 101.2333 seconds: one was a copy, so none is known."""
+    for name in ("ladder_chain", "ladder_confidence"):
+        runs = kept.stored(name).values()
+        known = [s["seconds"] for r in runs for s in r.values() if s["seconds"] is not None]
+        assert len(known) == len(set(known)) and min(known) > 0
 
 
 def test_kept_runs_are_graded_again(tmp_path):
