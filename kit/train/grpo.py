@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -283,7 +284,7 @@ class _Run:
         if world.main():
             found = forecast.forecast(self.loaded, self.tasks, self.reward, settings=self.settings)
             (self.out / "forecast.json").write_text(json.dumps(plain(found.to_json())), "utf-8")
-            logger.info("%s", found)
+            sys.stderr.write(f"{found}\n")  # whatever is logged: it comes before hours are spent
             found.check(str(self.out))
 
     def _go_on(self, checkpoint: Path | None) -> None:

@@ -27,12 +27,13 @@ NEVER = {"name": "contains", "any": ["no model says this"]}
 SOMETIMES = {"name": "regex", "pattern": "[aeiou]"}
 
 
-def test_a_run_that_cannot_learn_stops_before_its_first_step(tmp_path):
+def test_a_run_that_cannot_learn_stops_before_its_first_step(tmp_path, capsys):
     """Two constraints at once had a base rate of .00: thirty steps ran, every group flat, exit code 0."""
     with pytest.raises(KitError, match="nothing can be learned") as told:
         grpo.train(settings(forecast=True), tasks(NEVER), out=tmp_path / "run")
     assert "easier prompts" in str(told.value)
     assert not (tmp_path / "run" / "rollouts.jsonl").exists()
+    assert "9 prompts x" in capsys.readouterr().err  # it went to a log that nobody had asked for
     kept = json.loads((tmp_path / "run" / "forecast.json").read_text())
     assert kept["mixed"]["value"] == 0 and kept["kinds"] == {"say": [0, 9]}
 
