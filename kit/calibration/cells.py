@@ -69,6 +69,11 @@ class Cells:
         both = self.s.sum(1) / self.n.sum(1)
         return np.divide(self.s, self.n, out=np.repeat(both[:, None], 2, 1), where=self.n > 0)
 
+    @property
+    def residual(self) -> np.ndarray:
+        """(m, 2) what a row of each cell and outcome adds to (outcome - confidence)."""
+        return np.array([0.0, 1.0]) - self.mean
+
     def per_bin(self, values: np.ndarray) -> np.ndarray:
         """Sum the last axis of (..., m) over the cells of each bin: (..., k).
 

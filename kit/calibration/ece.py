@@ -144,8 +144,8 @@ def gap_errors(cells: Cells) -> np.ndarray:
     size, gap = resample.bin_sums(cells, cells.n)
     mean = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0)
     if cells.units is None:
-        r = np.array([0.0, 1.0]) - cells.mean
-        square, count = cells.per_bin((cells.n * (r - mean[cells.bin, None]) ** 2).sum(-1)), size
+        off = cells.residual - mean[cells.bin, None]
+        square, count = cells.per_bin((cells.n * off**2).sum(-1)), size
     else:
         square, count = _cluster_squares(cells, mean)
     with np.errstate(all="ignore"):
@@ -165,8 +165,7 @@ def _cluster_squares(cells: Cells, mean: np.ndarray) -> tuple[np.ndarray, np.nda
     """Per bin: sum over clusters of (sum of centred residuals)^2, and the number of clusters with
     rows there.
     """
-    r = np.array([0.0, 1.0]) - cells.mean - mean[cells.bin, None]
-    fold = cells.to_bins(r)
+    fold = cells.to_bins(cells.residual - mean[cells.bin, None])
     square = sum(np.asarray((u @ fold).power(2).sum(0)).ravel() for u in cells.unit_blocks())
     return square, cells.clusters_per_bin()
 
@@ -305,7 +304,7 @@ def row_scores(cells: Cells) -> np.ndarray:
     """The same for a row of each cell and outcome (m, 2)."""
     _, gap = resample.bin_sums(cells, cells.n)
     sign, total = np.sign(gap)[cells.bin, None], np.abs(gap).sum() / cells.size
-    return sign * (np.array([0.0, 1.0]) - cells.mean) - total
+    return sign * cells.residual - total
 
 
 def _interval(

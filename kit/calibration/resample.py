@@ -40,19 +40,20 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
         # a draw changes at (n + 1) p whole: .1 must be .1, in whatever order the rows were summed
         p = np.round(np.clip(cells.s.sum(1) / n, 0.0, 1.0), 12)
         whole = np.round(n)
-        if (
-            np.abs(n - whole).max() > 1e-9 or n.min() > 2000
-        ):  # many rows or fractional weights: the normal limit
-            return rng.standard_normal((n_boot, len(n))) * np.sqrt(n * p * (1 - p))
-        if whole.max() <= 1:
-            return (rng.random((n_boot, len(n))) < p) - n * p
-        return rng.binomial(whole.astype(np.int64), p, (n_boot, len(n))) - n * p
+        if np.abs(n - whole).max() > 1e-9 or n.min() > 2000:
+            # many rows or fractional weights: the normal limit
+            deviation = np.sqrt(n * p * (1 - p))
+            return rng.standard_normal((n_boot, len(n))) * deviation
+        hits = rng.binomial(whole.astype(np.int64), p, (n_boot, len(n)))
+        return hits - n * p
     gaps = pooled(cells.units, rng) @ residuals(cells)
     out = np.empty((n_boot, len(cells.bin)))
-    step = max(1, BLOCK // max(gaps.shape[0], 1))
+    units = gaps.shape[0]
+    step = max(1, BLOCK // max(units, 1))
     for i in range(0, n_boot, step):
         b = min(step, n_boot - i)
-        out[i : i + b] = rng.choice(np.array([-1.0, 1.0]), (b, gaps.shape[0])) @ gaps
+        signs = rng.choice(np.array([-1.0, 1.0]), (b, units))
+        out[i : i + b] = signs @ gaps
     return out
 
 
@@ -62,14 +63,14 @@ def residuals(cells: Cells):  # type: ignore[no-untyped-def]
     from scipy import sparse
 
     m = len(cells.bin)
-    r = np.array([0.0, 1.0]) - cells.mean
-    at = np.arange(2 * m), np.repeat(np.arange(m), 2)
-    return sparse.csr_matrix((r.reshape(-1), at), shape=(2 * m, m))
+    row = np.arange(2 * m)
+    column = np.repeat(np.arange(m), 2)
+    return sparse.csr_matrix((cells.residual.reshape(-1), (row, column)), shape=(2 * m, m))
 
 
 def bin_sums(cells: Cells, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Resampled weights (..., m, 2) to, per bin, total weight and sum of (outcome - confidence):
     (..., k) each.
     """
-    r = np.array([0.0, 1.0]) - cells.mean
-    return cells.per_bin(weights.sum(-1)), cells.per_bin((weights * r).sum(-1))
+    gaps = (weights * cells.residual).sum(-1)
+    return cells.per_bin(weights.sum(-1)), cells.per_bin(gaps)

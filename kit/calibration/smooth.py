@@ -56,7 +56,8 @@ def nodes_of(sketch: Sketch) -> tuple[np.ndarray, np.ndarray]:
     mass, gap = np.zeros(NODES + 1), np.zeros(NODES + 1)
     for y in (0, 1):
         right = np.clip(mean[:, y] * NODES - j, 0.0, 1.0)
-        for values, out in ((w[:, y], mass), (w[:, y] * (y - mean[:, y]), gap)):
+        off = w[:, y] * (y - mean[:, y])
+        for values, out in ((w[:, y], mass), (off, gap)):
             np.add.at(out, j, values * (1 - right))
             np.add.at(out, j + 1, values * right)
     return mass, gap
@@ -69,9 +70,9 @@ def spread(values: np.ndarray, sigma: float) -> np.ndarray:
     doubled = values.copy()
     doubled[..., 0] *= 2
     doubled[..., -1] *= 2
-    m = values.shape[-1] - 1
-    k = np.arange(m + 1)
-    return fft.idct(fft.dct(doubled, type=1) * np.exp(-0.5 * (np.pi * k * sigma) ** 2), type=1)
+    k = np.arange(values.shape[-1])
+    damped = np.exp(-0.5 * (np.pi * k * sigma) ** 2)
+    return fft.idct(fft.dct(doubled, type=1) * damped, type=1)
 
 
 def smoothed_error(gap: np.ndarray, sigma: float) -> float:
@@ -194,8 +195,10 @@ def rate_limits(
     if cells.units is not None:
         rows, df = _clustered(rows, here, a, cells)
     q = np.vectorize(t_quantile)(level, df)
-    middle = (y + q * q / (2 * rows)) / (1 + q * q / rows)
-    half = q / (1 + q * q / rows) * np.sqrt(y * (1 - y) / rows + (q / (2 * rows)) ** 2)
+    scale = 1 + q * q / rows
+    middle = (y + q * q / (2 * rows)) / scale
+    variance = y * (1 - y) / rows + (q / (2 * rows)) ** 2
+    half = q * np.sqrt(variance) / scale
     return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
 
