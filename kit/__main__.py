@@ -7,6 +7,7 @@ import importlib
 import logging
 import os
 import sys
+from typing import Any
 
 from . import __version__
 from .cli import common
@@ -44,6 +45,25 @@ EPILOG = """exit codes: 0 done; 1 a notebook or check failed; 2 bad input or par
 5 the judge is down; 130 stopped by Ctrl-C or SIGTERM"""
 
 
+class _Parser(argparse.ArgumentParser):
+    """A command: its options stand before, between or after its names."""
+
+    mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What argparse calls for a command; what is not known is this command's error."""
+        if self.mixing:
+            return super().parse_known_args(args, namespace)
+        self.mixing = True
+        try:
+            found, extra = self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self.mixing = False
+        if extra:
+            self.error(f"unrecognized arguments: {' '.join(extra)}")
+        return found, extra
+
+
 def parser(only: str | None = None) -> argparse.ArgumentParser:
     """The whole command line, or (fast) one subcommand with the others named only."""
     top = argparse.ArgumentParser(
@@ -53,7 +73,7 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"{packages.NAME} {__version__}")
-    sub = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    sub = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for name in COMMANDS:
         if only in COMMANDS and name != only:
             sub.add_parser(name)
@@ -102,6 +122,11 @@ def _apart(args: argparse.Namespace) -> None:
                 raise KitError(what, where=args.log_file, fix="give --log-file another name")
 
 
+def _deaf() -> None:
+    """What is still held back for standard output goes nowhere: Python would try once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _failed(e: KitError) -> int:
     """Say what a user can act on."""
     if os.environ.get("KIT_DEBUG"):
@@ -128,9 +153,11 @@ def _run(args: argparse.Namespace) -> int:
         sys.stderr.write("stopped; what was done is saved, the same command continues\n")
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _deaf()
         return 0
     except OSError as e:
+        if e.filename == common.STDOUT:
+            _deaf()
         if os.environ.get("KIT_DEBUG"):
             raise
         fix = (

@@ -35,8 +35,7 @@ ARGS = (
 
 def run(args: argparse.Namespace) -> Output:
     """Measure; exit code 0: every part ran, 1: one failed or was stopped, 3: there is no GPU."""
-    from ..runs.headless import to_stderr
-    from ..system import paths
+    from ..system import paths, progress
     from ..train import bench, device
 
     out, preset = Path(args.out), args.preset
@@ -50,7 +49,7 @@ def run(args: argparse.Namespace) -> Output:
         fix = "run it on a machine with one (a Colab T4, say); --dry-run shows the plan"
         raise MissingError("there is no CUDA GPU: nothing was measured", where="bench", fix=fix)
     for part, command in plan.items():
-        to_stderr(f"{part}: at most {bench.LIMIT:.0f} s ...")
+        progress.say(f"{part}: at most {bench.LIMIT:.0f} s ...")
         found[part] = bench.run(command, out / part)
     folder = Path(args.notebooks) if args.notebooks else paths.notebooks()
     written = bench.write(folder, found, preset, here.name)

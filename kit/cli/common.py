@@ -46,6 +46,7 @@ class Output:
     error: BaseException | None = None
 
 
+STDOUT = "standard output"  # in errors
 LEDGER = arg("--ledger", help="the ledger file (default: in the kit's cache)")
 LEVEL = arg("--level", type=float, default=0.95, help="confidence level (default 0.95)")
 EVERYWHERE = (
@@ -99,4 +100,6 @@ def emit(args: Any, data: Any, text: str) -> None:
     except UnicodeEncodeError:  # half a surrogate pair, or a terminal that has no such letters
         out = json.dumps(plain(data), indent=2) + "\n" if as_json else out
         out = out.encode(encoding, "backslashreplace").decode(encoding)
-    sys.stdout.write(out)
+    with paths.naming(STDOUT):
+        sys.stdout.write(out)
+        sys.stdout.flush()

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> Output:
 
     from ..runs import headless, report
     from ..settings import params
-    from ..system import paths
+    from ..system import paths, progress
 
     base = Path(args.out).expanduser().resolve() if args.out else paths.runs() / "demo"
     books = [
@@ -45,9 +45,7 @@ def run(args: argparse.Namespace) -> Output:
     base.mkdir(parents=True, exist_ok=True)
     begin, done = time.monotonic(), []
     for i, book in enumerate(books, 1):
-        headless.to_stderr(
-            f"[{i}/{len(books)}] {book.stem}  ({time.monotonic() - begin:.0f} s so far)"
-        )
+        progress.say(f"[{i}/{len(books)}] {book.stem}  ({time.monotonic() - begin:.0f} s so far)")
         given = {"runs_dir": str(base)} if "runs_dir" in params.parameters(book) else {}
         folder, result = headless.run_notebook(
             book,
@@ -56,7 +54,7 @@ def run(args: argparse.Namespace) -> Output:
             given=given,
             out=base,
             reuse=not args.fresh,
-            say=headless.to_stderr,
+            say=progress.say,
         )
         done.append((folder, result))
         if result.status != "done":

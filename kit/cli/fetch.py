@@ -29,7 +29,7 @@ ARGS = (
 def run(args: argparse.Namespace) -> Output:
     """Fetch each part; exit code 3 when one could not be had."""
     from ..data import judge_model, models, recorded
-    from ..runs.headless import to_stderr
+    from ..system import progress
 
     wrong = [p for p in args.parts if p not in PARTS + LARGE]
     if wrong:
@@ -42,11 +42,11 @@ def run(args: argparse.Namespace) -> Output:
     calls["judge"] = judge_model.judge_gguf
     got, code = {}, 0
     for name in args.parts or PARTS:
-        to_stderr(f"fetching {name} ...")
+        progress.say(f"fetching {name} ...")
         try:
             value = calls[name]()
             got[name] = str(value) if name != "recorded" else "ready"
         except KitError as e:
-            to_stderr(f"error: {e}")
+            progress.say(f"error: {e}", always=True)
             got[name], code = f"missing: {e.what}", e.exit_code
     return Output(got, "\n".join(f"{k}: {v}" for k, v in got.items()), code)

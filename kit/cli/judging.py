@@ -60,7 +60,8 @@ def _judge(
     from ..judge import run as engine
     from ..judge.ledger import Ledger
 
-    done = _kept(out) if args.resume else set()
+    with paths.naming(out):
+        done = _kept(out) if args.resume else set()
     left = [r for r in answers if (r.task_id, r.id) not in done]
     if out.exists() and not args.resume:
         out.unlink()

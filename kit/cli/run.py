@@ -54,9 +54,10 @@ def run(args: argparse.Namespace) -> Output:
     """Execute; exit code 0 when the notebook finished, 1 when a cell failed."""
     from ..runs import headless
     from ..settings import params
+    from ..system import progress
 
     if args.resume:
-        folder, done = headless.resume(args.resume, say=headless.to_stderr)
+        folder, done = headless.resume(args.resume, say=progress.say)
     elif not args.notebook:
         raise KitError(
             "which notebook?",
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> Output:
             given=given(args.set),
             out=args.out,
             reuse=args.reuse,
-            say=headless.to_stderr,
+            say=progress.say,
         )
     pages = sorted(p.name for p in Path(folder).glob("*.html"))
     data = {
@@ -89,5 +90,5 @@ def run(args: argparse.Namespace) -> Output:
         "metrics": done.metrics,
         "pages": pages,
     }
-    text = f"{done.status} in {done.seconds or 0:.0f} s: {folder}"
+    text = f"{done.status} in {done.seconds or 0:.0f} s: {folder}\n{done.meta.get('error') or ''}"
     return Output(data, text, 0 if done.status == "done" else 1)

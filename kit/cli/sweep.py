@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> Output:
     from pathlib import Path
 
     from ..runs import headless, report, sweep
-    from ..system import paths
+    from ..system import paths, progress
 
     if bool(args.grid) == bool(args.file):
         raise KitError(
@@ -88,13 +88,13 @@ def run(args: argparse.Namespace) -> Output:
         retries=args.retries,
         max_cost=args.max_cost,
         max_seconds=args.max_seconds,
-        say=headless.to_stderr,
+        say=progress.say,
     )
     ids = {Path(c.folder).name for c in result.cells if c.folder}
     page = str(report.write(base, only=ids, title=f"Sweep of {book.stem}")) if ids else ""
     for c in result.cells:
         if c.status == "failed":
-            headless.to_stderr(f"FAILED {sweep.text(c.params)}\n{c.tail}")
+            progress.say(f"FAILED {sweep.text(c.params)}\n{c.tail}", always=True)
     for path in (
         [
             base / "sweep.json",
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> Output:
         if url and page
         else []
     ):
-        headless.upload(path, url, headless.to_stderr)
+        headless.upload(path, url, progress.say)
     data = {
         "report": page,
         "counts": result.counts,

@@ -16,7 +16,7 @@ from typing import Any
 from .. import runs
 from ..data.schemas import FIELD, readable, stamped
 from ..errors import KitError
-from ..system import processes
+from ..system import processes, progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +121,13 @@ class Board:
         """
         ended = self.ended()
         ran = [c for c in ended if not c.reused]
-        cost = sum(c.cost for c in ran)
-        left = len(self.cells) - len(ended)
-        text = f"{len(ended)} of {len(self.cells)} done"
-        if ran and left:
-            text += f", about {(time.monotonic() - self.began) / len(ran) * left:.0f} s left"
+        cost, total = sum(c.cost for c in ran), len(self.cells)
+        took = time.monotonic() - self.began
+        left = took / len(ran) * (total - len(ended)) if ran else None
+        progress.line("sweep", "cell", len(ended), total, took, left=left, cost=cost)
+        text = f"{len(ended)} of {total} done"
+        if left:
+            text += f", about {left:.0f} s left"
         return text + (f", ${cost:.4f}" if cost else "")
 
 

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from ..data.schemas import stamped
 from ..errors import DataError, KitError, MissingError
 from ..records import Run, to_json
 from ..settings import params, profiles
-from ..system import paths, processes
+from ..system import paths, processes, progress
 from .board import mark_unfinished
 
 Say = Callable[[str], None]
@@ -316,7 +315,9 @@ class _Tee:
     def write(self, text: str) -> None:
         self.log.write(text)
         for line in re.split(r"[\r\n]+", text):
-            if re.search(r"\d+%\|| it/s|s/it|\d+it ", line):
+            if line.startswith(progress.ROW):
+                self.say(line)
+            elif re.search(r"\d+%\|| it/s|s/it|\d+it ", line):
                 self.say("      " + line.strip()[:110])
 
     def flush(self) -> None:
@@ -398,10 +399,3 @@ def remove(folders: Sequence[Path]) -> None:
         for folder in folders:
             shutil.rmtree(folder)
             processes.lock_file(folder.parent, folder.name).unlink(missing_ok=True)
-
-
-def to_stderr(text: str) -> None:
-    """Print a progress line; never fails when nobody listens."""
-    with contextlib.suppress(BrokenPipeError, ValueError):
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()

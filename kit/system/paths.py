@@ -94,7 +94,7 @@ def apart(written: Mapping[str, Any], named: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(path: Path | str) -> Iterator[None]:
     """Inside, an OSError that names no file (the disk is full) names this one."""
     try:
         yield

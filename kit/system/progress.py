@@ -13,6 +13,7 @@ from typing import Any
 
 LINE = b'{"time": '  # how each line of a log begins
 KIND = "KIT_PROGRESS"  # bar, json or none; inherited by the processes that are started
+ROW = '{"progress": '  # how each line of JSON begins
 
 
 def headless() -> bool:
@@ -57,10 +58,32 @@ def bar(
     return tqdm(iterable, total=total, desc=desc, unit=unit, **more)
 
 
-def _lines() -> Any:
-    """tqdm whose display is a JSON object a line on stderr: {progress, unit, n, total, seconds,
-    left, done}; `left` in seconds, None where it is not known.
+def say(text: str, *, always: bool = False) -> None:
+    """A line of progress on stderr: plain, with `--progress json` as {progress: "message",
+    message}, with `none` only what is said `always`. Never fails when nobody listens.
     """
+    kind = os.environ.get(KIND)
+    if kind == "none" and not always:
+        return
+    if kind == "json" and not text.startswith(ROW):
+        text = json.dumps({"progress": "message", "message": text.strip()})
+    with contextlib.suppress(BrokenPipeError, ValueError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def line(name: str, unit: str, n: int, total: int | None, seconds: float, **more: Any) -> None:
+    """With `--progress json`, where something stands: {progress, unit, n, total, seconds, left,
+    done}; `left` in seconds, None where it is not known. more : further fields, `done` among them.
+    """
+    left = round((total - n) * seconds / n, 3) if total and n else None
+    row = {"progress": name, "unit": unit, "n": n, "total": total, "seconds": round(seconds, 3)}
+    if os.environ.get(KIND) == "json":
+        say(json.dumps({**row, "left": left, "done": n == total, **more}))
+
+
+def _lines() -> Any:
+    """tqdm whose display is a `line` now and then; `done` is said once, of what came to its end."""
     from tqdm import tqdm
 
     class Lines(tqdm):  # type: ignore[type-arg]
@@ -76,16 +99,12 @@ def _lines() -> Any:
             if not self.disable:
                 self.disable = True
                 self._decr_instances(self)
-                self._line(True)
+                self._line(self.n >= (self.total or 0) and sys.exc_info()[0] is None)
 
         def _line(self, done: bool) -> None:
-            seen, total = self.format_dict, self.total
-            rate = seen["n"] / seen["elapsed"] if seen["elapsed"] else 0.0
-            left = round((total - seen["n"]) / rate, 3) if total and rate else None
-            row = {"progress": seen["prefix"], "unit": seen["unit"], "n": seen["n"], "total": total}
-            row |= {"seconds": round(seen["elapsed"], 3), "left": left, "done": done}
-            sys.stderr.write(json.dumps(row) + "\n")
-            sys.stderr.flush()
+            seen = self.format_dict
+            name, unit = seen["prefix"], seen["unit"]
+            line(name, unit, seen["n"], self.total, seen["elapsed"], done=done)
 
     return Lines
 
@@ -99,7 +118,7 @@ def watched(kind: str | None, log_file: str | None, verbose: bool) -> Iterator[N
     """
     before, handlers = os.environ.get(KIND), []
     if log_file is not None:
-        handlers.append(logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace"))
+        handlers.append(_Log(log_file, encoding="utf-8", errors="backslashreplace"))
         handlers[0].setFormatter(_Json())
     if verbose:
         handlers.append(logging.StreamHandler())
@@ -121,6 +140,20 @@ def watched(kind: str | None, log_file: str | None, verbose: bool) -> Iterator[N
             os.environ.pop(KIND, None)
         else:
             os.environ[KIND] = before
+
+
+class _Log(logging.FileHandler):
+    """Where the log cannot be written any more, it says so once, and the command goes on."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk, say."""
+        self.setLevel(logging.CRITICAL + 1)
+        say(f"warning: the log ends here: {sys.exc_info()[1]} ({self.baseFilename})", always=True)
+
+    def close(self) -> None:
+        """What is still held back may be lost."""
+        with contextlib.suppress(OSError):
+            super().close()
 
 
 class _Json(logging.Formatter):

@@ -97,3 +97,16 @@ def test_a_parameter_of_two_lines_stays_on_its_line(folder: Path, capsys) -> Non
         runs.write_json(folder / name / "config.json", {**row, "params": {"x": f"{name}\nb"}})
     assert main(["runs", "--folder", str(folder)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_options_stand_before_the_names_too(folder: Path, capsys) -> None:
+    """`runs show --folder F ID` was refused, with the usage of all commands; --help shows it so."""
+    assert main(["runs", "show", "--folder", str(folder), "a1"]) == 0
+    assert main(["runs", "--folder", str(folder)]) == 0 and "3 runs" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["runs", "show", "--folder", str(folder), "a1", "--nope"])
+    said = capsys.readouterr().err
+    assert "usage: python -m kit runs [-h]" in said and "unrecognized arguments: --nope" in said
+    with pytest.raises(SystemExit):
+        main(["runs", "shew"])
+    assert "invalid choice: 'shew'" in capsys.readouterr().err

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +19,7 @@ from kit.cli import formats
 from kit.data.load import load_tasks, save_tasks
 from kit.data.schemas import SCHEMAS
 from kit.records import Criterion, Task
+from kit.runs import headless
 from kit.runs.board import Board, Cell
 from kit.system import progress
 
@@ -76,6 +81,57 @@ def test_progress_as_json_lines(capsys):
     with progress.watched("none", None, False):
         assert list(progress.bar([1], desc="x")) == [1]
     assert capsys.readouterr().err == ""
+
+
+def test_what_was_stopped_is_not_done(capsys):
+    """After Ctrl-C the last line said n 50 of 300 and `"done": true`."""
+
+    def stopped(total):
+        with contextlib.suppress(KeyboardInterrupt), progress.bar(total=total, desc="x") as bar:
+            bar.update(1)
+            raise KeyboardInterrupt
+
+    with progress.watched("json", None, False):
+        stopped(2)
+        stopped(None)
+    lines = [json.loads(x) for x in capsys.readouterr().err.splitlines()]
+    assert lines and not any(x["done"] for x in lines)
+
+
+def test_what_is_said_is_a_line_of_json_too(capsys):
+    """`kit sweep` and `kit run` wrote text with --progress json."""
+    board = Board(Path(), [Cell(params={}, status="done", cost=0.5), Cell(params={})])
+    log = io.StringIO()
+    with progress.watched("json", None, False):
+        progress.say("  [1/2] starts: x=1")
+        board.progress()
+        headless._Tee(log, progress.say).write('{"progress": "training", "n": 1}\n')
+    first, cells, kernel = map(json.loads, capsys.readouterr().err.splitlines())
+    assert first == {"progress": "message", "message": "[1/2] starts: x=1"}
+    assert (cells["progress"], cells["n"], cells["total"], cells["cost"]) == ("sweep", 1, 2, 0.5)
+    assert cells["left"] >= 0 and not cells["done"] and kernel["progress"] == "training"
+    with progress.watched("none", None, False):
+        progress.say("nobody asked")
+        progress.say("FAILED", always=True)
+    assert capsys.readouterr().err == "FAILED\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_log_on_a_full_disk_says_so_once_and_the_command_ends_well(capsys):
+    """Two raw tracebacks, and exit code 2 after all answers were judged."""
+    assert main(["formats", "--log-file", "/dev/full"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("No space left") == 1 and "/dev/full" in said and "Traceback" not in said
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_standard_output_is_named():
+    """The message named an "unknown file"."""
+    command = [sys.executable, "-m", "kit", "formats", "--json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and "where: standard output" in done.stderr
+    assert "Exception ignored" not in done.stderr
 
 
 def test_the_log_file_tells_start_error_and_end_and_no_command_line(tmp_path):

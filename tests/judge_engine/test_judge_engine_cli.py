@@ -14,6 +14,7 @@ import pytest
 from judge_stub import HeldStub, StubServer, asked, completion, content
 
 from kit.__main__ import main
+from kit.cli import judging
 from kit.errors import DataError
 from kit.system import paths
 
@@ -310,6 +311,18 @@ def test_resume_reads_lines_that_hold_other_line_ends(files, capsys):
         # "no answer got a score" read as a failure
         assert "nothing to do: 9 answers are graded already" in capsys.readouterr().out
     assert (files / "grades.jsonl").read_bytes() == before
+
+
+def test_resume_on_a_full_disk_names_the_file(files, monkeypatch, capsys):
+    """It said "unknown file"; without --resume the file was named."""
+
+    def full(out):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(judging, "_kept", full)
+    with StubServer() as stub:
+        assert main(command(files, stub, "--resume")) == 2
+    assert "grades.jsonl" in capsys.readouterr().err
 
 
 def test_what_a_judge_wrote_cannot_command_the_terminal(files, capsys):
