@@ -76,7 +76,8 @@ def mean(
     ):
         return out
     e = share(x[keep], w[keep], None if cluster is None else inverse, level=level)
-    return replace(out, low=e.low, high=e.high, method=e.method, se=e.se)
+    note = out.note.replace(": no interval", ", read as a share of 0s and 1s")
+    return replace(out, low=e.low, high=e.high, method=e.method, se=e.se, note=note)
 
 
 def _columns(

@@ -12,7 +12,7 @@ import pytest
 from kit import runs
 from kit.plots import compare as plots
 from kit.records import Grade, Run, Verdict, to_json, unknown
-from kit.runs import compare, report
+from kit.runs import compare, findings, report
 from kit.train import evaluation
 from kit.widgets import compare as widgets
 
@@ -320,3 +320,12 @@ def test_a_picture_that_a_notebook_puts_in_front_is_on_the_first_screen(tmp_path
     first, rest = report.build(tmp_path).split('id="runs"')
     assert "<strong>kappa" in first.replace("<b>", "<strong>") and "curse" not in first
     assert "curse" in rest
+
+
+def test_a_level_is_no_rise_and_what_is_less_is_a_difference():
+    """ "kappa aGAINst people: up by .62"; of 53 differences in notebook 4 the report counted 13."""
+    level = {"value": 0.62, "low": 0.5, "high": 0.7, "n": 40}
+    for name in ("kappa against people", "score again", "exchange rate", "regained words"):
+        assert "up by" not in findings.sentence(name, level)
+    for name in ("Brier of it less that of a constant", "after less before: x", "optimism (a - b)"):
+        assert "up by" in findings.sentence(name, level)
