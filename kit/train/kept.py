@@ -106,6 +106,14 @@ def answers(name: str) -> list[dict[str, Any]]:
     return out
 
 
+def swapped(trained: Sequence[Task], held: Sequence[Task]) -> set[str]:
+    """Ids of the held-out sums that were trained on with their numbers swapped: they could be
+    remembered.
+    """
+    sums = [sorted(t.prompt.strip("?").split()) for t in trained if t.kind.startswith("sum")]
+    return {t.id for t in held if sorted(t.prompt.strip("?").split()) in sums}
+
+
 def claims(name: str, *, before: str, margin: float = 0.05) -> dict[str, calibration.Comparison]:
     """`quality.claim` of every later stage against one, seed by seed, and of all its seeds
     together.
