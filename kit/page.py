@@ -57,17 +57,20 @@ def figure_div(figure: dict[str, Any], name: str) -> str:
     )
 
 
-def figure_page(title: str, figure: Any, body: str = "") -> str:
-    """A plotly figure and some HTML below it as one page; `title` is escaped, `body` is taken as it
-    is.
-    """
-    name = html.escape(title)
-    drawn = figure_div(json.loads(figure.to_json()), "figure")
+def document(title: str, body: str) -> str:
+    """One HTML page that needs no network; `title` is escaped, `body` is our own."""
+    name, head = html.escape(title), plotly_js() if "Plotly.newPlot" in body else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{name}</title><style>{PAGE}</style>{plotly_js()}</head>"
-        f"<body><h1>{name}</h1>{drawn}{body}</body></html>"
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{name}</title><style>{PAGE}</style>{head}</head>"
+        f"<body><h1>{name}</h1>{body}</body></html>"
     )
+
+
+def figures_html(*figures: Any) -> str:
+    """Plotly figures for the body of a `document`."""
+    return "".join(figure_div(json.loads(f.to_json()), f"f{i}") for i, f in enumerate(figures))
 
 
 def settle(path: Path) -> None:

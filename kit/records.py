@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -392,13 +392,15 @@ def task_from_json(row: Mapping[str, Any], *, where: str = "task") -> Task:
     >>> task_from_json(row).criteria[0].id
     'c'
     """
-    row = dict(row) if isinstance(row, Mapping) else row
-    if isinstance(row, dict) and isinstance(row.get("criteria"), list):
-        row["criteria"] = [
-            criterion_from_json(c, where=f"{where}, criterion {i + 1}")
-            for i, c in enumerate(row["criteria"])
-        ]
-    return _build(Task, row, where)
+    return _build(Task, _nested(row, "criteria", criterion_from_json, f"{where}, criterion"), where)
+
+
+def _nested(row: Any, name: str, made: Callable[..., Any], where: str) -> Any:
+    """The row with the list of records that it holds read, each with its own place."""
+    if not isinstance(row, Mapping) or not isinstance(row.get(name), list):
+        return row
+    read = [made(x, where=f"{where} {i}") for i, x in enumerate(row[name], 1)]
+    return {**row, name: read}
 
 
 def response_from_json(row: Mapping[str, Any], *, where: str = "response") -> Response:
@@ -433,13 +435,7 @@ def verdict_from_json(row: Mapping[str, Any], *, where: str = "verdict") -> Verd
 
 def grade_from_json(row: Mapping[str, Any], *, where: str = "grade") -> Grade:
     """A Grade from its JSON form."""
-    row = dict(row) if isinstance(row, Mapping) else row
-    if isinstance(row, dict) and isinstance(row.get("verdicts"), list):
-        row["verdicts"] = [
-            verdict_from_json(v, where=f"{where}, verdict {i + 1}")
-            for i, v in enumerate(row["verdicts"])
-        ]
-    return _build(Grade, row, where)
+    return _build(Grade, _nested(row, "verdicts", verdict_from_json, f"{where}, verdict"), where)
 
 
 def run_from_json(row: Mapping[str, Any], *, where: str = "run") -> Run:

@@ -13,13 +13,6 @@ from .common import Output, arg
 
 HELP = "summary and lint of a rubric data set (any known format)"
 
-STYLE = (
-    "body{font:15px/1.5 sans-serif;max-width:1100px;margin:2em auto;padding:0 1em}"
-    "table{border-collapse:collapse}"
-    "td,th{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}"
-)
-
-
 ARGS = (
     arg("file", help="JSONL, JSON, CSV or Parquet; a saved dataset folder; hf:owner/name[:split]"),
     arg(
@@ -138,38 +131,21 @@ def as_json(found: Any, *, every: bool) -> dict[str, Any]:
 
 def page(found: Any) -> str:
     """One HTML page that needs no network; all text escaped."""
-    from ..page import figure_div, plotly_js
+    from ..page import document, figures_html
     from ..plots import data as plots
     from ..tables import rows_html
 
-    figures = [
-        ("criteria per task", plots.criteria_per_task(found.summary)),
-        ("lengths", plots.lengths(found.summary)),
-        ("weights", plots.weights(found.summary)),
-        ("findings", plots.findings(found.lint)),
-    ]
-    divs = "".join(
-        figure_div(
-            fig.to_plotly_json()
-            | {
-                "data": [t.to_plotly_json() for t in fig.data],
-                "layout": fig.layout.to_plotly_json(),
-            },
-            f"f{i}",
-        )
-        for i, (_, fig) in enumerate(figures)
-    )
+    overviews = (plots.criteria_per_task, plots.lengths, plots.weights)
+    figures = figures_html(*(draw(found.summary) for draw in overviews), plots.findings(found.lint))
     head = ("severity", "rule", "row", "criterion", "message", "text", "what to do")
     rows = [
         (f.severity, f.code, f.row, f.criterion_id, f.message, (f.text or "")[:200], f.suggestion)
         for f in found.lint.findings[:2000]
     ]
-    name = html.escape(found.name)
-    return (
-        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{name}</title>"
-        f"<style>{STYLE}</style>{plotly_js()}<h1>{name}</h1>"
+    return document(
+        found.name,
         f"<p>Format {html.escape(found.format)}, {found.rows} rows, {found.skipped} skipped.</p>"
         f"<h2>What is in it</h2>{found.summary._repr_html_()}"
-        f"<h2>What to fix</h2>{found.lint._repr_html_()}{divs}"
-        f"<h2>Findings</h2>{rows_html(head, rows)}</html>"
+        f"<h2>What to fix</h2>{found.lint._repr_html_()}{figures}"
+        f"<h2>Findings</h2>{rows_html(head, rows)}",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..errors import DataError, MissingError
-from ..records import Criterion, Task, Verdict
+from ..records import Criterion, Response, Task, Verdict
 from .grades import verdicts_of
 from .labels import Key, Labels, read_labels
 
@@ -145,6 +145,15 @@ def tasks_of(tasks: Any) -> list[Task]:
         fix = "give the tasks that were judged"
         raise MissingError("there is no such file of tasks", where=str(tasks), fix=fix)
     return load_tasks(tasks).sound().tasks
+
+
+def answers_of(answers: Any) -> Iterable[Response]:
+    """Answers out of a file, a TaskSet or a list; none of None. A file with errors is refused."""
+    if isinstance(answers, (str, os.PathLike)):
+        from ..data import load_tasks
+
+        return load_tasks(answers).sound().responses
+    return () if answers is None else getattr(answers, "responses", answers)
 
 
 def _stranger(v: Verdict, tasks: Mapping[str, Task]) -> DataError:

@@ -14,7 +14,7 @@ from .. import stats
 from ..data.schemas import stamped
 from ..errors import DataError
 from ..records import Response, Task, Verdict
-from .beside import sign, tasks_of
+from .beside import answers_of, sign, tasks_of
 from .grades import verdicts_of
 from .labels import Key, Labels, guarded, read_labels
 
@@ -127,7 +127,7 @@ def _pool(
     asked = {i: [c.id for c in leaves(t.criteria) if not c.by_code] for i, t in by_id.items()}
     strata: dict[str, list[tuple[Key, ...]]] = {}
     texts = {}
-    for r in _responses(answers):
+    for r in answers_of(answers):
         if r.task_id not in by_id:
             fix = "give the tasks that these answers answer"
             raise DataError(f"there is no task {r.task_id!r}", where="ANSWERS", fix=fix)
@@ -137,14 +137,6 @@ def _pool(
             name = "all" if design == "random" else _stratum(verdicts.get(one[0]))
             strata.setdefault(name, []).append(one)
     return _Pool(strata, by_id, texts)
-
-
-def _responses(answers: Any) -> Iterable[Response]:
-    if isinstance(answers, (str, os.PathLike)):
-        from ..data import load_tasks
-
-        return load_tasks(answers).sound().responses
-    return getattr(answers, "responses", answers)
 
 
 def _stratum(v: Verdict | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..errors import DataError
 from ..records import Criterion, Grade, Response, Task, Verdict
 from ..rewards.aggregate import PASS_AT, leaves
 from ..system.paths import write_text
-from .beside import tasks_of
+from .beside import answers_of, tasks_of
 from .grades import read_grades
 from .labels import Labels, read_labels
 
@@ -43,7 +43,7 @@ def judgments(
     rows = read_grades(grades) if isinstance(grades, (str, os.PathLike)) else list(grades)
     given = Labels({}) if labels is None else read_labels(labels)
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
-    texts = {(r.task_id, r.id): r for r in _responses(answers)}
+    texts = {(r.task_id, r.id): r for r in answers_of(answers)}
     if texts and not any((g.task_id, g.response_id) in texts for g in rows):
         fix = "give the answers that were judged; task_id and response_id must be equal"
         raise DataError("none of these answers was graded", where="--answers", fix=fix)
@@ -102,16 +102,6 @@ def _number(task: dict[str, Any], criterion: Mapping[str, Any]) -> int:
         task["criteria"].append(dict(criterion))
         return len(ids)
     return ids.index(criterion["id"])
-
-
-def _responses(answers: Any) -> Iterable[Response]:
-    if answers is None:
-        return ()
-    if isinstance(answers, (str, os.PathLike)):
-        from ..data import load_tasks
-
-        return load_tasks(answers).responses
-    return getattr(answers, "responses", answers)
 
 
 def _task(name: str, task: Task | None) -> dict[str, Any]:

@@ -50,28 +50,6 @@ def criteria_per_task(summary: Any) -> Any:
     )
 
 
-def binned(histogram: Mapping[float, int], bins: int = 30) -> dict[str, list[float]]:
-    """A histogram over at most `bins` equal ranges: {"left", "right", "count"}; the last range is
-    closed.
-
-    >>> binned({1: 2, 2: 1}, bins=1)
-    {'left': [1.0], 'right': [2.0], 'count': [3]}
-    """
-    if not histogram:
-        return {"left": [], "right": [], "count": []}
-    low, high = float(min(histogram)), float(max(histogram))
-    bins = max(1, min(bins, int(high - low) + 1)) if high > low else 1
-    width = (high - low) / bins or 1.0
-    count = [0] * bins
-    for value, n in histogram.items():
-        count[min(bins - 1, int((value - low) / width))] += n
-    return {
-        "left": [low + i * width for i in range(bins)],
-        "right": [low + (i + 1) * width for i in range(bins)],
-        "count": count,
-    }
-
-
 def lengths(summary: Any) -> Any:
     """Share of prompts, criteria and answers by length in tokens (about)."""
     fig = theme.figure(

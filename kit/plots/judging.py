@@ -44,9 +44,9 @@ def audit(report: Any) -> Any:
 
 def audit_page(report: Any) -> str:
     """Figure and table of an AuditReport as one HTML page that needs no network."""
-    from ..page import figure_page
+    from ..page import document, figures_html
 
-    return figure_page(f"Audit of {report.judge}", audit(report), report._repr_html_())
+    return document(f"Audit of {report.judge}", figures_html(audit(report)) + report._repr_html_())
 
 
 def audits(reports: Sequence[Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,25 +47,20 @@ def labels(found: Found) -> dict[str, str]:
     pairs = list(found)
     names = differing(pairs)
     out = {}
-    seeds: dict[str, set[int]] = {}
-    profiles: dict[str, set[str]] = {}
-    for _, r in pairs:
-        seeds.setdefault(r.notebook, set()).add(r.seed)
-        profiles.setdefault(r.notebook, set()).add(r.profile)
+    seeds = Counter(book for book, _ in {(r.notebook, r.seed) for _, r in pairs})
+    profiles = Counter(book for book, _ in {(r.notebook, r.profile) for _, r in pairs})
     for _, r in pairs:
         parts = (
             [setting(r.params, names[r.notebook])]
-            + [f"seed={r.seed}"] * (len(seeds[r.notebook]) > 1)
-            + [r.profile] * (len(profiles[r.notebook]) > 1)
+            + [f"seed={r.seed}"] * (seeds[r.notebook] > 1)
+            + [r.profile] * (profiles[r.notebook] > 1)
         )
         out[r.id] = ", ".join(p for p in parts if p)
-    count: dict[tuple[str, str], int] = {}
-    for _, r in pairs:
-        count[r.notebook, out[r.id]] = count.get((r.notebook, out[r.id]), 0) + 1
+    count = Counter((r.notebook, out[r.id]) for _, r in pairs)
     for _, r in pairs:
         if not out[r.id]:
             out[r.id] = r.id[:15]
-        elif count.get((r.notebook, out[r.id]), 0) > 1:
+        elif count[r.notebook, out[r.id]] > 1:
             out[r.id] += f" ({r.id[:15]})"
     return out
 
@@ -130,9 +126,7 @@ def metrics(
 def shared(found: Found) -> list[dict[str, Any]]:
     """The rows of `metrics` whose metric at least two runs of one notebook recorded."""
     rows = metrics(found)
-    count: dict[tuple[str, str], int] = {}
-    for r in rows:
-        count[r["notebook"], r["metric"]] = count.get((r["notebook"], r["metric"]), 0) + 1
+    count = Counter((r["notebook"], r["metric"]) for r in rows)
     return [r for r in rows if count[r["notebook"], r["metric"]] > 1]
 
 

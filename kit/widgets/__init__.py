@@ -51,6 +51,24 @@ def twinned(explorer: Explorer) -> Explorer:
     return controls  # type: ignore[return-value]
 
 
+def drawn(make: Callable[[], Any], *controls: Any) -> Any:
+    """An Output widget that shows what `make()` gives, now and whenever a control moves."""
+    import ipywidgets as w
+    from IPython.display import display
+
+    out = w.Output()
+
+    def draw(_: Any = None) -> None:
+        out.clear_output(wait=True)
+        with out:
+            display(make())
+
+    for control in controls:
+        control.observe(draw, "value")
+    draw()
+    return out
+
+
 def _still(explorer: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """What the explorer returns in a headless run."""
     before = _STILL.set(True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..calibration import reliability
 from ..plots import calibration as plots
-from . import live, twinned
+from . import drawn, live, twinned
 
 COUNTS = (5, 8, 10, 15, 20, 30)
 
@@ -26,15 +26,4 @@ def bins_explorer(conf: Any, correct: Any, *, cluster: Any = None) -> Any:
 
     figures = {n: at_bins(conf, correct, bins=n, cluster=cluster) for n in COUNTS}
     slider = w.SelectionSlider(options=COUNTS, value=10, description="bins")
-    out = w.Output()
-
-    def draw(_: Any = None) -> None:
-        from IPython.display import display
-
-        out.clear_output(wait=True)
-        with out:
-            display(figures[slider.value])
-
-    slider.observe(draw, "value")
-    draw()
-    return w.VBox([slider, out])
+    return w.VBox([slider, drawn(lambda: figures[slider.value], slider)])

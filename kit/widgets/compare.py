@@ -9,7 +9,7 @@ from typing import Any
 from ..plots import compare as plots
 from ..records import Run
 from ..runs import compare
-from . import live, twinned
+from . import drawn, live, twinned
 
 
 def show(
@@ -42,16 +42,5 @@ def explorer(found: Sequence[tuple[Path, Run]]) -> Any:
         description="metric",
         continuous_update=False,
     )
-    out = w.Output()
-
-    def draw(_: Any = None) -> None:
-        from IPython.display import display
-
-        out.clear_output(wait=True)
-        with out:
-            display(show(found, book.value, contains.value))
-
-    book.observe(draw, "value")
-    contains.observe(draw, "value")
-    draw()
+    out = drawn(lambda: show(found, book.value, contains.value), book, contains)
     return w.VBox([w.HBox([book, contains]), out])

@@ -209,7 +209,6 @@ def test_overviews_hold_the_numbers_and_escape_text():
     assert sum(sum(t.x) for t in plots.findings(report).data) == sum(report.counts.values())
     for empty in (plots.criteria_per_task, plots.lengths, plots.weights, plots.kinds):
         assert empty(inspect.summarize([])) is not None
-    assert sum(plots.binned({1: 3, 5: 2, 9.5: 1}, bins=4)["count"]) == 6
 
 
 def test_static_twins_escape(monkeypatch):
