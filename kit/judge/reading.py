@@ -43,7 +43,7 @@ _ASIDE = re.compile(  # names under which nothing speaks of the reply; a gateway
     re.I,
 )
 _WELL = re.compile(  # names whose harmless value is true
-    r"finish|done|end_turn|(?<!in)complete|^(?:stop|stopped|eos|status)$|(?:^|_)(?:ok|valid|final|success)$",
+    r"finish|done|end_turn|(?<!in)complete|^(?:stop|stopped|eos|status|role)$|(?:^|_)(?:ok|valid|final|success)$",
     re.I,
 )
 _FILTER = re.compile(r"filter|moderat|block|flag|refus", re.I)

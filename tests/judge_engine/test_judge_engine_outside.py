@@ -423,10 +423,13 @@ def test_a_line_that_no_ledger_wrote_is_not_read_in(change, tmp_path):
     other = {**row, "status": "unmet", "value": 0.0}
     (tmp_path / "two").write_text(json.dumps(row) + "\n" + json.dumps(other))
     with Ledger(tmp_path / "b") as book:
-        for name in ("bad", "twice", "two"):
+        for name in ("bad", "twice"):
             with pytest.raises(KitError):
                 book.load(tmp_path / name)
         assert len(book) == 0
+    with Ledger(tmp_path / "c") as book:  # two exports in one file: counted, not silent
+        assert book.load(tmp_path / "two") == (2, 1) and len(book) == 1
+    with Ledger(tmp_path / "b") as book:
         assert book.load(tmp_path / "x") == (1, 0) and len(book) == 1
         (tmp_path / "x").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "x").read_bytes())
         assert book.load(tmp_path / "x") == (1, 0) and len(book) == 1  # as an editor saves it

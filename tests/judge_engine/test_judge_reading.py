@@ -283,6 +283,7 @@ UNMET = JSON.replace("met", "unmet")
         {"choice": {"messages": [{"role": "assistant", "content": UNMET}]}},
         *({"message": m} for m in ({"error": "x"}, {"parsed": {"c1": {"verdict": "unmet"}}})),
         {"message": {"content": [{"type": "text", "text": JSON, "channel": "analysis"}]}},
+        *({"message": {"role": r}} for r in ("user", "critic", 0, False)),
         {"text": JSON[:-1]},
     ],
 )
