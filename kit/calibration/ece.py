@@ -436,7 +436,7 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> Estimate:
     m = np.divide(np.abs(gap), size, out=np.full_like(gap, -1.0), where=size > 0)
     b = int(np.argmax(m))
     value, rows = float(m[b]), float(size[b])
-    half = t_quantile(level, math.inf) * float(gap_errors(cells)[b])
+    half = t_quantile(level, freedom(cells)) * float(gap_errors(cells)[b])
     half = max(half, 1 - (1 - level) ** (1 / rows))  # equal outcomes are no certainty
     words = f"largest gap of a bin, that of {cells.lower[b]:g} to {cells.upper[b]:g}"
     low, high = max(0.0, value - half), min(1.0, value + half)

@@ -158,7 +158,6 @@ def ask(row: Row, *names: str, answered: bool = False) -> Chat:
             row.keep("history", turns)
         chat = replace(chat, history=tuple(t for t in said if t["content"] is not None))
     if chat.prompt is None:
-        row.context.missing[names[0]] += 1
         row.find(
             "missing-field",
             f"the field {names[0]!r} is missing or null"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -105,7 +105,7 @@ class Context:
     rows: int = 0
     skipped: int = 0
     whole: bool = False
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Counter[Any]] = field(default_factory=lambda: defaultdict(Counter))
 
 
 class Row:
@@ -166,7 +166,6 @@ class Row:
         value = self.take(*names)
         if value is None:
             if need:
-                self.context.missing[names[0]] += 1
                 self.find(
                     "missing-field",
                     f"the field {names[0]!r} is missing or null",
@@ -271,7 +270,9 @@ class Row:
                 )
 
     def done(self, task: Task | None) -> Parsed:
-        """The finished row."""
+        """The finished row; what it lacks is counted."""
+        lacks = (f for f in self.findings if f.code == "missing-field" and not f.criterion_id)
+        self.context.missing.update({f.field for f in lacks})
         return Parsed(
             row=self.number,
             where=self.where,

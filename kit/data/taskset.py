@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ..errors import DataError
 from ..records import Response, Task, Verdict
@@ -77,17 +78,11 @@ class TaskSet:
 
     @cached_property
     def _responses(self) -> dict[str, list[Response]]:
-        out: dict[str, list[Response]] = {}
-        for r in self.responses:
-            out.setdefault(r.task_id, []).append(r)
-        return out
+        return _by_task(self.responses)
 
     @cached_property
     def _verdicts(self) -> dict[str, list[Verdict]]:
-        out: dict[str, list[Verdict]] = {}
-        for v in self.verdicts:
-            out.setdefault(v.task_id, []).append(v)
-        return out
+        return _by_task(self.verdicts)
 
     def sound(self, *, skip_bad: bool = False) -> TaskSet:
         """This set, or DataError at its first finding of severity "error": money is not spent on a
@@ -119,8 +114,6 @@ class TaskSet:
         Tasks of both that share an id must be equal, or DataError; answers to no task become
         findings.
         """
-        from dataclasses import replace
-
         mine = self.by_id
         if clash := [t.id for t in other.tasks if t.id in mine and mine[t.id] != t]:
             raise DataError(
@@ -195,6 +188,13 @@ class TaskSet:
             f"{len(self.responses)} responses, {len(self.verdicts)} recorded verdicts; "
             f"findings: {notes}"
         )
+
+
+def _by_task(rows: list[Any]) -> dict[str, list[Any]]:
+    out: dict[str, list[Any]] = {}
+    for row in rows:
+        out.setdefault(row.task_id, []).append(row)
+    return out
 
 
 def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterator[Finding]:

@@ -451,3 +451,12 @@ def test_a_stream_and_rows_in_memory_give_one_answer_for_rounded_confidences() -
     assert rows.ece.p_value == stream.ece.p_value
     for a, b in zip(rows.table(), stream.table(), strict=True):
         assert a == pytest.approx(b, abs=1e-9, nan_ok=True)
+
+
+def test_the_largest_gap_of_few_clusters_has_their_quantile() -> None:
+    """The interval of `mce` was the normal one with 8 clusters too, and held .90."""
+    y, cluster = np.tile([1, 0, 1, 1, 1], 8), np.arange(40) // 5
+    y[:5] = 0
+    few = c.mce(np.full(40, 0.9), y, cluster=cluster)
+    rows = c.mce(np.full(40, 0.9), y, cluster=np.arange(40))
+    assert few.high - few.low > rows.high - rows.low

@@ -310,7 +310,6 @@ def open_instruct(row: Row) -> Parsed:
             None,
         )
         if asked is None:
-            row.context.missing["messages"] += 1
             row.find(
                 "missing-field",
                 "there is no user message and no query",

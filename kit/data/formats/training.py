@@ -65,7 +65,6 @@ def sft(row: Row) -> Parsed:
         if wanted in ("met", "unmet"):
             row.used.add("label")
     if not row.respond(task_id, role, answer, source="data", meta={"role": role}):
-        row.context.missing["response"] += 1
         row.find(
             "missing-field",
             "the row has no answer to learn from",
@@ -143,7 +142,6 @@ def dpo(row: Row) -> Parsed:
             meta[role] = whole[role]
             value = said[-1].get("content", said[-1].get("value")) if said else None
         if not row.respond(task_id, role, value, source=role, meta={"role": role}):
-            row.context.missing[role] += 1
             row.find(
                 "missing-field",
                 f"the field {role!r} is missing or null",
@@ -221,7 +219,6 @@ def verifier(row: Row) -> Parsed:
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question")
     raw = parsed_json(row.take("truth", "ground_truth"))
     if raw is None:
-        row.context.missing["ground_truth"] += 1
         row.find(
             "missing-field", "the row has no ground truth", severity="error", field="ground_truth"
         )
@@ -238,10 +235,9 @@ def verifier(row: Row) -> Parsed:
     if truth and not biorlhf.is_own(truth):
         truth = _mapped(row, task_id, truth)
     read = biorlhf.verifiers(names, truth)
-    mapped = row.context.extra.setdefault("verifiers", {})
     for theirs, ours in read.items():
         if theirs != ours and ours in VERIFIERS:
-            mapped[(theirs, ours)] = mapped.get((theirs, ours), 0) + 1
+            row.context.extra["verifiers"][theirs, ours] += 1
     meta = {**chat.meta, **({"verifiers": list(read.values())} if asked is not None else {})}
     if names != list(read.values()):
         meta["applicable_verifiers"] = names  # as the row has them
@@ -294,14 +290,12 @@ def qa(row: Row) -> Parsed:
     """Question / answer tests: the answer goes to `truth["answer"]`; names that another reader
     would expect are reported."""
     task_id, chat = row.task_id("id", "task_id"), ask(row, "question", "prompt", "query")
-    renamed = row.context.extra.setdefault("renamed", {})
     truth = {}
     for wanted, here in (("expected_answer", "answer"), ("category", "type")):
         if row.data.get(wanted) is None and row.data.get(here) is not None:
-            renamed[(wanted, here)] = renamed.get((wanted, here), 0) + 1
+            row.context.extra["renamed"][wanted, here] += 1
     answer = row.take("expected_answer", "answer", "expected")
     if answer is None:
-        row.context.missing["answer"] += 1
         row.find("missing-field", "the question has no answer", severity="error", field="answer")
     else:
         truth["answer"] = answer
