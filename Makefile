@@ -31,7 +31,7 @@ setup-gpu: $(READY)
 	@sed -n '/^# GPU/,$$p' constraints.txt >$(READY).gpu
 	@$(PIP) --no-deps -r $(READY).gpu
 
-# make data : fetch the pinned, checksummed downloads once (recorded judges, SmolLM2-135M, MiniLM; 200 MB)
+# make data : fetch the pinned, checksummed downloads once (recorded judges, SmolLM2-135M; 110 MB)
 data: $(READY)
 	@$(BIN)/python -m kit fetch
 

@@ -113,7 +113,6 @@ def places() -> list[dict[str, str]]:
     cached = {
         "recorded judges": "recorded/*/complete",
         "SmolLM2-135M-Instruct": "models/SmolLM2-135M-Instruct/*.safetensors",
-        "all-MiniLM-L6-v2": "models/all-MiniLM-L6-v2/*.safetensors",
     }
     for name, pattern in cached.items():
         there = any(paths.home().glob(pattern))

