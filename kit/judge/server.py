@@ -21,9 +21,6 @@ import secrets
 import subprocess
 import sys
 import threading
-import time
-import urllib.error
-import urllib.request
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -103,8 +100,9 @@ class LocalServer:
         )
         ready = threading.Event()
         threading.Thread(target=self._listen, args=(self._process, ready), daemon=True).start()
-        try:
-            self._until_ready(ready)
+        try:  # llama.cpp listens when the model is loaded
+            if not ready.wait(self.wait) or not self.base_url:
+                raise self._down("did not start")
         except BaseException:
             self.stop()
             raise
@@ -118,28 +116,6 @@ class LocalServer:
             else:
                 self._said.append(line.rstrip())
         ready.set()  # the process has ended: nobody need wait longer
-
-    def _until_ready(self, ready: threading.Event) -> None:
-        end = time.monotonic() + self.wait
-        if not ready.wait(self.wait) or not self.base_url:
-            raise self._down("did not start")
-        while time.monotonic() < end:
-            if self._process is None or self._process.poll() is not None:
-                raise self._down("ended by itself")
-            health = self.base_url.removesuffix("/v1") + "/health"
-            with (
-                contextlib.suppress(urllib.error.URLError, OSError),
-                self._open(health, timeout=2) as reply,
-            ):
-                if reply.status == 200:
-                    return
-            time.sleep(0.05)
-        raise self._down(f"was not ready after {self.wait:g} s")
-
-    def _open(self, url: str, *, timeout: float) -> Any:
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # this machine
-        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {self.key}"})
-        return direct.open(request, timeout=timeout)
 
     def _down(self, what: str) -> JudgeDownError:
         tail = "; ".join(list(self._said)[-3:])
