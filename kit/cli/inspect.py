@@ -46,7 +46,7 @@ ARGS = (
 
 def run(args: argparse.Namespace) -> Output:
     """Print the scan; with --lint the exit code is 1 when there is an error."""
-    from ..rubrics.scan import scan
+    from ..rubrics.summary import scan
 
     found = scan(
         args.file,

@@ -9,7 +9,7 @@ import re
 from typing import IO, Any
 
 from ..errors import DataError
-from .notes import Note
+from .findings import Note
 
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),

@@ -15,13 +15,11 @@ from ..records import Response, Task, Verdict
 from . import detect
 from .chats import PROMPTS
 from .files import is_url, nearest
-from .findings import Finding
+from .findings import Finding, Note
 from .formats.benchmarks import flat
 from .formats.kit import kit, record_row
-from .jsonl import write_jsonl
+from .jsonl import plain, write_jsonl
 from .labels import extent, scale_of
-from .notes import Note
-from .plain import plain
 from .rows import Context, Row
 from .tables import kind_of, read_values
 from .taskset import Parsed, TaskSet, odd_labels

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .encodings import ESCAPED
-from .notes import Note
+from .findings import Note
 
 BLOCK = 1 << 20  # bytes read at once
 TRIES = 300  # places that look like the beginning of a row and are none; then the rest is given up

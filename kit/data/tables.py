@@ -21,9 +21,8 @@ from ..errors import DataError
 from .cells import records, swallowed
 from .columnar import columnar, once, rows_of
 from .encodings import ESCAPED, Recoded, encoding_of
-from .files import local, nearest, open_bytes
-from .kinds import delimiter_of, kind_of
-from .notes import Note
+from .files import delimiter_of, kind_of, local, nearest, open_bytes
+from .findings import Note
 from .stream import BadValue, decoder, lines, values
 from .values import Marks, point
 

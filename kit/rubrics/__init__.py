@@ -13,8 +13,7 @@ from __future__ import annotations
 from . import splits
 from .explore import compare, edit, history, read, table
 from .lint import Linter, LintReport, lint
-from .scan import Scan, scan
-from .summary import Spread, Summary, summarize
+from .summary import Scan, Spread, Summary, scan, summarize
 
 __all__ = [
     "LintReport",
