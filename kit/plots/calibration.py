@@ -11,35 +11,13 @@ import numpy as np
 
 from ..calibration import Comparison, Curve, Reliability, RiskCoverage, Sensitivity
 from ..stats.estimate import number
-from .theme import COLORS, DASHES, GREY, MARKERS, figure, rgba, whiskers
-
-
-def _band(
-    fig: Any,
-    x: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    color: str,
-    name: str,
-    alpha: float = 0.18,
-) -> None:
-    ok = np.isfinite(low) & np.isfinite(high)
-    fig.add_scatter(
-        x=np.r_[x[ok], x[ok][::-1]].tolist(),
-        y=np.r_[high[ok], low[ok][::-1]].tolist(),
-        fill="toself",
-        fillcolor=rgba(color, alpha),
-        line=dict(width=0),
-        mode="lines",
-        name=name,
-        hoverinfo="skip",
-    )
+from .theme import COLORS, DASHES, GREY, MARKERS, band, figure, whiskers
 
 
 def _curve(
     fig: Any, curve: Curve, color: str, dash: str, name: str, *, steps: bool = False, n: int = 0
 ) -> None:
-    _band(fig, curve.x, curve.low, curve.high, color, f"{name}: interval")
+    band(fig, *(v.tolist() for v in (curve.x, curve.low, curve.high)), color, f"{name}: interval")
     data = np.stack([curve.low, curve.high, np.round(curve.density * n)], 1).tolist()
     fig.add_scatter(
         x=curve.x.tolist(),
@@ -89,7 +67,12 @@ def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliabi
     )
     grey = {"smooth": result.smooth, "corp": result.corp}.get(kind)
     if grey is not None:
-        _band(fig, grey.x, grey.band_low, grey.band_high, GREY, "a calibrated model stays here")
+        band(
+            fig,
+            *(v.tolist() for v in (grey.x, grey.band_low, grey.band_high)),
+            GREY,
+            "a calibrated model stays here",
+        )
     if kind in ("smooth", "all"):
         _curve(fig, result.smooth, COLORS[0], DASHES[0], "smooth", n=result.n)
     if kind in ("corp", "all"):

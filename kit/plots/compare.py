@@ -74,26 +74,34 @@ def _beside(fig: Any, names: Sequence[str], texts: Sequence[str]) -> None:
     fig.update_layout(margin_r=24 + int(6.4 * max(map(len, texts), default=0)))
 
 
-def _points(
+def _lines(
     fig: Any,
-    x: Sequence[float],
-    y: Sequence[str],
+    names: Sequence[str],
+    ends: Sequence[tuple[Any, Any, Any]],
     hover: Sequence[str],
-    bars: Sequence[tuple[float, float]] | None,
+    texts: Sequence[str],
 ) -> None:
-    """Points with their intervals; hollow and without a bar where there is none."""
-    ends = [(v, *b) for v, b in zip(x, bars or (), strict=bool(bars))]
-    error = theme.whiskers(ends, color=theme.COLORS[0]) if bars else None
-    fig.add_scatter(
-        x=list(x),
-        y=list(y),
-        mode="markers",
-        hovertext=list(hover),
-        hoverinfo="text",
-        showlegend=False,
-        error_x=error,
-        marker=dict(size=10, color=theme.COLORS[0], symbol="circle" if bars else "circle-open"),
-    )
+    """A line for each (value, low, high), the first on top, its words beside it; hollow where there
+    is no interval.
+    """
+    whole = [None not in e and e[1] == e[1] for e in ends]
+    for known in (True, False):
+        at = [i for i, w in enumerate(whole) if w == known]
+        if at:
+            color = theme.COLORS[0]
+            fig.add_scatter(
+                x=[ends[i][0] for i in at],
+                y=[names[i] for i in at],
+                mode="markers",
+                hovertext=[hover[i] for i in at],
+                hoverinfo="text",
+                showlegend=False,
+                error_x=theme.whiskers((ends[i] for i in at), color=color) if known else None,
+                marker=dict(size=10, color=color, symbol="circle" if known else "circle-open"),
+            )
+    fig.update_yaxes(categoryorder="array", categoryarray=names)
+    _beside(fig, names, texts)
+    fig.update_yaxes(range=[len(names) - 0.4, -0.6], type="category")
 
 
 def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
@@ -101,24 +109,9 @@ def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
     a hollow point.
     """
     fig = theme.figure(title=title, x="value (bar: 95% interval)", height=140 + 34 * len(rows))
-    names = [label(r) for r in rows]
-    for known in (True, False):
-        mine = [
-            (n, r)
-            for n, r in zip(names, rows, strict=True)
-            if (r.get("low") is not None and r.get("high") is not None) == known
-        ]
-        if mine:
-            _points(
-                fig,
-                [r["value"] for _, r in mine],
-                [n for n, _ in mine],
-                [f"{r['run']}<br>{words(r)}" for _, r in mine],
-                [(r["low"], r["high"]) for _, r in mine] if known else None,
-            )
-    fig.update_yaxes(categoryorder="array", categoryarray=names)
-    _beside(fig, names, [words(r) for r in rows])
-    fig.update_yaxes(range=[len(rows) - 0.4, -0.6], type="category")
+    ends = [(r["value"], r.get("low"), r.get("high")) for r in rows]
+    hover, texts = [f"{r['run']}<br>{words(r)}" for r in rows], [words(r) for r in rows]
+    _lines(fig, [label(r) for r in rows], ends, hover, texts)
     return fig
 
 
@@ -149,7 +142,6 @@ def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
         height=150 + 40 * len(rows),
     )
     names = [r.setting or "all runs" for r in rows]
-    known = [r.mean.low == r.mean.low for r in rows]  # NaN: all seeds gave the same
     fig.add_scatter(
         x=[v for r in rows for v in r.values],
         y=[n for r, n in zip(rows, names, strict=True) for _ in r.values],
@@ -161,28 +153,12 @@ def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
         showlegend=False,
         marker=dict(size=9, symbol="circle-open", color=theme.COLORS[1], line=dict(width=2)),
     )
-    for shown in (True, False):
-        mine = [(n, r) for n, r, k in zip(names, rows, known, strict=True) if k == shown]
-        if mine:
-            _points(
-                fig,
-                [r.mean.value for _, r in mine],
-                [n for n, _ in mine],
-                [str(r.mean) for _, r in mine],
-                [(r.mean.low, r.mean.high) for _, r in mine] if shown else None,
-            )
-    fig.update_yaxes(categoryorder="array", categoryarray=names)
-    _beside(
-        fig,
-        names,
-        [
-            f"{r.mean.value:.3g} "
-            + (f"[{r.mean.low:.3g}, {r.mean.high:.3g}]" if k else "(all the same)")
-            + f", {r.runs} seeds"
-            for r, k in zip(rows, known, strict=True)
-        ],
-    )
-    fig.update_yaxes(range=[len(rows) - 0.4, -0.6], type="category")
+    ends = [(r.mean.value, r.mean.low, r.mean.high) for r in rows]
+    bands = [
+        f"[{low:.3g}, {high:.3g}]" if low == low else "(all the same)" for _, low, high in ends
+    ]
+    texts = [f"{r.mean.value:.3g} {b}, {r.runs} seeds" for r, b in zip(rows, bands, strict=True)]
+    _lines(fig, names, ends, [str(r.mean) for r in rows], texts)
     return fig
 
 

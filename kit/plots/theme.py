@@ -4,7 +4,7 @@ later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
@@ -75,6 +75,32 @@ def below(height: int) -> float:
     (-0.24, -0.72)
     """
     return -72 / max(height - TOP - BOTTOM, 60)
+
+
+def band(
+    fig: Any,
+    x: Sequence[Any],
+    low: Sequence[Any],
+    high: Sequence[Any],
+    color: str,
+    name: str,
+    alpha: float = 0.18,
+) -> None:
+    """Fill between two curves, where both are known."""
+    rows = [r for r in zip(x, low, high, strict=True) if None not in r and r[1] == r[1]]
+    rows = [r for r in rows if r[2] == r[2]]
+    if rows:
+        xs, lo, hi = zip(*rows, strict=True)
+        fig.add_scatter(
+            x=[*xs, *xs[::-1]],
+            y=[*hi, *lo[::-1]],
+            fill="toself",
+            fillcolor=rgba(color, alpha),
+            line=dict(width=0),
+            mode="lines",
+            name=name,
+            hoverinfo="skip",
+        )
 
 
 def whiskers(rows: Iterable[tuple[Any, Any, Any]], **more: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .theme import COLORS, GREY, figure, rgba, whiskers
+from .theme import COLORS, GREY, band, figure, rgba, whiskers
 
 HEALTH = (
     ("mixed", "mixed (has a gradient)", COLORS[2]),
@@ -33,7 +33,7 @@ def reward(steps: Steps, *, evals: Steps = (), title: str = "Training reward") -
     """
     fig = _by_step(steps, title=title, y="reward")
     x = [s["step"] for s in steps]
-    _band(
+    band(
         fig,
         x,
         [s.get("reward_low") for s in steps],
@@ -244,26 +244,6 @@ def _by_step(steps: Steps, **options: Any) -> Any:
     if len(steps) <= 12:
         fig.update_xaxes(tickmode="linear", tick0=0, dtick=1)
     return fig
-
-
-def _band(
-    fig: Any, x: Sequence[Any], low: Sequence[Any], high: Sequence[Any], color: str, name: str
-) -> None:
-    known = [
-        (a, b, c) for a, b, c in zip(x, low, high, strict=True) if b is not None and c is not None
-    ]
-    if known:
-        xs, lo, hi = zip(*known, strict=True)
-        fig.add_scatter(
-            x=[*xs, *xs[::-1]],
-            y=[*hi, *lo[::-1]],
-            fill="toself",
-            fillcolor=rgba(color, 0.15),
-            line=dict(width=0),
-            mode="lines",
-            name=name,
-            hoverinfo="skip",
-        )
 
 
 def _short(text: str, size: int = 48) -> str:
