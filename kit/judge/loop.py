@@ -25,7 +25,7 @@ T = TypeVar("T")
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
-_closers: list[Any] = []
+_closers: weakref.WeakSet[Any] = weakref.WeakSet()
 SLICE = 0.5  # seconds; a Ctrl-C that comes just before a thread begins to wait is seen only when it wakes
 YOUNG = 20_000  # new objects until a collection, during a run
 _runs, _before = 0, gc.get_threshold()
@@ -59,17 +59,15 @@ def _forget() -> None:
     _closers.clear()
 
 
-def at_exit(close: Any) -> None:
-    """Await `close()` on the kit's loop when the process ends (weakly held when it is a bound method)."""
-    _closers.append(weakref.WeakMethod(close) if hasattr(close, "__self__") else lambda: close)
+def at_exit(owner: Any) -> None:
+    """Await `owner.close()` on the kit's loop when the process ends; it is weakly held."""
+    _closers.add(owner)
 
 
 async def _close_all() -> None:
-    for ref in _closers:
-        close = ref()
-        if close is not None:
-            with contextlib.suppress(Exception):
-                await close()
+    for owner in list(_closers):
+        with contextlib.suppress(Exception):
+            await owner.close()
 
 
 @atexit.register

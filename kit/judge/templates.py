@@ -204,7 +204,6 @@ def messages(
     *,
     mode: str = "schema",
     stated: bool = False,
-    extra: str = "",
     lines: str | None = None,
     secret: bytes = _SECRET,
 ) -> list[dict[str, str]]:
@@ -226,7 +225,7 @@ def messages(
         "sources": sources,
         "criteria": lines or listed(criteria),
         "answer": fence("ANSWER", response.text, secret),
-        "form": form + (f"\n{extra}" if extra else ""),
+        "form": form,
     }
     user = re.sub(
         r"\{(prompt|sources|criteria|answer|form)\}", lambda m: places[m[1]], template.user

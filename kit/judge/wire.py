@@ -270,7 +270,7 @@ class Wire:
                 headers=self._heads(),
             )
             self._loop, self._proxy = loop, self.address.proxy
-            loops.at_exit(self.close)
+            loops.at_exit(self)
             weakref.finalize(self, _shut, self._session, loop).atexit = False
         return self._session
 
