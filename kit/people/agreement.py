@@ -263,15 +263,10 @@ def _table(rows: Sequence[Row]) -> list[str]:
     lines = [f"{'n':>6}  {'kappa':<19} {'accuracy':<17} {'unknown':>7}  criterion"]
     for r in rows[:SHOWN]:
         name = " ".join(f"{r.id}: {r.text}".split())
-        kappa, accuracy = (_short(e) for e in (r.kappa, r.accuracy))
+        kappa, accuracy = r.kappa.span(), r.accuracy.span()
         lines.append(f"{r.n:>6}  {kappa:<19} {accuracy:<17} {r.unknown:>7}  {name}")
     beyond = len(rows) - SHOWN
     return lines + ([f"... and {beyond} more criteria (all with --json)"] if beyond > 0 else [])
-
-
-def _short(e: stats.Estimate) -> str:
-    """Value and interval without the counts that stand beside it."""
-    return "unknown" if math.isnan(e.value) else e.span()
 
 
 def _side(label: float) -> str:

@@ -98,12 +98,14 @@ class Estimate:
         return out
 
     def span(self, digits: int = 3) -> str:
-        """Value and interval without the counts; limits with one digit fewer than the value.
+        """Value and interval without the counts, "unknown" without a value; limits with one digit
+        fewer than the value.
 
         >>> Estimate(0.525, 0.478, 0.572, 998).span()
         '.525 [.47, .58]'
         """
-        return f"{number(self.value, digits)} {band(self.low, self.high, max(digits - 1, 0))}"
+        limits = "" if math.isnan(self.value) else band(self.low, self.high, max(digits - 1, 0))
+        return f"{number(self.value, digits)} {limits}".rstrip()
 
     def _repr_html_(self) -> str:
         import html

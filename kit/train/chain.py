@@ -43,7 +43,7 @@ from . import inputs, job, line
 from .config import STAGES, Settings, from_mapping
 from .line import Chain, Stage
 from .names import translate
-from .quality import Quality, claims, qualities, show
+from .quality import Quality, claims, qualities
 from .stages import TEACH, OwnPairs, exact_rows, sure, teaching
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -85,11 +85,11 @@ class ChainReport:
         wide = max(len(q.stage) for q in self.table)
         lines = [f"{'stage':{wide}} " + " ".join(f"{name:22}" for name, _ in columns) + " seconds"]
         for q in self.table:
-            cells = " ".join(f"{show(getattr(q, field)):22}" for _, field in columns)
+            cells = " ".join(f"{getattr(q, field).span():22}" for _, field in columns)
             lines.append(f"{q.stage:{wide}} {cells} {_seconds(q.seconds)}".rstrip())
         for q in self.table:
             lost = {k: e for k, e in q.kinds.items() if e.high < 0}
-            lines += [f"{q.stage} broke {k}: accuracy {show(e)}" for k, e in lost.items()]
+            lines += [f"{q.stage} broke {k}: accuracy {e.span()}" for k, e in lost.items()]
         told = self.metrics.get("confidence", {})
         lines += [f"confidence after {n}: {verdict}" for n, verdict in told.items()]
         known = {k: v for k, v in self.metrics["trivial"].items() if v is not None}

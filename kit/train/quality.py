@@ -243,8 +243,3 @@ def claims(
             out |= {} if made is None else {e.name: made.verdict}
         before = before if e.name in asides else e
     return out
-
-
-def show(e: Estimate) -> str:
-    """An estimate in a cell: value and interval, "unknown" for NaN."""
-    return "unknown" if math.isnan(e.value) else e.span()
