@@ -12,6 +12,7 @@ from typing import Any
 from . import __version__
 from .cli import common
 from .errors import KitError
+from .settings.read import nearest
 from .system import packages, paths, processes, progress
 
 log = logging.getLogger("kit.command")
@@ -62,6 +63,12 @@ class _Parser(argparse.ArgumentParser):
         if extra:
             self.error(f"unrecognized arguments: {' '.join(extra)}")
         return found, extra
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Names the choice that is nearest to a slip."""
+        if action.choices is not None and value not in action.choices:
+            fix = nearest(value, action.choices)
+            raise argparse.ArgumentError(action, f"there is no {value!r}; {fix}")
 
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:
@@ -122,11 +129,6 @@ def _apart(args: argparse.Namespace) -> None:
                 raise KitError(what, where=args.log_file, fix="give --log-file another name")
 
 
-def _deaf() -> None:
-    """What is still held back for standard output goes nowhere: Python would try once more."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _failed(e: KitError) -> int:
     """Say what a user can act on."""
     if os.environ.get("KIT_DEBUG"):
@@ -152,12 +154,11 @@ def _run(args: argparse.Namespace) -> int:
         log.warning("stopped")
         sys.stderr.write("stopped; what was done is saved, the same command continues\n")
         return 130
-    except BrokenPipeError:
-        _deaf()
-        return 0
     except OSError as e:
-        if e.filename == common.STDOUT:
-            _deaf()
+        if e.filename == common.STDOUT:  # what is held back for it goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(e, BrokenPipeError):
+            return 0
         if os.environ.get("KIT_DEBUG"):
             raise
         fix = (

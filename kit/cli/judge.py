@@ -9,6 +9,7 @@ run or by an earlier one; what failed and was asked again is in `kit ledger cost
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from ..records import FAILURES, Response, Task, response_from_json
 from ..system import paths
 from . import judging
 from .common import LEDGER, Output, arg, ledger_of
+from .run import given
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
 OWN = ("model", "messages")  # fields of a request
@@ -379,23 +381,15 @@ def _headers(given: list[str] | None) -> dict[str, str] | None:
     return out
 
 
-def _extra(given: list[str] | None) -> dict[str, Any] | None:
-    if not given:
-        return None
-    out = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            fix = "write NAME=VALUE, VALUE as JSON, e.g. top_k=20"
-            raise KitError(f"{text!r} is no field", where="--extra", fix=fix)
-        if name.strip() in OWN:
+def _extra(pairs: list[str] | None) -> dict[str, Any] | None:
+    out: dict[str, Any] = dict(given(pairs or [], "--extra"))
+    for name, value in out.items():
+        if name in OWN:
             fix = "give --model, or the tasks' own prompts"
-            raise KitError(f"{name.strip()} is the kit's to fill in", where="--extra", fix=fix)
-        try:
-            out[name.strip()] = json.loads(value, parse_constant=_no_number)
-        except ValueError:  # plain text needs no quotes
-            out[name.strip()] = value
-    return out
+            raise KitError(f"{name} is the kit's to fill in", where="--extra", fix=fix)
+        with contextlib.suppress(ValueError):  # plain text needs no quotes
+            out[name] = json.loads(value, parse_constant=_no_number)
+    return out or None
 
 
 def _no_number(text: str) -> Any:

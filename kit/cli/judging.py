@@ -60,8 +60,7 @@ def _judge(
     from ..judge import run as engine
     from ..judge.ledger import Ledger
 
-    with paths.naming(out):
-        done = _kept(out) if args.resume else set()
+    done = _kept(out) if args.resume else set()
     left = [r for r in answers if (r.task_id, r.id) not in done]
     if out.exists() and not args.resume:
         out.unlink()
@@ -158,24 +157,15 @@ def _kept(out: Path) -> set[tuple[str, str]]:
     if not out.exists():
         return set()
     kept: set[tuple[str, str]] = set()
-    part = out.with_name(out.name + ".part")
-    try:
-        with open(out, "rb") as old, open(part, "wb") as new:
-            for n, line in enumerate(old, 1):
-                key = _done(line, f"{out}, line {n}") if line.endswith(b"\n") else None
-                if key in kept:
-                    fix = "take one of the lines out, or run without --resume"
-                    raise DataError(
-                        f"{key[1]!r} is graded twice", where=f"{out}, line {n}", fix=fix
-                    )
-                if key is not None:
-                    kept.add(key)
-                    new.write(line)
-            changed = new.tell() != old.tell()
-        if changed:
-            os.replace(part, out)
-    finally:
-        part.unlink(missing_ok=True)
+    with open(out, "rb") as old, paths.whole(out) as part, open(part, "wb") as new:
+        for n, line in enumerate(old, 1):
+            key = _done(line, f"{out}, line {n}") if line.endswith(b"\n") else None
+            if key in kept:
+                fix = "take one of the lines out, or run without --resume"
+                raise DataError(f"{key[1]!r} is graded twice", where=f"{out}, line {n}", fix=fix)
+            if key is not None:
+                kept.add(key)
+                new.write(line)
     return kept
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError, MissingError
-from ..settings.read import nearest
 from .common import LEDGER, Output, arg, ledger_of
 
 HELP = "explain, costs, export, import, merge, prune: what was judged and paid"
@@ -28,14 +27,10 @@ def run(args: argparse.Namespace) -> Output:
     from ..judge.ledger import Ledger
 
     action, what = args.action, args.what
-    if action not in ACTIONS:
-        fix = nearest(action, ACTIONS)
-        raise KitError(f"there is no action {action!r}", where="kit ledger", fix=fix)
     most = {"costs": 0, "prune": 0, "merge": 1000}.get(action, 1)
     if len(what) > most or (most and not what):
-        fix = "see python -m kit ledger --help"
         takes = {0: "no name", 1: "one name"}.get(most, "names")
-        raise KitError(f"{action} takes {takes}", where="kit ledger", fix=fix)
+        raise KitError(f"{action} takes {takes}", where="kit ledger", fix="see its --help")
     for name in what if action in ("import", "merge") else ():
         if not Path(name).expanduser().exists():  # before a ledger is made
             raise MissingError("there is no such file", where=name)
@@ -111,7 +106,7 @@ ACTIONS: dict[str, Callable[[Any, list[str], Any], Output]] = {
     "prune": _prune,
 }
 ARGS = (
-    arg("action", help=", ".join(ACTIONS)),
+    arg("action", choices=ACTIONS),
     arg("what", nargs="*", help="a key, a file, or ledgers: see above"),
     LEDGER,
     arg("--requests", action="store_true", help="export: with the requests, not only the replies"),

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
-from ..settings.read import nearest
 from .common import Output, arg
 
 HELP = "read logs of inspect-ai, verifiers, TRL, open-instruct; write grades back into them"
 
 
 ARGS = (
-    arg("action", help="read or write"),
+    arg("action", choices=("read", "write")),
     arg("log", metavar="LOG", help="the other tool's file"),
     arg("grades", nargs="?", metavar="GRADES", help="write: what `kit judge` wrote"),
     arg(
@@ -36,11 +35,7 @@ ARGS = (
 
 def run(args: argparse.Namespace) -> Output:
     """Do what was asked; the exit code."""
-    actions = {"read": _read, "write": _write}
-    if args.action not in actions:
-        fix = nearest(args.action, actions)
-        raise KitError(f"there is no action {args.action!r}", where="kit logs", fix=fix)
-    return actions[args.action](args)
+    return {"read": _read, "write": _write}[args.action](args)
 
 
 def _read(args: argparse.Namespace) -> Output:

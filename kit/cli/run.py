@@ -33,7 +33,7 @@ ARGS = (
 )
 
 
-def given(pairs: list[str]) -> dict[str, str]:
+def given(pairs: list[str], option: str = "--set") -> dict[str, str]:
     """NAME=VALUE pairs as a dict; KitError for anything else or a name given twice.
 
     >>> given(["a=1", "b=x=y"])
@@ -43,7 +43,7 @@ def given(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name.strip():
-            raise KitError(f"--set takes NAME=VALUE, got {pair!r}", where="command line")
+            raise KitError(f"{option} takes NAME=VALUE, got {pair!r}", where="command line")
         if name.strip() in out:
             raise KitError(f"parameter {name.strip()!r} is given twice", where="command line")
         out[name.strip()] = value

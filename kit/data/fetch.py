@@ -8,7 +8,6 @@ before looking into it; the kit checks the file again each time that it unpacks 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import os
@@ -18,11 +17,11 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from ..errors import DataError, MissingError
-from ..system import paths
+from ..system import paths, processes, progress
 
 FOLDER = "downloads"
 
@@ -41,26 +40,6 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-@contextlib.contextmanager
-def lock(path: Path) -> Iterator[None]:
-    """Hold `path` as a lock between processes; the second one waits. The file stays, empty."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as f:
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            import msvcrt
-
-            while True:
-                with contextlib.suppress(OSError):
-                    msvcrt.locking(f.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
-                    break
-            yield
-            return
-        fcntl.flock(f, fcntl.LOCK_EX)
-        yield
-
-
 def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Path:
     """The file of a package in the cache; fetched through pip when it is not there.
 
@@ -71,7 +50,7 @@ def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Pat
     if kind not in ("wheel", "sdist"):
         raise ValueError(f"kind is {kind!r}; use 'wheel' or 'sdist'")
     folder = paths.home() / FOLDER / f"{name}-{version}-{kind}"
-    with lock(folder.with_name(folder.name + ".lock")):
+    with processes.alone(folder.parent, folder.name, progress.say):
         for path in sorted(folder.glob("*")):
             if path.is_file() and _sha(path) == sha256:
                 return path
@@ -174,13 +153,11 @@ def unpack(archive: Path, folder: Path, *, members: Sequence[str]) -> dict[str, 
         for wanted in members:
             name = _member(names, wanted, archive.name)
             target = folder / PurePosixPath(name).name
-            part = target.with_name(target.name + ".part")
             if not zipped and not held.getmember(name).isfile():
                 raise DataError(f"{name!r} is not a plain file", where=archive.name)
             opened = held.open if zipped else held.extractfile
-            with opened(name) as source, part.open("wb") as out:
+            with opened(name) as source, paths.whole(target) as part, part.open("wb") as out:
                 shutil.copyfileobj(source, out, 1 << 20)
-            os.replace(part, target)
             done[wanted] = target
     return done
 

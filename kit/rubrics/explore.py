@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..data.fetch import lock
 from ..data.load import save_tasks
 from ..data.tables import nearest, read_rows
 from ..data.taskset import TaskSet
 from ..errors import DataError
 from ..records import Criterion, Task, Verdict, to_json
+from ..system import processes, progress
 from .lint import LintReport
 from .words import tokens_of
 
@@ -316,7 +316,7 @@ def _changed(old: Criterion, changes: Mapping[str, Any]) -> Criterion | None:
 
 def _save(tasks: TaskSet, path: Path, change: dict[str, Any]) -> None:
     log = path.with_name(path.name + ".history.jsonl")
-    with lock(path.with_name(f".{path.name}.lock")):
+    with processes.alone(path.parent, path.name, progress.say):
         version = len(history(path)) + 1
         before = None
         if path.is_file():

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -186,7 +186,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     begin, error, stopped = time.monotonic(), "", None
     with (
         processes.stoppable(),
-        _environment(
+        processes.environment(
             KIT_RUN_DIR=str(folder),
             KIT_HEADLESS="1",
             KIT_PROFILE=str(values.get("profile") or ""),
@@ -322,17 +322,6 @@ class _Tee:
 
     def flush(self) -> None:
         self.log.flush()
-
-
-@contextlib.contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    old = {k: os.environ.get(k) for k in values}
-    os.environ.update({k: v for k, v in values.items() if v})
-    try:
-        yield
-    finally:
-        for k, v in old.items():
-            os.environ.pop(k, None) if v is None else os.environ.__setitem__(k, v)
 
 
 def is_url(out: Any) -> bool:

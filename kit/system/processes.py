@@ -40,6 +40,18 @@ def stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, old)
 
 
+@contextlib.contextmanager
+def environment(**values: str) -> Iterator[None]:
+    """Inside, these variables stand in the environment; an empty one stays as it was."""
+    old = {k: os.environ.get(k) for k in values}
+    os.environ.update({k: v for k, v in values.items() if v})
+    try:
+        yield
+    finally:
+        for k, v in old.items():
+            os.environ.pop(k, None) if v is None else os.environ.__setitem__(k, v)
+
+
 def alive(pid: int) -> bool:
     """True while a process of this machine with that id runs (whoever owns it).
 
@@ -106,7 +118,7 @@ def alone(
         say("  another process runs this now; waiting for it")
         lock.acquire()
     except NotImplementedError:  # a network file system without locks, as Lustre is often mounted
-        say("  this file system has no locks: start no second sweep into the same folder")
+        say("  this file system has no locks: start nothing twice in this folder")
     try:
         yield
     finally:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from . import processes
+
 LINE = b'{"time": '  # how each line of a log begins
 KIND = "KIT_PROGRESS"  # bar, json or none; inherited by the processes that are started
 ROW = '{"progress": '  # how each line of JSON begins
@@ -116,7 +118,7 @@ def watched(kind: str | None, log_file: str | None, verbose: bool) -> Iterator[N
     The log is JSON lines {time, level, from, message}, added to what is there; it never holds the
     command line, which may name a key. OSError where the log cannot be written.
     """
-    before, handlers = os.environ.get(KIND), []
+    handlers: list[logging.Handler] = []
     if log_file is not None:
         handlers.append(_Log(log_file, encoding="utf-8", errors="backslashreplace"))
         handlers[0].setFormatter(_Json())
@@ -127,19 +129,14 @@ def watched(kind: str | None, log_file: str | None, verbose: bool) -> Iterator[N
     for handler in handlers:
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
-    if kind is not None:
-        os.environ[KIND] = kind
     try:
-        yield
+        with processes.environment(**{KIND: kind or ""}):
+            yield
     finally:
         logger.setLevel(level)
         for handler in handlers:
             logger.removeHandler(handler)
             handler.close()
-        if before is None:
-            os.environ.pop(KIND, None)
-        else:
-            os.environ[KIND] = before
 
 
 class _Log(logging.FileHandler):

@@ -109,4 +109,4 @@ def test_options_stand_before_the_names_too(folder: Path, capsys) -> None:
     assert "usage: python -m kit runs [-h]" in said and "unrecognized arguments: --nope" in said
     with pytest.raises(SystemExit):
         main(["runs", "shew"])
-    assert "invalid choice: 'shew'" in capsys.readouterr().err
+    assert "there is no 'shew'; did you mean 'show'?" in capsys.readouterr().err

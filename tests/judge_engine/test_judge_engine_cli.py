@@ -316,13 +316,16 @@ def test_resume_reads_lines_that_hold_other_line_ends(files, capsys):
 def test_resume_on_a_full_disk_names_the_file(files, monkeypatch, capsys):
     """It said "unknown file"; without --resume the file was named."""
 
-    def full(out):
+    def full(line, where):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(judging, "_kept", full)
     with StubServer() as stub:
+        assert main(command(files, stub)) == 0
+        monkeypatch.setattr(judging, "_done", full)
+        there = sorted(p.name for p in files.iterdir())
         assert main(command(files, stub, "--resume")) == 2
     assert "grades.jsonl" in capsys.readouterr().err
+    assert sorted(p.name for p in files.iterdir()) == there
 
 
 def test_what_a_judge_wrote_cannot_command_the_terminal(files, capsys):
@@ -368,7 +371,8 @@ def test_the_ledger_has_a_command_of_its_own(files, capsys):
     assert capsys.readouterr().err.count("nofile") == 1 and not nowhere.exists()
     assert main(["ledger", "prune", "--judge", "m", *new, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdicts"] == 9
-    assert main(["ledger", "exprot", "x", *own]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(["ledger", "exprot", "x", *own])
     assert "did you mean 'export'" in capsys.readouterr().err
     assert main(["ledger", "prune", *own]) == 2
 

@@ -96,8 +96,8 @@ def test_unpacking_refuses_links_and_stays_in_its_folder(tmp_path):
 
 def test_the_lock_keeps_a_second_process_out(tmp_path):
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom kit.data.fetch import lock\n"
-        "with lock(Path(sys.argv[1])):\n    p = Path(sys.argv[1] + '.log')\n"
+        "import sys, time\nfrom pathlib import Path\nfrom kit.system.processes import alone\n"
+        "p = Path(sys.argv[1] + '.log')\nwith alone(p.parent, 'l', lambda text: None):\n"
         "    with p.open('a') as f: f.write('in\\n')\n    time.sleep(0.3)\n    with p.open('a') as f: f.write('out\\n')\n"
     )
     both = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "l")]) for _ in range(2)]
