@@ -55,6 +55,7 @@ MOVED = {
     "kit.compare": "kit.runs.compare",
     "kit.data.published": "kit.calibration.published",
     "kit.data.kinds": "kit.data.files",
+    "kit.data.lists": "kit.data.values",
     "kit.data.notes": "kit.data.findings",
     "kit.data.plain": "kit.data.jsonl",
     "kit.calibration.recompute": "kit.calibration.published",

@@ -20,11 +20,19 @@ from typing import Any
 from ..records import Criterion, Response, Task, Verdict
 from . import labels
 from .findings import Finding
-from .lists import listed, parsed_json
 from .seen import Seen
 from .slips import OWN_CRITERION, OWN_TASK, Unread
 from .taskset import Parsed
-from .values import Marks, absent, as_text, blank, number, says_nothing
+from .values import (
+    Marks,
+    absent,
+    as_text,
+    blank,
+    listed,
+    number,
+    parsed_json,
+    says_nothing,
+)
 
 TEXT_FIELDS = (
     "criterion",
