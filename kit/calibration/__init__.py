@@ -6,9 +6,8 @@ interval.
 """
 
 from .baselines import against_constant, against_lookup, against_score
-from .classwise import TopLabel, classwise, top_label
 from .compare import Comparison, compare
-from .ece import ECE, ece, mce, null_ece
+from .ece import ECE, TopLabel, classwise, ece, mce, null_ece, top_label
 from .files import parquet_blocks, sketch_file
 from .recalibrate import METHODS, Recalibrated, Recalibrator, fit, recalibrate
 from .reliability import (

@@ -8,9 +8,8 @@ numpy and scipy only.
 
 from .agreement import ac1, accuracy, balanced_accuracy, expand, f1, kappa, mcc, pairs, scott_pi
 from .anytime import betting, betting_path
-from .correction import lang_reiczigel, ppi, rogan_gladen
+from .correction import lang_reiczigel, policy_difference, ppi, rogan_gladen
 from .estimate import Estimate, band, estimate_from_json, number
-from .macro import macro_difference, macro_mean
 from .ordinal import ranked_scores, rps
 from .paired import Comparison, McNemar, agreement_difference, claim, compare, difference, mcnemar
 from .panel import Panel, confusion, dawid_skene
@@ -23,11 +22,10 @@ from .planning import (
     power_of,
     prompts_for,
 )
-from .policies import policy_difference
 from .rank import kendall, spearman
 from .ranking import auroc, auroc_change
 from .raters import ac1_raters, alpha, fleiss
-from .rates import mean, pass_rate
+from .rates import macro_difference, macro_mean, mean, pass_rate
 from .report import Agreement, agree
 from .risk import Threshold, abstain_below
 from .scores import RubricScore, rubric_score

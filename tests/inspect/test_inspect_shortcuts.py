@@ -13,7 +13,7 @@ from kit.data import load_tasks
 from kit.data.seen import Seen
 from kit.records import Criterion, Task
 from kit.rubrics import lint
-from kit.rubrics.sketches import SIZE, Sketches
+from kit.rubrics.corpus import SIZE, Sketches
 from kit.rubrics.words import WORD, words
 
 NOTES = [
@@ -70,7 +70,7 @@ def test_near_equal_prompts_are_those_of_a_plain_search():
 
 def test_a_set_of_one_phrase_does_not_fill_the_memory_with_pairs(monkeypatch):
     """A million prompts, each like twenty others, have ten million pairs: the search ends at PAIRS of them and says so."""
-    monkeypatch.setattr("kit.rubrics.sketches.PAIRS", 80)
+    monkeypatch.setattr("kit.rubrics.corpus.PAIRS", 80)
     long = "one two three four five six seven eight nine ten eleven twelve thirteen number"
     tasks = [
         Task(
