@@ -97,7 +97,7 @@ def _averaged(given: Mapping[Key, list[float | None]], **more: Any) -> Labels:
 def _drawn(path: Any) -> Labels:
     """A file of `kit label`: a row a verdict; an empty label is still to be given."""
     rows = [(where, _read(row, where)) for where, row in read_rows(path)]
-    scale = words.number_scale(row["label"] for _, row in rows)
+    scale = words.scale_of(*words.extent(row["label"] for _, row in rows))
     given: dict[Key, list[float | None]] = {}
     inclusion, designs, blank = {}, set(), []
     for where, row in rows:
