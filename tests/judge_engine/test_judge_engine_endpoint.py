@@ -590,7 +590,8 @@ def test_a_client_of_ones_own_gives_address_key_and_headers(tmp_path):
     import openai
 
     secret = "sk-client-0123456789abcdef"
-    with StubServer(keep=True) as stub:
+    with StubServer() as stub:
+        stub.keep = True
         client = openai.OpenAI(
             base_url=stub.url, api_key=secret, default_headers={"X-Team": "rubrics"}
         )
