@@ -4,7 +4,7 @@
 
 240 prompts to train on have one constraint each. 84 held-out ones have topics, words and openers of
 their own; 28 of them join two constraints, as no training prompt does. "Use this word instead of
-that one" stands beside "use both", so that copying what is quoted passes half of them at most. Code
+that one" stands beside "use both", so that copying what is quoted passes about half of them. Code
 decides everything. An answer earns a share for each constraint (of two words, for each)
 and one for all in one finished sentence, nothing where it misses its topic, copies, repeats itself
 or talks about the instruction.

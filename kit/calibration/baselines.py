@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,14 +50,32 @@ def against_lookup(
     family.
 
     family : (n,) labels. A row's entry is made of the other clusters' rows of its family, and of
-        all other clusters where there are none: no more than a person with a list of past results
-        has seen.
+        all other clusters where there are none. What such entries lose by being made of few rows
+        is given back: a confidence that is its family's true rate is no better than the table.
 
     >>> against_lookup([1.0, 0.0] * 40, [1, 0] * 40, ["easy", "hard"] * 40).value
     0.0
     """
     x = check(conf, correct, cluster=cluster)
-    return _less(x, lookup(x, family), "that of a look-up of each family's rate", level)
+    e = _less(x, lookup(x, family), "that of a look-up of each family's rate", level)
+    noise = _table_noise(x, family)
+    high = min(e.high + 2 * noise, 1.0)  # the noise is itself known only so well
+    return replace(e, value=e.value + noise, high=high)
+
+
+def _table_noise(x: Inputs, family: Any) -> float:
+    """Mean variance of a table's entries: by how much its Brier score is above the true rates'."""
+    kind, both = _cells(x, family)
+    size = np.bincount(kind)
+    rest = np.asarray(x.correct, dtype=float)
+    rest = rest - (np.bincount(kind, rest) / size)[kind]
+    home = np.zeros(both.max() + 1, dtype=int)
+    home[both] = kind
+    spread = np.bincount(home, np.bincount(both, rest) ** 2) / size
+    clusters = np.bincount(home)
+    several = clusters > 1
+    grown = (clusters[several] / (clusters[several] - 1)) ** 2  # an entry lacks its own cluster
+    return float((spread[several] * grown).sum() / x.n)
 
 
 @takes_table("conf", "correct", "score", "cluster")
@@ -81,14 +100,20 @@ def lookup(x: Inputs, family: Any) -> np.ndarray:
             where="argument family",
             fix="give one a row, without rows whose confidence is missing",
         )
-    kind = np.unique(np.asarray(family, dtype=str), return_inverse=True)[1]
+    kind, both = _cells(x, family)
     group = np.arange(x.n) if x.cluster is None else x.cluster
-    both = np.unique(kind * x.n + group, return_inverse=True)[1]
     y = np.asarray(x.correct, dtype=float)
     hits, rows = _others(y, kind, both)
     every_hits, every_rows = _others(y, np.zeros(x.n, dtype=int), group)
     alone = np.divide(every_hits, every_rows, out=np.full(x.n, y.mean()), where=every_rows > 0)
     return np.divide(hits, rows, out=alone, where=rows > 0)
+
+
+def _cells(x: Inputs, family: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n,) of each row's family, and of its cluster's part of it."""
+    kind = np.unique(np.asarray(family, dtype=str), return_inverse=True)[1]
+    group = np.arange(x.n) if x.cluster is None else x.cluster
+    return kind, np.unique(kind * x.n + group, return_inverse=True)[1]
 
 
 def _others(y: np.ndarray, whole: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -96,7 +96,8 @@ def run(args: argparse.Namespace) -> Output:
         if args.estimate:
             cost = bench.estimate(args.rows, reflect)
             rows = bench.search_size(args.rows).most
-            line = f"a search of {rows} rows: at most {cost}; nothing was sent"
+            line = f"a search of {rows} rows: at most {cost}, if what it finds is as long"
+            line += "; nothing was sent"
             return Output(vars(cost), line)
         for name, prompt in prompts.items():
             bench.try_(name, prompt)

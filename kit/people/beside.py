@@ -28,7 +28,9 @@ def sign(value: float | None, cut: float = HALF) -> int | None:
 class Beside:
     """One entry a verdict in every list, in the order of the grades.
 
-    cluster : the task's group, or the task. verdict, label : values in [0, 1], None unknown.
+    cluster : the task's group, or the task. weight : turned round under a parent that is a fault.
+    tree : the criterion has a parent. gate : it must be met. verdict, label : values in [0, 1],
+    None unknown.
     labelled : somebody looked at the row (its label may be "unknown"). code : decided by code.
     orphans : labels on what was not graded; blank : rows of the label file not filled in yet.
     """
@@ -39,6 +41,8 @@ class Beside:
     cluster: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
     weight: list[float] = field(default_factory=list)
+    tree: list[bool] = field(default_factory=list)
+    gate: list[bool] = field(default_factory=list)
     verdict: list[float | None] = field(default_factory=list)
     p: list[float | None] = field(default_factory=list)
     status: list[str] = field(default_factory=list)
@@ -120,7 +124,9 @@ def _add(out: Beside, v: Verdict, task: Task, c: Criterion | None, given: Labels
         "criterion": v.criterion_id,
         "cluster": task.group or task.id,
         "text": "" if c is None else c.text,
-        "weight": 1.0 if c is None else c.weight,
+        "weight": 1.0 if c is None else _signed(c, {x.id: x for x in task.criteria}),
+        "tree": c is not None and c.parent is not None,
+        "gate": c is not None and c.required,
         "verdict": v.value,
         "p": v.p,
         "status": v.status,
@@ -133,6 +139,17 @@ def _add(out: Beside, v: Verdict, task: Task, c: Criterion | None, given: Labels
     }
     for name, value in row.items():
         getattr(out, name).append(value)
+
+
+def _signed(c: Criterion, by_id: Mapping[str, Criterion]) -> float:
+    """A weight, negative where what the criterion says counts against the answer."""
+    weight, above = c.weight, by_id.get(c.parent or "")
+    for _ in by_id:  # a cycle is refused elsewhere
+        if above is None:
+            break
+        weight *= -1.0 if above.weight < 0 else 1.0
+        above = by_id.get(above.parent or "")
+    return weight
 
 
 def tasks_of(tasks: Any) -> list[Task]:

@@ -182,6 +182,14 @@ def _score(
         return None, "no rubric score: its correction needs labels drawn at random"
     if design == "probability" and not _within_verdicts(rows):
         return None, "no rubric score: labels of one verdict were drawn with several probabilities"
+    if any(rows.tree):
+        return None, "no rubric score: the rubric is a tree, no sum of its criteria"
+    gates = zip(rows.gate, rows.verdict, label, strict=True)
+    if any(gate and (v is None or v < 1 or (y is not None and y < 1)) for gate, v, y in gates):
+        return (
+            None,
+            "no rubric score: must-haves that are not met decide it (`kit judge` scores it)",
+        )
     answer = [f"{t}\0{r}" for t, r in zip(rows.task, rows.response, strict=True)]
     heavy: dict[str, float] = {}
     for a, w in zip(answer, rows.weight, strict=True):

@@ -22,7 +22,7 @@ from . import trials as made
 from . import variants
 from .candidates import Candidate, split
 from .makers import Reflector, frame_of, maker
-from .seal import Seals, words
+from .seal import Seals
 from .search import (
     Labelled,
     Searched,
@@ -36,7 +36,7 @@ from .search import (
 )
 from .simulate import plan
 from .study import Selection, Study, TestRead
-from .trials import Flips, Trial
+from .trials import Flips, Trial, row_id, texts_of
 
 FIRST = 8  # prompts asked at a time, on train, before the rest is
 LEAST = 3  # prompts that every part needs
@@ -82,15 +82,16 @@ class Workbench:
         labels = loaded(labels)
         self.notes = left_out(labels)
         self.rows, self.parts = labelled_rows(labels), {}
+        self._joined: list[list[str]] | None = None
         if whole:
-            self.rows, self.parts = variants.whole(self.rows)
+            self.rows, self.parts, self._joined = variants.whole(self.rows)
         self.cluster = np.array([r.cluster for r in self.rows], dtype=object)
         self.part = split(self.cluster)
         self.human = np.array([r.human for r in self.rows])
         self.trials: dict[str, Trial] = {}
         self.doubts: list[dict[str, Any]] = []
         self.read: TestRead | None = None
-        self._ids = [fingerprint(list(map(words, _texts(r)))) for r in self.rows]
+        self._ids = list(map(row_id, self.rows))
         self._enough()
         self.folder = None if folder is None else Path(folder)
         if self.folder is not None:
@@ -220,7 +221,8 @@ class Workbench:
             part=self.part,
             measure=self.measure,
             ids=self._ids,
-            before=[fingerprint(_texts(r)) for r in self.rows],
+            before=[fingerprint(texts_of(r)) for r in self.rows],
+            parts=self._joined,
         )
 
     def data(self) -> list[dict[str, Any]]:
@@ -350,7 +352,9 @@ class Workbench:
 
     # -- search --------------------------------------------------------------------------------
     def estimate(self, rows: int | None = None, reflect: Any = None) -> Any:
-        """What a search of so many judged rows would cost at most, a kit.judge Forecast."""
+        """What a search of so many judged rows would cost, a kit.judge Forecast: calls at most;
+        tokens and dollars with prompts as long as this one.
+        """
         seen = [r for r, p in zip(self.rows, self.part, strict=True) if p != "test"]
         who = Reflector(reflect, self.make)
         return forecast(seen, self.make(self.prompt), self.search_size(rows), who)
@@ -456,11 +460,6 @@ class Workbench:
         rows = ", ".join(f"{k} {v}" for k, v in n.items())
         head = f"{len(self.rows)} labels ({rows}), {len(self.trials)} trials: {list(self.trials)}"
         return "\n".join([head, *self.notes])
-
-
-def _texts(row: Labelled) -> list[str]:
-    """What was judged: a row is known by it, whatever its ids are."""
-    return [row.task.asked, row.response.text, row.criterion.text]
 
 
 def workbench(labels: Any, *, judge: Any, ledger: Any = None, **more: Any) -> Workbench:

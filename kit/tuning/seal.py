@@ -137,7 +137,8 @@ def words(text: str) -> str:
     >>> words("Is it 3.5?\\r\\n") == words("is it  3.5")
     True
     """
-    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())) or text
+    seen = "".join(c for c in text if unicodedata.category(c) != "Cf")  # zero-width marks
+    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", seen).casefold())) or text
 
 
 def row_keys(ids: Sequence[Any], *, data: str = "") -> list[str]:

@@ -105,7 +105,8 @@ class Study:
         that judges a smaller share of the
     rows is not chosen. ids : (n,) ids of the rows, for the seal (default: the cluster); data : name
     of the data set, so that equal ids of two data sets are not mistaken for each other. before :
-    (n,) ids that an earlier version gave the rows: its seals hold.
+    (n,) ids that an earlier version gave the rows: its seals hold. parts : (n,) lists of ids of
+    what each row was joined from: who reads the one has read the other.
     """
 
     human: Sequence[Any]
@@ -116,6 +117,7 @@ class Study:
     ids: Sequence[Any] | None = None
     data: str = ""
     before: Sequence[Any] | None = None
+    parts: Sequence[Sequence[Any]] | None = None
 
     def __post_init__(self) -> None:
         n = same_length(human=self.human, cluster=self.cluster, part=self.part, ids=self.ids)
@@ -216,9 +218,12 @@ class Study:
         test = [str(i) for i, p in zip(ids, self.part, strict=True) if p == "test"]
         return row_keys(test, data=self.data)
 
-    def _keys(self) -> tuple[list[str], list[str]]:
-        """The keys of the test's rows, and those by which an earlier version knew them."""
-        return self._test_rows(self.ids), self._test_rows(self.before or self.ids)
+    def _keys(self) -> tuple[list[str], list[str], list[str]]:
+        """The keys of the test's rows; of their parts; and those of an earlier version."""
+        pairs = zip(self.parts or (), self.part, strict=False)
+        parts = [str(i) for ids, p in pairs if p == "test" for i in ids]
+        before = self._test_rows(self.before or self.ids)
+        return self._test_rows(self.ids), row_keys(parts, data=self.data), before
 
     def sealed(
         self,
@@ -229,10 +234,10 @@ class Study:
         replay: bool = False,
     ) -> None:
         """SealedError where `test` would refuse; to be asked before its rows are paid for."""
-        seals, (rows, before) = Seals() if seals is None else seals, self._keys()
+        seals, (rows, parts, before) = Seals() if seals is None else seals, self._keys()
         names = selection.winner.name, selection.baseline.name
         if not (replay and names in {(r.candidate, r.baseline) for r in seals.seen(rows)}):
-            seals.check(rows, unseal=unseal, before=before)
+            seals.check(rows, unseal=unseal, before=[*parts, *before])
 
     def test(
         self,
@@ -251,7 +256,7 @@ class Study:
         """
         seals = Seals() if seals is None else seals
         pick = self.part == "test"
-        rows, before = self._keys()
+        rows, parts, before = self._keys()
         a, b = selection.winner, selection.baseline
         columns = [x[pick] for x in (a.verdicts, b.verdicts, self.human)]
         asked = [sorted(rows), a.name, b.name, self.measure]
@@ -260,10 +265,10 @@ class Study:
             for old in seals.seen(rows):
                 if old.request == request:
                     return _from_dict({**old.result, "replayed": True})
-        reads = seals.check(rows, unseal=unseal, before=before) + 1
+        reads = seals.check(rows, unseal=unseal, before=[*parts, *before]) + 1
         read = self._read(selection, pick, reads)
         seals.record(
-            rows,
+            [*rows, *parts],
             candidate=a.name,
             baseline=b.name,
             request=request,

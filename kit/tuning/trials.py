@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..records import Verdict, paid
+from ..records import Verdict, fingerprint, paid
 from ..stats import Estimate, difference
 from ..system.paths import write_text
 from ..tables import Results
 from .candidates import Candidate
+from .seal import words
 from .search import Labelled
 
 FILE = "bench.json"  # of a bench's folder
@@ -263,3 +264,13 @@ def put_away(trials: dict[str, Trial], old: Trial) -> str:
         trials[t.name] = replace(t, settings=settings, parent=parent)
     trials[name] = replace(trials[old.name], name=name)
     return name
+
+
+def texts_of(row: Labelled) -> list[str]:
+    """What was judged: a row is known by it, whatever its ids are."""
+    return [row.task.asked, row.response.text, row.criterion.text]
+
+
+def row_id(row: Labelled) -> str:
+    """The row's name for the seal: its words, whatever a spreadsheet did to blanks and case."""
+    return fingerprint(list(map(words, texts_of(row))))

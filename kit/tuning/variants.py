@@ -27,7 +27,7 @@ from ..records import PAID, Criterion, Verdict, fingerprint, paid
 from ..settings.read import nearest
 from .makers import MakeJudge
 from .search import Labelled, ask
-from .trials import WORDS, Trial
+from .trials import WORDS, Trial, row_id
 
 if TYPE_CHECKING:
     from .bench import Workbench
@@ -215,9 +215,12 @@ def examples(rows: Sequence[Labelled], right: np.ndarray, k: int, seed: int) -> 
     return neutral("\n".join(["Examples of verdicts on other tasks:", *lines]))
 
 
-def whole(rows: Iterable[Labelled]) -> tuple[list[Labelled], dict[str, list[str]]]:
-    """One row an answer: does it meet all of its criteria, put as one plain rubric? And the rubrics
-    with their criteria, as `reword` takes them. Pitfalls (weight < 0) are left out.
+def whole(
+    rows: Iterable[Labelled],
+) -> tuple[list[Labelled], dict[str, list[str]], list[list[str]]]:
+    """One row an answer: does it meet all of its criteria, put as one plain rubric? Beside them the
+    rubrics with their criteria, as `reword` takes them, and the ids of the rows that each was made
+    of. Pitfalls (weight < 0) are left out.
     """
     answers: dict[tuple[str, str], list[Labelled]] = {}
     for r in rows:
@@ -231,4 +234,4 @@ def whole(rows: Iterable[Labelled]) -> tuple[list[Labelled], dict[str, list[str]
         task = dataclasses.replace(members[0].task, criteria=(c,))
         human = min(r.human for r in members)
         out.append(dataclasses.replace(members[0], task=task, criterion=c, human=human))
-    return out, parts
+    return out, parts, [list(map(row_id, members)) for members in answers.values()]

@@ -68,6 +68,39 @@ def test_a_fault_that_is_not_there_passes(tmp_path):
     assert found.judge.value == pytest.approx(26 / 40) and found.people.value == found.judge.value
 
 
+def answered(folder, criteria, said):
+    """Forty answers whose verdicts and labels are all the same."""
+    ids = [{"task_id": f"t{i}", "response_id": "r"} for i in range(40)]
+    status = {k: "met" if v else "unmet" for k, v in said.items()}
+    verdicts = [{"criterion_id": k, "status": x, "judge": "j"} for k, x in status.items()]
+    tasks = [{"id": i["task_id"], "prompt": i["task_id"], "criteria": criteria} for i in ids]
+    rows = [
+        {**i, "score": 1.0, "score_low": 1.0, "score_high": 1.0, "verdicts": verdicts} for i in ids
+    ]
+    labels = [{**i, "response": "An answer.", "labels": said} for i in ids]
+    files = {"tasks": tasks, "labels": labels, "grades": rows}
+    return [write(folder / f"{name}.jsonl", x) for name, x in files.items()]
+
+
+def test_a_rubric_that_is_no_sum_has_no_rubric_score(tmp_path):
+    """A tree whose answers all earn .9 had a "rubric score" of .1, an unmet must-have .5."""
+    tree = [
+        {"id": "G", "text": "good", "weight": 1.0},
+        {"id": "B", "text": "faults", "weight": -1.0},
+    ]
+    tree += [
+        {"id": "a", "text": "leaf a", "parent": "G"},
+        {"id": "b", "text": "rude", "parent": "B"},
+    ]
+    found = kit.rate(*answered(tmp_path, tree, {"a": 1, "b": 0}), design="random")
+    assert found.score is None and "tree" in str(found)
+    assert found.passed.value == 1.0  # b is a fault, and it is not there
+    must = [{"id": "a", "text": "a"}, {"id": "b", "text": "b", "required": True}]
+    for met in (0, 1):
+        found = kit.rate(*answered(tmp_path, must, {"a": 1, "b": met}), design="random")
+        assert (found.score is None) == (not met)
+
+
 def test_a_gain_that_only_the_judge_sees_is_no_gain(tmp_path):
     """The judge passes half of the new policy's failures and none of the old one's."""
     new = planted(tmp_path, lenient=0.5, truth=0.5, seed=1, name="new")

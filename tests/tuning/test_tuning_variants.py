@@ -10,7 +10,7 @@ from test_tuning_bench import FakeJudge, bench_of, labels
 import kit
 from kit.errors import DataError, KitError
 from kit.records import Criterion, Verdict, fingerprint
-from kit.tuning import Seals, variants
+from kit.tuning import SealedError, Seals, variants
 
 
 class FakeReader:
@@ -114,6 +114,19 @@ def test_one_plain_rubric_beside_its_criteria(tmp_path):
     assert b.right("in parts")[b.part == "dev"].mean() == 1
     assert b.against("in parts")["tokens"].value == 100  # two verdicts for one
     assert b.against("in parts")["met"].low < 0  # the plain one read the last criterion only
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_who_reads_a_plain_rubric_has_read_its_criteria(tmp_path, first):
+    """The sealed test was read again as a fresh one by the joined rubric, and the other way round."""
+    for again, whole in enumerate((first, not first)):
+        b = bench(tmp_path, whole=whole, folder=tmp_path / str(whole))
+        b.try_("four", "Judge. LEVEL 4")
+        if again:
+            with pytest.raises(SealedError, match="read before"):
+                b.test()
+        else:
+            assert b.test().reads == 1
 
 
 def test_a_cascade_asks_the_strong_one_where_it_must_and_states_what_it_loses(tmp_path):
