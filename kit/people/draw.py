@@ -153,6 +153,9 @@ def _kept(old: Labels, pool: _Pool, design: str) -> dict[str, int]:
         fix = f"go on with --design {old.design}, or begin a new file"
         raise DataError(f"these labels were drawn {old.design}", where="--labels", fix=fix)
     drawn = set(old.inclusion)
+    if any(drawn & set(u) and not drawn >= set(u) for units in pool.strata.values() for u in units):
+        fix = "go on with --unit verdict, or begin a new file"
+        raise DataError("these labels were drawn verdict by verdict", where="--labels", fix=fix)
     return {name: sum(bool(drawn & set(u)) for u in units) for name, units in pool.strata.items()}
 
 

@@ -292,7 +292,7 @@ class Workbench:
         if not (who.strip() and why.strip()):
             raise DataError("a doubt needs who and why", where="doubt", fix="say both")
         self._open(row)
-        entry = {"row": int(row), "who": who, "why": why, "id": self._ids[row]}
+        entry = {"row": int(row), "who": who, "why": why, **made.named(self.rows[row])}
         self.doubts = [d for d in self.doubts if d["row"] != row] + [entry]
         self._remember()
 
@@ -444,8 +444,7 @@ class Workbench:
     def _recall(self) -> None:
         """Trials of earlier sessions: their verdicts are in the ledger."""
         found, whole, doubts = made.kept(self.folder, len(self.rows))
-        at = {name: i for i, name in enumerate(self._ids)}
-        self.doubts = [{**d, "row": at[d["id"]]} for d in doubts if d["id"] in at]
+        self.doubts = made.again(doubts, self.rows)
         self.trials.update(found)
         for name, trial in found.items():
             self.trials[name] = self._asked(trial, full=name in whole)

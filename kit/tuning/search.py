@@ -21,6 +21,7 @@ from ..judge.prices import tokens
 from ..judge.records import Forecast
 from ..records import Criterion, Response, Task, Verdict
 from .makers import MakeJudge, Reflector
+from .seal import words
 
 COMPONENT = "judge_instructions"
 LEAST = 300  # rows that a search may judge, where nothing is said and ROUNDS rounds take fewer
@@ -70,13 +71,13 @@ def labelled_rows(labels: Any) -> list[Labelled]:
         said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
     first: dict[str, str] = {}  # of tasks that ask the same, one name: they are one prompt
     for t in labels.tasks:
-        first[t.asked] = min(t.id, first.get(t.asked, t.id))
+        first[words(t.asked)] = min(t.id, first.get(words(t.asked), t.id))
     out = []
     for r in labels.responses:
         mine, task = said.get((r.task_id, r.id), {}), labels.by_id[r.task_id]
         asked = tuple(c for c in task.criteria if c.id in mine and not c.by_code)
         task = dataclasses.replace(task, criteria=asked)
-        prompt = task.group or first[task.asked]
+        prompt = task.group or first[words(task.asked)]
         out += [Labelled(task, r, c, mine[c.id], prompt) for c in asked]
     if len({row.human for row in out}) < 2:
         fix = "give answers with labels of people, some met and some unmet"

@@ -6,7 +6,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -274,3 +274,20 @@ def texts_of(row: Labelled) -> list[str]:
 def row_id(row: Labelled) -> str:
     """The row's name for the seal: its words, whatever a spreadsheet did to blanks and case."""
     return fingerprint(list(map(words, texts_of(row))))
+
+
+def named(row: Labelled) -> dict[str, str]:
+    """By what a kept doubt finds its row again."""
+    return {"id": row_id(row), "response": row.response.id}
+
+
+def again(doubts: Iterable[Mapping[str, Any]], rows: Sequence[Labelled]) -> list[dict[str, Any]]:
+    """Kept doubts on the rows of today; of rows with the same words, on that of the same answer."""
+    at: dict[str, dict[str, int]] = {}
+    for i, r in enumerate(rows):
+        at.setdefault(row_id(r), {})[r.response.id] = i
+    return [
+        {**d, "row": at[d["id"]].get(d.get("response"), max(at[d["id"]].values()))}
+        for d in doubts
+        if d["id"] in at
+    ]

@@ -54,6 +54,9 @@ def checked(settings: Mapping[str, Any], rows: Iterable[Labelled]) -> dict[str, 
             fix = "give a score from 0 to 1, or None: it says nothing"
             raise KitError(f"an option's score is {score!r}", where=f"options, {name!r}", fix=fix)
     options = settings.get("options", {"yes": 1, "no": 0})
+    if any(name.casefold() == "cannot_tell" for name in options):
+        fix = "leave it out: a judge may always say it, and it says nothing"
+        raise KitError("an option is named 'cannot_tell'", where="options", fix=fix)
     if len({name.casefold() for name in options}) < max(2, len(options)):
         raise KitError("two options are alike, or there is one", where="options", fix="name others")
     if len(set(options.values())) < 2:

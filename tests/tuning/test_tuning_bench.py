@@ -343,3 +343,35 @@ def test_an_interval_that_few_prompts_carry_says_so_in_the_table(tmp_path):
     bench.trials["nearly"] = dataclasses.replace(trial, verdicts=tuple(flipped))
     row = next(r for r in bench.data() if r["trial"] == "nearly")
     assert "few clusters carry all the spread" in row["note"], row
+
+
+def test_prompts_that_differ_by_blanks_or_case_are_one_prompt(tmp_path):
+    """33 of 60 such questions lay in more than one part: train quoted rows of the sealed test."""
+    data = labels(30)
+    twins = [
+        dataclasses.replace(t, id=f"{t.id}x", prompt=f" {t.prompt.upper()} ") for t in data.tasks
+    ]
+    more = {
+        "responses": [dataclasses.replace(r, task_id=f"{r.task_id}x") for r in data.responses],
+        "verdicts": [dataclasses.replace(v, task_id=f"{v.task_id}x") for v in data.verdicts],
+    }
+    both = {name: [*getattr(data, name), *rows] for name, rows in more.items()}
+    given = TaskSet(tasks=[*data.tasks, *twins], **both)
+    b = bench_of(tmp_path, given=given)
+    parts = {}
+    for row, part in zip(b.rows, b.part, strict=True):
+        parts.setdefault(row.task.id.removesuffix("x"), set()).add(part)
+    assert len(set(b.cluster)) == 30 and {len(p) for p in parts.values()} == {1}
+
+
+def test_a_doubt_stays_on_its_own_answer_when_two_have_the_same_words(tmp_path):
+    """Opened again, the doubt lay on the sound label and the doubted one counted."""
+    data = labels(40)
+    same = [dataclasses.replace(r, text="an answer") for r in data.responses]
+    data = dataclasses.replace(data, responses=same)
+    b = bench_of(tmp_path, given=data, folder=tmp_path / "kept")
+    rows = [i for i, p in enumerate(b.part) if p == "train"][:2]
+    for doubted in rows:
+        b.doubt(doubted, "me", "why")
+        again = bench_of(tmp_path, given=data, folder=tmp_path / "kept")
+        assert again.doubts[-1]["row"] == doubted

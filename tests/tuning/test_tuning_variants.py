@@ -234,3 +234,9 @@ def test_a_panel_of_one_and_another_baseline_are_refused_before_anything_is_paid
     with pytest.raises(KitError, match="another prompt"):
         b.try_("baseline", "Judge otherwise.")
     assert FakeReader.asked == paid
+
+
+def test_an_option_that_is_an_abstention_is_refused(tmp_path):
+    """It stood twice in the schema, and abstaining counted as a no."""
+    with pytest.raises(KitError, match="cannot_tell"):
+        bench(tmp_path).try_("ct", options={"fine": 1, "Cannot_tell": 0})
