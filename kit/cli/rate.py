@@ -9,13 +9,15 @@ other files say it with --design.
   by_label      chosen by their label (half met, half unmet, say)
   shifted       labels from elsewhere
 
-With --against: the difference to another policy's grades by the same judge, both corrected.
+With --against: the difference in credit to another policy's grades by the same judge, both
+corrected (a partly met criterion counts in part: no threshold).
 """
 
 from __future__ import annotations
 
 import argparse
 
+from ..errors import KitError
 from .common import LEVEL, Output, arg
 
 HELP = "pass rate and rubric score, corrected by people's labels; --against another policy's grades"
@@ -34,13 +36,11 @@ ARGS = (
     arg("--against-labels", metavar="LABELS", help="their labels, where both have the same ids"),
     arg(
         "--how",
-        default="flip",
         help="the score: flip (default, in [0, 1]), signed, positive_normalised",
     ),
     arg(
         "--threshold",
         type=float,
-        default=0.5,
         metavar="X",
         help="values from X on pass (default .5)",
     ),
@@ -53,13 +53,20 @@ def run(args: argparse.Namespace) -> Output:
     from ..people import against, rate
 
     more = {"design": args.design, "level": args.level}
+    own = {"how": args.how, "cut": args.threshold}
+    own = {name: value for name, value in own.items() if value is not None}
     if args.against:
+        if own:
+            fix = "leave them out: --against compares the credit itself"
+            raise KitError("--threshold and --how are of the rates", where="--against", fix=fix)
         files = (args.tasks, args.labels, args.grades, args.against)
         found = against(*files, other_labels=args.against_labels, **more)
         sure = {True: "differs from 0", False: "no difference shown"}[found.excludes(0)]
-        text = f"{args.grades} less {args.against}: {found}\n{sure}; {found.method}"
+        text = (
+            f"credit of {args.grades} less that of {args.against}: {found}\n{sure}; {found.method}"
+        )
         text += f"\n{found.note}" if found.note else ""
         return Output({"difference": found.as_dict()}, text)
     files = (args.tasks, args.labels, args.grades)
-    rated = rate(*files, how=args.how, cut=args.threshold, **more)
+    rated = rate(*files, **own, **more)
     return Output({"file": args.grades, **rated.data()}, str(rated))

@@ -122,3 +122,12 @@ def test_one_label_never_counts_for_both_policies(tmp_path):
         people.against(*new, other, design="random")
     same = people.against(*new, other, other_labels=new[1], design="random")
     assert same.value == pytest.approx(0.0, abs=1e-9)
+
+
+def test_against_names_what_it_compares_and_takes_no_threshold(tmp_path, capsys):
+    """--threshold was dropped in silence, and the credit's difference read as that of pass rates."""
+    tasks, labels, grades = made(tmp_path)
+    files = ["rate", tasks, labels, grades, "--against", grades, "--design", "random"]
+    for more in (["--threshold", "0.6"], ["--how", "signed"]):
+        assert main([*files, *more]) == 2
+        assert "--against" in capsys.readouterr().err
