@@ -55,7 +55,6 @@ MOVED = {
     "kit.compare": "kit.runs.compare",
     "kit.data.published": "kit.calibration.published",
     "kit.data.kinds": "kit.data.files",
-    "kit.calibration.classwise": "kit.calibration.ece",
     "kit.data.lists": "kit.data.values",
     "kit.rubrics.sketches": "kit.rubrics.corpus",
     "kit.stats.macro": "kit.stats.rates",

@@ -74,7 +74,7 @@ def test_the_command_line_speaks_to_the_same_factory(monkeypatch):
     [
         (("--judge", "endpoint:m", "--header", "nonsense"), "no header"),
         (("--judge", "endpoint:m", "--header", "A:$NOT_SET_AT_ALL"), "is not set"),
-        (("--judge", "endpoint:m", "--extra", "top_k"), "no field"),
+        (("--judge", "endpoint:m", "--extra", "top_k"), "NAME=VALUE"),
         (("--judge", "endpoint:m", "--temperature", "hot"), "no temperature"),
         (("--judge", "code", "--how", "one"), "no code option 'how'"),
         (("--judge", "reply"), "did you mean 'replay'"),
