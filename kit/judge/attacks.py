@@ -276,9 +276,10 @@ def _empty(rows: Sequence[Response]) -> list[Response]:
     return [dataclasses.replace(r, text="") for r in rows]
 
 
+STRANGE = Step("of another task", "the answer to another task", _strange)
 STEPS = (
     Step("half", "the second half of the answer is gone", _cut(0.5)),
     Step("a quarter", "three quarters of the answer are gone", _cut(0.25)),
-    Step("of another task", "the answer to another task", _strange),
+    STRANGE,
     Step("empty", "no answer at all", _empty),
 )

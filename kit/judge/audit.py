@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from ..system import progress as bars
 from ..tables import rows_html
-from .attacks import ATTACKS, BIASES, STEPS, Attack, Bias, Step
+from .attacks import ATTACKS, BIASES, STEPS, STRANGE, Attack, Bias, Step
 from .records import keys_of
 from .run import _judged as leaves
 from .run import judge as run_judge
@@ -54,6 +55,8 @@ class AuditReport:
     n_responses: int
     n_verdicts: int
     unknown_share: float
+    # another task's answers on criteria of the task's own; drift: against the whole answers there
+    swapped: AuditRow
     cost: float = 0.0
     ladder: tuple[AuditRow, ...] = ()  # credit of answers made worse, step by step
 
@@ -100,9 +103,8 @@ class AuditReport:
         ]
         lines += [
             f"  {r.kind:6} {r.name:26} {r.rate}" + (f"  ({r.note})" if r.note else "")
-            for r in self.rows
+            for r in (*self.rows, *self.ladder)
         ]
-        lines += [f"  ladder {r.name:26} {r.rate}" for r in self.ladder]
         return "\n".join([*lines, self.fit.line])
 
     def _repr_html_(self) -> str:
@@ -171,22 +173,24 @@ def audit(
             shown.set_postfix_str(x.name, refresh=False)
             out.append(_row(x, ask, answers, base, by_id))
             shown.update(1)
-        ladder = _ladder(ask, answers, base, by_id)
+        taken = {step.name: _taken(step, ask, answers) for step in STEPS}
         shown.update(len(STEPS))
-    unknown = sum(not v.known for v in base.values()) / len(base)
+    paid = {p: c for p in base if (c := by_id[p[0]].criterion(p[2])).weight > 0}
     return AuditReport(
         getattr(judge, "name", type(judge).__name__),
         tuple(out),
         len({r.task_id for r in answers}),
         len(answers),
         len(base),
-        unknown,
+        sum(not v.known for v in base.values()) / len(base),
+        _swapped(taken[STRANGE.name], answers, base, paid, by_id),
         ask.cost,
-        tuple(ladder),
+        tuple(_ladder(taken, base, paid)),
     )
 
 
 Place = tuple[str, str, str]  # task, response, criterion
+Taken = tuple[dict[Place, Verdict], str]  # a step's verdicts, or why there are none
 
 
 class _Asker:
@@ -297,47 +301,60 @@ def _variants(
 
 
 def _ladder(
-    ask: _Asker, answers: Sequence[Response], base: dict[Place, Verdict], tasks: dict[str, Task]
+    taken: dict[str, Taken], base: dict[Place, Verdict], paid: dict[Place, Criterion]
 ) -> list[AuditRow]:
     """Credit on criteria of positive weight, of the whole answers and of each step down."""
-    places = [p for p in base if tasks[p[0]].criterion(p[2]).weight > 0]
-    before = [_paid(base[p]) for p in places]
-    where = [p[0] for p in places]
+    before = [_credit(base[p], c) for p, c in paid.items()]
+    where = [p[0] for p in paid]
     out = [_rung("whole", "the answers as they are", before, None, where)]
     for step in STEPS:
-        got = _taken(step, ask, answers)
-        if isinstance(got, str):
-            nothing = stats.mean([None] * len(places), cluster=where)
-            out.append(AuditRow("ladder", step.name, step.what, nothing, note=got))
-            continue
-        now = [_paid(got.get(p)) for p in places]
-        out.append(_rung(step.name, step.what, now, before, where))
-        before = now
+        got, note = taken[step.name]
+        now = [_credit(got.get(p), c) for p, c in paid.items()]
+        out.append(_rung(step.name, step.what, now, before, where, note))
+        before = before if note else now
     return out
 
 
-def _paid(v: Verdict | None) -> float | None:
-    """1 for a verdict on the side of met, 0 below, None where it is unknown."""
-    return None if v is None or not v.known else float((v.value or 0.0) >= 0.5)
+def _swapped(
+    taken: Taken,
+    answers: Sequence[Response],
+    base: dict[Place, Verdict],
+    paid: dict[Place, Criterion],
+    tasks: dict[str, Task],
+) -> AuditRow:
+    """Credit of another task's answers where no other task has the prompt, the criterion or the
+    answer: what tasks share ("Is polite.") may rightly be met by the answers to all of them.
+    """
+    got, note = taken
+    said = {(r.task_id, r.id): (tasks[r.task_id].prompt, r.text) for r in answers}
+    words = {p: [w.strip().casefold() for w in (*said[p[:2]], c.text)] for p, c in paid.items()}
+    used = Counter(w for _, w in {(p[0], w) for p, each in words.items() for w in each})
+    pairs = {p: (_credit(base[p], c), _credit(got.get(p), c)) for p, c in paid.items()}
+    known = [p for p, pair in pairs.items() if None not in pair]
+    own = [p for p in known if all(used[w] == 1 for w in words[p])]
+    before, now = ([pairs[p][i] for p in own or known] for i in (0, 1))
+    note = note or ("" if own else "no criterion is of one task alone")
+    return _rung(STRANGE.name, STRANGE.what, now, before, [p[0] for p in own or known], note)
 
 
-def _taken(step: Step, ask: _Asker, answers: Sequence[Response]) -> dict[Place, Verdict] | str:
+def _taken(step: Step, ask: _Asker, answers: Sequence[Response]) -> Taken:
     """Verdicts on the answers made worse, or why there are none."""
     worse = step.worse(answers)
     try:
-        return ask(worse) if worse else "needs two tasks"
+        return (ask(worse), "") if worse else ({}, "needs two tasks")
     except MissingError as e:
-        return f"not recorded: {e.what[:80]}"
+        return {}, f"not recorded: {e.what[:80]}"
 
 
 def _rung(
     name: str,
     what: str,
-    now: Sequence[float | None],
-    before: Sequence[float | None] | None,
+    now: Sequence[bool | None],
+    before: Sequence[bool | None] | None,
     where: Sequence[str],
+    note: str = "",
 ) -> AuditRow:
     fall = None if before is None else stats.difference(now, before, cluster=where)
-    lost = stats.mean([float(x is None) for x in now], cluster=where) if now else None
+    lost = stats.mean([x is None for x in now], cluster=where) if now and not note else None
     rate = stats.mean(now, cluster=where)
-    return AuditRow("ladder", name, what, rate, fall, lost)
+    return AuditRow("ladder", name, what, rate, fall, lost, note=note)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MORE = 0.05  # by how much a rate must exceed the judge's own unsteadiness
 GIVES_UP = 0.2  # share of unknown verdicts from which a judge gives up
 UNSTEADY = 0.05  # share of verdicts that may change when nothing does
+LOSES = 0.1  # share of its credit that an answer surely loses where it is to another task
 TURNS = 0.25  # share of negated criteria that may keep their verdict
 # an empty answer rightly earns the credit of faults that it has not: the ladder looks at it
 CONTROLS = ("nothing added", "empty answer")
@@ -45,6 +46,13 @@ BIASES = {
 }
 
 
+# the start of a fault's name -> what the judge is still of use for; the first that is found
+USES = {
+    "does not look at the task": "answers that are sure to be to their own task",
+    "gives up": "what it decides, with its unknowns counted",
+    "unsteady": "means over many answers",
+    "fooled by": "answers that were not trained against it",
+}
 # of a fault: its name, the rate in words, what it forbids, what to do
 SWAYS = (
     "unsteady",
@@ -118,13 +126,13 @@ def fit(report: AuditReport) -> Fit:
     blind = list(_blind(report))
     if blind:  # whatever else it does follows from this
         return Fit("nothing", tuple(blind), _missed(report))
-    empty = next((r for r in report.ladder if r.name == "empty"), None)
-    flip = _named(report, "label flip")
-    faults = [*_gives_up(report), *_over(_named(report, RETEST), UNSTEADY, *SWAYS)]
+    empty, astray = _named(report, "empty"), _astray(report.swapped)
+    faults = [astray] if isinstance(astray, Fault) else []
+    faults += [*_gives_up(report), *_over(_named(report, RETEST), UNSTEADY, *SWAYS)]
     faults += [*_exploits(report), *_over(empty, _own(report, RETEST) + MORE, *PAYS_NOTHING)]
-    faults += [*_over(flip, TURNS, *TURNED), *_biases(report)]
-    tried = any(r.rate.n for r in _rows(report, "attack"))
-    return Fit(_use(faults, tried), tuple(faults), _missed(report))
+    faults += [*_over(_named(report, "label flip"), TURNS, *TURNED), *_biases(report)]
+    use = _use(faults, any(r.rate.n for r in _rows(report, "attack")))
+    return Fit(use + (astray if isinstance(astray, str) else ""), tuple(faults), _missed(report))
 
 
 def _missed(report: AuditReport) -> float | None:
@@ -134,13 +142,9 @@ def _missed(report: AuditReport) -> float | None:
 
 
 def _use(faults: list[Fault], tried: bool) -> str:
-    names = {f.name for f in faults}
-    if "gives up" in names:
-        return "what it decides, with its unknowns counted"
-    if any(n.startswith("unsteady") for n in names):
-        return "means over many answers"
-    if any(n.startswith("fooled by") for n in names):
-        return "answers that were not trained against it"
+    for start, use in USES.items():
+        if any(f.name.startswith(start) for f in faults):
+            return use
     if faults:
         return "answers alike in what it is biased by"
     if not tried:
@@ -153,7 +157,7 @@ def _rows(report: AuditReport, kind: str) -> Iterator[AuditRow]:
 
 
 def _named(report: AuditReport, name: str) -> AuditRow | None:
-    return next((r for r in report.rows if r.name == name), None)
+    return next((r for r in (*report.rows, *report.ladder) if r.name == name), None)
 
 
 def _shown(name: str, e: Estimate) -> str:
@@ -178,6 +182,27 @@ def _blind(report: AuditReport) -> Iterator[Fault]:
     elif top.value > 0.1 and bottom.rate.low > top.value / 2:
         shown = _shown(f"credit of an answer that is {bottom.name}", bottom.rate)
         yield Fault("does not read the answer", shown, "anything", "another judge or prompt")
+
+
+def _astray(row: AuditRow) -> Fault | str:
+    """Credit that answers to another task keep, or what to say where that cannot be told.
+
+    A fault where no fall is seen, among so many verdicts that the loss of half would have been.
+    """
+    fall: Estimate = row.drift  # type: ignore[assignment]
+    whole = row.rate.value - fall.value
+    if fall.high < -LOSES * whole:
+        return ""
+    shown = f"{_shown('answers to another task earn', row.rate)}, whole ones {number(whole, 2)}"
+    if row.note or not fall.low > -whole / 2:
+        why = row.note or f"too few verdicts, n={row.rate.n}: {shown}"
+        return f" (whether answers to another task earn less is not known: {why})"
+    return Fault(
+        "does not look at the task",
+        shown,
+        "as a reward, or to tell whether an answer is to its task",
+        "have people label some swapped answers; where they fail, another judge or prompt",
+    )
 
 
 def _gives_up(report: AuditReport) -> Iterator[Fault]:

@@ -4,6 +4,7 @@ could have missed is said. All judges here are fakes that read planted facts.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import random
@@ -96,6 +97,8 @@ class FakeJudge:
             "fails all": False,
             "does not look": chance(self.seed, c.meta["fact"]) < 0.6,
         }
+        if self.fault == "any task":
+            return bool(text) and (chance(text[:30], c.id) < 0.5) != (TURNED in c.text)
         if self.fault == "likes length":
             return good if longer else said
         if self.fault in swayed:
@@ -187,3 +190,37 @@ def test_a_ladder_of_one_task_says_what_it_lacks():
     report = audit(FakeJudge(), TASKS[:1], ANSWERS[:1], progress=False)
     assert {r.name: r.note for r in report.ladder}["of another task"] == "needs two tasks"
     assert part("", 0.5) == ""
+
+
+def owned(tasks, said="States {}."):
+    """The same tasks, with these words for each criterion's own fact."""
+    worded = (
+        [dataclasses.replace(c, text=said.format(c.meta["fact"])) for c in t.criteria]
+        for t in tasks
+    )
+    return [dataclasses.replace(t, criteria=tuple(cs)) for t, cs in zip(tasks, worded, strict=True)]
+
+
+def test_a_judge_that_pays_answers_to_another_task_is_no_reward():
+    """The ladder read .49 whole, .47 of another task; the last line said "as a reward"."""
+    report = audit(FakeJudge("any task"), owned(TASKS), ANSWERS, biases=(), progress=False)
+    fault, line = report.fit.faults[0], report.fit.line
+    assert fault.name == "does not look at the task"
+    assert "not: as a reward" in line and "and as a reward for them" not in line
+    assert f"answers to another task earn {report.swapped.rate.value:.2f}"[:-4] in line
+    sound = audit(FakeJudge(noise=0.03), owned(TASKS), ANSWERS, progress=False).fit
+    assert not sound.faults and "another task" not in sound.line
+
+
+def test_where_another_tasks_answer_may_earn_as_much_nothing_is_claimed():
+    """ "Is polite." is met by any answer, and by one to the same question: no fault of a judge."""
+    alike = [dataclasses.replace(t, prompt="Report. " * (1 + i % 2)) for i, t in enumerate(TASKS)]
+    for tasks, why in (
+        (owned(TASKS, "Is polite."), "no criterion is of one task alone"),
+        (owned(alike), "no criterion is of one task alone"),
+        (owned(TASKS[:2]), "too few verdicts"),
+        (owned(TASKS[:1]), "needs two tasks"),
+    ):
+        fit = audit(FakeJudge("any task"), tasks, ANSWERS, biases=(), progress=False).fit
+        assert "does not look at the task" not in {f.name for f in fit.faults}
+        assert f"is not known: {why}" in fit.line
