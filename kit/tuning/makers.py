@@ -96,26 +96,29 @@ class Reflector:
         if known is not None:
             return known.reply
         self.calls += 1
-        reply, call = self._reply(prompt)
-        if self.ledger is not None and who:
+        reply, call, why = self._reply(prompt)
+        if self.ledger is not None and who and call is not None:
+            # an empty reply is paid too: it stays under its own id, and the question is asked again
+            kept = {"id": key, "reply": reply} if reply.strip() else {"id": call.id}
             asked = json.dumps({"prompt": prompt})
-            call = dataclasses.replace(call, id=key, judge="reflection", request=asked, reply=reply)
-            self.ledger.put(call=call)
-        return reply
+            self.ledger.put(
+                call=dataclasses.replace(call, judge="reflection", request=asked, **kept)
+            )
+        return _text(reply, why)
 
     def forecast(self, tokens_in: int) -> Forecast:
         """What a question of so many tokens may cost."""
         price = None if callable(self.model) else getattr(_caller(self.judge), "price", None)
         return Usage(tokens_in=tokens_in, tokens_out=ROOM).forecast(price)
 
-    def _reply(self, prompt: str) -> tuple[str, Call]:
+    def _reply(self, prompt: str) -> tuple[str, Call | None, str]:
         if not callable(self.model):
             return _chat(self.judge, prompt, self.budget)
         if self.budget is not None:
             one = Forecast(calls=1, cost=0.0)
             self.budget.settle(self.budget.reserve(one), one)
         call = Call(id="", judge="", model=str(self._who()), endpoint="")
-        return _text(self.model(prompt), "not a text, or an empty one"), call
+        return _text(self.model(prompt), "not a text, or an empty one"), call, ""
 
     def _who(self) -> Any:
         """All that shapes a reply but the question; None where nothing tells."""
@@ -129,9 +132,9 @@ def _caller(judge: Any) -> Any:
     return getattr(judge, "caller", None)
 
 
-def _chat(judge: Any, prompt: str, budget: Any) -> tuple[str, Call]:
-    """One reply of the judge's model to a plain question, and its call; JudgeDownError where none
-    comes.
+def _chat(judge: Any, prompt: str, budget: Any) -> tuple[str, Call | None, str]:
+    """One reply of the judge's model to a plain question, its call (None: nothing was paid), and
+    why the reply is empty where it is.
     """
     from ..judge import loop
 
@@ -141,7 +144,7 @@ def _chat(judge: Any, prompt: str, budget: Any) -> tuple[str, Call]:
     outcome = loop.run(_asked(judge, prompt, budget))
     choices = (outcome.data or {}).get("choices") or [{}]
     text = (choices[0].get("message") or {}).get("content")
-    return _text(text, outcome.reason or "an empty reply"), outcome.call
+    return text if isinstance(text, str) else "", outcome.call, outcome.reason or "an empty reply"
 
 
 def _text(reply: Any, why: str) -> str:

@@ -166,6 +166,23 @@ def test_reflections_stand_in_the_cost_book_and_in_the_estimate(tmp_path, model)
     assert book["cost"] == pytest.approx(14e-3 * asked)
 
 
+def test_an_empty_reply_that_was_paid_stands_in_the_cost_book(tmp_path, model, monkeypatch):
+    """The server billed 73 calls, the ledger knew 72: the reflection without a text was nowhere."""
+    monkeypatch.setattr(FakeModel, "said", "")
+    dear = {**model, "price": [1000, 1000]}
+    with Ledger(tmp_path / "l.sqlite") as book:
+        write = Reflector(dear, maker(dear), ledger=book)
+        for asked in (1, 2):  # what gave nothing is asked again, and paid again
+            with pytest.raises(JudgeDownError, match="an empty reply"):
+                write("Rewrite.")
+            costs = {r["judge"]: r for r in book.costs()}
+            assert costs["reflection"]["calls"] == len(FakeModel.asked) == asked
+            assert costs["reflection"]["cost"] == pytest.approx(14e-3 * asked)
+        monkeypatch.setattr(FakeModel, "said", "Be strict.")
+        assert write("Rewrite.") == write("Rewrite.") == "Be strict."
+    assert len(FakeModel.asked) == 3
+
+
 def test_another_place_of_a_model_is_another_writer(model):
     """Two servers with one model name shared their replies, whatever temperature was asked for."""
     first = Reflector(model, maker(model))
