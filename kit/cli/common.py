@@ -48,6 +48,9 @@ class Output:
 
 STDOUT = "standard output"  # in errors
 LEDGER = arg("--ledger", help="the ledger file (default: in the kit's cache)")
+BUDGET_USD = arg(
+    "--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)"
+)
 LEVEL = arg("--level", type=float, default=0.95, help="confidence level (default 0.95)")
 EVERYWHERE = (
     arg("--json", action="store_true", help="print the result as JSON"),

@@ -23,7 +23,7 @@ from ..judge.prices import Price
 from ..records import FAILURES, Response, Task, response_from_json
 from ..system import paths
 from . import judging
-from .common import LEDGER, Output, arg, ledger_of
+from .common import BUDGET_USD, LEDGER, Output, arg, ledger_of
 from .run import given
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
@@ -136,7 +136,7 @@ ARGS = (
         help="for replay: a ledger, or verdicts as JSONL (default: a recorded judge, see --model)",
     ),
     arg("--batch", action="store_true", help="through the batch API: half the price, up to a day"),
-    arg("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)"),
+    BUDGET_USD,
     arg("--budget-calls", type=int, help="stop before more calls are made"),
     arg("--budget-tokens", type=int, help="stop before more tokens are used"),
     arg("--resume", action="store_true", help="keep the grades that are in OUT and do the rest"),

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import DataError, KitError
 from ..system import paths
-from .common import LEDGER, Output, arg, ledger_of
+from .common import BUDGET_USD, LEDGER, Output, arg, ledger_of
 from .judge import HTTP, http_options, reachable
 
 HELP = "try judge prompts on labelled answers, search for better ones, read a sealed test once"
@@ -76,7 +76,7 @@ ARGS = (
         help="trials and doubts are kept here (default: runs/tune-LABELS)",
     ),
     arg("--page", metavar="FILE.html", help="also write the bench as a page"),
-    arg("--budget-usd", type=float, help="stop before more dollars are spent (exit code 4)"),
+    BUDGET_USD,
     *HTTP,
 )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ..errors import DataError, MissingError
@@ -100,7 +100,7 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
     given = Labels({}) if labels is None else read_labels(labels)
     out = Beside(design=given.design, blank=len(given.blank))
     criteria: dict[tuple[str, str], Criterion] = {
-        (t.id, c.id): c for t in by_id.values() for c in t.criteria
+        (t.id, c.id): c for t in by_id.values() for c in _turned(t.criteria)
     }
     verdicts = verdicts_of(grades)
     for v in verdicts:
@@ -124,7 +124,7 @@ def _add(out: Beside, v: Verdict, task: Task, c: Criterion | None, given: Labels
         "criterion": v.criterion_id,
         "cluster": task.group or task.id,
         "text": "" if c is None else c.text,
-        "weight": 1.0 if c is None else _signed(c, {x.id: x for x in task.criteria}),
+        "weight": 1.0 if c is None else c.weight,
         "tree": c is not None and c.parent is not None,
         "gate": c is not None and c.required,
         "verdict": v.value,
@@ -139,6 +139,13 @@ def _add(out: Beside, v: Verdict, task: Task, c: Criterion | None, given: Labels
     }
     for name, value in row.items():
         getattr(out, name).append(value)
+
+
+def _turned(criteria: Sequence[Criterion]) -> Iterator[Criterion]:
+    """Criteria with the weights that `_signed` gives; those of a flat rubric are as they were."""
+    by_id = {c.id: c for c in criteria}
+    for c in criteria:
+        yield replace(c, weight=_signed(c, by_id)) if c.parent else c
 
 
 def _signed(c: Criterion, by_id: Mapping[str, Criterion]) -> float:

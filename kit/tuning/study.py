@@ -219,11 +219,12 @@ class Study:
         return row_keys(test, data=self.data)
 
     def _keys(self) -> tuple[list[str], list[str], list[str]]:
-        """The keys of the test's rows; of their parts; and those of an earlier version."""
+        """The keys of the test's rows; of their parts; and all others by which they are known."""
         pairs = zip(self.parts or (), self.part, strict=False)
         parts = [str(i) for ids, p in pairs if p == "test" for i in ids]
+        keys = row_keys(parts, data=self.data)
         before = self._test_rows(self.before or self.ids)
-        return self._test_rows(self.ids), row_keys(parts, data=self.data), before
+        return self._test_rows(self.ids), keys, [*keys, *before]
 
     def sealed(
         self,
@@ -234,10 +235,10 @@ class Study:
         replay: bool = False,
     ) -> None:
         """SealedError where `test` would refuse; to be asked before its rows are paid for."""
-        seals, (rows, parts, before) = Seals() if seals is None else seals, self._keys()
+        seals, (rows, _, before) = Seals() if seals is None else seals, self._keys()
         names = selection.winner.name, selection.baseline.name
         if not (replay and names in {(r.candidate, r.baseline) for r in seals.seen(rows)}):
-            seals.check(rows, unseal=unseal, before=[*parts, *before])
+            seals.check(rows, unseal=unseal, before=before)
 
     def test(
         self,
@@ -265,7 +266,7 @@ class Study:
             for old in seals.seen(rows):
                 if old.request == request:
                     return _from_dict({**old.result, "replayed": True})
-        reads = seals.check(rows, unseal=unseal, before=[*parts, *before]) + 1
+        reads = seals.check(rows, unseal=unseal, before=before) + 1
         read = self._read(selection, pick, reads)
         seals.record(
             [*rows, *parts],
