@@ -42,6 +42,9 @@ class Corpus:
         default_factory=dict
     )  # group -> the number of its split, -1 for several
     tasks: int = 0
+    bare: array[int] = field(
+        default_factory=lambda: array("Q")
+    )  # rows of tasks that nothing scores
     negative: int = 0
     scored: int = 0
     dropped: int = 0
@@ -53,6 +56,8 @@ class Corpus:
         if task is None:
             return
         self.tasks += 1
+        if not task.criteria and not task.truth:
+            self.bare.append(p.row)
         side = self.splits.setdefault(task.split, len(self.splits))
         if side == len(self.names):
             self.names.append(task.split)
@@ -106,6 +111,15 @@ class Corpus:
     def findings(self) -> Iterator[Finding]:
         """Findings on the whole set."""
         yield from self._near_leaks()
+        if 0 < len(self.bare) < self.tasks:
+            yield Finding(
+                code="no-criteria",
+                severity="warning",
+                row=self.bare[0],
+                message=f"{len(self.bare)} of {self.tasks} tasks have no criterion and no truth "
+                f"(rows {', '.join(map(str, self.bare[:5]))}): their answers are not scored",
+                suggestion="write criteria for them, or keep them in a file of prompts",
+            )
         shared = sorted(g for g, s in self.groups.items() if s < 0)
         if shared:
             yield Finding(

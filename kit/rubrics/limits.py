@@ -54,12 +54,16 @@ COUNTED = {
     "bullets": ("bullet", "point", "item"),
     "numbered": ("step", "item", "point", "entry"),
 }
-# Words that name the whole answer.
+# What an answer may be, or a part of it: two that differ are two things.
+PIECES = frozenset(
+    "poem story essay email letter summary list code function article post title slogan haiku card "
+    "note message tweet caption headline joke review report speech limerick toast memo".split()
+)
+# Words that speak of the whole answer, whatever it is.
 WHOLE = frozenset(
-    "poem story essay email letter summary list code function article post title whole entire it "
-    "length long total slogan haiku card note message tweet caption headline joke review report "
-    "stay stays remain remains keep kept limited speech only everything text answer response "
-    "reply output word words letters limerick toast sentence".split()
+    "whole entire it length long total stay stays remain remains keep keeps kept limited only "
+    "everything text answer response reply output word words letters sentence tone style narrative "
+    "narrator told written consist consists continuous".split()
 )
 _UPPER = r"(?:all[\s-]caps|capitals|capital\s+letters|capitali[sz]ed|upper[\s-]?case)"
 _LOWER = r"(?:lower[\s-]?case|small\s+letters)"
@@ -68,10 +72,24 @@ CASES = (
     ("upper", re.compile(rf"{_ALL}{_UPPER}\b|\ball[\s-]caps\b|\b{_UPPER}\s+only\b", re.I)),
     ("lower", re.compile(rf"{_ALL}{_LOWER}\b|\b{_LOWER}\s+only\b", re.I)),
 )
-LANGUAGE = re.compile(
-    r"\A(?:the\s+)?(?:[\w-]+\s+){0,3}?(?:is|be)\s+(?:\w+ly\s+|written\s+){0,2}in\s+"
-    r"(English|French|German|Spanish|Italian|Portuguese|Dutch|Chinese|Japanese|Russian|Latin|Arabic"
-    r"|Hindi|Korean|Turkish|Polish)\b[\s.]*\Z",
+# What the whole answer can be in one way only; the name of the group says what.
+ONE = re.compile(
+    r"""
+    \A(?:the\s+)?(?:[\w-]+\s+){0,3}?(?:is|be|uses?|keeps?|has)\s+
+    (?:\w+ly\s+|written\s+|told\s+|in\s+|an?\s+|the\s+|only\s+|continuous\s+){0,5}(?:
+      (?P<language>English|French|German|Spanish|Italian|Portuguese|Dutch|Chinese|Japanese|Russian
+        |Latin|Arabic|Hindi|Korean|Turkish|Polish)
+    | (?P<tone>formal|informal)(?:\s+(?:tone|style|register|language))?
+    | (?P<person>first|second|third)[\s-]person(?:\s+\w+)?
+    | (?P<tense>past|present|future)\s+tense
+    | (?P<form>prose|bullet)(?:s|ed)?(?:\s+(?:points?|lists?|text))?
+    )(?:\s+(?:only|throughout|exclusively|entirely))?(?:,\s+not\b[^.]*)?[\s.]*\Z""",
+    re.I | re.X,
+)
+# A number that the whole criterion is about: "The poem has four lines".
+EXACT = re.compile(
+    rf"\A\s*(?:the\s+)?(?:(\w+)\s+)?(?:has|contains?|consists?\s+of|is)\s+{_N}\s+"
+    r"(word|sentence|paragraph|line|verse|stanza|page|character|chapter|slide)s?(?:\s+long)?[\s.]*\Z",
     re.I,
 )
 QUOTE = re.compile(r"[\"“]([^\"”]{2,80})[\"”]")
@@ -89,7 +107,8 @@ def _bounds(m: re.Match[str]) -> tuple[float, float] | None:
     first, second = m[7], m[8]
     n, after = _number(first), (m["after"] or "").lower()
     if second:
-        return None if kind in ("over", "under", "exact") else (n, _number(second))
+        falling = n > _number(second) and (m["range"] or "").lower() != "between"
+        return None if falling or kind in ("over", "under", "exact") else (n, _number(second))
     if after:
         return (n, INF) if after in ("or more", "minimum", "at least") else (0.0, n)
     return {
@@ -102,13 +121,16 @@ def _bounds(m: re.Match[str]) -> tuple[float, float] | None:
 
 
 def limits(text: str) -> list[tuple[str, float, float]]:
-    """(noun, least, most) for every counted limit in a text.
+    """(noun, least, most) for every counted limit in a text; a number alone is one where the text
+    says no more.
 
     >>> limits("It has at least 3 words and fewer than ten lines.")
     [('word', 3.0, inf), ('line', 0.0, 9.0)]
     >>> limits("Between 1,000 and 2,000 words, 5 sentences or fewer.")
     [('word', 1000.0, 2000.0), ('sentence', 0.0, 5.0)]
     """
+    if m := EXACT.match(text):
+        return [(m[3].lower(), _number(m[2]), _number(m[2]))]
     low = text.lower()
     if not (any(w in low for w in LIMITING) or RANGE.search(low)):
         return []
@@ -128,25 +150,29 @@ def measured(c: Criterion) -> tuple[str, float, float] | None:
     return check["name"], low, INF if high is None else high
 
 
-def only(c: Criterion) -> Iterator[tuple[str, str]]:
-    """(what, value) where the whole answer can have one value only: its letters, its language."""
+def only(c: Criterion) -> Iterator[tuple[str, str, str]]:
+    """(what, the words on what of, value) where it can have one value only: its letters, its
+    language, its person."""
     name = (c.check or {}).get("name", "")
     if name in ("uppercase", "lowercase") and not (c.check or {}).get("not"):
-        yield "letters", name.removesuffix("case")
+        yield "letters", "", name.removesuffix("case")
         return
     low = c.text.lower()
-    cased, written = any(w in low for w in CASED), " in " in low and len(low) < 80
-    if c.check is not None or not (cased or written) or NEGATED.search(c.text):
+    cased, short = any(w in low for w in CASED), len(low) < 80
+    if c.check is not None or not (cased or short):
         return
-    if cased and (found := case(c.text)) and _of_all(dict(CASES)[found].sub(" ", c.text)):
-        yield "letters", found
-    if written and (m := LANGUAGE.match(c.text.strip())) and _of_all(c.text[: c.text.index(m[1])]):
-        yield "language", m[1].lower()
+    found = case(c.text) if cased and not NEGATED.search(c.text) else None
+    if found and _of_all(rest := dict(CASES)[found].sub(" ", c.text)):
+        yield "letters", rest, found
+    if short and (m := ONE.match(c.text.strip())) and m.lastgroup:
+        start = c.text.strip()[: m.start(m.lastgroup)]
+        if _of_all(start) and not NEGATED.search(start):
+            yield m.lastgroup, start, m[m.lastgroup].lower()
 
 
 def _of_all(text: str) -> bool:
     """True where a text speaks of the whole answer, not of a part of it."""
-    return WHOLE.issuperset(set(words(text)) - STOP)
+    return (WHOLE | PIECES).issuperset(set(words(text)) - STOP)
 
 
 def case(text: str) -> str | None:

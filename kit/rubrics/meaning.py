@@ -28,7 +28,8 @@ BAD = re.compile(
     | (?:confuses|conflates|mixes\s+up|miscounts|misquotes|miscalculates|mistranslates|misattributes
         |omits|neglects|forgets|overlooks|misstates|misrepresents|misinterprets|misidentifies
             |misspells
-        |fabricates|hallucinates|invents|insults|contradicts\s+itself|makes\s+up)\b
+        |fabricates|hallucinates|invents|insults|mocks|plagiari[sz]es|rambles|exaggerates|misleads
+        |(?:contradicts|repeats)\s+itself|makes\s+up)\b
     | (?:contains?|has|have|includes?|makes|introduces)\s+(?:\w+\s+){0,2}?
         (?:errors?|mistakes?|inaccurac\w+|falsehoods?|typos?|hallucinations?|misinformation
             |contradictions?)\b
@@ -36,9 +37,11 @@ BAD = re.compile(
         (?:\w+\s+)?
         (?:dangerous|harmful|false|incorrect|inaccurate|wrong|misleading|fabricated|irrelevant
             |unsafe)\b
+    | is\s+(?:too|overly|needlessly|unnecessarily|excessively)\s+\w+
     | is\s+(?:\w+\s+)?(?:rude|incorrect|inaccurate|misleading|offensive|incoherent|insulting
         |dismissive
-        |condescending|repetitive|factually\s+wrong)\b
+        |condescending|repetitive|off[-\s]topic|factually\s+wrong)\b
+    | uses\s+(?:\w+\s+)?(?:offensive|abusive|vulgar|insulting|sexist|racist)\b
     )""",
     re.I | re.X,
 )
@@ -54,6 +57,9 @@ GOOD = re.compile(
         |readable|coherent
         |well[-\s]structured|factual|truthful|honest|helpful|on\s+topic)\b
     | follows\s+(?:all\s+)?(?:the\s+)?(?:instructions?|format|prompt)\b
+    | (?:gives?|offers?|provides?|includes?|presents?|uses|contains?)\s+(?:an?\s+|the\s+)?
+        (?:\w+\s+and\s+)?(?:accurate|correct|helpful|clear|relevant|useful|reliable|proper)\b
+    | \w+s\s[^.]*\s(?:correctly|accurately|clearly|politely|properly|appropriately)\s*\Z
     )""",
     re.I | re.X,
 )
@@ -114,6 +120,11 @@ UNVERIFIABLE = re.compile(
         (?:really|truly|honestly|sincerely|genuinely|actually)\s+)?
         (?:believe[sd]?|thinks?|thought|intend(?:s|ed)|enjoy
             (?:s|ed)|cares?|knows?|tried|feels?|felt)\b
+    | \A(?:the\s+)?(?:author|writer|narrator)\s+
+        (?:really|truly|honestly|sincerely|genuinely|actually|personally)\s+\w+
+    | \A(?:the\s+)?(?:author|writer|model|assistant)\s[^.]*\s(?:before|while)\s+writing\b
+    | \A(?:the\s+(?:response|answer|text|advert|post)\s+)?(?:will|would)\s+
+        (?:win|increase|boost|raise|convince|persuade|attract|impress|please|delight|entertain)\b
     | \b(?:will|would)\s+(?:go\s+viral|sell\s+well|be\s+remembered|stand\s+the\s+test)\b
     """,
     re.I | re.X,
@@ -123,19 +134,24 @@ _THING = (
     r"|spreadsheet|attachment|file|transcript|pdf)"
 )
 REFERENCE = re.compile(
-    r"\b(?:reference|gold|golden|sample)\s+(?:answer|solution|response|output|text"
+    r"\b(?:reference|gold|golden|sample)\s+"
+    r"(?:answer|solution|response|output|text"
     r"|translation|summary)s?\b"
     r"|\banswer\s+key\b"
     r"|\b(?:as\s+in|in|from|per)\s+the\s+ground\s+truth\b"
+    r"|\b(?:previous|earlier|prior)\s+(?:response|answer|output|version|draft)\b"
     r"|\b(?:than|as)\s+the\s+other\s+(?:response|answer|output|model)s?\b"
-    r"|\b(?:match|agree|correspond|compare|identical|equal|same)\w*\s+(?:with|to|as"
-    r"|against)?\s*(?:the\s+)?(?:ground\s+truth|model\s+answer)\b",
+    r"|\b(?:match|agree|correspond|compare|identical|equal|same|consistent)\w*\s+(?:with|to|as"
+    r"|against)?\s*(?:the\s+|an?\s+)?(?:ground\s+truth|model\s+answer"
+    r"|(?:expert|official|teacher|instructor|textbook)(?:['’]?s)?\s+"
+    r"(?:answer|solution|response|translation|version))\b",
     re.I,
 )
 ATTACHED = re.compile(
     rf"\b(?:attached|enclosed|uploaded)\s+({_THING}|document|article|table|text|report|data"
     rf"|letter)s?\b|\b(?:provided|given|supplied)\s+({_THING})\b"
-    rf"|\b({_THING})\s+(?:above|below|provided|shown|attached)\b",
+    rf"|\b({_THING}|table|figure|graph|list|passage|article|excerpt)\s+"
+    rf"(?:above|below|provided|shown|attached)\b",
     re.I,
 )
 _SOURCES = frozenset(
@@ -172,7 +188,8 @@ _INJECTING = frozenset(
 _MARKUP = re.compile(r"[<\[{]")
 _NEEDING = frozenset(
     "reference gold golden sample key truth model attached enclosed uploaded provided "
-    "given supplied above below shown other".split()
+    "given supplied above below shown other expert expert's expert’s official teacher teacher's "
+    "teacher’s instructor instructor's textbook previous earlier prior".split()
 )
 LONGEST = 400  # characters: a longer text is a scheme for grading, which may speak of marks
 ASKED = re.compile(
@@ -182,7 +199,7 @@ _HIDDEN = frozenset(  # UNVERIFIABLE needs one of these words
     "user users reader readers recipient recipients customer customers audience "
     "audiences patient patients listener listeners "
     "viewer viewers student students child children people guest guests was were is "
-    "author writer model assistant will would".split()
+    "author writer narrator model assistant will would".split()
 )
 TIMES = 20.0  # a weight this many times the median of its row decides alone, or counts for nothing
 
@@ -293,22 +310,44 @@ def placeholder(text: str, task: Task) -> str | None:
     return m[0] if m and m[0].lower() not in task.asked.lower() else None
 
 
-CUT = re.compile(r"\b(?:the|an|and|or|because|their)\s*\Z")
-GRADED = re.compile(
-    r"\s*(?:rate|score|grade)\b[^.]{0,40}\b(?:from\s+\d+\s+to|on\s+a\s+scale)", re.I
+CUT = re.compile(
+    r"\b(?:the|an|and|or|because|their|its|our|your|such\s+as|including|although|whether)\s*\Z"
+    r"|\b(?:cannot|must|should|will|would|may|might|to)\s+be\s*\Z|[,(:–—]\s*\Z"
 )
-TAGGED = re.compile(r"\s*<(p|div|span|li|b|strong)>.*</\1>\s*\Z|&(?:amp|lt|gt|quot);", re.S)
+GRADED = re.compile(
+    r"\s*(?:rate|score|grade)\b[^.]{0,40}\b(?:from\s+\d+\s+to|on\s+a\s+scale)"
+    r"|.{0,60}[(\[]\s*[01]\s*(?:-|–|to)\s*\d+(?:\s+(?:points|scale|stars))?\s*[)\]]\s*\Z",
+    re.I,
+)
+TAGGED = re.compile(
+    r"\s*<(p|div|span|li|b|strong)>.*</\1>\s*\Z|&(?:amp|lt|gt|quot|nbsp|#x?[\da-f]{2,5});", re.S
+)
+# Any answer does it, or nobody can say what it is that does.
+VACUOUS = re.compile(
+    r"\s*(?:(?:the|it)\s+)?(?:(?:response|answer|text|output)\s+)?(?:"
+    r"(?:answers|addresses|responds\s+to|replies\s+to|reacts\s+to)\s+the\s+"
+    r"(?:user['’]?s?\s+)?(?:question|prompt|query|request|task|user)"
+    r"|is\s+(?:an?\s+)?(?:text|answer|response|output|given|present|not\s+empty|non-empty)"
+    r"|exists|has\s+(?:some\s+)?(?:text|words|content)"
+    r"|meets\s+(?:all\s+)?(?:the\s+)?(?:criteria|requirements|expectations))[\s.!]*\Z",
+    re.I,
+)
+DOUBLED = re.compile(
+    r"\b(?:not|never|doesn['’]t)\s+(?:\w+\s+)?(?:fail|neglect|omit|forget|avoid|lack)\w*\s+"
+    r"(?:\w+\s+){0,2}?(?:not|never)\b|\bnot\s+(?:to\s+)?not\b",
+    re.I,
+)
 
 
 def unfinished(c: Criterion, task: Task) -> tuple[str, str] | None:
     """(what is wrong with the form of a criterion, what to do), or None.
 
     >>> unfinished(Criterion(id="c", text="Says that the"), Task(id="t", prompt="Why?"))[0]
-    'it breaks off after a word that wants another one'
+    'it breaks off: its last word or mark wants another one'
     """
     text = c.text
     if CUT.search(text):
-        return "it breaks off after a word that wants another one", "write the rest of it"
+        return "it breaks off: its last word or mark wants another one", "write the rest of it"
     if c.scale == "binary" and not c.levels and GRADED.match(text):
         return "it asks for a mark, and its scale is met or unmet", "give it levels or points"
     if text.casefold().strip(" .") == task.prompt.casefold().strip(" ."):
@@ -325,10 +364,10 @@ def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]
     """Criteria whose weight dwarfs the others of the row, or is dwarfed by them; trees share theirs
     down and are left out."""
     sizes = [abs(c.weight) for c in criteria if c.weight and branch(c) is None]
+    out = [(c, "its weight is 0: it does not count") for c in criteria if c.weight == 0 and sizes]
     if len(sizes) < 2 or (len(sizes) == 2 and max(sizes) < 1000 * min(sizes)):
-        return []
+        return out
     middle = median(sizes) if len(sizes) > 2 else min(sizes)
-    out = []
     for c in criteria:
         times = abs(c.weight) / middle if branch(c) is None else 1.0
         if times >= TIMES:

@@ -228,10 +228,11 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
         ),
         (0.95, r"\A\s*\?{2,}|\?{3,}", 0),
         (
-            0.9,
+            0.93,
             r"\b(?:copied|pasted|taken|adapted|moved)\s+from\s+(?:row|item|line|task|sheet"
             r"|cell|rubric)\s+#?\d"
-            r"|[\[(]\s*(?:needs?|to\s+be)\s+(?:discuss|review|check|confirm|decid|clarif)\w*",
+            r"|[\[(–—;:-]\s*(?:needs?|to\s+be)\s+(?:discuss|review|check|confirm|decid|clarif)\w*"
+            r"|\[\s*(?:check|verify|confirm|discuss|review|clarify|reword|rephrase)\b[^\]]*\]",
             re.I,
         ),
         (0.6, r"\b(?:seems?|looks?)\s+(?:fine|ok|okay|good|wrong|off|redundant|right)\b", re.I),
@@ -280,7 +281,13 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
     ),
     (r"\bcriteri", frozenset(["criterion", "criteria"])),
     (r"^\s*(?:this|that", frozenset("this that these".split())),
-    (r"\b(?:copied", frozenset("copied pasted taken adapted moved need needs be".split())),
+    (
+        r"\b(?:copied",
+        frozenset(
+            "copied pasted taken adapted moved need needs be check verify confirm discuss review "
+            "clarify reword rephrase".split()
+        ),
+    ),
     (
         r"^\s*the\s+(?:user",
         frozenset("prompt user user's users instruction instructions request constraint".split()),
@@ -384,7 +391,8 @@ STRONG = frozenset(
     "reviewers labeler labeller checker checkers qa rubric "
     "criterion criteria grader grading labeling labelling annotation please pls unsure "
     "yellow red green rated marked duplicate dup "
-    "harsh lenient redundant tricky o1 o3 o4".split()
+    "harsh lenient redundant tricky o1 o3 o4 needs check verify confirm discuss review "
+    "clarify reword rephrase".split()
 )
 WANTED = re.compile(  # "In each letter, the report should ..."
     r"\s*(?:the|each|all|every|any|an?|in|if|when|for)\b[^.!?]{1,120}\b(?:should|must)\b(?! "

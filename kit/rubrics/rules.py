@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from ..checks import check
+from ..checks.language import language
 from ..data.findings import Finding
 from ..data.taskset import Parsed
 from ..errors import DataError
 from ..records import Criterion, Response, Task
 from .limits import mismatch
 from .meaning import (
+    DOUBLED,
+    VACUOUS,
     extreme_weights,
     injected,
     missing_reference,
@@ -22,13 +25,14 @@ from .meaning import (
     unverifiable,
     wrong_sign,
 )
-from .notes import THRESHOLD, note_score
+from .notes import QUOTES, THRESHOLD, note_score
 from .same import Found, compare
 from .wording import (
     CERTAIN,
     INVENTED_WORDS,
     demanded,
     encoding,
+    given,
     invents,
     several,
     subjective,
@@ -60,6 +64,7 @@ class Prompt:
         sources = (s[:2_000] for s in task.sources.values())
         shown = set(words(" ".join([text[:20_000], *sources])))
         self.plain = {w for w in shown - STOP if len(w) > 2}
+        self.given = given(task.asked)
         self.invents = not INVENTED_WORDS.isdisjoint(self.plain) and invents(text)
 
     @cached_property
@@ -123,6 +128,8 @@ def _several(at: At) -> Said:
 
 
 def _leaked(at: At) -> Said:
+    if at.c.weight > 0 and at.prompt.given and at.prompt.given <= at.r.set:
+        return "the prompt gives away what the criterion wants", "take it out of the prompt"
     wanted = at.prompt.invents and at.c.weight > 0 and demanded(at.c.text, at.task.prompt)
     return _found(wanted, "the prompt leaves the name open, and the criterion wants {!r}")
 
@@ -168,6 +175,24 @@ RULES = (
         ),
         "turn the sign, or the wording",
     ),
+    Rule(
+        "vacuous",
+        "info",
+        judged(
+            lambda at: _found(VACUOUS.match(at.c.text), "it says nothing that tells answers apart")
+        ),
+        "say what a good answer holds",
+    ),
+    Rule(
+        "double-negative",
+        "info",
+        judged(
+            lambda at: _found(
+                DOUBLED.search(at.c.text), "it says no twice: what is wanted is unclear"
+            )
+        ),
+        "say it without the negations",
+    ),
     Rule("injected", "warning", judged(_injected), "remove it, and look where it came from"),
     Rule("unverifiable", "warning", judged(_unverifiable), "say what in the answer would show it"),
     Rule(
@@ -209,6 +234,7 @@ def check_row(p: Parsed, *, prompt_tokens: int) -> list[Finding]:
     for at in all_at:
         _one(at, found)
     _strangers(all_at, prompt, found)
+    _foreign(all_at, found)
     if len(all_at) > 1:
         compare([(at.c, at.r.folded) for at in all_at if at.r.tokens], found)
     _weights(task, found)
@@ -275,6 +301,16 @@ def _strangers(all_at: list[At], prompt: Prompt, found: Found) -> None:
                 confidence=0.6,
                 suggestion="check that it belongs to this prompt",
             )
+
+
+def _foreign(all_at: list[At], found: Found) -> None:
+    """Criteria in another language than their prompt and the criteria beside them."""
+    for at in all_at:
+        own = None if at.r.set & STOP else language(QUOTES.sub(" ", at.c.text))[0]
+        beside = own and language(" ".join(o.c.text for o in all_at if o is not at))[0]
+        if beside and beside != own and language(at.task.asked)[0] not in (None, own):
+            message = f"it is in another language ({own}) than the others ({beside})"
+            found("language", "info", message, at.c, suggestion="write all in one language")
 
 
 def _weights(task: Task, found: Found) -> None:

@@ -11,12 +11,14 @@ first of its synonyms. Two that are on the same things in the same way say the s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from pathlib import Path
+from typing import Any
 
 from ..records import Criterion
-from .limits import LIMIT, NEGATED, WHOLE, limits, measured, only
+from .limits import EXACT, LIMIT, NEGATED, PIECES, WHOLE, limits, measured, only
 from .wording import NEGATION_WORDS
 from .words import stem, words
 
@@ -32,6 +34,7 @@ LIGHT = frozenset(
     "noted tell tells told report reports reported include includes including "
     "contain contains containing contained name names named give gives giving explain explains "
     "explaining explained describe describes describing described "
+    "brings brought bring up discuss discusses discussed refer refers referred touches upon "
     "reason reasons because why make makes made cause causes caused due how much many "
     "way which who what also any some all each "
     "clearly explicitly explicit correctly use uses using used".split()
@@ -63,9 +66,9 @@ def _core(word: str) -> str:
     return known.get(word) or known.get(root) or root
 
 
-@lru_cache(maxsize=1)
-def _whole() -> frozenset[str]:
-    return frozenset(map(_core, WHOLE))
+@lru_cache(maxsize=4)
+def _cores(tokens: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(_core, tokens))
 
 
 class Said:
@@ -225,42 +228,50 @@ def _alike(alike: list[tuple[Criterion, Said]], found: Found) -> None:
 
 def _limits(criteria: list[Criterion], found: Found) -> None:
     """Counted limits on one thing that no answer meets. Where code counts both, that is certain."""
+    keep_one = {"suggestion": "keep one of the two"}
     bounds = [(c, *b) for c in criteria for b in _bounds(c)]
-    for i, (c, noun, low, high, sure) in enumerate(bounds):
-        for o, other, low2, high2, sure2 in bounds[:i]:
-            if o is not c and noun == other and (low > high2 or low2 > high):
-                certain = sure and sure2
-                found(
-                    "impossible-checks" if certain else "contradiction",
-                    "error" if certain else "warning",
-                    f"contradicts {o.id!r}: they set limits for {noun[0]} that no answer meets",
-                    c,
-                    suggestion="keep one of the two",
-                )
-                return
-    values = [(c, *v) for c in criteria for v in only(c)]
-    for i, (c, what, value) in enumerate(values):
-        for o, other, value2 in values[:i]:
-            if what == other and value != value2:
-                found(
-                    "contradiction",
-                    "warning",
-                    f"contradicts {o.id!r}: the {what} cannot be {value2} and {value}",
-                    c,
-                    suggestion="keep one of the two",
-                )
+    for (o, noun2, of2, low2, high2, sure2), (c, noun, of, low, high, sure) in _pairs(bounds):
+        apart = low > high if o is c else low > high2 or low2 > high
+        if apart and noun == noun2 and _one_thing(of, of2):
+            code = (
+                ("impossible-checks", "error") if sure and sure2 else ("contradiction", "warning")
+            )
+            said = f"contradicts {o.id!r}: they set limits for {noun} that no answer meets"
+            found(*code, said, c, **keep_one)
+            return
+    values = [(c, what, _thing(of), value) for c in criteria for what, of, value in only(c)]
+    for (o, what2, of2, value2), (c, what, of, value) in _pairs(values):
+        if what == what2 and value != value2 and _one_thing(of, of2):
+            said = f"contradicts {o.id!r}: the {what} cannot be {value2} and {value}"
+            found("contradiction", "warning", said, c, **keep_one)
 
 
-def _bounds(c: Criterion) -> list[tuple[tuple[str, frozenset[str]], float, float, bool]]:
-    """((what is counted, of what), least, most, by code?) for every limit that a criterion sets."""
+def _pairs(things: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    return combinations_with_replacement(things, 2)
+
+
+def _one_thing(a: frozenset[str], b: frozenset[str]) -> bool:
+    """True where both are of one thing: of the same, or of an answer and what that answer is."""
+    pieces = _cores(PIECES)
+    named = a & pieces, b & pieces
+    return a - pieces == b - pieces and (not all(named) or named[0] == named[1])
+
+
+def _bounds(c: Criterion) -> list[tuple[str, frozenset[str], float, float, bool]]:
+    """(what is counted, of what, least, most, by code?) for every limit that a criterion sets."""
     if (found := measured(c)) is not None:
         name, low, high = found
-        return [((name, frozenset()), low, high, True)]
+        return [(name, frozenset(), low, high, True)]
     if (
         c.check is not None
         or not (found := limits(c.text))
         or NEGATED.search(LIMIT.sub("", c.text))
     ):
         return []
-    rest = said(LIMIT.sub(" ", c.text)).key - _whole()
-    return [((noun + "s", rest), low, high, False) for noun, low, high in found]
+    rest = EXACT.sub(r"\1", LIMIT.sub(" ", c.text))
+    return [(noun + "s", _thing(rest), low, high, False) for noun, low, high in found]
+
+
+def _thing(text: str) -> frozenset[str]:
+    """What a limit is on, by the words that are left without it."""
+    return said(text).key - (_cores(WHOLE) - _cores(PIECES))

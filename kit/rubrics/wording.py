@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 
-from .words import words
+from .words import STOP, words
 
 VAGUE = frozenset(
     "good nice great appealing engaging interesting compelling beautiful elegant "
@@ -14,7 +14,8 @@ VAGUE = frozenset(
     "reasonably effective effectively high-quality satisfying impressive creative "
     "insightful thoughtful helpful useful "
     "well-written meaningful sufficient sufficiently proper properly decent nicely "
-    "excellent fitting pleasant".split()
+    "excellent pleasant awesome amazing wonderful fantastic superb brilliant outstanding "
+    "delightful captivating lovely".split()
 )
 MEASURE = re.compile(
     r"\d|\b(?:at least|at most|exactly|no more than|fewer than|more than|such as|for example"
@@ -35,7 +36,9 @@ VERBS = (
     r"|refers?|makes?|tells?|warns?)"
 )
 JOINED = re.compile(
-    rf"(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the "
+    r"\A(?:the\s+\w+\s+)?[a-z]{2,}[^s\W]s\s[^.]*?(,\s+(?:and\s+)?|\band\s+)(?:also\s+|then\s+)?"
+    r"[a-z]{2,}[^s\W]s\s+(?:the|an?|its|their|his|her|why|how|whether)\b"
+    rf"|(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the "
     rf"(?:response|answer)\s+)*(?:not\s+)?{VERBS}\b",
     re.I,
 )
@@ -102,7 +105,7 @@ def several(text: str, tokens: Sequence[str]) -> bool:
     if "(" in text:
         text = ASIDE.sub("", text)
     found = SEVERAL.search(text) or JOINED.search(text)
-    if found and not INSIDE.search(text, 0, found.start()):
+    if found and not INSIDE.search(text, 0, found.start(found.lastindex or 0)):
         return True
     return not QUANTIFIED.isdisjoint(tokens) and _clauses(text)
 
@@ -156,6 +159,24 @@ def demanded(text: str, prompt: str) -> str | None:
     """
     m = None if text.isupper() else DEMANDED.search(text)
     return m[1] if m and m[1].lower() not in prompt.lower() else None
+
+
+# A prompt that gives its own answer: "Who wrote Hamlet? (Answer: Shakespeare)".
+GIVEN = re.compile(
+    r"(?:[(\[]\s*it(?:['’]s|\s+is|\s+was)|\b(?:hint|answer|solution)\s*:(?:\s*it\s+is)?"
+    r"|\bthe\s+(?:right\s+|correct\s+)?answer\s+is)\s+([^.?!)\]\n]{1,60})",
+    re.I,
+)
+
+
+def given(prompt: str) -> frozenset[str]:
+    """The words of the answer that a prompt gives away; none where it keeps it.
+
+    >>> sorted(given("Who wrote Hamlet? (Answer: Shakespeare)"))
+    ['shakespeare']
+    """
+    m = GIVEN.search(prompt) if len(prompt) < 1000 else None
+    return frozenset(words(m[1])) - STOP if m else frozenset()
 
 
 # A criterion on a certain thing, "Mentions the opening hours": unrelated when neither the prompt

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from planted import FIFTH, FIRST, FOURTH, SECOND, THIRD
+from planted import FIFTH, FIRST, FOURTH, SECOND, SIXTH, THIRD
 
 from kit.cli.inspect import listed
 from kit.data import load_tasks
@@ -60,7 +60,7 @@ def test_rules_that_are_wrong_too_often_are_off_and_none_below_nine_in_ten_is_an
     assert {f.code for f in lint([t], rules=["unrelated"]).findings} == off
 
 
-@pytest.mark.parametrize("faults", [FIRST, SECOND, THIRD, FOURTH, FIFTH])
+@pytest.mark.parametrize("faults", [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH])
 def test_planted_faults_are_named(faults):
     """8 of 22 were; the wanted is 18 of 22, with no alarm on the criteria beside them."""
     missed, beside = [], []
@@ -210,3 +210,34 @@ def test_chats_that_end_in_the_same_words_are_other_prompts():
     assert "duplicate-prompt" not in lint(rows).counts
     long = Task(id="c", prompt="yes", history=({**turn, "content": "word " * 3000},))
     assert lint([long]).counts["long-prompt"] == 1
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["Says that the time fell from 29 to 21 minutes.", "Names the unit."],
+        ["States that it should not be taken without food.", "Names the unit."],
+        ["Says whether the user should or should not take it.", "Names the unit."],
+        ["The title has at most 8 words.", "The article has at least 100 words."],
+        ["The summary is in French.", "The letter is in English."],
+        ["Recommends a hotel above 200 euros a night.", "Names the unit of the price."],
+        ["Names the alps and the lakes of the north.", "Is written in prose, not in bullets."],
+        ["Uses bullet points.", "The introduction is in prose."],
+        ["Has three paragraphs.", "Has five sentences."],
+        ["Compares the student's and the teacher's output.", "Names the unit."],
+        ["Responds to the question on costs with a figure.", "Names the unit."],
+        ["Tells to inflate the tube before fitting it.", "Names the unit."],
+    ],
+)
+def test_rules_on_form_language_and_negation_are_silent_where_nothing_is_wrong(texts):
+    """Each was an alarm while the rules were written, on real files or on an outsider's sound rows."""
+    found = lint([task("Compare two hotels and say which one is cheaper.", texts)])
+    assert not found.findings or set(found.counts) == {"one-signed-set"}, found.findings
+
+
+def test_tasks_that_nothing_scores_are_named_beside_others_that_have_criteria():
+    """A task without any criterion passed the lint: its answers were never graded."""
+    bare, scored = task("Write a poem.", []), task("Write a rhyme.", ["Rhymes."])
+    found = lint([scored, bare]).of("no-criteria")
+    assert [(f.severity, f.row) for f in found] == [("warning", 2)]
+    assert not lint([bare]).of("no-criteria")  # a file of prompts
