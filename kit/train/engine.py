@@ -133,8 +133,8 @@ class Engine:
         qkv, o, gate_up, down = self.weights[i]
         h = _norm(torch, block.input_layernorm, x)
         y = qkv(h).reshape(x.shape[0], -1, self.dim)
-        q, k, v = y.split((self.heads, self.kv, self.kv), dim=1)
-        q, k = _rope(torch, q, cos, sin), _rope(torch, k, cos, sin)
+        turned, v = y.split((self.heads + self.kv, self.kv), dim=1)
+        q, k = _rope(torch, turned, cos, sin).split((self.heads, self.kv), dim=1)
         x = x + o(attend(i, q, k, v))
         g, u = gate_up(_norm(torch, block.post_attention_layernorm, x)).chunk(2, dim=-1)
         return x + down(torch.nn.functional.silu(g) * u)
@@ -166,7 +166,7 @@ class Engine:
             for at, (keys, values) in zip(parts, kept, strict=True):
                 keys.append(k[at].transpose(0, 1).contiguous())
                 values.append(v[at].transpose(0, 1).contiguous())
-                out.append(self._attend(q[at], keys[-1], values[-1], is_causal=True))
+                out.append(self._attend(q[at], keys[-1], values[-1]))
             return torch.cat(out)
 
         ids = torch.tensor([i for p in prompts for i in p])
@@ -174,14 +174,14 @@ class Engine:
         x = self.run(ids, positions, attend)
         return [(*k, x[end - 1]) for k, end in zip(kept, ends, strict=True)]
 
-    def _attend(self, q: Any, keys: Any, values: Any, **how: Any) -> Any:
-        """q (P, heads, D) on keys and values (kv, P, D) -> (P, heads * D)."""
+    def _attend(self, q: Any, keys: Any, values: Any) -> Any:
+        """q (P, heads, D) on keys and values (kv, P, D) before it -> (P, heads * D)."""
         attention = self.torch.nn.functional.scaled_dot_product_attention
+        # Contiguous: torch has no fused attention for the transposed query of `linear`.
+        q = q.transpose(0, 1).contiguous()
         grouped = self.kv != self.heads
-        out = attention(
-            q.transpose(0, 1)[None], keys[None], values[None], enable_gqa=grouped, **how
-        )
-        return out[0].transpose(0, 1).reshape(q.shape[0], -1)
+        out = attention(q[None], keys[None], values[None], enable_gqa=grouped, is_causal=True)
+        return out[0].transpose(0, 1).flatten(1)
 
     def logits(self, hidden: Any) -> Any:
         """Next-token logits (B, V) of hidden states (B, H), in float32."""
@@ -193,7 +193,7 @@ class Engine:
         """Log-probabilities and entropies (N,) of the answers' tokens of packed groups, one after
         the other.
         """
-        from .gradients import Scored
+        from .gradients import Attended, Scored
 
         torch = self.torch
         ends = torch.tensor([g.ids.shape[1] for g in groups]).cumsum(0).tolist()
@@ -202,8 +202,8 @@ class Engine:
         def attend(i: int, q: Any, k: Any, v: Any) -> Any:
             out = []
             for g, a, b in zip(groups, starts, ends, strict=True):
-                keys, values = k[a:b].transpose(0, 1), v[a:b].transpose(0, 1)
-                out.append(self._attend(q[a:b], keys, values, attn_mask=g.mask))
+                parts = (t[a:b].transpose(0, 1) for t in (q, k, v))
+                out.append(Attended.apply(*parts, g.mask[0, 0]).transpose(0, 1).flatten(1))
             return torch.cat(out)
 
         ids = torch.cat([g.ids[0] for g in groups])

@@ -1,9 +1,10 @@
-"""The two places of a training step where torch's own gradients cost most, written by hand.
+"""The three places of a training step where torch's own gradients cost most, written by hand.
 
 Merged: a product with W + s B A as one matrix, whose gradient goes to A and B; the adapter costs no
 products of its own on the way forward and two thin ones on the way back, and none for an input
-without gradient (the frozen embedding). Scored: log-probabilities of the answers' tokens alone; the
-vocabulary's probabilities are kept once, in the model's dtype.
+without gradient (the frozen embedding). Scored: log-probabilities of the answers' tokens alone; of
+the vocabulary's probabilities only the mean row of the head under them is kept. Attended: attention
+under a block mask, whose gradient torch's fused kernel takes three times as long for.
 """
 
 from __future__ import annotations
@@ -50,30 +51,58 @@ class Scored(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Any, head: Any, labels: Any, temperature: float) -> Any:
-        found, spread, kept, totals = [], [], [], []
+        found, spread, falls, rises = [], [], [], []
         for at in range(0, len(labels), ROWS):
-            logits = torch.nn.functional.linear(hidden[at : at + ROWS], head).float()
-            logits.div_(temperature).sub_(logits.amax(-1, keepdim=True))
-            p = logits.exp()  # (n, V), not normalised
-            total = p.sum(-1)
-            found.append(logits.gather(-1, labels[at : at + ROWS, None])[:, 0] - total.log())
-            spread.append(total.log() - torch.einsum("nv,nv->n", p, logits) / total)
-            if ctx.needs_input_grad[0]:
-                kept.append(p.to(hidden.dtype))
-                totals.append(total)
-        ctx.save_for_backward(labels, *kept)
-        ctx.head, ctx.temperature, ctx.totals = head, temperature, totals
+            here, label = hidden[at : at + ROWS], labels[at : at + ROWS]
+            logits = torch.nn.functional.linear(here, head).float().div_(temperature)
+            top = logits.amax(-1, keepdim=True)
+            own = (logits.gather(-1, label[:, None]) - top)[:, 0]
+            p = logits.sub_(top).exp_()  # (n, V), not normalised
+            total = p.sum(-1, keepdim=True)
+            mean = (p.to(head.dtype) @ head) / total  # (n, H), of the head's rows
+            found.append(own - total.log()[:, 0])
+            # -sum p log p, where the mean logit is the mean row times the hidden state
+            logit = (mean.float() * here.float()).sum(-1) / temperature
+            spread.append(total.log()[:, 0] + top[:, 0] - logit)
+            falls.append(mean)
+            rises.append(head[label])
+        ctx.save_for_backward(torch.cat(rises) - torch.cat(falls))
+        ctx.temperature = temperature
         entropies = torch.cat(spread)
         ctx.mark_non_differentiable(entropies)
         return torch.cat(found), entropies
 
     @staticmethod
     def backward(ctx: Any, g: Any, _: Any) -> Any:
-        labels, *kept = ctx.saved_tensors
-        out = []
-        for at, p, total in zip(range(0, len(labels), ROWS), kept, ctx.totals, strict=True):
-            pull = g[at : at + ROWS, None] / ctx.temperature  # (n, 1)
-            fall = p @ ctx.head  # (n, H)
-            rise = ctx.head[labels[at : at + ROWS]]
-            out.append((pull * rise - (pull / total[:, None]) * fall).to(p.dtype))
-        return torch.cat(out), None, None, None
+        (pull,) = ctx.saved_tensors  # (N, H)
+        return (g[:, None] / ctx.temperature * pull).to(pull.dtype), None, None, None
+
+
+class Attended(torch.autograd.Function):
+    """q (heads, P, D) on k, v (kv, P, D), mask (P, P) True = may look -> (heads, P, D).
+
+    The gradient is that of softmax(q k^T / sqrt(D)) v (Dao et al. 2022, algorithm 4), in one block.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+        attention = torch.nn.functional.scaled_dot_product_attention
+        grouped = len(q) != len(k)
+        out = attention(q[None], k[None], v[None], attn_mask=mask, enable_gqa=grouped)[0]
+        ctx.save_for_backward(q, k, v, mask, out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        q, k, v, mask, out = ctx.saved_tensors
+        heads, p, d = q.shape
+        scale = d**-0.5
+        # The queries of one key head stand one below the other.
+        rows, pull, said = (t.reshape(len(k), -1, d) for t in (q, g, out))
+        scores = torch.bmm(rows, k.mT).view(heads, p, p).float().mul_(scale)
+        weights = scores.masked_fill_(~mask, -torch.inf).softmax(-1)
+        weights = weights.to(q.dtype).view(len(k), -1, p)
+        fall = torch.bmm(pull, v.mT) - (pull * said).sum(-1, keepdim=True)
+        fall = fall.mul_(weights).mul_(scale)
+        back = torch.bmm(fall, k).view(heads, p, d)
+        return back, torch.bmm(fall.mT, rows), torch.bmm(weights.mT, pull), None

@@ -163,9 +163,12 @@ class _Batch:
 
         def attend(i: int, q: Any, k: Any, v: Any) -> Any:
             self.keys[i][:, :, place], self.values[i][:, :, place] = k, v
-            q = q.reshape(b, e.kv, e.heads // e.kv, e.dim)
             out = torch.nn.functional.scaled_dot_product_attention(
-                q, self.keys[i][:, :, :width], self.values[i][:, :, :width], attn_mask=mask
+                q.contiguous()[:, :, None],
+                self.keys[i][:, :, :width],
+                self.values[i][:, :, :width],
+                attn_mask=mask,
+                enable_gqa=True,
             )
             return out.reshape(b, -1)
 

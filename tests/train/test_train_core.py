@@ -61,7 +61,49 @@ def _plain(model, ids, mask, c):
     return _score(logits, ids[:, -c:])
 
 
+@pytest.mark.parametrize("dtype, close", [("float32", 1e-5), ("bfloat16", 2e-2)])
+def test_the_gradient_of_attention_written_by_hand_is_torchs(dtype, close):
+    from kit.train.gradients import Attended
+
+    torch = import_torch()
+    draw = torch.Generator().manual_seed(0)
+    shapes = ((6, 21, 8), (2, 21, 8), (2, 21, 8))
+    whole = [torch.randn(s, generator=draw, dtype=torch.float64) for s in shapes]
+    mask = torch.rand(21, 21, generator=draw).gt(0.4).logical_or(torch.eye(21).bool()).tril()
+    pull = torch.randn(6, 21, 8, generator=draw, dtype=torch.float64)
+
+    def found(way, parts):
+        parts = [t.requires_grad_() for t in parts]
+        out = way(*parts)
+        return out, torch.autograd.grad(out, parts, pull.to(out.dtype))
+
+    def plain(q, k, v):
+        k, v = (t.repeat_interleave(3, 0) for t in (k, v))
+        scores = (q @ k.mT / 8**0.5).masked_fill(~mask, -torch.inf)
+        return scores.softmax(-1) @ v
+
+    want, slopes = found(plain, [t.clone() for t in whole])
+    got, mine = found(
+        lambda q, k, v: Attended.apply(q, k, v, mask), [t.to(getattr(torch, dtype)) for t in whole]
+    )
+    for a, b in zip((got, *mine), (want, *slopes), strict=True):
+        assert float((a.double() - b).norm() / b.norm()) < close
+
+
 class TestSampling:
+    def test_attention_is_a_fused_one_at_every_step(self, tiny):
+        """A transposed query has no fused kernel: torch took the slow way, a third of the time, in silence."""
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        from kit.train import sampling
+        from kit.train.engine import Engine
+
+        model, tokenizer = tiny
+        prompts = [tokenizer("hello there")["input_ids"]] * 3
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # an error where it does not fit
+            got = sampling.sample(Engine(model), prompts, max_new_tokens=4, eos_ids=[2])
+        assert len(got.ids) == 3
+
     def test_logprobs_of_samples_are_those_of_the_model(self, tiny):
         from kit.train import engine, sampling
         from kit.train.engine import Engine
