@@ -111,7 +111,7 @@ def rate(
     label = [None if x is None else float(sign(x, cut) or 0) for x in rows.label]
     people = rows.favourable(label)
     passed = _passed(rows, people, chosen, cut, level)
-    score, why = _score(rows, label, chosen, how, level)
+    score, why = _score(rows, chosen, how, level)
     more: dict[str, Any] = {"cluster": rows.cluster, "level": level}
     judge = stats.mean(rows.favourable(_sides(rows, cut)), **more)
     alone = _alone(rows, people, level)
@@ -175,16 +175,16 @@ def _alone(rows: Beside, people: Sequence[float | None], level: float) -> stats.
 
 
 def _score(
-    rows: Beside, label: Sequence[float | None], design: str, how: str, level: float
+    rows: Beside, design: str, how: str, level: float
 ) -> tuple[stats.RubricScore | None, str]:
-    """The corrected rubric score, or why there is none."""
+    """The corrected rubric score, or why there is none; "partly" is one half of it, for both."""
     if design in ("by_label", "shifted"):
         return None, "no rubric score: its correction needs labels drawn at random"
     if design == "probability" and not _within_verdicts(rows):
         return None, "no rubric score: labels of one verdict were drawn with several probabilities"
     if any(rows.tree):
         return None, "no rubric score: the rubric is a tree, no sum of its criteria"
-    gates = zip(rows.gate, rows.verdict, label, strict=True)
+    gates = zip(rows.gate, rows.verdict, rows.label, strict=True)
     if any(gate and (v is None or v < 1 or (y is not None and y < 1)) for gate, v, y in gates):
         return (
             None,
@@ -195,9 +195,9 @@ def _score(
     for a, w in zip(answer, rows.weight, strict=True):
         heavy[a] = heavy.get(a, 0.0) + (max(w, 0.0) if how == "positive_normalised" else abs(w))
     at = [i for i, a in enumerate(answer) if heavy[a] > 0]
-    if not at or all(label[i] is None for i in at):
+    if not at or all(rows.label[i] is None for i in at):
         return None, "no rubric score: no label is on a criterion that counts"
-    columns = (rows.verdict, rows.weight, answer, rows.cluster, label)
+    columns = (rows.verdict, rows.weight, answer, rows.cluster, rows.label)
     verdict, weight, answer, cluster, human = ([c[i] for i in at] for c in columns)
     more: dict[str, Any] = {"answer": answer, "cluster": cluster, "human": human}
     return stats.rubric_score(verdict, weight, how=how, level=level, **more), ""

@@ -131,3 +131,21 @@ def test_against_names_what_it_compares_and_takes_no_threshold(tmp_path, capsys)
     for more in (["--threshold", "0.6"], ["--how", "signed"]):
         assert main([*files, *more]) == 2
         assert "--against" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cut", [0.5, 0.6])
+def test_partly_is_one_half_of_a_rubric_score_for_people_too(tmp_path, cut):
+    """Judge and people said "partly" everywhere: the score was .99, or .01 with a threshold of .6."""
+    rubric = [{"id": c, "text": c} for c in "ab"]
+    tasks, labels, grades = answered(tmp_path, rubric, {"a": 1, "b": 1})
+    rows = rows_of(labels)
+    rows = [
+        {**r, "labels": dict.fromkeys("ab", "partly") if i < 30 else {}} for i, r in enumerate(rows)
+    ]
+    said = [
+        {**r, "verdicts": [{**v, "status": "level", "value": 0.5} for v in r["verdicts"]]}
+        for r in rows_of(grades)
+    ]
+    files = write(tmp_path / "l.jsonl", rows), write(tmp_path / "g.jsonl", said)
+    found = kit.rate(tasks, *files, design="random", cut=cut)
+    assert found.score.estimate.value == pytest.approx(0.5, abs=0.01)
