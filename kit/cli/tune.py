@@ -104,8 +104,6 @@ def run(args: argparse.Namespace) -> Output:
         _beyond(args, bench)
         if args.search:
             bench.search(reflect, rows=args.rows)
-        if not bench.trials:
-            bench.try_("baseline", bench.prompt)
         audits = bench.attack() if args.attack else {}
         read = bench.test(replay=True, unseal=args.unseal) if args.test else None
         return _report(args, bench, read, audits)
@@ -191,7 +189,7 @@ def _text(path: str) -> str:
 
 
 def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> Output:
-    rows, choice = bench.data(), bench.choose()
+    choice, rows = bench.choose(), bench.data()
     lines = [repr(bench), "", *("  ".join(f"{k}: {v}" for k, v in r.items()) for r in rows)]
     best = "; ".join(filter(None, (str(choice.dev_result), choice.dev_result.note)))
     lines += ["", f"best on dev: {choice.winner.name} ({best}); the test is sealed"]

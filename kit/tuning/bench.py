@@ -83,10 +83,13 @@ class Workbench:
         self.notes = left_out(labels)
         self.rows, self.parts = labelled_rows(labels), {}
         self._joined: list[list[str]] | None = None
+        self._form = "whole rubrics" if whole else "criteria one by one"
         if whole:
             self.rows, self.parts, self._joined = variants.whole(self.rows)
         self.cluster = np.array([r.cluster for r in self.rows], dtype=object)
         self.part = split(self.cluster)
+        train = np.flatnonzero(self.part == "train")  # asked in no order: files are sorted by kind
+        self._queue = np.array(sorted(train, key=lambda i: fingerprint(self.cluster[i])))
         self.human = np.array([r.human for r in self.rows])
         self.trials: dict[str, Trial] = {}
         self.doubts: list[dict[str, Any]] = []
@@ -124,24 +127,24 @@ class Workbench:
         A trial is asked on some prompts of train first; where a betting interval, which may be read
         at any time, then shows that it agrees less than the baseline, the rest is not paid for.
         """
-        if name != BASELINE and BASELINE not in self.trials:
-            self.try_(BASELINE, self.prompt)
-        first = None if name == BASELINE else BASELINE
+        for what, text in (("name", name), ("prompt", prompt)):  # before anything is paid
+            if text is not None and not text.strip():
+                raise DataError(f"the {what} is empty", where=f"trial {name!r}", fix="write one")
+        settings = variants.checked(settings, self.rows, name)
+        first = None if name == BASELINE else self._trial(BASELINE).name
         parent = first if parent is None else self._trial(parent).name
         if prompt is None:
             prompt = self.trials[parent].prompt if parent else self.prompt
-        settings = variants.checked(settings, self.rows)
         full = full or any(self._trial(n) for n in settings.get("of", ()))
-        if not prompt.strip():
-            raise DataError("the prompt is empty", where=f"trial {name!r}", fix="write one")
         old = self.trials.get(name)
         same = old is not None and (old.prompt, old.settings) == (prompt, settings)
         if same and not (full and old.stopped):
             return old
-        if old is not None and not same and name == BASELINE:  # before anything is paid
+        if old is not None and not same and name == BASELINE:
             fix = "choose another name"
             raise KitError("the baseline has another prompt", where="try_", fix=fix)
-        trial = self._asked(Trial(name, prompt, settings, parent, (None,) * len(self.rows)), full)
+        trial = Trial(name, prompt, settings, parent, (None,) * len(self.rows))
+        trial = self._asked(dataclasses.replace(trial, found=same and old.found), full)
         if old is not None and not same:
             trial = dataclasses.replace(trial, parent=made.put_away(self.trials, old))
         self.trials[name] = trial
@@ -159,41 +162,38 @@ class Workbench:
 
     def _stages(self, name: str) -> list[np.ndarray]:
         """Rows to ask at a time: prompts of train, twice as many each time, then all of dev."""
-        train = np.flatnonzero(self.part == "train")
-        place = codes(self.cluster[train], len(train))[0]
+        place = codes(self.cluster[self._queue], len(self._queue))[0]
         edges = [] if name == BASELINE else [FIRST * (2**k - 1) for k in range(1, 30)]
         stage = np.searchsorted(edges, place, "right")
-        stages = [train[stage == k] for k in range(stage.max() + 1)]
+        stages = [self._queue[stage == k] for k in range(stage.max() + 1)]
         return [*stages, np.flatnonzero(self.part == "dev")]
 
     def _more(self, trial: Trial, rows: Sequence[int]) -> Trial:
-        of = "of" in trial.settings
-        got = (
-            variants.joined(self, trial.settings, rows)
-            if of
-            else self._ask(trial, rows, self.ledger)
-        )
-        verdicts = list(trial.verdicts)
+        got, verdicts = self._ask(trial, rows, self.ledger), list(trial.verdicts)
         for i, v in zip(rows, got, strict=True):
             verdicts[i] = v
         return dataclasses.replace(trial, verdicts=tuple(verdicts))
 
     def _ask(self, trial: Trial, rows: Sequence[int], ledger: Any = None) -> list[Verdict]:
         """The judge's verdicts on these rows, as the trial puts them."""
+        if "of" in trial.settings:
+            return variants.joined(self, trial.settings, rows)
         more = {"ledger": ledger, "budget": self.budget}
         return variants.verdicts(self.make, trial, [self.rows[i] for i in rows], **more)
 
     def _hopeless(self, trial: Trial) -> bool:
-        pick = self.part == "train"
+        pick = self._queue  # as they were asked: else it could not be read at any time
         gap = self.right(trial.name, trial)[pick] - self.right(BASELINE)[pick]
         return betting(gap, bounds=(-1, 1), cluster=self.cluster[pick]).high < 0
 
     def _trial(self, name: str | Trial) -> Trial:
         name = name.name if isinstance(name, Trial) else name
+        if name == BASELINE and name not in self.trials:
+            return self.try_(BASELINE)
         if name not in self.trials:
             from ..settings.read import nearest
 
-            fix = nearest(name, list(self.trials) or [BASELINE])
+            fix = nearest(name, [BASELINE, *self.trials])
             raise KitError(f"there is no trial {name!r}", where="workbench", fix=fix)
         return self.trials[name]
 
@@ -323,7 +323,8 @@ class Workbench:
         `try_("examples", bench.examples())`. Labels in doubt are left out; dev and test are unseen.
         """
         train = np.flatnonzero((self.part == "train") & ~np.isnan(self.labels()))
-        right = self.right(self.try_(BASELINE, self.prompt).name)[train]
+        train = sorted(train, key=self._ids.__getitem__)  # whatever the order of the file
+        right = self.right(BASELINE)[train]
         shown = variants.examples([self.rows[i] for i in train], right, k, seed)
         return f"{self.prompt}\n{shown}"
 
@@ -379,8 +380,7 @@ class Workbench:
         reflections are in the ledger.
         """
         self.search_size(rows, minibatch=minibatch, seed=seed)  # before anything is paid
-        if BASELINE not in self.trials:
-            self.try_(BASELINE, self.prompt)
+        self._trial(BASELINE)
         found = search(
             self._train(),
             make_judge=self.make,
@@ -394,14 +394,15 @@ class Workbench:
         )
         for number, text in enumerate(dict.fromkeys(found.instructions.values())):
             if text.strip() and text != self.prompt:
-                self.try_(f"found {number}", text)
+                trial = self.try_(f"found {number}", text)
+                self.trials[trial.name] = dataclasses.replace(trial, found=True)
+        self._remember()
         return found
 
     # -- the choice ----------------------------------------------------------------------------
     def choose(self) -> Selection:
         """The best trial on dev; the baseline competes too."""
-        if BASELINE not in self.trials:
-            self.try_(BASELINE, self.prompt)
+        self._trial(BASELINE)
         return self.study().select(self.candidates(), baseline=BASELINE)
 
     def plan(self, gain: float = 0.05, *, power: float = 0.8) -> dict[str, Any]:
@@ -439,11 +440,11 @@ class Workbench:
 
     def _remember(self) -> None:
         if self.folder is not None:
-            made.keep(self.folder, self.trials.values(), self.doubts)
+            made.keep(self.folder, self.trials.values(), self.doubts, self._form)
 
     def _recall(self) -> None:
         """Trials of earlier sessions: their verdicts are in the ledger."""
-        found, whole, doubts = made.kept(self.folder, len(self.rows))
+        found, whole, doubts = made.kept(self.folder, len(self.rows), self._form)
         self.doubts = made.again(doubts, self.rows)
         self.trials.update(found)
         for name, trial in found.items():

@@ -113,7 +113,7 @@ class Reflector:
 
     def _reply(self, prompt: str) -> tuple[str, Call | None, str]:
         if not callable(self.model):
-            return _chat(self.judge, prompt, self.budget)
+            return _chat(self.judge, prompt, self.ledger, self.budget)
         if self.budget is not None:
             one = Forecast(calls=1, cost=0.0)
             self.budget.settle(self.budget.reserve(one), one)
@@ -132,16 +132,16 @@ def _caller(judge: Any) -> Any:
     return getattr(judge, "caller", None)
 
 
-def _chat(judge: Any, prompt: str, budget: Any) -> tuple[str, Call | None, str]:
+def _chat(judge: Any, prompt: str, ledger: Any, budget: Any) -> tuple[str, Call | None, str]:
     """One reply of the judge's model to a plain question, its call (None: nothing was paid), and
-    why the reply is empty where it is.
+    why the reply is empty where it is. Attempts that were paid and lost go into the ledger.
     """
     from ..judge import loop
 
     if not hasattr(judge, "chat") and not hasattr(judge, "ready"):
         fix = "give reflect=, a function prompt -> text, or 'endpoint:MODEL'"
         raise KitError("this judge cannot be asked to rewrite a prompt", where="reflect", fix=fix)
-    outcome = loop.run(_asked(judge, prompt, budget))
+    outcome = loop.run(_asked(judge, prompt, ledger, budget))
     choices = (outcome.data or {}).get("choices") or [{}]
     text = (choices[0].get("message") or {}).get("content")
     return text if isinstance(text, str) else "", outcome.call, outcome.reason or "an empty reply"
@@ -155,10 +155,13 @@ def _text(reply: Any, why: str) -> str:
     raise JudgeDownError(f"the rewriting model gave nothing: {why}", where="reflect", fix=fix)
 
 
-async def _asked(judge: Any, prompt: str, budget: Any) -> Any:
+async def _asked(judge: Any, prompt: str, ledger: Any, budget: Any) -> Any:
     from ..judge.session import Session, using
 
     if hasattr(judge, "ready"):
         judge = await judge.ready()
-    with using(Session(budget=budget)):
-        return await judge.chat(prompt, ROOM)
+    with using(Session(ledger=ledger, budget=budget)) as run:
+        try:
+            return await judge.chat(prompt, ROOM)
+        finally:
+            run.flush()

@@ -69,15 +69,12 @@ def labelled_rows(labels: Any) -> list[Labelled]:
     said: dict[tuple[str, str], dict[str, float]] = {}
     for (task, response, criterion), value in labels_of(labels).items():
         said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
-    first: dict[str, str] = {}  # of tasks that ask the same, one name: they are one prompt
-    for t in labels.tasks:
-        first[words(t.asked)] = min(t.id, first.get(words(t.asked), t.id))
     out = []
     for r in labels.responses:
         mine, task = said.get((r.task_id, r.id), {}), labels.by_id[r.task_id]
         asked = tuple(c for c in task.criteria if c.id in mine and not c.by_code)
         task = dataclasses.replace(task, criteria=asked)
-        prompt = task.group or first[words(task.asked)]
+        prompt = task.group or words(task.asked)  # whatever its id: it stays in its part
         out += [Labelled(task, r, c, mine[c.id], prompt) for c in asked]
     if len({row.human for row in out}) < 2:
         fix = "give answers with labels of people, some met and some unmet"

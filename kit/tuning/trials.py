@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..errors import KitError
 from ..records import Verdict, fingerprint, paid
 from ..stats import Estimate, difference
 from ..system.paths import write_text
+from ..system.processes import alone
 from ..tables import Results
 from .candidates import Candidate
 from .seal import words
@@ -30,7 +33,7 @@ class Trial:
     """A prompt that was tried: its text and settings, the trial it came from, its verdicts.
 
     verdicts : (n,) one a labelled row, None where it was not asked. stopped : why the rest was not
-    asked, "" where all of train and dev was.
+    asked, "" where all of train and dev was. found : by the search, whatever its name is.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Trial:
     parent: str | None = None
     verdicts: tuple[Verdict | None, ...] = ()
     stopped: str = ""
+    found: bool = False
 
     @property
     def values(self) -> np.ndarray:
@@ -69,7 +73,7 @@ class Trial:
 
     def candidate(self) -> Candidate:
         """As a Study takes it; found prompts are one group: train chooses among them."""
-        group = "found" if re.fullmatch(r"found \d+", self.name) else self.name
+        group = "\0found" if self.found else self.name  # no trial's name
         return Candidate(self.name, self.values, self.cost, group, {"prompt": self.prompt})
 
     def lines(self) -> list[str]:
@@ -97,6 +101,7 @@ class Trial:
             "settings": dict(self.settings),
             "parent": self.parent,
             "stopped": self.stopped,
+            "found": self.found,
         }
 
 
@@ -232,31 +237,60 @@ def spent(a: np.ndarray, b: np.ndarray, cluster: np.ndarray) -> Estimate:
     return replace(out, low=0.0, high=0.0) if out.n and not np.nansum(abs(a - b)) else out
 
 
-def keep(folder: Path, trials: Iterable[Trial], doubts: list[dict[str, Any]]) -> None:
-    """Write trials and doubts, whole or not at all."""
+def keep(folder: Path, trials: Iterable[Trial], doubts: list[dict[str, Any]], form: str) -> None:
+    """Write trials and doubts, whole or not at all, beside what another bench wrote there
+    meanwhile. form : of the rows, as `kept` takes it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    data = {"trials": [t.kept() for t in trials], "doubts": doubts}
-    write_text(folder / FILE, json.dumps(data, indent=1, ensure_ascii=False))
+    with alone(folder, FILE, lambda _: None):
+        there, rows = _read(folder, form), json.loads(json.dumps([t.kept() for t in trials]))
+        known, names = set(map(_same, rows)), {r["trial"] for r in rows}
+        for row in (r for r in there["trials"] if _same(r) not in known):
+            row["trial"] = _free(row["trial"], names) if row["trial"] in names else row["trial"]
+            names.add(row["trial"])
+            rows.append(row)
+        at = {_answer(d): d for d in [*there["doubts"], *doubts]}
+        data = {"form": form, "trials": rows, "doubts": list(at.values())}
+        write_text(folder / FILE, json.dumps(data, indent=1, ensure_ascii=False))
 
 
-def kept(folder: Path, rows: int) -> tuple[dict[str, Trial], set[str], list[dict[str, Any]]]:
+def _same(row: Mapping[str, Any]) -> str:
+    """What a kept trial is, also when it was put away."""
+    return fingerprint([row["trial"].partition("~")[0], row["prompt"], row["settings"]])
+
+
+def _answer(doubt: Mapping[str, Any]) -> tuple[Any, ...]:
+    return doubt["id"], doubt.get("response")
+
+
+def _read(folder: Path, form: str) -> dict[str, Any]:
+    """What is kept there. KitError where its rows are of another form: all of its trials would be
+    asked, and paid, once more.
+    """
+    path = folder / FILE
+    data = json.loads(path.read_text("utf-8")) if path.exists() else {"trials": [], "doubts": []}
+    if data.get("form", form) != form:
+        fix = "give this bench a folder of its own (of `kit tune`: --out)"
+        raise KitError(f"its trials judged {data['form']}, not {form}", where=str(path), fix=fix)
+    return data
+
+
+def kept(
+    folder: Path, rows: int, form: str
+) -> tuple[dict[str, Trial], set[str], list[dict[str, Any]]]:
     """What `keep` wrote: trials of `rows` rows not yet asked, the names of those that were asked in
     full, doubts; nothing where there is nothing.
     """
-    path, trials = folder / FILE, {}
-    data = json.loads(path.read_text("utf-8")) if path.exists() else {"trials": [], "doubts": []}
+    trials, data = {}, _read(folder, form)
     for row in data["trials"]:
         what = (row[k] for k in ("trial", "prompt", "settings", "parent"))
-        trials[row["trial"]] = Trial(*what, (None,) * rows)
+        trials[row["trial"]] = Trial(*what, (None,) * rows, found=row.get("found", False))
     return trials, {r["trial"] for r in data["trials"] if not r["stopped"]}, data["doubts"]
 
 
 def put_away(trials: dict[str, Trial], old: Trial) -> str:
     """An older version gets a name of its own: it was looked at, and it counts."""
-    number = 1
-    while f"{old.name}~{number}" in trials:
-        number += 1
-    name = f"{old.name}~{number}"
+    name = _free(old.name, trials)
     for t in list(trials.values()):  # what was made of it stays made of it
         of = [name if n == old.name else n for n in t.settings.get("of", ())]
         settings = {**t.settings, "of": of} if of else t.settings
@@ -264,6 +298,10 @@ def put_away(trials: dict[str, Trial], old: Trial) -> str:
         trials[t.name] = replace(t, settings=settings, parent=parent)
     trials[name] = replace(trials[old.name], name=name)
     return name
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    return next(n for k in itertools.count(1) if (n := f"{name}~{k}") not in taken)
 
 
 def texts_of(row: Labelled) -> list[str]:

@@ -39,8 +39,10 @@ FIELDS = ("task", "answer", "criterion", "verdict")
 SHOWN = 400  # characters of an example
 
 
-def checked(settings: Mapping[str, Any], rows: Iterable[Labelled]) -> dict[str, Any]:
-    """The settings as JSON gives them back; KitError where they cannot be meant."""
+def checked(settings: Mapping[str, Any], rows: Iterable[Labelled], name: str) -> dict[str, Any]:
+    """The settings of the trial `name` as JSON gives them back; KitError where they cannot be
+    meant.
+    """
     known = sorted({c.text for r in rows for c in r.task.criteria})
     for text, new in _mapping(settings, "reword").items():
         if text not in known:
@@ -62,10 +64,21 @@ def checked(settings: Mapping[str, Any], rows: Iterable[Labelled]) -> dict[str, 
     if len(set(options.values())) < 2:
         fix = "give each what it is worth"
         raise KitError("all options have one score", where="options", fix=fix)
-    if "of" in settings and len(set(settings["of"])) < 2:
-        raise KitError("it is made of one trial", where="of", fix="name two or more of the trials")
+    _of_others(settings, name)
     own = {k: v for k, v in settings.items() if k in OWN}
     return {**settings, **json.loads(json.dumps(own))}
+
+
+def _of_others(settings: Mapping[str, Any], name: str) -> None:
+    """KitError where a trial is made of itself, or says what only one that asks a judge can."""
+    of, fix = settings.get("of"), "name two or more of the trials"
+    if of is not None and (len(set(of)) < 2 or name in of):
+        raise KitError(f"it is made of {of!r}", where=f"trial {name!r}", fix=fix)
+    idle = sorted(settings.keys() & {"bands"} if of is None else settings.keys() - {"of", "bands"})
+    if idle:
+        why = "bands need the trials that they are for" if of is None else "it asks no judge itself"
+        fix = "leave it out, or give it to the trials that are named in `of`"
+        raise KitError(f"{idle[0]} changes nothing: {why}", where=f"trial {name!r}", fix=fix)
 
 
 def _mapping(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -24,8 +24,7 @@ def explorer(bench: Workbench) -> Any:
 
     Headless: `bench_html`. The widget's attribute `bench` holds the bench.
     """
-    if BASELINE not in bench.trials:
-        bench.try_(BASELINE, bench.prompt)
+    bench._trial(BASELINE)
     if not live():
         from IPython.display import HTML
 

@@ -14,7 +14,7 @@ def test_where_nothing_can_be_gained_nothing_is_claimed(tmp_path):
     """An improver that believes its own dev scores "improves" most prompts of these studies."""
     reads = [study(40, i, tmp_path, found=4)[1] for i in range(12)]
     assert sum(map(claimed, reads)) <= 1
-    assert sum(r.dev.value > r.baseline_test.value for r in reads) >= 9
+    assert sum(r.dev.value > r.baseline_test.value for r in reads) >= 7
 
 
 def test_a_gain_is_found_at_the_size_that_the_planner_names(tmp_path):

@@ -22,9 +22,14 @@ class FakeModel(FakeChat):
 
     asked: ClassVar[list[dict]] = []
     said: ClassVar[str] = f"```\n{STRICT}\n```"
+    lost = 0  # replies that break off
 
     def do_POST(self):
         FakeModel.asked.append(self.body())
+        if FakeModel.lost:
+            FakeModel.lost -= 1
+            self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{broken}}")
+            return
         self.answer(FakeModel.said)
 
 
@@ -100,7 +105,7 @@ def test_labels_in_doubt_are_no_lesson(tmp_path):
     seen, bench = [], bench_of(tmp_path)
     bench.try_("baseline", bench.prompt)
     train = [i for i, part in enumerate(bench.part) if part == "train"]
-    names = list(dict.fromkeys(bench.rows[i].task.asked for i in train))[:8]
+    names = list(dict.fromkeys(bench.rows[i].task.asked for i in train))[:5]
     for i in train:
         if bench.rows[i].task.asked in names:
             bench.doubt(i, "ann", "unclear")
@@ -181,6 +186,20 @@ def test_an_empty_reply_that_was_paid_stands_in_the_cost_book(tmp_path, model, m
         monkeypatch.setattr(FakeModel, "said", "Be strict.")
         assert write("Rewrite.") == write("Rewrite.") == "Be strict."
     assert len(FakeModel.asked) == 3
+
+
+def test_an_attempt_that_was_lost_stands_in_the_cost_book(tmp_path, model, monkeypatch):
+    """A reflection that broke off and was tried again stood once in the ledger, twice on the bill."""
+    monkeypatch.setattr(FakeModel, "lost", 1)
+    dear = {**model, "price": [1000, 1000]}
+    budget = kit.Budget()
+    with Ledger(tmp_path / "l.sqlite") as book:
+        write = Reflector(dear, maker(dear), ledger=book, budget=budget)
+        assert write("Rewrite.") == FakeModel.said
+        costs = book.costs()
+    assert sum(r["calls"] for r in costs) == len(FakeModel.asked) == 2
+    assert budget.spent.cost > 20e-3
+    assert sum(r["cost"] for r in costs) == pytest.approx(budget.spent.cost)
 
 
 def test_another_place_of_a_model_is_another_writer(model):

@@ -23,6 +23,8 @@ from .rubric import object_of, snippets
 
 LEVEL_KEY = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\Z")
 LABELS = ("label", "met", "rating", "score")  # what a flat table calls a label
+ANSWERS = ("response", "answer", "output")
+TEXTS = ("criterion", "requirement", "rubric_item")
 LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
 
 
@@ -240,16 +242,18 @@ def _ordinal(row: Row, c: Criterion) -> Criterion:
 
 
 def flat(rows: list[Row]) -> Parsed:
-    """A flat table, one row per criterion (and answer); consecutive rows of one task belong
-    together."""
+    """A flat table, one row per criterion (and answer), of one task.
+
+    Rows with labels may stand in any order: their criteria stand by id, or by text."""
     row = rows[0]
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question", "instruction")
     shared = {name: row.optional(*fields) for name, fields in SHARED.items()}
     criteria: dict[str, Criterion] = {}
     texts: dict[str, str] = {}
-    for r in rows:
+    labelled = any(None not in (r.take(*ANSWERS), r.take(*LABELS)) for r in rows)
+    for r in sorted(rows, key=_place) if labelled else rows:
         item = {
-            "text": r.take("criterion", "requirement", "rubric_item"),
+            "text": r.take(*TEXTS),
             "weight": r.take("weight", "points"),
             "title": r.take("title"),
             "id": r.take("criterion_id"),
@@ -309,13 +313,20 @@ def flat(rows: list[Row]) -> Parsed:
     )
 
 
+def _place(row: Row) -> tuple[bool, str, str]:
+    """Where a row's criterion stands: by its id, c2 before c10; those without one last, by text."""
+    own = row.take("criterion_id")
+    name = "" if own is None else as_text(own)
+    numbered = re.sub(r"\d+", lambda m: m[0].zfill(9), name)
+    return not name, numbered, "" if name else as_text(row.take(*TEXTS) or "")
+
+
 def _given(item: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in item.items() if v is not None}
 
 
 def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
-    text = r.take("response", "answer", "output")
-    label = r.take(*LABELS)
+    text, label = r.take(*ANSWERS), r.take(*LABELS)
     if text is None:
         if label is not None:
             r.find(
