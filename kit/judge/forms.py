@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..records import Criterion
-from .words import Foreign, Said
+from .words import Foreign, Said, against
 
 LINES = 10_000  # of one reply
 SMALL = 10  # letters; fewer may stand anywhere
@@ -124,11 +124,17 @@ class Judged:
     def told(self, said: Said) -> bool:
         """True when a verdict and the reason beside it stand in the answer, in whatever dress.
 
+        A line for the answer's good that stands in the answer is told whatever the reason says:
+        its last words may announce a quotation, and no list holds all such words.
+
         >>> Judged('{"reason": "All is good here.", "verdict": "met"}').told(
         ...     Said(reasons=["All is good here."], verdicts=["Met"])
         ... )
         True
         """
+        good = [s for s, v in zip(said.lines, said.verdicts, strict=False) if not against(v)]
+        if any(map(self.has, good)):
+            return True
         if said.lines and not said.reason:
             return all(map(self.has, said.lines))
         if len(letters(said.reason)) < SMALL or not self.has(said.reason):

@@ -52,6 +52,7 @@ _BLOCK = re.compile(
 _DRAFT = re.compile(rf"^[ \t]*(?:{_OPEN}|{_CLOSE})", re.I | re.M)
 _FORM = re.compile(r"^[^\w\n]{0,12}verdict\b[^\n]{0,48}[:=\uff1a]", re.I | re.M)
 _HALF = re.compile(rf"^[ \t]*{_CLOSE}|{_CLOSE}[ \t\r]*$", re.I | re.M)  # its prompt opened it
+_CLOSED = re.compile(_CLOSE, re.I)
 _END = re.compile(r"(?:<\|\w{1,20}\|>|</s>)\Z")  # a token that the server should have kept
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|text)?\s(.*)\1", re.S | re.I)
 _HEADER = re.compile(r"[#*_ \t]*([a-z][a-z'\u2019, ]{0,60}):[*_ \t\r]*", re.I)
@@ -79,7 +80,7 @@ def read(
     """
     ids, how = names(criteria), "none"
     try:
-        body = _body(text)
+        body = _body(text, answer)
         how = "json" if body[:1] in ("{", "[") else "text"
         if cut and (how == "text" or len(text) - len(text.rstrip()) < RUNAWAY):
             return [Reading(failure="parse", how="none", reason=CUT) for _ in criteria]
@@ -107,11 +108,11 @@ def agreed(choices: Sequence[Sequence[Reading]]) -> list[Reading]:
     ]
 
 
-def _body(text: str) -> str:
+def _body(text: str, answer: str) -> str:
     """A reply without the thoughts, the header and the code fence around what was asked for."""
     text = _END.sub("", text.rstrip())
     body = _framed(text)
-    return body if body[:1] == "{" else _framed(spoken(text))
+    return body if body[:1] == "{" else _framed(spoken(text, answer))
 
 
 def _framed(text: str) -> str:
@@ -124,11 +125,12 @@ def _framed(text: str) -> str:
     return fenced[2].strip() if fenced else text
 
 
-def spoken(text: str) -> str:
+def spoken(text: str, answer: str = "") -> str:
     """A reply without the thoughts before it; Foreign for a draft that is not closed.
 
-    Thought are the blocks at its beginning (the first may be opened by the prompt, and is then
-    closed at an end of a line; not with a verdict line in it). A tag that is named further on, in a reason, is text.
+    Thought are the blocks at its beginning. The first may be opened by the prompt, and is then
+    closed at an end of a line; not with a verdict line in it, nor where the judged answer closes
+    one: who cites that has not thought. A tag that is named further on, in a reason, is text.
 
     >>> spoken("<think>a <think>?</think>unmet"), spoken("met\\n</think>unmet")
     ('unmet', 'unmet')
@@ -144,8 +146,8 @@ def spoken(text: str) -> str:
     while block := _BLOCK.match(text, at):
         at = block.end()
     half = None if at or _DRAFT.match(text.lstrip()) else _HALF.search(text)
-    if half and _FORM.search(text, 0, half.start()):  # perhaps no thought, but a reply
-        raise Foreign(text)
+    if half and (_FORM.search(text, 0, half.start()) or _CLOSED.search(answer)):
+        raise Foreign(text)  # perhaps no thought, but a reply
     rest = text[half.end() if half else at :]
     if _DRAFT.search(rest):
         raise Foreign(rest)

@@ -96,6 +96,11 @@ def word(c: Criterion, raw: Any) -> tuple[str, float | None] | None:
     return ("unknown", None) if text in ABSTAIN else None
 
 
+def against(raw: Any) -> bool:
+    """True for a word that says that a criterion is not met."""
+    return _plain(raw) in UNMET
+
+
 def _level(c: Criterion, raw: Any, text: str) -> tuple[str, float | None] | None:
     """The level whose name this is: exactly, else but for capitals and marks around it."""
     exact = str(raw).strip() if isinstance(raw, int) and _short(raw) else raw
