@@ -96,7 +96,9 @@ class EndpointJudge(Asked):
         identity: str | None = None,
         client: Any = None,
     ):
-        _options(how, mode, probability)
+        _options(how, mode, probability, temperature)
+        _above_0(concurrency=concurrency, timeout=timeout, tries=tries, patience=patience)
+        _above_0(max_tokens=max_tokens)
         if client is not None:
             base_url, key_env, headers = of_client(client)
         self.model = model or default_model()
@@ -367,7 +369,7 @@ class EndpointJudge(Asked):
         return total
 
 
-def _options(how: Any, mode: str, probability: str) -> None:
+def _options(how: Any, mode: str, probability: str, heat: float | None) -> None:
     number = isinstance(how, int) and not isinstance(how, bool) and how > 0
     for name, value, fits, fix in (
         (
@@ -378,10 +380,18 @@ def _options(how: Any, mode: str, probability: str) -> None:
         ),
         ("mode", mode, mode in MODES, '"schema" or "text"'),
         ("probability", probability, probability in SOURCES, '"none", "logprobs" or "stated"'),
+        ("temperature", heat, heat is None or heat >= 0, "a number from 0 on, or none"),
     ):
         if not fits:
             where = f"EndpointJudge({name}=...)"
             raise KitError(f"{name} is {value!r}", where=where, fix=f"use {fix}")
+
+
+def _above_0(**numbers: float | None) -> None:
+    for name, value in numbers.items():
+        if value is not None and not value > 0:  # NaN is not
+            where = f"EndpointJudge({name}=...)"
+            raise KitError(f"{name} is {value!r}", where=where, fix="give a number above 0")
 
 
 def _texts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

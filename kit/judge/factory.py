@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, unknown
-from ..settings.read import known_names, nearest
+from ..settings.read import known_names, make, nearest
 
 FORMS = (
     "code, replay:NAME, local, small, server, endpoint:MODEL, decisions:MODEL, "
@@ -65,7 +67,7 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
     kind, subject, options = parts(value, where)
     if kind not in KINDS:
         raise KitError(f"there is no judge {kind!r}", where=where, fix=nearest(kind, KINDS))
-    known_names(options, _options(kind), where=where, what=f"{kind} option")
+    subject, options = _typed(kind, subject, options, where)
     if kind == "panel":
         subject = _members(subject, kind)
     elif kind == "escalate":
@@ -93,10 +95,25 @@ def _maker(kind: str) -> Callable[..., Any]:
     return MADE[kind]
 
 
-def _options(kind: str) -> list[str]:
-    """The names of a judge's options."""
-    parameters = inspect.signature(_maker("endpoint" if kind in SERVED else kind)).parameters
-    return [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
+def _typed(
+    kind: str, subject: Any, options: Mapping[str, Any], where: str
+) -> tuple[Any, dict[str, Any]]:
+    """Subject and options in the types of whoever takes them; KitError names the one that is not.
+
+    An object that no file could hold (a Template, a client) is left to whoever takes it.
+    """
+    maker = _maker("endpoint" if kind in SERVED else kind)
+    parameters = inspect.signature(maker).parameters
+    takes = [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
+    known_names(options, takes, where=where, what=f"{kind} option")
+    hints = typing.get_type_hints(maker.__init__ if isinstance(maker, type) else maker)
+    made_of_judges = kind in ("panel", "escalate")  # `_members` reads them
+    hints[kind] = Any if made_of_judges else hints.get(next(iter(parameters)), Any)
+    given = {kind: subject, **options}
+    plain = {k: v for k, v in given.items() if isinstance(v, PLAIN)}
+    made = make(make_dataclass("Options", [(k, hints[k]) for k in plain]), plain, where=where)
+    read = {**given, **vars(made)}
+    return read.pop(kind), read
 
 
 def _replay(subject: str | None, *, threshold: float | None = 3.0, judge: str | None = None) -> Any:
@@ -185,3 +202,4 @@ MADE: dict[str, Callable[..., Any]] = {
 }
 SERVED = ("server", "small")  # they take an endpoint judge's options
 KINDS = (*MADE, *CLASSES)
+PLAIN = (str, int, float, list, tuple, Mapping, type(None))  # what a config may hold

@@ -241,22 +241,7 @@ def _judge(values: dict[str, Any], where: str) -> dict[str, Any]:
             where=where,
             fix="give judge_model and its options, or `judge` alone",
         )
-    _judge_options(options, where)
     return {**values, "judge": options}
-
-
-def _judge_options(options: Mapping[str, Any], where: str) -> None:
-    """The types of a judge's options, before a judge is made of them."""
-    tries = options.get("tries", 0)
-    right = {
-        "endpoint": isinstance(options["endpoint"], str),
-        "temperature": _number(options.get("temperature", 0)),
-        "tries": _number(tries) and int(tries) == tries,
-    }
-    for name, own in JUDGE.items():
-        if not right[own]:
-            what = "the name of a model" if own == "endpoint" else "a number of 0 or more"
-            raise KitError(f"{name} is {options[own]!r}", where=where, fix=f"give {what}")
 
 
 def table() -> str:

@@ -41,6 +41,12 @@ def test_judges_made_of_judges():
         ({"votes": "code"}, "n is 2 or more"),
         ({"batch": "code"}, "only an endpoint"),
         (7, "names no judge"),
+        ({"endpoint": "m", "tries": 1.5}, "1.5: expected `int`(.|\n)*setting tries"),
+        ({"endpoint": 3}, "3: expected `str(.|\n)*setting endpoint"),
+        ({"decisions": "m", "threshold": "a"}, "'a' is not a number(.|\n)*setting threshold"),
+        ({"panel": ["code", "code"], "rule": 3}, "setting rule"),
+        ({"endpoint": "m", "timeout": float("nan")}, "timeout is nan"),
+        ({"endpoint": "m", "tries": 0}, "tries is 0"),
     ],
 )
 def test_what_cannot_be_meant_says_what_could(value, words):
