@@ -8,6 +8,7 @@ read, without what may stand between the letters): one that spells a key in anot
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import html.entities
 import json
@@ -25,6 +26,9 @@ _NAMES = re.compile(
     r"key|token|secret|auth|password|cookie|signature|credential|^(code|sig)$", re.I
 )
 _LOOKS = re.compile(r"\b(?:sk|gsk|hf|xai|key|Bearer)[-_ ][\w*.-]{6,}|\beyJ[\w-]{8,}\.[\w.-]+")
+_RUN = re.compile(  # no name of a model: those are words with marks between
+    r"(?=[A-Za-z]*\d)[A-Za-z\d]{20,}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}", re.I
+)
 _BREAKS = " \t\r\n-\\\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _BLANK = re.compile(r"\\{1,8}[nrt]")
 _CODED = re.compile(r"[\\%&](?:(?<=\\)u([0-9a-f]{4})|(?<=%)([0-9a-f]{2})|(?<=&)#?\w{1,9};)", re.I)
@@ -116,6 +120,23 @@ def secret_name(name: str) -> bool:
     (True, False, False)
     """
     return bool(_NAMES.search(name))
+
+
+def hidden(base: str) -> str:
+    """An address without the keys in its path: what looks like one, or follows "key" or "token".
+
+    A digest of each stays: two deployments of one server are two endpoints in the ledger.
+
+    >>> hidden("https://host/v1/sk-12345678/chat"), hidden("https://host/gpt-4o-2024-08-06/v1")
+    ('https://host/v1/[key db72]/chat', 'https://host/gpt-4o-2024-08-06/v1')
+    """
+    out = base.split("/")
+    for i in range(3, len(out)):
+        named = secret_name(out[i - 1]) and len(out[i]) >= SHORTEST
+        if named or _LOOKS.search(out[i]) or _RUN.search(out[i]):
+            remember(out[i])
+            out[i] = f"[key {hashlib.sha256(out[i].encode()).hexdigest()[:4]}]"
+    return "/".join(out)
 
 
 def redact(text: str) -> str:

@@ -32,7 +32,7 @@ from typing import Any
 
 from ..errors import KitError
 from . import loop as loops
-from .keys import CUT, key_for, redact, remember, remember_all, secret_name
+from .keys import CUT, hidden, key_for, redact, remember, remember_all, secret_name
 
 ANSWERED = (200, 203)  # the second: a proxy has changed it
 MOST = 4_000_000  # bytes of a reply, unpacked
@@ -92,7 +92,7 @@ class Address:
         return cls(
             base=base,
             query=parts.query,
-            shown=base + (f"?{open_}" if open_ else ""),
+            shown=hidden(base) + (f"?{open_}" if open_ else ""),
             auth=_basic(parts.username, parts.password),
             local=_local(host),
         )

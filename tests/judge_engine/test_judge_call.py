@@ -30,6 +30,13 @@ def test_a_query_stays_behind_the_path_and_its_secrets_are_not_shown():
     a = Address.of(f"https://h.openai.azure.com/openai/deployments/d/?api-version=1&key={SECRET}")
     assert a.url("/chat/completions").endswith(f"/d/chat/completions?api-version=1&key={SECRET}")
     assert SECRET not in a.shown + repr(a) and "api-version=1" in a.shown
+    for path in (SECRET, "0a" * 12, "12345678-abcd-4bcd-8bcd-1234567890ab", "token/kitchen-sink"):
+        own = path.rpartition("/")[2]  # a gateway's key in the path stood in the ledger
+        one, two = (Address.of(f"https://h/{p}/v1") for p in (path, path[:-1] + "9"))
+        assert own not in one.shown and own in one.url("/x") and one.shown != two.shown
+        assert own not in redact(f"cannot reach /{path}/v1")
+    plain = "https://h/openai/deployments/gpt-4o-2024-08-06/databricks-meta-llama-3-3-70b-instruct"
+    assert Address.of(plain).shown == plain
     assert SECRET not in redact(f"cannot reach {a.url('/x')}")
 
 
