@@ -54,6 +54,12 @@ FRAMES = (
     "{topic} stays the same.",
     "There is no {topic}; it is a myth.",
 )
+PICKS = ("ends", "first", "second", "all")  # of what the prompt quotes; ends : the second left out
+SLOTTED = (
+    *((pick, "{} the very old {} went home") for pick in PICKS),
+    *((pick, "{} my old friend likes {}") for pick in PICKS),
+    ("all", "{}, {}"),
+)
 VERBS = ("stood near", "met", "passed", "came after", "led", "held", "found", "drew", "built")
 PAIRS = tuple((most, frame) for most in (6, 40, 100) for frame in range(3))
 _FILLER = """here comes a short and quite simple answer that many people would find useful because
@@ -64,6 +70,7 @@ about such things before they decide what to do next""".split()
 _QUOTED = re.compile(
     r"[\"“']([^\"”'\n]{1,80})[\"”']|\b(\d[\d.,]*)\b|(?<![.?!]\s)(?<!^)\b([A-Z][\w-]+)"
 )
+_ABOUT = re.compile(r"\babout ([^.?!,;\n]{1,60})")
 _THINGS = re.compile(r",|;|\?|\band\b|\bor\b|\.")
 _COMMON = frozenset(
     """what which where when who why how does happen happens with from that this give name state
@@ -127,6 +134,20 @@ def slots(task: Task) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def _slotted(task: Task, pick: str, frame: str) -> str:
+    """Some of what the prompt quotes and its topic in one sentence; it asks where nothing is quoted.
+
+    >>> _slotted(Task(id="t", prompt='Write about old geese. Begin with "there".'), *SLOTTED[0])
+    'there the very old old geese went home.'
+    """
+    said = slots(task)
+    picked = {"first": said[:1], "second": said[1:2], "ends": [*said[:1], *said[2:]]}
+    head, *rest = picked.get(pick, said) or ["Perhaps"]
+    about = _ABOUT.search(task.prompt)
+    named = " and ".join([*rest, about[1] if about else topic(task)])
+    return frame.format(head, named) + (".?"[not said])
+
+
 def things(task: Task) -> list[str]:
     """The short pieces between commas and "and" in the prompt: what it asks about."""
     out = []
@@ -174,7 +195,7 @@ WRITERS: dict[str, tuple[Writer, Sequence[Any]]] = {
         lambda t, m, a: ". ".join(f"The {x} {a}" for x in things(t)) + ".",
         ("increases", "decreases", "stays the same", "is right"),
     ),
-    "slots": (lambda t, m, a: a.join(slots(t)), JOINTS[:2]),
+    "slots": (lambda t, m, a: _slotted(t, *a), SLOTTED),
     "glossary": (
         lambda t, m, a: a[1].join(m.glossary[: a[0]]) + ".",
         tuple((k, j) for k in (4, 12, 40, 400) for j in JOINTS),

@@ -147,7 +147,10 @@ def test_a_config_that_pays_faults_is_refused(config):
 def test_no_traceback_for_huge_weights_and_empty_searches():
     with pytest.raises(DataError, match="no finite sum"):
         grade(rubric(1e308, 1e308)[0], [])
-    for wrong in ({"seconds": -1}, {"seconds": float("nan")}, {"evaluations": -5}):
+    wrongs = ({"seconds": -1}, {"seconds": float("nan")}, {"evaluations": -5})
+    # "5" was a TypeError of Python's; 1.5 and true were taken for counts
+    wrongs += ({"seconds": "5"}, {"evaluations": 1.5}, {"evaluations": True}, {"evaluations": 0})
+    for wrong in wrongs:
         with pytest.raises(KitError, match="search"):
             search("verifiers", [], **wrong)
 
@@ -168,6 +171,31 @@ def test_what_is_taken_back_or_known_to_be_wrong(text, value):
     """A retracted answer earned 1.0, one that says what the truth calls wrong .89."""
     truth = {"facts": [{"text": "liver"}], "contradictions": ["the heart does it"]}
     assert pay(text, truth, "Which organ does it?") == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "The liver plays no role.|Nobody believes it is the liver.|It would be a mistake to say "
+        "liver.|Liver - no.|Liver (no).|Liver, never.|It is far from being the liver.|Excluding the "
+        "liver.|The liver has nothing to do with it.|The liver does nothing of the kind.|Those who "
+        "say liver err.|False. The liver shrank.|Wrong! It is the liver.|No way it is the liver.|"
+        "The liver was spared.|To say liver would be absurd.|It is the liver. Just kidding.|It is "
+        "the liver. I lied.|It is the liver. Not.|It is everything but the liver.|The liver is not "
+        "the organ that shrank."
+    ).split("|"),
+)
+def test_a_fact_denied_in_other_words_is_not_asserted(text):
+    """Each of them was paid as if it named the liver."""
+    assert pay(text, {"facts": [{"text": "liver"}]}, "Which organ shrank?") == 0.0
+
+
+def test_what_only_sounds_like_a_denial_is_paid():
+    truth = {"facts": [{"text": "liver"}]}
+    for text in ("It is none other than the liver.", "It is the liver. Is it the eye? No."):
+        assert pay(text, truth, "Which organ does it?") == 1.0
+    for said in ("False. It was the liver.", "No. It was the liver."):
+        assert pay(said, truth, "True or false: the eye did it. Or who did?") == 1.0
 
 
 def test_what_is_denied_is_no_claim():
