@@ -118,17 +118,16 @@ def graded(name: str, given: Sequence[Response], reward: Reward, step: int = 0) 
     return Evaluation(name=name, responses=tuple(given), grades=tuple(grades), step=step)
 
 
-def trivial_rewards(tasks: Sequence[Task], reward: Reward) -> dict[str, float | None]:
-    """Mean reward of each trivial policy on these prompts; None where nothing of it is known."""
-    from ..rewards import trivial
+def trivial(tasks: Sequence[Task], reward: Reward) -> dict[str, Evaluation]:
+    """The graded answers of each trivial policy to these prompts, by its name."""
+    from ..rewards.trivial import NAMES, policies
 
-    answers = [r for t in tasks for r in trivial.policies(t)]
-    sums: dict[str, list[float]] = {}
-    for r, g in zip(answers, wait(reward.grade(answers)), strict=True):
-        scores = sums.setdefault((r.source or r.id).removeprefix(trivial.TRIVIAL), [])
-        if g.score is not None:
-            scores.append(g.score)
-    return {k: sum(v) / len(v) if v else None for k, v in sums.items()}
+    every = graded("trivial", [r for t in tasks for r in policies(t)], reward)
+    each = {n: slice(i, None, len(NAMES)) for i, n in enumerate(NAMES)}
+    return {
+        n: Evaluation(name=n, responses=every.responses[at], grades=every.grades[at])
+        for n, at in each.items()
+    }
 
 
 def prompt_ids(tokenizer: Any, task: Task, limit: int | None = None) -> list[int]:

@@ -109,7 +109,7 @@ class Gain:
     strict : the same for strict passes, answers that meet every criterion; passing : their share
     before and after.
     words : difference in words per answer; truncated : in the share of cut answers; trivial : mean
-    reward of each trivial policy.
+    reward of each trivial policy; over : after minus the best of them, paired by prompt.
     """
 
     before: Estimate
@@ -121,6 +121,7 @@ class Gain:
     strict: Estimate
     passing: tuple[Estimate, Estimate]
     trivial: dict[str, float | None] = field(default_factory=dict)
+    over: Estimate | None = None
 
     @property
     def shown(self) -> bool:
@@ -150,13 +151,18 @@ class Gain:
             text = f"The held-out reward fell: {span}."
         else:
             text = f"No gain was shown: {span}; the interval includes 0."
-        known = {k: v for k, v in self.trivial.items() if v is not None}
-        if known:
-            best = max(known, key=lambda k: known[k])
-            verb = _verb(self.after, known[best])
-            text += f" The trained policy ({self.after.value:.3f}) {verb} the best trivial one"
-            text += f" ({best}, {known[best]:.3f})."
-        return text
+        return text if self.over is None else f"{text} {self._beside(self.over)}"
+
+    def _beside(self, over: Estimate) -> str:
+        """How the trained policy stands to the best trivial one; over : their difference."""
+        best = _best(self.trivial)
+        verb = "is not shown to beat" if over.value > 0 else "does not beat"
+        if over.low > 0 and not fragile(over):
+            verb = "beats"
+        return (
+            f"The trained policy ({self.after.value:.3f}) {verb} the best trivial one ({best}, "
+            f"{self.trivial[best]:.3f}): {over.value:+.3f} [{over.low:+.3f}, {over.high:+.3f}]."
+        )
 
     def table(self) -> list[dict[str, Any]]:
         """Rows for a table: what, difference, low, high; the reward first, then its criteria, then
@@ -178,6 +184,7 @@ class Gain:
         named = {"before": self.before, "after": self.after, "gain": self.reward}
         named |= {"strict_before": self.passing[0], "strict_after": self.passing[1]}
         named |= {"strict": self.strict, "words": self.words, "truncated": self.truncated}
+        named |= {"over_trivial": self.over} if self.over else {}
         return plain(
             {
                 **{k: e.as_dict() for k, e in named.items()},
@@ -226,11 +233,10 @@ def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> lis
     return out
 
 
-def _verb(after: Estimate, best: float) -> str:
-    """How the trained policy stands to a reward, by its interval and not by two points."""
-    if after.low > best:
-        return "beats"
-    return "is not shown to beat" if after.value > best else "does not beat"
+def _best(paid: Mapping[str, float | None]) -> Any:
+    """The name of the policy that earns most; None where no reward is known."""
+    known = [k for k, v in paid.items() if v is not None]
+    return max(known, key=lambda k: paid[k], default=None)  # type: ignore[arg-type, return-value]
 
 
 def compare(
@@ -238,9 +244,11 @@ def compare(
     after: Evaluation,
     *,
     tasks: Sequence[Task] = (),
-    trivial: dict[str, float | None] | None = None,
+    trivial: Mapping[str, Evaluation] | None = None,
 ) -> Gain:
-    """The gain from `before` to `after`, which answered the same prompts."""
+    """The gain from `before` to `after`, which answered the same prompts, as `trivial` did."""
+    paid = plain({k: e.reward().value for k, e in (trivial or {}).items()})
+    best = (trivial or {}).get(_best(paid))
     rows_of = row_names(tasks)
     old, new = before.values(rows_of), after.values(rows_of)
     labels = [k for k in dict.fromkeys(k for r in old for k in r) if any(k in r for r in new)]
@@ -261,7 +269,8 @@ def compare(
             mean_by_cluster(passed[0], before.clusters),
             mean_by_cluster(passed[1], after.clusters),
         ),
-        trivial=trivial or {},
+        trivial=paid,
+        over=best and paired(best.scores, after.scores, best.clusters, after.clusters),
     )
 
 

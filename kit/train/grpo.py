@@ -14,7 +14,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,7 @@ class GRPOResult:
     """What a training left behind.
 
     before, after : held-out evaluations (None without held-out prompts); gain : their paired
-    comparison; trivial : mean
-    held-out reward of each trivial policy. metrics : what metrics.json holds. seconds : training
-    alone.
+    comparison. metrics : what metrics.json holds. seconds : training alone.
     """
 
     out: Path
@@ -51,7 +49,6 @@ class GRPOResult:
     after: Evaluation | None = None
     gain: Gain | None = None
     seconds: float = 0.0
-    trivial: dict[str, float | None] = field(default_factory=dict)
 
     def rollouts(self) -> list[dict[str, Any]]:
         """Every sampled answer with its verdicts, reward and advantage."""
@@ -168,7 +165,7 @@ class _Run:
         self.on_step: Callable[[dict[str, Any]], None] | None = None
         self.trainer: Any = None
         self.monitor: Any = None
-        self.trivial: dict[str, float | None] = {}
+        self.trivial: dict[str, Evaluation] = {}
         self._check()
 
     def _check(self) -> None:
@@ -229,7 +226,7 @@ class _Run:
             self._foresee()
         before = self.evaluate("before", 0)
         if self.heldout and world.main():
-            self.trivial = answers.trivial_rewards(self.heldout, self.reward)
+            self.trivial = answers.trivial(self.heldout, self.reward)
         self.trainer = self._make()
         checkpoint = last_checkpoint(self.out) if self.resume else None
         if self.resume:
@@ -269,7 +266,6 @@ class _Run:
             after=after,
             gain=gain,
             seconds=seconds,
-            trivial=self.trivial,
         )
 
     def _gain(self, before: Evaluation | None, after: Evaluation | None) -> Gain | None:

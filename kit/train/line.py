@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import KitError
 from ..records import Response, Task, fingerprint, response_from_json, to_json
 from ..rewards.composer import Composer
+from ..runs import plain
 from . import evaluation, export, stages
 from .config import DPOSettings, GRPOSettings, Settings
 from .models import Loaded, load
@@ -95,10 +96,11 @@ def run(chain: Chain) -> Done:
         merged = line.run(stage, model)
         line.look(stage.name, merged)
         model = model if stage.aside else merged
+    paid = answers.trivial(chain.heldout, reward) if line.evaluations else {}
     left = {s.name: (chain.folder(s) / "metrics.json").read_text("utf-8") for s in chain.stages}
     return Done(
         evaluations=tuple(line.evaluations),
-        trivial=answers.trivial_rewards(chain.heldout, reward) if line.evaluations else {},
+        trivial=plain({k: e.reward().value for k, e in paid.items()}),
         metrics={name: json.loads(text) for name, text in left.items()},
     )
 

@@ -429,7 +429,11 @@ class TestEvaluation:
     def test_a_gain_is_paired_by_prompt(self):
         before = _evaluation("b", {"p": [0.0, 0.2], "q": [0.5, 0.7], "r": [0.1, 0.3]})
         after = _evaluation("a", {"p": [0.2, 0.4], "q": [0.8, 1.0], "r": [0.3, 0.5]})
-        gain = evaluation.compare(before, after, trivial={"empty": 0.0, "parrot": 0.9})
+        cheap = {
+            k: _evaluation(k, {p: [v] for p in "pqr"})
+            for k, v in (("empty", 0.0), ("parrot", 0.9))
+        }
+        gain = evaluation.compare(before, after, trivial=cheap)
         assert gain.reward.value == pytest.approx((0.2 + 0.3 + 0.2) / 3)
         assert not gain.shown and "Too few prompts" in gain.sentence  # three of them
         assert "does not beat the best trivial one (parrot" in gain.sentence
@@ -441,10 +445,21 @@ class TestEvaluation:
     def test_a_gain_on_many_prompts_is_shown_and_trivial_policies_are_beaten_by_interval(self):
         before = _evaluation("b", {f"p{i}": [0.2 + 0.01 * (i % 5)] for i in range(24)})
         after = _evaluation("a", {f"p{i}": [0.5 + 0.03 * (i % 7)] for i in range(24)})
-        gain = evaluation.compare(before, after, trivial={"parrot": 0.575})
+        parrot = _evaluation("parrot", {f"p{i}": [0.575] for i in range(24)})
+        gain = evaluation.compare(before, after, trivial={"parrot": parrot})
         assert gain.shown and "rose" in gain.sentence
-        assert gain.after.value > 0.575 > gain.after.low
+        assert gain.over.value > 0 > gain.over.low
         assert "is not shown to beat the best trivial one" in gain.sentence
+        empty = _evaluation("empty", {f"p{i}": [0.0] for i in range(24)})
+        gain = evaluation.compare(before, after, trivial={"empty": empty})
+        assert "beats the best trivial one (empty, 0.000): +0.58" in gain.sentence
+
+    def test_a_few_lucky_prompts_beat_nothing(self):
+        """ "beats" stood beside rewards dealt out at random, with no interval behind it."""
+        after = _evaluation("a", {f"p{i}": [1.0 if i < 2 else 0.0] for i in range(24)})
+        empty = _evaluation("e", {f"p{i}": [0.0] for i in range(24)})
+        gain = evaluation.compare(empty, after, trivial={"empty": empty, "parrot": empty})
+        assert "(0.083) is not shown to beat the best trivial one (empty" in gain.sentence
 
     def test_no_gain_is_said(self):
         gain = evaluation.compare(

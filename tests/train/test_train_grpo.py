@@ -105,7 +105,7 @@ def test_a_run_leaves_everything_behind(tmp_path):
     assert (
         all(0 < x.confidence <= 1 for x in r.after.responses) and metrics["judge"]["name"] == "fake"
     )
-    assert len(r.before.responses) == 6 and "parrot" in r.trivial and r.gain.sentence
+    assert len(r.before.responses) == 6 and "parrot" in r.gain.trivial and r.gain.sentence
     assert (r.adapter / "adapter_config.json").is_file()
     with pytest.raises(KitError, match="already holds a run"):
         grpo.train(settings(steps=3), tasks(4), judge=FakeJudge(), out=tmp_path / "run")
@@ -261,7 +261,7 @@ def test_moved_weights_train_and_leave_the_evaluation_alone(reweighted):
     """Training by what tells answers apart must not be what the gain is measured in."""
     plain, moved = reweighted
     assert [g.score for g in moved.before.grades] == [g.score for g in plain.before.grades]
-    assert moved.trivial == plain.trivial
+    assert moved.gain.trivial == plain.gain.trivial
     a, b = plain.rollouts(), moved.rollouts()
     assert [(r["text"], r["reward"], r["parts"]) for r in a] == [
         (r["text"], r["reward"], r["parts"]) for r in b

@@ -182,7 +182,7 @@ def test_the_cpu_preset_learns(tmp_path):
         heldout=j.heldout,
     )
     assert r.gain.shown and r.gain.reward.value > 0.1, r.gain.sentence
-    assert r.gain.after.value > max(v for v in r.trivial.values() if v is not None)
+    assert r.gain.after.value > max(v for v in r.gain.trivial.values() if v is not None)
 
 
 def _code_tasks():

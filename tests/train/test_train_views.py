@@ -76,9 +76,7 @@ def _gain():
         ]
         return evaluation.Evaluation(name=name, responses=tuple(rs), grades=tuple(gs))
 
-    return evaluation.compare(
-        make("b", 0.0), make("a", 0.2), trivial={"empty": 0.0, "parrot": None}
-    )
+    return evaluation.compare(make("b", 0.0), make("a", 0.2), trivial={"empty": make("e", -0.1)})
 
 
 @pytest.mark.parametrize(
