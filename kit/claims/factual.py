@@ -99,20 +99,22 @@ def _denied(words: Sequence[str], start: int) -> bool:
     left = text.split()
     if "without" in left and left[-1] != "without" and left[-1] not in lx.DETERMINERS:
         left.remove("without")  # "without it collagen weakens" denies "it", not collagen
-    return (
-        any(w in lx.DENIED or w.endswith("n't") for w in left)
-        or "rather than" in text
-        or "instead of" in text
-    )
+    said = any(w in lx.DENIED or w.endswith("n't") for w in left)
+    return said or any(p in text for p in lx.DENIED_BEFORE)
 
 
 _AFTER = re.compile(
     r"(?:(?:(?:is|are|was|were) (?:surely |certainly |probably )?not|isn't|aren't|wasn't)"
     r"(?: (?:it|so|the (?:answer|one|process|reason|cause)|right|correct|true|among them"
     r"|used|involved|needed|required|responsible))?"
-    r"|(?:does?|do|did|can|could|will|would) not|doesn't|don't|didn't|can't|cannot|won't)"
-    r"(?: [.,;!].*)?"
+    r"|(?:does?|do|did|can|could|will|would) not|doesn't|don't|didn't|can't|cannot|won't"
+    r"|(?:[,(:–—] )?(?:no|not|never|nope|false|wrong))"
+    r"(?: [.,;!)].*)?"
+    r"|(?:is|are|wa|was|were) not (?:the|an?) \w+ (?:that|which|who)\b.*"
+    r"|\w+ no (?:role|part|bearing|link|connection|involvement)\b.*"
+    r"|\w+ nothing (?:to do|of the (?:kind|sort))\b.*"
 )
+_BUT = re.compile(r"(?:any|every)thing but(?: \w+)?")
 _NO_CLAIM = phrases((*lx.NO_CLAIM, *lx.DENIALS, "not true", "not right", "as opposed to"))
 _WHICH_IS = re.compile(r",? ?(?:which|that|this|it) (?:is|wa|were) (?:\w+ly )?(\w+)")
 
@@ -141,7 +143,7 @@ def _unclaimed(words: Sequence[str], start: int, end: int, free: Container[str])
     told = after_phrase(words[left:start], _NO_CLAIM) >= 0
     supposed = bool(before) and before[0] in ("if", "suppose", "unless") and "if" not in free
     refused = any(w in lx.REFUSES for w in before[-2:]) or "unlikely" in after
-    refused = refused or tuple(words[max(0, start - 2) : start]) == ("anything", "but")
+    refused = refused or bool(_BUT.search(" ".join(words[max(0, start - 3) : start])))
     return told or supposed or refused or doubts(said) or _other(after, free)
 
 

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
 _TAGS = re.compile(r"</?(?:answer|snippet|cite|think(?:ing)?|reason(?:ing)?)\b[^<>]*>", re.I)
 _STRUCK = re.compile(r"~~[^~\n]+~~|<(del|s)>.*?</\1>", re.S)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
-_ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|No|al)\.")
+_ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|al|No(?=\. ?\d))\.")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 
@@ -171,14 +171,21 @@ _RETRACTS = re.compile(
     r"(?:is|are|wa) (?:true|right|correct)|all (?:of )?(?:this|that|the above) (?:is|wa) "
     r"(?:false|wrong|untrue|incorrect))|(?:this|that|it) (?:is|wa) (?:false|wrong|untrue|incorrect"
     r"|not (?:true|right|correct|so))|the (?:opposite|reverse|contrary) is "
-    r"(?:true|right|correct|the case))"
+    r"(?:true|right|correct|the case)|(?:i wa )?(?:just |only )?(?:kidding|joking)|i lied"
+    r"|scratch that|i take (?:that|it) back|(?P<bare>no|not|never|false|wrong|untrue|incorrect"
+    r"|not (?:true|so)))"
 )  # over normalised words
+_JUDGES = re.compile(  # a prompt whose answer may begin with "No." or "False."
+    r"\b(?:true|false|correct|right|wrong|yes)\b|(?:^|[.!?:]\s+)(?:is|are|wa|was|were|do|doe|does|did"
+    r"|can|could|will|would|ha|has|have|should|may|must)\b[^.!?]*\?",
+    re.I,
+)
 
 
 def asserted(text: str, prompt: str = "") -> list[str]:
     """The distinct sentences that assert something: no questions, no echoes of the prompt, nothing
     twice, and nothing that the answer takes back ("This is false." the sentence before, "None of
-    this is true." all before).
+    this is true." all before, "False." the next where it begins, and nothing was asked so).
 
     >>> asserted("Is it W? It is W. It is W.", "Is it W?")
     ['It is W.']
@@ -190,13 +197,18 @@ def asserted(text: str, prompt: str = "") -> list[str]:
 def _asserted(text: str, prompt: str) -> tuple[str, ...]:
     asked = phrase_words(prompt)
     out: dict[tuple[str, ...], str] = {}
+    last: tuple[str, ...] | None = ()  # the sentence before; None where it takes this one back
     for s in sentences(text):
-        words = phrase_words(s)
+        words = tuple(phrase_words(s))
         if m := _RETRACTS.fullmatch(" ".join(words).lower()):
-            for key in list(out)[0 if m["all"] else -1 :]:
-                del out[key]
-        elif words and not is_question(s) and not echoes(words, asked):
-            out.setdefault(tuple(words), s)
+            gone = list(out) if m["all"] else [last]
+            last = None if m["bare"] and not out and not _JUDGES.search(prompt) else ()
+            out = {k: v for k, v in out.items() if k not in gone}
+        elif words and last is not None and not is_question(s) and not echoes(words, asked):
+            out.setdefault(words, s)
+            last = words
+        else:
+            last = ()
     return tuple(out.values())
 
 
