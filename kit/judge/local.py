@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import functools
 import hashlib
 import logging
 import threading
@@ -256,18 +257,15 @@ class LocalJudge:
     def _clean(self, text: str) -> str:
         """Text from outside without the tokenizer's control tokens, so that it cannot end its own turn."""
         text = text.replace("\u2063", "")
-        for token in self._control_tokens():
+        for token in self._control:
             if token in text:
                 text = text.replace(token, token[0] + " " + token[1:])
         return text
 
-    def _control_tokens(self) -> tuple[str, ...]:
-        if not hasattr(self, "_control"):
-            added = [str(t) for t in getattr(self.tokenizer, "added_tokens_decoder", {}).values()]
-            self._control = tuple(
-                t for t in {*added, *self.tokenizer.all_special_tokens} if len(t) > 2
-            )
-        return self._control
+    @functools.cached_property
+    def _control(self) -> tuple[str, ...]:
+        added = [str(t) for t in getattr(self.tokenizer, "added_tokens_decoder", {}).values()]
+        return tuple(t for t in {*added, *self.tokenizer.all_special_tokens} if len(t) > 2)
 
     def _option_ids(self, c: Criterion) -> list[list[int]]:
         """Per option the ids of its one-token spellings; yes / no puts yes last, so that the last option is the best one."""

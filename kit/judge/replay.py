@@ -200,10 +200,11 @@ class ReplayJudge:
                 where=where,
                 fix=f"use one of {', '.join(names[:8]) or 'none: it is empty'}",
             )
-        by_ids: dict[tuple[str, str, str], Verdict] = {}
+        who = judge or (names or ["nobody"])[0]
+        by_ids: dict[str, Verdict] = {}
         for v in rows:
             if judge in (None, v.judge):
-                old = by_ids.setdefault((v.task_id, v.response_id, v.criterion_id), v)
+                old = by_ids.setdefault(_place(who, v.task_id, v.response_id, v.criterion_id), v)
                 if (old.status, old.value, old.p) != (v.status, v.value, v.p):
                     raise DataError(
                         f"two different verdicts on {v.task_id}/{v.response_id}/{v.criterion_id}",
@@ -212,15 +213,14 @@ class ReplayJudge:
                     )
 
         def key(task: Task, response: Response, c: Criterion) -> str:
-            return fingerprint(
-                ["replay-ids", VERSION, judge or (names or [""])[0], task.id, response.id, c.id]
-            )
+            return _place(who, task.id, response.id, c.id)
 
-        def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
-            old = by_ids.get((task.id, response.id, c.id))
-            return None if old is None else readdress(old, task, response, c)
+        return cls(f"replay:{who}", _by_key(by_ids.get, key), key)
 
-        return cls(f"replay:{judge or (names or ['nobody'])[0]}", look, key)
+
+def _place(*ids: str) -> str:
+    """The key of a verdict that is found by judge, task, response and criterion."""
+    return fingerprint(["replay-ids", VERSION, *ids])
 
 
 def _by_key(

@@ -107,16 +107,14 @@ class RewardFunction:
         """The rewards of a batch, or of one answer."""
         return loop.run(self._answered(prompts, completions, fields))
 
-    async def async_call(self, prompts: Any = None, completions: Any = None, **fields: Any) -> Any:
-        """The same, awaited; the work runs on the kit's own loop."""
-        return await loop.hop(self._answered(prompts, completions, fields))
-
     @property
     def asynchronous(self) -> Any:
-        """This reward as a coroutine function: TRL runs several such rewards together."""
+        """This reward as a coroutine function on the kit's own loop: TRL runs several such rewards
+        together.
+        """
 
         async def reward(prompts: Any = None, completions: Any = None, **fields: Any) -> Any:
-            return await self.async_call(prompts, completions, **fields)
+            return await loop.hop(self._answered(prompts, completions, fields))
 
         reward.__name__ = self.__name__
         return reward

@@ -23,40 +23,10 @@ from ..stats.estimate import Estimate
 from ..system import paths
 from . import policy, quality
 from .answers import graded
-from .evaluation import Evaluation, read
+from .evaluation import Evaluation
 from .reward import Reward
 
 STORED = "ladder_runs.json"
-
-
-def pack(folder: str | Path) -> dict[str, Any]:
-    """One finished chain: {stage: {seconds, answers: [[task id, text, token probability]]}}, in the
-    table's order.
-    """
-    folder = Path(folder)
-    table = json.loads((folder / "metrics.json").read_text("utf-8"))["table"]
-    out = {}
-    for row in table:
-        found = sorted(folder.glob(f"eval_{row['stage']}_????????.json"))
-        if len(found) != 1:
-            raise DataError(
-                f"{len(found)} evaluations of stage {row['stage']!r}",
-                where=str(folder),
-                fix="keep one: a chain's folder holds one way of answering",
-            )
-        said = [[r.task_id, r.text, _short(r.confidence)] for r in read(found[0]).responses]
-        out[row["stage"]] = {"seconds": _short(row["seconds"]), "answers": said}
-    return out
-
-
-def keep(runs: Mapping[str, Mapping[str, Any]], path: str | Path | None = None) -> None:
-    """Write {chain's name: {seed: pack(folder)}}; chains that the file has and `runs` has not
-    stay.
-    """
-    path = Path(path or paths.data(STORED))
-    old = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    text = json.dumps(old | dict(runs), ensure_ascii=False, separators=(",", ":"))
-    path.write_text(text + "\n", "utf-8")
 
 
 def stored(name: str, path: str | Path | None = None) -> dict[str, dict[str, Any]]:
@@ -184,8 +154,3 @@ def rows(found: Mapping[tuple[int, str], quality.Quality]) -> list[dict[str, Any
 
 def _ladder() -> tuple[Task, ...]:
     return tuple(load_tasks(paths.data("ladder.jsonl")).tasks)
-
-
-def _short(value: Any) -> float | None:
-    known = isinstance(value, (int, float)) and math.isfinite(value)
-    return round(float(value), 4) if known else None

@@ -151,8 +151,3 @@ class Resumable:
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         load_adapters(self.model if model is None else model, Path(resume_from_checkpoint))
-
-
-def resumable(trainer: type) -> type:
-    """The trainer class with `Resumable` in front."""
-    return type(f"Kit{trainer.__name__}", (Resumable, trainer), {})

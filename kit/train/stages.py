@@ -21,10 +21,10 @@ from .config import DPOSettings, Settings, divided, merged, to_mapping
 from .models import Loaded, load
 from .quality import correct
 from .resume import (
+    Resumable,
     drop_reference,
     last_checkpoint,
     mark_folder,
-    resumable,
     save_adapter,
     step_of,
 )
@@ -135,9 +135,9 @@ def _trainer(
     elif "prompt" in data[0]:
         values["completion_only_loss"] = settings.answer_only  # type: ignore[attr-defined]
     values = merged(values, settings.options, config_class)
-    plain = resumable(trl.DPOTrainer if dpo else trl.SFTTrainer)
+    plain = trl.DPOTrainer if dpo else trl.SFTTrainer
     hooks = packing.DPOHooks if dpo else packing.SFTHooks
-    trainer = type(f"Kit{plain.__name__}", (hooks, plain), {})(
+    trainer = type(f"Kit{plain.__name__}", (hooks, Resumable, plain), {})(
         model=loaded.model,
         args=config_class(**values),
         train_dataset=Dataset.from_list(data),
@@ -354,11 +354,9 @@ def restate(text: str, confidence: float) -> str:
     return " ".join([*(kept or [text.strip()]), f"Confidence: {confidence:.0%}"])
 
 
-def pairs_from(
-    tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]], *, margin: float = 0.0
-) -> list[dict[str, str]]:
+def pairs_from(tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]]) -> list[dict[str, str]]:
     """Preference pairs from graded answers (response, grade): the best against the worst of each
-    prompt, if further apart than `margin`.
+    prompt, where they differ.
 
     Where an exact check says what is right, that is chosen, sampled or not. Answers whose score is
     unknown, and empty ones, take no part.
@@ -373,7 +371,7 @@ def pairs_from(
         best = accepted(t)
         if best is not None:
             found.append((1.0, best))
-        if len(found) > 1 and found[-1][0] - found[0][0] > margin:
-            row = {"prompt": t.prompt, "chosen": found[-1][1], "rejected": found[0][1]}
-            out.append({"system": t.system, **row} if t.system else row)
+        if len(found) > 1 and found[-1][0] > found[0][0]:
+            asked = {k: v for k, v in _row(t, "").items() if k != "response"}
+            out.append({**asked, "chosen": found[-1][1], "rejected": found[0][1]})
     return out

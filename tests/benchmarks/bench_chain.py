@@ -10,12 +10,54 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from kit.train import chain, kept
+from kit.errors import DataError
+from kit.system import paths
+from kit.train import chain, evaluation, kept
 
 CHAINS = {"ladder_chain": (0, 1, 2), "ladder_confidence": (0, 1, 2, 3, 4)}
+
+
+def pack(folder: str | Path) -> dict[str, Any]:
+    """One finished chain: {stage: {seconds, answers: [[task id, text, token probability]]}}, in the
+    table's order.
+    """
+    folder = Path(folder)
+    table = json.loads((folder / "metrics.json").read_text("utf-8"))["table"]
+    out = {}
+    for row in table:
+        found = sorted(folder.glob(f"eval_{row['stage']}_????????.json"))
+        if len(found) != 1:
+            raise DataError(
+                f"{len(found)} evaluations of stage {row['stage']!r}",
+                where=str(folder),
+                fix="keep one: a chain's folder holds one way of answering",
+            )
+        said = [
+            [r.task_id, r.text, _short(r.confidence)] for r in evaluation.read(found[0]).responses
+        ]
+        out[row["stage"]] = {"seconds": _short(row["seconds"]), "answers": said}
+    return out
+
+
+def keep(runs: Mapping[str, Mapping[str, Any]], path: str | Path | None = None) -> None:
+    """Write {chain's name: {seed: pack(folder)}}; chains that the file has and `runs` has not
+    stay.
+    """
+    path = Path(path or paths.data(kept.STORED))
+    old = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    text = json.dumps(old | dict(runs), ensure_ascii=False, separators=(",", ":"))
+    path.write_text(text + "\n", "utf-8")
+
+
+def _short(value: Any) -> float | None:
+    known = isinstance(value, (int, float)) and math.isfinite(value)
+    return round(float(value), 4) if known else None
 
 
 def main() -> None:
@@ -33,9 +75,9 @@ def main() -> None:
             out = base / f"{name}_{seed}"
             report = chain.run(chain.read(chain.CONFIGS / f"{name}.yaml", seed=seed, out=str(out)))
             print(f"== {name}, seed {seed}, trained here\n{report.text()}", flush=True)
-            runs.setdefault(name, {})[str(seed)] = kept.pack(out)
+            runs.setdefault(name, {})[str(seed)] = pack(out)
         if args.write:
-            kept.keep(runs)
+            keep(runs)
         print(f"== {name}, kept\n{json.dumps(summary(name), indent=1)}", flush=True)
 
 

@@ -103,7 +103,7 @@ def test_it_is_a_coroutine_function_where_a_trainer_awaits():
 
     async def both():
         one = f.asynchronous(prompts=["Say red."], completions=["red"])
-        two = f.async_call(prompts=["Say red."], completions=["away"])
+        two = f.asynchronous(prompts=["Say red."], completions=["away"])
         return await asyncio.gather(one, two)
 
     assert asyncio.run(both()) == [[1.0], [None]]
