@@ -58,7 +58,6 @@ PICKS = ("ends", "first", "second", "all")  # of what the prompt quotes; ends : 
 SLOTTED = (
     *((pick, "{} the very old {} went home") for pick in PICKS),
     *((pick, "{} my old friend likes {}") for pick in PICKS),
-    ("all", "{}, {}"),
 )
 VERBS = ("stood near", "met", "passed", "came after", "led", "held", "found", "drew", "built")
 PAIRS = tuple((most, frame) for most in (6, 40, 100) for frame in range(3))
@@ -134,10 +133,17 @@ def slots(task: Task) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _slotted(task: Task, pick: str, frame: str) -> str:
+def quotes(task: Task) -> bool:
+    """True where the prompt puts something into quotation marks."""
+    return any(m[1] for m in _QUOTED.finditer(task.prompt))
+
+
+def slotted(task: Task, pick: str, frame: str) -> str:
     """Some of what the prompt quotes and its topic in one sentence; it asks where nothing is quoted.
 
-    >>> _slotted(Task(id="t", prompt='Write about old geese. Begin with "there".'), *SLOTTED[0])
+    No policy without skill, and in no recipe: it reads which words are named.
+
+    >>> slotted(Task(id="t", prompt='Write about old geese. Begin with "there".'), *SLOTTED[0])
     'there the very old old geese went home.'
     """
     said = slots(task)
@@ -195,7 +201,7 @@ WRITERS: dict[str, tuple[Writer, Sequence[Any]]] = {
         lambda t, m, a: ". ".join(f"The {x} {a}" for x in things(t)) + ".",
         ("increases", "decreases", "stays the same", "is right"),
     ),
-    "slots": (lambda t, m, a: _slotted(t, *a), SLOTTED),
+    "slots": (lambda t, m, a: a.join(slots(t)), JOINTS[:2]),
     "glossary": (
         lambda t, m, a: a[1].join(m.glossary[: a[0]]) + ".",
         tuple((k, j) for k in (4, 12, 40, 400) for j in JOINTS),

@@ -12,7 +12,7 @@ import kit
 from kit.checks import check
 from kit.data import load_tasks
 from kit.records import Response
-from kit.rewards import Composer, edits, search, standing, trivial
+from kit.rewards import Composer, search, standing, trivial
 from kit.rewards.edits import slots
 from kit.system import paths
 from kit.train import job
@@ -119,18 +119,13 @@ def test_each_criterion_sees_its_own_fault(text, failed):
     assert {c.id for c in task.criteria if check(task, response, c).status != "met"} == failed
 
 
-def test_the_search_finds_the_frame_around_the_quoted_words(tasks):
-    """ "holds: .000" stood beside a fixed sentence around the quoted words that earned .2 to .6."""
-    found = search("rubric", [t for t in tasks if t.split == "heldout"], evaluations=40)
-    assert found.gameable and found.policy.parts[0][0] == "slots", found
-
-
-def test_no_policy_that_copies_nothing_is_paid_a_tenth(tasks, monkeypatch):
-    monkeypatch.delitem(edits.WRITERS, "slots")
+def test_no_policy_without_skill_is_paid_a_tenth(tasks):
+    """ "holds: .000" stood alone, beside a sentence around the quoted words that earned .2 to .6."""
     reward = Composer.from_config("rubric")
     held = [t for t in tasks if t.split == "heldout"][:24]
     found = search(reward, tasks[::4], evaluations=40)
-    assert found.heldout.value <= 0.1, found
+    assert found.heldout.value <= 0.1 and not found.gameable, found
+    assert found.quoted.value > 0.3 and "words that the prompt quotes: " in str(found)
     # A list of every topic and word of the held-out prompts earned a third, until length was a gate.
     assert search(reward, held, evaluations=40).heldout.value <= 0.1
     assert all(row["earns"] <= 0.1 for row in standing(reward, held))
