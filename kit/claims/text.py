@@ -19,7 +19,9 @@ _TOKEN = re.compile(
 _TAGS = re.compile(r"</?(?:answer|snippet|cite|think(?:ing)?|reason(?:ing)?)\b[^<>]*>", re.I)
 _STRUCK = re.compile(r"~~[^~\n]+~~|<(del|s)>.*?</\1>", re.S)
 _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
-_ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|al|No(?=\. ?\d))\.")
+_ABBREVIATIONS = re.compile(
+    r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|al|No(?=\. ?\d))\."
+)
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 

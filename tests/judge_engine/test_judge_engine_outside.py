@@ -127,7 +127,8 @@ def test_the_answer_said_back_is_no_verdict(answer):
         got = read(reply, [C1], answer=answer)[0]
         assert got.status == "unknown"
     own = "REASON c1: it names Paris\nVERDICT c1: met"
-    assert state(own, answer=answer) == "met"  # its own reason: its own verdict
+    # its last words may open a quotation, in words that no list has: a line of the answer is none
+    assert state(own, answer=answer) == ("missing" if "VERDICT c1" in answer else "met")
     own = '{"c1": {"reason": "it names Paris", "verdict": "met"}}'
     assert state(own, answer=answer) == "met"
 

@@ -430,8 +430,7 @@ class TestEvaluation:
         before = _evaluation("b", {"p": [0.0, 0.2], "q": [0.5, 0.7], "r": [0.1, 0.3]})
         after = _evaluation("a", {"p": [0.2, 0.4], "q": [0.8, 1.0], "r": [0.3, 0.5]})
         cheap = {
-            k: _evaluation(k, {p: [v] for p in "pqr"})
-            for k, v in (("empty", 0.0), ("parrot", 0.9))
+            k: _evaluation(k, {p: [v] for p in "pqr"}) for k, v in (("empty", 0.0), ("parrot", 0.9))
         }
         gain = evaluation.compare(before, after, trivial=cheap)
         assert gain.reward.value == pytest.approx((0.2 + 0.3 + 0.2) / 3)
