@@ -139,7 +139,7 @@ def quotes(task: Task) -> bool:
 
 
 def slotted(task: Task, pick: str, frame: str) -> str:
-    """Some of what the prompt quotes and its topic in one sentence; it asks where nothing is quoted.
+    """Some of what the prompt quotes and its topic in one sentence; it asks where it quotes none.
 
     No policy without skill, and in no recipe: it reads which words are named.
 
