@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> Output:
 def _read(args: argparse.Namespace) -> Output:
     from ..data import write_jsonl
     from ..data.formats.kit import record_row
-    from ..data.logs import read_log
+    from ..data.logs import read_log, words
 
     found = read_log(args.log, criteria=_criteria(args.rubric), tokenizer=args.tokenizer)
     base = args.out or str(Path(args.log).with_suffix(""))
@@ -50,14 +50,25 @@ def _read(args: argparse.Namespace) -> Output:
     write_jsonl(answers, (_answer(r) for r in found.answers))
     n, m = len(found.tasks), len(found.answers)
     data = {"kind": found.kind, "tasks": tasks, "answers": answers, "n_tasks": n, "n_answers": m}
-    hint = "" if args.rubric else "\nthere is no rubric: give --rubric, or write criteria"
-    text = f"{found.kind}: {m} answers to {n} prompts\n{tasks}\n{answers}{hint}"
-    return Output(data, text)
+    data |= {"without_answer": dict(found.lost), "status": found.status}
+    lines = [f"{found.kind}: {m} answers to {n} prompts"]
+    if found.lost:
+        why = words(found.lost)
+        lines.append(f"{found.lost.total()} rows have no answer and are left out: {why}")
+    if found.status not in ("", "success"):
+        lines.append(f"the log's own status is {found.status!r}: samples may be missing")
+    lines += [tasks, answers]
+    if not args.rubric:
+        lines.append("there is no rubric: give --rubric, or write criteria")
+    return Output(data, "\n".join(lines))
 
 
 def _answer(r: Any) -> dict[str, Any]:
+    from ..runs import plain
+
     ids = {"task_id": r.task_id, "response_id": r.id, "response": r.text}
-    return {**ids, "source": r.source, "truncated": r.truncated, "meta": dict(r.meta)}
+    more = {"source": r.source, "truncated": r.truncated}
+    return {**ids, **more, "meta": plain(r.meta)}  # JSON has no NaN
 
 
 def _criteria(path: str | None) -> tuple[Any, ...]:
@@ -80,4 +91,7 @@ def _write(args: argparse.Namespace) -> Output:
         fix = "kit logs write LOG GRADES --out NEW"
         raise KitError("GRADES and --out are needed", where="kit logs write", fix=fix)
     n = write_back(args.log, read_grades(args.grades), args.out, tokenizer=args.tokenizer)
-    return Output({"out": args.out, "graded": n}, f"{n} rows have a grade: {args.out}")
+    text = f"{n['graded']} rows have a grade, {n['without']} have none: {args.out}"
+    if n["unplaced"]:
+        text += f"\n{n['unplaced']} grades go nowhere: the text they are of is not where it was"
+    return Output({"out": args.out, **n}, text)

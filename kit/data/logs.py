@@ -6,6 +6,7 @@ TRL             `completions_*.parquet` (or the same rows as JSONL): prompt, com
 open-instruct   `*_rollouts_*.jsonl`: token ids, reward; needs the tokenizer
 
 What their own scorers said is kept in an answer's meta["scores"]; it is no verdict of the kit.
+A row whose run failed has no answer: it is counted, and never an empty answer, which is worth 0.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,22 +33,40 @@ SCORER = "rubric-kit"  # the name of our score in their logs
 TIMES = ("generation_ms", "scoring_ms", "total_ms")
 Decode = Callable[..., str]
 Place = tuple[str, str]  # task, answer
+# why a model was cut off: finish_reason (open-instruct), stop_reason (inspect-ai), stop_condition
+# (verifiers, where "max_turns_reached" is also how one turn ends as it should)
+CUT = ("length", "max_tokens", "model_length", "prompt_too_long", "timeout_reached")
+CUT += ("max_total_completion_tokens_reached",)
 
 
 @dataclass
 class Logged:
-    """What a log holds. places : (task, answer) of each of its rows, in order."""
+    """What a log holds.
+
+    places : (task, answer) of each of its rows, in order; None for a row without an answer.
+    lost : how many rows have no answer, by reason. status : of the whole log, "" where it has none.
+    """
 
     kind: str
+    status: str = ""
     tasks: dict[str, Task] = field(default_factory=dict)
     answers: list[Response] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: list[Place | None] = field(default_factory=list)
+    lost: Counter[str] = field(default_factory=Counter)
 
-    def add(self, task: Task, answer: Response) -> None:
-        """One row of the log."""
+    def add(self, task: Task, name: str, text: str, **more: Any) -> None:
+        """One row of the log. Its answer's id tells the text, too: a grade goes to no other text
+        that came to stand in its place.
+        """
+        name = f"{name}-{fingerprint([task.prompt, text])[:8]}"
         self.tasks.setdefault(task.id, task)
-        self.answers.append(answer)
-        self.places.append((task.id, answer.id))
+        self.answers.append(Response(task_id=task.id, id=name, text=text, **more))
+        self.places.append((task.id, name))
+
+    def lose(self, why: str) -> None:
+        """One row of the log that has no answer."""
+        self.lost[why] += 1
+        self.places.append(None)
 
 
 def read_log(
@@ -63,19 +83,35 @@ def read_log(
     where = Path(path)
     if not where.is_file():
         raise MissingError("there is no such log", where=str(path), fix="give the log's file")
-    if _is_inspect(where):
-        return _inspect(where, tuple(criteria))
+    inspect = _is_inspect(where)
+    out = (_inspect if inspect else _rows)(where, tuple(criteria), tokenizer)
+    if not out.answers:
+        why = f"none of {len(out.places)} rows has an answer: {words(out.lost)}"
+        raise DataError(why, where=str(path), fix="give the log of a run that did not fail")
+    return out
+
+
+def words(lost: Mapping[str, int]) -> str:
+    """Counts of reasons in words.
+
+    >>> words({"error": 2, "no output": 1})
+    '2 error, 1 no output'
+    """
+    return ", ".join(f"{n} {why}" for why, n in lost.items())
+
+
+def _rows(path: Path, criteria: tuple[Criterion, ...], tokenizer: str | None) -> Logged:
     rows = read_rows(path)
     first = next(rows, None)
     if first is None:
         raise DataError("the log has no rows", where=str(path))
     kind = kind_of(first[1], first[0])
-    decode = _decoder(tokenizer, where) if kind == "open-instruct" else None
+    decode = _decoder(tokenizer, path) if kind == "open-instruct" else None
     out = Logged(kind)
     for n, (place, row) in enumerate(read_rows(path)):
         if kind == "open-instruct":
             row = _decoded(row, decode, place)
-        _row(out, row, n, place, tuple(criteria))
+        _row(out, row, n, place, criteria)
     return out
 
 
@@ -109,21 +145,32 @@ def _is_inspect(path: Path) -> bool:
 # -- inspect-ai ------------------------------------------------------------------------------
 
 
-def _samples(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(entry's name, sample) of an inspect-ai log, in the log's order."""
+def _samples(path: Path, out: Logged) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(entry's name, sample) of an inspect-ai log, in the log's order; out has its status then."""
     if path.suffix == ".json":
         data = _json(path.read_text("utf-8"), str(path))
+        out.status = str(data.get("status", ""))
         for n, sample in enumerate(data.get("samples") or [], 1):
             yield f"sample {n}", sample
         return
+    out.status = "started"  # so it is until the run ends and writes the header
     try:
         with zipfile.ZipFile(path) as held:
             for name in held.namelist():
-                if name.startswith("samples/") and name.endswith(".json"):
-                    yield name, _json(held.read(name).decode("utf-8"), f"{path.name}, {name}")
+                if not _holds_sample(name) and name != "header.json":
+                    continue
+                data = _json(held.read(name).decode("utf-8"), f"{path.name}, {name}")
+                if _holds_sample(name):
+                    yield name, data
+                else:
+                    out.status = str(data.get("status", ""))
     except (zipfile.BadZipFile, NotImplementedError) as e:
         fix = "convert it to JSON with inspect-ai: inspect log convert --to json"
         raise DataError(f"the log cannot be unpacked: {e}", where=str(path), fix=fix) from None
+
+
+def _holds_sample(name: str) -> bool:
+    return name.startswith("samples/") and name.endswith(".json")
 
 
 def _json(text: str, where: str) -> Any:
@@ -136,46 +183,60 @@ def _json(text: str, where: str) -> Any:
         ) from None
 
 
-def _inspect(path: Path, criteria: tuple[Criterion, ...]) -> Logged:
+def _inspect(path: Path, criteria: tuple[Criterion, ...], _: str | None = None) -> Logged:
     out = Logged("inspect")
-    for name, sample in _samples(path):
-        task_id, answer_id = inspect_place(sample)
-        held = sample.get("attachments") or {}
-        turns = sample.get("input")
-        turns = (
-            [{**t, "content": _text(t.get("content"), held)} for t in turns]
-            if (isinstance(turns, list))
-            else _text(turns, held)
-        )
-        system = next((m for m in sample.get("messages") or [] if m.get("role") == "system"), None)
-        if isinstance(turns, str) and system is not None:
-            turns = [
-                {"role": "system", "content": _text(system.get("content"), held)},
-                {"role": "user", "content": turns},
-            ]
-        where = f"{path.name}, {name}"
-        task = _task(task_id, turns, criteria, where)
-        if out.tasks.get(task_id, task).prompt != task.prompt:
-            fix = "give samples ids that differ as text"
-            raise DataError(f"two questions have the id {task_id!r}", where=where, fix=fix)
-        output = sample.get("output") or {}
-        choices = output.get("choices") or [{}]
-        text = _text((choices[0].get("message") or {}).get("content"), held)
-        scores = {k: s.get("value") for k, s in (sample.get("scores") or {}).items()}
-        meta = {"scores": scores, "target": sample.get("target"), "epoch": sample.get("epoch")}
-        cut = choices[0].get("stop_reason") == "max_tokens"
-        model = output.get("model") or None
-        out.add(task, Response(task_id=task_id, id=answer_id, text=text, source=model,
-                               truncated=cut, meta=meta))  # fmt: skip
-    if not out.answers:
+    for name, sample in _samples(path, out):
+        if why := _unanswered(sample):
+            out.lose(why)
+        else:
+            _sample(out, sample, criteria, f"{path.name}, {name}")
+    if not out.places:
         fix = "give the log of a run with samples"
         raise DataError("the log has no samples", where=str(path), fix=fix)
     return out
 
 
-def inspect_place(sample: Mapping[str, Any]) -> Place:
-    """The ids of a sample: its own, and its epoch."""
-    return str(sample.get("id")), f"{sample.get('id')}-epoch-{sample.get('epoch', 1)}"
+def _unanswered(sample: Mapping[str, Any]) -> str:
+    """Why a sample has no answer, "" where it has one. One that failed may have half of one."""
+    output = sample.get("output") or {}
+    if not output.get("choices") and not output.get("completion"):
+        return "error" if sample.get("error") else "no output"
+    return next((why for why in ("error", "invalidation") if sample.get(why)), "")
+
+
+def _sample(
+    out: Logged, sample: Mapping[str, Any], criteria: tuple[Criterion, ...], where: str
+) -> None:
+    task_id, held = str(sample.get("id")), sample.get("attachments") or {}
+    turns = sample.get("input")
+    turns = (
+        [{**t, "content": _text(t.get("content"), held)} for t in turns]
+        if (isinstance(turns, list))
+        else _text(turns, held)
+    )
+    system = next((m for m in sample.get("messages") or [] if m.get("role") == "system"), None)
+    if isinstance(turns, str) and system is not None:
+        turns = [
+            {"role": "system", "content": _text(system.get("content"), held)},
+            {"role": "user", "content": turns},
+        ]
+    task = _task(task_id, turns, criteria, where)
+    fix = "give samples ids that differ as text"
+    if sample.get("id") is None:
+        raise DataError("the sample has no id", where=f"{where}, field id", fix=fix)
+    if out.tasks.get(task_id, task).prompt != task.prompt:
+        raise DataError(f"two questions have the id {task_id!r}", where=where, fix=fix)
+    output = sample["output"]
+    choice = next(iter(output.get("choices") or [{}]))
+    said = (choice.get("message") or {}).get("content")
+    # an agent that submits its answer writes it into the completion, and not into the message
+    text = _text(output.get("completion"), held) or _text(said, held)
+    scores = {k: s.get("value") for k, s in (sample.get("scores") or {}).items()}
+    epoch = sample.get("epoch", 1)
+    meta = {"scores": scores, "target": sample.get("target"), "epoch": epoch}
+    cut = choice.get("stop_reason") in CUT or bool(sample.get("limit"))
+    source = output.get("model") or None
+    out.add(task, f"{task_id}-epoch-{epoch}", text, source=source, truncated=cut, meta=meta)
 
 
 def _text(content: Any, held: Mapping[str, str]) -> str:
@@ -212,14 +273,18 @@ def _row(
     if isinstance(completion, list):
         said = [t for t in completion if isinstance(t, Mapping) and t.get("role") == "assistant"]
         meta |= {"turns": completion} if len(completion) > 1 else {}
-        completion = _text(said[-1].get("content"), {}) if said else ""
+        completion = _text(said[-1].get("content"), {}) if said else None
+    error = out.kind == "verifiers" and row.get("error")
+    if completion is None or error:
+        out.lose("error" if error else "no completion")
+        return
     if not isinstance(completion, str):
         raise DataError("the completion is no text", where=f"{where}, field completion")
     task = _task(task_id, shown, criteria, where)
     name = f"{row['step']}-{n}" if row.get("step") is not None else str(n)
-    cut = row.get("finish_reason") == "length"
-    answer = Response(task_id=task_id, id=name, text=completion, truncated=cut, meta=meta)
-    out.add(task, answer)
+    cut = bool(row.get("is_truncated"))
+    cut = cut or any(row.get(k) in CUT for k in ("finish_reason", "stop_condition"))
+    out.add(task, name, completion, truncated=cut, meta=meta)
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,8 +339,9 @@ def write_back(
     out: str | os.PathLike[str],
     *,
     tokenizer: str | None = None,
-) -> int:
-    """The log once more with the grades in it; how many rows have one.
+) -> dict[str, int]:
+    """The log once more with the grades in it: {graded, without} rows, and grades that are of a
+    text which the log has not (in its place), which go nowhere (unplaced).
 
     inspect-ai: a further score named "rubric-kit" in each sample (JSON or .eval, as the log is).
     Others: JSONL with the fields rubric_kit (None where unknown), rubric_kit_low, rubric_kit_high;
@@ -290,21 +356,19 @@ def write_back(
         fix = "give --out another name"
         raise KitError("OUT is the log, which would be lost", where=str(out), fix=fix)
     by_place = {(g.task_id, g.response_id): g for g in grades}
-    if form != ".jsonl":
-        return _inspect_back(source, by_place, target)
-    logged = read_log(path, tokenizer=tokenizer)
-    found = [by_place.get(place) for place in logged.places]
-    rows = (row for _, row in read_rows(path))
-    write_jsonl(target, ({**r, **_own(g)} for r, g in zip(rows, found, strict=True)))
-    return _some(found, path)
-
-
-def _some(found: Sequence[Grade | None], path: Any) -> int:
-    n = sum(g is not None for g in found)
-    if not n:
-        fix = "give the grades of the answers that `kit logs` made of this log"
+    places = read_log(path, tokenizer=tokenizer).places
+    found = [None if place is None else by_place.get(place) for place in places]
+    without = found.count(None)
+    if without == len(found):
+        fix = "give the grades of the answers that `kit logs read` makes of this log as it is now"
         raise DataError("no grade is on an answer of this log", where=str(path), fix=fix)
-    return n
+    if form != ".jsonl":
+        _inspect_back(source, found, target)
+    else:
+        rows = (row for _, row in read_rows(path))
+        write_jsonl(target, ({**r, **_own(g)} for r, g in zip(rows, found, strict=True)))
+    unplaced = len(by_place.keys() - set(places))
+    return {"graded": len(found) - without, "without": without, "unplaced": unplaced}
 
 
 def _own(g: Grade | None) -> dict[str, Any]:
@@ -326,23 +390,20 @@ def _scored(sample: dict[str, Any], g: Grade) -> dict[str, Any]:
     return {**sample, "scores": {**(sample.get("scores") or {}), SCORER: score}}
 
 
-def _inspect_back(source: Path, grades: Mapping[Place, Grade], target: Path) -> int:
-    found = [grades.get(inspect_place(s)) for _, s in _samples(source)]
-    n = _some(found, source)
+def _inspect_back(source: Path, found: Sequence[Grade | None], target: Path) -> None:
     if source.suffix == ".json":
         data = _json(source.read_text("utf-8"), str(source))
         both = zip(data["samples"], found, strict=True)
         data["samples"] = [s if g is None else _scored(s, g) for s, g in both]
         write_text(target, json.dumps(data, indent=2, ensure_ascii=False))
-        return n
-    marked = dict(zip([name for name, _ in _samples(source)], found, strict=True))
+        return
     packed = zipfile.ZIP_DEFLATED
     with (
         zipfile.ZipFile(source) as held,
         whole(target) as part,
         zipfile.ZipFile(part, "w", packed) as new,
     ):
+        marked = dict(zip(filter(_holds_sample, held.namelist()), found, strict=True))
         for name in held.namelist():
             g, body = marked.get(name), held.read(name)
             new.writestr(name, body if g is None else dumps(_scored(json.loads(body), g)))
-    return n

@@ -60,7 +60,7 @@ def graded(found, score=0.5):
                 Verdict(task_id=t, response_id=r, criterion_id="c", status="met", reason="so"),
             ),
         )
-        for t, r in found.places
+        for t, r in filter(None, found.places)
     ]
 
 
@@ -88,7 +88,7 @@ def test_inspect_there_and_back(tmp_path, suffix):
     )
     assert answer.truncated and answer.meta["scores"] == {"match": "C"} and answer.source == "m"
     out = tmp_path / f"new{suffix}"
-    assert write_back(path, graded(found, score=None), out) == 1
+    assert write_back(path, graded(found, score=None), out)["graded"] == 1
     if suffix == ".json":
         sample = json.loads(out.read_text())["samples"][0]
     else:
@@ -126,7 +126,7 @@ def test_verifiers_numbers_are_not_prompts(tmp_path):
     meta = found.answers[0].meta
     assert meta == {"scores": {"reward": 1.0, "correct": 1.0}, "target": "Seine"}
     out = tmp_path / "back.jsonl"
-    assert write_back(path, graded(found)[:3], out) == 3
+    assert write_back(path, graded(found)[:3], out) == {"graded": 3, "without": 1, "unplaced": 0}
     back = [json.loads(line) for line in out.read_text().splitlines()]
     assert [r["rubric_kit"] for r in back] == [0.5, 0.5, 0.5, None]
     assert [r["reward"] for r in back] == [1.0] * 4  # their own reward stays
@@ -145,9 +145,9 @@ def test_trl_completions_as_parquet(tmp_path):
     pd.DataFrame(rows).to_parquet(path)
     found = read_log(path)
     assert found.kind == "trl" and len(found.tasks) == 1
-    assert [a.id for a in found.answers] == ["1-0", "1-1"]
+    assert [a.id[:4] for a in found.answers] == ["1-0-", "1-1-"]
     assert found.answers[0].meta["scores"] == {"reward_len": 0.5, "advantage": 1.0}
-    assert write_back(path, graded(found), tmp_path / "back.jsonl") == 2
+    assert write_back(path, graded(found), tmp_path / "back.jsonl")["graded"] == 2
 
 
 def test_open_instruct_needs_the_tokenizer(tmp_path):
@@ -211,7 +211,7 @@ def test_open_instruct_with_a_tokenizer(tmp_path):
     assert answer.meta["scores"]["reward"] == 1.0
     assert math.isnan(answer.meta["scores"]["advantage"])
     out = tmp_path / "back.jsonl"
-    assert write_back(path, graded(found), out, tokenizer=str(tmp_path / "tok")) == 2
+    assert write_back(path, graded(found), out, tokenizer=str(tmp_path / "tok"))["graded"] == 2
     back = json.loads(out.read_text().splitlines()[0])
     assert back["rubric_kit"] == 0.5 and back["request_info"] == row["request_info"]
 
@@ -254,7 +254,7 @@ def test_the_file_that_trl_writes(tmp_path):
     for answer in found.answers:
         assert answer.meta["scores"]["length"] == len(answer.text)
         assert "advantage" in answer.meta["scores"] and "step" not in answer.meta["scores"]
-    assert write_back(path, graded(found), tmp_path / "back.jsonl") == 4
+    assert write_back(path, graded(found), tmp_path / "back.jsonl")["graded"] == 4
     back = [json.loads(line) for line in (tmp_path / "back.jsonl").read_text().splitlines()]
     assert {r["note"] for r in back} == {"seen"} and all(r["rubric_kit"] == 0.5 for r in back)
 
@@ -308,7 +308,7 @@ def test_half_a_character_comes_back_as_it_was(tmp_path, suffix):
         with zipfile.ZipFile(path, "w") as z:
             z.writestr("samples/7_epoch_2.json", json.dumps(sample))
     found = read_log(path)
-    assert found.answers[0].text == half and write_back(path, graded(found), out) == 1
+    assert found.answers[0].text == half and write_back(path, graded(found), out)["graded"] == 1
     assert read_log(out).answers[0].text == half
 
 
@@ -353,3 +353,130 @@ def test_two_questions_of_one_id_are_refused(tmp_path):
     path.write_text(json.dumps({**LOG, "samples": samples}))
     with pytest.raises(DataError, match="two questions have the id '1'"):
         read_log(path)
+
+
+def failing(error=None, **more):
+    """A sample of inspect-ai that failed: it has an output, and no choice in it."""
+    return (
+        {**SAMPLE, "id": "f", "output": {"model": "m", "choices": [], "completion": ""}}
+        | ({"error": error} if error else {})
+        | more
+    )
+
+
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+def test_a_sample_that_failed_has_no_answer(tmp_path, suffix, capsys):
+    """It became the answer "", was paid to the judge, and its score of 0 was written into the log."""
+    boom = {"message": "boom", "traceback": "", "traceback_ansi": ""}
+    none = {k: v for k, v in SAMPLE.items() if k != "output"} | {"id": "n"}
+    late = {**SAMPLE, "id": "late", "error": boom}  # half an answer is none
+    samples = [failing(boom), SAMPLE, none, late]
+    log, out = tmp_path / f"log{suffix}", tmp_path / f"new{suffix}"
+    if suffix == ".json":
+        log.write_text(json.dumps({**LOG, "status": "error", "samples": samples}))
+    else:
+        with zipfile.ZipFile(log, "w") as z:
+            for s in samples:
+                z.writestr(f"samples/{s['id']}_epoch_2.json", json.dumps(s))
+            z.writestr("header.json", json.dumps({**LOG, "status": "error", "samples": None}))
+    found = read_log(log)
+    assert [a.task_id for a in found.answers] == ["7"] == list(found.tasks)
+    assert found.lost == {"error": 2, "no output": 1} and found.status == "error"
+    assert main(["logs", "read", str(log)]) == 0
+    said = capsys.readouterr().out
+    assert "3 rows have no answer and are left out: 2 error, 1 no output" in said
+    assert "the log's own status is 'error'" in said
+    assert write_back(log, graded(found), out) == {"graded": 1, "without": 3, "unplaced": 0}
+    back = read_log(out).answers[0].meta["scores"]
+    assert back == {"match": "C", "rubric-kit": 0.5}
+
+
+def test_an_eval_without_a_header_never_ended(tmp_path):
+    """A killed evaluation's log read as a whole one."""
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr("samples/7_epoch_2.json", json.dumps(SAMPLE))
+    assert read_log(path).status == "started"
+
+
+def test_a_rollout_that_failed_has_no_answer(tmp_path):
+    """verifiers' rows with an error, or with nothing said, became the answer ""."""
+    row = {"prompt": PROMPT, "completion": SAID, "reward": 0.5}
+    error = {"error": "ModelError", "error_chain_repr": "boom"}
+    rows = [row | {"error": error, "completion": []}, row | {"error": error}, row | {"error": None}]
+    rows += [row | {"completion": None}, row | {"completion": [PROMPT[1]]}]
+    found = read_log(jsonl(tmp_path / "results.jsonl", rows))
+    assert [a.text for a in found.answers] == ["The Seine."] and found.places[:2] == [None, None]
+    assert found.lost == {"error": 2, "no completion": 2}
+    with pytest.raises(DataError, match="none of 1 rows has an answer: 1 error"):
+        read_log(jsonl(tmp_path / "r.jsonl", rows[:1]))
+
+
+def test_what_an_agent_submits_is_its_answer(tmp_path):
+    """inspect-ai's agents write it into the completion alone: the message before it was graded."""
+    output = {**SAMPLE["output"], "completion": "The Seine.\n\nSeine"}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**LOG, "samples": [{**SAMPLE, "output": output}]}))
+    assert read_log(path).answers[0].text == "The Seine.\n\nSeine"
+
+
+@pytest.mark.parametrize(
+    ("more", "cut"),
+    [
+        ({"is_truncated": True}, True),
+        ({"is_truncated": False, "stop_condition": "max_turns_reached"}, False),
+        ({"stop_condition": "timeout_reached"}, True),
+        ({"finish_reason": "length"}, True),
+    ],
+)
+def test_a_rollout_that_was_cut_says_so_in_several_fields(tmp_path, more, cut):
+    """verifiers' own is_truncated was not read: a cut answer counted as a whole one."""
+    path = jsonl(tmp_path / "r.jsonl", [{"prompt": PROMPT, "completion": SAID, **more}])
+    assert read_log(path).answers[0].truncated is cut
+
+
+@pytest.mark.parametrize("kind", ["token", "time", "operator"])
+def test_a_sample_that_met_a_limit_was_cut(tmp_path, kind):
+    """inspect-ai ends a sample at a limit, whatever the model's own stop reason was."""
+    choice = {**SAMPLE["output"]["choices"][0], "stop_reason": "stop"}
+    sample = {**SAMPLE, "output": {"choices": [choice]}}
+    path = tmp_path / "log.json"
+    for limit, cut in ((None, False), ({"type": kind, "limit": 5}, True)):
+        path.write_text(json.dumps({**LOG, "samples": [{**sample, "limit": limit}]}))
+        assert read_log(path).answers[0].truncated is cut
+
+
+def test_a_grade_goes_to_the_text_that_was_graded(tmp_path, capsys):
+    """Two rollouts changed places, one was said anew: each row got another text's score."""
+    rows = [{"prompt": PROMPT, "completion": [{**SAID[0], "content": t}]} for t in "abcd"]
+    log, out = jsonl(tmp_path / "r.jsonl", rows), tmp_path / "new.jsonl"
+    grades = graded(read_log(log))
+    rows[0]["completion"][0]["content"] = "CHANGED"
+    jsonl(log, [rows[1], rows[0], *rows[2:]])
+    assert write_back(log, grades, out) == {"graded": 2, "without": 2, "unplaced": 2}
+    back = [json.loads(line)["rubric_kit"] for line in out.read_text().splitlines()]
+    assert back == [None, None, 0.5, 0.5]
+    lines = [{"score": 1.0, "score_low": 1.0, "score_high": 1.0, "verdicts": []} for _ in grades]
+    ids = [{"task_id": g.task_id, "response_id": g.response_id} for g in grades]
+    given = jsonl(tmp_path / "g.jsonl", [a | b for a, b in zip(ids, lines, strict=True)])
+    assert main(["logs", "write", str(log), str(given), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "2 rows have a grade, 2 have none" in said and "2 grades go nowhere" in said
+
+
+def test_a_score_that_is_not_known_is_null(tmp_path):
+    """NaN stood bare in the answers' file, which is no JSON."""
+    row = {"step": 1, "prompt": "p", "completion": "c", "r": math.nan, "advantage": 0.0}
+    log = jsonl(tmp_path / "t.jsonl", [row])
+    assert main(["logs", "read", str(log)]) == 0
+    (line,) = (tmp_path / "t.answers.jsonl").read_text().splitlines()
+    assert json.loads(line, parse_constant=pytest.fail)["meta"]["scores"]["r"] is None
+
+
+def test_a_sample_without_an_id_is_refused(tmp_path):
+    """It became the task "None"."""
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**LOG, "samples": [{**SAMPLE, "id": None}]}))
+    with pytest.raises(DataError, match="the sample has no id") as e:
+        read_log(path)
+    assert "sample 1, field id" in str(e.value)
