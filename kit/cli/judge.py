@@ -259,8 +259,8 @@ def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response])
             where=args.responses,
             fix='write lines of {"task_id": ..., "response": ...}',
         )
-    storable((x.id for t in tasks for x in (t, *t.criteria)), args.tasks)
-    storable((r.id for r in answers), args.responses)
+    storable(tasks, args.tasks)
+    storable(answers, args.responses)
     bare = {t.id for t in tasks if not t.criteria}
     hit = next((r.task_id for r in answers if r.task_id in bare), None)
     if hit is not None and not args.skip_bad:

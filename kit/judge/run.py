@@ -198,10 +198,11 @@ def _judged(task: Task) -> list[Criterion]:
 def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Response]]:
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
     by_id = {t.id: t for t in rows}
-    storable((x.id for t in rows for x in (t, *t.criteria)), "tasks")
+    responses = list(responses)
+    storable(rows, "tasks")
+    storable(responses, "responses")
     out = []
     for n, r in enumerate(responses, 1):
-        storable((r.id,), f"response {n}, field id")
         if r.task_id not in by_id:
             raise DataError(
                 f"there is no task {r.task_id!r}",
@@ -213,12 +214,14 @@ def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Respon
     return out
 
 
-def storable(ids: Iterable[str], where: str) -> None:
+def storable(records: Iterable[Task | Response], where: str) -> None:
     """DataError for an id with half a character: its verdicts would be paid and not be kept."""
-    for i in ids:
-        if not i.isascii() and any("\ud800" <= ch <= "\udfff" for ch in i):
-            fix = "write the id in whole characters (no half of a surrogate pair)"
-            raise DataError(f"the id {i!a} is no text", where=where, fix=fix)
+    for n, record in enumerate(records, 1):
+        for i in (record.id, *(c.id for c in getattr(record, "criteria", ()))):
+            if not i.isascii() and any("\ud800" <= ch <= "\udfff" for ch in i):
+                fix = "write the id in whole characters (no half of a surrogate pair)"
+                place = f"{where}, number {n}, field id"
+                raise DataError(f"the id {i!a} is no text", where=place, fix=fix)
 
 
 async def _all(
