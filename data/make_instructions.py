@@ -48,10 +48,14 @@ TOPICS = {
         neighbours onions orchestras owls pancakes parks pillows pirates planets postcards
         puzzles rabbits rainbows rice sailors sheep snow spiders storms sugar tailors thunder
         tomatoes trains tunnels twins umbrellas violins volcanoes weddings whales wizards""",
-    "heldout": """ants barns beetles bells bicycles cabbages carpets castles cats caves chess
-        cinemas cliffs coins dentists elevators feathers fossils frogs geese glaciers horses
-        jugglers kitchens ladders marathons mills oceans otters parrots pianos poems potatoes
-        robots roses soap sparrows swimming tea toys""",
+    "heldout": """actors ants astronauts badgers barns beavers bees beetles bells bicycles buses
+        cabbages cakes carpets carrots castles cathedrals caves chess cinemas cliffs coins crabs
+        crickets dentists ducks elevators falcons feathers festivals fishermen fossils foxes frogs
+        geese glaciers helicopters hens horses hospitals jugglers kangaroos kitchens ladders lambs
+        libraries lizards lobsters magicians marathons mice mills museums nuts oceans orchards
+        ostriches otters oysters parrots peacocks pears penguins pianos pigs poems potatoes
+        pumpkins radios robots rockets roses salmon sharks soap sparrows swimming tea toys
+        tractors turtles waiters waterfalls wolves""",
 }
 WORDS = {
     "train": """acorn afternoon airport anchor apron arrow attic badge bakery balloon bandage

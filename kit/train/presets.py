@@ -42,7 +42,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "instructions": dict(
         model="SmolLM2-135M-Instruct",
         engine="transformers",
-        steps=54,
+        steps=60,
         group_size=8,
         prompts_per_step=6,
         max_answer_tokens=24,

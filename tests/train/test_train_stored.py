@@ -25,15 +25,15 @@ def kept():
 
 
 def test_what_the_readme_says_of_the_kept_runs(kept):
-    """Goals: .75 in mean (missed by .03), .65 in the worst, .50 of what was never trained."""
+    """The goals: .75 in mean, .65 in the worst, .50 of what was never trained, .70 finished."""
     tasks = stored.heldout()
     found = stored.over_seeds(kept, tasks)
     never = stored.over_seeds(kept, [t for t in tasks if "+" in t.kind])
-    assert len(found.after) == 5 and found.before < 0.07
-    assert sum(found.after) / 5 >= 0.71 and min(found.after) >= 0.66
-    assert never.before == 0 and sum(never.after) / 5 >= 0.54
-    assert found.prompts.low > 0.5 and found.seeds.low > 0.55
-    assert all(row["finished"] >= 0.9 for row in stored.each(kept, tasks)[:5])
+    assert len(found.after) == 5 and found.before < 0.12
+    assert sum(found.after) / 5 >= 0.76 and min(found.after) >= 0.72
+    assert never.before == 0 and sum(never.after) / 5 >= 0.59
+    assert found.prompts.low > 0.55 and found.seeds.low > 0.58
+    assert all(row["finished"] >= 0.97 for row in stored.each(kept, tasks)[:5])
 
 
 def test_the_control_shows_no_gain(kept):
