@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -289,7 +289,7 @@ def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params:
     progress.quiet()
     given, chosen = os.environ.get("KIT_RUN_DIR"), profiles.resolve(profile or None)
     if given:
-        _headless_renderer()
+        _headless()
         out = Path(given)
         out.mkdir(parents=True, exist_ok=True)
     else:
@@ -340,11 +340,32 @@ def _abandoned(meta: Mapping[str, Any], folder: Path) -> bool:
     return meta.get("pid") == os.getpid() or not processes.alive(int(meta.get("pid") or 0))
 
 
-def _headless_renderer() -> None:
-    """Figures stay JSON in the notebook (kit.page embeds plotly.js once); plotly is not loaded."""
+def _headless() -> None:
+    """Figures stay JSON in the notebook (kit.page embeds plotly.js once); plotly is not loaded.
+
+    Half a character in an output or an error becomes "?": Jupyter would send neither.
+    """
     os.environ["PLOTLY_RENDERER"] = renderer = "plotly_mimetype"
     if loaded := sys.modules.get("plotly.io"):
         loaded.renderers.default = renderer
+    if "ipykernel" in sys.modules:
+        from ipykernel.kernelapp import IPKernelApp
+
+        session = IPKernelApp.instance().session
+        session.pack = _sendable(session.pack)
+
+
+def _sendable(pack: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    def packed(message: Any) -> bytes:
+        try:
+            return pack(message)
+        except UnicodeEncodeError:
+            from jupyter_client.jsonutil import json_default
+
+            text = json.dumps(message, default=json_default, ensure_ascii=False)
+            return text.encode("utf-8", "replace")
+
+    return packed
 
 
 def run_hash(notebook: str, source: str, profile: str, seed: int, params: Mapping[str, Any]) -> str:

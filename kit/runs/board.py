@@ -18,6 +18,9 @@ from ..data.schemas import FIELD, readable, stamped
 from ..errors import KitError
 from ..system import processes, progress
 
+OWN = "own"  # the kind of the columns that every row has
+RUNS_OWN = ("seed", "profile")  # a run's, given or not: no metric's column has these names
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
@@ -92,8 +95,7 @@ class Board:
             self._read()
             mine = {c.folder for c in self.cells if c.folder}
             cells = [*self.cells, *(c for c in self.others if c.folder not in mine)]
-            names = {k for c in cells for k in c.params}
-            rows = [stamped("sweep", row(c, self._metrics(c), names)) for c in cells]
+            rows = table((c, self._metrics(c)) for c in cells)
             runs.write_json(self.path, [stamped("sweep", vars(c)) for c in cells])
             self.seen = _stamp(self.path)
             runs.write_json(self.folder / "table.json", rows)
@@ -142,36 +144,52 @@ def _same(cell: Cell) -> str:
     return json.dumps(runs.plain(cell.params), sort_keys=True)
 
 
-def row(cell: Cell, metrics: Mapping[str, Any], params: Iterable[str] = ()) -> dict[str, Any]:
-    """A cell as a row of the table: its parameters, how it went, its metrics.
+def table(found: Iterable[tuple[Cell, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Cells with their metrics as rows: parameters, how it went, metrics; one meaning a column.
 
-    params : of all cells. A name that another column has becomes "parameter NAME", "metric NAME".
-    A metric of several values has a column for each; lists stay in metrics.json.
+    A parameter named as a column that every row has is "parameter NAME"; a metric named as a
+    parameter, or as another metric's value or limit, is "metric NAME", in all rows. A metric of
+    several values has a column for each; lists stay in metrics.json.
     """
+    rows = [dict(_entries(*one)) for one in found]
+    names = _columns({key for row in rows for key in row})
+    return [{names[key]: value for key, value in row.items()} for row in rows]
+
+
+def _entries(cell: Cell, metrics: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """A cell as (kind, name, ...) -> value."""
+    yield from ((("parameter", k), v) for k, v in cell.params.items())
     went = {"status": cell.status, "seconds": round(cell.seconds, 2), "cost": cell.cost}
     went |= {"reason": cell.reason, "folder": Path(cell.folder).name}
-    own = {*went, FIELD}
-    out = {f"parameter {k}" if k in own else k: v for k, v in cell.params.items()} | went
-    taken = {*own, *params, "seed", "profile"}  # the last two: a run's, given or not
+    yield from (((OWN, k), v) for k, v in stamped("sweep", went).items())
     for name, value in metrics.items():
-        for column, one in _columns(f"metric {name}" if name in taken else name, value):
-            while column in out:
-                column = f"metric {column}"
-            out[column] = one
-    return out
+        yield from _values(("metric", name), value)
 
 
-def _columns(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A metric as (column, value): of an estimate value, low, high and n, of a dict everything."""
+def _values(key: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """A metric's values: of an estimate value, low, high and n, of a dict everything."""
     if not isinstance(value, Mapping):
         if not isinstance(value, list):
-            yield name, value
+            yield key, value
         return
     estimate = "value" in value
-    for key in ("value", "low", "high", "n") if estimate else value:
-        if key in value:
-            column = name if estimate and key == "value" else f"{name} {key}"
-            yield from _columns(column, value[key])
+    for name in ("value", "low", "high", "n") if estimate else value:
+        if name in value:
+            yield from _values(key if estimate and name == "value" else (*key, name), value[name])
+
+
+def _columns(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """A name of its own for each: own columns first, then parameters, then parts of metrics."""
+    order = (OWN, "parameter", "metric")
+    out: dict[tuple[str, ...], str] = {}
+    taken: set[str] = set()
+    for key in sorted(keys, key=lambda k: (order.index(k[0]), -len(k), k)):
+        name = " ".join(key[1:])
+        while name in taken or (key[0] == "metric" and name in RUNS_OWN):
+            name = f"{key[0]} {name}"
+        taken.add(name)
+        out[key] = name
+    return out
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

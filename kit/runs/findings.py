@@ -14,9 +14,7 @@ from typing import Any
 from ..records import Run
 from . import compare
 
-DIFFERENCE = re.compile(
-    r"\b(difference|gain|change|optimism|minus|less(?! than))\b| - ", re.IGNORECASE
-)
+DIFFERENCE = re.compile(r"\b(difference|change|minus|less|the same)\b| - ", re.IGNORECASE)
 GAMEABLE = ("attack", "loose", "hack", "trivial", "without skill", "sentinel", "gameable")
 FEW_CLUSTERS = 10  # fewer than these make even a t interval depend on its assumptions
 
@@ -48,30 +46,31 @@ def short(value: float) -> str:
     return f"{value:.3f}" if small else number(value)
 
 
-def is_difference(name: str, value: Mapping[str, Any]) -> bool:
-    """True for a metric whose 0 means "no difference", by whole words of name and method.
+def is_difference(value: Mapping[str, Any]) -> bool:
+    """True for an estimate whose 0 means "no difference": its method says so, whatever its name.
 
-    >>> is_difference("kappa against people", {}), is_difference("Brier of x less y", {})
-    (False, True)
+    >>> is_difference({"method": "paired difference"}), is_difference({"method": "share, Wilson"})
+    (True, False)
     """
-    return bool(DIFFERENCE.search(f"{name} {value.get('method') or ''}"))
+    return bool(DIFFERENCE.search(value.get("method") or ""))
 
 
 def sentence(name: str, value: Mapping[str, Any]) -> str:
     """A metric in one sentence.
 
-    >>> sentence("gain", {"value": 0.3, "low": 0.2, "high": 0.4, "n": 40, "n_clusters": 20})
+    >>> gain = {"low": -0.2, "high": 0.4, "n": 40, "n_clusters": 20, "method": "paired difference"}
+    >>> sentence("gain", {**gain, "value": 0.3, "low": 0.2})
     'gain: up by 0.300 [0.200, 0.400], n = 40 in 20 clusters'
-    >>> sentence("change of ECE", {"value": -0.3, "low": -0.4, "high": -0.2, "n": 40})
-    'change of ECE: down by 0.300 [0.200, 0.400], n = 40'
-    >>> sentence("gain", {"value": 0.1, "low": -0.2, "high": 0.4, "n": 40})
-    'gain: no difference shown, 0.100 [-0.200, 0.400], n = 40'
+    >>> sentence("ECE", {**gain, "value": -0.3, "low": -0.4, "high": -0.2})
+    'ECE: down by 0.300 [0.200, 0.400], n = 40 in 20 clusters'
+    >>> sentence("gain", {**gain, "value": 0.1})
+    'gain: no difference shown, 0.100 [-0.200, 0.400], n = 40 in 20 clusters'
     >>> sentence("kappa", {"value": 0.5, "low": None, "high": None, "n": 3})
     'kappa: 0.500, without an interval, n = 3'
     """
     low, high = value.get("low"), value.get("high")
     known = low is not None and high is not None
-    difference = is_difference(name, value)
+    difference = is_difference(value)
     sign = -1 if difference and known and high < 0 else 1  # "down by .3", not "down by -.3"
     band = _band(value, sign) or ", without an interval"
     clusters = f" in {value['n_clusters']} clusters" if value.get("n_clusters") else ""
@@ -104,7 +103,7 @@ def estimates(run: Run) -> dict[str, Mapping[str, Any]]:
 
     def rank(item: tuple[str, Mapping[str, Any]]) -> tuple[bool, bool, bool]:
         heldout = any(w in item[0].lower() for w in ("held-out", "test "))
-        return item[1].get("low") is None, not heldout, not is_difference(*item)
+        return item[1].get("low") is None, not heldout, not is_difference(item[1])
 
     return dict(sorted(found.items(), key=rank))
 
@@ -205,7 +204,7 @@ def _grouped(names: Sequence[str], what: str) -> list[str]:
 
 def _many(every: Sequence[tuple[str, Mapping[str, Any]]], runs: int) -> list[str]:
     """Several looks: how many differences would exclude 0 by chance, and the winner's curse."""
-    tested = [v for k, v in every if is_difference(k, v) and v.get("low") is not None]
+    tested = [v for _, v in every if is_difference(v) and v.get("low") is not None]
     out = []
     if len(tested) > 3:
         out.append(

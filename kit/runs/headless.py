@@ -207,6 +207,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
                 stdout_file=log,
                 stderr_file=_Tee(log, say),
                 autosave_cell_every=10,
+                start_timeout=600,  # a busy machine; a kernel that died is noticed at once
             )
         except papermill.PapermillExecutionError as e:
             error = f"cell {e.exec_count}: {e.ename}: {e.evalue}"

@@ -88,6 +88,18 @@ def test_a_small_dict_has_a_column_for_each_of_its_values(tmp_path: Path) -> Non
     assert "share b" in row and row["share c"] == 0.1 and row["share c low"] == 0.0
 
 
+def test_a_column_means_the_same_in_every_row(tmp_path: Path) -> None:
+    """ "gain low" was the gain's limit in rows that recorded the gain first, else another metric."""
+    gain, other = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 20}, {"gain low": 7}
+    each = ({"gain": gain, **other}, {**other, "gain": gain}, other)
+    board = Board(tmp_path, [Cell(params={"x": i}) for i in range(len(each))])
+    for i, metrics in enumerate(each):
+        board.change(i, status="done", folder=finished(tmp_path, f"r{i}", **metrics))
+    rows = json.loads((tmp_path / "table.json").read_text())
+    assert [r["metric gain low"] for r in rows] == [7, 7, 7]
+    assert [r.get("gain low") for r in rows] == [0.4, 0.4, None]
+
+
 def test_a_cell_that_says_a_default_is_no_second_row(book: Path, tmp_path: Path) -> None:
     """It stood twice in the table, with one folder; so did that of an earlier sweep."""
     said: list[str] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kit import runs
+from kit import runs, stats
 from kit.plots import compare as plots
 from kit.records import Grade, Run, Verdict, to_json, unknown
 from kit.runs import compare, findings, report
@@ -32,6 +32,7 @@ def write(folder: Path, name: str, seed: int, value: float, **params: object) ->
                 "high": value + 0.05,
                 "n": 40,
                 "n_clusters": 20,
+                "method": "paired difference",
             },
             "steps": 30,
             "shown": True,
@@ -258,25 +259,52 @@ def test_reruns_of_one_seed_count_once(tmp_path: Path) -> None:
 
 def test_what_fell_is_down_by_a_positive_number() -> None:
     """The report said "change of ECE: down by -0.147"."""
-    from kit.runs import findings
+    words = "change in debiased ECE, paired, from both intervals"
+    fell = {"value": -0.147, "low": -0.176, "high": -0.1, "n": 995, "method": words}
+    assert "down by 0.147 [0.100, 0.176]" in findings.sentence("ECE", fell)
 
-    fell = {"value": -0.147, "low": -0.176, "high": -0.1, "n": 995}
-    assert "down by 0.147 [0.100, 0.176]" in findings.sentence("change of ECE", fell)
 
-
-def test_a_level_is_no_change_and_a_difference_is_one_by_its_whole_words() -> None:
-    """ "kappa against people: up by 0.620": aGAINst; and 40 of 53 differences ("... less that of
-    ...") were not counted in the line on multiplicity.
+def test_a_level_is_no_rise_whatever_its_name_and_a_difference_says_so_itself() -> None:
+    """Names were searched for words: "kappa aGAINst people: up by .62", "kappa - gpt-4o: up by";
+    of 53 differences in notebook 4 the report counted 13.
     """
-    from kit.runs import findings
+    level = {
+        "value": 0.62,
+        "low": 0.5,
+        "high": 0.7,
+        "n": 40,
+        "method": "kappa, cluster jackknife-t",
+    }
+    for name in ("kappa against people", "kappa - gpt-4o", "share that change nothing", "no gain"):
+        assert "up by" not in findings.sentence(name, level)
+    methods = ["change in AUROC, clustered DeLong, paired", "dev - test of the winner"]
+    methods += ["Brier less that of the best constant, cluster jackknife-t", "paired difference, t"]
+    for method in methods:
+        assert "up by" in findings.sentence("x", {**level, "method": method})
 
-    level = {"value": 0.62, "low": 0.5, "high": 0.7, "n": 40}
-    assert findings.sentence("kappa against people", level).startswith(
-        "kappa against people: 0.620"
+
+def test_every_difference_of_the_kit_says_so() -> None:
+    """What the report takes for a difference is read off the method: none may be without a word."""
+    from kit.calibration import compare as calibrated
+
+    ones, other, people = [0, 1, 1, 0, 1, 0], [1, 1, 0, 0, 1, 1], [0, 1, 1, 1, 1, 0]
+    sure, unsure, prompts = [0.1, 0.4, 0.8, 0.9, 0.3, 0.6], [0.5] * 6, [1, 1, 2, 2, 3, 3]
+    ends = {"new_cluster": prompts, "old_cluster": prompts}
+    both = calibrated((unsure, people), (sure, ones), cluster=prompts, n_boot=20)
+    assert all(
+        findings.is_difference(vars(e))
+        for e in (
+            stats.difference(ones, other),
+            stats.difference(sure, unsure, cluster=prompts),
+            stats.macro_difference(ones, other, **ends),
+            stats.macro_difference(sure, unsure, **ends),
+            stats.agreement_difference(ones, other, people),
+            stats.auroc_change(sure, unsure, people, cluster=prompts),
+            *(both.difference, both.accuracy, both.brier, both.auroc_change, both.constant),
+        )
     )
-    gap = {"value": 0.01, "low": -0.05, "high": 0.07, "n": 700}
-    assert "no difference shown" in findings.sentence("Brier of x less that of y", gap)
-    assert not findings.is_difference("share of less than 5 words", {})
+    level = stats.mean(sure), stats.kappa(ones, people), stats.auroc(sure, people)
+    assert not any(findings.is_difference(vars(e)) for e in level)
 
 
 def test_runs_that_say_the_same_say_so_with_their_interval(tmp_path: Path) -> None:
@@ -320,12 +348,3 @@ def test_a_picture_that_a_notebook_puts_in_front_is_on_the_first_screen(tmp_path
     first, rest = report.build(tmp_path).split('id="runs"')
     assert "<strong>kappa" in first.replace("<b>", "<strong>") and "curse" not in first
     assert "curse" in rest
-
-
-def test_a_level_is_no_rise_and_what_is_less_is_a_difference():
-    """ "kappa aGAINst people: up by .62"; of 53 differences in notebook 4 the report counted 13."""
-    level = {"value": 0.62, "low": 0.5, "high": 0.7, "n": 40}
-    for name in ("kappa against people", "score again", "exchange rate", "regained words"):
-        assert "up by" not in findings.sentence(name, level)
-    for name in ("Brier of it less that of a constant", "after less before: x", "optimism (a - b)"):
-        assert "up by" in findings.sentence(name, level)

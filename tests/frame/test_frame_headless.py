@@ -116,14 +116,15 @@ def test_a_typo_is_refused_before_anything_starts(tmp_path: Path) -> None:
 
 
 def test_a_failing_cell_leaves_what_it_had_and_resumes(tmp_path: Path) -> None:
+    """With half a character in its text, the error was recorded as "CellExecutionError: "."""
     marker = tmp_path / "fixed"
-    path = book(
-        tmp_path / "99_try.ipynb", f"import os\nassert os.path.exists({str(marker)!r}), 'not yet'"
-    )
+    said = r"print('half \ud83d'); assert os.path.exists"
+    path = book(tmp_path / "99_try.ipynb", rf"import os; {said}({str(marker)!r}), 'not yet \ud83d'")
     folder, run = headless.run_notebook(path, profile="test", out=tmp_path / "runs")
     assert (
         run.status == "failed"
-        and "not yet" in run.meta["error"]
+        and "AssertionError: not yet ?" in run.meta["error"]
+        and "half ?" in (folder / "99_try.html").read_text()
         and (folder / "99_try.html").exists()
     )
     assert run.metrics == {}
