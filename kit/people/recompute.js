@@ -126,10 +126,13 @@ const kitStats = (() => {
   const ratio = t => t[0] / t[1], slope = t => [1 / t[1], -t[0] / t[1] ** 2];
   const binary = xs => xs.every(x => x === null || x === 0 || x === 1);
 
-  function mean(xs, cluster) {  // of values in [0, 1]
+  const unsaid = xs => xs.filter(x => x === null).length;
+
+  function mean(xs, cluster, bounds = [0, 1]) {
     const groups = grouped(xs, cluster), n = sum(groups.map(g => g.length));
     const rows = groups.map(g => [sum(g), g.length]);
-    const out = estimate(ratio, slope, rows, groups.map(g => g.length), n, [0, 1]);
+    const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, bounds);
+    const out = found && { ...found, missing: unsaid(xs) };
     if (!out || (cluster && groups.length < 2) || !binary(xs)) return out;
     const [low, high] = share(groups, !!cluster);
     return { ...out, low, high };
@@ -139,7 +142,8 @@ const kitStats = (() => {
     const groups = grouped(d, cluster), n = sum(groups.map(g => g.length));
     const rows = groups.map(g => [sum(g), g.length]);
     const open = [-Infinity, Infinity];
-    const out = estimate(ratio, slope, rows, groups.map(g => g.length), n, open);
+    const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, open);
+    const out = found && { ...found, missing: unsaid(d) };
     const both = xs.filter((x, i) => d[i] !== null).concat(ys.filter((y, i) => d[i] !== null));
     if (!out || !n || !binary(both) || groups.length < 2) return out;
     const all = groups.flat(), differ = sum(all.map(Math.abs)) / n;
@@ -177,34 +181,88 @@ const kitStats = (() => {
       const { pe } = margins([0, 1, 2, 3].map(k => sum(rows.map(r => r[k]))));
       kappa = { ...kappa, low: Math.max((c / (c + Z * Z) - pe) / (1 - pe), -1), high: 1 };
     }
+    kappa = kappa && { ...kappa, missing: unsaid(cells) };
     return { kappa, accuracy: mean(cells.map(x => (x === null ? null : +(x === 0 || x === 3))), cluster) };
   }
   return { mean, difference, agreement, quantile };
 })();
 
-// settings: weights {criterion key: weight}, pass (score of an answer that passes), cut (P(met) or
-// value of a verdict that is met), cluster ("task", "group" or "none")
-function kitRecompute(data, settings) {
-  const SLACK = 1e-9, WIDE = 0.1 + 1e-12;
-  const key = c => c.id + ": " + c.text;
-  const weight = c => settings.weights[key(c)] ?? c.weight;
-  const unit = { task: t => "t" + t, group: t => "g" + (data.tasks[t].group ?? data.tasks[t].id), none: null }[settings.cluster];
-  function score(a) {  // kit.rewards.aggregate.grade(how="flip"): 0 where a required criterion fails
-    const found = new Map(a.v.map(v => [v[0], v[2]]));
-    let low = 0, high = 0, whole = 0, shutLow = false, shutHigh = false;
-    data.tasks[a.t].criteria.forEach((c, i) => {
-      const w = weight(c), v = found.get(i) ?? null, fault = w < 0;
-      const [worst, best] = v === null ? [+fault, +!fault] : [v, v];
-      const credit = x => (fault ? -w * (1 - x) : w * x);
-      const fails = x => c.gate !== undefined && !(fault ? x < c.gate : x >= c.gate);
-      whole += Math.abs(w);
-      low += credit(worst);
-      high += credit(best);
-      shutLow ||= fails(worst);
-      shutHigh ||= fails(best);
+// How verdicts become a score, as kit.rewards.aggregate: the names, and what each is in words.
+const kitHows = {
+  net: "net: the credit of the criteria over the positive weights",
+  flip: "flip: the weighted share of credit",
+  mean: "mean: the share of credit, unweighted",
+  signed: "signed: the credit over all weights, at least 0",
+  signed_unclipped: "signed_unclipped: the credit over all weights",
+  positive_normalised: "positive_normalised: the credit over the positive weights, at least 1",
+};
+const kitKey = c => c.id + ": " + c.text;
+
+// [low, high] of an answer's score, or null where nothing has a weight (Plan.evaluate and _combine)
+function kitScore(task, a, how, times = {}) {
+  const found = new Map(a.v.map(v => [v[0], v[2]]));
+  const weight = c => c.weight * (times[kitKey(c)] ?? 1);
+  if (!task.below) {
+    task.below = new Map([[null, []]]);
+    task.criteria.forEach((c, i) => {
+      const parent = c.parent ?? null;
+      task.below.set(parent, [...task.below.get(parent) ?? [], [c, i]]);
     });
-    [low, high] = [shutLow ? 0 : low, shutHigh ? 0 : high];
-    return !whole || (high - low) / whole > WIDE ? null : low / whole;
+  }
+  const inner = how === "mean" ? "mean" : "flip";
+  function value([c, i]) {
+    const nodes = task.below.get(c.id), v = found.get(i) ?? null;
+    if (nodes) return combine(nodes, inner);
+    return v === null ? [0, 1] : [v, v];
+  }
+  function combine(nodes, how) {
+    const ws = nodes.map(([c]) => weight(c)), total = xs => xs.reduce((x, y) => x + y, 0);
+    const positive = total(ws.filter(w => w > 0)), flips = how === "mean" || how === "flip";
+    let scale = total(ws.map(Math.abs));
+    if (how === "mean") scale = ws.filter(w => w).length;
+    if (how === "positive_normalised") scale = Math.max(positive, 1);
+    if (how === "net" && positive) scale = positive;
+    if (!scale) return [0, 0];
+    let low = 0, high = 0, shutLow = false, shutHigh = false;
+    nodes.forEach((node, k) => {
+      const [c] = node, fault = ws[k] < 0, w = how === "mean" ? Math.sign(ws[k]) : ws[k];
+      const [x, y] = value(node), ends = [x, y].map(v => w * v - (fault && flips ? w : 0));
+      const fails = v => c.gate !== undefined && !(fault ? v < c.gate : v >= c.gate);
+      low += Math.min(...ends) / scale;
+      high += Math.max(...ends) / scale;
+      shutLow ||= fails(fault ? y : x);
+      shutHigh ||= fails(fault ? x : y);
+    });
+    if (how === "signed") [low, high] = [Math.max(low, 0), Math.max(high, 0)];
+    return [shutLow ? Math.min(low, 0) : low, shutHigh ? Math.min(high, 0) : high];
+  }
+  const top = task.below.get(null);
+  return top.some(([c]) => weight(c)) ? combine(top, how) : null;
+}
+
+// How these answers were scored (null: in no way known here), and the widest interval that was paid.
+function kitScored(data) {
+  const near = (x, y) => Math.abs(x - y) <= 1e-9;
+  const same = how => data.answers.every(a => {
+    const found = a.low === null ? null : kitScore(data.tasks[a.t], a, how);
+    return !found || (near(found[0], a.low) && near(found[1], a.high));
+  });
+  const width = paid => data.answers.filter(a => a.low !== null && (a.score !== null) === paid)
+    .map(a => a.high - a.low);
+  const most = width(true).reduce((x, y) => Math.max(x, y), 0), how = Object.keys(kitHows).find(same);
+  if (!how) return { how: null, wide: 0.1 };
+  return { how, wide: width(false).some(w => w <= 0.1) ? most : Math.max(most, 0.1) };
+}
+
+// settings: how (of kitHows), wide (the widest interval that has a score), times {criterion key: what
+// its weights are multiplied by}, pass (score of an answer that passes), cut (P(met) or value of a
+// verdict that is met; 0: as judged), cluster ("task", "group" or "none")
+function kitRecompute(data, settings) {
+  const SLACK = 1e-9, open = ["mean", "flip", "signed"].includes(settings.how) ? [0, 1] : [-Infinity, Infinity];
+  const unit = { task: t => "t" + t, group: t => "g" + (data.tasks[t].group ?? data.tasks[t].id), none: null }[settings.cluster];
+  function score(a) {
+    const found = kitScore(data.tasks[a.t], a, settings.how, settings.times);
+    return found === null || found[1] - found[0] > settings.wide + 1e-12 ? null : found[0];
   }
   const sets = [...new Set(data.answers.map(a => a.set))], out = { sets: {}, change: null };
   const scored = data.answers.map(score);
@@ -213,7 +271,7 @@ function kitRecompute(data, settings) {
     const rows = [...data.answers.keys()].filter(i => data.answers[i].set === name);
     const cluster = columns(rows), xs = rows.map(i => scored[i]);
     const passed = xs.map(x => (x === null ? null : +(x >= settings.pass - SLACK)));
-    out.sets[name] = { score: kitStats.mean(xs, cluster), passed: kitStats.mean(passed, cluster) };
+    out.sets[name] = { score: kitStats.mean(xs, cluster, open), passed: kitStats.mean(passed, cluster) };
   }
   if (sets.length === 2) {  // paired by task: the mean of a task's answers, second less first
     const of = name => data.tasks.map((_, t) => {
@@ -226,8 +284,8 @@ function kitRecompute(data, settings) {
   const judge = [], people = [], where = [];
   data.answers.forEach(a => a.v.forEach(v => {
     if (v[5] === null || v[6] === "code") return;
-    const x = v[1] === 3 ? null : v[3] ?? v[2];
-    judge.push(x === null ? null : +(x >= settings.cut - SLACK));
+    const x = settings.cut ? v[3] ?? v[2] : v[2];  // as judged: a threshold may have decided
+    judge.push(v[1] === 3 ? null : +(x >= (settings.cut || 0.5) - SLACK));
     people.push(+(v[5] >= 0.5));
     where.push(unit ? unit(a.t) : null);
   }));
@@ -241,32 +299,35 @@ function kitPanel(root, data) {
     el.append(...inner);
     return el;
   };
-  const settings = { weights: {}, pass: 0.5, cut: 0.5, cluster: data.tasks.some(t => t.group) ? "group" : "task" };
+  const scored = kitScored(data), cluster = data.tasks.some(t => t.group) ? "group" : "task";
+  const settings = { how: scored.how ?? "flip", wide: scored.wide, times: {}, pass: 0.5, cut: 0, cluster };
   const uses = new Map();
   data.tasks.forEach(t => t.criteria.forEach(c => {
-    const key = c.id + ": " + c.text, old = uses.get(key);
-    uses.set(key, { c, n: (old ? old.n : 0) + 1 });
+    const key = kitKey(c), old = uses.get(key);
+    uses.set(key, (old || 0) + 1);
   }));
   const labelled = data.answers.some(a => a.v.some(v => v[5] !== null && v[6] !== "code"));
   const tools = make("div", { className: "tools" }), more = make("details", {}, make("summary", {}, "weights of the criteria"));
-  const slider = (label, from, to, step, value, change) => {
-    const shown = make("output", {}, String(value));
+  const slider = (label, from, to, step, value, change, words = String) => {
+    const shown = make("output", {}, words(value));
     const input = make("input", { type: "range", min: from, max: to, step, value });
-    input.oninput = () => { shown.textContent = input.value; change(+input.value); draw(); };
+    input.oninput = () => { shown.textContent = words(+input.value); change(+input.value); draw(); };
     return make("label", { className: "wide" }, make("span", {}, label + ": ", shown), input);
   };
+  const choice = (label, name, options) => {
+    const select = make("select", {}, ...options.map(([value, text]) => make("option", { value }, text)));
+    select.value = settings[name];
+    select.onchange = () => { settings[name] = select.value; draw(); };
+    tools.append(make("label", {}, label, select));
+  };
   tools.append(slider("an answer passes from a score of", 0, 1, 0.05, 0.5, x => { settings.pass = x; }));
-  if (labelled) tools.append(slider("a verdict is met from P(met)", 0.05, 0.95, 0.05, 0.5, x => { settings.cut = x; }));
-  const choice = make("select", {}, ...[["task", "prompts"], ["group", "groups of prompts"], ["none", "nothing: rows independent"]]
-    .map(([value, name]) => make("option", { value }, name)));
-  choice.value = settings.cluster;
-  choice.onchange = () => { settings.cluster = choice.value; draw(); };
-  tools.append(make("label", {}, "intervals clustered by", choice));
+  if (labelled) tools.append(slider("a verdict is met from P(met)", 0, 0.95, 0.05, 0, x => { settings.cut = x; }, x => x || "as judged"));
+  choice("score", "how", Object.keys(kitHows).map(how => [how, how]));
+  choice("intervals clustered by", "cluster", [["task", "prompts"], ["group", "groups of prompts"], ["none", "nothing: rows independent"]]);
   const sliders = make("div", { className: "tools" });
-  const common = [...uses].sort((a, b) => b[1].n - a[1].n);
-  common.slice(0, 24).forEach(([key, { c }]) => {
-    const end = Math.max(3, Math.abs(c.weight) * 2);
-    sliders.append(slider(key, -end, end, 0.25, c.weight, x => { settings.weights[key] = x; }));
+  const common = [...uses].sort((a, b) => b[1] - a[1]);
+  common.slice(0, 24).forEach(([key]) => {  // a factor: tasks may give the criterion other weights
+    sliders.append(slider(key, 0, 3, 0.25, 1, x => { settings.times[key] = x; }, x => "weight × " + x));
   });
   more.append(sliders);
   if (common.length > 24) more.append(make("p", { className: "note" }, common.length - 24 + " more criteria keep their weights."));
@@ -274,20 +335,26 @@ function kitPanel(root, data) {
   const text = x => x.toFixed(3).replace(/^(-?)0\./, "$1.");
   const line = (name, e) => make("tr", {}, make("th", {}, name), make("td", {}, e ? text(e.value) : "unknown"),
     make("td", {}, e && e.low !== null ? "[" + text(e.low) + ", " + text(e.high) + "]" : "no interval"),
-    make("td", {}, e ? "n = " + e.n + (e.clusters === e.n ? "" : " in " + e.clusters + " clusters") : ""));
+    make("td", {}, e ? "n = " + e.n + (e.clusters === e.n ? "" : " in " + e.clusters + " clusters") +
+      (e.missing ? ", " + e.missing + " unknown" : "") : ""));
   function draw() {
     const now = kitRecompute(data, settings), rows = [];
     root.kit = { settings: structuredClone(settings), now };
-    for (const [name, one] of Object.entries(now.sets)) {
+    const names = [...new Set(data.answers.map(a => a.set))];  // an object's keys would be sorted
+    for (const name of names) {
+      const one = now.sets[name];
       rows.push(line("score " + name, one.score), line("share that passes " + name, one.passed));
     }
-    const names = Object.keys(now.sets);
     if (names.length === 2) rows.push(line(names[1] + " less " + names[0] + ", by prompt", now.change));
     if (labelled) rows.push(line("kappa with people", now.kappa), line("accuracy", now.accuracy));
     table.replaceChildren(...rows);
+    note.textContent = "Computed here from the verdicts below. Score: " + kitHows[settings.how] + "; at most 0 where a required " +
+      "criterion fails; none where unknown verdicts leave it open by more than " + text(settings.wide) + ". " + origin;
   }
+  const origin = scored.how ? "As it stands above, it is the score that the answers have below."
+    : "The scores below were made otherwise (of several parts, say): these are others.";
+  const note = make("p", { className: "note" });
   root.classList.add("kv");
-  root.append(tools, more, table, make("p", { className: "note" }, "Computed here from the verdicts below. Score: " +
-    "the weighted share of credit, 0 where a required criterion fails; an answer whose unknown verdicts leave it open by more than .1 has none."));
+  root.append(tools, more, table, note);
   draw();
 }

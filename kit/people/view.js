@@ -15,9 +15,8 @@ function kitJudgments(root, data) {
     ...a.v.flatMap(v => [data.tasks[a.t].criteria[v[0]].text, v[4]])].join("\n").toLowerCase());
   const named = new Map();  // criteria by id and text: tasks may share them
   data.tasks.forEach(t => t.criteria.forEach(c => {
-    const key = c.id + ": " + c.text;
-    named.set(key, (named.get(key) || 0) + 1);
-    c.key = key;
+    c.key = c.id + ": " + c.text;
+    if (!t.criteria.some(d => d.parent === c.id)) named.set(c.key, (named.get(c.key) || 0) + 1);  // a parent has no verdict
   }));
   const pick = (label, options) => {
     const select = make("select", {}, ...options.map(([value, name]) => make("option", { value }, name)));

@@ -105,19 +105,21 @@ def _number(task: dict[str, Any], criterion: Mapping[str, Any]) -> int:
 
 
 def _task(name: str, task: Task | None) -> dict[str, Any]:
-    criteria = () if task is None else leaves(task.criteria)
+    below = () if task is None else leaves(task.criteria)
+    parents = () if task is None else (c for c in task.criteria if c not in below)
     return {
         "id": name,
         "prompt": "" if task is None else task.asked,
         "group": None if task is None else task.group,
-        "criteria": [_criterion(c) for c in criteria],
+        "criteria": [_criterion(c) for c in (*below, *parents)],
     }
 
 
 def _criterion(c: Criterion) -> dict[str, Any]:
     """`gate` : the value from which on a required criterion passes (below it, a negative one)."""
-    gate = {"gate": c.meta.get("pass_at", PASS_AT)} if c.required and c.parent is None else {}
-    return {"id": c.id, "text": c.text, "weight": c.weight, **gate}
+    more = {"gate": c.meta.get("pass_at", PASS_AT)} if c.required else {}
+    more |= {"parent": c.parent} if c.parent is not None else {}
+    return {"id": c.id, "text": c.text, "weight": c.weight, **more}
 
 
 def _answer(

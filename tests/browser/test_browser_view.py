@@ -44,14 +44,14 @@ def test_filters_and_search(page, written):
     p.goto(written.as_uri())
     p.wait_for_selector(".card")
     said = ".tools + .note"
-    p.select_option("select >> nth=1", "unknown")
+    p.select_option("label:has-text('verdict') select", "unknown")
     assert p.inner_text(said) == "1 of 100 answers, 1 verdicts of this kind"
-    p.select_option("select >> nth=1", "parted")
+    p.select_option("label:has-text('verdict') select", "parted")
     assert p.inner_text(said).startswith("34 of 100")  # every third answer
-    p.select_option("select >> nth=2", "c0: text of c0")
+    p.select_option("label:has-text('criterion') select", "c0: text of c0")
     assert p.inner_text(said).startswith("0 of 100")
-    p.select_option("select >> nth=1", "")
-    p.select_option("select >> nth=2", "")
+    p.select_option("label:has-text('verdict') select", "")
+    p.select_option("label:has-text('criterion') select", "")
     p.fill("input[type=search]", "NEEDLE")
     assert p.inner_text(said).startswith("1 of 100")
     assert p.title() != "hacked" and p.locator("img").count() == 0
