@@ -59,11 +59,12 @@ def _verdicts(rows: Sequence[Verdict]) -> pd.DataFrame:
 
     names = {"task": "task_id", "response": "response_id", "criterion": "criterion_id"}
     columns = {c: [getattr(v, names.get(c, c)) for v in rows] for c in (*VERDICT, *SPENT)}
-    if any("score" in v.meta for v in rows):  # a judge that gives points: 1 to 5, say
+    if not rows or any("score" in v.meta for v in rows):  # a judge that gives points: 1 to 5, say
         columns["score"] = [v.meta.get("score") for v in rows]
         columns["paid"] = [paid(v) for v in rows]
     numbers = [c for c in ("value", "p", "cost", "score", "paid") if c in columns]
-    return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))
+    frame = pd.DataFrame(columns, dtype=None if rows else object)  # texts, though there are none
+    return frame.astype(dict.fromkeys(numbers, float))
 
 
 def _grades(rows: Sequence[Grade]) -> pd.DataFrame:
@@ -324,5 +325,7 @@ class Shown(list[dict[str, Any]]):
         return dicts_html(self, caption=self.caption, most=self.most)
 
     def __repr__(self) -> str:
-        lines = ["  ".join(f"{k}: {cell(v)}" for k, v in row.items()) for row in self]
+        shown = self[: self.most]
+        lines = ["  ".join(f"{k}: {cell(v)}" for k, v in row.items()) for row in shown]
+        lines += [f"{len(shown)} of {len(self)} rows"] if len(shown) < len(self) else []
         return "\n".join([self.caption, *lines] if self.caption else lines) or "no rows"

@@ -35,9 +35,15 @@ def run(args: argparse.Namespace) -> Output:
         if not Path(name).expanduser().exists():  # before a ledger is made
             raise MissingError("there is no such file", where=name)
     path = ledger_of(args).expanduser()
-    writes = action in ("import", "merge") or (action == "prune" and path.exists())
+    known = path.exists()
+    writes = action in ("import", "merge") or (action == "prune" and known)
     with Ledger(path, readonly=not writes) as book:
-        return ACTIONS[action](book, what, args)
+        try:
+            return ACTIONS[action](book, what, args)
+        finally:
+            if not known and not len(book) and not book.costs():  # refused: none is left behind
+                book.close()
+                path.unlink()
 
 
 def _explain(book: Any, what: list[str], args: Any) -> Output:

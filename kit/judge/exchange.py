@@ -104,17 +104,18 @@ def read(db: sqlite3.Connection, path: Path) -> tuple[int, int]:
     """
     if not path.exists():
         raise MissingError("there is no such file", where=str(path))
-    n, conflicts, then = 0, 0, path.stat().st_mtime
+    n, lines, conflicts, then = 0, 0, 0, path.stat().st_mtime
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as f:  # lines end at \n only: a reason may hold U+2028
             for n, raw in enumerate(f, 1):
                 if raw.strip():
                     conflicts += _line(db, raw, f"{path}, line {n}", then)
+                    lines += 1
     except (gzip.BadGzipFile, EOFError, zlib.error) as e:
         fix = "copy it again; nothing of this file was read in"
         raise DataError(f"not a whole .gz file ({e})", where=f"{path}, line {n}", fix=fix) from None
-    return n, conflicts
+    return lines, conflicts
 
 
 def _line(db: sqlite3.Connection, raw: bytes, where: str, then: float) -> int:

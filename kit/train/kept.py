@@ -124,6 +124,7 @@ WORDS = {
     "constant": "the best constant",
     "lookup": "a look-up by family",
     "token": "the token probability",
+    "auroc": "AUROC",
 }
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import os
 import pickle
 import subprocess
@@ -17,7 +18,9 @@ import pytest
 
 import kit
 from kit import front, plots
+from kit.data.taskset import TaskSet
 from kit.errors import KitError
+from kit.records import Criterion, Task
 from kit.system import paths
 
 DOOR = Path(kit.__file__)
@@ -168,3 +171,18 @@ def test_trivial_policies_are_paid_by_the_reward():
     coded = [t for t in tasks.tasks if all(c.by_code for c in t.criteria)] or tasks.tasks[:4]
     paid = kit.trivial(coded[:4])
     assert set(paid.columns) == {"policy", "task", "score"} and "empty" in set(paid["policy"])
+
+
+def test_a_table_of_nothing_has_its_columns_and_says_unknown():
+    """Notebook 1 died on a file without answers: no column `score`, and `judge` was a number."""
+    tasks = TaskSet(tasks=[Task(id="t", prompt="p", criteria=(Criterion(id="c", text="c"),))])
+    labels = kit.table([], human=tasks).query("judge.str.startswith('human')")
+    assert not len(labels) and math.isnan(kit.mean(labels, "correct", cluster="task").value)
+    grades = kit.grade(tasks, []).table(tasks=tasks)
+    assert grades.pivot_table(index="task", columns="source", values="score").empty
+
+
+def test_a_long_table_is_cut_in_text_too():
+    """The page showed 8 of 7,270 rows, the text beside it all of them: 734 kB in the notebook."""
+    said = repr(kit.show([{"row": i} for i in range(5000)], most=2))
+    assert said.splitlines() == ["row: 0", "row: 1", "2 of 5000 rows"]

@@ -16,6 +16,7 @@ from judge_stub import HeldStub, StubServer, asked, completion, content
 from kit.__main__ import main
 from kit.cli import judging
 from kit.errors import DataError
+from kit.judge.ledger import Ledger
 from kit.system import paths
 
 
@@ -431,3 +432,15 @@ def test_a_key_that_is_no_text_is_not_found(files, capsys):
         main(command(files, stub))
     assert main(["ledger", "explain", "\udcff", "--ledger", str(files / "l.sqlite")]) == 3
     assert "error" in capsys.readouterr().err
+
+
+def test_a_refused_import_leaves_no_empty_ledger(tmp_path, capsys):
+    """An empty file was left, for which `costs` then said that nothing had been paid."""
+    book, lines = tmp_path / "none.sqlite", tmp_path / "x.jsonl"
+    for text, code in (('{"kind": "call"}\n', 2), ("\n\n", 0)):
+        lines.write_text(text)
+        assert main(["ledger", "import", str(lines), "--ledger", str(book)]) == code
+        assert sorted(tmp_path.iterdir()) == [lines]
+    assert "0 lines read" in capsys.readouterr().out, "blank lines were counted"
+    Ledger(book).close()
+    assert main(["ledger", "import", str(lines), "--ledger", str(book)]) == 0 and book.exists()
