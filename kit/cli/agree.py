@@ -80,8 +80,11 @@ def run(args: argparse.Namespace) -> Output:
 
     panel = [c.strip() for c in (args.panel or "").split(",") if c.strip()]
     if not panel and not (args.judge and args.human):
-        fix = "name both columns, or the judges' columns with --panel A,B,C"
-        raise DataError("--judge and --human are needed", where="kit agree", fix=fix)
+        raise DataError(
+            "--judge and --human are needed",
+            where="kit agree",
+            fix="name both columns, or the judges' columns with --panel A,B,C",
+        )
     sides = panel or [args.judge, args.human]
     names = [*sides, *([args.cluster] if args.cluster else [])]
     columns = read_columns(args.file, list(dict.fromkeys(names)))
@@ -131,16 +134,25 @@ def _grades(args: argparse.Namespace) -> Output:
     from ..people import agreement
 
     if not args.grades:
-        fix = "kit agree TASKS LABELS GRADES, or kit agree TABLE --judge COL --human COL"
-        raise DataError("there are two files", where="kit agree", fix=fix)
+        raise DataError(
+            "there are two files",
+            where="kit agree",
+            fix="kit agree TASKS LABELS GRADES, or kit agree TABLE --judge COL --human COL",
+        )
     given = next((name for name in COLUMNS if getattr(args, name)), None)
     if given:
-        fix = "leave it out; tasks are the clusters, their groups where they have some"
-        raise DataError("this option is for columns of a table", where=f"--{given}", fix=fix)
+        raise DataError(
+            "this option is for columns of a table",
+            where=f"--{given}",
+            fix="leave it out; tasks are the clusters, their groups where they have some",
+        )
     cut = 0.5 if args.threshold is None else args.threshold
     if not 0 < cut <= 1:
-        fix = "verdicts lie in [0, 1]: 0.5 is the middle"
-        raise DataError(f"the threshold is {cut}", where="--threshold", fix=fix)
+        raise DataError(
+            f"the threshold is {cut}",
+            where="--threshold",
+            fix="verdicts lie in [0, 1]: 0.5 is the middle",
+        )
     more = {"cut": cut, "code": args.code, "level": args.level}
     found = agreement(args.file, args.labels, args.grades, **more)
     return Output({"file": args.grades, **found.data()}, str(found))

@@ -57,8 +57,11 @@ def run(args: argparse.Namespace) -> Output:
     own = {name: value for name, value in own.items() if value is not None}
     if args.against:
         if own:
-            fix = "leave them out: --against compares the credit itself"
-            raise KitError("--threshold and --how are of the rates", where="--against", fix=fix)
+            raise KitError(
+                "--threshold and --how are of the rates",
+                where="--against",
+                fix="leave them out: --against compares the credit itself",
+            )
         files = (args.tasks, args.labels, args.grades, args.against)
         found = against(*files, other_labels=args.against_labels, **more)
         sure = {True: "differs from 0", False: "no difference shown"}[found.excludes(0)]

@@ -166,8 +166,11 @@ def tasks_of(tasks: Any) -> list[Task]:
     from ..data import load_tasks
 
     if not os.path.exists(tasks):
-        fix = "give the tasks that were judged"
-        raise MissingError("there is no such file of tasks", where=str(tasks), fix=fix)
+        raise MissingError(
+            "there is no such file of tasks",
+            where=str(tasks),
+            fix="give the tasks that were judged",
+        )
     return load_tasks(tasks).sound().tasks
 
 

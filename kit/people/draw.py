@@ -93,8 +93,11 @@ def draw(
         chosen += keys
         inclusion.update(dict.fromkeys(keys, len(taken) / len(units)))
     if not chosen:
-        fix = "give answers to tasks with criteria for a judge"
-        raise DataError("there is nothing to label", where="kit label", fix=fix)
+        raise DataError(
+            "there is nothing to label",
+            where="kit label",
+            fix="give answers to tasks with criteria for a judge",
+        )
     rows = _rows(pool, set(chosen), inclusion, old, design)
     worth, half = _worth(pool, chosen, verdicts, old)
     return Draw(tuple(rows), sum(not r["label"] for r in rows), design, tuple(worth), half)
@@ -107,11 +110,17 @@ def _check(n: int, design: str, unit: str, grades: Any) -> None:
         if value not in known:
             raise DataError(f"{value!r} is not known", where=name, fix=f"use {' or '.join(known)}")
     if design == "stratified" and grades is None:
-        fix = "give --grades, the judge's"
-        raise DataError("there are no verdicts to stratify by", where="--design", fix=fix)
+        raise DataError(
+            "there are no verdicts to stratify by",
+            where="--design",
+            fix="give --grades, the judge's",
+        )
     if design == "stratified" and unit == "answer":
-        fix = "draw verdicts, or whole answers at random"
-        raise DataError("an answer has several verdicts", where="--unit answer", fix=fix)
+        raise DataError(
+            "an answer has several verdicts",
+            where="--unit answer",
+            fix="draw verdicts, or whole answers at random",
+        )
 
 
 def _by_key(verdicts: Iterable[Verdict]) -> dict[Key, Verdict]:
@@ -129,8 +138,11 @@ def _pool(
     texts = {}
     for r in answers_of(answers):
         if r.task_id not in by_id:
-            fix = "give the tasks that these answers answer"
-            raise DataError(f"there is no task {r.task_id!r}", where="ANSWERS", fix=fix)
+            raise DataError(
+                f"there is no task {r.task_id!r}",
+                where="ANSWERS",
+                fix="give the tasks that these answers answer",
+            )
         texts[r.task_id, r.id] = r
         keys = [(r.task_id, r.id, c) for c in asked[r.task_id]]
         for one in [tuple(keys)] if unit == "answer" and keys else [(k,) for k in keys]:
@@ -150,13 +162,25 @@ def _kept(old: Labels, pool: _Pool, design: str) -> dict[str, int]:
     if old.design is None or not old.inclusion:
         return dict.fromkeys(pool.strata, 0)
     if old.design != design:
-        fix = f"go on with --design {old.design}, or begin a new file"
-        raise DataError(f"these labels were drawn {old.design}", where="--labels", fix=fix)
+        raise DataError(
+            f"these labels were drawn {old.design}",
+            where="--labels",
+            fix=f"go on with --design {old.design}, or begin a new file",
+        )
     drawn = set(old.inclusion)
     if any(drawn & set(u) and not drawn >= set(u) for units in pool.strata.values() for u in units):
-        fix = "go on with --unit verdict, or begin a new file"
-        raise DataError("these labels were drawn verdict by verdict", where="--labels", fix=fix)
-    return {name: sum(bool(drawn & set(u)) for u in units) for name, units in pool.strata.items()}
+        raise DataError(
+            "these labels were drawn verdict by verdict",
+            where="--labels",
+            fix="go on with --unit verdict, or begin a new file",
+        )
+    kept = {name: sum(bool(drawn & set(u)) for u in units) for name, units in pool.strata.items()}
+    share = {k: kept[s] / len(us) for s, us in pool.strata.items() for u in us for k in u}
+    if any(abs(p - share.get(k, 0.0)) > 1e-9 for k, p in old.inclusion.items()):
+        fix = "go on with the answers and --grades of the first draw, or begin a new file; "
+        fix += "without its column `inclusion` the old one's labels are filled in where they fit"
+        raise DataError("these labels were drawn from other rows", where="--labels", fix=fix)
+    return kept
 
 
 def _allocation(

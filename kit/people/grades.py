@@ -22,8 +22,11 @@ def read_grades(path: str | os.PathLike[str]) -> list[Grade]:
     newer than this kit reads.
     """
     if not Path(path).is_file():
-        fix = "give the file that `kit judge --out` wrote"
-        raise MissingError("there is no such file of grades", where=str(path), fix=fix)
+        raise MissingError(
+            "there is no such file of grades",
+            where=str(path),
+            fix="give the file that `kit judge --out` wrote",
+        )
     out: list[Grade] = []
     seen: set[tuple[str, str]] = set()
     for where, row in read_rows(path):

@@ -64,8 +64,11 @@ def read_labels(source: Any) -> Labels:
     first = next((row for _, row in read_rows(source)), {})
     found = _drawn(source) if {*KEYS, "label"} <= first.keys() else _joined(_others(source))
     if not found.values and not found.blank:
-        fix = "give answers with `labels`, or what `kit label` wrote, filled in"
-        raise DataError("there are no labels in the file", where=str(source), fix=fix)
+        raise DataError(
+            "there are no labels in the file",
+            where=str(source),
+            fix="give answers with `labels`, or what `kit label` wrote, filled in",
+        )
     return found
 
 
@@ -112,8 +115,11 @@ def _drawn(path: Any) -> Labels:
             given.setdefault(key, []).append(_value(row["label"], scale, where))
     if len(designs) > 1:
         named = ", ".join(sorted(map(str, designs)))
-        fix = "keep one file per design"
-        raise DataError(f"the rows have several designs: {named}", where=str(path), fix=fix)
+        raise DataError(
+            f"the rows have several designs: {named}",
+            where=str(path),
+            fix="keep one file per design",
+        )
     design = str(designs.pop() or "") or None
     return _averaged(given, design=design, inclusion=inclusion, blank=tuple(blank))
 
@@ -128,8 +134,10 @@ def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def _share(share: float, where: str) -> float:
     if not 0 < share <= 1:
-        what = f"the probability to be drawn is {share:g}, not in (0, 1]"
-        raise DataError(what, where=f"{where}, field inclusion")
+        raise DataError(
+            f"the probability to be drawn is {share:g}, not in (0, 1]",
+            where=f"{where}, field inclusion",
+        )
     return share
 
 

@@ -125,21 +125,28 @@ def _design(rows: Beside, given: str | None) -> str:
     """The design as statistics name it: what the file says, or what was given."""
     own = OWN.get(rows.design or "", rows.design)
     if given is None and own is None:
-        what = "the labels do not say how they were chosen, and the right estimator depends on it"
-        raise DataError(what, where="--design", fix=f"give --design; {SAID}")
+        raise DataError(
+            "the labels do not say how they were chosen, and the right estimator depends on it",
+            where="--design",
+            fix=f"give --design; {SAID}",
+        )
     if given is not None and given not in DESIGNS:
         raise DataError(f"design is {given!r}", where="--design", fix=SAID)
     if given is not None and own is not None and given != own:
-        fix = "leave --design out"
         raise DataError(
-            f"the labels were drawn {rows.design}, not {given}", where="labels", fix=fix
+            f"the labels were drawn {rows.design}, not {given}",
+            where="labels",
+            fix="leave --design out",
         )
     out = str(given or own)
     if out not in DESIGNS:
         raise DataError(f"the design {out!r} is not known", where="labels", fix=SAID)
     if out == "probability" and _inclusion(rows) is None:
-        fix = "write the probability of each labelled row into the column `inclusion`"
-        raise DataError("the labels do not say their probability", where="labels", fix=fix)
+        raise DataError(
+            "the labels do not say their probability",
+            where="labels",
+            fix="write the probability of each labelled row into the column `inclusion`",
+        )
     return out
 
 

@@ -45,15 +45,21 @@ def judgments(
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
     texts = {(r.task_id, r.id): r for r in answers_of(answers)}
     if texts and not any((g.task_id, g.response_id) in texts for g in rows):
-        fix = "give the answers that were judged; task_id and response_id must be equal"
-        raise DataError("none of these answers was graded", where="--answers", fix=fix)
+        raise DataError(
+            "none of these answers was graded",
+            where="--answers",
+            fix="give the answers that were judged; task_id and response_id must be equal",
+        )
     out: dict[str, Any] = {"tasks": [], "answers": []}
     at: dict[str, int] = {}
     for g in rows:
         task = by_id.get(g.task_id)
         if task is None and tasks is not None:
-            fix = "give the tasks that were judged, or leave --tasks out"
-            raise DataError(f"there is no task {g.task_id!r}", where="--tasks", fix=fix)
+            raise DataError(
+                f"there is no task {g.task_id!r}",
+                where="--tasks",
+                fix="give the tasks that were judged, or leave --tasks out",
+            )
         if g.task_id not in at:
             at[g.task_id] = len(out["tasks"])
             out["tasks"].append(_task(g.task_id, task))
@@ -204,8 +210,11 @@ def view(
         raise DataError("there is no file to write", where="view(out=)", fix="give out=")
     path = Path(out) if out is not None else Path(grades).with_suffix(".html")
     if named and path.resolve() == Path(grades).resolve():
-        fix = "give --out another name"
-        raise DataError("OUT is the file of grades, which would be lost", where=str(path), fix=fix)
+        raise DataError(
+            "OUT is the file of grades, which would be lost",
+            where=str(path),
+            fix="give --out another name",
+        )
     data = judgments(grades, tasks=tasks, answers=answers, labels=labels)
     path.parent.mkdir(parents=True, exist_ok=True)
     title = Path(grades).name if named else "Judgments"

@@ -150,3 +150,26 @@ def test_whole_answers_equal_seeds_and_formulas(tmp_path):
     found = people.read_labels(write(tmp_path / "blank.jsonl", list(one.rows)))
     assert len(found.blank) == 9 and not found.values
     assert Path(path).exists()
+
+
+def test_a_draw_goes_on_only_from_the_rows_that_it_was_drawn_from(tmp_path):
+    """One probability stood beside all rows: after answers were added kit rate said .49 where the
+    truth was .27, with a re-tuned judge's strata .23 for .10; labels of lost answers vanished.
+    """
+    (tasks, answers, grades), truth = study(tmp_path, prompts=30)
+    first = kit.draw(tasks, answers, n=20, grades=grades)
+    labels = write(tmp_path / "one.jsonl", filled(first, truth))
+    rows = rows_of(answers)
+    more = [r | {"response_id": f"{r['response_id']}b"} for r in rows]
+    for other in (rows + more, rows[:60]):
+        with pytest.raises(DataError, match="drawn from other rows"):
+            kit.draw(tasks, write(tmp_path / "b.jsonl", other), n=10, labels=labels)
+    strata = kit.draw(tasks, answers, n=20, design="stratified", grades=grades)
+    labels = write(tmp_path / "two.jsonl", filled(strata, truth))
+    said = rows_of(grades)
+    turned = [r | {"verdicts": said[i - 1]["verdicts"]} for i, r in enumerate(said)]
+    turned = write(tmp_path / "g.jsonl", turned)
+    more = {"n": 10, "design": "stratified", "labels": labels}
+    with pytest.raises(DataError, match="first draw"):
+        kit.draw(tasks, answers, grades=turned, **more)
+    assert kit.draw(tasks, answers, grades=grades, **more).fresh == 10
