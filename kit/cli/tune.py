@@ -48,7 +48,12 @@ ARGS = (
         'clear={"reword":{"OLD CRITERION":"NEW"}}', 'options={"options":{"yes":1,"partly":0.5,
         "no":0,"not applicable":null}}', 'panel={"of":["baseline","one","mini"]}'""",
     ),
-    arg("--examples", type=int, metavar="K", help="a trial with K labelled examples from train"),
+    arg(
+        "--examples",
+        type=int,
+        metavar="K",
+        help="""a trial "K examples": so many labels of train are shown""",
+    ),
     arg("--cascade", metavar="CHEAP,STRONG", help="two trials: the second where the first doubts"),
     arg("--tolerance", type=float, default=0.02, help="agreement that it may lose (default .02)"),
     arg("--whole", action="store_true", help="all criteria of an answer as one plain rubric"),
@@ -87,8 +92,11 @@ def run(args: argparse.Namespace) -> Output:
 
     reachable(args)
     if args.cascade is not None and args.cascade.count(",") != 1:
-        fix = "write CHEAP,STRONG: the names of two trials"
-        raise KitError(f"{args.cascade!r} names no two trials", where="--cascade", fix=fix)
+        raise KitError(
+            f"{args.cascade!r} names no two trials",
+            where="--cascade",
+            fix="write CHEAP,STRONG: the names of two trials",
+        )
     prompts = dict(_prompt(text) for text in args.prompts)
     with Ledger(ledger_of(args)) as book:
         bench = _bench(args, book)
@@ -115,6 +123,7 @@ def _bench(args: argparse.Namespace, book: Any) -> Any:
 
     folder = args.out or paths.runs() / f"tune-{Path(args.labels).stem}{'-whole' * args.whole}"
     more = {} if args.prompt is None else {"prompt": _text(args.prompt)}
+    folder = None if args.estimate else folder  # its trials would be asked where they are not known
     if args.budget_usd is not None:
         more["budget"] = Budget(usd=args.budget_usd)
     return Workbench(
@@ -156,8 +165,11 @@ def _json(text: str, where: str) -> dict[str, Any]:
     try:
         return dict(json.loads(text))
     except (ValueError, TypeError) as e:
-        fix = """write an object, e.g. {"how": "one"}, and mind the quotes"""
-        raise KitError(f"{text!r} is no JSON ({e})", where=where, fix=fix) from None
+        raise KitError(
+            f"{text!r} is no JSON ({e})",
+            where=where,
+            fix="""write an object, e.g. {"how": "one"}, and mind the quotes""",
+        ) from None
 
 
 def _beyond(args: argparse.Namespace, bench: Any) -> None:
@@ -166,8 +178,11 @@ def _beyond(args: argparse.Namespace, bench: Any) -> None:
         bench.try_(f"{args.examples} examples", bench.examples(args.examples))
     if args.whole:
         bench.try_("in parts", reword=bench.parts)
-    for name, _, settings in (text.partition("=") for text in args.vary):
-        bench.try_(name, **_json(settings, "--vary"))
+    for name, _, text in (text.partition("=") for text in args.vary):
+        settings = _json(text, "--vary")
+        if "name" in settings:
+            raise KitError(f"{text!r} names the trial again", where="--vary", fix="leave it out")
+        bench.try_(name, **settings)
     if args.cascade:
         bench.cascade(*args.cascade.split(",", 1), tolerance=args.tolerance)
 
@@ -181,7 +196,7 @@ def _prompt(text: str) -> tuple[str, str]:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
+        return Path(path).read_text(encoding="utf-8-sig").strip()
     except (OSError, ValueError) as e:
         raise DataError(
             f"the prompt cannot be read ({e})", where=path, fix="give a text file"

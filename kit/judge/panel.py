@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import BudgetError, JudgeDownError, KitError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..records import Criterion, Response, Task, Verdict, fingerprint, paid, unknown
 from .keys import redact
 from .records import PASSING, READER, Forecast, keys_of
 from .session import ask
@@ -132,11 +132,6 @@ def self_consistency(make: Callable[[int], Any], n: int = 5, *, name: str | None
     return Panel(judges, share=True, name=name or f"{judges[0].name} x{n}")
 
 
-def paid(v: Verdict) -> float:
-    """Dollars that the verdict cost when it was made (recorded and cached verdicts carry it in meta["paid"])."""
-    return v.cost or float((v.meta.get("paid") or {}).get("cost") or 0.0)
-
-
 def combine(
     votes: Sequence[Verdict],
     *,
@@ -218,9 +213,6 @@ def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float])
     if any(paid(v) for v in votes):
         out["paid"] = {"cost": sum(paid(v) for v in votes)}
     return out
-
-
-VERSION = 1
 
 
 def doubtful(v: Verdict, low: float = 0.2, high: float = 0.8) -> bool:

@@ -107,7 +107,7 @@ def asked_key(task: Task) -> str:
     return fold(task.asked) or " ".join(task.asked.split())
 
 
-def _together(tasks: Sequence[Task], *, groups: bool = False) -> dict[str, list[str]]:
+def together(tasks: Sequence[Task], *, groups: bool = False) -> dict[str, list[str]]:
     """Task id -> the ids that stay on its side: those with the same prompt, and with `groups` those
     of its group, and so on from these."""
     side = {t.id: [t.id] for t in tasks}
@@ -170,7 +170,7 @@ def shuffle(
     """A seeded shuffle; the last `share` is held out (at least one task on each side), tasks with
     one prompt on one side."""
     tasks = _check(tasks, share, seed)
-    order, side = list(tasks), _together(tasks)
+    order, side = list(tasks), together(tasks)
     random.Random(seed).shuffle(order)
     n = min(len(order) - 1, max(1, round(len(order) * share)))
     held = _take(reversed(order), n, side, len(order) - 1)
@@ -204,7 +204,7 @@ def by_group(
     reached. No group: its own. A task that asks what a held-out one asks is held out with its
     group."""
     tasks = _check(tasks, share, seed)
-    side = _together(tasks, groups=True)
+    side = together(tasks, groups=True)
     groups: dict[str, list[str]] = {}
     for t in tasks:
         groups.setdefault(t.group if t.group is not None else f"\0{t.id}", []).append(t.id)
@@ -261,7 +261,7 @@ def stratified(
     for t in tasks:
         strata.setdefault(str(by(t) if by else t.kind), []).append(t)
     several = all(len({t.group for t in rows}) > 1 for rows in strata.values())
-    side = _together(tasks, groups=several)
+    side = together(tasks, groups=several)
     rng, held = random.Random(seed), set()
     want = {k: len(v) * share for k, v in strata.items()}
     take = {k: int(x) for k, x in want.items()}

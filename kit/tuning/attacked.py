@@ -36,8 +36,11 @@ def attacked(
         if part == "train" and r.human == 0.0
     ]
     if not failed:
-        fix = "label answers of train that fail a criterion"
-        raise DataError("no answer of train fails: nothing to gain", where="attack", fix=fix)
+        raise DataError(
+            "no answer of train fails: nothing to gain",
+            where="attack",
+            fix="label answers of train that fail a criterion",
+        )
     few = dict(list({(r.task.id, r.response.id): r for r in failed}.items())[:answers])
     tasks = list({r.task.id: r.task for r in few.values()}.values())
     ask = partial(audit, tasks=tasks, responses=[r.response for r in few.values()])
@@ -46,8 +49,11 @@ def attacked(
     for name in names:
         trial = bench.trials[name]
         if not variants.OWN.isdisjoint(trial.settings):
-            fix = "attack the trial whose prompt it uses"
-            raise DataError("it changes more than the judge", where=f"trial {name!r}", fix=fix)
+            raise DataError(
+                "it changes more than the judge",
+                where=f"trial {name!r}",
+                fix="attack the trial whose prompt it uses",
+            )
         found[name] = ask(bench.make(trial.prompt, **trial.settings), **more)
     return Results(found)
 

@@ -16,12 +16,11 @@ import numpy as np
 
 from ..errors import DataError, KitError
 from ..records import Verdict, fingerprint
-from ..stats import Estimate, betting, compare
-from ..stats.clusters import codes
+from ..stats import Estimate, compare
+from . import pages, variants
 from . import trials as made
-from . import variants
 from .candidates import Candidate, split
-from .makers import Reflector, frame_of, maker
+from .makers import Reflector, frame_of, maker, name_of
 from .seal import Seals
 from .search import (
     Labelled,
@@ -83,7 +82,6 @@ class Workbench:
         self.notes = left_out(labels)
         self.rows, self.parts = labelled_rows(labels), {}
         self._joined: list[list[str]] | None = None
-        self._form = "whole rubrics" if whole else "criteria one by one"
         if whole:
             self.rows, self.parts, self._joined = variants.whole(self.rows)
         self.cluster = np.array([r.cluster for r in self.rows], dtype=object)
@@ -95,17 +93,22 @@ class Workbench:
         self.doubts: list[dict[str, Any]] = []
         self.read: TestRead | None = None
         self._ids = list(map(row_id, self.rows))
+        form = "whole rubrics" if whole else "criteria one by one"
+        self._about = {"judge": name_of(judge), "form": form, "rows": sorted(self._ids)}
         self._enough()
         self.folder = None if folder is None else Path(folder)
         if self.folder is not None:
-            self._recall()
+            self._recall(prompt)
 
     def _enough(self) -> None:
         for part in ("train", "dev", "test"):
             n = len(set(self.cluster[self.part == part]))
             if n < LEAST:
-                fix = f"label answers to more prompts: each part needs {LEAST} or more"
-                raise DataError(f"{n} prompts fall into {part}", where="labels", fix=fix)
+                raise DataError(
+                    f"{n} prompts fall into {part}",
+                    where="labels",
+                    fix=f"label answers to more prompts: each part needs {LEAST} or more",
+                )
 
     # -- trials --------------------------------------------------------------------------------
     def try_(
@@ -135,14 +138,15 @@ class Workbench:
         parent = first if parent is None else self._trial(parent).name
         if prompt is None:
             prompt = self.trials[parent].prompt if parent else self.prompt
-        full = full or any(self._trial(n) for n in settings.get("of", ()))
+        full = full or bool(list(map(self._trial, settings.get("of", ()))))
         old = self.trials.get(name)
         same = old is not None and (old.prompt, old.settings) == (prompt, settings)
         if same and not (full and old.stopped):
             return old
         if old is not None and not same and name == BASELINE:
-            fix = "choose another name"
-            raise KitError("the baseline has another prompt", where="try_", fix=fix)
+            raise KitError(
+                "the baseline has another prompt", where="try_", fix="choose another name"
+            )
         trial = Trial(name, prompt, settings, parent, (None,) * len(self.rows))
         trial = self._asked(dataclasses.replace(trial, found=same and old.found), full)
         if old is not None and not same:
@@ -162,11 +166,8 @@ class Workbench:
 
     def _stages(self, name: str) -> list[np.ndarray]:
         """Rows to ask at a time: prompts of train, twice as many each time, then all of dev."""
-        place = codes(self.cluster[self._queue], len(self._queue))[0]
-        edges = [] if name == BASELINE else [FIRST * (2**k - 1) for k in range(1, 30)]
-        stage = np.searchsorted(edges, place, "right")
-        stages = [self._queue[stage == k] for k in range(stage.max() + 1)]
-        return [*stages, np.flatnonzero(self.part == "dev")]
+        train = made.stages(self._queue, self.cluster, None if name == BASELINE else FIRST)
+        return [*train, np.flatnonzero(self.part == "dev")]
 
     def _more(self, trial: Trial, rows: Sequence[int]) -> Trial:
         got, verdicts = self._ask(trial, rows, self.ledger), list(trial.verdicts)
@@ -184,7 +185,7 @@ class Workbench:
     def _hopeless(self, trial: Trial) -> bool:
         pick = self._queue  # as they were asked: else it could not be read at any time
         gap = self.right(trial.name, trial)[pick] - self.right(BASELINE)[pick]
-        return betting(gap, bounds=(-1, 1), cluster=self.cluster[pick]).high < 0
+        return made.hopeless(gap, self.cluster[pick])
 
     def _trial(self, name: str | Trial) -> Trial:
         name = name.name if isinstance(name, Trial) else name
@@ -193,8 +194,11 @@ class Workbench:
         if name not in self.trials:
             from ..settings.read import nearest
 
-            fix = nearest(name, [BASELINE, *self.trials])
-            raise KitError(f"there is no trial {name!r}", where="workbench", fix=fix)
+            raise KitError(
+                f"there is no trial {name!r}",
+                where="workbench",
+                fix=nearest(name, [BASELINE, *self.trials]),
+            )
         return self.trials[name]
 
     # -- what came of them ---------------------------------------------------------------------
@@ -281,8 +285,11 @@ class Workbench:
         trial = self._trial(name)
         self._open(row)
         if "of" in trial.settings:
-            fix = f"ask one of {trial.settings['of']}"
-            raise KitError("this trial is made of others", where=trial.name, fix=fix)
+            raise KitError(
+                "this trial is made of others",
+                where=trial.name,
+                fix=f"ask one of {trial.settings['of']}",
+            )
         return self._ask(trial, [row])[0]
 
     def doubt(self, row: int, who: str, why: str) -> None:
@@ -299,8 +306,11 @@ class Workbench:
     def _open(self, row: int) -> None:
         """DataError where this row is none, or of the sealed test."""
         if row not in range(len(self.rows)):
-            fix = f"rows are 0 to {len(self.rows) - 1}"
-            raise DataError("there is no such row", where=f"row {row}", fix=fix)
+            raise DataError(
+                "there is no such row",
+                where=f"row {row}",
+                fix=f"rows are 0 to {len(self.rows) - 1}",
+            )
         if self.part[row] == "test":
             raise DataError("this row belongs to the sealed test", where=f"row {row}")
 
@@ -434,26 +444,25 @@ class Workbench:
     # -- what is kept --------------------------------------------------------------------------
     def export(self, path: str | Path) -> Path:
         """Trials, prompts, flips, doubts, the reading of the test: JSON, or a page (.html)."""
-        from .pages import write
-
-        return write(self, Path(path))
+        return pages.write(self, Path(path))
 
     def _remember(self) -> None:
         if self.folder is not None:
-            made.keep(self.folder, self.trials.values(), self.doubts, self._form)
+            made.keep(self.folder, self._about, self.trials.values(), self.doubts)
 
-    def _recall(self) -> None:
+    def _recall(self, prompt: str | None) -> None:
         """Trials of earlier sessions: their verdicts are in the ledger."""
-        found, whole, doubts = made.kept(self.folder, len(self.rows), self._form)
+        found, whole, doubts = made.kept(self.folder, self._about)
         self.doubts = made.again(doubts, self.rows)
         self.trials.update(found)
+        if (first := found.get(BASELINE)) is not None:  # another prompt is refused
+            prompt = first.prompt if prompt is None else prompt
+            self.prompt = self.try_(BASELINE, prompt, **first.settings).prompt
         for name, trial in found.items():
             self.trials[name] = self._asked(trial, full=name in whole)
 
     def _repr_html_(self) -> str:
-        from .pages import bench_html
-
-        return bench_html(self)
+        return pages.bench_html(self)
 
     def __repr__(self) -> str:
         n = {p: int((self.part == p).sum()) for p in ("train", "dev", "test")}

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import JudgeDownError, KitError
+from ..judge import loop, templates
+from ..judge.factory import judge_of, parts
 from ..judge.prices import Usage
 from ..judge.records import Call, Forecast
+from ..judge.session import Session, using
 from ..records import fingerprint
 
 MakeJudge = Callable[..., Any]
@@ -30,15 +33,15 @@ def maker(judge: Any) -> MakeJudge:
     """
     if callable(judge) and (isinstance(judge, type) or not hasattr(judge, "verdicts")):
         return judge
-    from ..judge.factory import parts
-
     named = isinstance(judge, (str, dict))
     kind, subject, options = parts(judge) if named else ("", None, {})
     if kind not in ASKED:
-        fix = "give 'endpoint:MODEL', 'small', or a function prompt -> judge"
-        raise KitError(f"{judge!r} has no prompt to change", where="judge", fix=fix)
+        raise KitError(
+            f"{judge!r} has no prompt to change",
+            where="judge",
+            fix="give 'endpoint:MODEL', 'small', or a function prompt -> judge",
+        )
     frame = options.pop("template", None)
-    from ..judge.factory import judge_of
 
     def make(prompt: str, **settings: Any) -> Any:
         more = {**options, **settings}
@@ -49,19 +52,18 @@ def maker(judge: Any) -> MakeJudge:
 
 def frame_of(judge: Any) -> str:
     """The system text that this judge has now: where a workbench and a search begin."""
-    from ..judge import templates
-
     if callable(judge):
         return templates.load("rubric").system
-    from ..judge.factory import parts
-
     kind, _, options = parts(judge)
     return _frame(options.get("template"), kind, options).system
 
 
-def _frame(frame: Any, kind: str, options: dict[str, Any]) -> Any:
-    from ..judge import templates
+def name_of(judge: Any) -> str | None:
+    """ "endpoint:MODEL", say; None for a function: nothing tells two apart."""
+    return None if callable(judge) else ":".join(map(str, filter(None, parts(judge)[:2])))
 
+
+def _frame(frame: Any, kind: str, options: dict[str, Any]) -> Any:
     if isinstance(frame, templates.Template):
         return frame
     one = "single" if options.get("how") in ("one", 1) else "rubric"
@@ -136,11 +138,12 @@ def _chat(judge: Any, prompt: str, ledger: Any, budget: Any) -> tuple[str, Call 
     """One reply of the judge's model to a plain question, its call (None: nothing was paid), and
     why the reply is empty where it is. Attempts that were paid and lost go into the ledger.
     """
-    from ..judge import loop
-
     if not hasattr(judge, "chat") and not hasattr(judge, "ready"):
-        fix = "give reflect=, a function prompt -> text, or 'endpoint:MODEL'"
-        raise KitError("this judge cannot be asked to rewrite a prompt", where="reflect", fix=fix)
+        raise KitError(
+            "this judge cannot be asked to rewrite a prompt",
+            where="reflect",
+            fix="give reflect=, a function prompt -> text, or 'endpoint:MODEL'",
+        )
     outcome = loop.run(_asked(judge, prompt, ledger, budget))
     choices = (outcome.data or {}).get("choices") or [{}]
     text = (choices[0].get("message") or {}).get("content")
@@ -151,13 +154,14 @@ def _text(reply: Any, why: str) -> str:
     """The reply, where it is a text; JudgeDownError that says why not."""
     if isinstance(reply, str) and reply.strip():
         return reply
-    fix = "run the same again: what was judged and rewritten is kept in the ledger"
-    raise JudgeDownError(f"the rewriting model gave nothing: {why}", where="reflect", fix=fix)
+    raise JudgeDownError(
+        f"the rewriting model gave nothing: {why}",
+        where="reflect",
+        fix="run the same again: what was judged and rewritten is kept in the ledger",
+    )
 
 
 async def _asked(judge: Any, prompt: str, ledger: Any, budget: Any) -> Any:
-    from ..judge.session import Session, using
-
     if hasattr(judge, "ready"):
         judge = await judge.ready()
     with using(Session(ledger=ledger, budget=budget)) as run:

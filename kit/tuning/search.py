@@ -20,6 +20,7 @@ from ..errors import DataError, MissingError
 from ..judge.prices import tokens
 from ..judge.records import Forecast
 from ..records import Criterion, Response, Task, Verdict
+from ..tables import averaged, labels_of, ratings_of
 from .makers import MakeJudge, Reflector
 from .seal import words
 
@@ -63,23 +64,34 @@ def labelled_rows(labels: Any) -> list[Labelled]:
 
     Each row's task holds only criteria that a judge decides and people labelled on that answer.
     """
-    from ..tables import labels_of
-
     labels = loaded(labels)
     said: dict[tuple[str, str], dict[str, float]] = {}
     for (task, response, criterion), value in labels_of(labels).items():
         said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
-    out = []
+    out, prompts = [], _prompts(labels.tasks)
     for r in labels.responses:
         mine, task = said.get((r.task_id, r.id), {}), labels.by_id[r.task_id]
         asked = tuple(c for c in task.criteria if c.id in mine and not c.by_code)
         task = dataclasses.replace(task, criteria=asked)
-        prompt = task.group or words(task.asked)  # whatever its id: it stays in its part
-        out += [Labelled(task, r, c, mine[c.id], prompt) for c in asked]
+        out += [Labelled(task, r, c, mine[c.id], prompts[task.id]) for c in asked]
     if len({row.human for row in out}) < 2:
-        fix = "give answers with labels of people, some met and some unmet"
-        raise DataError(f"{len(out)} labels, all alike or none", where="labels", fix=fix)
+        raise DataError(
+            f"{len(out)} labels, all alike or none",
+            where="labels",
+            fix="give answers with labels of people, some met and some unmet",
+        )
     return out
+
+
+def _prompts(tasks: Sequence[Task]) -> dict[str, str]:
+    """By the task's id its prompt, by which it is in train, dev or test whatever the id is: tasks
+    that ask the same, or are of one group, are one; named by the group, or by the words.
+    """
+    from ..rubrics.splits import together
+
+    side = together(tasks, groups=True)
+    names = {t.id: (t.group is None, words(t.asked) if t.group is None else t.group) for t in tasks}
+    return {i: min(names[k] for k in side[i])[1] for i in names}
 
 
 def loaded(labels: Any) -> Any:
@@ -90,11 +102,13 @@ def loaded(labels: Any) -> Any:
 
 
 def left_out(labels: Any) -> list[str]:
-    """Which labels cannot be used, and how many: raters split evenly, and what reading found."""
-    from ..tables import averaged, ratings_of
-
-    ties = sum(averaged(given) is None for given in ratings_of(labels).values())
+    """Which labels cannot be used or are rounded, and how many: raters split evenly, levels, and
+    what reading found.
+    """
+    means = list(map(averaged, ratings_of(labels).values()))
+    ties, between = means.count(None), sum(x not in (None, 0.0, 1.0) for x in means)
     notes = [f"{ties} rows have no label: the raters are split evenly"] if ties else []
+    notes += [f"{between} labels lie between met and unmet: .5 and more is met"] if between else []
     said: dict[str, list[str]] = {}
     for f in labels.findings:
         if f.code in ODD:
@@ -357,8 +371,11 @@ def size(
     if most is None:
         most = max(LEAST, len(track) + ROUNDS * once)
     if most < least:
-        fix = f"give rows={least} or more (of `kit tune`: --rows {least})"
-        raise DataError(f"{most} rows are too few for one round of a search", where="rows", fix=fix)
+        raise DataError(
+            f"{most} rows are too few for one round of a search",
+            where="rows",
+            fix=f"give rows={least} or more (of `kit tune`: --rows {least})",
+        )
     return Size(len(track), once, most)
 
 

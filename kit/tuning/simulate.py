@@ -57,8 +57,11 @@ def plan(
         pilots understate it (Browne 1995).
     """
     if gap is None:
-        fix = "try a prompt that changes some verdicts first: its spread over prompts tells"
-        raise DataError("no trial differs here and there from the baseline", where="plan", fix=fix)
+        raise DataError(
+            "no trial differs here and there from the baseline",
+            where="plan",
+            fix="try a prompt that changes some verdicts first: its spread over prompts tells",
+        )
     units = gap.n_clusters or gap.n
     sure = 1 + 0.84 / math.sqrt(2 * units)
     more = {"spread": sure * gap.se * math.sqrt(units), "trials": trials}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..stats.clusters import codes, floats, same_length
 from .candidates import PARTS, Candidate
 from .seal import SealedError, Seals, row_keys
 
+SILENT = "unknown verdicts count as disagreements"
 MEASURES = {
     "kappa": kappa,
     "accuracy": accuracy,
@@ -285,10 +286,25 @@ class Study:
         more = {"cluster": self.cluster[pick], "measure": self.measure}
         return agreement_difference(*columns, **more)
 
+    def _gains(self, a: Candidate, b: Candidate, pick: np.ndarray) -> list[Estimate]:
+        """The gap on rows that both judge; and, where one leaves rows open, with these as
+        disagreements: who keeps silent where it would be wrong gains nothing.
+        """
+        gains, open_ = [self.gap(a, b, pick)], [np.isnan(c.verdicts) for c in (a, b)]
+        if (pick & (open_[0] | open_[1]) & ~np.isnan(self.human)).any():
+            filled = [
+                replace(c, verdicts=np.where(gone, 1 - self.human, c.verdicts))
+                for c, gone in zip((a, b), open_, strict=True)
+            ]
+            silent = self.gap(*filled, pick)
+            note = "; ".join(filter(None, (silent.note, SILENT)))
+            gains.append(replace(silent, note=note))
+        return gains
+
     def _read(self, selection: Selection, pick: np.ndarray, reads: int) -> TestRead:
         a, b, dev = selection.winner, selection.baseline, selection.dev_result
         test, base = self._score(a, "test").result, self._score(b, "test").result
-        gain = self.gap(a, b, pick)
+        gain = min(self._gains(a, b, pick), key=lambda g: g.low)
         spread = math.hypot(dev.se, test.se)
         gap = dev.value - test.value
         optimism = Estimate(
@@ -308,6 +324,7 @@ class Study:
             )
         else:
             sentence = claim(gain, new=a.name, old=b.name, what=self.measure)
+            sentence += f" ({SILENT}.)" if SILENT in gain.note else ""
         if reads > 1:
             sentence += f" The test was read {reads} times: this is no sealed result."
         return TestRead(

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import KitError
+from ..errors import DataError, KitError
 from ..records import Verdict, fingerprint, paid
-from ..stats import Estimate, difference
+from ..stats import Estimate, betting, difference
+from ..stats.clusters import codes
 from ..system.paths import write_text
 from ..system.processes import alone
 from ..tables import Results
@@ -237,20 +238,22 @@ def spent(a: np.ndarray, b: np.ndarray, cluster: np.ndarray) -> Estimate:
     return replace(out, low=0.0, high=0.0) if out.n and not np.nansum(abs(a - b)) else out
 
 
-def keep(folder: Path, trials: Iterable[Trial], doubts: list[dict[str, Any]], form: str) -> None:
+def keep(
+    folder: Path, about: Mapping[str, Any], trials: Iterable[Trial], doubts: list[dict[str, Any]]
+) -> None:
     """Write trials and doubts, whole or not at all, beside what another bench wrote there
-    meanwhile. form : of the rows, as `kept` takes it.
+    meanwhile. about : as `kept` takes it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, FILE, lambda _: None):
-        there, rows = _read(folder, form), json.loads(json.dumps([t.kept() for t in trials]))
+        there, rows = _read(folder, about), json.loads(json.dumps([t.kept() for t in trials]))
         known, names = set(map(_same, rows)), {r["trial"] for r in rows}
         for row in (r for r in there["trials"] if _same(r) not in known):
             row["trial"] = _free(row["trial"], names) if row["trial"] in names else row["trial"]
             names.add(row["trial"])
             rows.append(row)
         at = {_answer(d): d for d in [*there["doubts"], *doubts]}
-        data = {"form": form, "trials": rows, "doubts": list(at.values())}
+        data = {**about, "rows": about["rows"][:8], "trials": rows, "doubts": list(at.values())}
         write_text(folder / FILE, json.dumps(data, indent=1, ensure_ascii=False))
 
 
@@ -263,28 +266,53 @@ def _answer(doubt: Mapping[str, Any]) -> tuple[Any, ...]:
     return doubt["id"], doubt.get("response")
 
 
-def _read(folder: Path, form: str) -> dict[str, Any]:
-    """What is kept there. KitError where its rows are of another form: all of its trials would be
-    asked, and paid, once more.
+def _read(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept there. KitError where it is of other labels, another judge or form of the rows:
+    all of its trials would be asked, and paid, once more.
     """
-    path = folder / FILE
-    data = json.loads(path.read_text("utf-8")) if path.exists() else {"trials": [], "doubts": []}
-    if data.get("form", form) != form:
-        fix = "give this bench a folder of its own (of `kit tune`: --out)"
-        raise KitError(f"its trials judged {data['form']}, not {form}", where=str(path), fix=fix)
+    path, fix = folder / FILE, "give this bench a folder of its own (of `kit tune`: --out)"
+    if not path.exists():
+        return {"trials": [], "doubts": []}
+    data = _sound(path)
+    for what in ("judge", "form"):
+        if None not in (old := data.get(what), about[what]) and old != about[what]:
+            raise KitError(f"its trials are of {old}, not {about[what]}", where=str(path), fix=fix)
+    if (rows := data.get("rows")) and not set(rows) & set(about["rows"]):
+        raise KitError("its trials are of other labels", where=str(path), fix=fix)
     return data
 
 
+def _sound(path: Path) -> dict[str, Any]:
+    """The file, read; DataError where no bench wrote it."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        names = [(r["trial"], r["prompt"], r["parent"], r["stopped"])[0] for r in data["trials"]]
+        parts = [n for r in data["trials"] for n in r["settings"].get("of", ())]
+        if set(parts) <= set(names) and all(map(_answer, data["doubts"])):
+            return data
+        why = "a trial is made of one that is not there"
+    except (ValueError, LookupError, TypeError, AttributeError) as e:
+        why = repr(e)
+    raise DataError(
+        f"no bench wrote this file ({why})"[:300],
+        where=str(path),
+        fix="move it away; what is tried again costs nothing with the same ledger",
+    )
+
+
 def kept(
-    folder: Path, rows: int, form: str
+    folder: Path, about: Mapping[str, Any]
 ) -> tuple[dict[str, Trial], set[str], list[dict[str, Any]]]:
-    """What `keep` wrote: trials of `rows` rows not yet asked, the names of those that were asked in
-    full, doubts; nothing where there is nothing.
+    """What `keep` wrote: trials not yet asked, the names of those that were asked in full, doubts;
+    nothing where there is nothing.
+
+    about : ids of the "rows", the "judge" (None: it has no name), the "form" of a row.
     """
-    trials, data = {}, _read(folder, form)
+    trials, data = {}, _read(folder, about)
     for row in data["trials"]:
         what = (row[k] for k in ("trial", "prompt", "settings", "parent"))
-        trials[row["trial"]] = Trial(*what, (None,) * rows, found=row.get("found", False))
+        none = (None,) * len(about["rows"])
+        trials[row["trial"]] = Trial(*what, none, found=row.get("found", False))
     return trials, {r["trial"] for r in data["trials"] if not r["stopped"]}, data["doubts"]
 
 
@@ -302,6 +330,27 @@ def put_away(trials: dict[str, Trial], old: Trial) -> str:
 
 def _free(name: str, taken: Container[str]) -> str:
     return next(n for k in itertools.count(1) if (n := f"{name}~{k}") not in taken)
+
+
+def stages(queue: np.ndarray, cluster: np.ndarray, first: int | None) -> list[np.ndarray]:
+    """Rows to ask at a time, of the prompts of the queue: `first` prompts, then twice as many each
+    time; None: all at once.
+    """
+    place = codes(cluster[queue], len(queue))[0]
+    edges = [] if first is None else [first * (2**k - 1) for k in range(1, 30)]
+    stage = np.searchsorted(edges, place, "right")
+    return [queue[stage == k] for k in range(stage.max() + 1)]
+
+
+def hopeless(gap: np.ndarray, cluster: np.ndarray) -> bool:
+    """Whether what a trial is right more often (n,), NaN not known, is surely below 0.
+
+    A prompt counts by its rows, as it does in the table: what its rows add up to is bet on.
+    """
+    group, n = codes(cluster, len(gap))
+    seen = np.bincount(group, ~np.isnan(gap), n) > 0
+    sums = np.bincount(group, np.nan_to_num(gap), n) / np.bincount(group).max()
+    return betting(sums[seen], bounds=(-1, 1)).high < 0
 
 
 def texts_of(row: Labelled) -> list[str]:

@@ -49,21 +49,31 @@ def checked(settings: Mapping[str, Any], rows: Iterable[Labelled], name: str) ->
             raise KitError("no criterion has this text", where=text, fix=nearest(text, known))
         parts = [new] if isinstance(new, str) else new
         if not (isinstance(parts, (list, tuple)) and parts and all(map(_worded, parts))):
-            fix = "give its new text, or a list of its parts"
-            raise KitError(f"a criterion becomes {new!r}", where=text, fix=fix)
+            raise KitError(
+                f"a criterion becomes {new!r}",
+                where=text,
+                fix="give its new text, or a list of its parts",
+            )
     for name, score in _mapping(settings, "options").items():
         if not (score is None or (isinstance(score, (int, float)) and 0 <= score <= 1)):
-            fix = "give a score from 0 to 1, or None: it says nothing"
-            raise KitError(f"an option's score is {score!r}", where=f"options, {name!r}", fix=fix)
+            raise KitError(
+                f"an option's score is {score!r}",
+                where=f"options, {name!r}",
+                fix="give a score from 0 to 1, or None: it says nothing",
+            )
     options = settings.get("options", {"yes": 1, "no": 0})
     if any(name.casefold() == "cannot_tell" for name in options):
-        fix = "leave it out: a judge may always say it, and it says nothing"
-        raise KitError("an option is named 'cannot_tell'", where="options", fix=fix)
+        raise KitError(
+            "an option is named 'cannot_tell'",
+            where="options",
+            fix="leave it out: a judge may always say it, and it says nothing",
+        )
     if len({name.casefold() for name in options}) < max(2, len(options)):
         raise KitError("two options are alike, or there is one", where="options", fix="name others")
     if len(set(options.values())) < 2:
-        fix = "give each what it is worth"
-        raise KitError("all options have one score", where="options", fix=fix)
+        raise KitError(
+            "all options have one score", where="options", fix="give each what it is worth"
+        )
     _of_others(settings, name)
     own = {k: v for k, v in settings.items() if k in OWN}
     return {**settings, **json.loads(json.dumps(own))}
@@ -72,13 +82,22 @@ def checked(settings: Mapping[str, Any], rows: Iterable[Labelled], name: str) ->
 def _of_others(settings: Mapping[str, Any], name: str) -> None:
     """KitError where a trial is made of itself, or says what only one that asks a judge can."""
     of, fix = settings.get("of"), "name two or more of the trials"
+    bands = _mapping(settings, "bands")
+    if bands and not (
+        "" in bands and all(isinstance(b, list) and len(b) == 2 for b in bands.values())
+    ):
+        why = """they are {criterion: [low, high], "": [low, high]}; `cascade` fits them"""
+        raise KitError(f"the bands are {bands}", where=f"trial {name!r}", fix=why)
     if of is not None and (len(set(of)) < 2 or name in of):
         raise KitError(f"it is made of {of!r}", where=f"trial {name!r}", fix=fix)
     idle = sorted(settings.keys() & {"bands"} if of is None else settings.keys() - {"of", "bands"})
     if idle:
         why = "bands need the trials that they are for" if of is None else "it asks no judge itself"
-        fix = "leave it out, or give it to the trials that are named in `of`"
-        raise KitError(f"{idle[0]} changes nothing: {why}", where=f"trial {name!r}", fix=fix)
+        raise KitError(
+            f"{idle[0]} changes nothing: {why}",
+            where=f"trial {name!r}",
+            fix="leave it out, or give it to the trials that are named in `of`",
+        )
 
 
 def _mapping(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -169,10 +188,19 @@ def joined(bench: Workbench, settings: Mapping[str, Any], rows: Sequence[int]) -
 def cascade(bench: Workbench, cheap: Trial, strong: Trial, tolerance: float) -> dict[str, Any]:
     """The settings of a cascade of two trials, its bands fitted on train."""
     if not 0 <= tolerance <= 1:
-        fix = "give a share of the answers, .02 say"
-        raise KitError(f"the tolerance is {tolerance}", where="cascade", fix=fix)
+        raise KitError(
+            f"the tolerance is {tolerance}",
+            where="cascade",
+            fix="give a share of the answers, .02 say",
+        )
     train = np.flatnonzero(bench.part == "train")
     p = [v.p if v.known else None for v in map(cheap.verdicts.__getitem__, train)]
+    if all(x is None for x in p):
+        raise KitError(
+            "its verdicts have no P(met): the strong one would be asked for all",
+            where=f"cascade, trial {cheap.name!r}",
+            fix='give it one, as in try_(..., probability="stated")',
+        )
     loss = (bench.right(strong.name) - bench.right(cheap.name))[train]
     texts = [bench.rows[i].criterion.text for i in train]
     bands = fitted(np.array(p, dtype=float), loss, texts, tolerance)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 
+import numpy as np
 import pytest
 
 import kit
@@ -11,7 +12,7 @@ from kit.data.taskset import TaskSet
 from kit.errors import DataError, KitError
 from kit.judge.attacks import Attack
 from kit.records import Criterion, Response, Task, Verdict, fingerprint
-from kit.tuning import SealedError, Seals, attacked
+from kit.tuning import SealedError, Seals, attacked, trials
 
 STRICT = "Be strict."
 
@@ -52,14 +53,14 @@ def labels(n=40):
     return TaskSet(tasks=tasks, responses=answers, verdicts=verdicts)
 
 
-def bench_of(tmp_path, n=40, judge=FakeJudge, given=None, **more):
+def bench_of(tmp_path, n=40, judge=FakeJudge, given=None, prompt="Be kind. Read all.", **more):
     FakeJudge.asked = 0
     seals = Seals(tmp_path / "seals.sqlite")
     return kit.workbench(
         given or labels(n),
         judge=judge,
         ledger=tmp_path / "l.sqlite",
-        prompt="Be kind. Read all.",
+        prompt=prompt,
         seals=seals,
         **more,
     )
@@ -291,7 +292,7 @@ def test_a_seal_of_before_holds(tmp_path):
 
 def test_labels_that_say_nothing_are_left_out_and_named(tmp_path):
     """Two raters split evenly counted as met, and labels not understood vanished in silence."""
-    said = [["yes", "no"], "maybe??", ["yes", "yes"], ["no", "no"]]
+    said = [["yes", "no"], "maybe??", "partly", ["no", "no"]]
     rows = [
         {"task_id": f"t{i}", "prompt": f"Q {i}", "criterion_id": "a", "criterion": "Right."}
         | {"response_id": f"t{i}r{k}", "response": f"answer {i} {k}", "label": label}
@@ -303,6 +304,7 @@ def test_labels_that_say_nothing_are_left_out_and_named(tmp_path):
     bench = kit.workbench(file, judge=FakeJudge, folder=tmp_path / "kept")
     assert len(bench.rows) == 80 and bench.human.sum() == 40
     assert "40 rows have no label: the raters are split evenly" in repr(bench)
+    assert "40 labels lie between met and unmet: .5 and more is met" in repr(bench)
     assert "40 labels left out (unreadable-label), as: the label 'maybe??'" in repr(bench)
     bench.try_("strict", STRICT)
     assert "split evenly" in bench._repr_html_()
@@ -397,6 +399,7 @@ def test_a_trial_without_a_name_or_with_idle_settings_is_refused_unpaid(tmp_path
         (" ", {"prompt": STRICT}),
         ("empty", {"prompt": " "}),
         ("bands", {"bands": {"": [0.2, 0.8]}}),
+        ("cascade", {"of": ["baseline", "a"], "bands": {"x": [0, 1]}}),
         ("panel", {"of": ["baseline", "a"], "how": "one"}),
         ("panel", {"of": ["baseline", "panel"]}),
     ):
@@ -496,3 +499,62 @@ def test_two_benches_on_one_folder_keep_each_others_trials_and_doubts(tmp_path):
     assert prompts.pop("one~1") == "Be fair." and prompts.pop("one") == STRICT
     assert set(prompts) == {"baseline", "three"}
     assert {d["row"] for d in again.doubts} == {first, second}
+
+
+def test_a_folder_of_other_labels_another_judge_or_baseline_is_refused_unpaid(tmp_path):
+    """All trials of a folder were asked, and paid, on whatever labels and judge it was opened with;
+    a new baseline was shown with the old one's numbers.
+    """
+    first = bench_of(tmp_path, folder=tmp_path / "kept")
+    first.try_("strict", STRICT)
+    other = labels(40)
+    answers = [dataclasses.replace(r, text=f"other {r.text}") for r in other.responses]
+    other = dataclasses.replace(other, responses=answers)
+    for more in ({"given": other}, {"prompt": "Be fair."}):
+        with pytest.raises(KitError, match="other labels|another prompt"):
+            bench_of(tmp_path, folder=tmp_path / "kept", **more)
+    assert FakeJudge.asked == 0
+    again = bench_of(tmp_path, folder=tmp_path / "kept", prompt=None)
+    assert again.prompt == first.prompt and set(again.trials) == {"baseline", "strict"}
+    file = tmp_path / "kept" / "bench.json"
+    kept = json.loads(file.read_text())
+    file.write_text(json.dumps({**kept, "judge": "endpoint:other"}))
+    with pytest.raises(KitError, match="of endpoint:other, not endpoint:m"):
+        bench_of(tmp_path, judge="endpoint:m", folder=tmp_path / "kept")
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "", "[]", '{"trials": []}', '{"trials": [{}], "doubts": []}']
+)
+def test_a_file_that_no_bench_wrote_is_named(tmp_path, text):
+    """A damaged bench.json was a traceback."""
+    (tmp_path / "bench.json").write_text(text)
+    with pytest.raises(DataError, match="no bench wrote this file") as error:
+        bench_of(tmp_path, folder=tmp_path)
+    assert "bench.json" in error.value.where
+
+
+def test_a_prompt_counts_by_its_rows_when_a_trial_is_given_up():
+    """One that was right more often in the table was given up: few large prompts mended by it,
+    many small ones broken.
+    """
+    cluster = np.repeat(np.arange(240), [30 if i % 4 == 0 else 1 for i in range(240)])
+    gap = np.where(cluster % 4 == 0, 0.2, -0.6)
+    assert gap.mean() > 0 and not trials.hopeless(gap, cluster)
+    assert trials.hopeless(-gap, cluster) and trials.hopeless(np.full(99, -0.6), np.arange(99))
+
+
+def test_one_question_in_two_groups_is_one_prompt(tmp_path):
+    """42 of 60 questions that two sources ask lay in more than one part."""
+    data = labels(30)
+    tasks = [dataclasses.replace(t, id=f"x{t.id}", group=f"g{t.id}") for t in data.tasks]
+    more = {
+        "tasks": [*data.tasks, *tasks],
+        "responses": data.responses
+        + [dataclasses.replace(r, task_id=f"x{r.task_id}") for r in data.responses],
+        "verdicts": data.verdicts
+        + [dataclasses.replace(v, task_id=f"x{v.task_id}") for v in data.verdicts],
+    }
+    bench = bench_of(tmp_path, given=TaskSet(**more))
+    assert len(bench.rows) == 120 and len(set(bench.cluster)) == 30
+    assert set(bench.cluster) == {f"gt{i}" for i in range(30)}

@@ -90,16 +90,31 @@ def test_the_price_of_the_judge_is_not_that_of_who_rewrites(place):
 
 def test_trials_beyond_wording_have_flags(place, capsys):
     more = ["--examples", "2", "--vary", 'panel={"of": ["baseline", "strict", "one"]}']
-    more = ["--vary", 'one={"how": "one"}', *more, "--cascade", "strict,one"]
+    more = ["--vary", 'one={"how": "one"}', *more]
     assert main([*place, *more]) == 0
     names = {r["trial"] for r in json.loads(capsys.readouterr().out)["trials"]}
-    assert names == {"baseline", "strict", "one", "panel", "2 examples", "strict -> one"}
+    assert names == {"baseline", "strict", "one", "panel", "2 examples"}
+    assert main([*place, "--cascade", "strict,one"]) == 2  # all of it went to both judges
+    assert "no P(met)" in capsys.readouterr().err
     assert main([*place, "--vary", "one"]) != 0 and "is no JSON" in capsys.readouterr().err
     assert main([*place, "--cascade", "strict"]) == 2  # was a traceback, after trials were paid
     assert "CHEAP,STRONG" in capsys.readouterr().err
     assert main([*place[:-2], "--whole", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert {r["trial"] for r in said["trials"]} == {"baseline", "strict", "in parts"}
+
+
+def test_an_estimate_sends_nothing_whatever_the_folder_holds(place, capsys, tmp_path):
+    """ "Nothing was sent" stood below what had just been paid: the trials of the folder."""
+    assert main([*place, f"--out={tmp_path / 'out'}"]) == 0
+    asked = len(FakeEndpoint.asked)
+    again = [*place[:-2], f"--out={tmp_path / 'out'}", "--estimate"]
+    again[3] = f"--ledger={tmp_path / 'other.sqlite'}"
+    assert main(again) == 0 and "nothing was sent" in capsys.readouterr().out
+    again[2] = again[2].replace('"m"', '"m2"')
+    assert main(again[:-1]) == 2 and "not endpoint:m2" in capsys.readouterr().err
+    assert main([*place, "--vary", 'a={"name": "b"}']) == 2
+    assert len(FakeEndpoint.asked) == asked
 
 
 @pytest.mark.slow  # a process is killed in the middle: 6 s

@@ -180,11 +180,11 @@ def test_a_panel_of_trials_goes_by_majority_and_costs_what_they_cost(tmp_path):
 
 def test_a_trial_asked_in_full_is_in_full_in_the_next_session(tmp_path):
     """It was given up on train when it was read back: the next session had other candidates."""
-    first = bench_of(tmp_path, n=150, folder=tmp_path / "kept")
-    first.prompt = "Be strict."
+    more = {"n": 150, "folder": tmp_path / "kept", "prompt": "Be strict."}
+    first = bench_of(tmp_path, **more)
     first.try_("worse", "Be kind.", full=True)
     assert not first.trials["worse"].stopped
-    again = bench_of(tmp_path, n=150, folder=tmp_path / "kept")
+    again = bench_of(tmp_path, **more)
     assert not again.trials["worse"].stopped and FakeJudge.asked == 0
 
 
@@ -228,8 +228,8 @@ def test_a_panel_of_one_and_another_baseline_are_refused_before_anything_is_paid
     b = bench(tmp_path)
     b.try_("other", "Judge well.")
     paid = FakeReader.asked
-    for of in ([], ["baseline"], ["baseline", "baseline"]):
-        with pytest.raises(KitError, match="made of"):
+    for of in ([], ["baseline"], ["baseline", "baseline"], ["baseline", "othr"]):
+        with pytest.raises(KitError, match="made of|did you mean 'other'"):
             b.try_("panel", of=of)
     with pytest.raises(KitError, match="another prompt"):
         b.try_("baseline", "Judge otherwise.")
