@@ -59,6 +59,7 @@ class AuditReport:
     swapped: AuditRow
     cost: float = 0.0
     ladder: tuple[AuditRow, ...] = ()  # credit of answers made worse, step by step
+    foreign: AuditRow | None = None  # another task's criteria; drift: against the task's own
 
     @property
     def fit(self) -> Fit:
@@ -142,7 +143,7 @@ def audit(
     """Audit a judge on answers of yours; take some that deserve little, so that attacks have something to gain.
 
     Criteria checked by code are left out. Every variant is judged through `ledger`, so an interrupted audit goes on where it stopped.
-    Variants that a replay judge has not recorded are reported as such. Costs about (1 + attacks + biases + 4) times one judging.
+    Variants that a replay judge has not recorded are reported as such. Costs about (1 + attacks + biases + 5) times one judging.
     """
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
     judged = {
@@ -161,7 +162,7 @@ def audit(
         )
     ask, out = _Asker(judge, by_id, ledger, budget), []
     with bars.bar(
-        total=1 + len(attacks) + len(biases) + len(STEPS),
+        total=2 + len(attacks) + len(biases) + len(STEPS),
         desc="audit",
         unit="variant",
         delay=2.0,
@@ -173,8 +174,11 @@ def audit(
             shown.set_postfix_str(x.name, refresh=False)
             out.append(_row(x, ask, answers, base, by_id))
             shown.update(1)
-        taken = {step.name: _taken(step, ask, answers) for step in STEPS}
-        shown.update(len(STEPS))
+        taken = {step.name: _taken(ask, step.worse(answers)) for step in STEPS}
+        odd, last = _foreign(by_id)
+        few = [r for r in answers if len(last) > 1 and r.task_id in odd]
+        foreign, note = _taken(ask, few, odd)
+        shown.update(1 + len(STEPS))
     paid = {p: c for p in base if (c := by_id[p[0]].criterion(p[2])).weight > 0}
     return AuditReport(
         getattr(judge, "name", type(judge).__name__),
@@ -183,10 +187,35 @@ def audit(
         len(answers),
         len(base),
         sum(not v.known for v in base.values()) / len(base),
-        _swapped(taken[STRANGE.name], answers, base, paid, by_id),
+        _swapped(STRANGE, taken[STRANGE.name], answers, base, paid, by_id),
         ask.cost,
         tuple(_ladder(taken, base, paid)),
+        _swapped(
+            FOREIGN,
+            ({p: v for p, v in foreign.items() if p[2] == last[p[0]].id}, note),
+            answers,
+            base,
+            paid,
+            by_id,
+        ),
     )
+
+
+FOREIGN = Step("a criterion of another task", "one criterion is another task's", lambda rows: rows)
+
+
+def _foreign(tasks: dict[str, Task]) -> tuple[dict[str, Task], dict[str, Criterion]]:
+    """The tasks with the last criterion that pays put for that of the next task, and these
+    criteria: who gives all of an answer's criteria one verdict does not see it.
+    """
+    last = {i: c for i, t in tasks.items() for c in t.criteria if c.weight > 0}
+    after = dict(zip(last, [*list(last)[1:], *list(last)[:1]], strict=True))
+    out = {}
+    for i, other in after.items():
+        new = dataclasses.replace(last[other], id=last[i].id)
+        rows = tuple(new if c.id == new.id else c for c in tasks[i].criteria)
+        out[i] = dataclasses.replace(tasks[i], criteria=rows)
+    return out, last
 
 
 Place = tuple[str, str, str]  # task, response, criterion
@@ -316,14 +345,15 @@ def _ladder(
 
 
 def _swapped(
+    step: Step,
     taken: Taken,
     answers: Sequence[Response],
     base: dict[Place, Verdict],
     paid: dict[Place, Criterion],
     tasks: dict[str, Task],
 ) -> AuditRow:
-    """Credit of another task's answers where no other task has the prompt, the criterion or the
-    answer: what tasks share ("Is polite.") may rightly be met by the answers to all of them.
+    """Credit of another task's answers, or criteria, where no other task has the prompt, the
+    criterion or the answer: what tasks share ("Is polite.") may rightly be met by all answers.
     """
     got, note = taken
     said = {(r.task_id, r.id): (tasks[r.task_id].prompt, r.text) for r in answers}
@@ -334,14 +364,13 @@ def _swapped(
     own = [p for p in known if all(used[w] == 1 for w in words[p])]
     before, now = ([pairs[p][i] for p in own or known] for i in (0, 1))
     note = note or ("" if own else "no criterion is of one task alone")
-    return _rung(STRANGE.name, STRANGE.what, now, before, [p[0] for p in own or known], note)
+    return _rung(step.name, step.what, now, before, [p[0] for p in own or known], note)
 
 
-def _taken(step: Step, ask: _Asker, answers: Sequence[Response]) -> Taken:
+def _taken(ask: _Asker, answers: Sequence[Response], tasks: dict[str, Task] | None = None) -> Taken:
     """Verdicts on the answers made worse, or why there are none."""
-    worse = step.worse(answers)
     try:
-        return (ask(worse), "") if worse else ({}, "needs two tasks")
+        return (ask(answers, tasks), "") if answers else ({}, "needs two tasks")
     except MissingError as e:
         return {}, f"not recorded: {e.what[:80]}"
 

@@ -6,7 +6,7 @@ added): an unsteady judge is called unsteady, not fooled by every attack.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +48,27 @@ BIASES = {
 
 # the start of a fault's name -> what the judge is still of use for; the first that is found
 USES = {
+    "does not read the criterion": "one judgment of an answer as a whole",
     "does not look at the task": "answers that are sure to be to their own task",
     "gives up": "what it decides, with its unknowns counted",
     "unsteady": "means over many answers",
     "fooled by": "answers that were not trained against it",
 }
+# of a fault: its name, what earns as much, what it is like, what it forbids, what to do
+ASTRAY = (
+    "does not look at the task",
+    "answers to another task",
+    "whole",
+    "as a reward, or to tell whether an answer is to its task",
+    "have people label some swapped answers; where they fail, another judge or prompt",
+)
+FOREIGN = (
+    "does not read the criterion",
+    "criteria of another task",
+    "own",
+    "as a reward, or to tell one criterion from another",
+    "ask one criterion a call (--how one); if that does not help, another judge or prompt",
+)
 # of a fault: its name, the rate in words, what it forbids, what to do
 SWAYS = (
     "unsteady",
@@ -126,8 +142,9 @@ def fit(report: AuditReport) -> Fit:
     blind = list(_blind(report))
     if blind:  # whatever else it does follows from this
         return Fit("nothing", tuple(blind), _missed(report))
-    empty, astray = _named(report, "empty"), _astray(report.swapped)
-    faults = [astray] if isinstance(astray, Fault) else []
+    empty, astray = _named(report, "empty"), _astray(report.swapped, ASTRAY)
+    foreign = report.foreign and _astray(report.foreign, FOREIGN)
+    faults = [f for f in (astray, foreign) if isinstance(f, Fault)]
     faults += [*_gives_up(report), *_over(_named(report, RETEST), UNSTEADY, *SWAYS)]
     faults += [*_exploits(report), *_over(empty, _own(report, RETEST) + MORE, *PAYS_NOTHING)]
     faults += [*_over(_named(report, "label flip"), TURNS, *TURNED), *_biases(report)]
@@ -184,8 +201,9 @@ def _blind(report: AuditReport) -> Iterator[Fault]:
         yield Fault("does not read the answer", shown, "anything", "another judge or prompt")
 
 
-def _astray(row: AuditRow) -> Fault | str:
-    """Credit that answers to another task keep, or what to say where that cannot be told.
+def _astray(row: AuditRow, words: Sequence[str]) -> Fault | str:
+    """Credit that answers to another task, or its criteria, keep, or what to say where that cannot
+    be told. words : as in ASTRAY.
 
     A fault where no fall is seen, among so many verdicts that the loss of half would have been.
     """
@@ -193,16 +211,12 @@ def _astray(row: AuditRow) -> Fault | str:
     whole = row.rate.value - fall.value
     if fall.high < -LOSES * whole:
         return ""
-    shown = f"{_shown('answers to another task earn', row.rate)}, whole ones {number(whole, 2)}"
+    name, what, own, forbids, remedy = words
+    shown = f"{_shown(f'{what} earn', row.rate)}, {own} ones {number(whole, 2)}"
     if row.note or not fall.low > -whole / 2:
         why = row.note or f"too few verdicts, n={row.rate.n}: {shown}"
-        return f" (whether answers to another task earn less is not known: {why})"
-    return Fault(
-        "does not look at the task",
-        shown,
-        "as a reward, or to tell whether an answer is to its task",
-        "have people label some swapped answers; where they fail, another judge or prompt",
-    )
+        return f" (whether {what} earn less is not known: {why})"
+    return Fault(name, shown, forbids, remedy)
 
 
 def _gives_up(report: AuditReport) -> Iterator[Fault]:

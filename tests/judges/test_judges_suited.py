@@ -212,6 +212,28 @@ def test_a_judge_that_pays_answers_to_another_task_is_no_reward():
     assert not sound.faults and "another task" not in sound.line
 
 
+@pytest.mark.parametrize("fault", ["halo", "length"])
+def test_a_judge_that_does_not_read_the_criterion_is_named(fault):
+    """One that gave all criteria of an answer the verdict of the first, and one that went by
+    length, passed: "comparing such answers, and as a reward for them".
+    """
+
+    class Fake(FakeJudge):
+        async def verdicts(self, task, response, criteria):
+            rows = await super().verdicts(task, response, criteria)
+            long, turned = len(response.text) > 120, TURNED in criteria[0].text
+            met = (long != turned) if fault == "length" else rows[0].status == "met"
+            return [
+                dataclasses.replace(v, status="met" if met else "unmet", value=None) for v in rows
+            ]
+
+    fit = audit(Fake(), owned(TASKS), ANSWERS, progress=False).fit
+    assert "does not read the criterion" in {f.name for f in fit.faults[:2]}, fit.line
+    assert fit.use == "one judgment of an answer as a whole"
+    alone = audit(FakeJudge(), owned(TASKS[:1]), ANSWERS[:1], biases=(), progress=False)
+    assert alone.foreign.note == "needs two tasks" and not alone.fit.faults
+
+
 def test_where_another_tasks_answer_may_earn_as_much_nothing_is_claimed():
     """ "Is polite." is met by any answer, and by one to the same question: no fault of a judge."""
     alike = [dataclasses.replace(t, prompt="Report. " * (1 + i % 2)) for i, t in enumerate(TASKS)]
