@@ -61,6 +61,7 @@ def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
 
 def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     """Runs that say "running" though nobody runs them (a kill, a lost machine) become stopped."""
+    from .. import runs
     from ..runs import headless
     from ..runs.board import mark_unfinished
     from ..system import processes
@@ -68,7 +69,7 @@ def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     mended = []
     for folder, r in found:
         held = processes.busy(folder.parent, folder.name) or headless.interactive(r)
-        if r.status == "running" and not held:
+        if runs.status(folder) == "running" and not held:
             mark_unfinished(folder, "stopped", "stopped by its process being gone")
             mended.append(str(folder))
     advice = "\nto continue one: python -m kit run --resume FOLDER" if mended else ""

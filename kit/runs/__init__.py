@@ -7,7 +7,9 @@ and in plain papermill it is a new one below `runs/`. metrics.json is what repor
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -102,8 +104,6 @@ def code_fingerprint() -> str:
         + sorted(paths.PACKAGE.rglob("*.json"))
         + sorted(p for p in paths.data().iterdir() if p.is_file())
     )
-    import hashlib
-
     h = hashlib.sha256()
     for f in files:
         h.update(f.name.encode())
@@ -285,7 +285,11 @@ def _texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params: Any) -> Session:
-    """Begin a notebook's run: resolves the profile, makes the folder, sets the plot renderer when headless."""
+    """Begin a notebook's run: resolves the profile, makes the folder, sets the plot renderer when headless.
+
+    params : all the others of the parameters cell. They tell runs apart: where reports compare
+        them, and where an unfinished run's folder is gone on with.
+    """
     progress.quiet()
     given, chosen = os.environ.get("KIT_RUN_DIR"), profiles.resolve(profile or None)
     if given:
@@ -335,9 +339,14 @@ def _own_folder(notebook: str, profile: str, seed: int, params: Mapping[str, Any
 
 def _abandoned(meta: Mapping[str, Any], folder: Path) -> bool:
     """True for an unfinished run whose process is gone, or is this one (the cell was run again)."""
-    if (folder / "metrics.json").exists() or meta.get("host") != socket.gethostname():
-        return False
-    return meta.get("pid") == os.getpid() or not processes.alive(int(meta.get("pid") or 0))
+    mine = meta.get("host") == socket.gethostname() and meta.get("pid") == os.getpid()
+    return not (folder / "metrics.json").exists() and (mine or _gone(meta))
+
+
+def _gone(meta: Mapping[str, Any]) -> bool:
+    """True where the process that began a run, on this machine, is no more."""
+    here = meta.get("host") == socket.gethostname()
+    return here and not processes.alive(int(meta.get("pid") or 0))
 
 
 def _headless() -> None:
@@ -370,7 +379,17 @@ def _sendable(pack: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
 
 def run_hash(notebook: str, source: str, profile: str, seed: int, params: Mapping[str, Any]) -> str:
     """Eight hex digits that are equal for runs that would do the same thing."""
-    return fingerprint([notebook, fingerprint(source), profile, seed, plain(dict(params))])[:8]
+    held = {k: _held(v) for k, v in params.items()}
+    same = [notebook, fingerprint(source), profile, seed, plain(dict(params)), held]
+    return fingerprint(same)[:8]
+
+
+def _held(value: Any) -> str:
+    """What is in the file that a parameter names ("" where it names none): mended, it is another."""
+    with contextlib.suppress(OSError, ValueError):  # no name that a file could have
+        if isinstance(value, str) and Path(value).is_file():
+            return hashlib.sha256(Path(value).read_bytes()).hexdigest()
+    return ""
 
 
 def load(folder: Path) -> Run:
@@ -388,14 +407,16 @@ def load(folder: Path) -> Run:
                 ) from None
             run = run_from_json(readable("run", row, where=str(path)), where=str(path))
             config = _config(Path(folder))
-            whole = (config.get("meta") or {}).get("defaults") or {}
+            meta = config.get("meta") or {}
+            whole = meta.get("defaults") or {}
+            status = config.get("status") or run.status
             return dataclasses.replace(
                 run,
                 params={**whole, **(config.get("params") or {}), **run.params},
                 id=Path(folder).name,
-                status=config.get("status") or run.status,
+                status="stopped" if status == "running" and _gone(meta) else status,
                 seconds=config.get("seconds") or run.seconds,
-                meta={**(config.get("meta") or {}), **run.meta},
+                meta={**meta, **run.meta},
             )  # the whole run, kernel start included
     raise MissingError(
         "no run is in this folder", where=str(folder), fix="a run has metrics.json or config.json"

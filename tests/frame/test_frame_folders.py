@@ -10,7 +10,7 @@ import pytest
 
 from kit import runs
 from kit.errors import MissingError
-from kit.runs import headless, sweep
+from kit.runs import compare, headless, sweep
 from kit.settings import params
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +47,33 @@ def test_what_a_dead_kernel_left_is_continued_and_a_living_ones_is_not() -> None
     config["meta"]["pid"] = os.getppid()
     (open_ / "config.json").write_text(json.dumps(config))
     assert once(finish=False) != open_
+
+
+def test_a_mended_file_is_another_run(tmp_path: Path) -> None:
+    """A stopped run's folder, or a sweep's finished one, stood for a file that was mended since."""
+    rubrics = tmp_path / "mine.jsonl"
+    rubrics.write_text("one")
+    first = once(rubrics=str(rubrics), finish=False)
+    assert once(rubrics=str(rubrics), finish=False) == first
+    book = headless.find_notebook("01")
+    _, _, digest = headless.plan(book, profile="test", seed=0, given={"rubrics": str(rubrics)})
+    rubrics.write_text("two")
+    assert once(rubrics=str(rubrics), finish=False) != first
+    again = headless.plan(book, profile="test", seed=0, given={"rubrics": str(rubrics)})
+    assert again[2] != digest
+
+
+def test_an_unfinished_run_whose_process_is_gone_is_stopped_not_running() -> None:
+    """A papermill run that crashed stood in the table of runs as "running" for ever."""
+    open_ = once(finish=False)
+    assert runs.load(open_).status == "running"
+    config = json.loads((open_ / "config.json").read_text())
+    config["meta"]["pid"] = 2**22 + 1  # no process has it
+    (open_ / "config.json").write_text(json.dumps(config))
+    assert [r["status"] for r in compare.overview([(open_, runs.load(open_))])] == ["stopped"]
+    config["meta"]["host"] = "another machine"
+    (open_ / "config.json").write_text(json.dumps(config))
+    assert runs.load(open_).status == "running", "nobody here knows"
 
 
 @pytest.mark.parametrize("book", ["01", "03", "05"])
