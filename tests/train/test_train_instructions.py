@@ -125,7 +125,7 @@ def test_no_policy_without_skill_is_paid_a_tenth(tasks):
     held = [t for t in tasks if t.split == "heldout"][:24]
     found = search(reward, tasks[::4], evaluations=40)
     assert found.heldout.value <= 0.1 and not found.gameable, found
-    assert found.quoted.value > 0.3 and "words that the prompt quotes: " in str(found)
+    assert found.quoted.value > 0.2 and "words that the prompt quotes: " in str(found)
     # A list of every topic and word of the held-out prompts earned a third, until length was a gate.
     assert search(reward, held, evaluations=40).heldout.value <= 0.1
     assert all(row["earns"] <= 0.1 for row in standing(reward, held))
