@@ -1,4 +1,6 @@
-"""List, show, mend and remove runs. Mend marks runs as stopped whose process is gone."""
+"""List, show, mend and remove runs. Mend marks runs as stopped whose process is gone,
+and removes empty folders and locks that killed runs left.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def run(args: argparse.Namespace) -> Output:
     from ..system import paths
 
     base = Path(args.folder).expanduser().resolve() if args.folder else paths.runs()
-    found = runs.find(base)
+    found, args.folder = runs.find(base), base
     do = {"list": _list, "show": _show, "mend": _mend, "remove": _remove}[args.action]
     return do(found, args)
 
@@ -72,8 +74,11 @@ def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
         if runs.status(folder) == "running" and not held:
             mark_unfinished(folder, "stopped", "stopped by its process being gone")
             mended.append(str(folder))
+    places = sorted({args.folder, *(folder.parent for folder, _ in found)})
+    empty = [str(p) for base in places for p in headless.tidy(base)]
     advice = "\nto continue one: python -m kit run --resume FOLDER" if mended else ""
-    return Output(mended, "\n".join([*mended, f"{len(mended)} runs mended"]) + advice)
+    count = f"{len(mended)} runs mended, {len(empty)} empty folders removed"
+    return Output([*mended, *empty], "\n".join([*mended, *empty, count]) + advice)
 
 
 def _remove(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:

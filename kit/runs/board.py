@@ -220,7 +220,8 @@ def _field(value: Any) -> Any:
 
 def mark_unfinished(folder: Path, status: str, reason: str) -> None:
     """Say in a run's own folder that it was stopped or failed, where nothing else could (a killed
-    worker, a full disk). A run that did not begin has no folder.
+    worker, a full disk). A run that did not begin has no folder; one that had written its metrics,
+    which `_execute` takes away first, is done.
     """
     path = folder / "config.json"
     try:
@@ -234,6 +235,8 @@ def mark_unfinished(folder: Path, status: str, reason: str) -> None:
         return
     if row.get("status") != "running":
         return
+    if status == "stopped" and (folder / "metrics.json").exists():
+        status, reason = "done", ""
     try:
         meta = {**row.get("meta", {}), "error": reason}
         runs.write_json(path, {**row, "status": status, "meta": meta})

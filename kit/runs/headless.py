@@ -117,7 +117,9 @@ def run_notebook(
                 folder, run = old, runs.load(old)
             else:
                 unfinished = sorted(
-                    p for p in base.glob(f"*-{key}") if runs.status(p) not in (None, "done")
+                    p
+                    for p in base.glob(f"*-{key}")
+                    if runs.status(p) not in (None, "done") or not any(p.iterdir())
                 )
                 folder, run = _execute_alone(
                     book, unfinished[-1] if unfinished else runs.new_folder(base, key), values, say
@@ -145,6 +147,9 @@ def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -
                 return folder, _execute(book, folder, values, say)
         except OSError as e:  # a full disk
             mark_unfinished(folder, "failed", str(e))
+            raise
+        except KeyboardInterrupt as e:  # before its first cell, or while its last page was written
+            mark_unfinished(folder, "stopped", f"stopped by {str(e) or 'Ctrl-C'}")
             raise
 
 
@@ -219,8 +224,10 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
             error = f"{type(e).__name__}: {e}"
             log.write(error)
     _remove_sockets(folder)
+    if stopped and (folder / "metrics.json").exists():  # it came after the notebook's last word
+        error = ""
     status = "failed" if error else "done"
-    if stopped:
+    if stopped and error:
         status = "stopped"
     if target.exists():
         with contextlib.suppress(Exception):
@@ -389,3 +396,19 @@ def remove(folders: Sequence[Path]) -> None:
         for folder in folders:
             shutil.rmtree(folder)
             processes.lock_file(folder.parent, folder.name).unlink(missing_ok=True)
+
+
+def tidy(base: Path) -> list[Path]:
+    """Remove what killed runs leave behind: their empty folders, which are returned, and locks
+    that nobody holds.
+    """
+    empty = [p for p in base.glob("[0-9]*T[0-9]*-*") if p.is_dir() and not any(p.iterdir())]
+    for folder in empty:
+        folder.rmdir()
+    held = KitError("held")
+    for path in base.glob(".locks/*.lock"):
+        with contextlib.suppress(KitError), processes.alone(base, path.stem, print, busy=held):
+            path.unlink()
+    with contextlib.suppress(OSError):
+        (base / ".locks").rmdir()
+    return empty

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .. import runs
 from ..errors import BudgetError, DataError, KitError
 from ..settings import params, profiles
 from ..system import packages, paths, processes
@@ -148,11 +149,7 @@ def sweep(
         open_ = [i for i, c in enumerate(board.cells) if c.status == "running"]
         reason = interrupt or stopped or "an error of the sweep"
         for i in open_:
-            for folder in queue.folders(i):
-                mark_unfinished(folder, "stopped", f"stopped by {reason}")
-            folder = str(next(reversed(queue.folders(i)), ""))
-            took = time.monotonic() - starts[i]
-            board.change(i, status="stopped", reason=reason, folder=folder, seconds=took)
+            board.change(i, seconds=time.monotonic() - starts[i], **queue.ended(i, reason))
     every = tuple(board.cells)
     counts = {s: sum(c.status == s for c in every) for s in dict.fromkeys(c.status for c in every)}
     early = len(board.ended()) < len(checked)
@@ -194,6 +191,15 @@ class Queue:
         """What a worker runs: arguments of `headless.run_notebook`."""
         cell, where = dict(self.cells[index]), {"notebook": str(self.book), "out": str(self.base)}
         return {**where, "given": cell, "profile": None if "profile" in cell else self.profile}
+
+    def ended(self, index: int, reason: str) -> dict[str, Any]:
+        """What an interrupted cell left, as fields of a Cell; it may just have been done."""
+        for folder in self.folders(index):
+            mark_unfinished(folder, "stopped", f"stopped by {reason}")
+        if done := headless.finished(self.base, self._key(index), lambda text: None):
+            return {"status": "done", "folder": str(done), "cost": runs.load(done).cost}
+        folder = str(next(reversed(self.folders(index)), ""))
+        return {"status": "stopped", "reason": reason, "folder": folder}
 
     def folders(self, index: int) -> list[Path]:
         """The run folders of a cell."""

@@ -366,7 +366,7 @@ def failing(error=None, **more):
 
 @pytest.mark.parametrize("suffix", [".json", ".eval"])
 def test_a_sample_that_failed_has_no_answer(tmp_path, suffix, capsys):
-    """It became the answer "", was paid to the judge, and its score of 0 was written into the log."""
+    """It became the answer "", was paid to the judge, and got a score of 0 into its log."""
     boom = {"message": "boom", "traceback": "", "traceback_ansi": ""}
     none = {k: v for k, v in SAMPLE.items() if k != "output"} | {"id": "n"}
     late = {**SAMPLE, "id": "late", "error": boom}  # half an answer is none

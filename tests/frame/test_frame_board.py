@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import threading
 from collections.abc import Iterator
@@ -161,6 +162,72 @@ def test_after_ctrl_c_the_table_says_what_was_done_and_what_was_stopped(
     assert runs.load(left).status == "stopped"
     assert runs.load(left).meta["error"] == "stopped by Ctrl-C"
     assert any("table.csv" in line for line in said)
+
+
+def test_a_cell_that_ended_as_ctrl_c_came_is_done(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """metrics.json said done, config.json and the table stopped: the results were thrown away."""
+
+    def runner(queue: sweep.Queue, stop: Any, started: Any) -> Iterator[Any]:
+        started(queue.next())
+        folder = runs.new_folder(tmp_path, queue._key(0))
+        run = Run(id=folder.name, notebook="99_try", profile="", seed=0, status="running")
+        runs.write_json(folder / "config.json", to_json(run))
+        done = dataclasses.replace(run, status="done", metrics={"gain": 1.5}, cost=0.25)
+        runs.write_json(folder / "metrics.json", to_json(done))
+        yield from ()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweep, "_locally", lambda jobs: runner)
+    result = sweep.sweep(book, [{"amount": 1}], out=tmp_path)
+    assert result.interrupted and result.counts == {"done": 1} and result.cells[0].cost == 0.25
+    (row,) = csv.DictReader((tmp_path / "table.csv").open())
+    assert row["status"] == "done" and row["gain"] == "1.5" and row["reason"] == ""
+    assert runs.status(tmp_path / row["folder"]) == "done"
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_ctrl_c_after_the_last_word_leaves_a_done_run(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bool
+) -> None:
+    """The kernel was going down: config.json said stopped beside a metrics.json that said done."""
+    import papermill
+
+    def ends(*_: Any, **__: Any) -> None:
+        if said:
+            run = Run(id=folder.name, notebook="99_try", profile="", seed=0)
+            runs.write_json(folder / "metrics.json", to_json(run))
+        raise processes.Stopped("SIGTERM")
+
+    folder = tmp_path / "20260101T000000-99_try-x"
+    monkeypatch.setattr(papermill, "execute_notebook", ends)
+    with pytest.raises(KeyboardInterrupt):
+        headless._execute_alone(book, folder, {}, lambda text: None)
+    error = "" if said else "stopped by SIGTERM"
+    assert runs.status(folder) == ("done" if said else "stopped")
+    assert runs.load(folder).meta["error"] == error
+
+
+def test_a_run_that_was_stopped_before_it_began_leaves_no_folder(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After kill -9 of a sweep in its first seconds two empty folders stayed for good; one that
+    stays (its worker was killed, too) is used by the same run."""
+
+    def loading(*_: Any) -> None:
+        raise processes.Stopped("SIGTERM")
+
+    monkeypatch.setattr(headless, "_execute", loading)
+    with pytest.raises(KeyboardInterrupt):
+        headless.run_notebook(book, profile="test", out=tmp_path / "r", reuse=True)
+    assert [p.name for p in (tmp_path / "r").iterdir()] == [".locks"]
+    _, _, digest = headless.plan(book, profile="test", seed=None, given={})
+    left = runs.new_folder(tmp_path / "r", f"99_try-{digest}")
+    used: list[Path] = []
+    monkeypatch.setattr(headless, "_execute_alone", lambda b, f, *_: (used.append(f), None))
+    headless.run_notebook(book, profile="test", out=tmp_path / "r", reuse=True)
+    assert used == [left]
 
 
 def test_a_cell_that_another_sweep_runs_is_passed_over(book: Path, tmp_path: Path) -> None:

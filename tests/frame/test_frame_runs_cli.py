@@ -55,6 +55,28 @@ def test_mend_marks_only_what_nobody_runs(folder: Path, capsys) -> None:
     assert runs.load(folder / "d4").status == "running"
 
 
+def test_mend_removes_what_a_killed_sweep_left(folder: Path, capsys) -> None:
+    """Empty folders of runs that had not begun and a lock for each run stayed for good."""
+    empty = folder / "20260101T000000-99_try-b29d00f5"
+    empty.mkdir()
+    with processes.alone(folder, "a1", print):
+        pass
+    with processes.alone(folder, "c2", print):
+        assert main(["runs", "mend", "--folder", str(folder)]) == 0
+        assert "1 runs mended, 1 empty folders removed" in capsys.readouterr().out
+        assert not empty.exists() and [p.name for p in folder.glob(".locks/*")] == ["c2.lock"]
+    assert main(["runs", "mend", "--folder", str(folder)]) == 0
+    assert {p.name for p in folder.iterdir()} == {"a1", "b2", "c2"}
+
+
+def test_mend_knows_a_run_that_had_written_its_metrics(folder: Path) -> None:
+    """metrics.json said done and config.json stopped: its results were in no table."""
+    row = json.loads((folder / "b2/config.json").read_text())
+    runs.write_json(folder / "b2/metrics.json", {**row, "status": "done"})
+    assert main(["runs", "mend", "--folder", str(folder)]) == 0
+    assert runs.status(folder / "b2") == "done" and not runs.load(folder / "b2").meta["error"]
+
+
 def test_remove_says_what_first(folder: Path, capsys) -> None:
     assert main(["runs", "remove", "c2", "--folder", str(folder)]) == 0
     assert "--yes" in capsys.readouterr().out and (folder / "c2").is_dir()
