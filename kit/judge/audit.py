@@ -21,7 +21,7 @@ from ..records import Criterion, Response, Task, Verdict
 from ..system import progress as bars
 from ..tables import rows_html
 from .attacks import ATTACKS, BIASES, STEPS, STRANGE, Attack, Bias, Step
-from .records import keys_of
+from .records import Unkept, keys_of
 from .run import _judged as leaves
 from .run import judge as run_judge
 from .suited import Fit, fit
@@ -176,7 +176,7 @@ def audit(
             shown.update(1)
         taken = {step.name: _taken(ask, step.worse(answers)) for step in STEPS}
         odd, last = _foreign(by_id)
-        few = [r for r in answers if len(last) > 1 and r.task_id in odd]
+        few = [r for r in answers if biases and len(last) > 1 and r.task_id in odd]
         foreign, note = _taken(ask, few, odd)
         shown.update(1 + len(STEPS))
     paid = {p: c for p in base if (c := by_id[p[0]].criterion(p[2])).weight > 0}
@@ -205,10 +205,15 @@ FOREIGN = Step("a criterion of another task", "one criterion is another task's",
 
 
 def _foreign(tasks: dict[str, Task]) -> tuple[dict[str, Task], dict[str, Criterion]]:
-    """The tasks with the last criterion that pays put for that of the next task, and these
-    criteria: who gives all of an answer's criteria one verdict does not see it.
+    """The tasks with their last criterion that pays, and that no other task has, put for that of
+    the next task, and these criteria: who gives all criteria of an answer one verdict, or does not
+    read them, does not see it.
     """
-    last = {i: c for i, t in tasks.items() for c in t.criteria if c.weight > 0}
+    used = Counter(
+        x for t in tasks.values() for x in {c.text.strip().casefold() for c in t.criteria}
+    )
+    own = [(i, c) for i, t in tasks.items() for c in t.criteria if c.weight > 0]
+    last = {i: c for i, c in own if used[c.text.strip().casefold()] == 1}
     after = dict(zip(last, [*list(last)[1:], *list(last)[:1]], strict=True))
     out = {}
     for i, other in after.items():
@@ -236,13 +241,9 @@ class _Asker:
     def __call__(
         self, answers: Sequence[Response], tasks: dict[str, Task] | None = None
     ) -> dict[Place, Verdict]:
-        more = self.more
-        if tasks is not None and more["ledger"] is not None and self._same_keys(answers[0], tasks):
-            more = {
-                **more,
-                "ledger": None,
-            }  # the ledger would give the plain verdicts back: ask again
-        got = run_judge(list((tasks or self.tasks).values()), answers, judge=self.judge, **more)
+        same = tasks is not None and self.more["ledger"] and self._same_keys(answers[0], tasks)
+        judge = Unkept(self.judge) if same else self.judge  # else: the plain verdicts once more
+        got = run_judge(list((tasks or self.tasks).values()), answers, judge=judge, **self.more)
         self.cost += got.spent.cost
         return {(v.task_id, v.response_id, v.criterion_id): v for v in got}
 

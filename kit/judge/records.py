@@ -105,6 +105,18 @@ def keys_of(
     return None
 
 
+class Unkept:
+    """A judge whose verdicts are neither looked up nor stored; its calls, which are paid, are."""
+
+    def __init__(self, judge: Any):
+        self._judge = judge
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("key", "keys"):
+            raise AttributeError(name)
+        return getattr(self._judge, name)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Call:
     """One paid request and its raw reply, kept so that the verdicts can be parsed again.

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, KitError
+from ..judge.records import Unkept
 from ..records import Verdict, fingerprint
 from ..stats import Estimate, compare
 from . import pages, variants
@@ -170,17 +171,17 @@ class Workbench:
         return [*train, np.flatnonzero(self.part == "dev")]
 
     def _more(self, trial: Trial, rows: Sequence[int]) -> Trial:
-        got, verdicts = self._ask(trial, rows, self.ledger), list(trial.verdicts)
+        got, verdicts = self._ask(trial, rows, self.make), list(trial.verdicts)
         for i, v in zip(rows, got, strict=True):
             verdicts[i] = v
         return dataclasses.replace(trial, verdicts=tuple(verdicts))
 
-    def _ask(self, trial: Trial, rows: Sequence[int], ledger: Any = None) -> list[Verdict]:
+    def _ask(self, trial: Trial, rows: Sequence[int], make: Any) -> list[Verdict]:
         """The judge's verdicts on these rows, as the trial puts them."""
         if "of" in trial.settings:
             return variants.joined(self, trial.settings, rows)
-        more = {"ledger": ledger, "budget": self.budget}
-        return variants.verdicts(self.make, trial, [self.rows[i] for i in rows], **more)
+        more = {"ledger": self.ledger, "budget": self.budget}
+        return variants.verdicts(make, trial, [self.rows[i] for i in rows], **more)
 
     def _hopeless(self, trial: Trial) -> bool:
         pick = self._queue  # as they were asked: else it could not be read at any time
@@ -290,7 +291,7 @@ class Workbench:
                 where=trial.name,
                 fix=f"ask one of {trial.settings['of']}",
             )
-        return self._ask(trial, [row])[0]
+        return self._ask(trial, [row], lambda *a, **k: Unkept(self.make(*a, **k)))[0]
 
     def doubt(self, row: int, who: str, why: str) -> None:
         """Mark a label as doubtful: it is kept apart and left out of train and dev. The sealed

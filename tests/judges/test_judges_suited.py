@@ -230,7 +230,7 @@ def test_a_judge_that_does_not_read_the_criterion_is_named(fault):
     fit = audit(Fake(), owned(TASKS), ANSWERS, progress=False).fit
     assert "does not read the criterion" in {f.name for f in fit.faults[:2]}, fit.line
     assert fit.use == "one judgment of an answer as a whole"
-    alone = audit(FakeJudge(), owned(TASKS[:1]), ANSWERS[:1], biases=(), progress=False)
+    alone = audit(FakeJudge(), owned(TASKS[:1]), ANSWERS[:1], progress=False)
     assert alone.foreign.note == "needs two tasks" and not alone.fit.faults
 
 

@@ -1,6 +1,7 @@
 """Who rewrites and proposes, over a real connection: what is asked, paid, lost, and said."""
 
 import asyncio
+import json
 from typing import ClassVar
 
 import pytest
@@ -200,6 +201,21 @@ def test_an_attempt_that_was_lost_stands_in_the_cost_book(tmp_path, model, monke
     assert sum(r["calls"] for r in costs) == len(FakeModel.asked) == 2
     assert budget.spent.cost > 20e-3
     assert sum(r["cost"] for r in costs) == pytest.approx(budget.spent.cost)
+
+
+def test_judging_again_stands_in_the_cost_book(tmp_path, model, monkeypatch):
+    """The server billed 51 calls, the ledger knew 46: what was asked again was nowhere."""
+    reply = {"a": {"reason": "so", "verdict": "met"}}
+    monkeypatch.setattr(FakeModel, "said", json.dumps(reply))
+    bench = bench_of(tmp_path, judge=model)
+    bench.try_("baseline")
+    row, asked = int(bench._queue[0]), len(FakeModel.asked)
+    monkeypatch.setattr(FakeModel, "said", json.dumps(reply).replace("met", "unmet"))
+    assert bench.again(row, "baseline").status == "unmet"
+    assert sum(r["calls"] for r in bench.ledger.costs()) == len(FakeModel.asked) == asked + 1
+    again = bench_of(tmp_path, judge=model)
+    assert again.try_("baseline").verdicts[row].status == "met"  # the first answer counts
+    assert len(FakeModel.asked) == asked + 1
 
 
 def test_another_place_of_a_model_is_another_writer(model):
