@@ -41,34 +41,25 @@ def run(args: argparse.Namespace) -> Output:
 def _read(args: argparse.Namespace) -> Output:
     from ..data import write_jsonl
     from ..data.formats.kit import record_row
-    from ..data.logs import read_log, words
+    from ..data.logs import read_log
+    from ..runs import plain
 
     found = read_log(args.log, criteria=_criteria(args.rubric), tokenizer=args.tokenizer)
     base = args.out or str(Path(args.log).with_suffix(""))
     tasks, answers = f"{base}.tasks.jsonl", f"{base}.answers.jsonl"
     write_jsonl(tasks, map(record_row, found.tasks.values()))
-    write_jsonl(answers, (_answer(r) for r in found.answers))
+    write_jsonl(answers, (plain(_answer(r)) for r in found.answers))
     n, m = len(found.tasks), len(found.answers)
     data = {"kind": found.kind, "tasks": tasks, "answers": answers, "n_tasks": n, "n_answers": m}
-    data |= {"without_answer": dict(found.lost), "status": found.status}
-    lines = [f"{found.kind}: {m} answers to {n} prompts"]
-    if found.lost:
-        why = words(found.lost)
-        lines.append(f"{found.lost.total()} rows have no answer and are left out: {why}")
-    if found.status not in ("", "success"):
-        lines.append(f"the log's own status is {found.status!r}: samples may be missing")
-    lines += [tasks, answers]
-    if not args.rubric:
-        lines.append("there is no rubric: give --rubric, or write criteria")
-    return Output(data, "\n".join(lines))
+    data |= {"n_rows": len(found.places), "remarks": found.remarks}
+    hint = "" if args.rubric else "\nthere is no rubric: give --rubric, or write criteria"
+    head = [f"{found.kind}: {m} answers to {n} prompts", *found.remarks]
+    return Output(data, "\n".join([*head, tasks, answers]) + hint)
 
 
 def _answer(r: Any) -> dict[str, Any]:
-    from ..runs import plain
-
     ids = {"task_id": r.task_id, "response_id": r.id, "response": r.text}
-    more = {"source": r.source, "truncated": r.truncated}
-    return {**ids, **more, "meta": plain(r.meta)}  # JSON has no NaN
+    return {**ids, "source": r.source, "truncated": r.truncated, "meta": dict(r.meta)}
 
 
 def _criteria(path: str | None) -> tuple[Any, ...]:
@@ -92,6 +83,5 @@ def _write(args: argparse.Namespace) -> Output:
         raise KitError("GRADES and --out are needed", where="kit logs write", fix=fix)
     n = write_back(args.log, read_grades(args.grades), args.out, tokenizer=args.tokenizer)
     text = f"{n['graded']} rows have a grade, {n['without']} have none: {args.out}"
-    if n["unplaced"]:
-        text += f"\n{n['unplaced']} grades go nowhere: the text they are of is not where it was"
-    return Output({"out": args.out, **n}, text)
+    astray = f"\n{n['unplaced']} grades go nowhere: the text they are of is not where it was"
+    return Output({"out": args.out, **n}, text + astray * bool(n["unplaced"]))

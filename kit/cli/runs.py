@@ -74,8 +74,8 @@ def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
         if runs.status(folder) == "running" and not held:
             mark_unfinished(folder, "stopped", "stopped by its process being gone")
             mended.append(str(folder))
-    places = sorted({args.folder, *(folder.parent for folder, _ in found)})
-    empty = [str(p) for base in places for p in headless.tidy(base)]
+    places = {args.folder, *(folder.parent for folder, _ in found)}
+    empty = [str(p) for base in sorted(places) for p in headless.tidy(base)]
     advice = "\nto continue one: python -m kit run --resume FOLDER" if mended else ""
     count = f"{len(mended)} runs mended, {len(empty)} empty folders removed"
     return Output([*mended, *empty], "\n".join([*mended, *empty, count]) + advice)

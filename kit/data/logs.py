@@ -35,24 +35,29 @@ Decode = Callable[..., str]
 Place = tuple[str, str]  # task, answer
 # why a model was cut off: finish_reason (open-instruct), stop_reason (inspect-ai), stop_condition
 # (verifiers, where "max_turns_reached" is also how one turn ends as it should)
-CUT = ("length", "max_tokens", "model_length", "prompt_too_long", "timeout_reached")
-CUT += ("max_total_completion_tokens_reached",)
+CUT = (
+    "length",
+    "max_tokens",
+    "model_length",
+    "prompt_too_long",
+    "timeout_reached",
+    "max_total_completion_tokens_reached",
+)
 
 
 @dataclass
 class Logged:
     """What a log holds.
 
-    places : (task, answer) of each of its rows, in order; None for a row without an answer.
-    lost : how many rows have no answer, by reason. status : of the whole log, "" where it has none.
+    places : (task, answer) of each of its rows, in order; of a row without an answer the reason.
+    status : of the whole log, "" where it says none.
     """
 
     kind: str
     status: str = ""
     tasks: dict[str, Task] = field(default_factory=dict)
     answers: list[Response] = field(default_factory=list)
-    places: list[Place | None] = field(default_factory=list)
-    lost: Counter[str] = field(default_factory=Counter)
+    places: list[Place | str] = field(default_factory=list)
 
     def add(self, task: Task, name: str, text: str, **more: Any) -> None:
         """One row of the log. Its answer's id tells the text, too: a grade goes to no other text
@@ -63,10 +68,14 @@ class Logged:
         self.answers.append(Response(task_id=task.id, id=name, text=text, **more))
         self.places.append((task.id, name))
 
-    def lose(self, why: str) -> None:
-        """One row of the log that has no answer."""
-        self.lost[why] += 1
-        self.places.append(None)
+    @property
+    def remarks(self) -> list[str]:
+        """What is not in it, in words: rows without an answer, samples that were not run."""
+        lost = Counter(place for place in self.places if isinstance(place, str))
+        why = ", ".join(f"{n} {reason}" for reason, n in lost.items())
+        left = f"{lost.total()} rows have no answer and are left out: {why}"
+        part = f"the log's own status is {self.status!r}: samples may be missing"
+        return [left] * bool(lost) + [part] * (self.status not in ("", "success"))
 
 
 def read_log(
@@ -83,21 +92,12 @@ def read_log(
     where = Path(path)
     if not where.is_file():
         raise MissingError("there is no such log", where=str(path), fix="give the log's file")
-    inspect = _is_inspect(where)
-    out = (_inspect if inspect else _rows)(where, tuple(criteria), tokenizer)
+    read = _inspect if _is_inspect(where) else _rows
+    out = read(where, tuple(criteria), tokenizer)
     if not out.answers:
-        why = f"none of {len(out.places)} rows has an answer: {words(out.lost)}"
-        raise DataError(why, where=str(path), fix="give the log of a run that did not fail")
+        fix = "give the log of a run that did not fail"
+        raise DataError("; ".join(out.remarks), where=str(path), fix=fix)
     return out
-
-
-def words(lost: Mapping[str, int]) -> str:
-    """Counts of reasons in words.
-
-    >>> words({"error": 2, "no output": 1})
-    '2 error, 1 no output'
-    """
-    return ", ".join(f"{n} {why}" for why, n in lost.items())
 
 
 def _rows(path: Path, criteria: tuple[Criterion, ...], tokenizer: str | None) -> Logged:
@@ -133,10 +133,8 @@ def kind_of(row: Mapping[str, Any], where: str = "the log") -> str:
 
 
 def _is_inspect(path: Path) -> bool:
-    if path.suffix == ".eval":
-        return True
     if path.suffix != ".json":
-        return False
+        return path.suffix == ".eval"
     with path.open(encoding="utf-8", errors="replace") as f:
         head = f.read(4096)
     return '"version"' in head and '"eval"' in head
@@ -150,27 +148,19 @@ def _samples(path: Path, out: Logged) -> Iterator[tuple[str, dict[str, Any]]]:
     if path.suffix == ".json":
         data = _json(path.read_text("utf-8"), str(path))
         out.status = str(data.get("status", ""))
-        for n, sample in enumerate(data.get("samples") or [], 1):
-            yield f"sample {n}", sample
+        yield from ((f"sample {n}", s) for n, s in enumerate(data.get("samples") or [], 1))
         return
-    out.status = "started"  # so it is until the run ends and writes the header
     try:
         with zipfile.ZipFile(path) as held:
-            for name in held.namelist():
-                if not _holds_sample(name) and name != "header.json":
-                    continue
-                data = _json(held.read(name).decode("utf-8"), f"{path.name}, {name}")
-                if _holds_sample(name):
-                    yield name, data
-                else:
-                    out.status = str(data.get("status", ""))
+            names = held.namelist()
+            head = held.read("header.json") if "header.json" in names else b'{"status": "started"}'
+            out.status = str(_json(head.decode("utf-8"), f"{path.name}, header").get("status", ""))
+            for name in names:  # the header is written when the run ends
+                if name.startswith("samples/") and name.endswith(".json"):
+                    yield name, _json(held.read(name).decode("utf-8"), f"{path.name}, {name}")
     except (zipfile.BadZipFile, NotImplementedError) as e:
         fix = "convert it to JSON with inspect-ai: inspect log convert --to json"
         raise DataError(f"the log cannot be unpacked: {e}", where=str(path), fix=fix) from None
-
-
-def _holds_sample(name: str) -> bool:
-    return name.startswith("samples/") and name.endswith(".json")
 
 
 def _json(text: str, where: str) -> Any:
@@ -187,7 +177,7 @@ def _inspect(path: Path, criteria: tuple[Criterion, ...], _: str | None = None) 
     out = Logged("inspect")
     for name, sample in _samples(path, out):
         if why := _unanswered(sample):
-            out.lose(why)
+            out.places.append(why)
         else:
             _sample(out, sample, criteria, f"{path.name}, {name}")
     if not out.places:
@@ -199,9 +189,9 @@ def _inspect(path: Path, criteria: tuple[Criterion, ...], _: str | None = None) 
 def _unanswered(sample: Mapping[str, Any]) -> str:
     """Why a sample has no answer, "" where it has one. One that failed may have half of one."""
     output = sample.get("output") or {}
-    if not output.get("choices") and not output.get("completion"):
-        return "error" if sample.get("error") else "no output"
-    return next((why for why in ("error", "invalidation") if sample.get(why)), "")
+    silent = not (output.get("choices") or output.get("completion"))
+    why = {"error": sample.get("error"), "invalidated": sample.get("invalidation")}
+    return next((reason for reason, so in (why | {"no output": silent}).items() if so), "")
 
 
 def _sample(
@@ -232,11 +222,10 @@ def _sample(
     # an agent that submits its answer writes it into the completion, and not into the message
     text = _text(output.get("completion"), held) or _text(said, held)
     scores = {k: s.get("value") for k, s in (sample.get("scores") or {}).items()}
-    epoch = sample.get("epoch", 1)
-    meta = {"scores": scores, "target": sample.get("target"), "epoch": epoch}
+    meta = {"scores": scores, "target": sample.get("target"), "epoch": sample.get("epoch", 1)}
     cut = choice.get("stop_reason") in CUT or bool(sample.get("limit"))
     source = output.get("model") or None
-    out.add(task, f"{task_id}-epoch-{epoch}", text, source=source, truncated=cut, meta=meta)
+    out.add(task, f"{task_id}-epoch-{meta['epoch']}", text, source=source, truncated=cut, meta=meta)
 
 
 def _text(content: Any, held: Mapping[str, str]) -> str:
@@ -276,14 +265,14 @@ def _row(
         completion = _text(said[-1].get("content"), {}) if said else None
     error = out.kind == "verifiers" and row.get("error")
     if completion is None or error:
-        out.lose("error" if error else "no completion")
+        out.places.append("error" if error else "no completion")
         return
     if not isinstance(completion, str):
         raise DataError("the completion is no text", where=f"{where}, field completion")
     task = _task(task_id, shown, criteria, where)
     name = f"{row['step']}-{n}" if row.get("step") is not None else str(n)
-    cut = bool(row.get("is_truncated"))
-    cut = cut or any(row.get(k) in CUT for k in ("finish_reason", "stop_condition"))
+    reasons = (row.get("finish_reason"), row.get("stop_condition"))
+    cut = bool(row.get("is_truncated")) or any(r in CUT for r in reasons)
     out.add(task, name, completion, truncated=cut, meta=meta)
 
 
@@ -357,7 +346,7 @@ def write_back(
         raise KitError("OUT is the log, which would be lost", where=str(out), fix=fix)
     by_place = {(g.task_id, g.response_id): g for g in grades}
     places = read_log(path, tokenizer=tokenizer).places
-    found = [None if place is None else by_place.get(place) for place in places]
+    found = [by_place.get(place) for place in places]
     without = found.count(None)
     if without == len(found):
         fix = "give the grades of the answers that `kit logs read` makes of this log as it is now"
@@ -372,10 +361,8 @@ def write_back(
 
 
 def _own(g: Grade | None) -> dict[str, Any]:
-    if g is None:
-        return {"rubric_kit": None, "rubric_kit_low": None, "rubric_kit_high": None}
-    ends = {"rubric_kit_low": g.score_low, "rubric_kit_high": g.score_high}
-    return {"rubric_kit": g.score, **ends}
+    names = {"": "score", "_low": "score_low", "_high": "score_high"}
+    return {f"rubric_kit{end}": getattr(g, name, None) for end, name in names.items()}
 
 
 def _scored(sample: dict[str, Any], g: Grade) -> dict[str, Any]:
@@ -403,7 +390,8 @@ def _inspect_back(source: Path, found: Sequence[Grade | None], target: Path) -> 
         whole(target) as part,
         zipfile.ZipFile(part, "w", packed) as new,
     ):
-        marked = dict(zip(filter(_holds_sample, held.namelist()), found, strict=True))
+        names = [name for name, _ in _samples(source, Logged(""))]
+        marked = dict(zip(names, found, strict=True))
         for name in held.namelist():
             g, body = marked.get(name), held.read(name)
             new.writestr(name, body if g is None else dumps(_scored(json.loads(body), g)))

@@ -220,8 +220,8 @@ def storable(records: Iterable[Task | Response], where: str) -> None:
         for i in (record.id, *(c.id for c in getattr(record, "criteria", ()))):
             if not i.isascii() and any("\ud800" <= ch <= "\udfff" for ch in i):
                 fix = "write the id in whole characters (no half of a surrogate pair)"
-                place = f"{where}, number {n}, field id"
-                raise DataError(f"the id {i!a} is no text", where=place, fix=fix)
+                what = f"the id {i!a} is no text"
+                raise DataError(what, where=f"{where}, number {n}, field id", fix=fix)
 
 
 async def _all(

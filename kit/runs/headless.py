@@ -145,11 +145,12 @@ def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -
         try:
             with paths.naming(folder):
                 return folder, _execute(book, folder, values, say)
-        except OSError as e:  # a full disk
-            mark_unfinished(folder, "failed", str(e))
-            raise
-        except KeyboardInterrupt as e:  # before its first cell, or while its last page was written
-            mark_unfinished(folder, "stopped", f"stopped by {str(e) or 'Ctrl-C'}")
+        except (
+            OSError,
+            KeyboardInterrupt,
+        ) as e:  # a full disk; before the first cell, or at the end
+            status = "failed" if isinstance(e, OSError) else "stopped"
+            mark_unfinished(folder, status, f"{status} by {str(e) or 'Ctrl-C'}")
             raise
 
 
@@ -226,9 +227,8 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     _remove_sockets(folder)
     if stopped and (folder / "metrics.json").exists():  # it came after the notebook's last word
         error = ""
-    status = "failed" if error else "done"
-    if stopped and error:
-        status = "stopped"
+    ended = "stopped" if stopped else "failed"
+    status = ended if error else "done"
     if target.exists():
         with contextlib.suppress(Exception):
             pages.settle(target)
@@ -399,16 +399,13 @@ def remove(folders: Sequence[Path]) -> None:
 
 
 def tidy(base: Path) -> list[Path]:
-    """Remove what killed runs leave behind: their empty folders, which are returned, and locks
-    that nobody holds.
+    """Remove what killed runs leave behind: their empty folders, which are returned, and the locks
+    where nobody holds one.
     """
     empty = [p for p in base.glob("[0-9]*T[0-9]*-*") if p.is_dir() and not any(p.iterdir())]
     for folder in empty:
         folder.rmdir()
-    held = KitError("held")
-    for path in base.glob(".locks/*.lock"):
-        with contextlib.suppress(KitError), processes.alone(base, path.stem, print, busy=held):
-            path.unlink()
-    with contextlib.suppress(OSError):
-        (base / ".locks").rmdir()
+    locks = base.glob(".locks/*.lock")
+    if not any(processes.busy(base, path.stem) for path in locks):
+        shutil.rmtree(base / ".locks", ignore_errors=True)
     return empty

@@ -60,7 +60,7 @@ def graded(found, score=0.5):
                 Verdict(task_id=t, response_id=r, criterion_id="c", status="met", reason="so"),
             ),
         )
-        for t, r in filter(None, found.places)
+        for t, r in (p for p in found.places if not isinstance(p, str))
     ]
 
 
@@ -381,7 +381,7 @@ def test_a_sample_that_failed_has_no_answer(tmp_path, suffix, capsys):
             z.writestr("header.json", json.dumps({**LOG, "status": "error", "samples": None}))
     found = read_log(log)
     assert [a.task_id for a in found.answers] == ["7"] == list(found.tasks)
-    assert found.lost == {"error": 2, "no output": 1} and found.status == "error"
+    assert found.places[0] == found.places[3] == "error" and found.places[2] == "no output"
     assert main(["logs", "read", str(log)]) == 0
     said = capsys.readouterr().out
     assert "3 rows have no answer and are left out: 2 error, 1 no output" in said
@@ -406,9 +406,9 @@ def test_a_rollout_that_failed_has_no_answer(tmp_path):
     rows = [row | {"error": error, "completion": []}, row | {"error": error}, row | {"error": None}]
     rows += [row | {"completion": None}, row | {"completion": [PROMPT[1]]}]
     found = read_log(jsonl(tmp_path / "results.jsonl", rows))
-    assert [a.text for a in found.answers] == ["The Seine."] and found.places[:2] == [None, None]
-    assert found.lost == {"error": 2, "no completion": 2}
-    with pytest.raises(DataError, match="none of 1 rows has an answer: 1 error"):
+    assert [a.text for a in found.answers] == ["The Seine."] and found.places[:2] == ["error"] * 2
+    assert found.places[3:] == ["no completion"] * 2
+    with pytest.raises(DataError, match="1 rows have no answer and are left out: 1 error"):
         read_log(jsonl(tmp_path / "r.jsonl", rows[:1]))
 
 

@@ -64,7 +64,7 @@ def test_mend_removes_what_a_killed_sweep_left(folder: Path, capsys) -> None:
     with processes.alone(folder, "c2", print):
         assert main(["runs", "mend", "--folder", str(folder)]) == 0
         assert "1 runs mended, 1 empty folders removed" in capsys.readouterr().out
-        assert not empty.exists() and [p.name for p in folder.glob(".locks/*")] == ["c2.lock"]
+        assert not empty.exists() and (folder / ".locks/c2.lock").exists()
     assert main(["runs", "mend", "--folder", str(folder)]) == 0
     assert {p.name for p in folder.iterdir()} == {"a1", "b2", "c2"}
 
