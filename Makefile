@@ -45,7 +45,7 @@ test: $(READY)
 	@$(BIN)/python -m pytest
 	@$(BIN)/python -m pytest --doctest-modules kit
 	@KIT_PROFILE=test KIT_HEADLESS=1 KIT_RUNS=$(CURDIR)/build/nbval-runs $(BIN)/python -m pytest --nbval-lax --nbval-current-env \
-	  --nbval-cell-timeout 300 --timeout 600 $$($(BIN)/python -m kit.cli.nbval)
+	  --nbval-cell-timeout 300 --timeout 600 $$($(BIN)/python -m tests.nbval_books)
 
 # make test-slow : coverage simulations, fault and kill tests, real training, real browser (an hour on two cores)
 test-slow: $(READY)

@@ -253,11 +253,6 @@ class _Row:
         return {**row, **ends}
 
 
-def _interval(e: Any) -> str:
-    """Value and interval of an estimate, short; nothing where there is none."""
-    return "" if e is None else e.span()
-
-
 class _Totals:
     """What the run gave, for the last lines of output."""
 
@@ -300,8 +295,8 @@ class _Totals:
         lines = [f"{'n':>6} {'met':>6} {'unmet':>6} {'unknown':>7}  {'mean':<16} criterion"]
         for r in rows[:SHOWN]:
             counts = f"{r.n:6} {r.met:6} {r.unmet:6} {r.unknown:7}"
-            name = " ".join(f"{r.id}: {r.text}".split())
-            lines.append(f"{counts}  {_interval(r.mean()):<16} {name}")
+            name, mean = " ".join(f"{r.id}: {r.text}".split()), r.mean()
+            lines.append(f"{counts}  {mean.span() if mean else '':<16} {name}")
         if len(rows) > SHOWN:
             lines.append(f"... and {len(rows) - SHOWN} more criteria (all of them with --json)")
         return "\n".join(lines)

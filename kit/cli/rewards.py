@@ -73,19 +73,15 @@ def _record(name: str, rows: list[dict[str, Any]], found: Any) -> dict[str, Any]
     return out
 
 
-def _interval(row: dict[str, Any]) -> str:
+def _text(name: str, rows: list[dict[str, Any]], found: Any, bound: float) -> str:
     from ..stats.estimate import band
 
-    return band(row["low"], row["high"])
-
-
-def _text(name: str, rows: list[dict[str, Any]], found: Any, bound: float) -> str:
     lines = [f"reward {name}: share of the largest reward that is earned without skill", ""]
     for r in rows:
         mark = "  <- above the bound" if r["above"] else ""
         lost = f", {r['unknown']} unknown" if r["unknown"] else ""
         lines.append(
-            f"  {r['policy']:18} {r['earns']:6.3f}  {_interval(r):14}  "
+            f"  {r['policy']:18} {r['earns']:6.3f}  {band(r['low'], r['high']):14}  "
             f"{r['prompts']} prompts{lost}{mark}"
         )
     lines += ["", f"bound: {bound:g}"]

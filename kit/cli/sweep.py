@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> Output:
         )
     cells = sweep.read_cells(args.file) if args.file else sweep.grid(axes(args.grid))
     book = headless.find_notebook(args.notebook)
-    url = args.out if headless.is_url(args.out) else None
+    url = args.out if args.out and headless.is_url(args.out) else None
     if url:
         sweep.check(book, cells, args.profile)
         headless.probe(url)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .common import Output, arg
+from .run import given
 
 HELP = "train a policy from a config file (SFT, DPO or GRPO)"
 
@@ -81,20 +82,12 @@ def _changes(pairs: list[str]) -> dict[str, Any]:
     from ..errors import KitError
     from ..settings.read import parse
 
-    out = {}
-    for pair in pairs:
-        name, sep, value = pair.partition("=")
-        if not sep or not name:
-            raise KitError(f"--set {pair!r} is not NAME=VALUE", where="command line")
-        try:
-            out[name] = parse(value)
-        except yaml.YAMLError:
-            raise KitError(
-                f"--set {pair!r}: the value cannot be read as YAML",
-                where="command line",
-                fix="quote it, or close its brackets",
-            ) from None
-    return out
+    try:
+        return {name: parse(value) for name, value in given(pairs).items()}
+    except yaml.YAMLError as e:
+        what = f"a value cannot be read as YAML: {' '.join(str(e).split())}"
+        fix = "quote it, or close its brackets"
+        raise KitError(what, where=f"--set {' '.join(pairs)}", fix=fix) from None
 
 
 def _text(result: Any) -> str:

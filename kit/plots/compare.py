@@ -20,17 +20,8 @@ def groups(
 
 
 def label(row: Mapping[str, Any]) -> str:
-    """A short name of a run: what sets it apart (kit.runs.compare.labels), else its parameters,
-    else its id.
-    """
-    if row.get("label"):
-        return str(row["label"])
-    params = {k: v for k, v in row.get("params", {}).items() if k not in ("profile",)}
-    return (
-        ", ".join(f"{k}={v}" for k, v in params.items())[:48] + f" ({row['run'][:15]})"
-        if params
-        else row["run"]
-    )
+    """A short name of a run: what sets it apart (kit.runs.compare.labels), else its id."""
+    return str(row.get("label") or row["run"])
 
 
 def words(row: Mapping[str, Any]) -> str:

@@ -19,19 +19,6 @@ def safe(text: Any, limit: int = 60) -> str:
     return html.escape(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
-def _bars(counts: Mapping[Any, float], *, title: str, x: str, y: str, name: str, color: str) -> Any:
-    fig = theme.figure(title=title, x=x, y=y, height=360)
-    fig.add_bar(
-        x=list(counts),
-        y=list(counts.values()),
-        name=name,
-        marker=dict(color=color),
-        hovertemplate="%{x}: %{y}<extra></extra>",
-    )
-    fig.update_layout(showlegend=False, bargap=0.1)
-    return fig
-
-
 def criteria_per_task(summary: Any) -> Any:
     """Histogram: how many tasks have how many criteria."""
     s = summary.per_task
@@ -40,14 +27,18 @@ def criteria_per_task(summary: Any) -> Any:
         if s.n
         else "no task"
     )
-    return _bars(
-        dict(sorted(summary.histograms["per_task"].items())),
-        title=f"Criteria per task<br><sub>{note}</sub>",
-        x="criteria",
-        y="tasks",
+    counts = dict(sorted(summary.histograms["per_task"].items()))
+    title = f"Criteria per task<br><sub>{note}</sub>"
+    fig = theme.figure(title=title, x="criteria", y="tasks", height=360)
+    fig.add_bar(
+        x=list(counts),
+        y=list(counts.values()),
         name="tasks",
-        color=theme.COLORS[0],
+        marker=dict(color=theme.COLORS[0]),
+        hovertemplate="%{x}: %{y}<extra></extra>",
     )
+    fig.update_layout(showlegend=False, bargap=0.1)
+    return fig
 
 
 def lengths(summary: Any) -> Any:

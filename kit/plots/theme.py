@@ -21,20 +21,6 @@ def figure(
     import plotly.graph_objects as go
 
     fig = go.Figure()
-    style(fig, title=title, x=x, y=y, height=height, width=width)
-    return fig
-
-
-def style(
-    fig: Any,
-    *,
-    title: str = "",
-    x: str = "",
-    y: str = "",
-    height: int = 420,
-    width: int | None = None,
-) -> Any:
-    """Apply the kit's style to a figure and return it."""
     axis = dict(
         showgrid=True,
         gridcolor="#e6e6e6",
@@ -56,12 +42,8 @@ def style(
         paper_bgcolor="white",
         plot_bgcolor="white",
     )
-    fig.update_xaxes(**axis)
-    fig.update_yaxes(**axis)
-    if x:
-        fig.update_xaxes(title_text=x)
-    if y:
-        fig.update_yaxes(title_text=y)
+    fig.update_xaxes(**axis, title_text=x or None)
+    fig.update_yaxes(**axis, title_text=y or None)
     return fig
 
 

@@ -79,22 +79,14 @@ def peak_memory() -> float | None:
 
 def commit() -> str | None:
     """The git commit of the kit's checkout, with "+changes" when the tree differs; None outside one."""
+    git = ["git", "-C", str(paths.ROOT)]
+    options = {"capture_output": True, "text": True, "timeout": 10, "check": True}
     try:
-
-        def git(*a: str) -> str:
-            return subprocess.run(
-                ["git", "-C", str(paths.ROOT), *a],
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=True,
-            ).stdout.strip()
-
-        return git("rev-parse", "--short=12", "HEAD") + (
-            "+changes" if git("status", "--porcelain", "-uno") else ""
-        )
+        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], **options).stdout.strip()
+        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], **options).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
+    return f"{head}+changes" if changed else head
 
 
 def code_fingerprint() -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import page as pages
 from .. import runs
+from ..data.files import is_url
 from ..data.schemas import stamped
 from ..errors import DataError, KitError, MissingError
 from ..records import Run, to_json
@@ -102,7 +103,7 @@ def run_notebook(
     values, notes, digest = plan(book, profile=profile, seed=seed, given=given or {})
     for note in notes:
         say(f"  {note}")
-    remote = str(out) if is_url(out) else None
+    remote = str(out) if out and is_url(out) else None
     if remote:
         probe(remote)
     base = paths.runs() if remote or not out else Path(out).expanduser().resolve()
@@ -330,11 +331,6 @@ class _Tee:
 
     def flush(self) -> None:
         self.log.flush()
-
-
-def is_url(out: Any) -> bool:
-    """True for an fsspec URL such as s3://bucket/runs, False for a path."""
-    return bool(out) and "://" in str(out)
 
 
 def probe(url: str) -> None:

@@ -63,24 +63,21 @@ def grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 def read_cells(path: str | Path) -> list[dict[str, Any]]:
     """Cells from a file: JSONL or CSV rows, or YAML / JSON that is a list of rows or a dict of axes (a grid)."""
+    from ..data.tables import read_rows
+
     path = Path(path).expanduser()
-    if path.suffix in (".yaml", ".yml"):
+    if path.suffix in (".yaml", ".yml", ".json"):
         import yaml
 
+        read = json.loads if path.suffix == ".json" else yaml.safe_load
         try:
-            value = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except yaml.YAMLError as e:
-            raise DataError(f"broken YAML: {e}", where=str(path)) from None
-        if isinstance(value, Mapping):
-            return grid({k: v if isinstance(v, list) else [v] for k, v in value.items()})
-    elif path.suffix == ".json" and isinstance(
-        value := json.loads(path.read_text(encoding="utf-8")), Mapping
-    ):
-        return grid({k: v if isinstance(v, list) else [v] for k, v in value.items()})
+            value: Any = read(path.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, ValueError) as e:
+            raise DataError(f"broken {path.suffix[1:].upper()}: {e}", where=str(path)) from None
     else:
-        from ..data.tables import read_rows
-
         value = [row for _, row in read_rows(path)]
+    if isinstance(value, Mapping):
+        return grid({k: v if isinstance(v, list) else [v] for k, v in value.items()})
     if not isinstance(value, list) or not all(isinstance(r, Mapping) for r in value):
         raise DataError(
             "a sweep file is a list of parameter rows, or a dict of lists", where=str(path)

@@ -89,13 +89,15 @@ def live(total: int | None = None) -> tuple[Any, Callable[[Mapping[str, Any]], N
 
     Headless, the function only collects (`.steps` of it); the static figures show the same.
     """
-    if not widgets_live():
+    steps: list[Mapping[str, Any]] = []
+    if widgets_live():
+        import ipywidgets as w
+
+        box = w.HTML(status_html(steps))
+    else:
         from IPython.display import HTML
 
-        return HTML("<p>headless: the figures below show the run</p>"), _collect()
-    import ipywidgets as w
-
-    box, steps = w.HTML(status_html([])), []
+        box = HTML("<p>headless: the figures below show the run</p>")
 
     def on_step(row: Mapping[str, Any]) -> None:
         steps.append(row)
@@ -103,16 +105,6 @@ def live(total: int | None = None) -> tuple[Any, Callable[[Mapping[str, Any]], N
 
     on_step.steps = steps  # type: ignore[attr-defined]
     return box, on_step
-
-
-def _collect() -> Callable[[Mapping[str, Any]], None]:
-    steps: list[Mapping[str, Any]] = []
-
-    def on_step(row: Mapping[str, Any]) -> None:
-        steps.append(row)
-
-    on_step.steps = steps  # type: ignore[attr-defined]
-    return on_step
 
 
 @twinned

@@ -12,7 +12,7 @@ NEED_RECORDED = ("02_", "04_")
 
 def books() -> list[str]:
     """Paths of the notebooks that run without a download that is not there."""
-    from ..system import paths
+    from kit.system import paths
 
     cached = any(paths.home().glob("recorded/*/complete"))
     every = sorted(paths.notebooks().glob("[0-9]*.ipynb"))
