@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .rows import Row, as_text, parsed_json, says_nothing
+from .rows import Row
+from .values import as_text, parsed_json, says_nothing
 
 ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
 ROLES |= {name: name for name in ("user", "assistant", "system", "tool")}

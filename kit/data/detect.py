@@ -13,10 +13,11 @@ from .formats.benchmarks import LABELS, LISTS
 from .formats.instructions import instructions
 from .formats.kit import kit
 from .formats.rubric import RUBRIC_KEY
-from .labels import by_rater
-from .rows import READ, Row, number, parsed_json
+from .labels import FIELDS, by_criterion, by_rater
+from .rows import READ, Row
 from .slips import OWN_CRITERION, OWN_TASK, slip
 from .taskset import Parsed
+from .values import number, parsed_json
 
 READERS: dict[str, Callable[[Row], Parsed]] = {
     "kit": kit,
@@ -52,7 +53,10 @@ def _own_task(row: Mapping[str, Any]) -> bool:
     if not (isinstance(criteria, list) and all(isinstance(c, Mapping) for c in criteria)):
         return False
     named = all(
-        isinstance(c.get("id"), str) and {"id", "text"} <= c.keys() <= OWN_CRITERION
+        isinstance(c.get("id"), str)
+        and {"id", "text"} <= c.keys() <= OWN_CRITERION
+        and isinstance(levels := c.get("levels") or [], list)
+        and all(isinstance(x, str) for x in levels)
         for c in criteria
     )
     used = set(row).union(*criteria)
@@ -123,8 +127,8 @@ def format_of(row: Mapping[str, Any]) -> str | None:
         parsed_json(row.get("prompt")), list
     ):
         return "healthbench"
-    if {"checklist", "checklists", "rubrics", "criteria", "requirements"} & has or _rubric_list(
-        row, "rubric"
+    if {"checklist", "checklists", "rubrics", "criteria", "requirements"} & has or (
+        _rubric_list(row, "rubric") or isinstance(parsed_json(row.get("rubric")), Mapping)
     ):
         return "checklist"
     if "criterion" in has:
@@ -173,9 +177,9 @@ def labels_of(row: Mapping[str, Any]) -> Iterator[Any]:
     >>> list(labels_of({"labels": {"c1": [1, 4]}})), list(labels_of({"label": "3", "score": 90}))
     ([1, 4], ['3'])
     """
-    named = parsed_json(row.get("labels"))
+    named = next((x for n in FIELDS if (x := by_criterion(row.get(n)))), None)
     rated = [v for k, v in row.items() if isinstance(k, str) and RATED.match(k)]
-    held = list(named.values()) if isinstance(named, Mapping) else rated
+    held = [label for _, label in named] if named else rated
     held = held or [row[k] for k in LABELS if row.get(k) is not None][:1]
     return (one for label in held for _, one in by_rater(label))
 

@@ -62,16 +62,16 @@ def plain(row: Any, counts: Counts) -> Any:
     >>> plain({"on": datetime.date(2024, 5, 1), "n": 1}, Seen), dict(Seen.changed)
     ({'on': '2024-05-01', 'n': 1}, {('on', 'date'): 1})
     """
-    if not isinstance(row, Mapping) or all(isinstance(v, JSON) for v in row.values()):
+    if not isinstance(row, Mapping) or all(type(v) in JSON for v in row.values()):
         return row
     return {k: _value(v, str(k), counts) for k, v in row.items()}
 
 
 def _value(value: Any, name: str, counts: Counts) -> Any:
-    if isinstance(value, JSON):
+    if type(value) in JSON:
         return value
     if isinstance(value, Mapping):
-        return {k: _value(v, name, counts) for k, v in value.items()}
+        return {_key(k, value, name, counts): _value(v, name, counts) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [_value(v, name, counts) for v in value]
     if hasattr(value, "tolist"):  # numpy
@@ -82,11 +82,19 @@ def _value(value: Any, name: str, counts: Counts) -> Any:
     return text_of(value)
 
 
+def _key(key: Any, beside: Mapping[Any, Any], name: str, counts: Counts) -> str:
+    """A key as text, another than those beside it."""
+    if isinstance(key, str):
+        return key
+    counts.changed[name, f"{type(key).__name__}, as a key"] += 1
+    return str(key) if str(key) not in beside else f"{key!r} ({type(key).__name__})"
+
+
 def text_of(value: Any) -> Any:
     """A value that JSON does not know in its words: an array and a set as lists, the rest as text.
 
     >>> text_of(datetime.date(2024, 5, 1)), text_of({2, 1}), text_of(b"a")
-    ('2024-05-01', ['1', '2'], 'a')
+    ('2024-05-01', [1, 2], 'a')
     """
     if isinstance(value, Mapping):
         return dict(value)
@@ -95,7 +103,7 @@ def text_of(value: Any) -> Any:
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (set, frozenset)):
-        return sorted(map(str, value))
+        return [x if isinstance(x, JSON) else text_of(x) for x in sorted(value, key=str)]
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode("utf-8", "backslashreplace")
     return format(value, "f") if isinstance(value, Decimal) else str(value)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..records import Verdict, unknown
-from .values import point
+from .values import parsed_json, point
 
 MET = {
     "green",
@@ -177,6 +177,30 @@ def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"human:{k}", x) for k, x in label.items())
     else:
         yield "human", label
+
+
+FIELDS = ("labels", "verdicts", "ratings")  # what a row with an answer calls its labels
+ON = ("criterion_id", "criterion", "id")  # what an entry of a list of labels is on
+SAID = ("label", "verdict", "rating", "met", "score", "value")
+
+
+def by_criterion(given: Any) -> list[tuple[str, Any]] | None:
+    """(criterion's id, label) of an object criterion -> label, or of a list of objects with both;
+    None for what is neither.
+
+    >>> by_criterion([{"criterion": "c1", "verdict": "met"}]), by_criterion("met")
+    ([('c1', 'met')], None)
+    """
+    given = parsed_json(given)
+    if isinstance(given, Mapping):
+        return [(str(k), label) for k, label in given.items()]
+    if not isinstance(given, list) or not all(isinstance(x, Mapping) for x in given):
+        return None
+    pairs = [
+        (next((x[k] for k in ON if k in x), None), [x[k] for k in SAID if k in x]) for x in given
+    ]
+    good = all(isinstance(on, (str, int)) and len(said) == 1 for on, said in pairs)
+    return [(str(on), said[0]) for on, said in pairs] if good else None
 
 
 def human(

@@ -16,16 +16,17 @@ from . import detect
 from .chats import PROMPTS
 from .files import is_url, nearest
 from .findings import Finding, Note
-from .formats.benchmarks import flat
+from .formats.benchmarks import LISTS, flat
 from .formats.kit import kit, record_row
 from .jsonl import plain, write_jsonl
-from .labels import extent, scale_of
+from .labels import FIELDS, extent, scale_of
+from .levels import by_levels
 from .rows import Context, Row
 from .tables import kind_of, read_values
 from .taskset import Parsed, TaskSet, odd_labels
 
-ASKED = frozenset(
-    (*PROMPTS, "id", "task_id", "prompt_id", "answer", "expected_answer", "ground_truth")
+ASKED = frozenset((*PROMPTS, *LISTS)).union(
+    "id task_id prompt_id answer expected_answer ground_truth system system_prompt".split()
 )
 RATED = ("flat", "answers")  # formats whose numeric labels mean nothing without their scale
 IDENT = ("task_id", "id", "prompt", "question", "instruction")  # what tells a flat row's task
@@ -88,7 +89,11 @@ def iter_tasks(
         )
     stream = itertools.chain(head, stream)
     names = set().union(*rows)
-    if context.format in RATED or "labels" in names or any(map(detect.RATED.match, names)):
+    if (
+        context.format in RATED
+        or not names.isdisjoint(FIELDS)
+        or any(map(detect.RATED.match, names))
+    ):
         stream = _on_scale(source, stream, context)
     yield from _read(stream, context, lost, auto=format == "auto")
     yield Parsed(row=0, where=context.name, findings=tuple(_whole_file(context)))
@@ -415,6 +420,7 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
         findings += p.findings
         if strict and (bad := next((f for f in p.findings if f.code == "unreadable-row"), None)):
             raise DataError(bad.message, where=bad.where, fix=bad.suggestion)
+    verdicts, findings = by_levels(verdicts, findings, tasks)
     findings += odd_labels(verdicts, {})
     real = Path(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else None
     return TaskSet(

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import DataError
 from ..records import Response, Task, Verdict
 from .findings import Finding
+from .levels import by_levels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,13 +140,15 @@ class TaskSet:
             ).items()
         ]
         criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
-        notes += odd_labels([*self.verdicts, *other.verdicts], criteria)
+        told = (*self.verdicts, *other.verdicts), (*self.findings, *other.findings)
+        verdicts, findings = by_levels(*told, tasks)
+        notes += odd_labels(verdicts, criteria)
         return replace(
             self,
             tasks=tasks,
             responses=[*self.responses, *other.responses],
-            verdicts=[*self.verdicts, *other.verdicts],
-            findings=list(dict.fromkeys((*self.findings, *other.findings, *notes))),
+            verdicts=verdicts,
+            findings=list(dict.fromkeys((*findings, *notes))),
             rows=self.rows + other.rows,
             skipped=self.skipped + other.skipped,
             rows_of={**other.rows_of, **self.rows_of},

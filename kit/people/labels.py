@@ -13,9 +13,9 @@ from typing import Any
 
 from ..data import labels as words
 from ..data import load_tasks
-from ..data.rows import number
 from ..data.schemas import readable
 from ..data.tables import read_rows
+from ..data.values import number
 from ..errors import DataError, MissingError
 from ..records import Verdict
 from ..tables import averaged

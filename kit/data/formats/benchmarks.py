@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from ...records import Criterion, fingerprint
 from ..chats import ask
-from ..rows import (
-    SHARED,
-    Row,
-    as_text,
-    criteria_from,
-    listed,
-    parsed_json,
-    tags_of,
-)
+from ..criteria import criteria_from, tags_of
+from ..labels import FIELDS, by_criterion
+from ..levels import KEY as LEVEL_KEY
+from ..rows import SHARED, Row
 from ..taskset import Parsed
+from ..values import as_text, listed, parsed_json
 from .rubric import object_of, snippets
 
-LEVEL_KEY = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\Z")
 LABELS = ("label", "met", "rating", "score")  # what a flat table calls a label
 ANSWERS = ("response", "answer", "output")
 TEXTS = ("criterion", "requirement", "rubric_item")
@@ -149,11 +143,12 @@ def checklist(row: Row) -> Parsed:
     chat = ask(
         row, "prompt", "query", "question", "instruction", "conversation_input", "messages", "input"
     )
-    name = next((n for n in LISTS if row.data.get(n) is not None), None)
-    items = listed(row, row.take(name), name) if name else None
+    given = row.take(*LISTS)
+    name = next((n for n in LISTS if row.data.get(n) is given), LISTS[0])
+    items = listed(row, given, name)
     items = [_levels(x) for x in items] if isinstance(items, list) else items
     items = _weighted(row, items)
-    criteria = [_ordinal(row, c) for c in criteria_from(row, items, field_name=name or "criteria")]
+    criteria = criteria_from(row, items, field_name=name)
     references = parsed_json(row.data.get("references"))
     if isinstance(references, Mapping):
         row.used.add("references")
@@ -179,11 +174,9 @@ def checklist(row: Row) -> Parsed:
 
 def _labelled(row: Row, task_id: str, response: str) -> None:
     """The labels of a row whose one answer stands beside its criteria."""
-    given = parsed_json(row.data.get("labels"))
-    if isinstance(given, Mapping) and "labels" not in row.used:
-        row.used.add("labels")
-        for criterion, label in given.items():
-            row.label(task_id, response, str(criterion), label)
+    name = next((n for n in FIELDS if by_criterion(row.data.get(n)) is not None), None)
+    if name and name not in row.used:
+        row.label_all(task_id, response, name)
 
 
 def _weighted(row: Row, items: Any) -> Any:
@@ -215,10 +208,7 @@ def _levels(item: Any) -> Any:
     levels, worst first."""
     if not isinstance(item, Mapping) or not isinstance(item.get("criteria_description"), str):
         return item
-    keys = sorted(
-        (k for k in item if isinstance(k, str) and LEVEL_KEY.match(k)),
-        key=lambda k: int(LEVEL_KEY.match(k)[1]),
-    )  # type: ignore[index]
+    keys = [k for k in item if isinstance(k, str) and LEVEL_KEY.match(k)]
     rest = {k: v for k, v in item.items() if k not in keys and k != "criteria_description"}
     if "text" in rest:
         rest["text (given)"] = rest.pop("text")
@@ -228,17 +218,8 @@ def _levels(item: Any) -> Any:
     if keys:
         if "levels" in out:
             out["levels (given)"] = out.pop("levels")
-        out["levels"] = [f"{k}: {as_text(item[k])}" for k in keys]
+        out["levels"] = {k: item[k] for k in keys}
     return out
-
-
-def _ordinal(row: Row, c: Criterion) -> Criterion:
-    """A criterion with its scale when its object named levels, a scale or points."""
-    levels = c.meta.get("levels")
-    if isinstance(levels, (list, tuple)) and len(levels) >= 2:
-        meta = {k: v for k, v in c.meta.items() if k != "levels" and (k, v) != ("scale", "ordinal")}
-        return replace(c, scale="ordinal", levels=tuple(as_text(x) for x in levels), meta=meta)
-    return c
 
 
 def flat(rows: list[Row]) -> Parsed:

@@ -16,8 +16,9 @@ from typing import Any
 
 from ...records import Criterion
 from ..chats import ask
-from ..rows import Row, as_text, parsed_json
+from ..rows import Row
 from ..taskset import Parsed
+from ..values import as_text, parsed_json
 
 Made = tuple[str, dict[str, Any]] | None
 Arguments = Mapping[str, Any]

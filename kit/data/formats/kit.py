@@ -16,10 +16,11 @@ from ...records import (
     to_json,
     verdict_from_json,
 )
-from ..rows import Row, number
+from ..rows import Row
 from ..schemas import FIELD, readable, stamped
 from ..slips import OWN_CRITERION, OWN_TASK
 from ..taskset import Parsed
+from ..values import number
 
 KINDS = {Task: "task", Response: "response", Verdict: "verdict"}
 

@@ -11,19 +11,10 @@ from typing import Any
 
 from ...records import Criterion
 from ..chats import Chat, ask
-from ..rows import (
-    MADE,
-    Row,
-    absent,
-    as_text,
-    criteria_from,
-    criterion_of,
-    listed,
-    parsed_json,
-    says_nothing,
-    tags_of,
-)
+from ..criteria import criteria_from, criterion_of, tags_of
+from ..rows import MADE, Row
 from ..taskset import Parsed
+from ..values import absent, as_text, listed, parsed_json, says_nothing
 
 RUBRIC_KEY = re.compile(r"rubric\s*[-–—]\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z", re.I)
 SNIPPET = re.compile(

@@ -9,9 +9,11 @@ from typing import Any
 
 from ...records import fingerprint
 from ..chats import Chat, ask, chat_of
-from ..labels import read_label
-from ..rows import Row, as_text, number, parsed_json, tags_of
+from ..criteria import tags_of
+from ..labels import FIELDS, by_criterion, read_label
+from ..rows import Row, beside
 from ..taskset import Parsed
+from ..values import absent, as_text, number, parsed_json
 from . import biorlhf
 from .biorlhf import VERIFIERS
 
@@ -318,8 +320,6 @@ def answers(row: Row) -> Parsed:
     value = row.take("response", "text")
     own = row.take("response_id", "id")
     name = _unique(row, task_id, value, own)
-    raw = row.take("labels")
-    given = parsed_json(raw)
     stated = row.take("stated_confidence", "confidence")
     sure = number(stated)
     if sure is not None and not 0 <= sure <= 1:
@@ -330,19 +330,17 @@ def answers(row: Row) -> Parsed:
         )
         sure = None
     source = row.optional("source")
-    if isinstance(given, Mapping):
-        for criterion, label in given.items():
-            row.label(task_id, name, str(criterion), label)
-    elif given is not None:
-        row.find(
-            "field-type",
-            "labels should be an object: criterion id -> label",
-            severity="error",
-            field="labels",
-        )
-    meta = row.leftover() | (
-        {"labels": raw} if given is not None and not isinstance(given, Mapping) else {}
-    )
+    for field in FIELDS:
+        if by_criterion(row.data.get(field)) is not None:
+            row.label_all(task_id, name, field)
+        elif not absent(row.data.get(field)):
+            row.find(
+                "field-type",
+                f"{field} should be an object: criterion id -> label",
+                severity="error",
+                field=field,
+            )
+    meta = beside(row.leftover(), row.kept)
     if stated is not None and sure is None:
         meta["stated_confidence"] = stated  # a word ("high"), or out of range
     if not row.respond(task_id, name, value, source=source, confidence=sure, meta=meta):

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...records import Criterion, Verdict, unknown
-from ..rows import Row, as_text, beside, number, parsed_json, tags_of, weight_of
+from ..criteria import tags_of, weight_of
+from ..rows import Row, beside
 from ..taskset import Parsed
+from ..values import as_text, number, parsed_json
 
 NODE_TEXTS = ("requirements", "text", "criterion")
 

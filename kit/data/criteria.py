@@ -1,0 +1,270 @@
+"""Criteria out of any list: texts, objects, texts by name, lists by group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DataError
+from ..records import Criterion
+from .levels import levels_of
+from .values import absent, as_text, listed, number, parsed_json
+
+if TYPE_CHECKING:
+    from .rows import Row
+
+TEXT_FIELDS = (
+    "criterion",
+    "text",
+    "description",
+    "rubric_item",
+    "Ingredient",
+    "requirement",
+    "requirements",
+    "question",
+    "checklist_item",
+    "rubric",
+    "name",
+)
+LISTED_AS = re.compile(r"(?:[-*•]|\d{1,3}[.)])\s+(?=\S)")  # the mark of a line in a list
+
+
+def weight_of(
+    row: Row, item: Mapping[str, Any], names: Sequence[str], criterion_id: str, default: float = 1.0
+) -> tuple[float, set[str]]:
+    """(weight, fields read); a weight that is no number is 0 (recorded, not scored) and an
+    error."""
+    for n in names:
+        if item.get(n) is not None:
+            row.context.marks.add(n, item[n])
+            value = number(item[n])
+            if value is None:
+                row.find(
+                    "bad-weight",
+                    f"the weight {as_text(item[n])[:40]!r} is not a finite number; the "
+                    f"criterion does not count",
+                    severity="error",
+                    criterion_id=criterion_id,
+                    field=n,
+                    suggestion="write a number",
+                )
+                return 0.0, {n}
+            return value, {n}
+    if null := next((n for n in names if n in item), None):
+        row.find(
+            "null-weight",
+            f"the weight is null; it counts {default:g}",
+            criterion_id=criterion_id,
+            field=null,
+            suggestion="write a number, or leave the field out",
+        )
+    return default, set()
+
+
+# how an object says that its criterion must not be met
+AGAINST = ("negative", "negativ", "neg", "-", "-1", "minus", "penalty", "must_not", "must not")
+NEGATIVE = dict.fromkeys(("polarity", "sign", "type", "direction"), AGAINST)
+NEGATIVE |= {"negative": ("true", "1"), "is_negative": ("true", "1")}
+NEGATIVE |= {"positive": ("false", "0"), "is_positive": ("false", "0")}
+POSITIVE = ("positive", "pos", "+", "1", "true", "false", "0")
+YES = {"true", "yes", "1", "wahr", "ja"}
+NO = {"false", "no", "0", "", "falsch", "nein"}
+
+
+def flag(row: Row, item: Mapping[str, Any], criterion_id: str) -> bool | None:
+    """Whether a criterion is required; None where it does not say. A word that is neither yes nor
+    no is an error."""
+    value = item.get("required")
+    if absent(value):
+        return None
+    said = as_text(value).strip().casefold()
+    if said in YES | NO:
+        return said in YES
+    row.find(
+        "bad-required",
+        f"'required' is {said[:40]!r}; the criterion is read as not required",
+        severity="error",
+        criterion_id=criterion_id,
+        field="required",
+        suggestion="write true or false",
+    )
+    return None
+
+
+def tags_of(value: Any) -> tuple[str, ...]:
+    """Tags out of a list, nested lists, or text."""
+    if isinstance(value, (list, tuple)):
+        return tuple(t for v in value for t in tags_of(v))
+    return () if absent(value) else (as_text(value),)
+
+
+def criteria_from(
+    row: Row,
+    value: Any,
+    *,
+    prefix: str = "c",
+    negative: bool = False,
+    names: Sequence[str] = ("weight", "points"),
+    field_name: str = "rubrics",
+) -> list[Criterion]:
+    """Criteria out of a list of texts or objects; an object's other fields go to `meta`. Numbered
+    from 1 under `prefix`."""
+    value = listed(row, value, field_name)
+    if isinstance(value, Mapping) and value and all(isinstance(v, Mapping) for v in value.values()):
+        value = [{"id": k, **v} for k, v in value.items()]
+    if isinstance(value, Mapping) and value and all(isinstance(v, list) for v in value.values()):
+        value = [
+            {"tags": [k], **(x if isinstance(x, Mapping) else {"text": x})}
+            for k, v in value.items()
+            for x in v
+        ]
+    if isinstance(value, Mapping):
+        texts = all(isinstance(v, str) for v in value.values())
+        value = (
+            [{"title": k, "text": v} for k, v in value.items()]
+            if value and texts and not set(value) & set(TEXT_FIELDS)
+            else [value]
+        )
+    if isinstance(value, str):
+        value = [line.strip() for line in value.split("\n") if line.strip()]
+        marked = [LISTED_AS.match(line) for line in value]
+        if all(marked):
+            value = [line[m.end() :] for line, m in zip(value, marked, strict=True)]
+    if not isinstance(value, list) and value is not None:
+        row.find(
+            "field-type",
+            f"the field {field_name!r} should be a list of criteria",
+            severity="error",
+            field=field_name,
+        )
+        value = [value]
+    return [
+        criterion_of(row, item, f"{prefix}{i}", negative, names)
+        for i, item in enumerate(value or [], 1)
+    ]
+
+
+def criterion_of(
+    row: Row,
+    item: Any,
+    default_id: str,
+    negative: bool = False,
+    names: Sequence[str] = ("weight", "points"),
+) -> Criterion:
+    """One criterion out of a text or an object; what the record has no place for goes to `meta`."""
+    if not isinstance(item, Mapping):
+        if not isinstance(item, str) and not absent(item):
+            row.find(
+                "field-type",
+                "a criterion should be text or an object",
+                severity="error",
+                criterion_id=default_id,
+            )
+        return Criterion(
+            id=default_id,
+            text="" if absent(item) else as_text(item),
+            weight=-1.0 if negative else 1.0,
+        )
+    field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
+    text = item[field_name] if field_name else ""
+    if not text.strip():
+        row.find(
+            "missing-field",
+            "the criterion has no text",
+            severity="error",
+            criterion_id=default_id,
+            field="criterion",
+            suggestion=f"its fields: {', '.join(map(str, list(item)[:8])) or 'none'}",
+        )
+    levels = _levels(row, item, default_id)
+    if levels and isinstance(item.get("points"), list):
+        item = {k: v for k, v in item.items() if k != "points"}
+    weight, used = weight_of(row, item, names, default_id)
+    if negative or any(as_text(item.get(k, "")).casefold() in NEGATIVE[k] for k in NEGATIVE):
+        weight = -abs(weight)
+    if weight > 0 and (field := _pitfall(item)):
+        row.find(
+            "polarity",
+            f"a pitfall weighs {weight:g}: met, it pays",
+            severity="error",
+            criterion_id=default_id,
+            field=field,
+            suggestion="write a weight below 0, or drop the word",
+        )
+    own = item.get("rubric_id") if absent(item.get("id")) else item["id"]
+    own = None if absent(own) else own
+    check = parsed_json(item.get("check"))
+    checked = isinstance(check, Mapping) and isinstance(check.get("name"), str)
+    if item.get("check") is not None and not checked:
+        row.find(
+            "bad-check",
+            "the check is not an object with a name; the criterion is left to a judge",
+            severity="error",
+            criterion_id=default_id,
+            field="check",
+            suggestion='write it as {"name": "words", "max": 20}',
+        )
+    read = {n for n in used if number(item[n]) is not None} | {field_name, "title", "tags"}
+    read |= {"check"} if checked or item.get("check") is None else set()
+    read |= {"id" if item.get("id") is not None else "rubric_id"}
+    required = flag(row, item, default_id)
+    read |= {"required"} if required is not None else set()
+    read |= {
+        k for k in NEGATIVE if as_text(item.get(k, "")).casefold() in (*NEGATIVE[k], *POSITIVE)
+    }
+    read |= {"levels"} if levels else set()
+    read |= {"scale"} if levels and item.get("scale") == "ordinal" else set()
+    title = item.get("title")
+    return Criterion(
+        id=as_text(own) if own not in (None, "") else default_id,
+        text=text,
+        weight=weight,
+        title=None if absent(title) else as_text(title),
+        tags=tags_of(item.get("tags")),
+        required=required or False,
+        check=dict(check) if checked else None,
+        scale="ordinal" if levels else "binary",
+        levels=levels,
+        meta={str(k): v for k, v in item.items() if k not in read},
+    )
+
+
+def _pitfall(item: Mapping[str, Any]) -> str | None:
+    """The field that calls a criterion a pitfall."""
+    words = ((k, as_text(item.get(k, "")).casefold()) for k in ("type", "kind", "category"))
+    return next((k for k, word in words if word.startswith("pitfall")), None)
+
+
+def _levels(row: Row, item: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The levels of a criterion's object; those that cannot be read are an error."""
+    try:
+        return levels_of(item.get("levels"), item.get("points"))
+    except DataError as e:
+        more = {"criterion_id": name, "field": "levels", "suggestion": e.fix}
+        row.find("bad-levels", e.what, severity="error", **more)
+        return ()
+
+
+def unique(row: Row, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
+    """Criteria with ids made unique; a change is reported."""
+    if len({c.id for c in criteria}) == len(criteria):
+        return tuple(criteria)
+    seen: set[str] = set()
+    out = []
+    for c in criteria:
+        name, n = c.id, 1
+        while name in seen:
+            n += 1
+            name = f"{c.id}#{n}"
+        if name != c.id:
+            row.find(
+                "duplicate-id",
+                f"the criterion id {c.id!r} occurs again; it is called {name!r}",
+                criterion_id=name,
+            )
+            c = replace(c, id=name)
+        seen.add(name)
+        out.append(c)
+    return tuple(out)

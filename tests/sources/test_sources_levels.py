@@ -1,0 +1,193 @@
+"""Levels, labels by levels, signs and lists in the forms that people write: an outsider found them read wrongly, or not at all."""
+
+import json
+
+import numpy as np
+import pytest
+
+import kit
+from kit.data import load_tasks, save_tasks
+
+WORDS = ["bad", "ok", "top"]
+
+
+def one(criterion):
+    found = load_tasks([{"prompt": "p", "criteria": [{"text": "c", **criterion}]}])
+    return found.tasks[0].criteria[0], {f.code for f in found.findings if f.severity == "error"}
+
+
+@pytest.mark.parametrize(
+    ("levels", "more"),
+    [
+        ({"0": "bad", "1": "ok", "2": "top"}, {}),
+        ({"2": "top", "0": "bad", "1": "ok"}, {}),
+        ([{"score": i, "description": w} for i, w in enumerate(WORDS)], {}),
+        (json.dumps({"0": "bad", "1": "ok", "2": "top"}), {}),
+        (WORDS, {"points": [0, 1, 2]}),
+    ],
+)
+def test_levels_are_read_in_every_form(levels, more):
+    """A five-point criterion was judged met or unmet; objects were shown to the judge as JSON."""
+    made, errors = one({"levels": levels, **more})
+    assert made.levels == ("0: bad", "1: ok", "2: top") and made.scale == "ordinal"
+    assert not errors and made.weight == 1 and not made.meta
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        {"0": "bad", "1": "ok", "5": "top"},  # ok is worth .2, and would be paid .5
+        {"low": "bad", "high": "top"},
+        ["only one"],
+        [{"score": 1}, {"score": 2}],
+        7,
+    ],
+)
+def test_levels_that_cannot_be_paid_in_equal_steps_are_an_error_and_stay_in_meta(levels):
+    made, errors = one({"levels": levels})
+    assert errors == {"bad-levels"} and made.meta["levels"] == levels and made.scale == "binary"
+
+
+def labelled(*labels, levels=WORDS):
+    task = {"id": "t", "prompt": "p", "criteria": [{"id": "b", "text": "c", "levels": levels}]}
+    answers = [
+        {"task_id": "t", "response_id": f"r{i}", "response": "r", "labels": {"b": x}}
+        for i, x in enumerate(labels)
+    ]
+    found = load_tasks([task]).joined(load_tasks(answers))
+    return [v.value for v in found.verdicts], {f.code for f in found.sound(skip_bad=True).findings}
+
+
+@pytest.mark.parametrize(
+    ("labels", "values"),
+    [
+        (["bad", "OK", "top"], [0, 0.5, 1]),
+        ([0, 1, 2], [0, 0.5, 1]),
+        ([1, 2, 3], [0, 0.5, 1]),
+        (["3", "1"], [1, 0]),
+        (["2/3", "n/a", 3], [0.5, None, 1]),
+    ],
+)
+def test_labels_on_levels_are_read_by_the_levels(labels, values):
+    """The best of three levels scored .5, and the level's own words were not understood."""
+    assert labelled(*labels) == (values, set()) or labelled(*labels)[1] == {"label-scale"}
+    assert labelled(*labels)[0] == values
+
+
+@pytest.mark.parametrize("labels", [[1], [1, 2], [0, 3], [7], ["great"]])
+def test_labels_that_may_be_counted_from_either_end_are_unknown_and_an_error(labels):
+    values, codes = labelled(*labels)
+    assert None in values and "unreadable-label" in codes
+
+
+def test_a_label_read_by_levels_stays_when_its_set_is_saved_and_cut(tmp_path):
+    task = {"id": "t", "prompt": "p", "criteria": [{"id": "b", "text": "c", "levels": WORDS}]}
+    rows = [
+        {"task_id": "t", "response_id": f"r{i}", "response": f"r{i}", "labels": {"b": i}}
+        for i in range(3)
+    ]
+    found = load_tasks([task]).joined(load_tasks(rows))
+    save_tasks(tmp_path / "a.jsonl", found.tasks, verdicts=found.verdicts[1:2])
+    assert [v.value for v in load_tasks(tmp_path / "a.jsonl").verdicts] == [0.5]
+
+
+def test_a_number_names_the_level_that_begins_with_it():
+    values, _ = labelled(3, 9, levels={"1-2": "bad", "3-4": "ok", "5-6": "good", "7-8": "top"})
+    assert values == [1 / 3, None]
+
+
+@pytest.mark.parametrize(
+    "mark", [{"type": "NEG"}, {"type": "must_not"}, {"type": "negativ"}, {"is_positive": False}]
+)
+def test_a_criterion_that_says_it_is_negative_costs(mark):
+    """Its weight was +1, without a word."""
+    made, errors = one(mark)
+    assert made.weight == -1 and not errors and not made.meta
+
+
+def test_a_pitfall_that_pays_is_an_error():
+    assert one({"category": "Pitfall"})[1] == {"polarity"}
+    assert one({"type": "pitfall", "weight": -2})[1] == set()
+
+
+def test_a_second_list_of_criteria_is_said():
+    found = load_tasks([{"prompt": "p", "criteria": ["a"], "rubrics": ["b"]}])
+    said = [f for f in found.findings if f.code == "field-conflict"]
+    assert said[0].severity == "warning" and len(found.tasks[0].criteria) == 1
+
+
+def test_lists_of_criteria_by_group_are_read():
+    """The task had no criterion, and the lint nothing to say."""
+    rubric = {"content": [{"criterion": "a"}, "b"], "style": [{"criterion": "c", "weight": 2}]}
+    made = load_tasks([{"prompt": "p", "rubric": rubric}]).tasks[0].criteria
+    assert [(c.text, c.weight, c.tags) for c in made] == [
+        ("a", 1, ("content",)),
+        ("b", 1, ("content",)),
+        ("c", 2, ("style",)),
+    ]
+    named = load_tasks([{"prompt": "p", "rubric": {"accuracy": "is right"}}]).tasks[0].criteria
+    assert [(c.text, c.title) for c in named] == [("is right", "accuracy")]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"verdicts": [{"criterion": "c1", "verdict": "met", "reason": "x"}]},
+        {"ratings": [{"id": "c1", "rating": "yes"}]},
+        {"ratings": {"c1": "met"}},
+    ],
+)
+def test_labels_under_other_names_and_in_lists_are_read(labels):
+    alone = load_tasks([{"task_id": "t", "response": "r", **labels}])
+    both = load_tasks(
+        [
+            {
+                "id": "t",
+                "prompt": "p",
+                "criteria": [{"id": "c1", "text": "x"}],
+                "response": "r",
+                **labels,
+            }
+        ]
+    )
+    for found in (alone, both):
+        assert [(v.criterion_id, v.value) for v in found.verdicts] == [("c1", 1.0)], found
+    if "verdicts" in labels:
+        assert "reason" in json.dumps(dict(alone.responses[0].meta))
+
+
+def test_labels_that_cannot_be_read_are_an_error():
+    found = load_tasks([{"task_id": "t", "response": "r", "verdicts": [{"c": "d"}]}])
+    assert [f.field for f in found.findings if f.severity == "error"] == ["verdicts"]
+
+
+def test_a_system_text_beside_the_chats_own_is_a_conflict():
+    chat = [{"role": "system", "content": "s1"}, {"role": "user", "content": "u"}]
+    found = load_tasks([{"system": "SS", "messages": chat, "rubrics": ["c"]}])
+    assert [f.severity for f in found.findings if f.code == "field-conflict"] == ["warning"]
+    assert found.tasks[0].system == "s1" and found.tasks[0].meta["system"] == "SS"
+
+
+@pytest.mark.parametrize("prompt", [np.float64(2), np.int64(2), np.str_("2")])
+def test_a_numpy_scalar_is_a_value(prompt):
+    """A DataFrame's row raised 'The truth value of an empty array is ambiguous'."""
+    assert load_tasks([{"id": "t", "prompt": prompt, "rubrics": ["c"]}]).tasks[0].prompt == "2"
+
+
+def test_keys_that_are_no_text_become_text_and_are_said(tmp_path):
+    found = kit.load(
+        [
+            {
+                "id": "t",
+                "prompt": "p",
+                "rubrics": ["c"],
+                "x": {(1, 2): "t", 1: "a", "1": "b"},
+                "y": {1, 2},
+            }
+        ]
+    )
+    assert [f.field for f in found.findings if f.code == "value-type"][:1] == ["x"]
+    meta = dict(found.tasks[0].meta)
+    assert meta["x"] == {"(1, 2)": "t", "1 (int)": "a", "1": "b"} and meta["y"] == [1, 2]
+    save_tasks(tmp_path / "a.jsonl", found)
+    assert dict(kit.load(tmp_path / "a.jsonl").tasks[0].meta) == meta
