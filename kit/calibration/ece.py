@@ -437,10 +437,11 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> Estimate:
     m = np.divide(np.abs(gap), size, out=np.full_like(gap, -1.0), where=size > 0)
     b = int(np.argmax(m))
     value, rows = float(m[b]), float(size[b])
-    half = t_quantile(level, freedom(cells)) * float(gap_errors(cells)[b])
-    half = max(half, 1 - (1 - level) ** (1 / rows))  # equal outcomes are no certainty
+    se, df, less = float(gap_errors(cells)[b]), freedom(cells), (1 - level) / int((size > 0).sum())
+    # equal outcomes are no certainty; below, it is the largest of that many
+    down, up = (max(t_quantile(1 - a, df) * se, 1 - a ** (1 / rows)) for a in (less, 1 - level))
     words = f"largest gap of a bin, that of {cells.lower[b]:g} to {cells.upper[b]:g}"
-    low, high = max(0.0, value - half), min(1.0, value + half)
+    low, high = max(0.0, value - down), min(1.0, value + up)
     return Estimate(value, low, high, round(rows), method=f"{words}; {cells.convention}")
 
 
@@ -451,7 +452,8 @@ def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) 
 
     n : rows of that bin; the bin with the fewest often wins.
     [low, high] is the normal interval of that one bin's gap (the rule of three where its outcomes
-    are all alike), not corrected for having been picked as the largest.
+    are all alike), its lower limit corrected for the bin having been picked as the largest of so
+    many (Bonferroni).
 
     >>> mce([0.5, 0.5, 0.9, 0.9], [1, 0, 0, 0]).value
     0.9

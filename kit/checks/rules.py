@@ -71,12 +71,14 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
     bare = text_of.plain(response.text)
     raw, plain, spoken = map(fold, (response.text, bare, text_of.without_urls(bare)))
 
-    def found(term: str) -> bool:
-        # a word inside an address or a tag is not said; marks are looked for as written
-        said = [spoken] if term.replace(" ", "").isalnum() else [raw, plain]
+    def found(term: str, group: str) -> bool:
+        # a word inside an address, a tag or a fence is not said, but it stands there: unwanted, it
+        # counts; marks are looked for as written
+        word = group != "none" and term.replace(" ", "").isalnum()
+        said = [spoken] if word else [raw, plain]
         return any(text_of.stands(fold(term).strip(), h, whole=whole) for h in said)
 
-    hit = {g: [t for t in terms if found(t)] for g, terms in groups.items()}
+    hit = {g: [t for t in terms if found(t, g)] for g, terms in groups.items()}
     notes = []
     if groups["any"]:
         notes.append(

@@ -107,8 +107,8 @@ def _bounds(m: re.Match[str]) -> tuple[float, float] | None:
     first, second = m[7], m[8]
     n, after = _number(first), (m["after"] or "").lower()
     if second:
-        falling = n > _number(second) and (m["range"] or "").lower() != "between"
-        return None if falling or kind in ("over", "under", "exact") else (n, _number(second))
+        rising = n <= _number(second) or kind == "least" or m["range"] in ("between", "Between")
+        return None if not rising or kind in ("over", "under", "exact") else (n, _number(second))
     if after:
         return (n, INF) if after in ("or more", "minimum", "at least") else (0.0, n)
     return {

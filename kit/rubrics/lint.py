@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from ..data.files import nearest
 from ..data.findings import SEVERITIES, Finding
 from ..data.taskset import Parsed, TaskSet
 from ..errors import DataError
@@ -45,6 +46,23 @@ def prompt_tokens(profile: str) -> int:
             fix=f"use one of {', '.join(PROMPT_TOKENS)}",
         )
     return PROMPT_TOKENS[profile]
+
+
+def named(rules: str | Collection[str]) -> str | Collection[str]:
+    """The choice of rules; DataError for a name that no rule has: it would find nothing.
+
+    >>> named("default"), named("subjective")
+    ('default', ('subjective',))
+    """
+    if rules in ("default", "all"):
+        return rules
+    rules = (rules,) if isinstance(rules, str) else tuple(rules)
+    known = precision.FACTS | precision.READ.keys()
+    if lost := next((r for r in rules if r not in known), None):
+        near = nearest(str(lost), sorted(known))
+        fix = f"did you mean {near!r}?" if near else f"one of {', '.join(sorted(known))}"
+        raise DataError(f"there is no lint rule {lost!r}", where="rules", fix=fix)
+    return rules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +203,7 @@ class Linter:
         opinion: Opinion | None = None,
     ):
         self.opinion, self.rows = opinion, []
-        self.prompt_tokens, self.keep, self.rules = prompt_tokens, keep, rules
+        self.prompt_tokens, self.keep, self.rules = prompt_tokens, keep, named(rules)
         self.corpus, self.kept = Corpus(), []
         self.counts: Counter[str] = Counter()
         self.by_severity: dict[str, Counter[str]] = {}

@@ -17,7 +17,7 @@ from .same import branch
 
 _SUBJECT = (
     r"\A\s*(?:the\s+)?(?:(?:response|answer|text|output|reply|assistant|model|summary"
-    r"|email|essay|story|poem)\s+)?"
+    r"|email|essay|story|poem|letter|code|function|program|translation|plan)\s+)?"
 )
 # What nobody wants, at the head of a criterion: with a positive weight it pays.
 BAD = re.compile(
@@ -29,7 +29,9 @@ BAD = re.compile(
         |omits|neglects|forgets|overlooks|misstates|misrepresents|misinterprets|misidentifies
             |misspells
         |fabricates|hallucinates|invents|insults|mocks|plagiari[sz]es|rambles|exaggerates|misleads
-        |(?:contradicts|repeats)\s+itself|makes\s+up)\b
+        |crashes|hangs|leaves\s+out|(?:contradicts|repeats)\s+itself|makes\s+up)\b
+    | gets\s+[^.]{1,60}\swrong\b
+    | exceeds\s+the\s+(?:\w+\s+)?(?:budget|limits?|length|maximum)\b
     | (?:contains?|has|have|includes?|makes|introduces)\s+(?:\w+\s+){0,2}?
         (?:errors?|mistakes?|inaccurac\w+|falsehoods?|typos?|hallucinations?|misinformation
             |contradictions?)\b
@@ -52,21 +54,23 @@ GOOD = re.compile(
     (?:correctly|accurately|clearly|properly|appropriately|politely|concisely
         |explicitly\s+and\s+correctly)\s+\w+s\b
     | (?:thanks|greets|apologi[sz]es)\b
-    | avoids\b | refrains\s+from\b | is\s+free\s+(?:of|from)\b
+    | (?:avoids|refrains\s+from)\b(?!\s+(?:answering|the\s+(?:question|topic)))
+    | answers\s+the\s+(?:user['’]s\s+)?question\b(?!\s+in\b) | (?:stays|keeps|remains)\s+within\b
+    | is\s+free\s+(?:of|from)\b
     | (?:is|remains|stays)\s+(?:\w+\s+)?(?:correct|accurate|polite|courteous|respectful|clear
         |readable|coherent
-        |well[-\s]structured|factual|truthful|honest|helpful|on\s+topic)\b
+        |well[-\s]structured|factual|truthful|honest|helpful|faithful|complete|concise
+        |on\s+topic)\b
     | follows\s+(?:all\s+)?(?:the\s+)?(?:instructions?|format|prompt)\b
     | (?:gives?|offers?|provides?|includes?|presents?|uses|contains?)\s+(?:an?\s+|the\s+)?
         (?:\w+\s+and\s+)?(?:accurate|correct|helpful|clear|relevant|useful|reliable|proper)\b
-    | \w+s\s[^.]*\s(?:correctly|accurately|clearly|politely|properly|appropriately)\s*\Z
+    | \w+s\s[^.]*\s(?:correctly|accurately|precisely|clearly|politely|properly|fully)\s*\Z
     )""",
     re.I | re.X,
 )
 # A turn that takes the head back: "Fails to mention X, which is right", "Avoids the question".
 TURN = re.compile(
-    r"\b(?:but|although|however|unless|except|only|overly|too|unnecessar\w+|answering|the "
-    r"question|the topic)\b",
+    r"\b(?:but|although|however|unless|except|only|overly|too|unnecessar\w+)\b",
     re.I,
 )
 INJECTED = re.compile(
@@ -93,6 +97,10 @@ INJECTED = re.compile(
     | \b(?:do\s+not|don't|never)\s+(?:check|verify|judge|grade|evaluate)\s+(?:it|this)\b
     | \bnew\s+instructions?\s*:
     | \b(?:every|all|each)\b[^.]{0,20}\bcriteri\w+\s+(?:is|are)\s+(?:satisfied|met|fulfilled)\b
+    | \bnote\s+to\s+(?:the\s+)?(?:\w+\s+)?(?:judge|grader|evaluator)\b
+    | \bset\s+(?:the\s+)?(?:verdict|score|grade|rating)\s+to\b
+    | \b(?:just|simply|you\s+must)\s+(?:answer|say|output|reply|return|vote)\b
+        [^.]{0,12}\b(?:yes|met|true|pass)\b
     | \bif\s+you\s+are\s+(?:an?\s+)?(?:AI|LLM|language\s+model|judge|grader|evaluator)\b
     | \bignor(?:iere?n?|ez|er|a|e)\b[^.]{0,40}\b
         (?:Anweisung\w*|Vorgaben|Regeln|instrucciones|istruzioni|consignes)\b
@@ -107,7 +115,14 @@ _PEOPLE = (
 UNVERIFIABLE = re.compile(
     rf"""
     \A(?:the\s+)?{_PEOPLE}\s+(?:will|would|(?:is|are)\s+going\s+to)\s
-    | \A(?:the\s+)?{_PEOPLE}\s+(?:laugh|cry|cries|smile|feel|enjoy|like|love|buy|remember)s?\b
+    | \A(?:the\s+)?{_PEOPLE}\s+(?:laugh|cry|cries|smile|feel|enjoy|like|love|buy|remember
+        |become|stay|trust)s?\b
+    | \A(?:the\s+)?{_PEOPLE}['’]s?\s[^.]*\bwill\b
+    | \A(?:the\s+)?\w+\s+will\b[^.]*\b(?:because\s+of|thanks\s+to|after)\s+(?:reading\s+)?
+        (?:this|the)\s+(?:letter|answer|response|text|email|post)\b
+    | \A(?:the\s+)?(?:author|writer|assistant)\s+
+        (?:tested|tried|checked|verified|visited|studied|researched|measured|consulted)\b
+    | \A(?:the\s+)?(?:author|writer|assistant|model)\s+(?:understood|knew|meant)\b
     | \A(?:the\s+)?{_PEOPLE}\s+(?:is|are)\s+
         (?:moved|satisfied|convinced|impressed|happy|amused|pleased|touched)\b
     | \b(?:was|were|is)\s+(?:written|composed|created|produced|drafted)\s+(?:
@@ -120,7 +135,7 @@ UNVERIFIABLE = re.compile(
         (?:really|truly|honestly|sincerely|genuinely|actually)\s+)?
         (?:believe[sd]?|thinks?|thought|intend(?:s|ed)|enjoy
             (?:s|ed)|cares?|knows?|tried|feels?|felt)\b
-    | \A(?:the\s+)?(?:author|writer|narrator)\s+
+    | \A(?:the\s+)?(?:author|writer|narrator)\s+(?:has\s+|had\s+|was\s+|is\s+)?
         (?:really|truly|honestly|sincerely|genuinely|actually|personally)\s+\w+
     | \A(?:the\s+)?(?:author|writer|model|assistant)\s[^.]*\s(?:before|while)\s+writing\b
     | \A(?:the\s+(?:response|answer|text|advert|post)\s+)?(?:will|would)\s+
@@ -134,13 +149,15 @@ _THING = (
     r"|spreadsheet|attachment|file|transcript|pdf)"
 )
 REFERENCE = re.compile(
-    r"\b(?:reference|gold|golden|sample)\s+"
+    r"\b(?:reference|gold|golden|sample|ideal)\s+"
     r"(?:answer|solution|response|output|text"
     r"|translation|summary)s?\b"
     r"|\banswer\s+key\b"
     r"|\b(?:as\s+in|in|from|per)\s+the\s+ground\s+truth\b"
     r"|\b(?:previous|earlier|prior)\s+(?:response|answer|output|version|draft)\b"
     r"|\b(?:than|as)\s+the\s+other\s+(?:response|answer|output|model)s?\b"
+    r"|\bthan\s+(?:response|answer|output)\s+[A-D1-4]\b|\bbeats\s+the\s+baseline\s+(?:answer|response|output)\b"
+    r"|\bbest\s+of\s+the\s+\w+\s+(?:answers|responses|outputs|plans|texts)\b"
     r"|\b(?:match|agree|correspond|compare|identical|equal|same|consistent)\w*\s+(?:with|to|as"
     r"|against)?\s*(?:the\s+|an?\s+)?(?:ground\s+truth|model\s+answer"
     r"|(?:expert|official|teacher|instructor|textbook)(?:['’]?s)?\s+"
@@ -149,7 +166,9 @@ REFERENCE = re.compile(
 )
 ATTACHED = re.compile(
     rf"\b(?:attached|enclosed|uploaded)\s+({_THING}|document|article|table|text|report|data"
-    rf"|letter)s?\b|\b(?:provided|given|supplied)\s+({_THING})\b"
+    rf"|letter)s?\b|(?<=\bthe )(?:attached|enclosed|uploaded)\s+(?:\w+\s+)?(\w+)"
+    rf"|\b(?:in|from)\s+the\s+({_THING}|figure)\b|\bsource\s+(document|text)\b"
+    rf"|\b(\w+)\s+given\s+below\b|\b(?:provided|given|supplied)\s+({_THING})\b"
     rf"|\b({_THING}|table|figure|graph|list|passage|article|excerpt)\s+"
     rf"(?:above|below|provided|shown|attached)\b",
     re.I,
@@ -188,6 +207,8 @@ _INJECTING = frozenset(
 _MARKUP = re.compile(r"[<\[{]")
 _NEEDING = frozenset(
     "reference gold golden sample key truth model attached enclosed uploaded provided "
+    "figure image picture photo screenshot chart diagram video audio recording map spreadsheet "
+    "transcript pdf file source ideal than beats best "
     "given supplied above below shown other expert expert's expert’s official teacher teacher's "
     "teacher’s instructor instructor's textbook previous earlier prior".split()
 )
@@ -266,7 +287,7 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
         )
         known &= "other" not in m[0]
         return None if known else m[0]
-    if m := ATTACHED.search(c.text):
+    if not _long(task.asked) and (m := ATTACHED.search(c.text)):
         thing = next(g for g in m.groups() if g).lower()
         return (
             None if thing.rstrip("s") in asked or "attached" in asked or "http" in asked else m[0]
@@ -289,10 +310,15 @@ def _unknown_source(text: str, tokens: frozenset[str], task: Task) -> str | None
     return None
 
 
+def _long(prompt: str) -> bool:
+    """True where a prompt may hold the thing that it speaks of."""
+    return len(prompt.split()) > 60 or "http" in prompt or "\n\n" in prompt
+
+
 def unattached(task: Task) -> str | None:
     """What a short prompt speaks of as attached although nothing is there, or None."""
     text = task.asked
-    if task.sources or task.history or len(text.split()) > 60 or "http" in text or "\n\n" in text:
+    if task.sources or task.history or _long(text):
         return None
     m = ATTACHED.search(text)
     return m[0] if m and m[0].split()[0].lower() in ("attached", "enclosed", "uploaded") else None
@@ -313,10 +339,13 @@ def placeholder(text: str, task: Task) -> str | None:
 CUT = re.compile(
     r"\b(?:the|an|and|or|because|their|its|our|your|such\s+as|including|although|whether)\s*\Z"
     r"|\b(?:cannot|must|should|will|would|may|might|to)\s+be\s*\Z|[,(:–—]\s*\Z"
+    r"|\bthat\b\s*(?:[^,]*\s(?:is|are|was|were)\s*)?\Z|\A(?:(?!\bwh)[^,])*\sby\s*\Z"
 )
 GRADED = re.compile(
     r"\s*(?:rate|score|grade)\b[^.]{0,40}\b(?:from\s+\d+\s+to|on\s+a\s+scale)"
-    r"|.{0,60}[(\[]\s*[01]\s*(?:-|–|to)\s*\d+(?:\s+(?:points|scale|stars))?\s*[)\]]\s*\Z",
+    r"|.*\b(?:give|deduct|award|subtract|assign|grant)\s+(?:\w+\s+){0,2}?(?:points?|marks?|credit)\b"
+    r"|.*\b(?:full|half|partial)\s+(?:credit|marks)\b|\s*to\s+what\s+extent\b"
+    r"|\s*score\s+\d+\s*[-–]\s*\d+\b|.{0,60}[(\[]\s*[01]\s*(?:-|–|to)\s*\d+(?:\s+(?:points|scale|stars))?\s*[)\]]\s*\Z",
     re.I,
 )
 TAGGED = re.compile(
@@ -324,10 +353,11 @@ TAGGED = re.compile(
 )
 # Any answer does it, or nobody can say what it is that does.
 VACUOUS = re.compile(
-    r"\s*(?:(?:the|it)\s+)?(?:(?:response|answer|text|output)\s+)?(?:"
+    r"\s*(?:(?:the|it)\s+)?(?:(?:response|answer|text|output|letter|email|essay|story)\s+)?(?:"
     r"(?:answers|addresses|responds\s+to|replies\s+to|reacts\s+to)\s+the\s+"
     r"(?:user['’]?s?\s+)?(?:question|prompt|query|request|task|user)"
     r"|is\s+(?:an?\s+)?(?:text|answer|response|output|given|present|not\s+empty|non-empty)"
+    r"|is\s+(?:correct|right|good|fine|okay?|of\s+(?:high|good)\s+quality)|works"
     r"|exists|has\s+(?:some\s+)?(?:text|words|content)"
     r"|meets\s+(?:all\s+)?(?:the\s+)?(?:criteria|requirements|expectations))[\s.!]*\Z",
     re.I,

@@ -45,6 +45,12 @@ READ: dict[str, tuple[int, int]] = {
     "unfinished": (0, 0),  # silent on 3,035: the shipped set and InFoBench
 }
 
+FACTS = frozenset(
+    "empty-prompt long-prompt encoding empty-criterion impossible-check impossible-checks "
+    "zero-weights one-signed one-signed-set unknown-criterion raters-disagree duplicate-prompt "
+    "split-leak group-in-splits rule-limited no-criteria".split()
+)
+
 
 def precision(rule: str) -> float | None:
     """Share of a rule's findings that were right; None for a rule that states a fact, or was not

@@ -24,7 +24,7 @@ from .words import stem, words
 
 Found = Callable[..., None]  # (code, severity, message, **more): note a finding on the row
 LIGHT = frozenset(
-    "a an the this that these those is are was were be been being am do does did has "
+    "a an one the this that these those is are was were be been being am do does did has "
     "have had having can could may might will would shall "
     "should must it its they them their there he she his her of in on at to for with "
     "by as from into about and or so than then "
@@ -138,13 +138,20 @@ def _both_signs(
 ) -> None:
     """A text that is rewarded once and punished once."""
     for (negative, node), members in groups.items():
-        wanted = {folded: c for c, folded in groups.get((False, node), ())} if negative else {}
-        for c, folded in members:
-            if folded in wanted and c.check == wanted[folded].check:
+        rewarded = groups.get((False, node), ()) if negative else ()
+        wanted = {_key(spoken(c.text)): c for c, _ in rewarded}
+        for c, folded in members if wanted else ():
+            other = wanted.get(_key(spoken(c.text)))
+            if other is None or c.check != other.check:
+                continue
+            one, two = said(c.text), said(other.text)
+            if folded == " ".join(words(other.text)) or (
+                one.negated == two.negated and one.same(two)
+            ):
                 found(
                     "contradiction",
                     "warning",
-                    f"the same text as {wanted[folded].id!r}: meeting it is rewarded and punished",
+                    f"says the same as {other.id!r}: meeting it is rewarded and punished",
                     c,
                     suggestion="remove the one whose sign is wrong",
                 )

@@ -37,7 +37,7 @@ VERBS = (
 )
 JOINED = re.compile(
     r"\A(?:the\s+\w+\s+)?[a-z]{2,}[^s\W]s\s[^.]*?(,\s+(?:and\s+)?|\band\s+)(?:also\s+|then\s+)?"
-    r"[a-z]{2,}[^s\W]s\s+(?:the|an?|its|their|his|her|why|how|whether)\b"
+    r"[a-z]{2,}[^s\W]s\s+(?:for\s+|to\s+)?(?:the|an?|its|their|his|her|why|how|whether)\b"
     rf"|(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the "
     rf"(?:response|answer)\s+)*(?:not\s+)?{VERBS}\b",
     re.I,

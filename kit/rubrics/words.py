@@ -81,7 +81,7 @@ def stem(word: str) -> str:
     ('volcano', 'volcano')
     """
     for end in ("'s", "’s", "ies", "ing", "es", "ed", "ly", "s"):
-        if len(word) > len(end) + 3 and word.endswith(end):
+        if len(word) > len(end) + 2 + (end == "ly") and word.endswith(end):
             word = word[: -len(end)]
             break
     return word[:7]

@@ -27,6 +27,7 @@ CAP = 0.5  # largest stake, as a share of what one outcome can cost
 MANY = 20
 FIRM = 60  # prompts from which one of the kind that 1 in 20 is would have been seen
 CLEAR = 100  # and one of the kind that 1 in 33 is
+DRIFT = "the mean has left the interval of the rows before: they drift, or come in an order"
 HOLDS = "betting"  # begins the method of an interval that no skew can deceive
 
 
@@ -61,7 +62,8 @@ def betting_path(
     level: float = 0.95,
 ) -> list[Estimate]:
     """The interval after every unit, each cut with those before it: stop when it is narrow, or
-    clear of what matters.
+    clear of what matters. Where the mean has left what is left of them, the note says so: the rows
+    are not alike.
 
     >>> path = betting_path([1] * 30)
     >>> next(i for i, e in enumerate(path, 1) if e.low > 0.5)
@@ -108,7 +110,8 @@ def _path(
         at = (m, min(first[k - 1], m), max(last[k - 1], m))
         value, one, two = (float(low + (high - low) * v) for v in at)
         n = k if cluster is None else rows * k // len(u)
-        out.append(Estimate(value, one, two, n, k, words, missing=missing, level=level))
+        note = "" if first[k - 1] <= m <= last[k - 1] else DRIFT
+        out.append(Estimate(value, one, two, n, k, words, note, missing, level))
     return out
 
 

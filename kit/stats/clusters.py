@@ -21,11 +21,10 @@ import numpy as np
 from ..errors import DataError
 from .arguments import sure_level
 from .estimate import Estimate, unknown
-from .shares import wilson
+from .shares import UNSEEN, reach, wilson
 from .tails import t_quantile
 
 LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
-UNSEEN = 2.0  # clusters of one kind that may not have been drawn, as in Agresti & Coull 1998
 FEW = 2.0  # degrees of freedom below which an interval says why it is so wide
 Stat = Callable[[np.ndarray], np.ndarray]  # sums (..., K) -> values (...)
 
@@ -317,18 +316,6 @@ def of_influence(
     else:
         note = "; ".join(t for t in (note, too_few(clusters, what)) if t)
     return Estimate(value, low, high, n, n_clusters, method, note, missing, level, se)
-
-
-def reach(
-    value: float, low: float, high: float, moved: np.ndarray, bounds: tuple[float, float]
-) -> tuple[float, float]:
-    """The limits with room for what was not seen: `moved`, the values (m,) it could make. What was
-    seen is independent of it, so their distances add as squares do.
-    """
-    down = np.fmin.reduce(moved, initial=value) - value
-    up = np.fmax.reduce(moved, initial=value) - value
-    low, high = value - math.hypot(value - low, down), value + math.hypot(high - value, up)
-    return max(low, bounds[0]), min(high, bounds[1])
 
 
 def allow_unseen(

@@ -159,10 +159,9 @@ def compare(
 
     scores : name -> (n,) numbers. Each difference has a p-value by its own degrees of freedom
         (`effective_df`); the smallest of them is read against draws that keep how the columns hang
-        together (max-T on the scale of p, Westfall & Young 1993, single step). Family-wise error
-        .02 to .06 with 8 or 20 unequal clusters and 5 or 20 columns. Power for a
-        gain of one standard deviation of the clusters' differences, four columns: .21 with 8
-        clusters, .74 with 20 (Bonferroni .18, .69).
+        together (max-T on the scale of p, Westfall & Young 1993, single step). With fewer than 100
+        clusters both have the room that `claim` wants (`clearance`), so that table and sentence
+        agree: a tenth of prompts that collapse gave a false row in .19 to 1 of the tables.
 
     >>> rows = compare({"a": [0, 1, 0, 1, 0, 1], "b": [1, 1, 0, 1, 1, 1]}, "a")
     >>> rows[0].name, round(rows[0].estimate.value, 3)
@@ -229,9 +228,11 @@ def _adjust(
         df = min(effective_df(psi[:, j]), max(clusters[j] - 1, 1.0))
         reach = e.value - e.low if e.value > 0 else e.high - e.value
         wide = max(float(se[j]), reach / t_quantile(level, df))  # p says what the interval says
-        p = t_two_sided(abs(e.value) / wide, df)
+        units = float(np.count_nonzero(psi[:, j]))
+        clear = clearance(units, float(se[j]) * math.sqrt(units))
+        p = t_two_sided(max(abs(e.value) - clear, 0.0) / wide, df)
         adjusted = max((1 + float((least <= p).sum())) / (draws + 1), p)
-        half = t_quantile(1 - min(cut, 1 - level), df) * wide
+        half = t_quantile(1 - min(cut, 1 - level), df) * wide + clear
         low, high = min(e.value - half, e.low), max(e.value + half, e.high)
         out.append(Comparison(name, baseline, e, low, high, p, adjusted))
     return out
@@ -362,7 +363,8 @@ def claim(
 def fragile(result: Estimate) -> bool:
     """Whether prompts that collapse and were not drawn could turn the sign of a difference.
 
-    Always under 20 units, never from 100 on; between them the interval must clear `clearance`.
+    Always under 20 units, never from 100 on; between them the interval must clear `clearance`. (At
+    100, 1 in 50 prompts that collapse are still not drawn in .13 of samples.)
 
     >>> [fragile(Estimate(0.3, low, 0.4, 40, se=0.05)) for low in (0.2, 0.02)]
     [False, True]
@@ -375,7 +377,7 @@ def fragile(result: Estimate) -> bool:
     return units < CLEAR and clear <= clearance(units, spread)
 
 
-def clearance(units: int, spread: float) -> float:
+def clearance(units: float, spread: float) -> float:
     """How far from 0 the interval of a difference must end to be claimed; 0 from 100 units on.
 
     A share of 3 / units may be unseen (rule of three, Hanley & Lippman-Hand 1983), each worth 1, or

@@ -8,7 +8,9 @@ import math
 from dataclasses import dataclass
 
 from ..errors import DataError
+from .anytime import CLEAR, MANY
 from .arguments import whole
+from .paired import clearance
 from .tails import normal_quantile, t_below, t_quantile
 
 
@@ -65,11 +67,11 @@ def prompts_for(
         true gain of a prompt.
     samples : answers of each policy to a prompt; noise : standard deviation of one answer's score
         within a prompt. The variance of a prompt's difference is spread^2 + 2 noise^2 / samples;
-        Student's t by iteration, so it holds for few. Never below 20, under which a gain is not
-        claimed (`claim`).
+        Student's t by iteration, so it holds for few. The gain is to be claimed (`claim`): never
+        below 20, and below 100 with room for prompts that collapse and were not drawn.
 
     >>> prompts_for(0.05, spread=0.15), prompts_for(0.05, spread=0.1, noise=0.4, samples=4)
-    (73, 285)
+    (100, 285)
     """
     if not (
         0 < abs(gain) < math.inf
@@ -91,7 +93,10 @@ def prompts_for(
         if abs(new - n) < 1e-6:
             break
         n = new
-    return max(math.ceil(n - 1e-6), 20)
+    n, more = max(math.ceil(n - 1e-6), MANY), {"spread": math.sqrt(variance), "alpha": alpha}
+    while n < CLEAR and power_of(n, gain, **more) < power - 1e-9:
+        n += 1
+    return n
 
 
 def power_of(
@@ -103,15 +108,18 @@ def power_of(
     noise: float = 0.0,
     alpha: float = 0.05,
 ) -> float:
-    """The chance that this many prompts show a paired gain; arguments as in `prompts_for`.
+    """The chance that this many prompts show a paired gain that `claim` claims; arguments as in
+    `prompts_for`.
 
-    >>> round(power_of(73, 0.05, spread=0.15), 2)
-    0.8
+    >>> round(power_of(73, 0.05, spread=0.15), 2), round(power_of(110, 0.05, spread=0.15), 2)
+    (0.06, 0.93)
     """
     prompts = whole("prompts", prompts, 1)
-    se = math.sqrt((spread**2 + 2 * noise**2 / samples) / prompts)
-    df = max(prompts - 1, 1)
-    return t_below(abs(gain) / se - t_quantile(1 - alpha, df), df)
+    if prompts < MANY:
+        return 0.0
+    own = math.sqrt(spread**2 + 2 * noise**2 / samples)
+    se, df = own / math.sqrt(prompts), prompts - 1
+    return t_below((abs(gain) - clearance(prompts, own)) / se - t_quantile(1 - alpha, df), df)
 
 
 @dataclass(frozen=True)

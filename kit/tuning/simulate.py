@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import DataError
 from ..stats.estimate import Estimate
-from ..stats.paired import clearance
 from ..stats.planning import power_of, prompts_for
 from ..stats.tails import t_below
 from .candidates import FRACTIONS, PARTS
@@ -29,8 +28,7 @@ def chance(prompts: int, gain: float, *, spread: float, trials: int = 1) -> floa
     """
     apart = spread * math.sqrt(2)  # two trials differ from each other by what each has of its own
     lost = trials * t_below(-gain * math.sqrt(prompts) / apart, prompts - 1)
-    clear = max(gain - clearance(prompts, spread), 0.0)
-    return power_of(prompts, clear, spread=spread) - lost
+    return power_of(prompts, gain, spread=spread) - lost
 
 
 def prompts_to_find(gain: float, *, power: float = 0.8, **more: Any) -> int:

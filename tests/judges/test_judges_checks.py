@@ -587,3 +587,28 @@ def test_a_copy_with_other_signs_between_its_words_is_a_copy(sign):
     assert checked({"name": "own_words", "min": 1}, copied, prompt) == "unmet"
     pair = "met" if sign in "-_" else "unmet"  # an apostrophe's pair is one word: don't
     assert checked({"name": "own_words", "min": 2}, f"bright{sign}bicycles", prompt) == pair
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "``` the cat sat on the mat",
+        "a ```json\n{}\n``` the cat",
+        "Hello\n```cat\nx\n```",
+        "the *cat*hi",
+        "<cat>",
+    ],
+)
+def test_an_unwanted_word_counts_wherever_it_stands(text):
+    """Behind a fence, glued to a mark, in a tag: 'has none of 1 unwanted terms', and met."""
+    unwanted = {"name": "contains", "none": ["cat"]}
+    assert not met(text, **unwanted) and met("concatenate", **unwanted)
+
+
+@pytest.mark.parametrize("mark", ["P.S.", "P.P.S"])
+def test_a_postscript_may_lack_the_dot_that_its_marker_lacks(mark):
+    """IFEval writes P.P.S without the last dot, and so may an answer."""
+    from kit.data.formats.instructions import _postscript
+
+    _, rule = _postscript({"postscript_marker": mark})
+    assert met(f"Text.\n\n{mark} more", **rule) and not met("Text.", **rule)

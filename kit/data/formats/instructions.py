@@ -118,8 +118,8 @@ def _postscript(a: Arguments) -> Made:
     mark = a.get("postscript_marker")
     if not isinstance(mark, str) or not mark:
         return None
-    pattern = r"\s?".join(re.escape(part + ".") for part in mark.split(".") if part.strip())
-    pattern = pattern if "." in mark else re.escape(mark)
+    pattern = r"\.\s?".join(re.escape(part) for part in mark.split(".") if part.strip())
+    pattern += r"\." if mark.endswith(".") else ""
     text = f"Has a postscript that starts with {mark!r}."
     return text, {"name": "regex", "pattern": pattern, "case": False}
 
