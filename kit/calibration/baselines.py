@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
 from ..stats.clusters import codes, estimate, sums
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate
+from ..stats.estimate import Estimate, unknown
 from .inputs import Inputs, check
 from .scores import mean_loss
 
@@ -51,21 +50,29 @@ def against_lookup(
 
     family : (n,) labels. A row's entry is made of the other clusters' rows of its family, and of
         all other clusters where there are none. What such entries lose by being made of few rows
-        is given back: a confidence that is its family's true rate is no better than the table.
+        is given back: a confidence that is its family's true rate is no better than the table. An
+        unknown family is an error; where no family lies in two clusters the result says so.
 
     >>> against_lookup([1.0, 0.0] * 40, [1, 0] * 40, ["easy", "hard"] * 40).value
     0.0
     """
     x = check(conf, correct, cluster=cluster)
-    e = _less(x, lookup(x, family), "that of a look-up of each family's rate", level)
-    noise = _table_noise(x, family)
+    kind, n_kinds = codes(family, x.n, "family")
+    group = np.arange(x.n) if x.cluster is None else x.cluster
+    both, n_parts = codes(kind * (int(group.max(initial=0)) + 1) + group, x.n)
+    words = "that of a look-up of each family's rate"
+    if n_parts == n_kinds:
+        note = "no family has rows in two clusters: no look-up can be made"
+        more = {"n_clusters": x.n_clusters, "method": f"Brier less {words}", "level": level}
+        return unknown(x.n, note=note, **more)
+    e = _less(x, _lookup(x, kind, both, group), words, level)
+    noise = _table_noise(x, kind, both)
     high = min(e.high + 2 * noise, 1.0)  # the noise is itself known only so well
     return replace(e, value=e.value + noise, high=high)
 
 
-def _table_noise(x: Inputs, family: Any) -> float:
+def _table_noise(x: Inputs, kind: np.ndarray, both: np.ndarray) -> float:
     """Mean variance of a table's entries: by how much its Brier score is above the true rates'."""
-    kind, both = _cells(x, family)
     size = np.bincount(kind)
     rest = np.asarray(x.correct, dtype=float)
     rest = rest - (np.bincount(kind, rest) / size)[kind]
@@ -92,28 +99,14 @@ def against_score(
     return _less(x, np.asarray(y.conf, dtype=float), "that of the score beside it", level)
 
 
-def lookup(x: Inputs, family: Any) -> np.ndarray:
-    """Each row's rate of right (n,) among the other clusters of its family."""
-    if len(family) != x.n:
-        raise DataError(
-            f"{len(family)} families for {x.n} rows",
-            where="argument family",
-            fix="give one a row, without rows whose confidence is missing",
-        )
-    kind, both = _cells(x, family)
-    group = np.arange(x.n) if x.cluster is None else x.cluster
+def _lookup(x: Inputs, kind: np.ndarray, both: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Each row's rate of right (n,) among the other clusters of its family. kind, both, group :
+    numbers (n,) of its family, of its cluster's part of the family, and of its cluster."""
     y = np.asarray(x.correct, dtype=float)
     hits, rows = _others(y, kind, both)
     every_hits, every_rows = _others(y, np.zeros(x.n, dtype=int), group)
     alone = np.divide(every_hits, every_rows, out=np.full(x.n, y.mean()), where=every_rows > 0)
     return np.divide(hits, rows, out=alone, where=rows > 0)
-
-
-def _cells(x: Inputs, family: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (n,) of each row's family, and of its cluster's part of it."""
-    kind = np.unique(np.asarray(family, dtype=str), return_inverse=True)[1]
-    group = np.arange(x.n) if x.cluster is None else x.cluster
-    return kind, np.unique(kind * x.n + group, return_inverse=True)[1]
 
 
 def _others(y: np.ndarray, whole: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -247,24 +247,22 @@ def _levels(row: Row, item: Mapping[str, Any], name: str) -> tuple[str, ...]:
         return ()
 
 
+def free_id(row: Row, name: str, seen: set[str]) -> str:
+    """An id that is not among those seen, to which it is added; a change is reported."""
+    own, n = name, 1
+    while name in seen:
+        n += 1
+        name = f"{own}#{n}"
+    if name != own:
+        said = f"the criterion id {own!r} occurs again; it is called {name!r}"
+        row.find("duplicate-id", said, criterion_id=name)
+    seen.add(name)
+    return name
+
+
 def unique(row: Row, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    """Criteria with ids made unique; a change is reported."""
+    """Criteria with ids made unique."""
     if len({c.id for c in criteria}) == len(criteria):
         return tuple(criteria)
     seen: set[str] = set()
-    out = []
-    for c in criteria:
-        name, n = c.id, 1
-        while name in seen:
-            n += 1
-            name = f"{c.id}#{n}"
-        if name != c.id:
-            row.find(
-                "duplicate-id",
-                f"the criterion id {c.id!r} occurs again; it is called {name!r}",
-                criterion_id=name,
-            )
-            c = replace(c, id=name)
-        seen.add(name)
-        out.append(c)
-    return tuple(out)
+    return tuple(replace(c, id=free_id(row, c.id, seen)) for c in criteria)

@@ -135,7 +135,18 @@ def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[st
 
 
 def _numbered(rows: Iterable[Any], name: str, context: Context) -> Iterator[tuple[str, Any]]:
-    return ((f"{name}, row {i}", plain(row, context)) for i, row in enumerate(rows, 1))
+    return ((f"{name}, row {i}", _plain(row, context)) for i, row in enumerate(rows, 1))
+
+
+def _plain(row: Any, context: Context) -> Any:
+    try:
+        return plain(row, context)
+    except RecursionError:
+        return TooDeep()
+
+
+class TooDeep:
+    """What stands for a row that is nested too deeply to be read."""
 
 
 def _from_hub(name: str) -> Iterable[Any]:

@@ -129,16 +129,19 @@ def _is_scalar(value: Any) -> bool:
     return getattr(value, "ndim", 1) == 0
 
 
-def codes(cluster: Sequence[Any] | np.ndarray | None, n: int) -> tuple[np.ndarray, int]:
+def codes(
+    cluster: Sequence[Any] | np.ndarray | None, n: int, name: str = "cluster"
+) -> tuple[np.ndarray, int]:
     """Cluster numbers (n,) in 0..C-1 and C; every row its own cluster when None. An unknown cluster
-    is an error.
+    is an error; name : what the column is called there.
     """
     if cluster is None:
         return np.arange(n), n
-    same_length(rows=range(n), cluster=cluster)
-    array = one_column(cluster, "cluster")
-    if array.dtype.kind == "f" and not isinstance(cluster, np.ndarray):
-        array = np.array(cluster, dtype=object)  # a float holds no whole number above 2**53
+    same_length(**{"rows": range(n), name: cluster})
+    array = one_column(cluster, name)
+    if array.dtype.kind in "fU" and not isinstance(cluster, np.ndarray):
+        # a float holds no whole number above 2**53; among texts a NaN becomes one
+        array = np.array(cluster, dtype=object)
     if array.dtype.kind in "biuf" and not (array.dtype.kind == "f" and np.isnan(array).any()):
         return _integers(array)
     seen: dict[Any, int] = {}
@@ -146,12 +149,12 @@ def codes(cluster: Sequence[Any] | np.ndarray | None, n: int) -> tuple[np.ndarra
         out = np.fromiter((seen.setdefault(c, len(seen)) for c in array.tolist()), np.int64, n)
     except TypeError:
         fix = "give text or numbers, one label per row"
-        raise DataError("a cluster is no label", where="cluster", fix=fix) from None
+        raise DataError(f"a {name} is no label", where=name, fix=fix) from None
     unknown_code = next((k for c, k in seen.items() if is_unknown(c)), None)
     if unknown_code is not None:
         raise DataError(
-            "the cluster is unknown",
-            where=f"cluster, row {int(np.argmax(out == unknown_code))}",
+            f"the {name} is unknown",
+            where=f"{name}, row {int(np.argmax(out == unknown_code))}",
             fix="name the prompt (or other unit) of every row",
         )
     return out, len(seen)

@@ -41,7 +41,8 @@ def mean(
 
     values : (n,) numbers or True / False. Only 0s and 1s: Wilson on the effective number of rows
         (`shares.share`). Otherwise cluster jackknife-t; give `bounds`, the range that the values
-        can have, where it is known.
+        can have, where it is known. What no drawn prompt shows is not in the interval: where scores
+        in a known range may collapse as a prompt, `betting` holds, and is wider.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
     .800 [.09, 1.00], n=5 in 3 clusters, 1 unknown

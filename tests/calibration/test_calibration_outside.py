@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 
@@ -392,8 +393,24 @@ def test_the_look_up_never_sees_its_own_row():
     assert x.value == pytest.approx(0.25 - 1 / 4)
     by_prompt = c.against_lookup([0.5] * 4, [1, 1, 0, 0], ["a"] * 4, cluster=["p", "p", "q", "q"])
     assert by_prompt.value == pytest.approx(0.25 - 1.0 + 0.5)  # less what two clusters do not know
-    with pytest.raises(DataError, match="families"):
+    with pytest.raises(DataError, match="family"):
         c.against_lookup([0.5, 0.5], [1, 0], ["a"])
+
+
+@pytest.mark.parametrize("unknown", [None, float("nan")])
+def test_an_unknown_family_is_no_family(unknown):
+    """It was one: rows of which nothing is known were said to be alike."""
+    with pytest.raises(DataError, match="the family is unknown"):
+        c.against_lookup([0.5] * 4, [1, 0, 1, 0], ["a", "a", unknown, unknown])
+
+
+def test_families_of_one_row_allow_no_look_up():
+    """The table was the rate of all rows, and the confidence was said to beat it."""
+    names, y = [str(i) for i in range(40)], [1, 0] * 20
+    found = c.against_lookup([0.9, 0.1] * 20, y, names)
+    assert math.isnan(found.value) and "no look-up can be made" in found.note
+    made = c.compare(([0.1, 0.9] * 20, y), ([0.9, 0.1] * 20, y), paired=True, family=names)
+    assert "not decided whether a look-up" in made.verdict
 
 
 def test_rates_of_unsure_rows_have_the_interval_of_every_rate() -> None:

@@ -191,3 +191,36 @@ def test_keys_that_are_no_text_become_text_and_are_said(tmp_path):
     assert meta["x"] == {"(1, 2)": "t", "1 (int)": "a", "1": "b"} and meta["y"] == [1, 2]
     save_tasks(tmp_path / "a.jsonl", found)
     assert dict(kit.load(tmp_path / "a.jsonl").tasks[0].meta) == meta
+
+
+def test_two_leaves_of_one_id_keep_their_own_scores():
+    """Both verdicts named the first: the grade was unknown where .75 stands in the file."""
+    leaf = {"id": "x", "requirements": "A", "weight": 1, "sub_tasks": [], "score": 0}
+    both = [leaf, {**leaf, "requirements": "B", "weight": 3, "score": 1}]
+    root = {"id": "r", "requirements": "R", "prompt": "p", "weight": 1, "sub_tasks": both}
+    found = load_tasks([root])
+    assert {v.criterion_id: v.value for v in found.verdicts} == {"x": 0, "x#2": 1}
+    odd = load_tasks([{**root, "sub_tasks": [{**leaf, "score": 2}]}])
+    assert "unreadable-label" in {f.code for f in odd.findings}
+
+
+@pytest.mark.parametrize(("stated", "read"), [("80%", 0.8), ("8/10", 0.8), ("0.8", 0.8)])
+def test_a_stated_confidence_is_read(stated, read):
+    found = load_tasks([{"task_id": "t", "response": "r", "confidence": stated}])
+    assert found.responses[0].confidence == read and not found.findings
+
+
+@pytest.mark.parametrize("stated", ["high", True, 80, "12/10"])
+def test_a_confidence_that_is_none_is_said(stated):
+    found = load_tasks([{"task_id": "t", "response": "r", "confidence": stated}])
+    assert found.responses[0].confidence is None
+    assert [f.code for f in found.findings] == ["bad-confidence"]
+
+
+def test_a_row_that_is_nested_too_deeply_is_an_unreadable_row():
+    deep = {"a": 1}
+    for _ in range(5000):
+        deep = {"k": deep}
+    rows = [{"prompt": "p", "rubrics": ["c"]}, {"prompt": "p", "rubrics": ["c"], "deep": deep}]
+    found = load_tasks(rows)
+    assert len(found.tasks) == 1 and found.skipped == 1

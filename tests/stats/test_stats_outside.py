@@ -236,3 +236,9 @@ def test_the_table_of_many_columns_claims_no_more_than_the_sentence():
 def test_a_path_of_intervals_says_where_the_rows_drift():
     path = stats.betting_path([1] * 15 + [0] * 45)
     assert not path[10].note and "drift" in path[-1].note
+
+
+def test_a_cluster_that_is_unknown_among_texts_is_refused():
+    """NaN among texts became the text 'nan', and all such rows one prompt."""
+    with pytest.raises(DataError, match="the cluster is unknown"):
+        stats.mean([1, 0, 1], cluster=["a", float("nan"), "b"])

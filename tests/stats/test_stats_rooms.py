@@ -84,15 +84,15 @@ def test_conformal_abstention_keeps_its_promise():
 
 
 def test_planned_prompts_give_the_planned_power():
-    n = stats.prompts_for(0.08, spread=0.15, noise=0.3, samples=4)
+    n = stats.prompts_for(0.07, spread=0.15, noise=0.3, samples=4)
     rng = np.random.default_rng(4)
     shown = 0
     for _ in range(300):
-        gain = 0.08 + 0.15 * rng.normal(size=n)
+        gain = 0.07 + 0.15 * rng.normal(size=n)
         noise = (0.3 * rng.normal(size=(n, 4, 2))).mean(1)
         shown += stats.difference(gain + noise[:, 0], noise[:, 1]).low > 0
     assert 0.7 < shown / 300 < 0.88
-    assert stats.power_of(n, 0.08, spread=0.15, noise=0.3, samples=4) == pytest.approx(
+    assert stats.power_of(n, 0.07, spread=0.15, noise=0.3, samples=4) == pytest.approx(
         0.8, abs=0.01
     )
 

@@ -321,8 +321,8 @@ def answers(row: Row) -> Parsed:
     own = row.take("response_id", "id")
     name = _unique(row, task_id, value, own)
     stated = row.take("stated_confidence", "confidence")
-    sure = number(stated)
-    if sure is not None and not 0 <= sure <= 1:
+    sure = _chance(stated)
+    if not absent(stated) and (sure is None or not 0 <= sure <= 1):
         row.find(
             "bad-confidence",
             f"the confidence {as_text(stated)[:40]!r} is not in [0, 1]; it is left out",
@@ -352,6 +352,20 @@ def answers(row: Row) -> Parsed:
             task_id=task_id,
         )
     return row.done(None)
+
+
+def _chance(stated: Any) -> float | None:
+    """A confidence in [0, 1] out of a number, a percentage or a fraction; None for other words.
+
+    >>> _chance("80%"), _chance("8/10"), _chance(0.8), _chance("high")
+    (0.8, 0.8, 0.8, None)
+    """
+    text = stated.strip() if isinstance(stated, str) else ""
+    top, slash, base = (text[:-1], "%", "100") if text.endswith("%") else text.partition("/")
+    one, two = number(top), number(base)
+    if slash and one is not None and two:
+        return one / two
+    return number(stated)
 
 
 def _unique(row: Row, task_id: str, value: Any, own: Any) -> str:

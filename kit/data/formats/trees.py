@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...records import Criterion, Verdict, unknown
-from ..criteria import tags_of, weight_of
+from ..criteria import free_id, tags_of, weight_of
 from ..rows import Row, beside
 from ..taskset import Parsed
 from ..values import as_text, number, parsed_json
@@ -55,6 +55,7 @@ def _walk(
     row."""
     nodes: list[dict[str, Any]] = []
     leaves: list[Criterion] = []
+    seen: set[str] = set()
     stack: list[tuple[Mapping[str, Any], str | None, float, str]] = [(root, None, 1.0, "root")]
     while stack:
         node, parent, share, spare = stack.pop()
@@ -83,6 +84,7 @@ def _walk(
                 criterion_id=name,
                 field="sub_tasks",
             )
+        name = free_id(row, name, seen)
         read |= {"task_category"} | _score(row, task_id, name, node)
         rest = {str(k): v for k, v in node.items() if k not in read and v is not None}
         leaves.append(
@@ -108,6 +110,9 @@ def _score(row: Row, task_id: str, leaf: str, node: Mapping[str, Any]) -> set[st
     if score is None or not 0 <= score <= 1 or node.get("valid_score") is False:
         meta = {"score": node["score"]}
         verdict = unknown(*ids, "parse", judge="recorded", reason=reason, meta=meta)
+        if node.get("valid_score") is not False:
+            said = f"the score {as_text(node['score'])[:40]} is not in [0, 1]; it is unknown"
+            row.find("unreadable-label", said, criterion_id=leaf, field="score")
     else:
         status = {1.0: "met", 0.0: "unmet"}.get(score, "level")
         verdict = Verdict(
