@@ -133,7 +133,7 @@ def _finding(v: Verdict, c: Criterion) -> Finding:
     return Finding(
         code=UNREAD,
         severity="error",
-        message=f"the label {as_text(v.meta['label'])[:40]!r} is none of the {len(c.levels)} levels "
+        message=f"the label {as_text(v.meta['label'])[:40]!r} is none of {len(c.levels)} levels "
         "of its criterion, or it is not clear from which number they are counted",
         task_id=v.task_id,
         criterion_id=v.criterion_id,
