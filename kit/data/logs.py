@@ -43,6 +43,7 @@ CUT = (
     "timeout_reached",
     "max_total_completion_tokens_reached",
 )
+REASONS = ("finish_reason", "stop_condition")
 
 
 @dataclass
@@ -95,8 +96,8 @@ def read_log(
     read = _inspect if _is_inspect(where) else _rows
     out = read(where, tuple(criteria), tokenizer)
     if not out.answers:
-        fix = "give the log of a run that did not fail"
-        raise DataError("; ".join(out.remarks), where=str(path), fix=fix)
+        what = "; ".join(out.remarks) or "the log has no samples"
+        raise DataError(what, where=str(path), fix="give the log of a run that has answers")
     return out
 
 
@@ -109,9 +110,7 @@ def _rows(path: Path, criteria: tuple[Criterion, ...], tokenizer: str | None) ->
     decode = _decoder(tokenizer, path) if kind == "open-instruct" else None
     out = Logged(kind)
     for n, (place, row) in enumerate(read_rows(path)):
-        if kind == "open-instruct":
-            row = _decoded(row, decode, place)
-        _row(out, row, n, place, criteria)
+        _row(out, _decoded(row, decode, place) if decode else row, n, place, criteria)
     return out
 
 
@@ -180,9 +179,6 @@ def _inspect(path: Path, criteria: tuple[Criterion, ...], _: str | None = None) 
             out.places.append(why)
         else:
             _sample(out, sample, criteria, f"{path.name}, {name}")
-    if not out.places:
-        fix = "give the log of a run with samples"
-        raise DataError("the log has no samples", where=str(path), fix=fix)
     return out
 
 
@@ -271,8 +267,7 @@ def _row(
         raise DataError("the completion is no text", where=f"{where}, field completion")
     task = _task(task_id, shown, criteria, where)
     name = f"{row['step']}-{n}" if row.get("step") is not None else str(n)
-    reasons = (row.get("finish_reason"), row.get("stop_condition"))
-    cut = bool(row.get("is_truncated")) or any(r in CUT for r in reasons)
+    cut = any([row.get("is_truncated"), *(row.get(k) in CUT for k in REASONS)])
     out.add(task, name, completion, truncated=cut, meta=meta)
 
 
@@ -308,11 +303,11 @@ def _decoder(tokenizer: str | None, where: Path) -> Decode:
         raise MissingError(what, where=f"--tokenizer {tokenizer}", fix="give its folder") from None
 
 
-def _decoded(row: Mapping[str, Any], decode: Decode | None, where: str) -> dict[str, Any]:
+def _decoded(row: Mapping[str, Any], decode: Decode, where: str) -> dict[str, Any]:
     out = dict(row)
     for theirs, ours in (("prompt_tokens", "prompt"), ("response_tokens", "completion")):
         ids = row.get(theirs)
-        if not isinstance(ids, list) or decode is None:
+        if not isinstance(ids, list):
             raise DataError(f"{theirs} is no list of numbers", where=f"{where}, field {theirs}")
         # the prompt's marks tell who speaks; the answer's end mark is no part of what was said
         out[ours] = decode(ids, skip_special_tokens=ours == "completion")
@@ -368,9 +363,8 @@ def _own(g: Grade | None) -> dict[str, Any]:
 def _scored(sample: dict[str, Any], g: Grade) -> dict[str, Any]:
     """A sample with our score; one that is not known is NaN, as inspect-ai has it."""
     why = "\n".join(f"{v.criterion_id}: {v.status} {v.reason or ''}".strip() for v in g.verdicts)
-    value = float("nan") if g.score is None else g.score
     score = {
-        "value": value,
+        "value": float("nan") if g.score is None else g.score,
         "explanation": why,
         "metadata": {"low": g.score_low, "high": g.score_high},
     }
@@ -384,14 +378,13 @@ def _inspect_back(source: Path, found: Sequence[Grade | None], target: Path) -> 
         data["samples"] = [s if g is None else _scored(s, g) for s, g in both]
         write_text(target, json.dumps(data, indent=2, ensure_ascii=False))
         return
-    packed = zipfile.ZIP_DEFLATED
     with (
         zipfile.ZipFile(source) as held,
         whole(target) as part,
-        zipfile.ZipFile(part, "w", packed) as new,
+        zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as new,
     ):
-        names = [name for name, _ in _samples(source, Logged(""))]
-        marked = dict(zip(names, found, strict=True))
+        samples = _samples(source, Logged(""))
+        marked = {name: g for (name, _), g in zip(samples, found, strict=True)}
         for name in held.namelist():
             g, body = marked.get(name), held.read(name)
             new.writestr(name, body if g is None else dumps(_scored(json.loads(body), g)))

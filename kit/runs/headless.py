@@ -401,7 +401,6 @@ def tidy(base: Path) -> list[Path]:
     empty = [p for p in base.glob("[0-9]*T[0-9]*-*") if p.is_dir() and not any(p.iterdir())]
     for folder in empty:
         folder.rmdir()
-    locks = base.glob(".locks/*.lock")
-    if not any(processes.busy(base, path.stem) for path in locks):
+    if not any(processes.busy(base, path.stem) for path in base.glob(".locks/*.lock")):
         shutil.rmtree(base / ".locks", ignore_errors=True)
     return empty

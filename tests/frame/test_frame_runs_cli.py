@@ -37,7 +37,7 @@ def test_list_and_show(folder: Path, capsys) -> None:
     out = capsys.readouterr().out
     assert "3 runs" in out and "failed" in out
     assert main(["runs", "show", "a1", "--folder", str(folder)]) == 0
-    assert "gain: up by 0.500 [0.400, 0.600]" in capsys.readouterr().out
+    assert "gain: 0.500 [0.400, 0.600], n = 20" in capsys.readouterr().out
     assert main(["runs", "show", "2", "--folder", str(folder)]) == 2
     assert "2 runs fit" in capsys.readouterr().err
     assert main(["runs", "show", "--folder", str(folder)]) == 2
