@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -466,6 +466,16 @@ def paid(v: Verdict, what: str = "cost") -> float:
     tokens.
     """
     return v.meta.get("paid", {}).get(what, getattr(v, what))
+
+
+def leaves(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
+    """The criteria that somebody must judge: those that are nobody's parent.
+
+    >>> leaves([Criterion(id="a", text=""), Criterion(id="b", text="", parent="a")])[0].id
+    'b'
+    """
+    parents = {c.parent for c in criteria}
+    return tuple(c for c in criteria if c.id not in parents)
 
 
 def by_criterion(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:

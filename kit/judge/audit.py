@@ -17,12 +17,11 @@ from typing import Any
 
 from .. import stats
 from ..errors import DataError, MissingError
-from ..records import Criterion, Response, Task, Verdict
+from ..records import Criterion, Response, Task, Verdict, leaves
 from ..system import progress as bars
 from ..tables import rows_html
 from .attacks import ATTACKS, BIASES, STEPS, STRANGE, Attack, Bias, Step
 from .records import Unkept, keys_of
-from .run import _judged as leaves
 from .run import judge as run_judge
 from .suited import Fit, fit
 
@@ -147,7 +146,7 @@ def audit(
     """
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
     judged = {
-        t.id: dataclasses.replace(t, criteria=tuple(c for c in leaves(t) if not c.by_code))
+        t.id: dataclasses.replace(t, criteria=tuple(c for c in leaves(t.criteria) if not c.by_code))
         for t in rows
     }
     answers = [r for r in responses if r.task_id in judged and judged[r.task_id].criteria]

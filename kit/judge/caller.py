@@ -200,7 +200,7 @@ class Caller:
             reply = await self.wire.post(path, payload.encode("utf-8", "replace"), self.timeout)
         except WireError as e:
             if e.kind == "timeout":
-                self.limiter.late()
+                self.limiter.told("late")
             spent = most if e.kind in ("timeout", "size") else None
             sent, final = int(e.kind != "unreached"), e.kind == "size"
             return self._bad(Outcome(reason=str(e), counts=1, final=final, spent=spent, sent=sent))
@@ -215,7 +215,7 @@ class Caller:
         if why:
             return self._bad(Outcome(reason=why, counts=counts, spent=most, raw=raw[:SLOW]))
         seconds = time.monotonic() - started
-        self.limiter.ok(seconds)
+        self.limiter.told("ok")
         self._bad_since, self._answered, self._lost = None, True, 0
         self._look()
         spent = usage(data, len(payload), len(raw), most.tokens_out)
@@ -238,7 +238,7 @@ class Caller:
             why = f"{why}; it asks to wait {wait:.0f} s, longer than patience ({self.patience:g} s)"
             return Outcome(reason=why, final=True, refused="run the same command again later")
         if status == 429:
-            self.limiter.limited()
+            self.limiter.told("limited")
             return self._bad(Outcome(reason=why, wait=1.0 if wait is None else wait, busy=True))
         if status in (400, 422, 501):
             return self._bad(Outcome(reason=why, refusal=text))

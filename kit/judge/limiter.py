@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 
 
 class Limiter:
@@ -24,7 +24,7 @@ class Limiter:
         self.limit = float(min(start or ceiling, ceiling))
         self.used, self.slow_start = 0, True
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._ok = self._limited = self._late = 0
+        self._ends: Counter[str] = Counter()
         self._round = time.monotonic()
         self._rate, self._before = 0.0, self.limit
         self.cuts, self.queues = 0, False
@@ -57,29 +57,15 @@ class Limiter:
                 future.set_result(None)
 
     # -- what the server says ---------------------------------------------------------------------------------------------
-    def ok(self, seconds: float) -> None:
-        """A reply came after so many seconds."""
-        self._ok += 1
-        self._turn()
-
-    def limited(self) -> None:
-        """The server said 429."""
-        self._limited += 1
-        self._turn()
-
-    def late(self) -> None:
-        """A call ran into its deadline."""
-        self._late += 1
-        self._turn()
-
-    def _turn(self) -> None:
-        """Once per round trip: cut, keep or grow."""
-        n = self._ok + self._limited + self._late
+    def told(self, what: str) -> None:
+        """A call came to an end: "ok", "limited" (429), "late" (its deadline). Once per round trip the limit is cut, kept or grows."""
+        self._ends[what] += 1
+        n = self._ends.total()
         if n < max(8, int(self.limit)):
             return
         now = time.monotonic()
-        share, late = self._limited / n, self._late / n
-        rate = self._ok / max(now - self._round, 1e-9)
+        share, late = self._ends["limited"] / n, self._ends["late"] / n
+        rate = self._ends["ok"] / max(now - self._round, 1e-9)
         if share > 0.10 or late > 0.05:
             self.limit = max(
                 1.0, self.limit * max(0.5, 1 - max(share, 0.5 if late > 0.05 else 0.0))
@@ -88,7 +74,7 @@ class Limiter:
         elif self.limit < self.ceiling and (self.used >= int(self.limit) - 1 or self._waiting):
             self._grow(rate)
         self._rate = rate
-        self._ok = self._limited = self._late = 0
+        self._ends.clear()
         self._round = now
         self._wake()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
-from ..records import Criterion, Response, Task, Verdict, unknown
+from ..records import Criterion, Response, Task, Verdict, leaves, unknown
 from ..system import progress as bars
 from . import loop
 from .budget import Budget
@@ -172,7 +172,7 @@ def estimate(
     """
     book, total = _open(ledger), Forecast()
     for task, response in _pairs(tasks, responses):
-        criteria = [c for c in _judged(task) if not c.by_code]
+        criteria = [c for c in leaves(task.criteria) if not c.by_code]
         keys = question(judge, task, response, criteria).keys if book else ()
         found = book.get_many(keys) if book else {}
         left = [c for i, c in enumerate(criteria) if not keys or keys[i] not in found]
@@ -187,12 +187,6 @@ def estimate(
 
 def _open(ledger: Ledger | str | Path | None) -> Ledger | None:
     return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
-
-
-def _judged(task: Task) -> list[Criterion]:
-    """Leaves only: a parent's verdict is computed from its children."""
-    parents = {c.parent for c in task.criteria} - {None}
-    return [c for c in task.criteria if c.id not in parents]
 
 
 def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Response]]:
@@ -278,7 +272,7 @@ class _Job:
         self.pairs, self.who, self.run_, self.stop, self.each = pairs, who, run, None, each
         self.verdicts = self.cached = self.by_code = 0
         self.lost: Counter[str] = Counter()
-        judged = {id(t): _judged(t) for t, _ in pairs}
+        judged = {id(t): leaves(t.criteria) for t, _ in pairs}
         self.criteria = [judged[id(t)] for t, _ in pairs]
         self.found: list[dict[str, Verdict]] = [{} for _ in pairs]  # by criterion
         self.bar = bars.bar(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
-from ..records import Criterion, Response, Task, fingerprint
+from ..records import Criterion, Response, Task, fingerprint, leaves
 
 FOLDER = Path(__file__).with_name("prompts")
 SECTIONS = ("system", "user", "schema", "text")
@@ -319,8 +319,7 @@ class Layout:
     """How the criteria of a task are spread over calls, and what each call's context is (part of the key)."""
 
     def __init__(self, task: Task, how: str | int, own: str):
-        parents = {c.parent for c in task.criteria}
-        asked = [c for c in task.criteria if not c.by_code and c.id not in parents]
+        asked = [c for c in leaves(task.criteria) if not c.by_code]
         sizes = {"all": len(asked) or 1, "one": 1}
         size = sizes[how] if how in sizes else int(how)
         self.base = fingerprint([own, size == 1, task.asked, task.system, dict(task.sources)])

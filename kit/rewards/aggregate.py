@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import DataError, KitError
-from ..records import Criterion, Grade, Task, Verdict, by_criterion
+from ..records import Criterion, Grade, Task, Verdict, by_criterion, leaves
 from ..settings.read import known_names
 
 HOWS = ("mean", "flip", "net", "signed", "signed_unclipped", "positive_normalised")
@@ -139,16 +139,6 @@ def usage(verdicts: Iterable[Verdict]) -> dict[str, int]:
         "tokens_in": sum(v.tokens_in for v in paid),
         "tokens_out": sum(v.tokens_out for v in paid),
     }
-
-
-def leaves(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    """The criteria that somebody must judge: those that are nobody's parent.
-
-    >>> leaves([Criterion(id="a", text=""), Criterion(id="b", text="", parent="a")])[0].id
-    'b'
-    """
-    parents = {c.parent for c in criteria}
-    return tuple(c for c in criteria if c.id not in parents)
 
 
 _PLANS: dict[

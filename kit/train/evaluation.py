@@ -21,6 +21,7 @@ from ..rewards.components import static_weights
 from ..runs import plain
 from ..stats.estimate import Estimate
 from ..stats.paired import fragile
+from ..system.paths import write_text
 from . import rollouts
 
 
@@ -81,12 +82,8 @@ class Evaluation:
             for r, g in zip(self.responses, self.grades, strict=True)
         ]
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(
-            json.dumps(plain({"name": self.name, "step": self.step, "rows": rows})),
-            "utf-8",
-        )
-        partial.replace(path)
+        said = json.dumps(plain({"name": self.name, "step": self.step, "rows": rows}))
+        write_text(path, said)
 
 
 def read(path: str | Path) -> Evaluation:

@@ -35,16 +35,13 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRPOResult:
-    """What a training left behind.
+class GRPOResult(rollouts.Result):
+    """What a training left behind; see rollouts.Result.
 
     before, after : held-out evaluations (None without held-out prompts); gain : their paired
-    comparison. metrics : what metrics.json holds. seconds : training alone.
+    comparison. seconds : training alone.
     """
 
-    out: Path
-    settings: GRPOSettings
-    metrics: dict[str, Any]
     before: Evaluation | None = None
     after: Evaluation | None = None
     gain: Gain | None = None
@@ -53,15 +50,6 @@ class GRPOResult:
     def rollouts(self) -> list[dict[str, Any]]:
         """Every sampled answer with its verdicts, reward and advantage."""
         return rollouts.read(self.out)
-
-    def steps(self) -> list[dict[str, Any]]:
-        """One row per step: reward, lengths, group health, entropy, KL, time split."""
-        return rollouts.read_steps(self.out)
-
-    @property
-    def adapter(self) -> Path:
-        """The folder of the trained adapter."""
-        return self.out / "adapter"
 
 
 def train(

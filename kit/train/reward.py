@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from ..errors import DataError, JudgeDownError, KitError
 from ..judge.ledger import Ledger
-from ..records import Grade, Response, Task, Verdict, fingerprint
+from ..records import Grade, Response, Task, Verdict, fingerprint, leaves
 from ..rewards import contrast
 from ..rewards.composer import Composer
 
@@ -204,8 +204,7 @@ def _regroup(verdicts: Sequence[Verdict], wanted: Sequence[Sequence[Any]]) -> li
     """
     out, at = [], 0
     for criteria in wanted:
-        parents = {c.parent for c in criteria} - {None}
-        n = sum(c.id not in parents for c in criteria)
+        n = len(leaves(criteria))
         out.append(list(verdicts[at : at + n]))
         at += n
     return out

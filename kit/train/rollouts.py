@@ -141,6 +141,24 @@ def span(
 
 
 @dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a training left behind: adapter/ in `out`, one row per step, metrics.json."""
+
+    out: Path
+    settings: Any
+    metrics: dict[str, Any]
+
+    @property
+    def adapter(self) -> Path:
+        """The folder of the trained adapter."""
+        return self.out / "adapter"
+
+    def steps(self) -> list[dict[str, Any]]:
+        """One row per step: the loss, and what the stage has beside it (margins; rewards, KL)."""
+        return read_steps(self.out)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Health:
     """Groups of one step by what they can teach: mixed rewards, all at the top, all at the bottom,
     all equal between, none known.

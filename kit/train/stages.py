@@ -31,24 +31,6 @@ from .resume import (
 from .trainer import common_options
 
 
-@dataclass(frozen=True, kw_only=True)
-class StageResult:
-    """What a supervised stage left behind: adapter/ in `out`, one row per step, metrics.json."""
-
-    out: Path
-    settings: Settings
-    metrics: dict[str, Any]
-
-    @property
-    def adapter(self) -> Path:
-        """The folder of the trained adapter."""
-        return self.out / "adapter"
-
-    def steps(self) -> list[dict[str, Any]]:
-        """One row per step: loss, and for DPO the margin and accuracy of the rewards."""
-        return rollouts.read_steps(self.out)
-
-
 def train(
     settings: Settings,
     rows: Sequence[Mapping[str, Any]],
@@ -57,7 +39,7 @@ def train(
     resume: bool = False,
     on_step: Callable[[dict[str, Any]], None] | None = None,
     loaded: Loaded | None = None,
-) -> StageResult:
+) -> rollouts.Result:
     """SFT on rows {prompt, response} or {text}, DPO on {prompt, chosen, rejected}; each may have a
     `system`.
     """
@@ -103,7 +85,7 @@ def train(
         }
     )
     (out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")
-    return StageResult(out=out, settings=settings, metrics=metrics)
+    return rollouts.Result(out=out, settings=settings, metrics=metrics)
 
 
 def _trainer(

@@ -405,7 +405,7 @@ def test_queueing_servers_are_not_flooded(monkeypatch):
             free(limiter.acquire())
         most = max(most, limiter.used)
         now += 0.05 / min(4, limiter.used)  # whatever is in flight, 4 are worked on
-        limiter.ok(0.05)
+        limiter.told("ok")
         limiter.release()
     assert 4 <= most <= 48 and limiter.queues
 

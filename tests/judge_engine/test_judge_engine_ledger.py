@@ -432,11 +432,8 @@ def test_a_ledger_is_fast_enough_to_sit_on_the_loop(tmp_path):
 
 # -- the limiter ------------------------------------------------------------------------------------------------------------
 def turn(limiter, ok=0, limited=0, late=0):
-    for kind, n in (("limited", limited), ("late", late)):
-        for _ in range(n):
-            getattr(limiter, kind)()
-    for _ in range(ok):
-        limiter.ok(0.1)
+    for kind in ("limited",) * limited + ("late",) * late + ("ok",) * ok:
+        limiter.told(kind)
 
 
 def test_the_limit_is_cut_once_per_round_trip_by_the_share_of_429():
