@@ -402,11 +402,13 @@ def load(folder: Path) -> Run:
             meta = config.get("meta") or {}
             whole = meta.get("defaults") or {}
             status = config.get("status") or run.status
+            if status == "running" and _gone(meta):
+                status = run.status if name == "metrics.json" else "stopped"
             return dataclasses.replace(
                 run,
                 params={**whole, **(config.get("params") or {}), **run.params},
                 id=Path(folder).name,
-                status="stopped" if status == "running" and _gone(meta) else status,
+                status=status,
                 seconds=config.get("seconds") or run.seconds,
                 meta={**meta, **run.meta},
             )  # the whole run, kernel start included

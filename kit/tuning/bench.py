@@ -468,7 +468,7 @@ class Workbench:
     def __repr__(self) -> str:
         n = {p: int((self.part == p).sum()) for p in ("train", "dev", "test")}
         rows = ", ".join(f"{k} {v}" for k, v in n.items())
-        head = f"{len(self.rows)} labels ({rows}), {len(self.trials)} trials: {list(self.trials)}"
+        head = f"{len(self.rows)} labels ({rows}), trials: {', '.join(self.trials) or 'none yet'}"
         return "\n".join([head, *self.notes])
 
 

@@ -114,8 +114,10 @@ def bench_html(bench: Workbench, new: str | None = None, old: str | None = None)
     parts = [*(f"<p>{escape(n)}</p>" for n in bench.notes), dicts_html(bench.data())]
     if a is not b:
         changed = bench.flips(a, b)
-        words = ", ".join(f"{n} {e}" for e, n in changed.counts.items())
-        parts += [f"<h4>{escape(a.name)} &rarr; {escape(b.name)}: {words}</h4>", diff_html(b, a)]
+        parts += [
+            f"<h4>{escape(a.name)} &rarr; {escape(b.name)}: {changed.words}</h4>",
+            diff_html(b, a),
+        ]
         parts.append(flips_html(changed))
     if bench.doubts:
         parts.append(dicts_html(bench.doubts, caption="labels in doubt"))

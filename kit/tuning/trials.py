@@ -164,19 +164,23 @@ class Flips(list[dict[str, Any]]):
         kinds = [f["effect"] for f in self]
         return {e: kinds.count(e) for e in ("mended", "broken", "lost", "found")}
 
+    @property
+    def words(self) -> str:
+        """The counts in words."""
+        return ", ".join(f"{n} {e}" for e, n in self.counts.items())
+
     def _repr_html_(self) -> str:
         from .pages import flips_html
 
         return flips_html(self)
 
     def __repr__(self) -> str:
-        head = ", ".join(f"{n} {e}" for e, n in self.counts.items())
         lines = [
             f"  {f['effect']}: {f['criterion']} | {f['answer'][:60]!r} "
             f"{f['before']} -> {f['now']}, people: {f['human']}"
             for f in self[:20]
         ]
-        return "\n".join([f"{len(self)} verdicts changed: {head}", *lines])
+        return "\n".join([f"{len(self)} verdicts changed: {self.words}", *lines])
 
 
 def row(

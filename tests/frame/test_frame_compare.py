@@ -13,6 +13,7 @@ from kit import runs, stats
 from kit.plots import compare as plots
 from kit.records import Grade, Run, Verdict, to_json, unknown
 from kit.runs import compare, findings, report
+from kit.system import paths
 from kit.train import evaluation
 from kit.widgets import compare as widgets
 
@@ -200,6 +201,22 @@ def test_filters(found: list[tuple[Path, Run]]) -> None:
     assert {r["metric"] for r in compare.metrics(found, contains="GAI")} == {"gain"}
     assert compare.metrics(found, notebook="absent") == []
     assert len(compare.shared(found)) == 8
+
+
+def test_notebook_5_says_how_many_metrics_runs_share_not_how_many_are_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ "3 metrics were recorded by several runs" was the most that are drawn; there were 15."""
+    for seed in (0, 1):
+        folder = write(tmp_path, f"run{seed}", seed, 0.3)
+        row = json.loads((folder / "metrics.json").read_text())
+        row["metrics"] |= {f"metric {i}": i + seed for i in range(5)}
+        (folder / "metrics.json").write_text(json.dumps(row))
+    book = json.loads((paths.notebooks() / "05_compare_runs.ipynb").read_text())
+    (cell,) = ["".join(c["source"]) for c in book["cells"] if c["id"] == "df57dfaa"]
+    found, drawn = runs.find(tmp_path), []
+    exec(cell, dict(found=found, compare=compare, plots=plots, stored=None, display=drawn.append))
+    assert capsys.readouterr().out.startswith("7 metrics were") and len(drawn) == 3
 
 
 def test_explorer_headless_is_its_figure(
