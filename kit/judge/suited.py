@@ -143,12 +143,14 @@ def fit(report: AuditReport) -> Fit:
     if blind:  # whatever else it does follows from this
         return Fit("nothing", tuple(blind), _missed(report))
     empty, astray = _named(report, "empty"), _astray(report.swapped, ASTRAY)
-    foreign = report.foreign and _astray(report.foreign, FOREIGN)
+    foreign = report.foreign and _astray(report.foreign, FOREIGN, loses=0.5)
     faults = [f for f in (astray, foreign) if isinstance(f, Fault)]
     faults += [*_gives_up(report), *_over(_named(report, RETEST), UNSTEADY, *SWAYS)]
     faults += [*_exploits(report), *_over(empty, _own(report, RETEST) + MORE, *PAYS_NOTHING)]
     faults += [*_over(_named(report, "label flip"), TURNS, *TURNED), *_biases(report)]
     use = _use(faults, any(r.rate.n for r in _rows(report, "attack")))
+    if isinstance(foreign, str) and not report.foreign.note:
+        use += foreign
     return Fit(use + (astray if isinstance(astray, str) else ""), tuple(faults), _missed(report))
 
 
@@ -201,15 +203,15 @@ def _blind(report: AuditReport) -> Iterator[Fault]:
         yield Fault("does not read the answer", shown, "anything", "another judge or prompt")
 
 
-def _astray(row: AuditRow, words: Sequence[str]) -> Fault | str:
+def _astray(row: AuditRow, words: Sequence[str], loses: float = LOSES) -> Fault | str:
     """Credit that answers to another task, or its criteria, keep, or what to say where that cannot
-    be told. words : as in ASTRAY.
+    be told. words : as in ASTRAY; loses : the share that must surely be lost.
 
     A fault where no fall is seen, among so many verdicts that the loss of half would have been.
     """
     fall: Estimate = row.drift  # type: ignore[assignment]
     whole = row.rate.value - fall.value
-    if fall.high < -LOSES * whole:
+    if fall.high < -loses * whole:
         return ""
     name, what, own, forbids, remedy = words
     shown = f"{_shown(f'{what} earn', row.rate)}, {own} ones {number(whole, 2)}"

@@ -212,7 +212,7 @@ def test_a_judge_that_pays_answers_to_another_task_is_no_reward():
     assert not sound.faults and "another task" not in sound.line
 
 
-@pytest.mark.parametrize("fault", ["halo", "length"])
+@pytest.mark.parametrize("fault", ["halo", "most", "length"])
 def test_a_judge_that_does_not_read_the_criterion_is_named(fault):
     """One that gave all criteria of an answer the verdict of the first, and one that went by
     length, passed: "comparing such answers, and as a reward for them".
@@ -222,14 +222,19 @@ def test_a_judge_that_does_not_read_the_criterion_is_named(fault):
         async def verdicts(self, task, response, criteria):
             rows = await super().verdicts(task, response, criteria)
             long, turned = len(response.text) > 120, TURNED in criteria[0].text
-            met = (long != turned) if fault == "length" else rows[0].status == "met"
+            count = sum(v.status == "met" for v in rows)
+            met = count > len(rows) / 2 if fault == "most" else rows[0].status == "met"
+            met = (long != turned) if fault == "length" else met
             return [
                 dataclasses.replace(v, status="met" if met else "unmet", value=None) for v in rows
             ]
 
     fit = audit(Fake(), owned(TASKS), ANSWERS, progress=False).fit
-    assert "does not read the criterion" in {f.name for f in fit.faults[:2]}, fit.line
-    assert fit.use == "one judgment of an answer as a whole"
+    if fault == "most":  # of 30 answers it is not sure
+        assert "criteria of another task earn less is not known" in fit.line
+    else:
+        assert "does not read the criterion" in {f.name for f in fit.faults[:2]}, fit.line
+        assert fit.use == "one judgment of an answer as a whole"
     alone = audit(FakeJudge(), owned(TASKS[:1]), ANSWERS[:1], progress=False)
     assert alone.foreign.note == "needs two tasks" and not alone.fit.faults
 
