@@ -48,7 +48,8 @@ class Workbench:
 
     labels : a file that kit.load reads, or a TaskSet with labels of people (met or unmet).
     judge : "endpoint:MODEL", "small", a mapping with options, or a function
-        prompt -> judge. ledger : the file or Ledger in which verdicts are kept.
+        prompt -> judge. ledger : the file or Ledger in which verdicts are kept (default: one in
+        `folder`, where that is given).
     prompt : where to begin (default: the system text of the judge's own template).
     measure : what "better" is, as in Study. folder : where trials and doubts are kept between
         sessions (default: only here). seals : the data's store of test reads (default: beside the
@@ -76,6 +77,8 @@ class Workbench:
         from ..judge.ledger import Ledger
 
         self.make = maker(judge)
+        if ledger is None and folder is not None:  # else its trials are paid once a session
+            ledger = Path(folder) / "ledger.sqlite"
         self.ledger = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
         self.prompt = frame_of(judge) if prompt is None else prompt
         self.measure, self.seals, self.budget = measure, seals, budget

@@ -144,6 +144,15 @@ def test_a_later_session_finds_trials_and_doubts_and_pays_nothing(tmp_path):
     assert again.doubts == bench.doubts and math.isnan(again.labels()[at])
 
 
+def test_a_folder_keeps_verdicts_where_no_ledger_is_named(tmp_path):
+    """Trials were kept and their verdicts were not: each opening of the bench paid for all."""
+    more = {"judge": FakeJudge, "prompt": "Be kind.", "folder": tmp_path / "kept"}
+    first = kit.workbench(labels(), **more)
+    first.try_("strict", STRICT)
+    FakeJudge.asked = 0
+    assert kit.workbench(labels(), **more).data() == first.data() and FakeJudge.asked == 0
+
+
 def test_the_search_competes_as_a_trial_and_goes_on_without_paying_twice(tmp_path):
     pytest.importorskip("gepa")
     seen = []
