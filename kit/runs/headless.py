@@ -146,10 +146,8 @@ def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -
         try:
             with paths.naming(folder):
                 return folder, _execute(book, folder, values, say)
-        except (
-            OSError,
-            KeyboardInterrupt,
-        ) as e:  # a full disk; before the first cell, or at the end
+        except (OSError, KeyboardInterrupt) as e:
+            # a full disk; a signal before the first cell, or while the last page was written
             status = "failed" if isinstance(e, OSError) else "stopped"
             mark_unfinished(folder, status, f"{status} by {str(e) or 'Ctrl-C'}")
             raise
