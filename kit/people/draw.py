@@ -270,8 +270,8 @@ def _errors(said: Mapping[Key, str], old: Labels) -> tuple[float, float, str]:
     """Sensitivity and specificity: from the labels that there are, else assumed."""
     pairs = [
         (said[key] == "met", sign(value))
-        for key, value in old.known().items()
-        if said.get(key, "unknown") != "unknown"
+        for key, value in old.values.items()
+        if value is not None and said.get(key, "unknown") != "unknown"
     ]
     yes = [met for met, truth in pairs if truth]
     no = [not met for met, truth in pairs if not truth]

@@ -41,10 +41,6 @@ class Labels:
     ties: frozenset[Key] = frozenset()
     blank: tuple[Key, ...] = ()
 
-    def known(self) -> dict[Key, float]:
-        """Labels that say something."""
-        return {k: v for k, v in self.values.items() if v is not None}
-
 
 def read_labels(source: Any) -> Labels:
     """Labels out of a file, a TaskSet, or verdicts by people; raters of one row are averaged.

@@ -149,7 +149,9 @@ class Workbench:
             return old
         if old is not None and not same and name == BASELINE:
             raise KitError(
-                "the baseline has another prompt", where="try_", fix="choose another name"
+                "the baseline has another prompt",
+                where=f"trial {name!r}",
+                fix="try it under another name (of `kit tune`: --try NAME=FILE), or in a new folder",
             )
         trial = Trial(name, prompt, settings, parent, (None,) * len(self.rows))
         trial = self._asked(dataclasses.replace(trial, found=same and old.found), full)

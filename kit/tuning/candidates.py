@@ -5,8 +5,8 @@ cheap judge to a strong one, panels.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ class Candidate:
     verdicts: np.ndarray
     cost: np.ndarray | None = None
     group: str | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         v = floats(self.verdicts, name=f"verdicts of {self.name!r}")
@@ -46,27 +45,16 @@ class Candidate:
         object.__setattr__(self, "verdicts", v)
 
 
-def split(
-    cluster: Sequence[Any],
-    *,
-    fractions: tuple[float, float, float] = FRACTIONS,
-    seed: int = 0,
-) -> np.ndarray:
-    """ "train", "dev" or "test" for every row, whole clusters together, by a hash of the cluster's
-    name and the seed.
+def split(cluster: Sequence[Any], *, seed: int = 0) -> np.ndarray:
+    """ "train", "dev" or "test" for every row (FRACTIONS of the clusters), whole clusters together,
+    by a hash of the cluster's name and the seed.
 
     A prompt stays in its part when others are added or the order changes.
 
     >>> split(["a", "b", "a"])[0] == split(["b", "a"])[1]
     True
     """
-    if len(fractions) != 3 or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
-        raise DataError(
-            f"fractions are {fractions}",
-            where="fractions",
-            fix="three positive numbers that sum to 1",
-        )
-    edges = np.cumsum(fractions)[:2]
+    edges = np.cumsum(FRACTIONS)[:2]
 
     def part(name: Any) -> str:
         digest = hashlib.sha256(f"{seed}|{name}".encode("utf-8", "surrogatepass")).digest()

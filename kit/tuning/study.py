@@ -52,15 +52,12 @@ class Scored:
 
 @dataclass(frozen=True)
 class Selection:
-    """What train and dev say: the winner, and the tables. `n_candidates` is how many were looked
-    at.
-    """
+    """What train and dev say: the winner, and the tables."""
 
     winner: Candidate
     baseline: Candidate
     train: tuple[Scored, ...]
     dev: tuple[Scored, ...]
-    n_candidates: int
 
     @property
     def dev_result(self) -> Estimate:
@@ -212,7 +209,7 @@ class Study:
                 where="candidates",
                 fix="see why verdicts are unknown (their failure and reason), or lower least_known",
             )
-        return Selection(by[dev[0].name], by[baseline], tuple(train), tuple(dev), len(candidates))
+        return Selection(by[dev[0].name], by[baseline], tuple(train), tuple(dev))
 
     def _test_rows(self, ids: Sequence[Any]) -> list[str]:
         """The keys of the test's rows, by which the seals know them."""

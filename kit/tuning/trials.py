@@ -75,7 +75,7 @@ class Trial:
     def candidate(self) -> Candidate:
         """As a Study takes it; found prompts are one group: train chooses among them."""
         group = "\0found" if self.found else self.name  # no trial's name
-        return Candidate(self.name, self.values, self.cost, group, {"prompt": self.prompt})
+        return Candidate(self.name, self.values, self.cost, group)
 
     def lines(self) -> list[str]:
         """The prompt's sentences, and the settings: what a criterion became, too."""

@@ -55,7 +55,7 @@ def test_split_keeps_clusters_whole_and_stays():
 def test_a_real_gain_is_found_and_claimed(tmp_path):
     study, candidates = made()
     chosen = study.select(candidates, baseline="base")
-    assert chosen.winner.name == "good" and chosen.n_candidates == 10
+    assert chosen.winner.name == "good" and len(chosen.train) == 10
     read = study.test(chosen, seals=tuning.Seals(tmp_path / "seals.sqlite"))
     assert read.gain.low > 0 and "good beats base" in read.sentence and read.reads == 1
     assert read.optimism.value == pytest.approx(read.dev.value - read.test.value)
@@ -189,7 +189,6 @@ def test_a_judge_that_skips_rows_is_not_chosen():
         lambda: tuning.Candidate("a", [0, 0.5]),
         lambda: tuning.Study(human=[1, 0], cluster=["a", "a"], part=["train", "dev"]),
         lambda: tuning.Study(human=[1, 0], cluster=["a", "b"], part=["train", "holdout"]),
-        lambda: tuning.split(["a"], fractions=(0.5, 0.5, 0.5)),
         lambda: made()[0].select(made()[1], baseline="nobody"),
         lambda: made()[0].select([*made()[1], made()[1][0]], baseline="base"),
     ],
@@ -282,7 +281,7 @@ def test_recorded_study_end_to_end(recorded, tmp_path):
     candidates = cut(scores, [2, 2.5, 3, 3.5, 4])
     chosen = study.select(candidates, baseline="llama-8b/bare >= 3")
     read = study.test(chosen, seals=tuning.Seals(tmp_path / "s.sqlite"))
-    assert chosen.n_candidates == 50 and read.gain.low > 0
+    assert len(chosen.train) == 50 and read.gain.low > 0
 
 
 def test_a_read_in_one_run_is_known_to_the_next(tmp_path, monkeypatch):
