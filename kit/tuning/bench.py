@@ -151,7 +151,7 @@ class Workbench:
             raise KitError(
                 "the baseline has another prompt",
                 where=f"trial {name!r}",
-                fix="try it under another name (of `kit tune`: --try NAME=FILE), or in a new folder",
+                fix="try it under another name (of `kit tune`: --try NAME=FILE), or a new folder",
             )
         trial = Trial(name, prompt, settings, parent, (None,) * len(self.rows))
         trial = self._asked(dataclasses.replace(trial, found=same and old.found), full)
