@@ -135,7 +135,6 @@ ARGS = (
         metavar="FILE",
         help="for replay: a ledger, or verdicts as JSONL (default: a recorded judge, see --model)",
     ),
-    arg("--batch", action="store_true", help="through the batch API: half the price, up to a day"),
     BUDGET_USD,
     arg("--budget-calls", type=int, help="stop before more calls are made"),
     arg("--budget-tokens", type=int, help="stop before more tokens are used"),
@@ -325,8 +324,6 @@ def make(args: argparse.Namespace) -> Any:
 
     options = http_options(args)
     value: Any = _named(args.judge, options, args)
-    if args.batch:
-        value = {"batch": value}
     if args.votes:
         value = {"votes": value, "n": args.votes}
     if args.panel:

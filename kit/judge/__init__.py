@@ -30,7 +30,6 @@ _WHERE = {
     "Budget": "budget",
     "EndpointJudge": "endpoint",
     "DecisionJudge": "decisions",
-    "BatchJudge": "batch",
     "Limiter": "limiter",
     "models": "prices",
     "price": "prices",

@@ -267,7 +267,7 @@ class EndpointJudge(Asked):
     def body(
         self, task: Task, response: Response, criteria: Sequence[Criterion], mode: str = "schema"
     ) -> dict[str, Any]:
-        """The request body of one call (also what goes into a batch file)."""
+        """The request body of one call."""
         stated = self.probability == "stated"
         lines, form = self._layout(task).texts(criteria, stated)
         body: dict[str, Any] = {

@@ -9,7 +9,6 @@ and judges made of judges:
     {panel: [JUDGE, JUDGE, JUDGE], rule: majority}
     {escalate: [CHEAP, STRONG], low: 0.2, high: 0.8}
     {votes: {endpoint: MODEL}, n: 5}
-    {batch: {endpoint: MODEL}}
 """
 
 from __future__ import annotations
@@ -174,17 +173,6 @@ def _votes(subject: Any, *, n: int = 5, name: str | None = None) -> Any:
     return self_consistency(lambda i: judge_of({kind: model, **options, "sample": i}), n, name=name)
 
 
-def _batch(subject: Any, *, poll: float = 30.0, gather: float = 1.0) -> Any:
-    from .batch import BatchJudge
-    from .endpoint import EndpointJudge
-
-    inner = judge_of(subject)
-    if not isinstance(inner, EndpointJudge):
-        fix = "write {batch: {endpoint: MODEL}}"
-        raise KitError("only an endpoint judge has a batch API", where="judge batch", fix=fix)
-    return BatchJudge(inner, poll=poll, gather=gather)
-
-
 CLASSES = {
     "endpoint": (".endpoint", "EndpointJudge"),
     "decisions": (".decisions", "DecisionJudge"),
@@ -198,7 +186,6 @@ MADE: dict[str, Callable[..., Any]] = {
     "local": _local,
     "server": _server,
     "votes": _votes,
-    "batch": _batch,
 }
 SERVED = ("server", "small")  # they take an endpoint judge's options
 KINDS = (*MADE, *CLASSES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 import logging
@@ -10,10 +9,10 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from judge_stub import HOSTILE, BatchStub, StubServer, asked, completion, content
+from judge_stub import HOSTILE, StubServer, asked, completion, content
 
 from kit.errors import BudgetError, JudgeDownError, KitError
-from kit.judge import BatchJudge, Budget, DecisionJudge, EndpointJudge, Ledger, ajudge, judge
+from kit.judge import Budget, DecisionJudge, EndpointJudge, Ledger, judge
 from kit.judge import limiter as limiting
 from kit.judge.keys import key_for
 from kit.records import Criterion, Response, Task
@@ -507,61 +506,6 @@ def test_systemone_is_the_same_back_end():
         got = judge(task, answers(1), judge=DecisionJudge("m", base_url=stub.url), progress=False)
     want = [None, "parse", "parse", "missing", "abstain", "abstain"]
     assert [v.failure for v in got] == want and got[0].p == 0.7
-
-
-def test_batches_give_the_same_verdicts_and_are_found_again_after_a_crash(tmp_path):
-    with BatchStub(looks=10**6) as stub:
-
-        def who():
-            return BatchJudge(EndpointJudge("m", base_url=stub.url), poll=0.02, gather=0.05)
-
-        async def crash():
-            with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(
-                    ajudge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite"), 0.5
-                )
-
-        asyncio.run(crash())
-        assert len(stub.batches) == 1
-        stub.looks = 0
-        got = judge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite", progress=False)
-        assert len(stub.batches) == 1 and all_right(got, answers(4)) and got.spent.calls == 4
-        again = judge(TASK, answers(4), judge=who(), ledger=tmp_path / "l.sqlite", progress=False)
-        assert again.spent.cached == 16
-
-
-def test_batches_over_http_bear_an_absent_server_and_forget_what_has_ended(tmp_path):
-    """A refused batch was remembered for ever, so that every later run failed with it; a short absence ended a day's wait."""
-    book = tmp_path / "l.sqlite"
-
-    def ask(stub):
-        who = BatchJudge(EndpointJudge("m", base_url=stub.url, patience=30), poll=0.02, gather=0.05)
-        return judge(TASK, answers(6), judge=who, ledger=book, progress=False)
-
-    with BatchStub(status="failed") as stub:
-        with pytest.raises(JudgeDownError, match="refused the batch"):
-            ask(stub)
-        stub.status, stub.absent, stub.asked = "completed", 5, 0
-        got = ask(stub)
-        assert (
-            all_right(got, answers(6))
-            and got.spent.calls == 6
-            and len(stub.batches) == 2
-            and set(stub.paid.values()) == {1}
-        )
-        assert ask(stub).spent.cached == 24 and len(stub.batches) == 2
-
-
-def test_a_server_without_batches_is_named(tmp_path):
-    with StubServer() as stub, pytest.raises(JudgeDownError, match="no batch API"):
-        judge(
-            TASK,
-            answers(1),
-            judge=BatchJudge(
-                EndpointJudge("m", base_url=stub.url.replace("v1", "v2")), gather=0.02
-            ),
-            progress=False,
-        )
 
 
 def test_wrong_choices_are_named():

@@ -7,7 +7,7 @@ import pytest
 from kit.__main__ import parser
 from kit.cli.judge import make
 from kit.errors import KitError, MissingError
-from kit.judge import BatchJudge, EndpointJudge, Escalate, Panel, judge_of
+from kit.judge import EndpointJudge, Escalate, Panel, judge_of
 
 URL = "http://127.0.0.1:1/v1"
 
@@ -27,7 +27,6 @@ def test_judges_made_of_judges():
     votes = judge_of({"votes": {"endpoint": "m", "base_url": URL}, "n": 3})
     assert votes.share and len({j._own for j in votes.judges}) == 3
     assert all(j.params["temperature"] == 1.0 for j in votes.judges)
-    assert isinstance(judge_of({"batch": "endpoint:m"}), BatchJudge)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +38,6 @@ def test_judges_made_of_judges():
         ({"panel": ["code", "lokal"]}, "judge 2 of panel"),
         ({"escalate": ["code", "code", "code"]}, "the cheap one and the strong one"),
         ({"votes": "code"}, "n is 2 or more"),
-        ({"batch": "code"}, "only an endpoint"),
         (7, "names no judge"),
         ({"endpoint": "m", "tries": 1.5}, "1.5: expected `int`(.|\n)*setting tries"),
         ({"endpoint": 3}, "3: expected `str(.|\n)*setting endpoint"),
