@@ -53,8 +53,8 @@ def fast_ok(model: Any) -> str | None:
 
 def state(model: Any) -> tuple[Any, ...]:
     """What decides which weights a model shows beside their values: the adapter in use, or none."""
-    first = base_of(model).model.layers[0].self_attn.q_proj
-    return tuple(_lora(first))
+    adapted = (m for m in base_of(model).model.modules() if hasattr(m, "lora_A"))
+    return tuple(_lora(next(adapted, None)))
 
 
 def trains_ok(model: Any) -> str | None:

@@ -129,3 +129,15 @@ def test_loss_and_gradient_are_those_of_the_formulas(tmp_path, monkeypatch, kl, 
     assert sorted(seen) == [0, 1, 2, 3]
     drift = [x["ref_per_token_logps"] for x in seen[3]]
     assert all(d.shape == x["completion_mask"].shape for d, x in zip(drift, seen[3], strict=True))
+
+
+@pytest.mark.parametrize("target", ["q_proj", "v_proj", "up_proj"])
+def test_the_reference_is_told_from_the_policy_wherever_the_adapter_sits(target):
+    """Only layer 0's q_proj was looked at: with an adapter elsewhere KL was 0 and pulled nothing."""
+    from kit.train import engine, models
+
+    model = models.load(build(GRPOSettings, {**preset("test"), "lora_targets": [target]})).model
+    trained = engine.state(model)
+    with model.disable_adapter():
+        assert engine.state(model) != trained
+    assert engine.state(model) == trained != ()
