@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from ..records import Run
 from ..stats.estimate import Estimate
 
 Found = Iterable[tuple[Path, Run]]
+DIFFERENCE = re.compile(r"\b(difference|change|minus|less|the same)\b| - ", re.IGNORECASE)
 
 
 def differing(found: Found) -> dict[str, tuple[str, ...]]:
@@ -116,6 +118,7 @@ def metrics(
                         "high": value.get("high"),
                         "n": value.get("n"),
                         "n_clusters": value.get("n_clusters"),
+                        "difference": is_difference(value),
                         "seed": run.seed,
                         "params": dict(run.params),
                     }
@@ -130,18 +133,30 @@ def shared(found: Found) -> list[dict[str, Any]]:
     return [r for r in rows if count[r["notebook"], r["metric"]] > 1]
 
 
+def is_difference(value: Mapping[str, Any]) -> bool:
+    """True for an estimate whose 0 means "no difference": its method says so, whatever its name.
+
+    >>> is_difference({"method": "paired difference"}), is_difference({"method": "share, Wilson"})
+    (True, False)
+    """
+    return bool(DIFFERENCE.search(value.get("method") or ""))
+
+
 @dataclass(frozen=True)
 class Seeds:
-    """One metric over the seeds of one setting: the mean over seeds with its t interval, and how many runs excluded 0 by themselves.
+    """One metric over the seeds of one setting: the mean over seeds with its t interval.
 
-    setting : the parameters that differ between runs of the notebook, as text ("" when none does); values : one a seed (the mean of its runs), `seeds` beside them; runs : all runs.
+    excluded_zero : of a difference, how many runs excluded 0 by themselves ("2 of 3"); "" of a
+        level, whose 0 means nothing. setting : the parameters that differ between runs of the
+        notebook, as text ("" when none does); values : one a seed (the mean of its runs), `seeds`
+        beside them; runs : all runs.
     """
 
     notebook: str
     metric: str
     setting: str
     mean: Estimate
-    excluded_zero: int
+    excluded_zero: str
     runs: int
     values: tuple[float, ...] = ()
     seeds: tuple[int, ...] = ()
@@ -174,7 +189,7 @@ def across_seeds(found: Found) -> list[Seeds]:
                 metric,
                 setting(rows[0]["params"], names[notebook]),
                 mean_over_seeds(values),
-                clear,
+                f"{clear} of {len(rows)}" if any(r["difference"] for r in rows) else "",
                 len(rows),
                 values,
                 tuple(by_seed),

@@ -6,7 +6,6 @@ stands with interval and n. A notebook's own sentences (`run.found(...)`) come f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 from ..records import Run
 from . import compare
 
-DIFFERENCE = re.compile(r"\b(difference|change|minus|less|the same)\b| - ", re.IGNORECASE)
 GAMEABLE = ("attack", "loose", "hack", "trivial", "without skill", "sentinel", "gameable")
 FEW_CLUSTERS = 10  # fewer than these make even a t interval depend on its assumptions
 
@@ -46,15 +44,6 @@ def short(value: float) -> str:
     return f"{value:.3f}" if small else number(value)
 
 
-def is_difference(value: Mapping[str, Any]) -> bool:
-    """True for an estimate whose 0 means "no difference": its method says so, whatever its name.
-
-    >>> is_difference({"method": "paired difference"}), is_difference({"method": "share, Wilson"})
-    (True, False)
-    """
-    return bool(DIFFERENCE.search(value.get("method") or ""))
-
-
 def sentence(name: str, value: Mapping[str, Any]) -> str:
     """A metric in one sentence.
 
@@ -70,7 +59,7 @@ def sentence(name: str, value: Mapping[str, Any]) -> str:
     """
     low, high = value.get("low"), value.get("high")
     known = low is not None and high is not None
-    difference = is_difference(value)
+    difference = compare.is_difference(value)
     sign = -1 if difference and known and high < 0 else 1  # "down by .3", not "down by -.3"
     band = _band(value, sign) or ", without an interval"
     clusters = f" in {value['n_clusters']} clusters" if value.get("n_clusters") else ""
@@ -103,7 +92,7 @@ def estimates(run: Run) -> dict[str, Mapping[str, Any]]:
 
     def rank(item: tuple[str, Mapping[str, Any]]) -> tuple[bool, bool, bool]:
         heldout = any(w in item[0].lower() for w in ("held-out", "test "))
-        return item[1].get("low") is None, not heldout, not is_difference(item[1])
+        return item[1].get("low") is None, not heldout, not compare.is_difference(item[1])
 
     return dict(sorted(found.items(), key=rank))
 
@@ -204,7 +193,7 @@ def _grouped(names: Sequence[str], what: str) -> list[str]:
 
 def _many(every: Sequence[tuple[str, Mapping[str, Any]]], runs: int) -> list[str]:
     """Several looks: how many differences would exclude 0 by chance, and the winner's curse."""
-    tested = [v for _, v in every if is_difference(v) and v.get("low") is not None]
+    tested = [v for _, v in every if compare.is_difference(v) and v.get("low") is not None]
     out = []
     if len(tested) > 3:
         out.append(

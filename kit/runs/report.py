@@ -329,7 +329,7 @@ def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
             "mean over seeds": number(s.mean.value),
             "95% interval": s.mean.note or f"[{number(s.mean.low)}, {number(s.mean.high)}]",
             "seeds": ", ".join(map(str, s.seeds[:12])) + (" ..." if len(s.seeds) > 12 else ""),
-            "own interval excludes 0": f"{s.excluded_zero} of {s.runs}",
+            "own interval excludes 0": s.excluded_zero or "a level",
         }
         for _, rows in ranked
         for s in rows

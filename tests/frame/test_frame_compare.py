@@ -107,8 +107,22 @@ def test_seeds_are_the_sample_and_other_settings_stay_apart(found: list[tuple[Pa
         and gain.mean.value == pytest.approx(0.14)
         and gain.mean.low < 0 < gain.mean.high
     )  # three seeds say little
-    assert gain.excluded_zero == 2
+    assert gain.excluded_zero == "2 of 3"
     assert "shown" not in seeds  # a yes / no is no number
+
+
+def test_a_level_excludes_no_zero(tmp_path: Path) -> None:
+    """ "labels that agree with the code" .999: "3 of 3" runs excluded 0, where 0 means nothing."""
+    for seed in (0, 1):
+        folder = write(tmp_path, f"run{seed}", seed, 0.3)
+        row = json.loads((folder / "metrics.json").read_text())
+        level = {"value": 0.9 + seed / 99, "low": 0.8, "high": 1.0, "n": 40, "method": "Wilson"}
+        row["metrics"]["agree"] = level
+        (folder / "metrics.json").write_text(json.dumps(row))
+    seeds = {s.metric: s.excluded_zero for s in compare.across_seeds(runs.find(tmp_path))}
+    assert (seeds["agree"], seeds["gain"]) == ("", "2 of 2")
+    table = report.build(tmp_path).split('id="seeds"')[1]
+    assert "a level" in table and "2 of 2" in table
 
 
 def test_fifty_large_runs_make_less_than_ten_megabytes(tmp_path: Path) -> None:
@@ -309,7 +323,7 @@ def test_every_difference_of_the_kit_says_so() -> None:
     ends = {"new_cluster": prompts, "old_cluster": prompts}
     both = calibrated((unsure, people), (sure, ones), cluster=prompts, n_boot=20)
     assert all(
-        findings.is_difference(vars(e))
+        compare.is_difference(vars(e))
         for e in (
             stats.difference(ones, other),
             stats.difference(sure, unsure, cluster=prompts),
@@ -321,7 +335,7 @@ def test_every_difference_of_the_kit_says_so() -> None:
         )
     )
     level = stats.mean(sure), stats.kappa(ones, people), stats.auroc(sure, people)
-    assert not any(findings.is_difference(vars(e)) for e in level)
+    assert not any(compare.is_difference(vars(e)) for e in level)
 
 
 def test_runs_that_say_the_same_say_so_with_their_interval(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from kit.system import processes
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for name, status, pid in (("a1", "done", 0), ("b2", "running", 2**22 + 1), ("c2", "failed", 0)):
-        gain = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 20, "method": "difference"}
+        gain = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 20}
         run = Run(
             id=name,
             notebook="99_try",
