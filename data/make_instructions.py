@@ -209,13 +209,24 @@ def _sentence(constraints: Sequence[str], families: Sequence[str]) -> list[Crite
     ]
 
 
+ONE = {
+    "buses": "bus",
+    "geese": "goose",
+    "mice": "mouse",
+    "wolves": "wolf",
+    "fishermen": "fisherman",
+}
+
+
 def _singular(topic: str) -> list[str]:
     """The topic's singular, where it is a plural.
 
-    >>> _singular("bakeries"), _singular("beaches"), _singular("jazz")
-    (['bakery'], ['beach'], [])
+    >>> _singular("bakeries"), _singular("beaches"), _singular("jazz"), _singular("mice")
+    (['bakery'], ['beach'], [], ['mouse'])
     """
-    for end, one in (("ies", "y"), ("ches", "ch"), ("oes", "o"), ("s", "")):
+    if topic in ONE:
+        return [ONE[topic]]
+    for end, one in (("ies", "y"), ("ches", "ch"), ("oes", "o"), ("xes", "x"), ("s", "")):
         if topic.endswith(end):
             return [topic.removesuffix(end) + one]
     return []

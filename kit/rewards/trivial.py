@@ -109,8 +109,9 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
 def slot_frame(task: Task) -> Response:
     """Words that the prompt quotes and its topic, in one fixed sentence: it reads which words are
     named, and nothing of what is asked of them. It takes the first (and of three the last) and
-    asks where nothing is quoted: no other choice by number and place passes more of the kit's
-    instructions. No policy of NAMES: copying is a skill.
+    asks where nothing is quoted: of frames without words of their own from the prompts, no other
+    choice by number and order passes more of the kit's instructions. No policy of NAMES: copying is
+    a skill.
     """
     said = slots(task)
     about = re.split(r"\babout ", task.prompt)[-1].split(".")[0]

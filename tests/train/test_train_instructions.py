@@ -87,6 +87,18 @@ def test_hyphens_and_foreign_marks_hide_no_list(tasks):
 
 
 @pytest.mark.parametrize(
+    "topic, one",
+    [("buses", "bus"), ("foxes", "fox"), ("geese", "goose"), ("mice", "mouse"), ("wolves", "wolf")],
+)
+def test_a_topic_is_named_by_its_singular_too(tasks, topic, one):
+    """15 answers of the trained models fell by this alone: .76 where .80 was right."""
+    task = next(t for t in tasks if t.group == topic)
+    gate = next(c for c in task.criteria if c.id == "topic")
+    said = Response(task_id=task.id, id="r", text=f"Is the {one} asleep in the old barn?")
+    assert check(task, said, gate).status == "met"
+
+
+@pytest.mark.parametrize(
     "text, failed",
     [
         ("Some old ferries carry quiet sailors home.", set()),

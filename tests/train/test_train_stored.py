@@ -30,9 +30,9 @@ def test_what_the_readme_says_of_the_kept_runs(kept):
     found = stored.over_seeds(kept, tasks)
     never = stored.over_seeds(kept, [t for t in tasks if "+" in t.kind])
     assert len(found.after) == 5 and found.before < 0.12
-    assert sum(found.after) / 5 >= 0.76 and min(found.after) >= 0.72
-    assert never.before == 0 and sum(never.after) / 5 >= 0.59
-    assert found.prompts.low > 0.55 and found.seeds.low > 0.58
+    assert sum(found.after) / 5 >= 0.79 and min(found.after) >= 0.77
+    assert never.before == 0 and sum(never.after) / 5 >= 0.65
+    assert found.prompts.low > 0.58 and found.seeds.low > 0.62
     assert all(row["finished"] >= 0.97 for row in stored.each(kept, tasks)[:5])
 
 
@@ -82,7 +82,7 @@ def test_the_trained_model_passes_what_no_frame_around_the_quoted_words_does(kep
     grades = kit.grade(tasks, kit.judge(tasks, said), reward="rubric", responses=said)
     frame = [float(g.score == 1) for g in grades]
     trained = [v for k in kept if not k.control for v in k.strict(tasks)[1]]
-    assert evaluation.paired(frame, trained, ids, ids * 5).low > 0.1
+    assert evaluation.paired(frame, trained, ids, ids * 5).low > 0.2
     rows = {r["prompts"]: r for r in stored.habits(kept, tasks)}
     first = {k: r["begins with the first quoted word"] for k, r in rows.items()}
     assert first["begin"] > 0.9 and first["begin+use"] > 0.7
