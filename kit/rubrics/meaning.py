@@ -341,6 +341,7 @@ CUT = re.compile(
     r"|\b(?:cannot|must|should|will|would|may|might|to)\s+be\s*\Z|[,(:–—]\s*\Z"
     r"|\bthat\b\s*(?:[^,]*\s(?:is|are|was|were)\s*)?\Z|\A(?:(?!\bwh)[^,])*\sby\s*\Z"
 )
+MARKS = re.compile(r"point|mark|credit|scor|rate|grade|extent|[)\]]\s*\Z", re.I)
 GRADED = re.compile(
     r"\s*(?:rate|score|grade)\b[^.]{0,40}\b(?:from\s+\d+\s+to|on\s+a\s+scale)"
     r"|.*\b(?:give|deduct|award|subtract|assign|grant)\s+(?:\w+\s+){0,2}?(?:points?|marks?|credit)\b"
@@ -376,9 +377,9 @@ def unfinished(c: Criterion, task: Task) -> tuple[str, str] | None:
     'it breaks off: its last word or mark wants another one'
     """
     text = c.text
-    if CUT.search(text):
+    if text.rstrip()[-1:] not in ".!?" and CUT.search(text, max(len(text) - 80, 0)):
         return "it breaks off: its last word or mark wants another one", "write the rest of it"
-    if c.scale == "binary" and not c.levels and GRADED.match(text):
+    if c.scale == "binary" and MARKS.search(text) and GRADED.match(text):
         return "it asks for a mark, and its scale is met or unmet", "give it levels or points"
     if text.casefold().strip(" .") == task.prompt.casefold().strip(" ."):
         return "it is the prompt itself", "write what the answer must do"

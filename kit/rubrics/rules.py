@@ -134,6 +134,15 @@ def _leaked(at: At) -> Said:
     return _found(wanted, "the prompt leaves the name open, and the criterion wants {!r}")
 
 
+def _vacuous(at: At) -> Said:
+    return _found(VACUOUS.match(at.c.text), "it says nothing that tells answers apart")
+
+
+def _doubled(at: At) -> Said:
+    found = {"not", "never"} & at.r.set and DOUBLED.search(at.c.text)
+    return _found(found, "it says no twice: what is wanted is unclear")
+
+
 def _injected(at: At) -> Said:
     text = "the criterion gives orders to the judge instead of describing an answer"
     return _found(injected(at.c.text, at.r.set), text)
@@ -175,24 +184,8 @@ RULES = (
         ),
         "turn the sign, or the wording",
     ),
-    Rule(
-        "vacuous",
-        "info",
-        judged(
-            lambda at: _found(VACUOUS.match(at.c.text), "it says nothing that tells answers apart")
-        ),
-        "say what a good answer holds",
-    ),
-    Rule(
-        "double-negative",
-        "info",
-        judged(
-            lambda at: _found(
-                DOUBLED.search(at.c.text), "it says no twice: what is wanted is unclear"
-            )
-        ),
-        "say it without the negations",
-    ),
+    Rule("vacuous", "info", judged(_vacuous), "say what a good answer holds"),
+    Rule("double-negative", "info", judged(_doubled), "say it without the negations"),
     Rule("injected", "warning", judged(_injected), "remove it, and look where it came from"),
     Rule("unverifiable", "warning", judged(_unverifiable), "say what in the answer would show it"),
     Rule(

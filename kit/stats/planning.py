@@ -112,13 +112,11 @@ def power_of(
     `prompts_for`.
 
     >>> round(power_of(73, 0.05, spread=0.15), 2), round(power_of(110, 0.05, spread=0.15), 2)
-    (0.06, 0.93)
+    (0.07, 0.93)
     """
     prompts = whole("prompts", prompts, 1)
-    if prompts < MANY:
-        return 0.0
     own = math.sqrt(spread**2 + 2 * noise**2 / samples)
-    se, df = own / math.sqrt(prompts), prompts - 1
+    se, df = own / math.sqrt(prompts), max(prompts - 1, 1)
     return t_below((abs(gain) - clearance(prompts, own)) / se - t_quantile(1 - alpha, df), df)
 
 
