@@ -179,7 +179,7 @@ def test_the_search_competes_as_a_trial_and_goes_on_without_paying_twice(tmp_pat
 
 def test_export_and_the_page_escape_what_was_judged(tmp_path):
     bench = bench_of(tmp_path)
-    bench.rows[0].response.__dict__["text"] = "a bad <script>alert(1)</script>"
+    bench.rows[bench._queue[0]].response.__dict__["text"] = "a bad <script>alert(1)</script>"
     bench.try_("strict", STRICT)
     data = json.loads(bench.export(tmp_path / "b.json").read_text())
     assert {t["trial"] for t in data["trials"]} == {"baseline", "strict"}
