@@ -78,7 +78,8 @@ ARGS = (
     arg(
         "--out",
         metavar="FOLDER",
-        help="trials and doubts are kept here (default: runs/tune-LABELS)",
+        help="trials and doubts on these labels, of this judge, are kept here (default: "
+        "runs/tune-LABELS)",
     ),
     arg("--page", metavar="FILE.html", help="also write the bench as a page"),
     BUDGET_USD,

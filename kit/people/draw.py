@@ -71,8 +71,9 @@ def draw(
 
     n : units to add. unit : "verdict", or "answer" (all criteria of an answer).
     grades : the judge's; needed for "stratified", and to say what the interval will be worth.
-    labels : a file of an earlier draw goes on (its rows and labels are kept, probabilities are
-    those of both draws); of other labels those on rows that are drawn are filled in.
+    labels : a file of an earlier draw goes on, from the same rows and strata (its rows and labels
+    are kept, probabilities are those of both draws); of other labels those on rows that are drawn
+    are filled in.
     Criteria that code decides are left out. Equal seeds draw equal rows.
     """
     _check(n, design, unit, grades)
@@ -176,7 +177,7 @@ def _kept(old: Labels, pool: _Pool, design: str) -> dict[str, int]:
         )
     kept = {name: sum(bool(drawn & set(u)) for u in units) for name, units in pool.strata.items()}
     share = {k: kept[s] / len(us) for s, us in pool.strata.items() for u in us for k in u}
-    if any(abs(p - share.get(k, 0.0)) > 1e-9 for k, p in old.inclusion.items()):
+    if any(abs(p - share.get(k, 0.0)) > 1e-7 for k, p in old.inclusion.items()):
         fix = "go on with the answers and --grades of the first draw, or begin a new file; "
         fix += "without its column `inclusion` the old one's labels are filled in where they fit"
         raise DataError("these labels were drawn from other rows", where="--labels", fix=fix)
