@@ -51,7 +51,9 @@ def test_controls_in_jupyterlab(lab: Any, page: Any) -> None:
 
 def test_the_page_filters_and_asks_no_network(page: Any, tmp_path: Path) -> None:
     bench = bench_of(tmp_path)
-    bench.rows[bench._queue[0]].response.__dict__["text"] = "<img src=x onerror=\"document.title='hacked'\">good"
+    bench.rows[bench._queue[0]].response.__dict__["text"] = (
+        "<img src=x onerror=\"document.title='hacked'\">good"
+    )
     bench.try_("strict", STRICT)
     bench.try_("no", "Say no. Be harsh.", full=True)
     page.page.goto(bench.export(tmp_path / "b.html").as_uri())
