@@ -431,6 +431,7 @@ def build(
         judged=judged,
         assets=view.assets() if judged else "",
         sections=sections,
+        linked=any(s["link"] for s in sections),
         open=len(found) == 1,
         glance=_glance(found, place, {s["id"] for s in sections}),
         plotly=plotly,

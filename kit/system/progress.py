@@ -46,8 +46,7 @@ def bar(
     >>> list(bar([1, 2], desc="x", disable=True))
     [1, 2]
     """
-    if os.environ.get(KIND) == "none":
-        more["disable"] = True
+    more.setdefault("disable", os.environ.get(KIND) == "none")  # whatever TQDM_DISABLE says
     if os.environ.get(KIND) == "json":
         more.setdefault("mininterval", 1.0)
         return _lines()(iterable, total=total, desc=desc, unit=unit, **more)
@@ -130,7 +129,8 @@ def watched(kind: str | None, log_file: str | None, verbose: bool) -> Iterator[N
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
     try:
-        with processes.environment(**{KIND: kind or ""}):
+        others = "1" if kind in ("json", "none") else ""  # bars of libraries are no JSON
+        with processes.environment(**{KIND: kind or "", "TQDM_DISABLE": others}):
             yield
     finally:
         logger.setLevel(level)

@@ -190,6 +190,9 @@ def test_links_hold_where_the_report_lies_elsewhere(
     (tmp_path / "run1" / "03_train_grpo.html").write_text("page")
     page = report.write(tmp_path, tmp_path / "sent round" / "r.html").read_text()
     assert 'href="../run1/03_train_grpo.html"' in page
+    assert "sent alone its links to notebooks lead nowhere" in page
+    (tmp_path / "run1" / "03_train_grpo.html").unlink()
+    assert "sent alone" not in report.build(tmp_path)
 
 
 def test_equal_seeds_have_no_interval_and_are_no_shares(tmp_path: Path) -> None:

@@ -83,6 +83,21 @@ def test_progress_as_json_lines(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("kind", ["none", "json"])
+def test_bars_of_libraries_stand_in_no_line_of_ours(kind):
+    """`kit judge --judge local --progress json` began with "Loading weights:   0%|" of another."""
+    code = (
+        "from kit.system import progress\n"
+        f"with progress.watched({kind!r}, None, False):\n"
+        "    from tqdm import tqdm\n"
+        "    list(tqdm(range(3), desc='theirs'))\n"
+        "    list(progress.bar(range(3), desc='ours'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    said = {json.loads(line)["progress"] for line in done.stderr.splitlines()}
+    assert said == ({"ours"} if kind == "json" else set())
+
+
 def test_what_was_stopped_is_not_done(capsys):
     """After Ctrl-C the last line said n 50 of 300 and `"done": true`."""
 
