@@ -257,7 +257,7 @@ def keep(
             names.add(row["trial"])
             rows.append(row)
         at = {_answer(d): d for d in [*there["doubts"], *doubts]}
-        data = {**about, "rows": about["rows"][:8], "trials": rows, "doubts": list(at.values())}
+        data = {**about, "rows": about["rows"][:64], "trials": rows, "doubts": list(at.values())}
         write_text(folder / FILE, json.dumps(data, indent=1, ensure_ascii=False))
 
 
