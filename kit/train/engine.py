@@ -25,30 +25,40 @@ def base_of(model: Any) -> Any:
 
 
 def fast_ok(model: Any) -> str | None:
-    """None when the engine fits this model, else the reason why not."""
-    torch = import_torch()
+    """None when the engine fits this model and all that is adapted in it, else the reason why not."""
     base = base_of(model)
-    if getattr(base.config, "model_type", "") != "llama":
-        return f"model type {getattr(base.config, 'model_type', '?')!r} is not llama"
+    kind, act = (getattr(base.config, n, None) for n in ("model_type", "hidden_act"))
+    if (kind, act) != ("llama", "silu"):
+        return f"model type {kind!r} with {act!r} is not llama with silu"
     if next(base.parameters()).device.type != "cpu":
         return "the model is not on a CPU"
     if getattr(base.config, "attention_bias", False) or getattr(base.config, "mlp_bias", False):
         return "projections have biases"
-    for name, module in base.model.layers[0].named_modules():
-        weight = getattr(getattr(module, "base_layer", module), "weight", None)
-        if weight is not None and weight.dtype not in (
-            torch.float32,
-            torch.bfloat16,
-            torch.float16,
-        ):
-            return f"{name} is quantised"
-        if getattr(module, "lora_magnitude_vector", None):
-            return "the adapter is a DoRA"
-    if hasattr(base.lm_head, "lora_A"):
-        return "the head is adapted"
-    if any(len(getattr(m, "active_adapters", [])) > 1 for m in base.model.layers[0].modules()):
-        return "several adapters are active"
-    return None
+    if any(a.peft_type != "LORA" for a in getattr(model, "peft_config", {}).values()):
+        return "the adapter is no LoRA"
+    known = {id(m) for layer in base.model.layers for part in _parts(layer) for m in part}
+    found = ((name, _odd(m, id(m) in known)) for name, m in base.named_modules())
+    return next((f"{name} {why}" for name, why in found if why), None)
+
+
+def _odd(module: Any, known: bool) -> str:
+    """What the engine would leave out of a module; known : a projection that it reads."""
+    torch = import_torch()
+    weight = getattr(getattr(module, "base_layer", module), "weight", None)
+    plain = (torch.float32, torch.bfloat16, torch.float16)
+    if weight is not None and weight.dtype not in plain:
+        return "is quantised"
+    if hasattr(module, "modules_to_save"):
+        return "is trained as a whole"
+    if not hasattr(module, "lora_A"):
+        return ""
+    if not known:
+        return "is adapted"
+    if getattr(module, "lora_magnitude_vector", None):
+        return "has a DoRA"
+    if any(b.bias is not None for b in module.lora_B.values()):
+        return "has an adapter with a bias"
+    return "has several adapters in use" if len(module.active_adapters) > 1 else ""
 
 
 def state(model: Any) -> tuple[Any, ...]:
@@ -222,9 +232,13 @@ def linear(torch: Any, weight: Any, x: Any) -> Any:
 
 
 def _fused(layer: Any) -> list[Fused]:
+    return [Fused(p) for p in _parts(layer)]
+
+
+def _parts(layer: Any) -> tuple[list[Any], ...]:
+    """The projections of a layer, those with one input together."""
     a, m = layer.self_attn, layer.mlp
-    parts = ([a.q_proj, a.k_proj, a.v_proj], [a.o_proj], [m.gate_proj, m.up_proj], [m.down_proj])
-    return [Fused(p) for p in parts]
+    return [a.q_proj, a.k_proj, a.v_proj], [a.o_proj], [m.gate_proj, m.up_proj], [m.down_proj]
 
 
 def _norm(torch: Any, module: Any, x: Any) -> Any:

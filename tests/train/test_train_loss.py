@@ -141,3 +141,28 @@ def test_the_reference_is_told_from_the_policy_wherever_the_adapter_sits(target)
     with model.disable_adapter():
         assert engine.state(model) != trained
     assert engine.state(model) == trained != ()
+
+
+def test_what_the_engine_would_leave_out_takes_the_slow_way():
+    """An adapted embedding, a bias of the adapter, another activation: evaluations were of another model."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    from kit.train import engine, models
+
+    def reason(act="silu", **how):
+        base = models.tiny_model(64)
+        base.config.hidden_act = act
+        return engine.fast_ok(get_peft_model(base, LoraConfig(r=2, **how)))
+
+    assert reason(target_modules=["v_proj", "up_proj"]) is None
+    assert "embed_tokens is adapted" in reason(target_modules=["embed_tokens", "q_proj"])
+    assert "lm_head is adapted" in reason(target_modules=["lm_head", "q_proj"])
+    assert "a bias" in reason(target_modules=["q_proj"], lora_bias=True)
+    assert "as a whole" in reason(target_modules=["q_proj"], modules_to_save=["embed_tokens"])
+    assert "a DoRA" in reason(target_modules=["q_proj"], use_dora=True)
+    assert "'gelu'" in reason("gelu", target_modules=["q_proj"])
+    late = models.tiny_model(64)
+    up = late.model.layers[1].mlp.up_proj
+    up.weight = torch.nn.Parameter(up.weight.data.to(torch.int8), requires_grad=False)
+    assert "up_proj is quantised" in engine.fast_ok(late)
