@@ -25,7 +25,7 @@ def base_of(model: Any) -> Any:
 
 
 def fast_ok(model: Any) -> str | None:
-    """None when the engine fits this model and all that is adapted in it, else the reason why not."""
+    """None when the engine fits this model and all that is adapted in it, else why not."""
     base = base_of(model)
     kind, act = (getattr(base.config, n, None) for n in ("model_type", "hidden_act"))
     if (kind, act) != ("llama", "silu"):
