@@ -71,9 +71,6 @@ def device(load: bool) -> list[dict[str, str]]:
 
     load : import torch although no GPU is seen, which takes seconds on a busy machine.
     """
-    passive = (
-        os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE"
-    )  # looked at before torch loads: the kit sets it there
     try:
         from ..train import device as dev
 
@@ -83,17 +80,7 @@ def device(load: bool) -> list[dict[str, str]]:
             d = dev.on_cpu(int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
     except ImportError as e:
         return [item("device", "fail", f"torch does not import: {e}", "make setup")]
-    out = [item("device", "ok", f"{d.name}, {d.dtype}: {d.why}")]
-    if d.kind == "cpu" and not passive:
-        out.append(
-            item(
-                "OMP_WAIT_POLICY",
-                "ok",
-                "not set in this shell; the kit sets PASSIVE where it loads torch, "
-                "your own scripts should too",
-            )
-        )
-    return out
+    return [item("device", "ok", f"{d.name}, {d.dtype}: {d.why}")]
 
 
 def places() -> list[dict[str, str]]:
@@ -148,8 +135,6 @@ def judge() -> list[dict[str, str]]:
             "set another with --model, or edit kit/judge/models.json",
         )
     ]
-    dying = [w for m in prices.models()["models"] if m != name and (w := prices.warning(m))]
-    out += [item("other models", "ok", "; ".join(w.split("; ")[0] for w in dying))] if dying else []
     key = bool(os.environ.get("OPENAI_API_KEY"))
     out.append(
         item(

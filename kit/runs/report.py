@@ -116,10 +116,6 @@ class Figures:
         self.figures[key] = body
         return {"id": key, "title": title, "caption": caption, "height": height, "bytes": len(body)}
 
-    def drop(self, key: str) -> None:
-        """Leave a figure out again."""
-        self.figures.pop(key)
-
     def json(self) -> str:
         """All of them as JSON that is safe inside a script element."""
         each = ",".join(f'"{k}":{v}' for k, v in self.figures.items())
@@ -215,7 +211,7 @@ def _draw(folder: Path, section: dict[str, Any], figures: Figures, room: int) ->
     for f in _read(folder, "figures.json"):
         shown = figures.add(f["figure"], f["name"], f.get("caption", ""))
         if taken + shown["bytes"] > room:
-            figures.drop(shown["id"])
+            figures.figures.pop(shown["id"])
             left_out += 1
             continue
         taken += shown["bytes"]
@@ -289,11 +285,7 @@ def _compared(found: Found, figures: Figures) -> dict[str, Any]:
     shown = table(_one_book(listed), limit=200, right=("value", "95% interval", "n"))
     if len(listed) > 200:
         shown["more"] = f"{len(listed) - 200} more rows: python -m kit report --json lists all."
-    return {"figures": [figures.add(_json(f), "") for f in drawn], "table": shown}
-
-
-def _json(figure: Any) -> dict[str, Any]:
-    return json.loads(figure.to_json())
+    return {"figures": [figures.add(json.loads(f.to_json()), "") for f in drawn], "table": shown}
 
 
 def _one_book(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -336,7 +328,7 @@ def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
     ]
     right = ("mean over seeds", "95% interval", "seeds", "own interval excludes 0")
     return {
-        "figures": [figures.add(_json(f), "") for f in drawn],
+        "figures": [figures.add(json.loads(f.to_json()), "") for f in drawn],
         "table": table(_one_book(listed), limit=200, right=right),
     }
 
