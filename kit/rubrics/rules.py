@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from ..checks import check
 from ..checks.language import language
@@ -28,7 +28,6 @@ from .meaning import (
 from .notes import QUOTES, THRESHOLD, note_score
 from .same import Found, compare
 from .wording import (
-    CERTAIN,
     INVENTED_WORDS,
     demanded,
     encoding,
@@ -37,20 +36,18 @@ from .wording import (
     several,
     subjective,
 )
-from .words import GENERIC, STOP, content, tokens_of, words
+from .words import STOP, tokens_of, words
 
 
 class Read:
-    """The text of a criterion with what several rules need of it. core : its words without the
-    common ones, or all where nothing else is left."""
+    """The text of a criterion with what several rules need of it."""
 
-    __slots__ = ("core", "folded", "set", "tokens")
+    __slots__ = ("folded", "set", "tokens")
 
     def __init__(self, text: str):
         self.tokens = words(text)
         self.folded = " ".join(self.tokens)
         self.set = frozenset(self.tokens)
-        self.core = self.set - STOP or self.set
 
 
 read = lru_cache(maxsize=4096)(Read)  # texts that many rows repeat
@@ -63,14 +60,8 @@ class Prompt:
         text = task.asked
         sources = (s[:2_000] for s in task.sources.values())
         shown = set(words(" ".join([text[:20_000], *sources])))
-        self.plain = {w for w in shown - STOP if len(w) > 2}
-        self.given = given(task.asked)
-        self.invents = not INVENTED_WORDS.isdisjoint(self.plain) and invents(text)
-
-    @cached_property
-    def content(self) -> set[str]:
-        """Stems of its words that carry content."""
-        return content(self.plain)
+        self.given = given(text)
+        self.invents = not INVENTED_WORDS.isdisjoint(shown) and invents(text)
 
 
 @dataclass(frozen=True)
@@ -226,7 +217,6 @@ def check_row(p: Parsed, *, prompt_tokens: int) -> list[Finding]:
     all_at = [At(c, read(c.text), task, prompt) for c in task.criteria]
     for at in all_at:
         _one(at, found)
-    _strangers(all_at, prompt, found)
     _foreign(all_at, found)
     if len(all_at) > 1:
         compare([(at.c, at.r.folded) for at in all_at if at.r.tokens], found)
@@ -272,28 +262,6 @@ def _one(at: At, found: Found) -> None:
         if said := rule.says(at):
             message, fix = said if isinstance(said, tuple) else (said, rule.fix)
             found(rule.code, rule.severity, message, c, suggestion=fix)
-
-
-def _strangers(all_at: list[At], prompt: Prompt, found: Found) -> None:
-    """Short criteria on a certain thing that nothing else in the row speaks of."""
-    for at in all_at:
-        foreign = prompt.plain.isdisjoint(at.r.set) and at.r.set.isdisjoint(GENERIC)
-        if not foreign or at.c.check is not None or at.c.weight <= 0:
-            continue
-        if not CERTAIN.match(at.c.text) or len(prompt.content) < 4:
-            continue
-        own = content(at.r.core)
-        others = (content(o.r.core) for o in all_at if o.r is not at.r)
-        if len(own) in (2, 3) and own.isdisjoint(prompt.content.union(*others)):
-            found(
-                "unrelated",
-                "info",
-                "it asks for a certain thing of which neither the prompt nor another criterion "
-                "speaks",
-                at.c,
-                confidence=0.6,
-                suggestion="check that it belongs to this prompt",
-            )
 
 
 def _foreign(all_at: list[At], found: Found) -> None:

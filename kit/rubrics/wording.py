@@ -179,15 +179,6 @@ def given(prompt: str) -> frozenset[str]:
     return frozenset(words(m[1])) - STOP if m else frozenset()
 
 
-# A criterion on a certain thing, "Mentions the opening hours": unrelated when neither the prompt
-# nor another criterion knows the thing.
-CERTAIN = re.compile(
-    r"\s*(?:the\s+(?:response|answer|text|output)\s+)?(?:mentions?|names?|gives?|lists?|describes?|discusses|covers?|includes?|contains?|refers?\s+to|"
-    r"talks?\s+about)\s+(?:the|its|their)\s",
-    re.I,
-)
-
-
 NEGATION_WORDS = frozenset(
     "not no never without avoid avoids avoiding refrain refrains doesn't don't isn't "
     "lacks omits free excludes doesn’t don’t isn’t".split()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterable
 from functools import lru_cache
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -25,22 +24,6 @@ STOP = frozenset(
     "contains given input least "
     "also about both all between given make makes written writes write task prompt user "
     "question criterion says say".split()
-)
-GENERIC = frozenset(
-    "word words sentence sentences paragraph paragraphs line lines bullet bullets list lists "
-    "format formatted json markdown heading "
-    "headings title table tone style language english grammar grammatical spelling clear "
-    "clearly concise length short long polite "
-    "professional formal informal readable structure structured section sections "
-    "introduction conclusion step steps numbered "
-    "character characters letter letters comma commas punctuation capital uppercase "
-    "lowercase quote quotes emoji emojis plain "
-    "first second person rhyme rhymes poem code comment comments example examples "
-    "cite cites citation citations source sources "
-    "claim claims relevant accurate accuracy correct complete organized "
-    "coherent consistent consistently "
-    "instructions instruction requested request follow follows appropriate specific "
-    "present start starts end ends begin begins".split()
 )
 
 
@@ -85,11 +68,6 @@ def stem(word: str) -> str:
             word = word[: -len(end)]
             break
     return word[:7]
-
-
-def content(tokens: Iterable[str]) -> set[str]:
-    """Stems of the words that carry content."""
-    return {stem(w) for w in set(tokens).difference(STOP) if len(w) > 2}
 
 
 @lru_cache(maxsize=50_000)

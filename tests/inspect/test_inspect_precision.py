@@ -46,18 +46,11 @@ def test_the_precision_that_rules_carry_is_what_was_labelled():
 
 def test_rules_that_are_wrong_too_often_are_off_and_none_below_nine_in_ten_is_an_error():
     """contradiction was an error and right in 0 of 40, unrelated in 0 of 40, near-duplicate in 6 of 40."""
-    off = {r for r in precision.READ if not precision.default(r)}
-    assert off == {"unrelated"}
+    assert all(map(precision.default, precision.READ))  # what was never right is gone
     assert precision.severity("sign", "error") == "warning"  # 6 read are too few
     assert precision.severity("contradiction", "error") == "warning"
     assert precision.told("contradiction") == "precision not measured"
     assert precision.severity("empty-prompt", "error") == "error"
-    t = task(
-        "Describe how a steam engine drives a locomotive.",
-        ["Mentions the opening hours of the museum."],
-    )
-    assert not {f.code for f in lint([t]).findings} & off
-    assert {f.code for f in lint([t], rules=["unrelated"]).findings} == off
 
 
 @pytest.mark.parametrize("faults", [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH])
