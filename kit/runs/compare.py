@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
-import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..records import Run
 from ..stats.estimate import Estimate
+from ..stats.trend import mean_over_seeds
 
 Found = Iterable[tuple[Path, Run]]
 DIFFERENCE = re.compile(r"\b(difference|change|minus|less|the same)\b| - ", re.IGNORECASE)
@@ -196,21 +196,3 @@ def across_seeds(found: Found) -> list[Seeds]:
             )
         )
     return out
-
-
-def mean_over_seeds(values: Sequence[float]) -> Estimate:
-    """Mean over seeds with a t interval; without one where there is one seed or all gave the same:
-    their spread is then unknown, not 0.
-
-    >>> str(mean_over_seeds([0.5, 0.6, 0.7])), mean_over_seeds([0.5]).note
-    ('.600 [.35, .85], n=3', 'one seed')
-    """
-    from ..stats.clusters import t_quantile
-
-    n, value = len(values), statistics.fmean(values)
-    if len(set(values)) < 2:
-        note = "one seed" if n == 1 else "all seeds gave the same"
-        return Estimate(value, math.nan, math.nan, n, method="mean over seeds", note=note)
-    se = statistics.stdev(values) / math.sqrt(n)
-    half = t_quantile(0.95, n - 1) * se
-    return Estimate(value, value - half, value + half, n, method="t over seeds", se=se)

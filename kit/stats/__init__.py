@@ -30,7 +30,7 @@ from .report import Agreement, agree
 from .risk import Threshold, abstain_below
 from .scores import RubricScore, rubric_score
 from .shares import wilson
-from .trend import holm, together, trend
+from .trend import holm, mean_over_seeds, together, trend
 
 __all__ = [
     "Agreement",
@@ -76,6 +76,7 @@ __all__ = [
     "mcc",
     "mcnemar",
     "mean",
+    "mean_over_seeds",
     "number",
     "pairs",
     "pass_rate",

@@ -5,6 +5,7 @@ together.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -110,3 +111,19 @@ def together(claims: Mapping[str, Estimate], *, null: float = 0.0, alpha: float 
     stand = sum(v <= alpha for v in p.values())
     head = f"Of {len(p)} headline claims read together (Holm), {stand} stand"
     return head + lines[0] + (f"; {lines[1]}" if lines[1] else "") + "."
+
+
+def mean_over_seeds(values: Sequence[float]) -> Estimate:
+    """Mean over seeds with a t interval; without one where there is one seed or all gave the same:
+    their spread is then unknown, not 0.
+
+    >>> str(mean_over_seeds([0.5, 0.6, 0.7])), mean_over_seeds([0.5]).note
+    ('.600 [.35, .85], n=3', 'one seed')
+    """
+    n, value = len(values), statistics.fmean(values)
+    if len(set(values)) < 2:
+        note = "one seed" if n == 1 else "all seeds gave the same"
+        return Estimate(value, math.nan, math.nan, n, method="mean over seeds", note=note)
+    se = statistics.stdev(values) / math.sqrt(n)
+    half = t_quantile(0.95, n - 1) * se
+    return Estimate(value, value - half, value + half, n, method="t over seeds", se=se)

@@ -22,7 +22,6 @@ from ..errors import DataError
 from ..records import Response, Run, Task
 from ..rewards.edits import slots
 from ..runs import plain
-from ..runs.compare import mean_over_seeds
 from ..stats.estimate import Estimate
 from . import answers, evaluation
 from .evaluation import Evaluation
@@ -139,7 +138,7 @@ def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
         before=start,
         after=after,
         prompts=evaluation.paired(before, every, ids, ids * len(pairs)),
-        seeds=_share(mean_over_seeds([a - start for a in after])),
+        seeds=_share(stats.mean_over_seeds([a - start for a in after])),
     )
 
 
