@@ -143,7 +143,7 @@ def fit(report: AuditReport) -> Fit:
     if blind:  # whatever else it does follows from this
         return Fit("nothing", tuple(blind), _missed(report))
     empty, astray = _named(report, "empty"), _astray(report.swapped, ASTRAY)
-    foreign = report.foreign and _astray(report.foreign, FOREIGN, loses=0.5)
+    foreign = report.foreign and _astray(report.foreign, FOREIGN, loses=0.25)
     faults = [f for f in (astray, foreign) if isinstance(f, Fault)]
     faults += [*_gives_up(report), *_over(_named(report, RETEST), UNSTEADY, *SWAYS)]
     faults += [*_exploits(report), *_over(empty, _own(report, RETEST) + MORE, *PAYS_NOTHING)]
