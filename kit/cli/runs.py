@@ -39,8 +39,8 @@ def _list(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
 
     rows = compare.overview(found)
     lines = [
-        f"{r['status']:8} {r['seconds'] or 0:7.0f} s  seed {r['seed']:<3} {r['profile']:5} "
-        f"{r['run']}  {r['differs in']}".rstrip()
+        f"{r['status']:8} {'?' if r['seconds'] is None else round(r['seconds']):>7} s  "
+        f"seed {r['seed']:<3} {r['profile']:5} {r['run']}  {r['differs in']}".rstrip()
         for r in rows
     ]
     return Output(rows, "\n".join([*lines, f"{len(rows)} runs"]))
@@ -53,7 +53,10 @@ def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     chosen = _chosen(found, args.ids)
     parts = []
     for folder, r in chosen:
-        head = [str(folder), f"{r.notebook}: {r.status}, {r.seconds or 0:.0f} s, ${r.cost:.4f}"]
+        head = [
+            str(folder),
+            f"{r.notebook}: {r.status}, {findings.number(r.seconds)} s, ${r.cost:.4f}",
+        ]
         error = [f"  {r.meta['error']}"] if r.meta.get("error") else []
         params = [f"  {k} = {v!r}" for k, v in r.params.items()]
         said = [f"  {s}" for s in findings.of_run(r, most=100)]

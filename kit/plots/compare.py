@@ -181,17 +181,18 @@ def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> A
 
 
 def spent(overview: Sequence[Mapping[str, Any]]) -> Any:
-    """Seconds of each run as bars; hover shows cost and status."""
+    """Seconds of each run as bars, none where they are unknown; hover shows cost and status."""
     fig = theme.figure(
         title="Where the time went", x="seconds", height=max(220, 130 + 30 * len(overview))
     )
     names = [f"{r['notebook']} ({r['run'][:15]})" for r in overview]
+    took = ["unknown" if r["seconds"] is None else f"{r['seconds']:.0f}" for r in overview]
     hover = [
-        f"{r['run']}<br>{r['seconds'] or 0:.0f} s, ${r['cost $']:.4f}<br>{r['status']}"
-        for r in overview
+        f"{r['run']}<br>{s} s, ${r['cost $']:.4f}<br>{r['status']}"
+        for r, s in zip(overview, took, strict=True)
     ]
     fig.add_bar(
-        x=[r["seconds"] or 0 for r in overview],
+        x=[r["seconds"] for r in overview],
         y=names,
         orientation="h",
         hovertext=hover,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit import runs
+from kit.__main__ import main
 from kit.errors import MissingError
 from kit.runs import compare, headless, sweep
 from kit.settings import params
@@ -63,7 +64,9 @@ def test_a_mended_file_is_another_run(tmp_path: Path) -> None:
     assert again[2] != digest
 
 
-def test_an_unfinished_run_whose_process_is_gone_is_stopped_not_running() -> None:
+def test_an_unfinished_run_whose_process_is_gone_is_stopped_not_running(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """A papermill run that crashed stood in the table of runs as "running" for ever."""
     open_ = once(finish=False)
     assert runs.load(open_).status == "running"
@@ -71,6 +74,8 @@ def test_an_unfinished_run_whose_process_is_gone_is_stopped_not_running() -> Non
     config["meta"]["pid"] = 2**22 + 1  # no process has it
     (open_ / "config.json").write_text(json.dumps(config))
     assert [r["status"] for r in compare.overview([(open_, runs.load(open_))])] == ["stopped"]
+    assert main(["runs", "--folder", str(open_.parent)]) == 0
+    assert " ? s " in capsys.readouterr().out, "it took 0 s, where nobody knows"
     config["meta"]["host"] = "another machine"
     (open_ / "config.json").write_text(json.dumps(config))
     assert runs.load(open_).status == "running", "nobody here knows"
