@@ -95,7 +95,7 @@ def against_score(
     -0.24
     """
     x = check(conf, correct, cluster=cluster)
-    y = check(score, correct, cluster=cluster)
+    y = check(score, correct, cluster=cluster, name="score")
     return _less(x, np.asarray(y.conf, dtype=float), "that of the score beside it", level)
 
 

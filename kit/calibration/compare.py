@@ -306,6 +306,7 @@ def _beside(y: Inputs, family: Any, token: Any, level: float) -> dict[str, Estim
     if family is not None:
         out["lookup"] = against_lookup(y.conf, y.correct, family, cluster=y.cluster, level=level)
     if token is not None:
+        token = check(token, y.correct, name="token").conf
         pair = (y.conf, y.correct, token)
         out["token"] = against_score(*pair, cluster=y.cluster, level=level)
         out["token_auroc"] = auroc_change(y.conf, token, y.correct, cluster=y.cluster, level=level)
@@ -321,6 +322,13 @@ def _sides(
             where="argument missing",
             fix="drop incomplete pairs first",
         )
+    if not isinstance(paired, (bool, np.bool_)):
+        fix = "use True or False"
+        raise DataError(f"paired is {paired!r}", where="argument paired", fix=fix)
+    for name, side in (("before", before), ("after", after)):
+        if not hasattr(side, "__len__") or len(side) != 2:
+            fix = "pass (conf, correct)"
+            raise DataError(f"{name} is no pair of columns", where=f"argument {name}", fix=fix)
     both = ((before, cluster), (after, cluster_after))
     x, y = (check(*rows, cluster=c, missing=missing) for rows, c in both)
     if paired and x.n != y.n:

@@ -82,7 +82,7 @@ def _binary(a: np.ndarray) -> bool:
     )
 
 
-def _bad(conf: np.ndarray, correct: np.ndarray, row: int) -> DataError:
+def _bad(conf: np.ndarray, correct: np.ndarray, row: int, name: str) -> DataError:
     """What is wrong with a row."""
     p, y = float(conf[row]), float(correct[row])
     if 0 <= p <= 1:
@@ -90,12 +90,14 @@ def _bad(conf: np.ndarray, correct: np.ndarray, row: int) -> DataError:
         fix = "decide what counts as correct first, for example correct = score > 0.5"
         fix += ', or pass missing="count"'
         return DataError(what, where=f"correct, row {row}", fix=fix)
-    what = "confidence is NaN" if np.isnan(p) else f"confidence is {p:g}, outside [0, 1]"
+    called = "confidence" if name == "conf" else name
+    what = f"{called} is NaN" if np.isnan(p) else f"{called} is {p:g}, outside [0, 1]"
     fix = 'mend the row, or pass missing="count" to leave such rows out; nothing is clipped'
+    fix = fix if name == "conf" else "mend the row, or leave it out of every column"
     known = conf[np.isfinite(conf)]
     if p > 1 and 10 <= known.max() <= 100 and known.min() >= 0 and (known > 1).mean() >= 0.5:
         fix = "these look like percents: divide by 100"
-    return DataError(what, where=f"conf, row {row}", fix=fix)
+    return DataError(what, where=f"{name}, row {row}", fix=fix)
 
 
 def _weights(weights: Any, n: int) -> np.ndarray | None:
@@ -124,13 +126,15 @@ def check(
     cluster: Any = None,
     missing: str = "raise",
     allow_empty: bool = False,
+    name: str = "conf",
 ) -> Inputs:
     """Check rows and return them as arrays, without copying where nothing had to be left out.
 
     conf : (n,) in [0, 1]. correct : (n,) of True / False / 1 / 0. weights : (n,) >= 0. cluster :
         (n,) labels.
     missing : "raise" names the first bad row; "count" leaves rows out whose confidence or outcome
-        is None, NaN or impossible, and counts them. Raises DataError.
+        is None, NaN or impossible, and counts them. name : what errors call the confidences.
+        Raises DataError.
 
     >>> check([0.2, None], [1, 0], missing="count").missing
     1
@@ -139,11 +143,11 @@ def check(
         raise DataError(
             f"missing is {missing!r}", where="argument missing", fix='use "raise" or "count"'
         )
-    p, y = _column(conf, "conf"), _column(correct, "correct")
+    p, y = _column(conf, name), _column(correct, "correct")
     if len(p) != len(y):
         raise DataError(
-            f"conf has {len(p)} rows, correct has {len(y)}",
-            where="arguments conf, correct",
+            f"{name} has {len(p)} rows, correct has {len(y)}",
+            where=f"arguments {name}, correct",
             fix="pass one outcome per confidence",
         )
     if len(p) == 0 and not allow_empty:
@@ -163,18 +167,25 @@ def check(
     lost = 0
     if not (_in_range(p) and _binary(y)):
         kept = (p, y, w, group, n_groups)
-        p, y, w, group, n_groups, lost = _leave_out(*kept, missing, allow_empty)
+        p, y, w, group, n_groups, lost = _leave_out(*kept, missing, allow_empty, name)
     return Inputs(p, y, w, group, n_groups, lost)
 
 
 def _leave_out(
-    p: np.ndarray, y: np.ndarray, w: Any, group: Any, n_groups: Any, missing: str, empty: bool
+    p: np.ndarray,
+    y: np.ndarray,
+    w: Any,
+    group: Any,
+    n_groups: Any,
+    missing: str,
+    empty: bool,
+    name: str,
 ) -> tuple[Any, ...]:
     good_p, good_y = (p >= 0) & (p <= 1), (y == 0) | (y == 1)
     keep = good_p & good_y
     row = int(np.argmin(keep))
     if missing == "raise" or not (empty or keep.any()):
-        raise _bad(p, y, row)
+        raise _bad(p, y, row, name)
     if group is not None:
         left, group = np.unique(group[keep], return_inverse=True)
         n_groups = len(left)

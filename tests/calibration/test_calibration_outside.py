@@ -489,3 +489,26 @@ def test_a_confidence_that_is_its_familys_rate_is_no_better_than_the_table():
         better += found.high < 0
         values.append(found.value)
     assert better <= 3 and abs(np.mean(values)) < 0.003
+
+
+@pytest.mark.parametrize("sides", [([0.1, 0.2, 0.3], [1, 0, 1]), (None, None), ((1, 2, 3), (1, 2))])
+def test_a_side_that_is_no_pair_of_columns_is_named(sides):
+    """A bare TypeError: check() takes 2 positional arguments but 60 were given."""
+    with pytest.raises(DataError, match="no pair of columns"):
+        c.compare(*sides)
+
+
+@pytest.mark.parametrize("wrong", ["no", float("nan"), 2, None])
+def test_paired_is_true_or_false(wrong):
+    """The text "no" was taken for True: intervals of another design."""
+    pair = [0.1, 0.9], [0, 1]
+    with pytest.raises(DataError, match="paired is"):
+        c.compare(pair, pair, paired=wrong)
+
+
+def test_a_token_that_is_unknown_is_called_a_token():
+    pair = [0.1, 0.9] * 4, [0, 1] * 4
+    with pytest.raises(DataError, match="token is NaN"):
+        c.compare(pair, pair, paired=True, token=[0.5] * 7 + [float("nan")])
+    with pytest.raises(DataError, match="score has 7 rows"):
+        c.against_score(*pair, [0.5] * 7)
