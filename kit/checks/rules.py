@@ -352,10 +352,15 @@ def without_confidence(text: str) -> str:
     if not ends and not text[last.end :].strip(" .!)]"):  # "Paris (90% sure)"
         head = text[: last.start]
         head = head[: head.rindex("(")] if head.count("(") > head.count(")") else head
-        return head.rstrip(" \t,;:([-–—")
+        return _LEAD_IN.sub("", head).rstrip(" \t,;:([-–—")
     return text[: max(ends, default=0)]
 
 
+_LEAD_IN = re.compile(  # "85, and I am 75% sure", "85 with 90% confidence"
+    r"\s+(?:(?:with|at|and|but)\s+)?(?:(?:i am|i'm|i would say|i'd say|my confidence is|about"
+    r"|around|roughly|only)\s+)*$",
+    re.I,
+)
 _SENTENCE_END = re.compile(r"[.!?]\s+|\n")
 
 

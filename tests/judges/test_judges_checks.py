@@ -612,3 +612,12 @@ def test_a_postscript_may_lack_the_dot_that_its_marker_lacks(mark):
 
     _, rule = _postscript({"postscript_marker": mark})
     assert met(f"Text.\n\n{mark} more", **rule) and not met("Text.", **rule)
+
+
+def test_a_confidence_in_the_answers_own_sentence_is_no_part_of_the_answer():
+    """ "85 with 90% confidence" was read as the answer "85 with", and marked wrong."""
+    from kit.checks.rules import without_confidence
+
+    for said in ("85 - I am 75% sure", "85 with 90% confidence", "85, and I'm 75% sure"):
+        assert without_confidence(said) == "85"
+    assert without_confidence("A with 90% confidence") == "A"
