@@ -22,6 +22,7 @@ from ..errors import DataError
 from ..records import Response, Run, Task
 from ..rewards.edits import slots
 from ..runs import plain
+from ..settings.read import known_names
 from ..stats.estimate import Estimate
 from . import answers, evaluation
 from .evaluation import Evaluation
@@ -73,6 +74,7 @@ def runs(how: str = "greedy", path: str | Path | None = None) -> tuple[Kept, ...
     from ..rewards.composer import Composer
     from ..system import paths
 
+    known_names([how], HOWS, where="stored.runs", what="way of answering")
     data = json.loads(Path(path or paths.data(FILE)).read_text("utf-8"))
     reward = Reward(tasks=heldout(), judge=None, composer=Composer.from_config("rubric"))
     before = graded("before", data["before"][how], reward)
@@ -91,6 +93,8 @@ def runs(how: str = "greedy", path: str | Path | None = None) -> tuple[Kept, ...
 
 def graded(name: str, rows: Mapping[str, str], reward: Reward) -> Evaluation:
     """Stored answers (task id -> text) with their grades."""
+    if strange := rows.keys() - reward.by_id.keys():
+        raise DataError(f"there is no task {min(strange)!r}", where=FILE)
     given = [
         Response(task_id=i, id=f"{name}-{i}", text=text, source=name) for i, text in rows.items()
     ]
@@ -129,6 +133,8 @@ def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
     out.
     """
     pairs = {k.name: k.strict(tasks) for k in kept if not k.control}
+    if not pairs:
+        raise DataError("there is no run but controls", where=FILE)
     ids = [t.id for t in tasks]
     before = next(iter(pairs.values()))[0]  # the untrained model's answers, the same for all
     every = [v for _, seed in pairs.values() for v in seed]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import pytest
 
 import kit
-from kit.errors import DataError
+from kit.errors import DataError, KitError
 from kit.records import Response, Task
 from kit.rewards import trivial
 from kit.runs import compare
@@ -137,3 +138,13 @@ def test_one_interval_over_seeds_in_notebooks_3_and_5(kept):
     found = stored.over_seeds(kept, stored.heldout())
     rows = {s.metric: s for s in compare.across_seeds(stored.as_runs(kept, stored.heldout()))}
     assert str(found.seeds) == str(rows["gain in strict passes"].mean)
+
+
+def test_a_kept_file_that_cannot_be_says_what_is_wrong(kept):
+    """Each of these was a KeyError or a StopIteration of Python's."""
+    with pytest.raises(KitError, match="no way of answering 'x'"):
+        stored.runs("x")
+    with pytest.raises(DataError, match="no task 'heldout-999'"):
+        stored.graded("before", {"heldout-999": "a"}, SimpleNamespace(by_id={}))
+    with pytest.raises(DataError, match="no run but controls"):
+        stored.table([k for k in kept if k.control], stored.heldout())
