@@ -29,7 +29,9 @@ _RULE = re.compile(r"^[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|
 _TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*$")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>]+")
-_ADDRESS = re.compile(rf"{_URL.pattern}|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ADDRESS = re.compile(  # begun once: else a long run without "@" is read from each letter on
+    rf"{_URL.pattern}|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
+)
 _WORD = re.compile(
     rf"{_ADDRESS.pattern}"
     r"|\d+(?:[.,:/–-]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th

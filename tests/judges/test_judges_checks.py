@@ -621,3 +621,17 @@ def test_a_confidence_in_the_answers_own_sentence_is_no_part_of_the_answer():
     for said in ("85 - I am 75% sure", "85 with 90% confidence", "85, and I'm 75% sure"):
         assert without_confidence(said) == "85"
     assert without_confidence("A with 90% confidence") == "A"
+
+
+def test_a_long_answer_without_a_blank_takes_no_quadratic_time():
+    """A pasted sequence of 200,000 letters kept `contains` busy for a minute."""
+    import time
+
+    from kit.checks import text as text_of
+
+    began = time.process_time()
+    assert text_of._ADDRESS.sub("", "ACGT" * 50_000) == "ACGT" * 50_000
+    assert time.process_time() - began < 5
+    said = "mail a.b+c@x-y.org, 3d@e.fr; foo@bar@baz.com x@@y@z.com"
+    found = text_of._ADDRESS.findall(said)
+    assert found == ["a.b+c@x-y.org", "3d@e.fr", "bar@baz.com", "y@z.com"]
