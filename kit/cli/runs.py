@@ -66,15 +66,14 @@ def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
 
 def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     """Runs that say "running" though nobody runs them (a kill, a lost machine) become stopped."""
-    from .. import runs
-    from ..runs import headless
+    from ..runs import headless, status
     from ..runs.board import mark_unfinished
     from ..system import processes
 
     mended = []
     for folder, r in found:
         held = processes.busy(folder.parent, folder.name) or headless.interactive(r)
-        if runs.status(folder) == "running" and not held:
+        if status(folder) == "running" and not held:
             mark_unfinished(folder, "stopped", "stopped by its process being gone")
             mended.append(str(folder))
     places = {args.folder, *(folder.parent for folder, _ in found)}

@@ -7,7 +7,6 @@ and in plain papermill it is a new one below `runs/`. metrics.json is what repor
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
@@ -337,8 +336,8 @@ def _abandoned(meta: Mapping[str, Any], folder: Path) -> bool:
 
 def _gone(meta: Mapping[str, Any]) -> bool:
     """True where the process that began a run, on this machine, is no more."""
-    here = meta.get("host") == socket.gethostname()
-    return here and not processes.alive(int(meta.get("pid") or 0))
+    pid = int(meta.get("pid") or 0)
+    return meta.get("host") == socket.gethostname() and not processes.alive(pid)
 
 
 def _headless() -> None:
@@ -371,17 +370,14 @@ def _sendable(pack: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
 
 def run_hash(notebook: str, source: str, profile: str, seed: int, params: Mapping[str, Any]) -> str:
     """Eight hex digits that are equal for runs that would do the same thing."""
-    held = {k: _held(v) for k, v in params.items()}
-    same = [notebook, fingerprint(source), profile, seed, plain(dict(params)), held]
-    return fingerprint(same)[:8]
+    values = plain({k: [v, _held(v)] for k, v in params.items()})
+    return fingerprint([notebook, fingerprint(source), profile, seed, values])[:8]
 
 
 def _held(value: Any) -> str:
     """What is in the file that a parameter names ("" where it names none): mended, it is another."""
-    with contextlib.suppress(OSError, ValueError):  # no name that a file could have
-        if isinstance(value, str) and Path(value).is_file():
-            return hashlib.sha256(Path(value).read_bytes()).hexdigest()
-    return ""
+    there = isinstance(value, str) and os.path.isfile(value)  # False, too, where no file can be
+    return hashlib.sha256(Path(value).read_bytes()).hexdigest() if there else ""
 
 
 def load(folder: Path) -> Run:
