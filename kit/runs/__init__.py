@@ -396,13 +396,16 @@ def load(folder: Path) -> Run:
             run = run_from_json(readable("run", row, where=str(path)), where=str(path))
             config = _config(Path(folder))
             meta = config.get("meta") or {}
-            whole = meta.get("defaults") or {}
             status = config.get("status") or run.status
             if status == "running" and _gone(meta):
                 status = run.status if name == "metrics.json" else "stopped"
             return dataclasses.replace(
                 run,
-                params={**whole, **(config.get("params") or {}), **run.params},
+                params={
+                    **(meta.get("defaults") or {}),
+                    **(config.get("params") or {}),
+                    **run.params,
+                },
                 id=Path(folder).name,
                 status=status,
                 seconds=config.get("seconds") or run.seconds,
