@@ -152,6 +152,8 @@ class GRPOSettings(Settings):
     reweight : from 0 (off) to 1, how far a criterion's weight follows how well it tells a group's
         answers apart, in training alone (kit.rewards.contrast); log and evaluation keep the
         rubric's own weights.
+    stratify : "kind" or "group": each step has its share of every task.kind or task.group, as far
+        as it can; "" draws without regard to them.
     zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no
     time on them, "keep" does.
     resample : most times that such a group is sampled anew before that (0 = never;
@@ -195,6 +197,7 @@ class GRPOSettings(Settings):
     advantage: Literal["std", "centred", "batch"] = "std"
     per_component: bool = False
     reweight: float = 0.0
+    stratify: Literal["", "kind", "group"] = ""
     zero_variance: Literal["drop", "keep"] = "drop"
     resample: int = 0
     truncated: Literal["keep", "mask"] = "keep"

@@ -110,7 +110,7 @@ def _size(tokenizer: Any, chat: list[dict[str, str]]) -> int:
 
 def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:
     """The prompts of all steps in the order they are trained on: pass after pass, each in an order
-    that seed and pass decide.
+    that seed and pass decide; with `stratify`, each kind (or group) is spread evenly over a pass.
 
     Written out as one epoch, so that a resumed run goes on with the same prompts.
     """
@@ -118,8 +118,23 @@ def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:
 
     wanted, out = settings.steps * settings.prompts_per_step, []
     for turn in range(-(-wanted // len(tasks))):
-        out += random.Random(f"{settings.seed}/{turn}").sample(list(tasks), len(tasks))
+        mixed = random.Random(f"{settings.seed}/{turn}").sample(list(tasks), len(tasks))
+        out += _spread(mixed, settings.stratify) if settings.stratify else mixed
     return out[:wanted]
+
+
+def _spread(tasks: Sequence[Task], field: str) -> list[Task]:
+    """Those of one stratum in their order, its k-th of n at the place (k + 1/2) / n.
+
+    >>> some = [Task(id=i, prompt=i, kind=i[0]) for i in ("a1", "a2", "a3", "a4", "b1", "b2")]
+    >>> [t.id for t in _spread(some, "kind")]
+    ['a1', 'b1', 'a2', 'a3', 'b2', 'a4']
+    """
+    strata: dict[Any, list[Task]] = {}
+    for task in tasks:
+        strata.setdefault(getattr(task, field), []).append(task)
+    places = [((k + 0.5) / len(s), t) for s in strata.values() for k, t in enumerate(s)]
+    return [t for _, t in sorted(places, key=lambda p: p[0])]
 
 
 REPORTERS = {  # name -> the package that it needs

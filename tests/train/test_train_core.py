@@ -87,7 +87,7 @@ def test_the_gradient_of_attention_written_by_hand_is_torchs(dtype, close):
         lambda q, k, v: Attended.apply(q, k, v, mask), [t.to(getattr(torch, dtype)) for t in whole]
     )
     for a, b in zip((got, *mine), (want, *slopes), strict=True):
-        assert float((a.double() - b).norm() / b.norm()) < close
+        assert float((a.detach().double() - b.detach()).norm() / b.norm()) < close
 
 
 class TestSampling:
@@ -493,3 +493,17 @@ def test_training_needs_its_own_prompts(tmp_path):
         grpo.train(GRPOSettings(**preset("test")), [task], out=tmp_path, heldout=[task])
     with pytest.raises(DataError, match="no training tasks"):
         grpo.train(GRPOSettings(**preset("test")), [], out=tmp_path)
+
+
+def test_every_step_has_its_share_of_every_kind():
+    """The issue's "one prompt per family in each step" had no setting: steps of one kind alone came."""
+    from kit.records import Task
+    from kit.train import inputs
+
+    tasks = [Task(id=f"{k}{i}", prompt=f"{k}{i}", kind=k) for k in "abc" for i in range(4)]
+    given = {**preset("test"), "steps": 8, "prompts_per_step": 3, "stratify": "kind"}
+    ordered = inputs.order(tasks, build(GRPOSettings, given))
+    steps = [{t.kind for t in ordered[i : i + 3]} for i in range(0, 24, 3)]
+    assert steps == [{"a", "b", "c"}] * 8
+    assert sorted(t.id for t in ordered[:12]) == sorted(t.id for t in tasks)
+    assert ordered[:12] != ordered[12:]
