@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import DataError
-from ..records import Criterion, Task, Verdict, unknown
+from ..records import Criterion, Task, Verdict
 from .findings import Finding
 from .values import absent, as_text, number, parsed_json
 
@@ -66,7 +66,7 @@ def _scored(pairs: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
     steps = [b[0] - a[0] for a, b in pairwise(order)]
     if max(steps) - min(steps) > 1e-9 * max(steps):
         said = f"the levels {', '.join(f'{x:g}' for x, _ in order)} are not evenly spaced"
-        fix = 'give the levels that lie between, or "scale": "points" with the highest in "points"'
+        fix = "give the levels that lie between, or a criterion for each step"
         raise DataError(f"{said}, and are paid in equal steps", fix=fix)
     return tuple(text for _, text in order)
 
@@ -97,7 +97,7 @@ def by_levels(
             value, meta = int(place) / (len(c.levels) - 1), {**out[i].meta, "level": int(place)}
             out[i] = replace(out[i], status="level", value=value, failure=None, meta=meta)
         elif i in places or out[i].failure == "parse":
-            out[i] = _unread(out[i])
+            out[i] = replace(out[i], status="unknown", failure="parse", value=None)
             told.append(_finding(out[i], c))
     return out, told
 
@@ -123,10 +123,6 @@ def _named(label: Any, c: Criterion) -> int | None:
         if ends and ends[2] and x is not None and float(ends[1]) <= x <= float(ends[2]):
             return i
     return None
-
-
-def _unread(v: Verdict) -> Verdict:
-    return unknown(v.task_id, v.response_id, v.criterion_id, "parse", judge=v.judge, meta=v.meta)
 
 
 def _finding(v: Verdict, c: Criterion) -> Finding:
