@@ -58,7 +58,8 @@ EVERYWHERE = (
         "--progress",
         group="watching",
         choices=("bar", "json", "none"),
-        help="how progress is shown on stderr: a bar (default), JSON lines, or not at all",
+        help="how progress is shown on stderr: a bar (default), JSON lines (an error that ends the "
+        "command stays plain text), or not at all",
     ),
     arg(
         "--log-file",

@@ -11,6 +11,7 @@ import concurrent.futures
 import contextlib
 import itertools
 import json
+import logging
 import os
 import socket
 import threading
@@ -147,6 +148,7 @@ def sweep(
         reason = interrupt or stopped or "an error of the sweep"
         for i in open_:
             board.change(i, seconds=time.monotonic() - starts[i], **queue.ended(i, reason))
+        board.write()  # the interrupt may have come while a change was being written
     every = tuple(board.cells)
     counts = {s: sum(c.status == s for c in every) for s in dict.fromkeys(c.status for c in every)}
     early = len(board.ended()) < len(checked)
@@ -382,11 +384,9 @@ def _connect(ray: Any, address: str) -> None:
             raise KitError(
                 f"nothing answers: {e}", where=f"--address {address}", fix=wrong
             ) from None
-    options = (
-        {"include_dashboard": False, "log_to_driver": False}
-        if address == "local"
-        else {"log_to_driver": False}
-    )
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address == "local":
+        options["include_dashboard"] = False
     try:
         ray.init(address=address, **options)
     except (ConnectionError, RuntimeError, ValueError, ImportError) as e:

@@ -53,7 +53,10 @@ class Worker:
             return {"status": "failed", "seconds": time.time() - begin, **said}
         found = json.loads(line) | {"seconds": time.time() - begin}
         if found.get("folder"):
-            found["cost"] = runs.load(Path(found["folder"])).cost
+            run = runs.load(Path(found["folder"]))
+            found["cost"] = run.cost
+            if found["reused"]:
+                found["seconds"] = run.seconds or 0.0
         return found
 
     def _start(self) -> None:

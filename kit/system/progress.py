@@ -110,6 +110,14 @@ def _lines() -> Any:
     return Lines
 
 
+class _Said(logging.Handler):
+    """What the kit logs, as lines of progress."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it, whatever `--progress` is."""
+        say(self.format(record), always=True)
+
+
 @contextlib.contextmanager
 def watched(kind: str | None, log_file: str | None, verbose: bool) -> Iterator[None]:
     """What `--progress`, `--log-file` and `--verbose` ask for, here and in processes started here.
@@ -122,7 +130,7 @@ def watched(kind: str | None, log_file: str | None, verbose: bool) -> Iterator[N
         handlers.append(_Log(log_file, encoding="utf-8", errors="backslashreplace"))
         handlers[0].setFormatter(_Json())
     if verbose:
-        handlers.append(logging.StreamHandler())
+        handlers.append(_Said())
     logger = logging.getLogger("kit")
     level = logger.level
     for handler in handlers:

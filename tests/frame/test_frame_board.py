@@ -413,6 +413,29 @@ def test_two_sweeps_of_different_grids_keep_each_others_rows(tmp_path: Path) -> 
     }
 
 
+def test_an_interrupt_while_the_table_is_written_leaves_no_cell_running(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C just as a cell ended: the run was done, the table said "running" for good."""
+    old, write = finished(tmp_path / "s", "r0", gain=0.5), Board.write
+
+    def one(queue: Any, stop: Any, started: Any) -> Any:
+        started(queue.next())
+        yield 0, {"status": "done", "folder": old}
+
+    def interrupted(board: Board) -> None:
+        if board.cells[0].status == "done":
+            monkeypatch.setattr(Board, "write", write)
+            raise KeyboardInterrupt
+        write(board)
+
+    monkeypatch.setattr(sweep, "_locally", lambda jobs: one)
+    monkeypatch.setattr(Board, "write", interrupted)
+    sweep.sweep(book, [{"amount": 1}], out=tmp_path / "s")
+    (row,) = json.loads((tmp_path / "s" / "table.json").read_text())
+    assert (row["status"], row["gain"]) == ("done", 0.5)
+
+
 @pytest.mark.parametrize("text", ['[{"params": {"lr": 0', '{"a": 1}', '[{"odd": 1}]', "[3]"])
 def test_a_cut_sweep_file_is_put_aside_and_the_sweep_goes_on(tmp_path: Path, text: str) -> None:
     """A raw JSONDecodeError, and no sweep into that folder any more."""

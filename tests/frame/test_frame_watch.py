@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -129,6 +130,13 @@ def test_what_is_said_is_a_line_of_json_too(capsys):
         progress.say("nobody asked")
         progress.say("FAILED", always=True)
     assert capsys.readouterr().err == "FAILED\n"
+
+
+def test_what_verbose_says_is_a_line_of_json_too(capsys):
+    """`kit judge --verbose --progress json` wrote "judge begins" between the lines."""
+    with progress.watched("json", None, True):
+        logging.getLogger("kit").info("judge begins")
+    assert json.loads(capsys.readouterr().err) == {"progress": "message", "message": "judge begins"}
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
