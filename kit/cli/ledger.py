@@ -41,9 +41,18 @@ def run(args: argparse.Namespace) -> Output:
         try:
             return ACTIONS[action](book, what, args)
         finally:
-            if not known and not len(book) and not book.costs():  # refused: none is left behind
+            if not known and not _holds(book):  # refused, or a full disk: none is left behind
                 book.close()
-                path.unlink()
+                for end in ("", "-wal", "-shm"):
+                    path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def _holds(book: Any) -> bool:
+    """Whether anything was kept; on a full disk a new ledger may not even be read."""
+    try:
+        return bool(len(book) or book.costs())
+    except KitError:
+        return False
 
 
 def _explain(book: Any, what: list[str], args: Any) -> Output:

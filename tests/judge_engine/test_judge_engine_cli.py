@@ -434,6 +434,28 @@ def test_a_key_that_is_no_text_is_not_found(files, capsys):
     assert "error" in capsys.readouterr().err
 
 
+def test_a_disk_that_filled_while_a_ledger_was_made_is_not_left_full(tmp_path, monkeypatch):
+    """l.sqlite-wal stayed, without an l.sqlite, and with it the full disk; a merge left an empty file."""
+    from kit.cli import ledger
+    from kit.errors import DataError
+    from kit.judge.ledger import Ledger
+
+    book = tmp_path / "l.sqlite"
+
+    def full(*_):
+        raise DataError("the ledger cannot be written (database or disk is full)")
+
+    def half(opened, what, args):
+        (tmp_path / "l.sqlite-wal").write_bytes(b"x")
+        full()
+
+    monkeypatch.setitem(ledger.ACTIONS, "import", half)
+    monkeypatch.setattr(Ledger, "__len__", full)
+    (tmp_path / "in.jsonl").write_text("{}")
+    assert main(["ledger", "import", str(tmp_path / "in.jsonl"), "--ledger", str(book)]) == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["in.jsonl"]
+
+
 def test_a_refused_import_leaves_no_empty_ledger(tmp_path, capsys):
     """An empty file was left, for which `costs` then said that nothing had been paid."""
     book, lines = tmp_path / "none.sqlite", tmp_path / "x.jsonl"
