@@ -54,9 +54,8 @@ class Worker:
         found = json.loads(line) | {"seconds": time.time() - begin}
         if found.get("folder"):
             run = runs.load(Path(found["folder"]))
-            found["cost"] = run.cost
-            if found["reused"]:
-                found["seconds"] = run.seconds or 0.0
+            took = run.seconds or 0.0 if found["reused"] else found["seconds"]
+            found |= {"cost": run.cost, "seconds": took}
         return found
 
     def _start(self) -> None:
