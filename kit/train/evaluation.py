@@ -11,7 +11,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +294,11 @@ def mean_by_cluster(
     (0.75, 2)
     """
     return stats.macro_mean(values, cluster=clusters, method="mean over prompts", **more)
+
+
+def share(gain: Estimate) -> Estimate:
+    """Of what lies in [-1, 1], as the difference of two shares does, the interval does too."""
+    return replace(gain, low=max(gain.low, -1.0), high=min(gain.high, 1.0))
 
 
 def _words(e: Evaluation) -> list[float | None]:

@@ -121,7 +121,9 @@ def qualities(
                 gain=evaluation.paired(first.scores, e.scores, first.clusters, e.clusters),
                 gain_accuracy=evaluation.paired(marks[0], right, first.clusters, e.clusters),
                 step=evaluation.paired(before, right, first.clusters, e.clusters),
-                net=evaluation.mean_by_cluster(net_of_guessing(right, open_), e.clusters),
+                net=evaluation.share(
+                    evaluation.mean_by_cluster(net_of_guessing(right, open_), e.clusters)
+                ),
                 kinds={k: _within(k, kinds, before, right, e) for k in dict.fromkeys(kinds) if k},
                 seconds=(seconds or {}).get(e.name, math.nan),
             )

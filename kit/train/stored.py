@@ -144,18 +144,13 @@ def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
         before=start,
         after=after,
         prompts=evaluation.paired(before, every, ids, ids * len(pairs)),
-        seeds=_share(stats.mean_over_seeds([a - start for a in after])),
+        seeds=evaluation.share(stats.mean_over_seeds([a - start for a in after])),
     )
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [v for v in values if v is not None]
     return sum(known) / len(known) if known else None
-
-
-def _share(gain: Estimate) -> Estimate:
-    """A difference of two shares is no more than 1 and no less than -1."""
-    return replace(gain, low=max(gain.low, -1.0), high=min(gain.high, 1.0))
 
 
 def habits(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:

@@ -382,3 +382,11 @@ def test_estimates_are_taught_where_outcomes_are_noise():
     bare = [dataclasses.replace(r, confidence=None) for r in found]
     with pytest.raises(DataError, match="token probability"):
         stages.estimate_rows(made, bare)
+
+
+def test_what_lies_between_minus_one_and_one_has_an_interval_that_does():
+    """The untrained model's "net of guessing" over all seeds read -1.000 [-1.42, -.58]."""
+    from kit.train import kept
+
+    rows = kept.qualities("ladder_chain").values()
+    assert all(-1 <= q.net.low <= q.net.value <= q.net.high <= 1 for q in rows)
