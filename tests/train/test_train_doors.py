@@ -242,7 +242,6 @@ def test_a_missing_key_is_named_before_the_model_loads(tmp_path, monkeypatch):
         (mine, "MY_KEY"),
         ({"panel": ["code", mine]}, "MY_KEY"),
         ({"escalate": ["code", mine]}, "MY_KEY"),
-        ({"batch": mine}, "MY_KEY"),
     ):
         found = job.build({"tasks": rows(tmp_path), **preset("test"), "judge": judge})
         with pytest.raises(MissingError, match="there is no key") as e:
