@@ -40,8 +40,11 @@ def readable(kind: str, row: Mapping[str, Any], *, where: str) -> dict[str, Any]
     if isinstance(number, str) and number.isdigit():  # a table of texts: CSV
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        fix = f"write {SCHEMAS[kind]}, or leave the field out"
-        raise DataError(f"the schema is {number!r}", where=f"{where}, field {FIELD}", fix=fix)
+        raise DataError(
+            f"the schema is {number!r}",
+            where=f"{where}, field {FIELD}",
+            fix=f"write {SCHEMAS[kind]}, or leave the field out",
+        )
     if number > SCHEMAS[kind]:
         raise DataError(
             f"this is form {number} of {kind}, and this kit reads up to {SCHEMAS[kind]}",

@@ -22,6 +22,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from .. import __version__
 from ..data.schemas import readable, stamped
 from ..errors import DataError, MissingError
@@ -387,13 +389,14 @@ def load(folder: Path) -> Run:
         if path.exists():
             try:
                 row = json.loads(path.read_text(encoding="utf-8"))
-            except json.JSONDecodeError as e:
+                run = run_from_json(readable("run", row, where=str(path)), where=str(path))
+                msgspec.convert(vars(run), Run)  # its fields are of their types
+            except (OSError, ValueError, AttributeError, msgspec.ValidationError) as e:
                 raise DataError(
-                    f"broken JSON: {e.msg}",
-                    where=f"{path}, line {e.lineno}",
-                    fix="run it again, or remove the folder",
+                    f"this is no run: {e}",
+                    where=str(path),
+                    fix="run it again, or remove it: python -m kit runs remove",
                 ) from None
-            run = run_from_json(readable("run", row, where=str(path)), where=str(path))
             config = _config(Path(folder))
             meta = config.get("meta") or {}
             status = config.get("status") or run.status
@@ -448,10 +451,11 @@ def find(folder: Path) -> list[tuple[Path, Run]]:
         for p in folder.glob(pattern)
         if p.name in ("metrics.json", "config.json")
     }
-    return [(f, _load_or_broken(f)) for f in sorted(found, key=lambda p: p.name) if _is_run(f)]
+    return [(f, load_or_broken(f)) for f in sorted(found, key=lambda p: p.name) if _is_run(f)]
 
 
-def _load_or_broken(folder: Path) -> Run:
+def load_or_broken(folder: Path) -> Run:
+    """A run from its folder; one that cannot be read has the status "broken"."""
     try:
         return load(folder)
     except DataError as e:  # one unreadable run must not hide the others
@@ -472,9 +476,10 @@ def _is_run(folder: Path) -> bool:
             row = json.loads((folder / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             continue
-        except ValueError:
+        except (OSError, ValueError):
             return True  # broken: load() says where
-        return isinstance(row, dict) and "notebook" in row
+        if isinstance(row, dict) and "notebook" in row:
+            return True
     return False
 
 

@@ -380,12 +380,18 @@ def remove(folders: Sequence[Path]) -> None:
     with contextlib.ExitStack() as held:
         for folder in folders:
             if folder.is_symlink():
-                fix = "remove the link itself, or the run where it is"
-                raise KitError("this is a link to a run", where=str(folder), fix=fix)
-            fix = "stop it first, or wait for its end"
-            going = KitError("the run is going on; nothing is removed", where=str(folder), fix=fix)
+                raise KitError(
+                    "this is a link to a run",
+                    where=str(folder),
+                    fix="remove the link itself, or the run where it is",
+                )
+            going = KitError(
+                "the run is going on; nothing is removed",
+                where=str(folder),
+                fix="stop it first, or wait for its end",
+            )
             held.enter_context(processes.alone(folder.parent, folder.name, print, busy=going))
-            if interactive(runs.load(folder)):
+            if interactive(runs.load_or_broken(folder)):
                 raise going
         for folder in folders:
             shutil.rmtree(folder)

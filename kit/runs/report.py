@@ -138,10 +138,10 @@ def _read(folder: Path, name: str) -> list[dict[str, Any]]:
         return value if isinstance(value, list) else []
     except FileNotFoundError:
         return []
-    except json.JSONDecodeError as e:
+    except ValueError as e:
         raise DataError(
-            f"broken JSON: {e.msg}",
-            where=f"{folder / name}, line {e.lineno}",
+            f"broken JSON: {e}",
+            where=str(folder / name),
             fix="run it again, or remove the file",
         ) from None
 

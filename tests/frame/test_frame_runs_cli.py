@@ -132,3 +132,29 @@ def test_options_stand_before_the_names_too(folder: Path, capsys) -> None:
     with pytest.raises(SystemExit):
         main(["runs", "shew"])
     assert "there is no 'shew'; did you mean 'show'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"id": "\xe9"}',
+        b'{"id": "x", "metr',
+        b"[1, 2]",
+        b'{"notebook": "n", "id": "x", "profile": "", "seed": 0, "params": null}',
+        b'{"notebook": "n", "id": "x", "profile": "", "seed": 0, "seconds": "long"}',
+    ],
+)
+def test_one_broken_run_is_listed_and_removed_and_hides_no_other(tmp_path, capsys, content):
+    """A metrics.json in Latin-1 ended list, show, mend, remove and report of the whole folder."""
+    for name in ("good", "bad"):
+        (tmp_path / name).mkdir()
+        row = {"id": name, "notebook": "n", "profile": "", "seed": 0}
+        (tmp_path / name / "config.json").write_text(json.dumps(row))
+    (tmp_path / "bad" / "metrics.json").write_bytes(content)
+    here = ["--folder", str(tmp_path)]
+    assert main(["runs", "list", *here]) == 0
+    said = capsys.readouterr().out
+    assert "broken" in said and "good" in said and "2 runs" in said
+    assert main(["report", str(tmp_path)]) == 0
+    assert main(["runs", "remove", "bad", *here, "--yes"]) == 0
+    assert [p.name for p in tmp_path.iterdir() if p.is_dir() and p.name[0] != "."] == ["good"]
