@@ -432,7 +432,7 @@ def _mentions(task: Task, text: str) -> float | None:
 
 
 def _unique(task: Task, text: str) -> float | None:
-    w = [x.casefold() for x in text_of.words(text)]
+    w = text_of.parts(text)  # "cherry-cherry" repeats itself
     return len(set(w)) / len(w) if w else 0.0
 
 

@@ -136,8 +136,11 @@ def _local(subject: str | None) -> Any:
     from .local import LocalJudge
 
     if subject and not Path(subject).is_dir():
-        fix = "give a folder with a model; without one SmolLM2 judges"
-        raise MissingError("there is no such model folder", where=subject, fix=fix)
+        raise MissingError(
+            "there is no such model folder",
+            where=subject,
+            fix="give a folder with a model; without one SmolLM2 judges",
+        )
     return LocalJudge.from_pretrained(subject or smollm2())
 
 
@@ -167,8 +170,11 @@ def _votes(subject: Any, *, n: int = 5, name: str | None = None) -> Any:
 
     kind, model, options = parts(subject, "judge votes")
     if kind != "endpoint" or not isinstance(n, int) or n < 2:
-        fix = "write {votes: {endpoint: MODEL}, n: 5}; n is 2 or more"
-        raise KitError(f"{n!r} votes of {kind}", where="judge votes", fix=fix)
+        raise KitError(
+            f"{n!r} votes of {kind}",
+            where="judge votes",
+            fix="write {votes: {endpoint: MODEL}, n: 5}; n is 2 or more",
+        )
     options = {"temperature": 1.0, **options}
     return self_consistency(lambda i: judge_of({kind: model, **options, "sample": i}), n, name=name)
 

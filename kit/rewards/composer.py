@@ -113,8 +113,9 @@ class Composer:
             raise KitError(f"scale is {self.scale!r}, not above 0", where=f"{where}, field scale")
         names = [c.name for c in self.components]
         if len(set(names)) != len(names):
-            fix = "give each its own `name`"
-            raise KitError(f"two components share a name: {names}", where=where, fix=fix)
+            raise KitError(
+                f"two components share a name: {names}", where=where, fix="give each its own `name`"
+            )
         if names:
             asked = [g.component for g in self.gates]
             known_names(asked, names, where=f"{where}, field gates", what="component")

