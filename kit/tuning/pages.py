@@ -23,8 +23,8 @@ VIEWS = ("flips", "wrong now", "wrong before", "unknown", "trials disagree", "al
 MARKS = {"same": "", "gone": "&minus; ", "new": "+ "}
 STYLES = {
     "same": "",
-    "gone": " style='background:#fde8e6;text-decoration:line-through'",
-    "new": " style='background:#dff3ea'",
+    "gone": " style='background:#fde8e6;color:#1b1f24;text-decoration:line-through'",
+    "new": " style='background:#dff3ea;color:#1b1f24'",
 }
 HEAD = ("row", "part", "what changed", "people", "before", "now", "criterion", "answer", "reasons")
 SHOWN = 40
@@ -33,7 +33,11 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none';
 style-src 'unsafe-inline'; script-src 'unsafe-inline'"><title>Workbench</title>
 <style>body{font:15px/1.5 Helvetica,Arial,sans-serif;margin:16px auto;max-width:1200px;
-padding:0 12px}table{border-collapse:collapse}td,th{border-top:1px solid #d8dee4}</style></head>
+padding:0 12px}:root{color-scheme:light dark}
+table{border-collapse:collapse;display:block;overflow-x:auto}td,th{border-top:1px solid #8888}
+table.flips td:nth-child(8){overflow-wrap:anywhere;min-width:20em}
+@media (max-width:900px){table.flips tr,table.flips td{display:block;overflow-wrap:anywhere}
+table.flips th,table.flips tr[hidden]{display:none}}</style></head>
 <body><h1>Judge workbench</h1><label>show <select id="view"></select></label>
 <span id="count"></span>"""
 SCRIPT = """<script>

@@ -52,7 +52,7 @@ def test_controls_in_jupyterlab(lab: Any, page: Any) -> None:
 def test_the_page_filters_and_asks_no_network(page: Any, tmp_path: Path) -> None:
     bench = bench_of(tmp_path)
     bench.rows[bench._queue[0]].response.__dict__["text"] = (
-        "<img src=x onerror=\"document.title='hacked'\">good"
+        "<img src=x onerror=\"document.title='hacked'\">good" + "@" * 200
     )
     bench.try_("strict", STRICT)
     bench.try_("no", "Say no. Be harsh.", full=True)
@@ -64,4 +64,7 @@ def test_the_page_filters_and_asks_no_network(page: Any, tmp_path: Path) -> None
         "table.flips tr:not([hidden]) td:nth-child(3)", "es => es.map(e => e.textContent.trim())"
     )
     assert shown and set(shown) == {"broken"}
+    page.page.set_viewport_size({"width": 390, "height": 900})  # a phone saw a page of 1,320 px
+    wide = page.page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390 and page.page.locator("table.flips tr[hidden]:visible").count() == 0
     assert page.page.title() == "Workbench" and not page.errors, page.errors[:3]
