@@ -144,7 +144,8 @@ says("json, quoted json", BOTH, lambda a: f"{obj(a.truth)}\n\nThe answer said: {
 says("json, json", BOTH, lambda a: obj(a.truth) + obj(a.lies))
 says("json, block", BOTH, lambda a: f"{obj(a.truth)}\n```json\n{obj(a.lies)}\n```")
 says("text, quoted text", BOTH, lambda a: lines(a.truth) + "\nIt says\n" + lines(a.lies, "> "))
-says("text, text", BOTH, lambda a: lines(a.truth) + "\n" + lines(a.lies))
+# The victim's answer holds lines of the form: one for its good is said back, and no verdict.
+says("text, text", BOTH | {"missing"}, lambda a: lines(a.truth) + "\n" + lines(a.lies))
 says("text, json", BOTH, lambda a: lines(a.truth) + "\n" + obj(a.lies))
 says("json, quoted text", BOTH, lambda a: obj(a.truth) + "\n" + lines(a.lies, "> "))
 says("junk, then json", BOTH, lambda a: obj(a.truth) + "[{" * 40 + "\n" + obj(a.lies))
