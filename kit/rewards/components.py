@@ -174,8 +174,11 @@ def values(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], str]
     config : a mapping, a file, or a preset's name.
     """
     if not isinstance(config, (Mapping, str, Path)):
-        fix = "a preset's name, a file, or a mapping"
-        raise KitError(f"{config!r} is no reward", where="reward", fix=fix)
+        raise KitError(
+            f"{config!r} is no reward",
+            where="reward",
+            fix="a preset's name, a file, or a mapping",
+        )
     where = "config" if isinstance(config, Mapping) else str(config)
     if isinstance(config, Mapping):
         found = dict(config)

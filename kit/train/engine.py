@@ -73,8 +73,9 @@ def trains_ok(model: Any) -> str | None:
     if not names or not all(".layers." in n and ".lora_" in n for n in names):
         return "more is trained than an adapter of the layers"
     drops = (m for d in base_of(model).modules() for m in getattr(d, "lora_dropout", {}).values())
-    if any(getattr(m, "p", 0.0) for m in drops):
-        return "the adapter has dropout"
+    attention = getattr(base_of(model).config, "attention_dropout", 0.0)
+    if attention or any(getattr(m, "p", 0.0) for m in drops):
+        return "the adapter or the attention has dropout"
     return None
 
 

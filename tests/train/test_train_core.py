@@ -507,3 +507,16 @@ def test_every_step_has_its_share_of_every_kind():
     assert steps == [{"a", "b", "c"}] * 8
     assert sorted(t.id for t in ordered[:12]) == sorted(t.id for t in tasks)
     assert ordered[:12] != ordered[12:]
+
+
+def test_attention_with_dropout_is_trained_by_transformers(tiny):
+    """The engine left the dropout out without a word: gradients were off by more than their size."""
+    from kit.train.engine import base_of, trains_ok
+
+    model = tiny[0]
+    assert trains_ok(model) is None
+    try:
+        base_of(model).config.attention_dropout = 0.3
+        assert "dropout" in trains_ok(model)
+    finally:
+        base_of(model).config.attention_dropout = 0.0
