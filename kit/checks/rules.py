@@ -349,16 +349,17 @@ def without_confidence(text: str) -> str:
     if last is None or re.search(r"[.!?]\s+\S|\n", text[last.end :]):
         return text
     ends = [m.end() for m in _SENTENCE_END.finditer(text[: last.start])]
-    if not ends and not text[last.end :].strip(" .!)]"):  # "Paris (90% sure)"
+    # "Paris (90% sure)", "16 (80% confidence level)"
+    if not ends and re.fullmatch(r"(?:\s+level)?[\s.!)\]]*", text[last.end :]):
         head = text[: last.start]
         head = head[: head.rindex("(")] if head.count("(") > head.count(")") else head
         return _LEAD_IN.sub("", head).rstrip(" \t,;:([-–—")
     return text[: max(ends, default=0)]
 
 
-_LEAD_IN = re.compile(  # "85, and I am 75% sure", "85 with 90% confidence"
-    r"\s+(?:(?:with|at|and|but)\s+)?(?:(?:i am|i'm|i would say|i'd say|my confidence is|about"
-    r"|around|roughly|only)\s+)*$",
+_LEAD_IN = re.compile(  # "85, and I am 75% sure", "85 with 90% confidence", "85 with a"
+    r"\s+(?:(?:with|at|and|but)\s+(?:an?\s+)?)?(?:(?:i am|i'm|i would say|i'd say"
+    r"|my confidence is|about|around|roughly|only)\s+)*$",
     re.I,
 )
 _SENTENCE_END = re.compile(r"[.!?]\s+|\n")

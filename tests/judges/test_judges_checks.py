@@ -621,6 +621,8 @@ def test_a_confidence_in_the_answers_own_sentence_is_no_part_of_the_answer():
     for said in ("85 - I am 75% sure", "85 with 90% confidence", "85, and I'm 75% sure"):
         assert without_confidence(said) == "85"
     assert without_confidence("A with 90% confidence") == "A"
+    assert without_confidence("16 (80% confidence level)") == "16"
+    assert without_confidence("Paris with a confidence of 80%.") == "Paris"
 
 
 def test_a_long_answer_without_a_blank_takes_no_quadratic_time():
