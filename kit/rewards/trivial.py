@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from ..records import Response, Task
-from .edits import copies, slots, things, topic
+from .edits import SLOTTED, copies, slots, slotted, things, topic
 
 NAMES = (
     "empty",
@@ -113,14 +113,10 @@ def slot_frame(task: Task) -> Response:
     choice by number and order passes more of the kit's instructions. No policy of NAMES: copying is
     a skill.
     """
-    said = slots(task)
-    about = re.split(r"\babout ", task.prompt)[-1].split(".")[0]
-    first, *rest = [*said[:1], *said[2:]] or ["Perhaps"]
-    named = " and ".join([*rest, about])
     return Response(
         task_id=task.id,
         id="slot-frame",
-        text=f"{first} the very old {named} went home{'.' if said else '?'}",
+        text=slotted(task, *SLOTTED[0]),
         source="slot_frame",
     )
 
