@@ -198,30 +198,15 @@ class Wire:
 
     async def post(self, path: str, body: bytes, timeout: float) -> Reply:
         """POST a JSON body; a Reply of any status, or WireError. The deadline counts from now."""
-        return await self.send("POST", path, timeout, data=body)
-
-    async def send(
-        self,
-        method: str,
-        path: str,
-        timeout: float,
-        *,
-        data: bytes | None = None,
-        heads: Mapping[str, str] | None = None,
-        query: str = "",
-        most: int | None = None,
-    ) -> Reply:
-        """Any request; `most` : bytes of its reply, where not those of all replies."""
         session, url = self._open(), self.address.url(path)
-        url += f"{'&' if '?' in url else '?'}{query}" if query else ""
-        more = {"proxy": self._proxy, "allow_redirects": False, "headers": heads}
+        more = {"proxy": self._proxy, "allow_redirects": False}
         try:
             async with (
                 _within(timeout),
-                session.request(method, _url(url), data=data, **more) as r,
+                session.post(_url(url), data=body, **more) as r,
             ):
                 wait = retry_after(r.headers) if r.status >= 400 else None
-                text = decoded(await self._body(r, most or self.most))
+                text = decoded(await self._body(r))
                 return Reply(status=r.status, text=text, retry_after=wait)
         except WireError:
             raise
@@ -231,14 +216,14 @@ class Wire:
             kind = "unreached" if isinstance(e, _no_connection()) else "connection"
             raise WireError(kind, f"{type(e).__name__}: {e}"[:200]) from None
 
-    async def _body(self, r: Any, most: int) -> bytes:
+    async def _body(self, r: Any) -> bytes:
         """The body, unpacked, at most `most` bytes; of an error its beginning."""
         coding = r.headers.get("Content-Encoding", "identity")
         if coding == "identity" and (r.content_length or LARGE) < LARGE:
             return await r.read()
         unpack = _unpacker(coding.strip().lower())
         whole = r.status in ANSWERED
-        out, large, most = bytearray(), None, most if whole else ERROR
+        out, large, most = bytearray(), None, self.most if whole else ERROR
         try:
             async for chunk in r.content.iter_any():
                 out += unpack(chunk, most + 1 - len(out))
