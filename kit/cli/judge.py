@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..data.schemas import FIELD, readable
 from ..errors import DataError, KitError
 from ..judge.factory import FORMS
 from ..judge.keys import remember_all
@@ -280,9 +281,12 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
 
     seen: set[tuple[str, str]] = set()
     for where, row in read_rows(path):
+        if "record" in row or isinstance(row.get(FIELD), int):  # a text there is the user's own
+            row = readable("record", row, where=where)
         row = {
             k: str(v) if k in ("task_id", "response_id", "id") and isinstance(v, int) else v
             for k, v in row.items()
+            if k != "record"
         }
         for name, others in (("task_id", ("task_id",)), ("response", ("response", "text"))):
             if not any(row.get(o) is not None for o in others):

@@ -48,18 +48,13 @@ def _read(args: argparse.Namespace) -> Output:
     base = args.out or str(Path(args.log).with_suffix(""))
     tasks, answers = f"{base}.tasks.jsonl", f"{base}.answers.jsonl"
     write_jsonl(tasks, map(record_row, found.tasks.values()))
-    write_jsonl(answers, (plain(_answer(r)) for r in found.answers))
+    write_jsonl(answers, (plain(record_row(r)) for r in found.answers))
     n, m = len(found.tasks), len(found.answers)
     data = {"kind": found.kind, "tasks": tasks, "answers": answers, "n_tasks": n, "n_answers": m}
     data["remarks"] = found.remarks
     hint = "" if args.rubric else "\nthere is no rubric: give --rubric, or write criteria"
     head = [f"{found.kind}: {m} answers to {n} prompts", *found.remarks]
     return Output(data, "\n".join([*head, tasks, answers]) + hint)
-
-
-def _answer(r: Any) -> dict[str, Any]:
-    ids = {"task_id": r.task_id, "response_id": r.id, "response": r.text}
-    return {**ids, "source": r.source, "truncated": r.truncated, "meta": dict(r.meta)}
 
 
 def _criteria(path: str | None) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..data.schemas import readable
+from ..data.schemas import readable, stamped
 from ..errors import DataError, MissingError
 from ..records import FAILURES, Verdict
 from ..system.paths import whole
@@ -91,10 +91,10 @@ def _packed(raw: BinaryIO, path: Path) -> Any:
 def _rows(book: Ledger, requests: bool) -> Any:
     for c in book.calls():
         hidden = {} if requests else {"request": "{}"}
-        yield {"kind": "call", **vars(c), "meta": dict(c.meta), **hidden}
+        yield stamped("record", {"kind": "call", **vars(c), "meta": dict(c.meta), **hidden})
     for row, call, created in book.pages("verdicts", "row, call, created"):
         fields = dict(zip(FIELDS, json.loads(row), strict=True))
-        yield {"kind": "verdict", **fields, "call": call, "created": created}
+        yield stamped("record", {"kind": "verdict", **fields, "call": call, "created": created})
 
 
 def read(db: sqlite3.Connection, path: Path) -> tuple[int, int]:

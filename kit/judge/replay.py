@@ -5,12 +5,12 @@ Nothing here can reach a network. What was not recorded is a MissingError that n
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data.schemas import readable
 from ..errors import DataError, KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown, verdict_from_json
 from .ledger import Ledger
@@ -164,6 +164,8 @@ class ReplayJudge:
     @classmethod
     def from_jsonl(cls, path: str | Path, *, judge: Any = None) -> ReplayJudge:
         """The verdicts of an exported ledger or any JSONL of verdicts; `judge` as in `from_ledger`. DataError names the bad line."""
+        from ..data.tables import read_rows
+
         path = Path(path)
         if not path.is_file():
             raise MissingError(
@@ -171,11 +173,7 @@ class ReplayJudge:
                 where=str(path),
                 fix="give the path that `kit ledger export` wrote",
             )
-        found = []
-        with path.open(encoding="utf-8") as lines:
-            for n, line in enumerate(lines, 1):
-                if line.strip():
-                    found += _verdict_line(line, f"{path}, line {n}")
+        found = [v for where, row in read_rows(path) for v in _verdict(row, where)]
         return cls.from_verdicts(found, judge=judge, where=str(path))
 
     @classmethod
@@ -233,17 +231,13 @@ def _by_key(
     return look
 
 
-def _verdict_line(line: str, where: str) -> list[Verdict]:
-    try:
-        row = json.loads(line)
-    except ValueError as e:
-        raise DataError(f"not JSON ({e})", where=where, fix="export the ledger again") from None
-    if not isinstance(row, dict) or row.get("kind", "verdict") not in ("verdict", "call"):
+def _verdict(row: Mapping[str, Any], where: str) -> list[Verdict]:
+    row = readable("record", row, where=where)
+    kind = row.pop("kind", "verdict")
+    if kind not in ("verdict", "call"):
         raise DataError("neither a verdict nor a call", where=where, fix="export the ledger again")
-    if row.pop("kind", "verdict") == "call":
-        return []
     row.pop("call", None)
-    return [verdict_from_json(row, where=where)]
+    return [verdict_from_json(row, where=where)] if kind == "verdict" else []
 
 
 def question(task: Task, response: Response, c: Criterion, prompt: str = "bare") -> str:

@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from kit.__main__ import main
 from kit.data.logs import read_log, write_back
+from kit.data.schemas import SCHEMAS
 from kit.errors import DataError, KitError
 from kit.people import read_grades
 from kit.records import Grade, Verdict
@@ -266,6 +268,8 @@ def test_from_a_log_to_judge_and_back_by_commands(tmp_path, capsys):
     rubric.write_text(json.dumps([{"text": "Names the Seine.", "weight": 2, "check": check}]))
     assert main(["logs", "read", str(log), "--rubric", str(rubric), "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
+    for name in ("tasks", "answers"):  # the answers had no number of their form
+        assert json.loads(Path(made[name]).read_text())["schema"] == SCHEMAS["record"]
     grades = str(tmp_path / "g.jsonl")
     judge = ["judge", made["tasks"], made["answers"], "--judge", "code", "--out", grades]
     assert main([*judge, "--ledger", str(tmp_path / "l.sqlite")]) == 0

@@ -2,11 +2,13 @@
 
 import dataclasses
 import functools
+import json
 import socket
 
 import pytest
 
 from kit.data import recorded
+from kit.data.schemas import SCHEMAS
 from kit.errors import DataError, MissingError
 from kit.judge.ledger import Ledger
 from kit.judge.replay import ReplayJudge, parse_score, score_mass
@@ -211,6 +213,22 @@ def test_ledger_and_export_replay_by_key_and_by_ids(tmp_path):
         ReplayJudge.from_ledger(book, judge=FakeJudge()).verdict(
             TASK, dataclasses.replace(ANSWER, text="other"), C
         )
+
+
+def test_an_export_carries_its_number_and_is_replayed_packed_too(tmp_path):
+    """An export said nothing of its form; its .gz form was read as text and ended in a traceback."""
+    book = Ledger(tmp_path / "l.sqlite")
+    book.put([verdict()])
+    for name in ("l.jsonl", "l.jsonl.gz"):
+        book.export(tmp_path / name)
+        replayed = ReplayJudge.from_jsonl(tmp_path / name).verdict(TASK, ANSWER, C)
+        assert replayed.status == "met" and "schema" not in replayed.meta
+    row = json.loads((tmp_path / "l.jsonl").read_text())
+    assert row["schema"] == SCHEMAS["record"]
+    newer = tmp_path / "newer.jsonl"
+    newer.write_text(json.dumps({**row, "schema": 9}) + "\n")
+    with pytest.raises(DataError, match="form 9 of record"):
+        ReplayJudge.from_jsonl(newer)
 
 
 def test_ambiguous_recordings_are_refused(tmp_path):
