@@ -468,6 +468,11 @@ def paid(v: Verdict, what: str = "cost") -> float:
     return v.meta.get("paid", {}).get(what, getattr(v, what))
 
 
+def calls_of(v: Verdict) -> list[str]:
+    """Ids of the calls behind a verdict: several where it was asked again, or of a panel."""
+    return v.meta.get("calls") or ([v.meta["call"]] if "call" in v.meta else [])
+
+
 def leaves(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     """The criteria that somebody must judge: those that are nobody's parent.
 

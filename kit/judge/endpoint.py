@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
-from ..records import Criterion, Response, Task, Verdict, fingerprint
+from ..records import Criterion, Response, Task, Verdict, calls_of, fingerprint
 from . import reading, templates
 from .abilities import Doubt
 from .caller import Caller, Outcome
@@ -434,5 +434,9 @@ def _second(first: Verdict, second: Verdict) -> Verdict:
         tokens_in=first.tokens_in + second.tokens_in,
         tokens_out=first.tokens_out + second.tokens_out,
         cost=first.cost + second.cost,
-        meta={**second.meta, "asked_again": first.failure},
+        meta={
+            **second.meta,
+            "asked_again": first.failure,
+            "calls": [*calls_of(first), *calls_of(second)],
+        },
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import BudgetError, JudgeDownError, KitError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, paid, unknown
+from ..records import Criterion, Response, Task, Verdict, calls_of, fingerprint, paid, unknown
 from .keys import redact
 from .records import PASSING, READER, Forecast, keys_of
 from .session import ask
@@ -210,6 +210,8 @@ def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float])
     }
     if any(v.failure in PASSING or v.meta.get("passing") for v in votes):
         out["passing"] = True
+    if calls := sorted({c for v in votes if not v.cached for c in calls_of(v)}):
+        out["calls"] = calls
     if any(paid(v) for v in votes):
         out["paid"] = {"cost": sum(paid(v) for v in votes)}
     return out
@@ -289,6 +291,7 @@ class Escalate(Joined):
         }
         if any(v.failure in PASSING for v in both):
             meta["passing"] = True  # not stored: the next run asks the one that failed again
+        meta["calls"] = sorted({c for v in both if not v.cached for c in calls_of(v)})
         if any(paid(v) for v in both):
             meta["paid"] = {"cost": sum(paid(v) for v in both)}
         return dataclasses.replace(

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import DataError, KitError
-from ..records import Criterion, Grade, Task, Verdict, by_criterion, leaves
+from ..records import Criterion, Grade, Task, Verdict, by_criterion, calls_of, leaves
 from ..settings.read import known_names
 
 HOWS = ("mean", "flip", "net", "signed", "signed_unclipped", "positive_normalised")
@@ -135,7 +135,7 @@ def usage(verdicts: Iterable[Verdict]) -> dict[str, int]:
     if not paid:
         return {"calls": 0, "tokens_in": 0, "tokens_out": 0}
     return {
-        "calls": len({v.meta.get("call") or v.key or i for i, v in enumerate(paid)}),
+        "calls": len({c for i, v in enumerate(paid) for c in calls_of(v) or [v.key or i]}),
         "tokens_in": sum(v.tokens_in for v in paid),
         "tokens_out": sum(v.tokens_out for v in paid),
     }
