@@ -7,12 +7,14 @@ import json
 import math
 import os
 from array import array
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from ..data.jsonl import dumps
 from ..data.schemas import readable, stamped
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..judge.records import PASSING
@@ -60,13 +62,14 @@ def _judge(
     from ..judge import run as engine
     from ..judge.ledger import Ledger
 
-    done = _kept(out) if args.resume else set()
-    left = [r for r in answers if (r.task_id, r.id) not in done]
+    sizes = _kept(out) if args.resume else {}
+    left = [r for r in answers if (r.task_id, r.id) not in sizes]
+    kept = len(sizes)
     if out.exists() and not args.resume:
         out.unlink()
     out.parent.mkdir(parents=True, exist_ok=True)
     by_id, stop, totals = {t.id: t for t in tasks}, None, _Totals(args.aggregate, tasks)
-    with Ledger(ledger) as book, paths.naming(out), _Grades(out, left) as grades:
+    with Ledger(ledger) as book, paths.naming(out), _Grades(out, answers, sizes) as grades:
 
         def each(r: Response, got: list[Verdict]) -> None:
             g = _grade(args, by_id[r.task_id], r, got)
@@ -94,43 +97,55 @@ def _judge(
             where=f"judge {getattr(who, 'name', '')}",
             fix="look at the server, the address and the key; then run the same command again",
         )
-    data, text = totals.data(out, len(done), who), totals.text(out, len(done), ledger)
+    data, text = totals.data(out, kept, who), totals.text(out, kept, ledger)
     return Output(data, text, error=stop)
+
+
+Key = tuple[str, str]  # an answer: its task, its id
 
 
 class _Grades:
     """The output: a line per answer, in the order of the answers, whatever the order of coming.
 
     At most WAIT finished answers wait for a slow one; beyond that the oldest are written out of
-    order, so that memory stays flat.
+    order, so that memory stays flat. Lines that stand out of order, these and those of an
+    interrupted run, are put in order at the end.
     """
 
-    def __init__(self, out: Path, answers: Sequence[Response]) -> None:
+    def __init__(self, out: Path, answers: Sequence[Response], sizes: dict[Key, int]) -> None:
         from ..system.progress import bar
 
-        self.file = out.open("a", encoding="utf-8")
+        self.out, self.file, self.sizes, self.broken = out, out.open("ab"), sizes, False
         self.at = {(r.task_id, r.id): i for i, r in enumerate(answers)}
-        self.bar = bar(total=len(answers), desc="judging", unit="answer", delay=2.0)
-        self.waiting: dict[int, str] = {}
-        self.next = self.unsynced = 0
+        self.left = deque(k for k in self.at if k not in sizes)  # in the order of the answers
+        self.bar = bar(total=len(self.left), desc="judging", unit="answer", delay=2.0)
+        self.waiting: dict[Key, bytes] = {}
+        self.unsynced = 0
 
     def put(self, g: Grade) -> None:
         """One answer is finished."""
-        line = json.dumps(plain(row(g)), ensure_ascii=False) + "\n"
-        self.waiting[self.at[g.task_id, g.response_id]] = line
+        self.waiting[g.task_id, g.response_id] = dumps(plain(row(g))) + b"\n"
         self.bar.update(1)
         if len(self.waiting) > WAIT:
-            self._write([self.waiting.pop(i) for i in sorted(self.waiting)[: WAIT // 2]])
+            self._write(self._ordered(self.waiting)[: WAIT // 2])
         ready = []
-        while self.next in self.waiting:
-            ready.append(self.waiting.pop(self.next))
-            self.next += 1
-        if ready:
-            self._write(ready)
+        while self.left and (self.left[0] in self.waiting or self.left[0] in self.sizes):
+            ready.append(self.left.popleft())
+        self._write([k for k in ready if k in self.waiting])
 
-    def _write(self, lines: Sequence[str]) -> None:
-        self.file.write("".join(lines))
+    def _ordered(self, keys: Iterable[Key]) -> list[Key]:
+        """In the order of the answers; lines of others, from another file of answers, follow."""
+        return sorted(keys, key=lambda k: self.at.get(k, len(self.at)))
+
+    def _write(self, keys: Sequence[Key]) -> None:
+        if self.broken or not keys:
+            return
+        self.broken = True  # after half a line on a full disk nothing more is written
+        lines = {k: self.waiting.pop(k) for k in keys}
+        self.file.write(b"".join(lines.values()))
         self.file.flush()
+        self.broken = False
+        self.sizes.update((k, len(line)) for k, line in lines.items())
         self.unsynced += len(lines)
         if self.unsynced >= SYNC:
             os.fsync(self.file.fileno())
@@ -139,24 +154,37 @@ class _Grades:
     def __enter__(self) -> _Grades:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *fault: Any) -> None:
         try:
-            self._write([self.waiting[i] for i in sorted(self.waiting)])
+            self._write(self._ordered(self.waiting))
             os.fsync(self.file.fileno())
         finally:
             self.file.close()
             self.bar.close()
+        if fault[0] is None and (order := self._ordered(self.sizes)) != list(self.sizes):
+            self._reorder(order)
+
+    def _reorder(self, order: Sequence[Key]) -> None:
+        starts = dict(zip(self.sizes, accumulate(self.sizes.values(), initial=0), strict=False))
+        with (
+            open(self.out, "rb") as old,
+            paths.whole(self.out) as part,
+            open(part, "wb") as new,
+        ):
+            for key in order:
+                old.seek(starts[key])
+                new.write(old.read(self.sizes[key]))
 
 
-def _kept(out: Path) -> set[tuple[str, str]]:
-    """Answers whose line in OUT stands; the others are cut out: they are judged again.
+def _kept(out: Path) -> dict[Key, int]:
+    """Answers whose line in OUT stands, and its bytes; the others are cut out and judged again.
 
     Half a line at the end (a crash), and lines with a verdict that a new call can change (the
     judge was away, a cap was reached). Read line by line; a line ends at \\n and nowhere else.
     """
+    kept: dict[Key, int] = {}
     if not out.exists():
-        return set()
-    kept: set[tuple[str, str]] = set()
+        return kept
     with open(out, "rb") as old, paths.whole(out) as part, open(part, "wb") as new:
         for n, line in enumerate(old, 1):
             key = _done(line, f"{out}, line {n}") if line.endswith(b"\n") else None
@@ -164,12 +192,12 @@ def _kept(out: Path) -> set[tuple[str, str]]:
                 fix = "take one of the lines out, or run without --resume"
                 raise DataError(f"{key[1]!r} is graded twice", where=f"{out}, line {n}", fix=fix)
             if key is not None:
-                kept.add(key)
+                kept[key] = len(line)
                 new.write(line)
     return kept
 
 
-def _done(line: bytes, where: str) -> tuple[str, str] | None:
+def _done(line: bytes, where: str) -> Key | None:
     """The answer that a line of OUT grades; None where it is to be judged again."""
     try:
         data = readable("grades", json.loads(line.decode("utf-8", "surrogatepass")), where=where)

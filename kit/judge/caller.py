@@ -164,7 +164,7 @@ class Caller:
             if busy > BUSY and time.monotonic() - started > self.patience:
                 why = f"told to wait {busy} times, the last with: {got.reason}"
                 return Outcome(reason=why)
-            await asyncio.sleep(_pause(got, faults))
+            await session().pause(_pause(got, faults))
 
     async def _slot(
         self, path: str, body: Mapping[str, Any], room: int, doubt: Doubt, first: bool
@@ -173,16 +173,19 @@ class Caller:
         run = session()
         await self.limiter.acquire(first=first)
         try:
+            run.going()
             payload = encode(body)
             most = Usage(tokens_in=tokens(len(payload)), tokens_out=room, estimated=True)
             ticket = await run.budget.take(most.forecast(self.price)) if run.budget else None
             spent = Forecast()
+            run.flying += 1
             try:
                 got = await self._attempt(path, payload, most)
                 spent = Forecast(calls=got.sent)
                 if got.spent:
                     spent = got.spent.forecast(self.price)
             finally:
+                run.flying -= 1
                 if ticket is not None:
                     run.budget.settle(ticket, spent)  # type: ignore[union-attr]
         finally:

@@ -13,12 +13,14 @@ import contextvars
 import gc
 import os
 import threading
+import time
 import weakref
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 from ..errors import KitError
+from ..system import progress
 
 T = TypeVar("T")
 
@@ -27,6 +29,7 @@ _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 _closers: weakref.WeakSet[Any] = weakref.WeakSet()
 SLICE = 0.5  # seconds; a Ctrl-C that comes just before a thread begins to wait is seen only when it wakes
+EASE = 60.0  # seconds that a first Ctrl-C leaves to the calls that are on their way
 YOUNG = 20_000  # new objects until a collection, during a run
 _runs, _before = 0, gc.get_threshold()
 
@@ -130,8 +133,12 @@ def _submit(work: Coroutine[Any, Any, T], done: Future[T], over: threading.Event
     loop.call_soon_threadsafe(start)
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the kit's loop and wait for it; also from inside a notebook's running loop."""
+def run(work: Coroutine[Any, Any, T], ease: Callable[[], int] | None = None) -> T:
+    """Run a coroutine on the kit's loop and wait for it; also from inside a notebook's running loop.
+
+    ease : called at a first Ctrl-C: the work is to begin nothing new; how many calls are on their
+        way. They are waited for, as they are paid; a second Ctrl-C drops them.
+    """
     if inside():
         work.close()
         raise KitError(
@@ -142,13 +149,31 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     over = threading.Event()
     try:
         _submit(work, done, over)
-        while not done.done():
-            wait([done], timeout=SLICE)
-        return done.result()
+        try:
+            while not done.done():
+                wait([done], timeout=SLICE)
+            return done.result()
+        except KeyboardInterrupt:
+            if ease is not None and not done.done():
+                _eased(done, ease)
+            raise
     except BaseException:
         done.cancel()
         over.wait(10.0)  # until the work has really stopped: no task stays behind
         raise
+
+
+def _eased(done: Future[Any], ease: Callable[[], int]) -> None:
+    end, left = time.monotonic() + EASE, ease()
+    if left:
+        progress.say(
+            f"stopping: {left} calls are on their way and are paid; their replies are waited for, "
+            f"{EASE:.0f} s at most (Ctrl-C once more drops them)"
+        )
+    while not done.done() and left and time.monotonic() < end:
+        wait([done], timeout=SLICE)
+        left = ease()
+    wait([done], timeout=SLICE)  # the last reply is being written down
 
 
 async def hop(work: Coroutine[Any, Any, T]) -> T:

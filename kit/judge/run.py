@@ -113,8 +113,8 @@ def judge(
         what was done, the rest unknown "budget"), or "unknown": return them.
     each : called with every response and its verdicts as soon as they are all there, on the kit's
         loop; then nothing is kept: what is returned is empty and has only `.spent`.
-    Works in a script, in a notebook's running loop, under papermill; Ctrl-C stops the work, and
-    what was answered is in the ledger.
+    Works in a script, in a notebook's running loop, under papermill; Ctrl-C stops the work once the
+    calls on their way are answered (a second one at once); what was answered is in the ledger.
 
     >>> from kit.records import Criterion
     >>> class Fair:
@@ -129,7 +129,9 @@ def judge(
     """
     answers = _answers(tasks, responses)
     who = judge_of(judge)
-    return loop.run(_all(tasks, answers, who, ledger, progress, budget, retry, on_budget, each))
+    run = Session(budget=budget, retry=frozenset(retry))
+    work = _all(tasks, answers, who, ledger, progress, run, on_budget, each)
+    return loop.run(work, run.ease)
 
 
 def _answers(tasks: Any, responses: Iterable[Response] | None) -> Iterable[Response]:
@@ -154,9 +156,8 @@ async def ajudge(
 ) -> Verdicts:
     """`judge` for asynchronous code: an async cell, a trainer's async reward."""
     who = judge_of(judge)
-    return await loop.hop(
-        _all(tasks, responses, who, ledger, progress, budget, retry, on_budget, None)
-    )
+    run = Session(budget=budget, retry=frozenset(retry))
+    return await loop.hop(_all(tasks, responses, who, ledger, progress, run, on_budget, None))
 
 
 def estimate(
@@ -224,8 +225,7 @@ async def _all(
     who: Any,
     ledger: Ledger | str | Path | None,
     progress: bool,
-    budget: Budget | None,
-    retry: Collection[str],
+    run: Session,
     on_budget: str,
     each: Each | None,
 ) -> Verdicts:
@@ -237,8 +237,7 @@ async def _all(
             fix='use "raise" or "unknown"',
         )
     pairs = _pairs(tasks, responses)
-    book = _open(ledger)
-    run = Session(ledger=book, budget=budget, retry=frozenset(retry))
+    run.ledger = book = _open(ledger)
     if each is not None:  # memory stays flat
         run.fresh = None
     try:
@@ -290,6 +289,8 @@ class _Job:
             queue = iter(sorted(left, key=lambda row: row[1].task.id))
             n = min(len(left), int(getattr(self.who, "workers", None) or WORKERS))
             await self._workers(queue, n)
+            if isinstance(self.stop, (DataError, OSError)):
+                raise self.stop
         finally:
             self.bar.close()
 
@@ -336,15 +337,17 @@ class _Job:
 
     async def _worker(self, queue: Any) -> None:
         for i, q in queue:
-            if isinstance(self.stop, BudgetError):
+            if self.stop is not None or self.run_.stopping.is_set():
                 return
             try:
                 got = await answer(self.who, q)
-            except BudgetError as e:  # the calls in flight are paid: let them finish
-                self.stop = self.stop or e
+                self.found[i].update((v.criterion_id, v) for v in got)
+                self._over(i)
+            except (BudgetError, DataError, OSError) as e:  # a cap, a full disk
+                self.stop = self.stop or e  # the calls in flight are paid: let them finish
+                if not isinstance(e, BudgetError):
+                    self.run_.stopping.set()
                 return
-            self.found[i].update((v.criterion_id, v) for v in got)
-            self._over(i)
             self.bar.update(len(got))
             self.bar.set_postfix_str(f"${self.run_.cost:.4f}", refresh=False)
 

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..errors import BudgetError, DataError
 from ..records import Criterion, Response, Task, Verdict
 from . import claims
 from .records import PASSING, READER, Call, Question
@@ -41,6 +43,7 @@ class Session:
 
     retry : failure kinds whose stored verdicts are asked again ("parse", "missing", "refusal",
         "abstain", "contradiction").
+    flying : requests that are on their way. stopping : set where no more may go out.
     """
 
     ledger: Ledger | None = None
@@ -52,11 +55,29 @@ class Session:
     cost: float = 0.0
     started: float = field(default_factory=time.monotonic)
     fresh: dict[tuple[str, str, str], Verdict] | None = field(default_factory=dict)
+    flying: int = 0
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
     held: set[str] = field(default_factory=set)  # keys that this run has claimed
     _unwritten: list[tuple[list[Verdict], Call | None]] = field(default_factory=list)
     _wanted: list[tuple[Sequence[str], asyncio.Future[Answer]]] = field(default_factory=list)
     _done: list[str] = field(default_factory=list)
     _written: asyncio.Future[None] | None = None
+
+    def ease(self) -> int:
+        """Ask nothing more, from any thread; how many requests are on their way."""
+        loop.get().call_soon_threadsafe(self.stopping.set)
+        return self.flying
+
+    def going(self) -> None:
+        """BudgetError where the run is being stopped: nothing more is asked."""
+        if self.stopping.is_set():
+            raise BudgetError("the run was stopped")
+
+    async def pause(self, seconds: float) -> None:
+        """Wait before a request is tried again; BudgetError when the run is stopped meanwhile."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.stopping.wait(), seconds)
+        self.going()
 
     def partial(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
@@ -151,11 +172,11 @@ class Session:
 
     def flush(self) -> None:
         """Write what is not on disk yet, now."""
-        batch, self._unwritten = self._unwritten, []
-        done, self._done = self._done, []
+        batch, done = self._unwritten, self._done
         if (batch or done) and self.ledger is not None:
             self.ledger.put_many(batch, replace=bool(self.retry), done=done)
             self.held.difference_update(v.key for verdicts, _ in batch for v in verdicts)
+        self._unwritten, self._done = [], []  # on a full disk they stay for the next time
 
     def close(self) -> None:
         """Write what is not on disk yet and give back every claim: the run is over.
@@ -164,7 +185,13 @@ class Session:
         """
         self._done += self.held
         self.held.clear()
-        self.flush()
+        try:
+            self.flush()
+        except DataError as e:
+            lost = [call for _, call in self._unwritten if call is not None]
+            cost = math.fsum(call.cost for call in lost)
+            said = f"; {len(lost)} calls that were paid (${cost:.4f}) are not in it"
+            raise DataError(e.what + said * bool(lost), where=e.where, fix=e.fix) from None
         if self.ledger is not None and not self.ledger.readonly:
             self.ledger.bury()
 
@@ -293,6 +320,7 @@ async def answer(judge: Any, q: Question) -> list[Verdict]:
         return await _asked(judge, q) if q.criteria else []
     out: dict[int, Verdict] = {}
     while len(out) < len(q.keys):
+        session().going()
         await _round(judge, q, out)
     return [out[i] for i in range(len(q.keys))]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -116,6 +118,28 @@ def test_after_a_kill_a_line_says_what_its_verdicts_cost(files, capsys):
     said = json.loads(capsys.readouterr().out)
     assert [(g["usage"], g["cost"]) for g in grades(files)] == first and first[8][1] > 0
     assert said["calls"] == 0 and said["cost"] == 0  # of this run
+
+
+@pytest.mark.parametrize("more", [(), ("--votes", "2")])
+def test_a_line_counts_every_call_that_its_tokens_are_of(files, capsys, more):
+    """An unreadable reply was asked again: tokens and cost of two calls, "calls" said 1."""
+    seen = set()
+
+    def handler(body, n):
+        answer, rows = asked(body)
+        if answer not in seen and not more:
+            seen.add(answer)
+            return completion("?", tokens_in=100, tokens_out=10)
+        return completion(content(answer, rows, True), tokens_in=100, tokens_out=10)
+
+    with StubServer(handler=handler) as stub:
+        assert main(command(files, stub, *more)) == 0
+        capsys.readouterr()
+        assert main(["ledger", "costs", "--json", "--ledger", str(files / "l.sqlite")]) == 0
+    paid = json.loads(capsys.readouterr().out)
+    used = [g["usage"] for g in grades(files)]
+    assert all(u == {"calls": 2, "tokens_in": 200, "tokens_out": 20} for u in used)
+    assert sum(u["calls"] for u in used) == sum(row["calls"] for row in paid) == stub.calls == 18
 
 
 def test_a_second_run_into_the_same_file_is_refused(files):
@@ -273,6 +297,83 @@ def test_a_slow_answer_holds_up_nobody_and_lines_keep_their_order(files, capsys)
         assert main(command(files, stub, "--concurrency", "4")) == 0
     assert time.monotonic() - start < 6
     assert [g["response_id"] for g in grades(files)] == [f"r{i}" for i in range(60)]
+
+
+def interrupted(files, *more, wait):
+    """A run in a process of its own that meets Ctrl-C once three calls are on their way."""
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from kit.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", code, *more], stderr=subprocess.PIPE, text=True
+    )  # SIGINT is ignored where pytest runs in the background
+    assert wait()
+    run.send_signal(signal.SIGINT)
+    return run
+
+
+def test_the_first_ctrl_c_waits_for_what_is_paid_and_lines_come_in_order(files):
+    """Calls on their way were dropped and paid again: 550 requests for 500 answers. The lines of
+    the resumed run stood behind those of the interrupted one.
+    """
+    with HeldStub(n=3) as stub:
+        run = interrupted(
+            files, *command(files, stub, "--concurrency", "3"), wait=lambda: stub.arrived.wait(60)
+        )
+        said = run.stderr.readline()
+        assert "3 calls are on their way" in said and "Ctrl-C once more" in said
+        stub.go()
+        assert run.wait(60) == 130 and stub.calls == 3
+    assert len(grades(files)) == 3
+    lines = (files / "grades.jsonl").read_text().splitlines(keepends=True)
+    (files / "grades.jsonl").write_text("".join([lines[2], lines[0], lines[1]]))
+    with StubServer() as stub:
+        assert main(command(files, stub, "--resume")) == 0 and stub.calls == 6
+    assert [g["response_id"] for g in grades(files)] == [f"r{i}" for i in range(9)]
+
+
+def test_a_second_ctrl_c_drops_the_calls(files):
+    with HeldStub() as stub:
+        run = interrupted(files, *command(files, stub), wait=lambda: stub.arrived.wait(60))
+        assert "on their way" in run.stderr.readline()
+        run.send_signal(signal.SIGINT)
+        assert run.wait(30) == 130
+        stub.go()
+    assert grades(files) == []
+
+
+def test_a_full_disk_says_what_was_paid_and_keeps_what_it_can(files, monkeypatch, capsys):
+    """The calls on their way were dropped without a word, and paid again. A disk that is full
+    for the grades need not be full for the ledger, and one that was full may not be now.
+    """
+
+    class Staggered(StubServer):
+        async def _post(self, request, raw, n):
+            await asyncio.sleep(0.2 * n)
+            return await super()._post(request, raw, n)
+
+    def no_grades(self, keys):
+        if keys:
+            raise OSError(28, "No space left on device", "grades.jsonl")
+
+    def no_ledger(self, batch, done=(), **more):
+        if batch:
+            raise DataError("the ledger cannot be written (full)", where="l.sqlite")
+
+    with monkeypatch.context() as m, Staggered() as stub:
+        m.setattr(judging._Grades, "_write", no_grades)
+        assert main(command(files, stub, "--concurrency", "3")) == 2
+        assert "grades.jsonl" in capsys.readouterr().err
+        with Ledger(files / "l.sqlite") as book:
+            assert book.costs()[0]["calls"] == stub.calls >= 3
+    with monkeypatch.context() as m, Staggered() as stub:
+        m.setattr(Ledger, "put_many", no_ledger)
+        (files / "l.sqlite").unlink()
+        assert main(command(files, stub, "--concurrency", "3", "--price", "1,2")) == 2
+        said = capsys.readouterr().err
+        lost = f"{stub.calls} calls that were paid (${stub.calls * 0.00014:.4f}) are not in it"
+        assert lost in said and stub.calls >= 3
 
 
 def test_resume_asks_again_what_only_the_way_lost(files, capsys):
