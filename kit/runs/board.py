@@ -235,6 +235,7 @@ def mark_unfinished(folder: Path, status: str, reason: str) -> None:
         return
     if row.get("status") != "running":
         return
+    remove_sockets(folder)
     if status == "stopped" and (folder / "metrics.json").exists():
         status, reason = "done", ""
     try:
@@ -245,3 +246,9 @@ def mark_unfinished(folder: Path, status: str, reason: str) -> None:
         new = f'"status": "{status}"'.encode().ljust(len(old))
         with contextlib.suppress(OSError), path.open("r+b") as f:
             f.write(text.replace(old, new))
+
+
+def remove_sockets(folder: Path) -> None:
+    """A killed kernel leaves its sockets behind."""
+    for p in folder.glob("kernel-ipc-*"):
+        p.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from ..errors import DataError, KitError, MissingError
 from ..records import Run, to_json
 from ..settings import params, profiles
 from ..system import paths, processes, progress
-from .board import mark_unfinished
+from .board import mark_unfinished, remove_sockets
 
 Say = Callable[[str], None]
 UNREADABLE = "run again; its folder cannot be read and is kept"
@@ -186,7 +187,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
         meta={"path": str(book), "defaults": {n: p.default for n, p in known.items()}},
     )
     (folder / "metrics.json").unlink(missing_ok=True)
-    _remove_sockets(folder)
+    remove_sockets(folder)
     runs.write_json(folder / "config.json", stamped("run", to_json(config)))
     begin, error, stopped = time.monotonic(), "", None
     with (
@@ -223,7 +224,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
         except Exception as e:  # a dead kernel, say: what it had is saved and readable
             error = f"{type(e).__name__}: {e}"
             log.write(error)
-    _remove_sockets(folder)
+    remove_sockets(folder)
     if stopped and (folder / "metrics.json").exists():  # it came after the notebook's last word
         error = ""
     ended = "stopped" if stopped else "failed"
@@ -243,18 +244,12 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     if not error and not (folder / "metrics.json").exists():
         say("  note: the notebook recorded no metrics (run.finish() in its last cell)")
     if error:
-        say(
-            f"  {'' if stopped else 'FAILED at '}{error[:400]}\n  what it had: {target}\n  to continue: python -m kit run --resume {folder}"
-        )
+        again = f"python -m kit run --resume {shlex.quote(str(folder))}"
+        failed = "" if stopped else "FAILED at "
+        say(f"  {failed}{error[:400]}\n  what it had: {target}\n  to continue: {again}")
     if stopped:
         raise stopped
     return runs.load(folder)
-
-
-def _remove_sockets(folder: Path) -> None:
-    """A killed kernel leaves its sockets behind."""
-    for p in folder.glob("kernel-ipc-*"):
-        p.unlink(missing_ok=True)
 
 
 def _engine(say: Say, log: Any) -> str:

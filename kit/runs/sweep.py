@@ -130,6 +130,8 @@ def sweep(
     try:
         with processes.stoppable(), contextlib.closing(results):
             for index, fields in results:
+                if "folder" not in fields:  # its process died, or Ray's
+                    fields |= queue.ended(index, "failed", fields["reason"])
                 cell = board.change(index, **fields)
                 before = " (finished before)" if cell.reused else ""
                 say(
@@ -147,7 +149,8 @@ def sweep(
         open_ = [i for i, c in enumerate(board.cells) if c.status == "running"]
         reason = interrupt or stopped or "an error of the sweep"
         for i in open_:
-            board.change(i, seconds=time.monotonic() - starts[i], **queue.ended(i, reason))
+            fields = queue.ended(i, "stopped", reason)
+            board.change(i, seconds=time.monotonic() - starts[i], **fields)
         board.write()  # the interrupt may have come while a change was being written
     every = tuple(board.cells)
     counts = {s: sum(c.status == s for c in every) for s in dict.fromkeys(c.status for c in every)}
@@ -191,14 +194,18 @@ class Queue:
         cell, where = dict(self.cells[index]), {"notebook": str(self.book), "out": str(self.base)}
         return {**where, "given": cell, "profile": None if "profile" in cell else self.profile}
 
-    def ended(self, index: int, reason: str) -> dict[str, Any]:
-        """What an interrupted cell left, as fields of a Cell; it may just have been done."""
-        for folder in self.folders(index):
-            mark_unfinished(folder, "stopped", f"stopped by {reason}")
+    def ended(self, index: int, status: str, reason: str) -> dict[str, Any]:
+        """What a cell left that was stopped or lost its process, as fields of a Cell; it may just
+        have been done, and another sweep may run it now.
+        """
+        if not processes.busy(self.base, self._key(index)):
+            for folder in self.folders(index):
+                said = f"stopped by {reason}" if status == "stopped" else reason
+                mark_unfinished(folder, status, said)
         if done := headless.finished(self.base, self._key(index), lambda text: None):
             return {"status": "done", "folder": str(done), "cost": runs.load(done).cost}
         folder = str(next(reversed(self.folders(index)), ""))
-        return {"status": "stopped", "reason": reason, "folder": folder}
+        return {"status": status, "reason": reason, "folder": folder}
 
     def folders(self, index: int) -> list[Path]:
         """The run folders of a cell."""

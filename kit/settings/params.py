@@ -81,11 +81,11 @@ def parameters(path: Path) -> dict[str, Parameter]:
 
 
 def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
-    """Parameters of a cell's text: literals only, one a line, `Optional[int]` for None.
+    """Parameters of a cell's text: literals only, one a line, `int | None` for None.
 
     >>> parse("steps = 10  # count")["steps"].comment
     'count'
-    >>> parse("x: Optional[int] = None")["x"].type
+    >>> parse("x: int | None = None")["x"].type
     'int'
     """
     comments = {
@@ -137,15 +137,15 @@ def _type(node: ast.stmt, default: Any, where: str) -> tuple[str, bool]:
         if isinstance(node, ast.AnnAssign)
         else ""
     )
-    if note.startswith("Optional[") and note.endswith("]"):
-        return (note[9:-1].split("[")[0].lower(), True)
-    if note.split("[")[0].lower() in TYPES:
-        return note.split("[")[0].lower(), False
+    bare = note.removeprefix("Optional[").removeprefix("None | ").removesuffix(" | None")
+    kind = bare.partition("[")[0].rstrip("]").lower()
+    if kind in TYPES:
+        return kind, bare != note
     if default is None:
         raise KitError(
             "a default of None needs its type",
             where=f"{where}, line {node.lineno}",
-            fix="write `name: Optional[int] = None`",
+            fix="write `name: int | None = None`, or whatever its type is",
         )
     return type(default).__name__ if type(default).__name__ in TYPES else "list", False
 

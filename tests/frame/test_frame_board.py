@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import json
@@ -185,6 +186,35 @@ def test_a_cell_that_ended_as_ctrl_c_came_is_done(
     (row,) = csv.DictReader((tmp_path / "table.csv").open())
     assert row["status"] == "done" and row["gain"] == "1.5" and row["reason"] == ""
     assert runs.status(tmp_path / row["folder"]) == "done"
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+def test_a_killed_worker_leaves_a_failed_run_and_no_sockets(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theirs: bool
+) -> None:
+    """The table named no folder, the run said "running", five sockets stayed. A cell that another
+    sweep has taken up meanwhile is left to it.
+    """
+    held = contextlib.ExitStack()
+
+    def runner(queue: sweep.Queue, stop: Any, started: Any) -> Iterator[Any]:
+        started(queue.next())
+        folder = runs.new_folder(tmp_path, queue._key(0))
+        run = Run(id=folder.name, notebook="99_try", profile="", seed=0, status="running")
+        runs.write_json(folder / "config.json", to_json(run))
+        (folder / "kernel-ipc-1").touch()
+        if theirs:
+            held.enter_context(processes.alone(tmp_path, queue._key(0), print))
+        yield 0, {"status": "failed", "reason": "its process ended with -9", "seconds": 1.0}
+
+    monkeypatch.setattr(sweep, "_locally", lambda jobs: runner)
+    with held:
+        (cell,) = sweep.sweep(book, [{"amount": 1}], out=tmp_path).cells
+    assert cell.status == "failed" and "-9" in cell.reason and cell.seconds == 1.0
+    folder = Path(cell.folder)
+    assert runs.status(folder) == ("running" if theirs else "failed")
+    assert (folder / "kernel-ipc-1").exists() == theirs
+    assert theirs or "-9" in runs.load(folder).meta["error"]
 
 
 @pytest.mark.parametrize("said", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -120,7 +121,10 @@ def test_a_failing_cell_leaves_what_it_had_and_resumes(tmp_path: Path) -> None:
     marker = tmp_path / "fixed"
     said = r"print('half \ud83d'); assert os.path.exists"
     path = book(tmp_path / "99_try.ipynb", rf"import os; {said}({str(marker)!r}), 'not yet \ud83d'")
-    folder, run = headless.run_notebook(path, profile="test", out=tmp_path / "runs")
+    lines: list[str] = []
+    runs_ = tmp_path / "runs one"  # the line to paste named it without quotes
+    folder, run = headless.run_notebook(path, profile="test", out=runs_, say=lines.append)
+    assert shlex.split(lines[-1].rpartition("to continue: ")[2])[-2:] == ["--resume", str(folder)]
     assert (
         run.status == "failed"
         and "AssertionError: not yet ?" in run.meta["error"]

@@ -50,6 +50,18 @@ def test_declared_types(tmp_path: Path) -> None:
     assert known["limit"].optional and known["learning_rate"].comment == "per step"
 
 
+@pytest.mark.parametrize(
+    "note",
+    ["int | None", "None | int", "Optional[int]", "list[str] | None", "typing.Optional[str]"],
+)
+def test_a_default_of_none_with_its_type(note: str) -> None:
+    """Only `Optional[int]` was known, which ends in a NameError where nothing imports it."""
+    kept = params.parse(f"x: {note} = None")["x"]
+    assert kept.optional and kept.type in ("int", "list", "str")
+    with pytest.raises(KitError, match=r"int \| None"):
+        params.parse("x = None")
+
+
 def test_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
     """papermill only warned about `learning_rat=` and trained at the default."""
     with pytest.raises(KitError, match="did you mean 'learning_rate'"):
