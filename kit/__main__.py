@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import logging
 import os
 import sys
 from typing import Any
 
 from . import __version__
 from .cli import common
-from .errors import KitError
+from .cli.common import log
+from .errors import KitError, MissingError
 from .settings.read import nearest
 from .system import packages, paths, processes, progress
 
-log = logging.getLogger("kit.command")
-log.addHandler(logging.NullHandler())  # without one, logging itself writes errors to stderr
 COMMANDS = (
     "check",
     "demo",
@@ -166,10 +164,10 @@ def _run(args: argparse.Namespace) -> int:
             if e.errno == 28
             else "look at the path and its permissions"
         )
-        sys.stderr.write(
-            f"error: {e.strerror or e}\n  where: {e.filename or 'unknown file'}\n  to do: {fix}\n"
-        )
-        return 3 if isinstance(e, FileNotFoundError) else 2
+        kind = MissingError if isinstance(e, FileNotFoundError) else KitError
+        found = kind(e.strerror or str(e), where=e.filename or "unknown file", fix=fix)
+        log.error("%s", found)
+        return _failed(found)
 
 
 if __name__ == "__main__":

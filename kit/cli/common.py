@@ -6,6 +6,7 @@ A command is a module with HELP, ARGS and `run(args) -> Output`; `__main__` does
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterable
@@ -16,6 +17,8 @@ from typing import Any
 from ..runs import plain
 from ..system import paths
 
+log = logging.getLogger("kit.command")
+log.addHandler(logging.NullHandler())  # without one, logging itself writes errors to stderr
 # what a terminal obeys: escape sequences, their 8-bit forms, line separators, text turned around
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 

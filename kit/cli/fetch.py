@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from ..errors import KitError
-from .common import Output, arg
+from .common import Output, arg, log
 
 HELP = "fetch the pinned, checksummed downloads into the cache"
 PARTS = ("recorded", "smollm2")
@@ -51,5 +51,6 @@ def run(args: argparse.Namespace) -> Output:
             got[name] = str(value) if name != "recorded" else "ready"
         except KitError as e:
             progress.say(f"error: {e}", always=True)
+            log.error("%s", e)
             got[name], code = f"missing: {e.what}", e.exit_code
     return Output(got, "\n".join(f"{k}: {v}" for k, v in got.items()), code)

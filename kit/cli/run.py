@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ..errors import KitError
-from .common import Output, arg
+from .common import Output, arg, log
 
 HELP = "run one notebook headless (papermill), with checked parameters"
 
@@ -90,5 +90,7 @@ def run(args: argparse.Namespace) -> Output:
         "metrics": done.metrics,
         "pages": pages,
     }
+    if done.status != "done":
+        log.error("%s: %s", done.status, done.meta.get("error"))
     text = f"{done.status} in {done.seconds or 0:.0f} s: {folder}\n{done.meta.get('error') or ''}"
     return Output(data, text, 0 if done.status == "done" else 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from ..errors import KitError
-from .common import Output, arg
+from .common import Output, arg, log
 
 HELP = "a notebook over a grid of parameters, locally or on Ray"
 
@@ -95,6 +95,7 @@ def run(args: argparse.Namespace) -> Output:
     for c in result.cells:
         if c.status == "failed":
             progress.say(f"FAILED {sweep.text(c.params)}\n{c.tail}", always=True)
+            log.error("a cell failed (%s): %s", Path(c.folder).name, c.reason)
     for path in (
         [
             base / "sweep.json",

@@ -8,6 +8,7 @@ and in plain papermill it is a new one below `runs/`. metrics.json is what repor
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -378,8 +379,16 @@ def run_hash(notebook: str, source: str, profile: str, seed: int, params: Mappin
 
 def _held(value: Any) -> str:
     """What is in the file that a parameter names ("" where it names none): mended, it is another."""
-    there = isinstance(value, str) and os.path.isfile(value)  # False, too, where no file can be
-    return hashlib.sha256(Path(value).read_bytes()).hexdigest() if there else ""
+    if not isinstance(value, str) or not os.path.isfile(value):  # so, too, where no file can be
+        return ""
+    found = os.stat(value)
+    return _digest(os.path.abspath(value), found.st_size, found.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=1000)
+def _digest(path: str, size: int, changed: int) -> str:
+    """Of a file's bytes; read once for all cells of a sweep while size and time stay."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def load(folder: Path) -> Run:

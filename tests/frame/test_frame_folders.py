@@ -50,7 +50,7 @@ def test_what_a_dead_kernel_left_is_continued_and_a_living_ones_is_not() -> None
     assert once(finish=False) != open_
 
 
-def test_a_mended_file_is_another_run(tmp_path: Path) -> None:
+def test_a_mended_file_is_another_run(tmp_path: Path, monkeypatch) -> None:
     """A stopped run's folder, or a sweep's finished one, stood for a file that was mended since."""
     rubrics = tmp_path / "mine.jsonl"
     rubrics.write_text("one")
@@ -58,7 +58,13 @@ def test_a_mended_file_is_another_run(tmp_path: Path) -> None:
     assert once(rubrics=str(rubrics), finish=False) == first
     book = headless.find_notebook("01")
     _, _, digest = headless.plan(book, profile="test", seed=0, given={"rubrics": str(rubrics)})
-    rubrics.write_text("two")
+    read: list[Path] = []
+    whole = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda self: (read.append(self), whole(self))[1])
+    for seed in range(3):  # each cell of a sweep read the file anew
+        headless.plan(book, profile="test", seed=seed, given={"rubrics": str(rubrics)})
+    assert rubrics not in read
+    rubrics.write_text("two, mended")
     assert once(rubrics=str(rubrics), finish=False) != first
     again = headless.plan(book, profile="test", seed=0, given={"rubrics": str(rubrics)})
     assert again[2] != digest

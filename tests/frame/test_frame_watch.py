@@ -20,7 +20,7 @@ from kit.cli import formats
 from kit.data.load import load_tasks, save_tasks
 from kit.data.schemas import SCHEMAS
 from kit.records import Criterion, Task
-from kit.runs import headless
+from kit.runs import headless, sweep
 from kit.runs.board import Board, Cell
 from kit.system import progress
 
@@ -180,6 +180,27 @@ def test_the_log_file_tells_start_error_and_end_and_no_command_line(tmp_path):
     assert main(["formats", "--json", "--log-file", str(log)]) == 0
     assert json.loads(log.read_text().splitlines()[-1])["message"] == "formats ends with 0"
     assert main(["formats", "--log-file", str(tmp_path / "no" / "log")]) == 2
+
+
+def test_the_log_file_holds_the_error_of_a_cell_and_of_a_full_disk(tmp_path, monkeypatch):
+    """A failed cell's error stood in table.csv only, that of a full disk on stderr only."""
+    log, book = tmp_path / "kit.log", tmp_path / "b.ipynb"
+    cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "seed = 0"}
+    book.write_text(json.dumps({"cells": [cell]}))
+    failed = Cell(params={"seed": 1}, status="failed", reason="cell 4: ValueError: boom")
+    done = sweep.SweepResult(cells=(failed,), counts={"failed": 1})
+    monkeypatch.setattr(sweep, "sweep", lambda *_, **__: done)
+    command = ["sweep", str(book), "--grid", "seed=1", "--log-file", str(log)]
+    assert main([*command, "--out", str(tmp_path / "s")]) == 1
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", "table.csv")
+
+    monkeypatch.setattr(sweep, "sweep", full)
+    assert main([*command, "--out", str(tmp_path / "s")]) == 2
+    said = [r["message"] for r in map(json.loads, log.read_text().splitlines())]
+    assert "cell 4: ValueError: boom" in said[1] and said[2] == "sweep ends with 1"
+    assert "No space left" in said[4] and "table.csv" in said[4]
 
 
 def test_a_sweep_and_a_runs_config_carry_their_numbers_and_newer_ones_stay(tmp_path, monkeypatch):
