@@ -145,19 +145,15 @@ def split(
     *,
     share: float = 0.25,
     seed: int = 0,
-    by: Callable[[Task], Any] | None = None,
 ) -> Split:
     """Train and held-out tasks with a manifest of hashes; whole groups where tasks name them.
     Tasks that ask the same, but for case, spaces and punctuation, stay on one side.
 
-    share : of the tasks held out, in (0, 1). by : for example `lambda task: task.kind`: the
-    same share of every kind is held out (groups stay whole where every kind has several).
+    share : of the tasks held out, in (0, 1).
     """
     from .rubrics import splits
 
     rows = splits.tasks_of(tasks)
-    if by is not None:
-        return splits.stratified(rows, by=by, seed=seed, share=share)
     make = splits.by_group if len({t.group for t in rows}) > 1 else splits.shuffle
     return make(rows, seed=seed, share=share)
 

@@ -14,7 +14,7 @@ from .common import Output, arg
 HELP = "summary and lint of a rubric data set (any known format)"
 
 ARGS = (
-    arg("file", help="JSONL, JSON, CSV or Parquet; a saved dataset folder; hf:owner/name[:split]"),
+    arg("file", help="JSONL, JSON, CSV or Parquet, or its address"),
     arg(
         "--format",
         default="auto",

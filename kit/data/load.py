@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..claims.bags import known_names
-from ..errors import DataError, MissingError
+from ..errors import DataError
 from ..records import Response, Task, Verdict
 from . import detect
 from .chats import PROMPTS
@@ -40,9 +40,8 @@ def iter_tasks(
     """Stream `Parsed` items, one per row (one per task for flat tables); memory does not grow with
     the file but for task ids.
 
-    source : a file (JSONL, JSON, CSV, Parquet), a folder saved by `datasets`,
-    "hf:owner/name[:split]", or rows
-        (a `datasets.Dataset` too).
+    source : a file (JSONL, JSON, CSV, Parquet), its address (https://, s3://, hf://), or rows (a
+        `datasets.Dataset` too).
     format : "auto", or one of `detect.FORMATS`.
     The last item holds the findings about the file as a whole. Every row gives a task, a response,
     a verdict or an error finding.
@@ -123,10 +122,6 @@ def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[st
     if isinstance(source, (str, os.PathLike)):
         text = os.fspath(source)
         context.name = context.name or Path(text).name
-        if isinstance(text, str) and text.startswith("hf:"):
-            return _numbered(_from_hub(text[3:]), text, context)
-        if not is_url(text) and Path(text).is_dir():
-            return _numbered(_from_folder(Path(text)), Path(text).name, context)
         rows = read_values(text, problem=problem)
         typed = kind_of(text) == "parquet"
         return ((where, plain(row, context)) for where, row in rows) if typed else rows
@@ -147,51 +142,6 @@ def _plain(row: Any, context: Context) -> Any:
 
 class TooDeep:
     """What stands for a row that is nested too deeply to be read."""
-
-
-def _from_hub(name: str) -> Iterable[Any]:
-    from datasets import load_dataset
-
-    path, _, split = name.partition(":")
-    if not path:
-        raise DataError("the name is missing", where=f"hf:{name}", fix="write hf:owner/name:split")
-    offline = os.environ.get("KIT_OFFLINE", "") not in ("", "0")
-    if offline:
-        raise MissingError(
-            "KIT_OFFLINE is set, so nothing is fetched from the Hub",
-            where=f"hf:{name}",
-            fix="unset KIT_OFFLINE, or give a local file",
-        )
-    try:
-        return load_dataset(path, split=split or "train", streaming=True)
-    except (OSError, ValueError) as e:
-        raise MissingError(
-            f"the dataset cannot be had from the Hub: "
-            f"{str(e).split(chr(10))[0] if str(e) else type(e).__name__}",
-            where=f"hf:{name}",
-            fix="check name, split and network; or download it and give the file",
-        ) from None
-
-
-def _from_folder(path: Path) -> Iterable[Any]:
-    from datasets import DatasetDict, load_from_disk
-
-    try:
-        data = load_from_disk(str(path))
-    except (OSError, ValueError):
-        names = sorted(p.name for p in path.iterdir() if p.is_file())[:5]
-        raise DataError(
-            "this is a folder, and not one saved by `datasets`",
-            where=str(path),
-            fix="give a file" + (f", for example one of {', '.join(names)}" if names else ""),
-        ) from None
-    if isinstance(data, DatasetDict):
-        raise DataError(
-            f"the folder holds several splits: {', '.join(data)}",
-            where=str(path),
-            fix=f"give one: {path / next(iter(data))}",
-        )
-    return data
 
 
 def _read(

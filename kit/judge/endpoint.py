@@ -19,7 +19,7 @@ from ..records import Criterion, Response, Task, Verdict, calls_of, fingerprint
 from . import reading, templates
 from .abilities import Doubt
 from .caller import Caller, Outcome
-from .keys import OPENAI, of_client, remember_all
+from .keys import OPENAI, remember_all
 from .parse import CUT
 from .prices import Price, Usage, default_model, is_reasoning, tokens, warning
 from .records import READER, Call, Forecast, Question, rebuilt
@@ -59,8 +59,6 @@ class EndpointJudge(Asked):
     patience : seconds without any success until JudgeDownError, and the longest Retry-After that
         a call waits for.
     price : (input, output) or a Price in dollars per million tokens.
-    client : an `openai` client of your own, in place of base_url, key_env and headers: its address,
-        key and own headers are used; the calls stay the kit's (paid once, cut off, redacted).
     identity : what stands for the address in the ledger's keys, for a server whose address changes
         while its model does not.
 
@@ -94,13 +92,10 @@ class EndpointJudge(Asked):
         extra: Mapping[str, Any] | None = None,
         name: str | None = None,
         identity: str | None = None,
-        client: Any = None,
     ):
         _options(how, mode, probability, temperature)
         _above_0(concurrency=concurrency, timeout=timeout, tries=tries, patience=patience)
         _above_0(max_tokens=max_tokens)
-        if client is not None:
-            base_url, key_env, headers = of_client(client)
         self.model = model or default_model()
         address = Address.of(base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
         self.base_url = address.shown

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import urllib.parse
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,18 +49,6 @@ def key_for(base_url: str, key_env: str | None) -> str:
     mine = (os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
     same_host = urllib.parse.urlsplit(mine).netloc == urllib.parse.urlsplit(base_url).netloc
     return (os.environ.get("OPENAI_API_KEY", "").strip() if same_host else None) or "none"
-
-
-def of_client(client: Any) -> tuple[str, str, dict[str, str]]:
-    """What an `openai` client knows: its address, the name of a variable that now holds its key, and
-    its own headers.
-    """
-    headers = {str(k): str(v) for k, v in getattr(client, "_custom_headers", {}).items()}
-    name = f"KIT_CLIENT_KEY_{uuid.uuid4().hex[:8]}"
-    os.environ[name] = str(
-        client.api_key or ""
-    )  # the judge reads keys from the environment, by name
-    return str(client.base_url), name, headers
 
 
 def missing(wire: Any) -> str | None:

@@ -98,7 +98,6 @@ def judge(
     progress: bool = True,
     budget: Budget | None = None,
     retry: Collection[str] = (),
-    on_budget: str = "raise",
     each: Each | None = None,
 ) -> Verdicts:
     """Verdicts of `judge` (and of code) on every response, in the order responses x criteria.
@@ -109,8 +108,8 @@ def judge(
         "local", "code" (criteria without a check stay unknown); see kit.judge.factory.
     ledger : a Ledger or its path; what is in it is not asked again. retry : failure kinds that are
         asked again all the same.
-    budget : caps, checked before each call. on_budget : "raise" a BudgetError (its `.verdicts` hold
-        what was done, the rest unknown "budget"), or "unknown": return them.
+    budget : caps, checked before each call; a BudgetError's `.verdicts` hold what was done, the
+        rest unknown "budget".
     each : called with every response and its verdicts as soon as they are all there, on the kit's
         loop; then nothing is kept: what is returned is empty and has only `.spent`.
     Works in a script, in a notebook's running loop, under papermill; Ctrl-C stops the work once the
@@ -130,7 +129,7 @@ def judge(
     answers = _answers(tasks, responses)
     who = judge_of(judge)
     run = Session(budget=budget, retry=frozenset(retry))
-    work = _all(tasks, answers, who, ledger, progress, run, on_budget, each)
+    work = _all(tasks, answers, who, ledger, progress, run, each)
     return loop.run(work, run.ease)
 
 
@@ -152,12 +151,11 @@ async def ajudge(
     progress: bool = False,
     budget: Budget | None = None,
     retry: Collection[str] = (),
-    on_budget: str = "raise",
 ) -> Verdicts:
     """`judge` for asynchronous code: an async cell, a trainer's async reward."""
     who = judge_of(judge)
     run = Session(budget=budget, retry=frozenset(retry))
-    return await loop.hop(_all(tasks, responses, who, ledger, progress, run, on_budget, None))
+    return await loop.hop(_all(tasks, responses, who, ledger, progress, run, None))
 
 
 def estimate(
@@ -226,16 +224,9 @@ async def _all(
     ledger: Ledger | str | Path | None,
     progress: bool,
     run: Session,
-    on_budget: str,
     each: Each | None,
 ) -> Verdicts:
     """The whole run, on the kit's loop."""
-    if on_budget not in ("raise", "unknown"):
-        raise KitError(
-            f"on_budget is {on_budget!r}",
-            where="judge(on_budget=...)",
-            fix='use "raise" or "unknown"',
-        )
     pairs = _pairs(tasks, responses)
     run.ledger = book = _open(ledger)
     if each is not None:  # memory stays flat
@@ -251,7 +242,7 @@ async def _all(
             if book is not None and book is not ledger:
                 book.close()
     out = job.result()
-    if job.stop is not None and (on_budget == "raise" or not isinstance(job.stop, BudgetError)):
+    if job.stop is not None:
         job.stop.verdicts = out  # type: ignore[attr-defined]
         raise job.stop
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -242,51 +242,6 @@ def by_group(
         seed=seed,
         share=share,
         heldout=sorted(g for g in chosen if not g.startswith("\0")),
-    )
-
-
-def stratified(
-    tasks: Iterable[Task],
-    *,
-    by: Callable[[Task], Any] | None = None,
-    seed: int = 42,
-    share: float = 0.1,
-    names: tuple[str, str] = ("train", "heldout"),
-) -> Split:
-    """The same `share` of every stratum (`by`, default the kind) is held out; sizes by largest
-    remainder, so the total fits but for tasks with one prompt, which stay on one side, and for
-    groups, which do where every stratum has several."""
-    tasks = _check(tasks, share, seed)
-    strata: dict[str, list[Task]] = {}
-    for t in tasks:
-        strata.setdefault(str(by(t) if by else t.kind), []).append(t)
-    several = all(len({t.group for t in rows}) > 1 for rows in strata.values())
-    side = together(tasks, groups=several)
-    rng, held = random.Random(seed), set()
-    want = {k: len(v) * share for k, v in strata.items()}
-    take = {k: int(x) for k, x in want.items()}
-    total = min(len(tasks) - 1, max(1, round(len(tasks) * share)))
-    spare = sorted(want, key=lambda k: (take[k] - want[k], k))
-    for k in spare[: max(0, total - sum(take.values()))]:
-        take[k] += 1
-    for k in sorted(strata):
-        members = list(strata[k])
-        rng.shuffle(members)
-        here = sum(t.id in held for t in members)  # with a twin in a stratum before
-        for t in members:
-            if here >= take[k]:
-                break
-            here += t.id not in held
-            held.update(side[t.id])
-    return _finish(
-        tasks,
-        held,
-        tasks,
-        names,
-        method="stratified",
-        seed=seed,
-        share=share,
-        strata={k: len(v) for k, v in sorted(strata.items())},
     )
 
 

@@ -102,11 +102,15 @@ def test_paths_become_absolute_and_names_of_a_hub_stay(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.json").write_text("[]")
     known = params.parameters(ROOT / "notebooks/01_inspect_rubrics.ipynb")
-    values = {"rubrics": "mine.json", "answers": "hf:owner/name", "format": "auto"}
+    values = {
+        "rubrics": "mine.json",
+        "answers": "hf://datasets/owner/name/a.jsonl",
+        "format": "auto",
+    }
     params.locate(known, values)
     assert values == {
         "rubrics": str(tmp_path / "mine.json"),
-        "answers": "hf:owner/name",
+        "answers": "hf://datasets/owner/name/a.jsonl",
         "format": "auto",
     }
     values = {"rubrics": "rubrics.json"}  # in the kit's own data

@@ -198,13 +198,6 @@ def test_an_unknown_profile_of_inspect_is_refused(tasks, capsys):
     assert "no profile 't5'" in capsys.readouterr().err
 
 
-def test_offline_a_hub_name_stops_at_once(monkeypatch, capsys):
-    monkeypatch.setenv("KIT_OFFLINE", "1")
-    assert main(["inspect", "hf:owner/name"]) == 3
-    err = capsys.readouterr().err
-    assert "KIT_OFFLINE" in err and "hf:owner/name" in err
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 @pytest.mark.parametrize("as_json", [True, False])
 def test_text_that_the_terminal_cannot_show_is_escaped(monkeypatch, encoding, as_json):

@@ -527,22 +527,3 @@ def test_the_small_judge_waits_longer_than_a_busy_laptop_needs():
     judge = small()
     assert judge._free["timeout"] >= 600 and judge._free["patience"] >= 1800
     assert small(timeout=5)._free["timeout"] == 5
-
-
-def test_a_client_of_ones_own_gives_address_key_and_headers(tmp_path):
-    """Who holds an `openai` client judges with it; its key goes to its server and into no ledger."""
-    import openai
-
-    secret = "sk-client-0123456789abcdef"
-    with StubServer() as stub:
-        stub.keep = True
-        client = openai.OpenAI(
-            base_url=stub.url, api_key=secret, default_headers={"X-Team": "rubrics"}
-        )
-        who = {"endpoint": "m", "client": client}
-        got = judge(TASK, answers(3), judge=who, ledger=tmp_path / "l.sqlite", progress=False)
-        assert all_right(got, answers(3)) and stub.calls == 3
-        sent = stub.headers[0]
-        assert (sent["Authorization"], sent["X-Team"]) == (f"Bearer {secret}", "rubrics")
-    assert secret.encode() not in (tmp_path / "l.sqlite").read_bytes()
-    assert secret not in repr(EndpointJudge("m", client=client))

@@ -71,8 +71,8 @@ def run(who, responses=RESPONSES, config=None):
 def asked(who, tasks, responses):
     """The verdicts of the one road there is; where the judge is down, what it left."""
     try:
-        return judge(tasks, responses, judge=who, progress=False, on_budget="unknown")
-    except JudgeDownError as e:
+        return judge(tasks, responses, judge=who, progress=False)
+    except (BudgetError, JudgeDownError) as e:
         return e.verdicts
 
 
