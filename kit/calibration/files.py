@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..data.values import Marks, point
 from ..errors import DataError
 from ..stats.vocabulary import side
 from .inputs import Inputs
@@ -33,7 +32,7 @@ def confidence_cell(value: Any, where: str) -> float | None:
     try:
         if isinstance(value, bool):
             raise ValueError
-        return float(point(value))
+        return float(value)
     except (TypeError, ValueError):
         raise DataError(
             f"confidence is {str(value)[:60]!r}, not a number",
@@ -64,10 +63,7 @@ def _pairs(path: Path, confidence: str, correct: str) -> Iterator[tuple[str, Any
     """(place, confidence, outcome) of every row."""
     from ..data.tables import read_rows
 
-    marks = Marks()
     for where, row in read_rows(path):
-        marks.add(confidence, row.get(confidence))
-        marks.refuse(where)
         for name in (confidence, correct):
             if name not in row:
                 found = f"found {sorted(map(str, row))[:12]}"

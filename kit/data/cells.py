@@ -1,4 +1,4 @@
-"""The records of a CSV file: a quote that is never closed costs its own line, not the rest."""
+"""The records of a CSV file, up to a fault: a quote that is never closed takes in what follows."""
 
 from __future__ import annotations
 
@@ -6,47 +6,23 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 
 
-class Lines:
-    """Lines of which some are given again. number : of lines given; taken : those of a record."""
-
-    def __init__(self, lines: Iterable[str]):
-        self.lines, self.back, self.taken, self.number = iter(lines), [], [], 0
-
-    def __iter__(self) -> Lines:
-        return self
-
-    def __next__(self) -> str:
-        line = self.back.pop() if self.back else next(self.lines)
-        self.number += 1
-        self.taken.append(line)
-        return line
-
-    def again(self) -> None:
-        """Give all but the first line of the record once more."""
-        self.back += reversed(self.taken[1:])
-        self.number -= len(self.taken) - 1
-
-
 def records(file: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | csv.Error]]:
-    """(number of its first line, cells of a record or what is wrong with it). After a fault the
-    lines that a stray quote took in are read as records of their own.
+    """(number of its first line, cells of a record); at a fault what is wrong, as the last one.
 
-    >>> [cells for _, cells in records(['a,"b\\n', "c,d\\n"], ",")][1]
-    ['c', 'd']
+    >>> [cells for _, cells in records(["a,b\\n", 'c,"d\\n', "e,f\\n"], ",")][1]
+    Error('a quote is opened and never closed; from this line on nothing was read')
     """
-    lines = Lines(file)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader = csv.reader(file, delimiter=delimiter, strict=True)
     while True:
-        lines.taken.clear()
-        start = lines.number + 1
+        start = reader.line_num + 1
         try:
             yield start, next(reader)
         except StopIteration:
             return
         except csv.Error as e:
-            open_quote = "end of data" in str(e)
-            lines.again()
-            yield start, csv.Error("a quote is opened and never closed") if open_quote else e
+            said = "a quote is opened and never closed" if "end of data" in str(e) else e
+            yield start, csv.Error(f"{said}; from this line on nothing was read")
+            return
 
 
 def swallowed(cells: Sequence[str], delimiter: str) -> bool:

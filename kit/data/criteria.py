@@ -38,7 +38,6 @@ def weight_of(
     error."""
     for n in names:
         if item.get(n) is not None:
-            row.context.marks.add(n, item[n])
             value = number(item[n])
             if value is None:
                 row.find(
@@ -48,7 +47,7 @@ def weight_of(
                     severity="error",
                     criterion_id=criterion_id,
                     field=n,
-                    suggestion="write a number",
+                    suggestion="write a number, its decimals behind a point",
                 )
                 return 0.0, {n}
             return value, {n}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..records import Verdict, unknown
-from .values import parsed_json, point
+from .values import parsed_json
 
 MET = {
     "green",
@@ -117,7 +117,7 @@ def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple
                 return status, value
     head, slash, tail = text.partition("/")
     try:
-        return _number(float(point(head)), (1.0, float(tail)) if slash else scale)
+        return _number(float(head), (1.0, float(tail)) if slash else scale)
     except (ValueError, OverflowError):
         return "?", None
 
@@ -139,7 +139,7 @@ def extent(labels: Iterable[Any]) -> tuple[float, float]:
     low, top = math.inf, 0.0
     for x in labels:
         try:
-            value = math.nan if isinstance(x, bool) or x is None else float(point(x))
+            value = math.nan if isinstance(x, bool) or x is None else float(x)
         except (TypeError, ValueError, OverflowError):
             continue
         if math.isfinite(value):

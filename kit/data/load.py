@@ -328,15 +328,6 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             field=name,
             message=f"{n} values of the field {name!r} are of type {kind}; they became text",
         )
-    for name, said in context.marks.mixed():
-        yield Finding(
-            code="mixed-decimals",
-            severity="error",
-            where=context.name,
-            field=name,
-            message=f"the field {name!r} {said}",
-            suggestion="write all of them with one mark",
-        )
     for other, n in context.others.most_common():
         yield Finding(
             code="mixed-formats",

@@ -25,7 +25,6 @@ from .seen import Seen
 from .slips import OWN_CRITERION, OWN_TASK, Unread
 from .taskset import Parsed
 from .values import (
-    Marks,
     absent,
     as_text,
     blank,
@@ -70,7 +69,6 @@ class Context:
     conflicts : (field read, field left in meta) -> in how many rows they differ.
     changed : (field, type) -> in how many rows a value that JSON does not know became text.
     whole : all rows are held: those of one task of a flat table need not follow each other.
-    marks : how weights and labels that are text write their decimals.
     others : other formats -> how many rows look like them.
     """
 
@@ -89,7 +87,6 @@ class Context:
     missing: Counter[str] = field(default_factory=Counter)
     conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     changed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    marks: Marks = field(default_factory=Marks)
     others: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     skipped: int = 0
@@ -238,7 +235,6 @@ class Row:
         """Add the verdicts that one label field holds (one rater or several); numbers on the scale
         of the file."""
         for rater, one in labels.by_rater(value):
-            self.context.marks.add("label", one)
             verdict, understood = labels.human(
                 task_id,
                 response_id,

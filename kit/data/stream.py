@@ -10,7 +10,6 @@ as text.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,8 +18,6 @@ from .encodings import ESCAPED
 from .findings import Note
 
 BLOCK = 1 << 20  # bytes read at once
-TRIES = 300  # places that look like the beginning of a row and are none; then the rest is given up
-KEPT = 1 << 20  # characters that are searched again for a row that a block's end cut
 LIMIT = 1 << 28  # characters of one value; beyond that the file is taken to be broken
 
 
@@ -139,114 +136,50 @@ def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]
     """`("row N (line L)", value)` per element of a top-level array, or per value of a file of
     values one after another.
 
-    A fault gives a BadValue that says what was not read: reading goes on at the next row that has
-    the fields of the
-    rows before; where there is none, the rest of the file is measured and given up.
+    A fault gives a BadValue that says from which line on nothing was read, and ends the reading.
     """
     b = _Buffer(source)
     array = b.skip(" \t\r\n\ufeff") == "["
-    if array:
-        b.at += 1
-    n, gap, like = 0, " \t\r\n" if array else " \t\r\n,", frozenset()
-    while True:
-        following = b.skip(gap)
-        closed = array and following == "]"
-        b.at += closed
-        if closed and b.skip(" \t\r\n\0") == "[":
-            said = "several arrays follow one another: the rows of all are read"
-            yield f"line {b.line_of(b.at)}", Note("several-arrays", said, "info")
-            b.at += 1
-            continue
-        if closed or following == "":
-            break
+    b.at += array
+    n, gap, end = 0, " \t\r\n" if array else " \t\r\n,", ("", "]") if array else ("",)
+    while b.skip(gap) not in end:
         n += 1
-        line = b.line_of(b.at)
+        where = f"row {n} (line {b.line_of(b.at)})"
         value = _value(b, parse)
         if isinstance(value, BadValue):
-            lost, found = _resume(b, parse, like)
-            yield f"row {n} (line {line})", BadValue(f"{value.message}; {lost}")
-            if not found:
-                return
-            continue
+            yield where, _unread(b, value.message)
+            return
         if b.foreign:
-            yield f"row {n} (line {line})", Note("encoding", b.foreign)
+            yield where, Note("encoding", b.foreign)
             b.foreign = ""
-        yield f"row {n} (line {line})", value
-        like = frozenset(value) if isinstance(value, dict) else like
-        if array and (following := b.skip(gap)) not in (",", "]"):
-            where, message = f"line {b.line_of(b.at)}", "the array is cut off"
-            if following == "{":
-                yield where, Note("missing-comma", "a comma is missing between two rows")
-                continue
-            if following:
-                lost, found = _resume(b, parse, like)
-                message = f"expected ',' or ']' after the row; {lost}"
-            yield where, BadValue(message)
-            if not following or not found:
-                return
-            continue
+        yield where, value
+        following = b.skip(gap)
+        if array and following not in (",", *end):
+            where = f"line {b.line_of(b.at)}"
+            yield where, _unread(b, "expected ',' or ']' after the row")
+            return
         b.at += array and following == ","
     if array:
-        yield from _after(b, parse, closed)
+        yield from _after(b)
 
 
-_START = re.compile(r"[\]}\n]\s*,?\s*(?=\{)")  # where a row may begin
+def _unread(b: _Buffer, message: str) -> BadValue:
+    """A fault that ends the reading."""
+    return BadValue(
+        f"{message}; the rest of the file, from line {b.line_of(b.at)} on, was not read"
+    )
 
 
-def _resume(b: _Buffer, parse: json.JSONDecoder, like: frozenset[str]) -> tuple[str, bool]:
-    """(what was left out, was a row found?): go on to the next object that has most of the fields
-    `like`.
-
-    An object inside the broken row has other fields. Memory stays flat: what was searched is let
-    go.
-    """
-    start, left, first, tries = b.line_of(b.at), 0, True, TRIES
-    while True:
-        at = b.at + first
-        for m in _START.finditer(b.text, at):
-            place = m.end()
-            if not like or tries <= 0:
-                break
-            found = _row_at(b, parse, place)
-            tries -= found is None
-            if found is not None and 2 * len(like & found.keys()) > len(like):
-                left += place - b.at
-                line = b.line_of(place)
-                b.at = place
-                return f"{left} characters, lines {start} to {line}, were not read", True
-        keep = max(at, len(b.text) - (KEPT if like else 64))
-        left += keep - b.at
-        b.line_of(keep)
-        b.at, first = keep, False
-        if not b.more():
-            left += len(b.text) - b.at
-            b.at = len(b.text)
-            return (
-                f"the rest of the file, {left} characters from line {start} on, was not read",
-                False,
-            )
-
-
-def _row_at(b: _Buffer, parse: json.JSONDecoder, place: int) -> dict[str, Any] | None:
-    try:
-        value = parse.raw_decode(b.text, place)[0]
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _after(b: _Buffer, parse: json.JSONDecoder, closed: bool) -> Iterator[tuple[str, Any]]:
-    """What follows the closing bracket: nothing, or a fault."""
-    if not closed:
-        yield (
-            f"line {b.line_of(b.at)}",
-            BadValue("the array is cut off: its closing ']' is missing"),
-        )
+def _after(b: _Buffer) -> Iterator[tuple[str, Any]]:
+    """What follows the array: its bracket and nothing else, or a fault."""
+    where = f"line {b.line_of(b.at)}"
+    if not b.skip(""):
+        yield where, BadValue("the array is cut off: its closing ']' is missing")
         return
+    b.at += 1
     if b.skip(" \t\r\n\0"):
-        line = b.line_of(b.at)
-        lost, _ = _resume(b, parse, frozenset())
-        yield f"line {line}", BadValue(f"something follows the end of the array; {lost}")
+        where = f"line {b.line_of(b.at)}"
+        yield where, _unread(b, "something follows the end of the array")
 
 
 def _value(b: _Buffer, parse: json.JSONDecoder) -> Any:

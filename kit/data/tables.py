@@ -19,12 +19,11 @@ from typing import IO, Any
 
 from ..errors import DataError
 from .cells import records, swallowed
-from .columnar import columnar, once, rows_of
+from .chats import PROMPTS, is_chat
 from .encodings import ESCAPED, Recoded, encoding_of
 from .files import delimiter_of, kind_of, local, nearest, open_bytes
 from .findings import Note
 from .stream import BadValue, decoder, lines, values
-from .values import Marks, point
 
 CONTAINERS = (
     "data",
@@ -153,15 +152,10 @@ def _unpack(
     where: str, value: Any, name: str, problem: Problem | None
 ) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        if table := columnar(value, name):
-            said = f"the file holds columns, {', '.join(table[0])}: they are read as rows"
-            _report(problem, name, Note("by-column", said, "info"))
-            for i, row in enumerate(rows_of(table, name), 1):
-                if isinstance(row, str):
-                    _report(problem, f"{name}, row {i}", row, "give every column one cell")
-                else:
-                    yield f"{name}, row {i}", row
-            return
+        asked = [value[k] for k in PROMPTS if value.get(k)]
+        if {"columns", "data"} <= value.keys() or (asked and all(map(_column, asked))):
+            fix = 'write one object a row: frame.to_json(path, orient="records")'
+            raise DataError("the file holds a table by its columns", where=name, fix=fix)
         held = [
             k
             for k in CONTAINERS
@@ -184,6 +178,11 @@ def _unpack(
                 yield f"{name}, field {held[0]}, item {i}", row
             return
     yield where, value
+
+
+def _column(asked: Any) -> bool:
+    """True for the prompts of several rows, as a column of a table holds them."""
+    return isinstance(asked, (dict, list)) and not is_chat(asked)
 
 
 def _sized(name: str, value: Any) -> str:
@@ -251,7 +250,10 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         width = len(header)
         while header and not header[-1].strip():  # columns that a spreadsheet left empty
             header.pop()
-        once(header, f"{path.name}, line 1")
+        if twice := sorted({n for n in header if header.count(n) > 1}):
+            said = f"the header names {twice[0]!r} twice"
+            fix = "rename one of the columns"
+            raise DataError(said, where=f"{path.name}, line 1", fix=fix)
         ids, cut = [i for i, h in enumerate(header) if OWN_ID.match(h)], False
         for line, cells in rows:
             where = f"{path.name}, line {line}"
@@ -349,13 +351,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
         raise DataError(f"there is no column {n!r}", where=Path(path).name, fix=fix)
     if kind_of(path) != "csv":
         return columns
-    marks = Marks()
-    for n, cells in columns.items():
-        columns[n] = typed(cells)
-        for c in cells if columns[n] != cells else ():
-            marks.add(n, c)
-    marks.refuse(Path(path).name)
-    return columns
+    return {n: typed(cells) for n, cells in columns.items()}
 
 
 def place(path: str | os.PathLike[str], index: int) -> str:
@@ -401,4 +397,4 @@ def _number(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
-        return float(point(text))
+        return float(text)

@@ -9,17 +9,12 @@ import json
 import math
 import re
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-from ..errors import DataError
 
 if TYPE_CHECKING:
     from .rows import Row
 
-COMMA = re.compile(r"\s*[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))\s*")  # 1,234 is left alone
-GROUPED = re.compile(r"\s*[+-]?\d{1,3}(?:\.\d{3})+,\d+\s*")
-POINTED = re.compile(r"\s*[+-]?\d*\.\d+\s*")
 NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
 
 
@@ -51,65 +46,20 @@ def as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def point(value: Any) -> Any:
-    """Text with a decimal comma, as tables of many countries write numbers, with a point.
-
-    >>> point("0,875"), point("1,234"), point("a,5")
-    ('0.875', '1,234', 'a,5')
-    """
-    found = COMMA.fullmatch(value) if isinstance(value, str) else None
-    return value.replace(",", ".") if found else value
-
-
-class Marks:
-    """The decimal marks of texts that are numbers, by field: where both occur, 1,234 and 1.234 may
-    each be thousands.
-
-    >>> marks = Marks()
-    >>> for text in ("1,5", "7", "1.234"):
-    ...     marks.add("weight", text)
-    >>> list(marks.mixed())
-    [('weight', "holds both '1,5' and '1.234': which is the decimal mark?")]
-    """
-
-    def __init__(self) -> None:
-        self.seen: dict[str, dict[str, str]] = {}
-
-    def add(self, name: str, value: Any) -> None:
-        """Look at one value of a field."""
-        if isinstance(value, str):
-            for mark, form in ((",", COMMA), (",", GROUPED), (".", POINTED)):
-                if form.fullmatch(value):
-                    self.seen.setdefault(name, {}).setdefault(mark, value)
-
-    def mixed(self) -> Iterator[tuple[str, str]]:
-        """(field, what is wrong with it) of those with both."""
-        for name, found in self.seen.items():
-            if len(found) > 1:
-                said = f"holds both {found[',']!r} and {found['.']!r}: which is the decimal mark?"
-                yield name, said
-
-    def refuse(self, where: str) -> None:
-        """DataError where a column has both."""
-        for name, said in self.mixed():
-            fix = "write all of them with one mark"
-            raise DataError(f"the column {said}", where=f"{where}, field {name}", fix=fix)
-
-
 def number(value: Any) -> float | None:
     """A finite number out of a number or numeric text; None otherwise.
 
-    A decimal comma counts where it can be nothing else: 1,234 may be thousands.
+    A decimal comma is refused: 1,234 may be thousands.
 
-    >>> number("2.5"), number(True), number("x"), number("1,5"), number("1,234")
-    (2.5, None, None, 1.5, None)
+    >>> number("2.5"), number(True), number("x"), number("1,5")
+    (2.5, None, None, None)
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     if isinstance(value, str) and ("_" in value or not value.isascii()):
         return None  # Python alone takes these for numbers
     try:
-        out = float(point(value))
+        out = float(value)
     except (ValueError, OverflowError):
         return None
     return out if math.isfinite(out) else None

@@ -404,7 +404,7 @@ def test_flat_table_groups_rows_and_labels(tmp_path):
     ]
 
 
-def test_parquet_and_dataset_folder(tmp_path):
+def test_parquet_and_a_dataset(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -412,8 +412,9 @@ def test_parquet_and_dataset_folder(tmp_path):
     assert [c.text for c in load_tasks(tmp_path / "x.parquet").tasks[0].criteria] == ["a", "b"]
     datasets = pytest.importorskip("datasets")
     d = datasets.Dataset.from_list([{"prompt": "p", "rubrics": ["a"]}])
-    d.save_to_disk(str(tmp_path / "saved"))
-    assert load_tasks(d).criteria == 1 and load_tasks(tmp_path / "saved").criteria == 1
+    assert load_tasks(d).criteria == 1
+    with pytest.raises(DataError, match="this is a folder"):
+        load_tasks(tmp_path)
 
 
 def test_duplicate_ids_are_made_unique_and_reported():

@@ -82,11 +82,8 @@ def test_a_table_by_column_is_no_single_task(tmp_path, held):
     """DataFrame.to_json writes columns; they were read as one task with the prompt '{"0": ...}'."""
     path = tmp_path / "a.json"
     path.write_text(json.dumps(held))
-    tasks = load_tasks(path).tasks
-    assert [(t.id, t.prompt, t.criteria[0].text) for t in tasks] == [
-        ("a", "p", "x"),
-        ("b", "q", "y"),
-    ]
+    with pytest.raises(DataError, match="by its columns"):
+        load_tasks(path)
 
 
 # (instruction, arguments, answer, met by the published checker)
@@ -139,18 +136,16 @@ def test_a_bad_label_is_named_by_its_own_line(tmp_path):
 
 
 def test_a_table_of_a_german_excel(tmp_path, caplog):
-    """`sep=;` was the header; 1,5 no weight; WAHR no label; the weight column beside criteria meta."""
+    """`sep=;` was the header; WAHR no label; the weight column beside criteria meta."""
     path = tmp_path / "a.csv"
-    path.write_text("sep=;\r\nid;prompt;criteria;weight\r\n1;p;c;1,5\r\n2;q;d;-2,0\r\n")
+    path.write_text("sep=;\r\nid;prompt;criteria;weight\r\n1;p;c;1.5\r\n2;q;d;-2.0\r\n")
     assert [t.criteria[0].weight for t in load_tasks(path).tasks] == [1.5, -2.0]
     path.write_text("task_id;prompt;criterion;response;label\n1;p;c;a;WAHR\n1;p;c;b;FALSCH\n")
     assert [v.status for v in load_tasks(path).verdicts] == ["met", "unmet"]
-    path.write_text("conf;right\r\n0,9;WAHR\r\n0,125;FALSCH\r\n")
+    path.write_text("conf;right\r\n0.9;WAHR\r\n0.125;FALSCH\r\n")
     found = sketch_file(path, confidence="conf", correct="right")
     assert "divided by ';'" in caplog.text
     assert found.brier == pytest.approx(0.1**2 + 0.125**2)
-    path.write_text("id;prompt;criteria;weight\n1;p;c;1,234\n")  # thousands, or 1.234?
-    assert "bad-weight" in codes(load_tasks(path))
 
 
 def test_weights_beside_criteria_fit_or_are_an_error():
@@ -188,19 +183,16 @@ def test_a_trailing_comma_is_no_file_cut_off(tmp_path):
         load_tasks(path)
 
 
-def test_decimal_commas_and_points_in_one_column_are_not_guessed(tmp_path):
+def test_decimal_commas_are_refused(tmp_path):
     """1,5 was 1.5 and 1.234 was 1.234 beside it: one of the two is a thousand."""
     path = tmp_path / "a.csv"
     path.write_text("id;prompt;criteria;weight\n1;p;c;1,5\n2;q;d;1.234\n")
-    said = [f for f in load_tasks(path).findings if f.code == "mixed-decimals"]
+    said = [f for f in load_tasks(path).findings if f.code == "bad-weight"]
     assert [(f.severity, f.field) for f in said] == [("error", "weight")]
     path.write_text("conf;right\n0,5;1\n0.234;0\n")
-    for read in (
-        lambda: read_columns(path, ["conf", "right"]),
-        lambda: sketch_file(path, confidence="conf", correct="right"),
-    ):
-        with pytest.raises(DataError, match="decimal mark"):
-            read()
+    assert read_columns(path, ["conf"])["conf"] == ["0,5", "0.234"]
+    with pytest.raises(DataError, match="0,5"):
+        sketch_file(path, confidence="conf", correct="right")
 
 
 def test_a_mixed_file_is_said_to_be_one_and_read_alike_in_any_order():
@@ -223,19 +215,10 @@ def test_what_is_left_unread_in_a_json_file_is_counted(tmp_path):
     assert "'more' (3 items)" in str(load_tasks(path).findings)
     path.write_text(json.dumps(rows) + "\n{broken")
     found = load_tasks(path)
-    assert found.skipped == 1 and "7 characters from line 2" in str(found.findings)
+    assert found.skipped == 1 and "from line 2 on" in str(found.findings)
     with pytest.raises(DataError, match="several lists of rows: 'train' "):
         path.write_text(json.dumps({"train": rows, "test": rows}))
         load_tasks(path)
-
-
-def test_arrays_one_after_another_are_all_read(tmp_path):
-    """Ten lines of ten-row arrays gave ten rows; two arrays one below the other the first."""
-    rows = [{"prompt": f"p{i}", "rubrics": ["x"]} for i in range(100)]
-    path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(json.dumps(rows[i : i + 10]) for i in range(0, 100, 10)))
-    found = load_tasks(path)
-    assert len(found) == 100 and not found.skipped and "several-arrays" in str(found.findings)
 
 
 def test_a_criterion_is_negative_by_its_type_or_flag_too():
@@ -260,12 +243,6 @@ def test_labels_beside_the_answer_and_criteria_of_one_row_are_read():
     assert [v.status for v in found.verdicts] == ["met", "unmet"]
     ours = {"record": "task", "id": "1", "prompt": "P", "criteria": criteria, "labels": {"c1": 1}}
     assert "unread-field" in codes(load_tasks([ours]))
-
-
-@pytest.mark.parametrize("pair", [("1,5", "2.000"), ("1.234,5", "2.000")])
-def test_thousands_and_decimals_are_not_told_cell_by_cell(pair):
-    rows = [{"prompt": f"p{i}", "criterion": "c", "weight": w} for i, w in enumerate(pair)]
-    assert "mixed-decimals" in codes(load_tasks(rows))
 
 
 @pytest.mark.parametrize("text", ["1_0", "\u0663"])

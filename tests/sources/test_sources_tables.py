@@ -104,43 +104,6 @@ def _loaded(tmp_path, held):
     return load_tasks(path)
 
 
-CRITERIA = {"0": ["x"], "1": ["y"]}
-
-
-def test_a_table_by_column_is_joined_by_its_keys(tmp_path):
-    """Task a got the prompt of b where a column was written in another order."""
-    held = {"id": {"0": "a", "1": "b"}, "prompt": {"1": "of b", "0": "of a"}, "criteria": CRITERIA}
-    assert [(t.id, t.prompt) for t in _loaded(tmp_path, held)] == [("a", "of a"), ("b", "of b")]
-    held["prompt"] = {"1": "of b", "2": "of c"}
-    found = _loaded(tmp_path, held)
-    assert {t.id: t.prompt for t in found.tasks}["b"] == "of b"
-
-
-def test_a_split_table_loses_no_cell_and_no_label(tmp_path):
-    """A name used twice kept one column, a longer row lost its end, "taskA" was nowhere."""
-    twice = {"columns": ["id", "prompt", "prompt"], "data": [["a", "P", "Q"]]}
-    with pytest.raises(DataError, match="names 'prompt' twice"):
-        _loaded(tmp_path, twice)
-    rows = [["a", "p", ["x"], "EXTRA"], ["b", "q", ["y"]], ["c"], {"id": "d"}]
-    found = _loaded(tmp_path, {"columns": ["id", "prompt", "criteria"], "data": rows})
-    assert [t.id for t in found.tasks] == ["b"] and found.skipped == 3
-    assert "has 4 cells, the header 3" in str(found.findings)
-    held = {"prompt": {"taskA": "p", "taskB": "q"}, "criteria": {"taskA": ["x"], "taskB": ["y"]}}
-    assert [t.id for t in _loaded(tmp_path, held).tasks] == ["taskA", "taskB"]
-    held = {"columns": ["id", "prompt", "criteria"], "index": [7, 3], "data": rows[1:2] * 2}
-    assert [t.meta.get("index") for t in _loaded(tmp_path, held).tasks] == [7, 3]
-
-
-def test_a_split_table_that_is_none_says_so(tmp_path):
-    """IndexError, TypeError and KeyError came through raw."""
-    with pytest.raises(DataError, match="a column is named 0"):
-        _loaded(tmp_path, {"columns": [0, 1], "data": [["a", "p"]]})
-    with pytest.raises(DataError, match="does not name each of the 1 rows"):
-        _loaded(tmp_path, {"columns": ["prompt"], "index": [0, 1], "data": [["p"]]})
-    held = {"columns": ["id"], "data": [{"id": "a", "prompt": "p", "criteria": ["x"]}]}
-    assert [t.id for t in _loaded(tmp_path, held).tasks] == ["a"]
-
-
 @pytest.mark.parametrize("first", ['"sep=;"', "sep=;", "sep=\t", "SEP=|\r"])
 def test_excels_own_line_may_be_quoted_or_name_a_tab(tmp_path, first):
     by = first.strip('"\r')[-1]
