@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 from array import array
-from collections import Counter, deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.jsonl import dumps
-from ..data.schemas import readable, stamped
-from ..errors import BudgetError, DataError, JudgeDownError, KitError
-from ..judge.records import PASSING
-from ..records import PAID, Grade, Response, Task, Verdict, fingerprint, paid, to_json
-from ..runs import plain
+from ..errors import BudgetError, JudgeDownError, KitError
+from ..records import Grade, Response, Task, Verdict, fingerprint
 from ..system import paths, processes
 from .common import Output
+from .gradefile import Grades, Grading
 
-SYNC = 200  # lines between two times that the output is on the disk for sure
-WAIT = (
-    10_000  # finished answers that may wait for a slow one, so that lines keep the answers' order
-)
 SHOWN = 20  # criteria in the table at the end
 
 
@@ -62,24 +52,20 @@ def _judge(
     from ..judge import run as engine
     from ..judge.ledger import Ledger
 
-    sizes = _kept(out) if args.resume else {}
-    left = [r for r in answers if (r.task_id, r.id) not in sizes]
-    kept = len(sizes)
-    if out.exists() and not args.resume:
-        out.unlink()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    by_id, stop, totals = {t.id: t for t in tasks}, None, _Totals(args.aggregate, tasks)
-    with Ledger(ledger) as book, paths.naming(out), _Grades(out, answers, sizes) as grades:
+    grading = Grading({t.id: t for t in tasks}, who, args.aggregate, args.max_width)
+    grades = Grades(out, answers, grading, resume=args.resume)
+    stop, totals = None, _Totals(args.aggregate, tasks)
+    with Ledger(ledger) as book, paths.naming(out), grades:
 
         def each(r: Response, got: list[Verdict]) -> None:
-            g = _grade(args, by_id[r.task_id], r, got)
+            g = grading.grade(r, got)
             totals.add(g)
             grades.put(g)
 
         try:
             spent = engine.judge(
                 tasks,
-                left,
+                [grades.of[key] for key in grades.left],
                 judge=who,
                 ledger=book,
                 progress=False,
@@ -97,143 +83,10 @@ def _judge(
             where=f"judge {getattr(who, 'name', '')}",
             fix="look at the server, the address and the key; then run the same command again",
         )
-    data, text = totals.data(out, kept, who), totals.text(out, kept, ledger)
+    if not stop:
+        grades.before.unlink(missing_ok=True)
+    data, text = totals.data(grades, who), totals.text(grades, ledger)
     return Output(data, text, error=stop)
-
-
-Key = tuple[str, str]  # an answer: its task, its id
-
-
-class _Grades:
-    """The output: a line per answer, in the order of the answers, whatever the order of coming.
-
-    At most WAIT finished answers wait for a slow one; beyond that the oldest are written out of
-    order, so that memory stays flat. Lines that stand out of order, these and those of an
-    interrupted run, are put in order at the end.
-    """
-
-    def __init__(self, out: Path, answers: Sequence[Response], sizes: dict[Key, int]) -> None:
-        from ..system.progress import bar
-
-        self.out, self.file, self.sizes, self.broken = out, out.open("ab"), sizes, False
-        self.at = {(r.task_id, r.id): i for i, r in enumerate(answers)}
-        self.left = deque(k for k in self.at if k not in sizes)  # in the order of the answers
-        self.bar = bar(total=len(self.left), desc="judging", unit="answer", delay=2.0)
-        self.waiting: dict[Key, bytes] = {}
-        self.unsynced = 0
-
-    def put(self, g: Grade) -> None:
-        """One answer is finished."""
-        self.waiting[g.task_id, g.response_id] = dumps(plain(row(g))) + b"\n"
-        self.bar.update(1)
-        if len(self.waiting) > WAIT:
-            self._write(self._ordered(self.waiting)[: WAIT // 2])
-        ready = []
-        while self.left and (self.left[0] in self.waiting or self.left[0] in self.sizes):
-            ready.append(self.left.popleft())
-        self._write([k for k in ready if k in self.waiting])
-
-    def _ordered(self, keys: Iterable[Key]) -> list[Key]:
-        """In the order of the answers; lines of others, from another file of answers, follow."""
-        return sorted(keys, key=lambda k: self.at.get(k, len(self.at)))
-
-    def _write(self, keys: Sequence[Key]) -> None:
-        if self.broken or not keys:
-            return
-        self.broken = True  # after half a line on a full disk nothing more is written
-        lines = {k: self.waiting.pop(k) for k in keys}
-        self.file.write(b"".join(lines.values()))
-        self.file.flush()
-        self.broken = False
-        self.sizes.update((k, len(line)) for k, line in lines.items())
-        self.unsynced += len(lines)
-        if self.unsynced >= SYNC:
-            os.fsync(self.file.fileno())
-            self.unsynced = 0
-
-    def __enter__(self) -> _Grades:
-        return self
-
-    def __exit__(self, *fault: Any) -> None:
-        try:
-            self._write(self._ordered(self.waiting))
-            os.fsync(self.file.fileno())
-        finally:
-            self.file.close()
-            self.bar.close()
-        if fault[0] is None and (order := self._ordered(self.sizes)) != list(self.sizes):
-            self._reorder(order)
-
-    def _reorder(self, order: Sequence[Key]) -> None:
-        starts = dict(zip(self.sizes, accumulate(self.sizes.values(), initial=0), strict=False))
-        with (
-            open(self.out, "rb") as old,
-            paths.whole(self.out) as part,
-            open(part, "wb") as new,
-        ):
-            for key in order:
-                old.seek(starts[key])
-                new.write(old.read(self.sizes[key]))
-
-
-def _kept(out: Path) -> dict[Key, int]:
-    """Answers whose line in OUT stands, and its bytes; the others are cut out and judged again.
-
-    Half a line at the end (a crash), and lines with a verdict that a new call can change (the
-    judge was away, a cap was reached). Read line by line; a line ends at \\n and nowhere else.
-    """
-    kept: dict[Key, int] = {}
-    if not out.exists():
-        return kept
-    with open(out, "rb") as old, paths.whole(out) as part, open(part, "wb") as new:
-        for n, line in enumerate(old, 1):
-            key = _done(line, f"{out}, line {n}") if line.endswith(b"\n") else None
-            if key in kept:
-                fix = "take one of the lines out, or run without --resume"
-                raise DataError(f"{key[1]!r} is graded twice", where=f"{out}, line {n}", fix=fix)
-            if key is not None:
-                kept[key] = len(line)
-                new.write(line)
-    return kept
-
-
-def _done(line: bytes, where: str) -> Key | None:
-    """The answer that a line of OUT grades; None where it is to be judged again."""
-    try:
-        data = readable("grades", json.loads(line.decode("utf-8", "surrogatepass")), where=where)
-        again = any(v.get("failure") in PASSING for v in data.get("verdicts", ()))
-        return None if again else (data["task_id"], data["response_id"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(
-            "this is no line of a grades file",
-            where=where,
-            fix="give another --out, or run without --resume",
-        ) from None
-
-
-def _grade(args: argparse.Namespace, task: Task, r: Response, got: list[Verdict]) -> Grade:
-    """The grade of an answer; its cost is that of its verdicts when they were asked, also by a run
-    that was killed before it wrote the line.
-    """
-    from ..rewards.aggregate import grade, usage
-
-    more = {} if args.max_width is None else {"max_width": args.max_width}
-    g = grade(task, got, how=args.aggregate, response_id=r.id, **more)
-    if not any(v.cached for v in g.verdicts):
-        return g
-    spent = [replace(v, cached=False, **{k: paid(v, k) for k in PAID}) for v in g.verdicts]
-    return replace(g, usage=usage(spent), cost=math.fsum(v.cost for v in spent))
-
-
-def row(g: Grade) -> dict[str, Any]:
-    """A grade as a line of GRADES."""
-    data = to_json(g)
-    for v in data["verdicts"]:
-        for name in ("task_id", "response_id"):
-            v.pop(name)
-    names = ("task_id", "response_id", "score", "score_low", "score_high")
-    more = ("verdicts", "usage", "cost", "parts")
-    return stamped("grades", {k: data[k] for k in (*names, *more)})
 
 
 @dataclass
@@ -342,15 +195,16 @@ class _Totals:
             else None
         )
 
-    def data(self, out: Path, kept: int, who: Any) -> dict[str, Any]:
+    def data(self, grades: Grades, who: Any) -> dict[str, Any]:
         """As JSON."""
         mean = self.mean()
         per = self.cost / (self.verdicts - self.cached) if self.verdicts > self.cached else None
         return {
-            "out": str(out),
+            "out": str(grades.out),
             "judge": getattr(who, "name", ""),
             "answers": self.answers,
-            "kept": kept,
+            "kept": grades.kept,
+            "stale": grades.stale,
             "scored": self.scored,
             "score_mean": mean.value if mean else None,
             "score_low": mean.low if mean else None,
@@ -367,14 +221,16 @@ class _Totals:
             "criteria": [r.data() for r in self.rows.values()],
         }
 
-    def text(self, out: Path, kept: int, ledger: Path) -> str:
+    def text(self, grades: Grades, ledger: Path) -> str:
         """As text."""
+        out, kept = grades.out, grades.kept
+        more = f"; {grades.others} lines are of other answers" if grades.others else ""
         if not self.answers:
-            return f"nothing to do: {kept} answers are graded already\ngrades: {out}"
-        mean = f"mean score {self.mean()}" if self.scored else "no answer got a score"
+            return f"nothing to do: {kept} answers are graded already{more}\ngrades: {out}"
+        mean = f"their mean score {self.mean()}" if self.scored else "no answer got a score"
         return (
             f"{self.table()}\n"
-            f"{self.answers} answers judged ({kept} kept from before), {mean}; "
+            f"{self.answers} answers judged ({kept} kept from before{more}), {mean}; "
             f"{self.answers - self.scored} without a score\n"
             f"{self.verdicts} verdicts, {self.unknown} unknown, {self.cached} from the ledger; "
             f"{self.calls} calls, {self.tokens} tokens, ${self.cost:.4f}\n"

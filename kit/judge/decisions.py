@@ -15,11 +15,12 @@ from typing import Any
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import templates
+from .asking import Asked
 from .caller import Caller
 from .keys import OPENAI
 from .prices import Price, Usage, default_model, tokens
 from .records import Call, Forecast, Question
-from .session import Asked, session
+from .session import session
 from .templates import encode
 from .wire import Address, Wire
 

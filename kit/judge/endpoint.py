@@ -18,12 +18,13 @@ from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, calls_of, fingerprint
 from . import reading, templates
 from .abilities import Doubt
+from .asking import Asked
 from .caller import Caller, Outcome
 from .keys import OPENAI, remember_all
 from .parse import CUT
 from .prices import Price, Usage, default_model, is_reasoning, tokens, warning
 from .records import READER, Call, Forecast, Question, rebuilt
-from .session import Asked, session
+from .session import session
 from .templates import Layout, digest, encode
 from .wire import Address, Wire, large
 from .words import Reading

@@ -14,9 +14,9 @@ from typing import Any
 
 from ..errors import BudgetError, JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, calls_of, fingerprint, paid, unknown
+from .asking import ask
 from .keys import redact
 from .records import PASSING, READER, Forecast, keys_of
-from .session import ask
 
 VERSION = 1
 RULES = ("majority", "mean")

@@ -20,11 +20,12 @@ from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, leaves, unknown
 from ..system import progress as bars
 from . import loop
+from .asking import answer
 from .budget import Budget
 from .factory import judge_of
 from .ledger import Ledger
 from .records import Forecast, Question, question
-from .session import Session, answer, using
+from .session import Session, using
 
 TOGETHER = 64  # responses looked up at once
 Each = Callable[[Response, list[Verdict]], None]

@@ -1,13 +1,7 @@
-"""How a judge is asked in a run: through the ledger, once per question, with every fault a verdict.
+"""A run of judging (Session): a ledger, caps, what it spent, and what it is asking just now.
 
-A run (Session) has a ledger, caps, what it spent, and what it is asking just now. It travels in a
-context variable, so that a judge made of judges (panel, escalation) may ask its members and
-everything is cached and counted all the same.
-
-`ask` is the one way to a judge's verdicts, and the only one who records. A question is made once
-(records.Question), looked up once, its keys are claimed, and what nobody has answered or is asking
-is asked here. Questions that are in flight in this process are shared; what another process is
-asking is waited for.
+It travels in a context variable, so that a judge made of judges (panel, escalation) may ask its
+members and everything is cached and counted all the same. How it asks: asking.py.
 """
 
 from __future__ import annotations
@@ -23,16 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BudgetError, DataError
 from ..records import Criterion, Response, Task, Verdict
-from . import claims
+from . import claims, loop
 from .records import PASSING, READER, Call, Question
 
 if TYPE_CHECKING:
     from .budget import Budget
     from .ledger import Ledger
-from collections.abc import Coroutine
-
-from . import loop
-from .records import checked, question
 
 Answer = tuple[set[str], dict[str, Verdict]]  # keys that are ours to ask, verdicts that are there
 
@@ -273,139 +263,3 @@ def using(run: Session) -> Iterator[Session]:
         yield run
     finally:
         _SESSION.reset(token)
-
-
-POLL = 0.2  # seconds between two looks at what another process is asking
-
-Answers = dict[str, Verdict]  # by key
-_FLIGHT: dict[str, asyncio.Future[Answers]] = {}
-
-
-class Asked:
-    """What judges share that are asked through the ledger and pay for calls: `keys`, `caller`."""
-
-    def key(self: Any, task: Task, response: Response, criterion: Criterion) -> str:
-        """Fingerprint of everything that shapes the verdict on one criterion."""
-        return self.keys(task, response, [criterion])[0]
-
-    async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[Verdict]:
-        """One verdict per criterion, in order; faults are unknown verdicts with their kind."""
-        return await loop.hop(ask(self, task, response, criteria))
-
-    async def close(self: Any) -> None:
-        """Close the connections (they open again when used)."""
-        await loop.hop(self.caller.wire.close())
-
-
-async def ask(
-    judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
-) -> list[Verdict]:
-    """Verdicts of `judge`, one per criterion in order.
-
-    The ledger first; questions in flight are shared; the rest is asked and stored.
-    """
-    q = question(judge, task, response, criteria)
-    run = session()
-    out = run.known(q, run.lookup(q.keys))
-    left = [i for i in range(len(criteria)) if i not in out]
-    out.update(zip(left, await answer(judge, q.only(left)), strict=True))
-    return [out[i] for i in range(len(criteria))]
-
-
-async def answer(judge: Any, q: Question) -> list[Verdict]:
-    """Verdicts on a question that has been looked up before: what the ledger did not have."""
-    if not q.keys:
-        return await _asked(judge, q) if q.criteria else []
-    out: dict[int, Verdict] = {}
-    while len(out) < len(q.keys):
-        session().going()
-        await _round(judge, q, out)
-    return [out[i] for i in range(len(q.keys))]
-
-
-async def _round(judge: Any, q: Question, out: dict[int, Verdict]) -> None:
-    """Ask what nobody is asking, then wait for what others ask; who fails leaves it to the next."""
-    here = asyncio.get_running_loop()
-    theirs: dict[int, asyncio.Future[Answers]] = {}
-    mine: list[int] = []
-    for i, k in enumerate(q.keys):
-        if i in out:
-            continue
-        flying = _FLIGHT.get(k)
-        if flying is not None and flying.get_loop() is here:
-            theirs[i] = flying
-        else:
-            mine.append(i)
-    if mine:
-        keys = [q.keys[i] for i in mine]
-        future: asyncio.Future[Answers] = here.create_future()
-        _FLIGHT.update(dict.fromkeys(keys, future))
-        try:
-            await _mine(judge, q, mine, out)
-        finally:
-            for k in keys:
-                if _FLIGHT.get(k) is future:
-                    del _FLIGHT[k]
-            future.set_result({q.keys[i]: out[i] for i in mine if i in out})
-    for i, f in theirs.items():
-        v = (await asyncio.shield(f)).get(q.keys[i])
-        if v is not None:
-            out[i] = q.again(i, v)
-
-
-async def _mine(judge: Any, q: Question, mine: list[int], out: dict[int, Verdict]) -> None:
-    """Ask these, but what another process on the same ledger is asking: that is waited for."""
-    run = session()
-    keys = [q.keys[i] for i in mine]
-    try:
-        ours, there = await run.claim(keys)
-    except BaseException:  # cancelled, and the claims may have been taken all the same
-        run.unclaim(keys)
-        raise
-    try:
-        out.update(run.known(q, there))
-        left = [i for i in mine if q.keys[i] in ours]
-        if left:
-            out.update(zip(left, await _asked(judge, q.only(left)), strict=True))
-    finally:
-        if ours:
-            run.unclaim(ours)
-    if not ours and not there:  # all who wait look at the same moments: one look serves them all
-        await asyncio.sleep(POLL - time.monotonic() % POLL)
-
-
-async def _asked(judge: Any, q: Question) -> list[Verdict]:
-    """The judge's verdicts, recorded and on disk, one per criterion in order."""
-    if not hasattr(judge, "replies"):
-        got = checked(await judge.verdicts(q.task, q.response, q.criteria), judge, q)
-        session().record(None, got)
-    else:
-        parts = judge.parts(q) if hasattr(judge, "parts") else [q]
-        if len(parts) == 1:
-            got = await _replies(judge, parts[0])
-        else:
-            rows = await together([_replies(judge, part) for part in parts])
-            got = [v for row in rows for v in row]
-        got = checked(got, judge, q)
-    await session().settled()
-    return got
-
-
-async def _replies(judge: Any, q: Question) -> list[Verdict]:
-    """What the judge's replies to this gave; each is recorded when it comes."""
-    run, out = session(), []
-    async for got, call in judge.replies(q):
-        run.record(call, got)
-        out += got
-    return out
-
-
-async def together(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """All at once; a fault of one is raised when the others, whose calls are paid, have ended."""
-    rows = await asyncio.gather(*work, return_exceptions=True)
-    for row in rows:
-        if isinstance(row, BaseException):
-            raise row
-    return rows

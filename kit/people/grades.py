@@ -30,7 +30,7 @@ def read_grades(path: str | os.PathLike[str]) -> list[Grade]:
     out: list[Grade] = []
     seen: set[tuple[str, str]] = set()
     for where, row in read_rows(path):
-        grade = _grade(readable("grades", row, where=where), where)
+        grade = grade_of(row, where)
         key = (grade.task_id, grade.response_id)
         if key in seen:
             raise DataError(
@@ -43,7 +43,9 @@ def read_grades(path: str | os.PathLike[str]) -> list[Grade]:
     return out
 
 
-def _grade(row: Mapping[str, Any], where: str) -> Grade:
+def grade_of(row: Any, where: str) -> Grade:
+    """The grade of a line; DataError where it is none, or of a form newer than this kit reads."""
+    row = readable("grades", row, where=where) if isinstance(row, Mapping) else {}
     lost = [name for name in NEEDED if name not in row]
     if lost:
         raise DataError(

@@ -16,7 +16,7 @@ import pytest
 from judge_stub import HeldStub, StubServer, asked, completion, content
 
 from kit.__main__ import main
-from kit.cli import judging
+from kit.cli import gradefile
 from kit.errors import DataError
 from kit.judge.ledger import Ledger
 from kit.system import paths
@@ -325,11 +325,10 @@ def test_the_first_ctrl_c_waits_for_what_is_paid_and_lines_come_in_order(files):
         assert "3 calls are on their way" in said and "Ctrl-C once more" in said
         stub.go()
         assert run.wait(60) == 130 and stub.calls == 3
-    assert len(grades(files)) == 3
-    lines = (files / "grades.jsonl").read_text().splitlines(keepends=True)
-    (files / "grades.jsonl").write_text("".join([lines[2], lines[0], lines[1]]))
-    with StubServer() as stub:
-        assert main(command(files, stub, "--resume")) == 0 and stub.calls == 6
+        assert len(grades(files)) == 3
+        lines = (files / "grades.jsonl").read_text().splitlines(keepends=True)
+        (files / "grades.jsonl").write_text("".join([lines[2], lines[0], lines[1]]))
+        assert main(command(files, stub, "--resume")) == 0 and stub.calls == 9
     assert [g["response_id"] for g in grades(files)] == [f"r{i}" for i in range(9)]
 
 
@@ -362,7 +361,7 @@ def test_a_full_disk_says_what_was_paid_and_keeps_what_it_can(files, monkeypatch
             raise DataError("the ledger cannot be written (full)", where="l.sqlite")
 
     with monkeypatch.context() as m, Staggered() as stub:
-        m.setattr(judging._Grades, "_write", no_grades)
+        m.setattr(gradefile.Grades, "_write", no_grades)
         assert main(command(files, stub, "--concurrency", "3")) == 2
         assert "grades.jsonl" in capsys.readouterr().err
         with Ledger(files / "l.sqlite") as book:
@@ -420,16 +419,78 @@ def test_resume_reads_lines_that_hold_other_line_ends(files, capsys):
 def test_resume_on_a_full_disk_names_the_file(files, monkeypatch, capsys):
     """It said "unknown file"; without --resume the file was named."""
 
-    def full(line, where):
+    def full(row, where):
         raise OSError(28, "No space left on device")
 
     with StubServer() as stub:
         assert main(command(files, stub)) == 0
-        monkeypatch.setattr(judging, "_done", full)
+        monkeypatch.setattr(gradefile, "grade_of", full)
         there = sorted(p.name for p in files.iterdir())
         assert main(command(files, stub, "--resume")) == 2
     assert "grades.jsonl" in capsys.readouterr().err
     assert sorted(p.name for p in files.iterdir()) == there
+
+
+def change(path, **fields):
+    """Other fields in the first line of a file."""
+    first, *rest = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([json.dumps({**json.loads(first), **fields}) + "\n", *rest]))
+
+
+def test_resume_judges_anew_what_another_text_rubric_or_judge_has_graded(files, capsys):
+    """Only ids were compared: grades of an old text, of a criterion that said the contrary, of two
+    criteria of three, of another judge stood there as "graded already".
+    """
+    with StubServer() as stub:
+        stub.keep = True
+
+        def asked_by(*more):
+            before = len(stub.bodies)
+            capsys.readouterr()
+            assert main([*command(files, stub, "--resume", *more)]) == 0
+            said = capsys.readouterr()
+            held = (files / "grades.jsonl.before").exists()
+            assert not held and ("of another text" in said.err) == (len(stub.bodies) > before)
+            assert [g["response_id"] for g in grades(files)] == [f"r{i}" for i in range(9)]
+            return [asked(b)[0] for b in stub.bodies[before:]], said.out
+
+        assert main(command(files, stub)) == 0
+        assert asked_by()[0] == []
+        change(files / "answers.jsonl", response="w1 anew")
+        assert asked_by()[0] == ["w1 anew"] and grades(files)[0]["score"] == 0.5
+        task = json.loads((files / "tasks.jsonl").read_text().splitlines()[0])
+        c1, c2 = task["criteria"]
+        change(files / "tasks.jsonl", criteria=[{**c1, "text": "says w0"}, c2])
+        assert len(asked_by()[0]) == 3 and grades(files)[0]["score"] == 0.0
+        change(files / "tasks.jsonl", criteria=[{**c1, "text": "says w0"}, {**c2, "weight": 3}])
+        assert asked_by()[0] == [] and grades(files)[3]["score"] == 0.75
+        whole = (files / "grades.jsonl").read_bytes()  # another judge would be paid for all
+        assert main(command(files, stub, "--resume", "--model", "other")) == 2
+        assert "all 9 grades are by another judge" in capsys.readouterr().err
+        assert (files / "grades.jsonl").read_bytes() == whole
+        change(files / "answers.jsonl", response_id="new")
+        lines = (files / "answers.jsonl").read_text().splitlines(keepends=True)
+        (files / "answers.jsonl").write_text("".join(lines[:2]))
+        assert main(command(files, stub, "--resume")) == 0
+        assert "1 answers judged (1 kept from before; 8 lines are of other answers)" in (
+            capsys.readouterr().out
+        )
+
+
+def test_a_run_that_fails_leaves_the_grades_that_were_there(files, capsys):
+    """An address where nobody answers made rows with the score null of all of them."""
+    with StubServer() as stub:
+        assert main(command(files, stub)) == 0
+        good, before = (files / "grades.jsonl").read_bytes(), files / "grades.jsonl.before"
+        away = ["--base-url", "http://127.0.0.1:9/v1", "--patience", "0.2", "--tries", "1"]
+        for _ in range(2):  # the second fails as the first, and what is good is still there
+            assert main([*command(files, stub), *away, "--model", "other"]) == 5
+            assert before.read_bytes() == good
+        assert "grades.jsonl.before" in capsys.readouterr().err
+        assert main(command(files, stub)) == 0 and not before.exists()
+        good = (files / "grades.jsonl").read_bytes()
+        assert main([*command(files, stub, "--resume"), *away]) == 2
+        assert (files / "grades.jsonl").read_bytes() == good and not before.exists()
 
 
 def test_what_a_judge_wrote_cannot_command_the_terminal(files, capsys):

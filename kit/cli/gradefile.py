@@ -1,0 +1,202 @@
+"""The file that `kit judge` writes: how a line is made, kept in order, and kept by --resume."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from .. import checks
+from ..data.jsonl import dumps
+from ..data.schemas import stamped
+from ..errors import DataError
+from ..judge.records import PASSING, keys_of
+from ..people.grades import grade_of
+from ..records import PAID, Grade, Response, Task, Verdict, leaves, paid, to_json
+from ..runs import plain
+from ..system import paths, progress
+
+SYNC = 200  # lines between two times that the output is on the disk for sure
+WAIT = 10_000  # finished answers that may wait for a slow one, so that lines keep their order
+Key = tuple[str, str]  # an answer: its task, its id
+
+
+@dataclass(frozen=True)
+class Grading:
+    """How this run grades: by which tasks and judge, and how verdicts become a score."""
+
+    tasks: Mapping[str, Task]
+    who: Any
+    how: str
+    max_width: float | None
+
+    def grade(self, r: Response, got: Sequence[Verdict]) -> Grade:
+        """The grade of an answer; its cost is that of its verdicts when they were asked, also by a
+        run that was killed before it wrote the line.
+        """
+        from ..rewards.aggregate import grade, usage
+
+        more = {} if self.max_width is None else {"max_width": self.max_width}
+        g = grade(self.tasks[r.task_id], got, how=self.how, response_id=r.id, **more)
+        if not any(v.cached for v in g.verdicts):
+            return g
+        spent = [replace(v, cached=False, **{k: paid(v, k) for k in PAID}) for v in g.verdicts]
+        return replace(g, usage=usage(spent), cost=math.fsum(v.cost for v in spent))
+
+    def fits(self, r: Response, got: Sequence[Verdict]) -> bool:
+        """Whether these are on this text, by these criteria, of this judge, as their keys say."""
+        task = self.tasks[r.task_id]
+        every = leaves(task.criteria)
+        asked = [c for c in every if c.check is None]
+        keys = keys_of(self.who, task, r, asked) or [None] * len(asked)
+        today = {c.id: checks.key(task, r, c) for c in every if c.check is not None}
+        today |= {c.id: k for c, k in zip(asked, keys, strict=True)}
+        return today == {v.criterion_id: v.key for v in got}
+
+
+class Grades:
+    """The output: a line per answer, in the order of the answers, whatever the order of coming.
+
+    At most WAIT finished answers wait for a slow one; beyond that the oldest are written out of
+    order, so that memory stays flat. Lines that stand out of order, these and those of an
+    interrupted run, are put in order at the end.
+
+    resume : lines that are there stay, but for half a line at the end (a crash), those with a
+        verdict that a new call can change (the judge was away, a cap was reached), and `stale`
+        ones: of another text, rubric or judge. Those are judged again; DataError where all are
+        stale, as those of a server with another address: that would be paid once more.
+    before : what was there, until the run has come to its end.
+    """
+
+    def __init__(
+        self, out: Path, answers: Sequence[Response], grading: Grading, *, resume: bool
+    ) -> None:
+        self.out, self.before = out, out.with_name(f"{out.name}.before")
+        self.grading, self.of = grading, {(r.task_id, r.id): r for r in answers}
+        self.at = {key: i for i, key in enumerate(self.of)}
+        self.sizes: dict[Key, int] = {}  # bytes of each line, in the order of the file
+        self.stale = 0
+        if out.exists():
+            self._keep() if resume else self._anew()
+        out.parent.mkdir(parents=True, exist_ok=True)
+        self.others = len(self.sizes.keys() - self.of.keys())
+        self.kept = len(self.sizes) - self.others
+        self.left = deque(k for k in self.of if k not in self.sizes)
+        self.waiting: dict[Key, bytes] = {}
+        self.unsynced, self.broken = 0, False
+
+    def __enter__(self) -> Grades:
+        self.file = self.out.open("ab")
+        self.bar = progress.bar(total=len(self.left), desc="judging", unit="answer", delay=2.0)
+        return self
+
+    def put(self, g: Grade) -> None:
+        """One answer is finished."""
+        self.waiting[g.task_id, g.response_id] = line(g)
+        self.bar.update(1)
+        if len(self.waiting) > WAIT:
+            self._write(self._ordered(self.waiting)[: WAIT // 2])
+        ready = []
+        while self.left and (self.left[0] in self.waiting or self.left[0] in self.sizes):
+            ready.append(self.left.popleft())
+        self._write([k for k in ready if k in self.waiting])
+
+    def _ordered(self, keys: Iterable[Key]) -> list[Key]:
+        """In the order of the answers; lines of others, from another file of answers, follow."""
+        return sorted(keys, key=lambda k: self.at.get(k, len(self.at)))
+
+    def _write(self, keys: Sequence[Key]) -> None:
+        if self.broken or not keys:
+            return
+        self.broken = True  # after half a line on a full disk nothing more is written
+        lines = {k: self.waiting.pop(k) for k in keys}
+        self.file.write(b"".join(lines.values()))
+        self.file.flush()
+        self.broken = False
+        self.sizes.update((k, len(one)) for k, one in lines.items())
+        self.unsynced += len(lines)
+        if self.unsynced >= SYNC:
+            os.fsync(self.file.fileno())
+            self.unsynced = 0
+
+    def __exit__(self, *fault: Any) -> None:
+        try:
+            self._write(self._ordered(self.waiting))
+            os.fsync(self.file.fileno())
+        finally:
+            self.file.close()
+            self.bar.close()
+        order = self._ordered(self.sizes)
+        if fault[0] is None and order != list(self.sizes):
+            self._reorder(order)
+
+    def _reorder(self, order: Sequence[Key]) -> None:
+        starts = dict(zip(self.sizes, accumulate(self.sizes.values(), initial=0), strict=False))
+        with open(self.out, "rb") as old, paths.whole(self.out) as part, open(part, "wb") as new:
+            for key in order:
+                old.seek(starts[key])
+                new.write(old.read(self.sizes[key]))
+
+    def _aside(self, why: str) -> None:
+        """Keep what is there beside, unless an unfinished run has kept what was before it."""
+        if not self.before.exists():
+            shutil.copyfile(self.out, self.before)
+            progress.say(f"{self.out}: {why}; until the end, what it held is in {self.before.name}")
+
+    def _anew(self) -> None:
+        self._aside("it is written anew")
+        self.out.unlink()
+
+    def _keep(self) -> None:
+        """Read line by line what is there; a line ends at \\n and nowhere else."""
+        with open(self.out, "rb") as old, paths.whole(self.out) as part, open(part, "wb") as new:
+            for n, text in enumerate(old, 1):
+                where = f"{self.out}, line {n}"
+                key, kept = self._kept(text, where) if text.endswith(b"\n") else (("", ""), b"")
+                if key in self.sizes:
+                    fix = "take one of the lines out, or run without --resume"
+                    raise DataError(f"{key[1]!r} is graded twice", where=where, fix=fix)
+                if kept:
+                    self.sizes[key] = len(kept)
+                    new.write(kept)
+            if self.stale and not self.sizes.keys() & self.of.keys():
+                what = f"all {self.stale} grades are by another judge, of other texts or rubrics"
+                fix = "give the judge that was asked, or run without --resume: all are judged anew"
+                raise DataError(what, where=str(self.out), fix=fix)
+            if self.stale:
+                self._aside(f"{self.stale} grades are of another text, rubric or judge")
+
+    def _kept(self, text: bytes, where: str) -> tuple[Key, bytes]:
+        """The answer that a line grades, and the line; empty where it is to be judged again."""
+        try:
+            row = json.loads(text.decode("utf-8", "surrogatepass"))
+        except ValueError:
+            row = None
+        g = grade_of(row, where)
+        key = (g.task_id, g.response_id)
+        if any(v.failure in PASSING for v in g.verdicts):
+            return key, b""
+        r = self.of.get(key)
+        if r is None or self.grading.fits(r, g.verdicts):
+            return key, text if r is None else line(self.grading.grade(r, g.verdicts))
+        self.stale += 1
+        return key, b""
+
+
+def line(g: Grade) -> bytes:
+    """A grade as a line of the file."""
+    data = to_json(g)
+    for v in data["verdicts"]:
+        for name in ("task_id", "response_id"):
+            v.pop(name)
+    names = ("task_id", "response_id", "score", "score_low", "score_high")
+    more = ("verdicts", "usage", "cost", "parts")
+    row = stamped("grades", {k: data[k] for k in (*names, *more)})
+    return dumps(plain(row)) + b"\n"
