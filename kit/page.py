@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from .system import paths
+
 PLOTLY = "application/vnd.plotly.v1+json"
 _EXTERNAL = re.compile(
     r'<script[^>]+src="[^"]*"[^>]*>\s*</script>|<script '
@@ -135,5 +137,5 @@ def notebook_html(path: Path) -> str:
 def write_notebook_html(path: Path) -> Path:
     """Write NAME.html beside NAME.ipynb and return its path."""
     out = path.with_suffix(".html")
-    out.write_text(notebook_html(path), encoding="utf-8")
+    paths.write_text(out, notebook_html(path))
     return out

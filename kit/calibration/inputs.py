@@ -54,6 +54,7 @@ def _column(values: Any, name: str) -> np.ndarray:
         raise DataError(e.what, where=grid, fix=FIXES.get(name, e.fix)) from None
 
 
+LEFT_OUT = 'leave such rows out: missing="count" (--missing count)'
 FIXES = {
     "conf": "one number per row; text replies: kit.confidence.extract, digits in quotes: float(), "
     "class probabilities: calibration.top_label(probs, labels)",
@@ -88,11 +89,11 @@ def _bad(conf: np.ndarray, correct: np.ndarray, row: int, name: str) -> DataErro
     if 0 <= p <= 1:
         what = "correct is NaN" if np.isnan(y) else f"correct is {y:g}, neither 0 nor 1"
         fix = "decide what counts as correct first, for example correct = score > 0.5"
-        fix += ', or pass missing="count"'
+        fix += f", or {LEFT_OUT}"
         return DataError(what, where=f"correct, row {row}", fix=fix)
     called = "confidence" if name == "conf" else name
-    what = f"{called} is NaN" if np.isnan(p) else f"{called} is {p:g}, outside [0, 1]"
-    fix = 'mend the row, or pass missing="count" to leave such rows out; nothing is clipped'
+    what = f"{called} is NaN" if np.isnan(p) else f"{called} is {p:.15g}, outside [0, 1]"
+    fix = f"mend the row, or {LEFT_OUT}; nothing is clipped"
     fix = fix if name == "conf" else "mend the row, or leave it out of every column"
     known = conf[np.isfinite(conf)]
     if p > 1 and 10 <= known.max() <= 100 and known.min() >= 0 and (known > 1).mean() >= 0.5:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..system import paths
 from .common import Output, arg
 
 STREAM_ABOVE = 1_000_000  # rows of a Parquet file from which it is read in chunks
@@ -53,7 +54,8 @@ ARGS = (
         "--missing",
         choices=("raise", "count"),
         default="raise",
-        help="rows without a usable confidence: stop, or leave out and count",
+        help="rows whose confidence is empty, NaN or outside [0, 1]: stop, or leave out and count "
+        "(a text is no confidence and stops either way)",
     ),
     arg(
         "--stream",
@@ -135,6 +137,6 @@ def run(args: Any) -> Output:
     if args.html:
         from ..plots import plot
 
-        args.html.write_text(plot(result).to_html(include_plotlyjs=True), encoding="utf-8")
+        paths.write_text(args.html, plot(result).to_html(include_plotlyjs=True))
         text += f"\ndiagram: {args.html}"
     return Output(data, text)

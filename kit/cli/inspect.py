@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from ..system import paths
 from .common import Output, arg
 
 HELP = "summary and lint of a rubric data set (any known format)"
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> Output:
             *listed(found.lint),
         ]
     if args.html:
-        Path(args.html).write_text(page(found), encoding="utf-8")
+        paths.write_text(Path(args.html), page(found))
         data["html"] = args.html
         text += ["", f"wrote {args.html}"]
     code = 1 if args.lint and found.lint.severities.get("error") else 0

@@ -275,7 +275,7 @@ def audit(
         from ..plots.judging import audit_page
 
         Path(args.out).parent.mkdir(parents=True, exist_ok=True)
-        Path(args.out).write_text(audit_page(report), encoding="utf-8")
+        paths.write_text(Path(args.out), audit_page(report))
         said["out"] = args.out
     page = f"\npage: {args.out}" if args.out else ""
     return Output(said, f"{report}\ncost: ${report.cost:.4f}{page}")

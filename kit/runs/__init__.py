@@ -460,7 +460,11 @@ def find(folder: Path) -> list[tuple[Path, Run]]:
         for p in folder.glob(pattern)
         if p.name in ("metrics.json", "config.json")
     }
-    return [(f, load_or_broken(f)) for f in sorted(found, key=lambda p: p.name) if _is_run(f)]
+    near = sorted(found, key=lambda p: (-len(p.parts), not p.is_symlink()))
+    once = {p.resolve(): p for p in near}  # the folder itself, where links lead to it, too
+    return [
+        (f, load_or_broken(f)) for f in sorted(once.values(), key=lambda p: p.name) if _is_run(f)
+    ]
 
 
 def load_or_broken(folder: Path) -> Run:

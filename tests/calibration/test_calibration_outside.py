@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scipy.special import ndtr
 
 from kit import calibration as c
 from kit import stats
-from kit.__main__ import parser
+from kit.__main__ import main, parser
 from kit.cli import calibrate, common
 from kit.errors import DataError
 from kit.plots import plot
@@ -83,6 +84,27 @@ def test_command(table, tmp_path, capsys) -> None:
     assert "10 equal-width left-closed bins" in capsys.readouterr().out
     assert run([*base, "--stream", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ece"] == pytest.approx(out["ece"])
+
+
+def test_a_full_disk_leaves_the_page_that_was_there(table, tmp_path, capsys, monkeypatch) -> None:
+    """ "where: unknown file", and half a page in the place of the older one."""
+    page, whole = tmp_path / "d.html", Path.write_text
+    page.write_text("older")
+
+    def full(self, text, *args, **more):
+        whole(self, text[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    args = ["--confidence", "conf", "--correct", "right", "--html", str(page)]
+    assert main(["calibrate", str(table), *args]) == 2 and "d.html" in capsys.readouterr().err
+    assert page.read_text() == "older" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_confidence_just_above_1_is_shown_as_it_is() -> None:
+    """It said "confidence is 1, outside [0, 1]"."""
+    with pytest.raises(DataError, match=r"1\.0000001, outside.*\n.*\n.*--missing count"):
+        c.reliability([0.5, 1.0000001], [1, 0])
 
 
 def test_files_in_chunks(table, tmp_path) -> None:

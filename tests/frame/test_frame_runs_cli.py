@@ -104,12 +104,24 @@ def test_an_id_given_twice_is_one_run(folder: Path, capsys) -> None:
     assert not list(folder.rglob("*.lock"))
 
 
+def test_a_run_is_listed_once_however_many_links_lead_to_it(folder: Path, capsys) -> None:
+    """A link "latest", or to the folder itself, counted runs twice, and none could be removed."""
+    (folder / "loop").symlink_to(folder)
+    (folder / "latest").symlink_to(folder / "c2")
+    assert [f.name for f, _ in runs.find(folder)] == ["a1", "b2", "c2"]
+    assert main(["runs", "remove", "c2", "--yes", "--folder", str(folder)]) == 0
+    assert [f.name for f, _ in runs.find(folder)] == ["a1", "b2"]
+
+
 def test_a_link_to_a_run_is_not_followed(folder: Path, capsys) -> None:
     """It said "Cannot call rmtree on a symbolic link, where: unknown file"."""
-    (folder / "d4").symlink_to(folder / "c2")
+    away = folder / "too/deep/to/be"
+    away.mkdir(parents=True)
+    (folder / "c2").rename(away / "found")
+    (folder / "d4").symlink_to(away / "found")
     assert main(["runs", "remove", "d4", "--folder", str(folder), "--yes"]) == 2
     said = capsys.readouterr().err
-    assert "link to a run" in said and "d4" in said and (folder / "c2").is_dir()
+    assert "link to a run" in said and "d4" in said and (away / "found").is_dir()
 
 
 def test_a_parameter_of_two_lines_stays_on_its_line(folder: Path, capsys) -> None:
