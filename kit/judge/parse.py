@@ -206,7 +206,9 @@ TITLES = frozenset("verdict rating level status decision judgement judgment crit
 LABELS = TITLES | frozenset(
     "the this my own its itself it is was are be being should must final for on of and so hence "
     "thus therefore then overall accordingly consequently also still indeed clearly fully "
-    "completely answer response text submission".split()
+    "completely answer response text submission result conclusion label grade assessment score "
+    "outcome requirement condition has been i conclude judge find appears seems definitely certainly "
+    "boxed".split()
 )
 FOR = frozenset("met meets satisfies satisfied fulfills fulfils fulfilled".split())
 AGAINST: State = ("unmet", 0.0)

@@ -3,7 +3,9 @@
 One rule for the envelope: whatever a field holds beside the reply's one text must be harmless, at
 the reply, its choices, their messages and their parts, however deep. Harmless is nothing (null, 0,
 false, empty), a word for a good end (FINE), what repeats the text, and what a name tells to be an
-id, a count, a time or a thought (_ASIDE). Anything else makes the reply cut, refused, or unread.
+id, a count, a time or a thought (_ASIDE). So are a number and a text under a name that tells of no
+end, state, verdict or other reply (_TELLS), where the text has no word for such a thing (_ILL):
+servers add fields of their own. Anything else makes the reply cut, refused, or unread.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from .words import Reading
 FINE = frozenset(
     "stop eos eos_token end end_turn endturn stop_sequence complete completed done finished normal "
     "finishreason.stop 200 succeeded success ok final none null safe disabled auto assistant model "
-    "message text output_text chat.completion chat.completion.chunk text_completion".split()
+    "url_citation file_citation message text output_text chat.completion chat.completion.chunk text_completion".split()
 )
 LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete truncated".split())
 FILTERED = frozenset(
@@ -39,9 +41,28 @@ REFUSED = "the model refused, or was filtered"
 _ASIDE = re.compile(  # names under which nothing speaks of the reply; a gateway's own begin with _
     r"_.*|.*(?:reasoning|think|thought).*|(?:.*_)?(?:ids?|created|models?|provider|tier|fingerprint|"
     r"version|hash|seed|index|n|tokens?|at|time|ms|seconds?|duration|latency|cost|severity|usage|"
-    r"timings|metrics|stats|logprobs|citations|metadata|prompt)",
+    r"timings|metrics|stats|logprobs|citations?|metadata|prompt)|search_results|web_search",
     re.I,
 )
+_TELLS = re.compile(  # of an end, a state, a verdict, another reply
+    r"finish|done|end(?!point)|stop|stat(?:us|e)|complet|truncat|cut|part(?!y)|limit|exceed|error|fail|"
+    r"refus|reject|filter|moderat|safe|harm|toxic|violat|block|flag|warn(?!ings$)|valid|success|cancel|"
+    r"abort|interrupt|expire|withdr|retract|revis|correct|overrid|supersed|draft|final|verdict|score|"
+    r"rating|grade|label|judg|result|met$|object|type|role|delta|content|text(?!_)|output|answer|reply|"
+    r"response|completion|message|choice|tool|function|call|_reason|comment|note(?!_)|channel|"
+    r"^err|exception|stale|preview|stage|phase|^ok$|^reason$|(?:^|_)code$",
+    re.I,
+)
+_ILL = re.compile(
+    r"^\W*(?:yes|no|true|false)\W*$|"
+    r"\b(?:(?:un)?met|pass(?:ed)?|satisfied|fulfilled|verdict|unclear|unknown)\b|"
+    r"cannot|n't\b|\bnot\b|fail|error|refus|reject|filter|block|flag|violat|unsafe|harm|truncat|"
+    r"incomplete|\bcut\b|partial|limit|length|exceed|max_|cancel|abort|interrupt|expire|withdr|retract|"
+    r"revis|overrid|supersed|draft|invalid|wrong|instead|sorry|[{}]",
+    re.I,
+)
+EITHER = frozenset("cached cache_hit is_cached stream streamed stopped_eos stopped_word".split())
+PLAIN = 200  # characters of a text that servers add
 _WELL = re.compile(  # names whose harmless value is true
     r"finish|done|end_turn|(?<!in)complete|^(?:stop|stopped|eos|status|role)$|(?:^|_)(?:ok|valid|final|success)$",
     re.I,
@@ -112,6 +133,11 @@ def _well(name: str) -> bool:
     return bool(_WELL.search(name))
 
 
+@functools.lru_cache(maxsize=1024)
+def _tells(name: str) -> bool:
+    return bool(_TELLS.search(name) or _well(name))
+
+
 def _beside(text: str, level: Mapping[str, Any], own: str) -> Iterator[str]:
     """What the fields of one level say against the reply of this text, `own` left out."""
     for name, value in level.items():
@@ -127,7 +153,7 @@ def _against(name: str, value: Any, text: str) -> Iterator[str]:
     >>> [*_against("finish_reason", "length", ""), *_against("done", False, "")]
     ['length', 'done']
     """
-    if (_aside(name) and value is not True) or _same(value, text):
+    if (_aside(name) and value is not True) or name in EITHER or _same(value, text):
         return
     if isinstance(value, Mapping):
         yield from _beside(text, value, "")
@@ -137,10 +163,13 @@ def _against(name: str, value: Any, text: str) -> Iterator[str]:
     elif isinstance(value, str):
         word = value.strip().casefold().removeprefix("finish_reason_")
         fine = word in FINE or _token(name, word) or (word == "true" and _well(name))
+        fine = fine or not (_tells(name) or len(word) > PLAIN or _ILL.search(word))
         if not fine:
             yield word if word in LIMITS | FILTERED else name
-    elif value != (200 if "status" in name else _well(name)) and not _token(name, value):
-        yield name
+    elif (isinstance(value, bool) or _tells(name)) and not _token(name, value):
+        good = 200 if "status" in name else _well(name)
+        if value != good:
+            yield name
 
 
 def _token(name: str, value: Any) -> bool:

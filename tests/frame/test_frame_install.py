@@ -26,7 +26,7 @@ def checkout(folder: Path) -> Path:
 
 def done(*command: str, cwd: Path, **env: str) -> str:
     """The output of a command that must succeed; a machine without the index skips."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "KIT_HOME")}
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "KIT_HOME", "KIT_RUNS")}
     got = subprocess.run(
         command, cwd=cwd, env={**kept, **env}, capture_output=True, text=True, check=False
     )

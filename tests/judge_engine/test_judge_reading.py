@@ -241,6 +241,7 @@ def test_an_honest_reason_against_a_criterion_stays_read(reason):
 
 
 def test_a_reason_for_the_criterion_beside_unmet():
+    """ "Conclusion: met" beside unmet was believed, "Conclusion: unmet" beside met was not."""
     for reason in ("The answer meets this criterion.", "The criterion is fully met.", "Thus met."):
         assert states(f"REASON c1: {reason}\nVERDICT c1: unmet") == ["contradiction"]
     assert (
@@ -249,6 +250,13 @@ def test_a_reason_for_the_criterion_beside_unmet():
     assert states("REASON c1: so the verdict is poor.\nVERDICT c1: fair", LEVEL) == [
         "contradiction"
     ]
+
+
+@pytest.mark.parametrize("word", ["Result: {}", "I conclude {}", "the criterion appears {}"])
+@pytest.mark.parametrize("said, given", [("met", "unmet"), ("unmet", "met")])
+def test_both_ways_of_contradicting_are_seen_alike(word, said, given):
+    reason = f"It names Paris. {word.format(said)}"
+    assert states(json.dumps({"c1": {"reason": reason, "verdict": given}})) == ["contradiction"]
 
 
 def envelope(top=None, choice=None, message=None, text=JSON):
@@ -515,6 +523,49 @@ def test_any_field_that_tells_of_an_end_must_tell_of_a_good_one(more):
 def test_fields_that_tell_of_a_good_end_are_none(more):
     for level in ("top", "choice", "message"):
         assert heard(**{level: more}) == "met", level
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"avg_decoded_tokens_per_iter": 1.0}, {"cumulative_logprob": -1.5}, {"queue": 12}),
+        *({"worker": "gpu-7"}, {"region": "eu-west"}, {"date": "2026-11-22"}, {"p": "abcdefgh"}),
+        *(
+            {"cached": True},
+            {"energy": {"joules": 1.5}},
+            {"trace": ["a", "b"]},
+            {"stopped_eos": True},
+        ),
+        *({"meta_info": {"e2e_latency": 0.1, "matched": 5}}, {"context": {"intent": "[]"}}),
+        *(
+            {"bedrock-trace": {"guardrail": {"actionReason": "No action."}}},
+            {"deployment": "gpt-x"},
+        ),
+        {
+            "search_results": [
+                {"title": "How requests fail", "snippet": "It failed.", "date": "2024"}
+            ]
+        },
+        {"annotations": [{"type": "url_citation", "url_citation": {"content": "Some text"}}]},
+    ],
+)
+def test_what_servers_add_of_their_own_refuses_no_reply(more):
+    """One unknown number or text, and every reply of that server was unknown, and paid twice."""
+    for level in ("top", "choice", "message"):
+        assert heard(**{level: more}) == "met", level
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"notice": "the reply was truncated"}, {"trace": ["unmet"]}, {"extra": '{"c1": "no"}'}),
+        *({"p": "VERDICT c1: unmet"}, {"p": "no"}, {"p": "word " * 60}, {"void": True}),
+        *({"judgement": 0.1}, {"corrected": {"c1": "no"}}, {"revised_score": 2}, {"x": {"err": 1}}),
+    ],
+)
+def test_what_could_speak_against_a_reply_still_refuses_it(more):
+    for level in ("top", "choice", "message"):
+        assert heard(**{level: more}) in ("parse", "refusal"), level
 
 
 @pytest.mark.parametrize("second", [None, "a draft", 3, {}])
