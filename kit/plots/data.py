@@ -5,7 +5,6 @@ table there.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import theme
@@ -159,51 +158,3 @@ def findings(lint: Any) -> Any:
     fig.update_layout(barmode="stack")
     fig.update_yaxes(categoryorder="array", categoryarray=list(dict.fromkeys(order)))
     return fig
-
-
-def comparison(
-    rows: Sequence[Mapping[str, Any]], *, first: str = "first", second: str = "second"
-) -> Any:
-    """Two answers criterion by criterion (rows of `rubrics.compare`); unknown leaves a gap."""
-    fig = theme.figure(
-        title=f"{safe(first, 30)} and {safe(second, 30)}<br><sub>"
-        + ", ".join(
-            f"{sum(r['better'] == k for r in rows)} {label}"
-            for k, label in (
-                ("first", f"better: {safe(first, 20)}"),
-                ("second", f"better: {safe(second, 20)}"),
-                ("same", "the same"),
-                ("unknown", "unknown"),
-            )
-        )
-        + "</sub>",
-        x="value (1 = met)",
-        height=max(260, 140 + 26 * len(rows)),
-    )
-    labels = [
-        f"{safe(r['id'], 12)} {safe(r['text'], 50)}" + (" (must not)" if r["weight"] < 0 else "")
-        for r in rows
-    ]
-    for k, (name, key) in enumerate(((first, "first"), (second, "second"))):
-        fig.add_scatter(
-            x=[r[key] for r in rows],
-            y=labels,
-            mode="markers",
-            name=safe(name, 30),
-            marker=dict(color=theme.COLORS[k], symbol=theme.MARKERS[k], size=11),
-            hovertemplate="%{y}: %{x:.2f}<extra></extra>",
-        )
-    fig.update_xaxes(range=[-0.1, 1.1])
-    fig.update_yaxes(autorange="reversed")
-    return fig
-
-
-def two_answers(tasks: Any) -> Any:
-    """`comparison` of the first two answers to one task; None where no task has two."""
-    from ..rubrics import compare
-
-    for task in tasks:
-        ids = [r.id for r in tasks.answers(task.id)[:2]]
-        if len(ids) == 2:
-            return comparison(compare(tasks, task.id, *ids), first=ids[0], second=ids[1])
-    return None

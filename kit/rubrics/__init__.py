@@ -11,7 +11,7 @@ exploring.
 from __future__ import annotations
 
 from . import splits
-from .explore import compare, edit, history, read, table
+from .explore import read, table
 from .lint import Linter, LintReport, lint
 from .summary import Scan, Spread, Summary, scan, summarize
 
@@ -21,9 +21,6 @@ __all__ = [
     "Scan",
     "Spread",
     "Summary",
-    "compare",
-    "edit",
-    "history",
     "lint",
     "read",
     "scan",

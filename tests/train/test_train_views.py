@@ -183,7 +183,7 @@ def test_a_static_twin_stands_under_the_controls(monkeypatch):
 def test_every_explorer_has_a_twin():
     from kit.widgets import bench, calibration, compare, data, rewards
 
-    explorers = (data.browse, data.compare_answers, data.edit_criterion, bench.explorer)
+    explorers = (data.browse, bench.explorer)
     more = (calibration.bins_explorer, compare.explorer, rewards.weight_explorer, widgets.browser)
     assert all(hasattr(f, "__wrapped__") for f in (*explorers, *more))
 

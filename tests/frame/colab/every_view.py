@@ -248,11 +248,9 @@ def live_controls() -> None:
         tasks=tasks, responses=answers, verdicts=verdicts, findings=[], format="own", path="x"
     )
     data.browse(every)
-    data.compare_answers(every)
     from kit.plots import data as pictures
     from kit.rubrics import summarize
 
-    pictures.two_answers(every)
     for what in ("weights", "lengths", "kinds"):
         pictures.overview(summarize(tasks), what=what)
 
