@@ -216,5 +216,5 @@ def finite(where: str, **numbers: float | None) -> None:
 
 
 def shape(cls: type[Any], row: Any, where: str) -> Any:
-    """A format, truncation or length from its row, or from its mode alone."""
+    """A format or truncation from its row, or from its mode alone."""
     return make(cls, {"mode": row} if isinstance(row, str) else row, where=where)

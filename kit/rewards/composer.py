@@ -1,4 +1,4 @@
-"""Several components, one reward: weights, gates, caps, format, length, scale, declared in a small
+"""Several components, one reward: weights, gates, caps, format, scale, declared in a small
 config.
 
 The config is a dict or a YAML file. Every step's contribution is kept, and the contributions sum
@@ -27,7 +27,6 @@ from .components import Component, Gate, component, finite, shape, values
 SHAPES = {
     "format": formatting.Format,
     "truncation": formatting.Truncation,
-    "length": formatting.Length,
 }
 
 
@@ -48,9 +47,6 @@ class Steps:
             min(self.high, to) if at_high else self.high,
         )
         self._set(name, low, high)
-
-    def raise_to(self, name: str, to: float) -> None:
-        self._set(name, max(self.low, to), max(self.high, to))
 
     def _set(self, name: str, low: float, high: float) -> None:
         self.rows.append([name, low - self.low, high - self.high])
@@ -74,7 +70,7 @@ class Composer:
 
     combine : "mean" = sum w s / sum w over the components that apply (convex); "sum" = sum w s
     (additive).
-    gates, cap, floor : upper and lower limits; scale : factor on the final reward (10 in the
+    gates, cap : upper limits; scale : factor on the final reward (10 in the
     refiner).
     max_width : see rewards.aggregate.grade; the width is measured before scaling.
 
@@ -92,22 +88,16 @@ class Composer:
     gates: tuple[Gate, ...] = ()
     format: formatting.Format = field(default_factory=formatting.Format)
     truncation: formatting.Truncation = field(default_factory=formatting.Truncation)
-    length: formatting.Length | None = None
     cap: float | None = None
-    floor: float | None = None
     scale: float = 1.0
     max_width: float = MAX_WIDTH
 
     def __post_init__(self) -> None:
         where = f"reward {self.name!r}"
-        ends = {"cap": self.cap, "floor": self.floor}
-        finite(where, **ends, scale=self.scale, max_width=self.max_width)
-        low = -math.inf if self.floor is None else self.floor
-        if self.cap is not None and self.cap <= max(low, 0.0):
+        finite(where, cap=self.cap, scale=self.scale, max_width=self.max_width)
+        if self.cap is not None and self.cap <= 0.0:
             raise KitError(
-                f"cap is {self.cap:g}, floor {low:g}",
-                where=f"{where}, field cap",
-                fix="write a cap above 0 and above the floor",
+                f"cap is {self.cap:g}", where=f"{where}, field cap", fix="write a cap above 0"
             )
         if self.scale <= 0:
             raise KitError(f"scale is {self.scale!r}, not above 0", where=f"{where}, field scale")
@@ -192,7 +182,7 @@ class Composer:
         """The lowest and the highest reward that any answer to this task can earn; (0, 0) where
         nothing applies.
 
-        Length and truncation penalties are left out. A gate or a cap can make the upper end lower
+        A truncation penalty is left out. A gate or a cap can make the upper end lower
         than 1 x scale,
         and so can a formula: the direction verifier's best is .8 + .2 n/(n+1).
 
@@ -219,9 +209,7 @@ class Composer:
         elif self.format.mode == "bonus":
             high += self.format.bonus
         cap = math.inf if self.cap is None else self.cap
-        floor = -math.inf if self.floor is None else self.floor
-        low, high = (max(min(x, cap), floor) * self.scale for x in (low, high))
-        return low, high
+        return min(low, cap) * self.scale, min(high, cap) * self.scale
 
     def _gated(
         self, low: float, high: float, parts: Sequence[tuple[Component, Part]]
@@ -313,17 +301,12 @@ class Composer:
             steps.limit("format", self.format.gate_to, at_low=True, at_high=True)
         elif self.format.mode == "bonus":
             steps.add("format", self.format.bonus * found.score, self.format.bonus * found.score)
-        if self.length is not None:
-            penalty = self.length.penalty(response)
-            steps.add("length", -penalty, -penalty)
         if response.truncated and self.truncation.mode == "zero":
             steps.limit("truncation", 0.0, at_low=True, at_high=True)
         elif response.truncated and self.truncation.mode == "penalty":
             steps.add("truncation", -self.truncation.amount, -self.truncation.amount)
         if self.cap is not None:
             steps.limit("cap", self.cap, at_low=True, at_high=True)
-        if self.floor is not None:
-            steps.raise_to("floor", self.floor)
         return {
             "format_ok": found.ok,
             "format_problems": found.problems,
@@ -349,10 +332,8 @@ class Composer:
             ("gate " + g.component, f"below {g.below:g}: at most {g.to:g}") for g in self.gates
         ]
         made = ((name, getattr(self, name)) for name in SHAPES)
-        extra += [(name, formatting.shown(part)) for name, part in made if part is not None]
-        extra += [
-            (n, f"{v:g}") for n, v in (("cap", self.cap), ("floor", self.floor)) if v is not None
-        ]
+        extra += [(name, formatting.shown(part)) for name, part in made]
+        extra += [] if self.cap is None else [("cap", f"{self.cap:g}")]
         extra += [
             ("combine", self.combine),
             ("scale", f"{self.scale:g}"),

@@ -1,4 +1,4 @@
-"""Format, length and truncation: shaping of a reward that is visible on its own, not mixed into a
+"""Format and truncation: shaping of a reward that is visible on its own, not mixed into a
 judge's score.
 """
 
@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from ..checks.text import words
 from ..errors import KitError
 from ..records import Response, Task
 
@@ -38,14 +37,12 @@ class Format:
     mode : "off"; "gate" (an answer with a fault earns gate_to, or at most gate_to where that is
         above 0; in the first case no judge is asked); "bonus" (+ bonus x share of fulfilled
         demands).
-    answer_block : exactly one <answer>...</answer>, not empty. snippets : every snippet tag closed
-    and with ids.
+    answer_block : exactly one <answer>...</answer>, not empty.
     pattern : a regular expression that must be found (DOTALL: a dot also matches a line break).
     """
 
     mode: Literal["off", "gate", "bonus"] = "off"
     answer_block: bool = False
-    snippets: bool = False
     pattern: str | None = None
     bonus: float = 0.1
     gate_to: float = 0.0
@@ -56,14 +53,10 @@ class Format:
     def check(self, task: Task, response: Response) -> FormatResult:
         """Which demands the response fulfils; no demands = ok with score 1."""
         demands: list[str | None] = []
-        if self.answer_block or self.snippets:
+        if self.answer_block:
             from .citations import parse_answer
 
-            parsed = parse_answer(response.text)
-            if self.answer_block:
-                demands.append(parsed.block_problem)
-            if self.snippets:
-                demands.append(parsed.tag_problems[0] if parsed.tag_problems else None)
+            demands.append(parse_answer(response.text).block_problem)
         if self.pattern is not None:
             found = re.search(self.pattern, response.text, re.DOTALL)
             demands.append(None if found else f"nothing matches {self.pattern!r}")
@@ -88,51 +81,8 @@ class Truncation:
         _never_negative(self.amount, "field truncation.amount")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Length:
-    """A penalty that grows linearly from 0 at `soft` words to `amount` at `hard` words; below
-    `least` words likewise down to 0 words.
-
-    The shape is the soft over-long penalty of DAPO (Yu et al. 2025, section 3.4), in words.
-
-    >>> Length(soft=100, hard=200, amount=1.0).of(150)
-    0.5
-    """
-
-    soft: float = math.inf
-    hard: float = math.inf
-    amount: float = 0.5
-    least: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.least <= self.soft <= self.hard or self.amount < 0:
-            raise KitError(
-                f"need 0 <= least <= soft <= hard and amount >= 0, got {self.least}, {self.soft}, "
-                f"{self.hard}, {self.amount}",
-                where="field length",
-            )
-
-    def of(self, words: int) -> float:
-        """The penalty, in [0, amount], for so many words."""
-        if words < self.least:
-            return self.amount * (1 - words / self.least)
-        if words <= self.soft:
-            return 0.0
-        if words >= self.hard:
-            return self.amount
-        return (
-            self.amount * (words - self.soft) / (self.hard - self.soft)
-            if math.isfinite(self.hard)
-            else 0.0
-        )
-
-    def penalty(self, response: Response) -> float:
-        """The penalty, in [0, amount], for a response."""
-        return self.of(len(words(response.text)))
-
-
 def shown(part: Any) -> str:
-    """What a config changes of a format, a truncation or a length, in one line.
+    """What a config changes of a format or a truncation, in one line.
 
     >>> shown(Format(mode="gate", answer_block=True)), shown(Truncation())
     ('mode=gate, answer_block=True', 'as it is')

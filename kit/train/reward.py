@@ -18,7 +18,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -234,7 +234,7 @@ class Part:
 
 
 def parts_of(composer: Composer) -> list[Part]:
-    """One part per component, and one each for a format bonus and for length.
+    """One part per component, and one for a format bonus.
 
     Gates, the format gate and truncation act on every component. The weighted sum is the reward
     where every component applies.
@@ -245,21 +245,13 @@ def parts_of(composer: Composer) -> list[Part]:
     out = [
         Part(name=c.name, weight=c.weight * share, call=_alone(composer, c.name)) for c in active
     ]
-    form, length = composer.format, composer.length
+    form = composer.format
     if form.mode == "bonus":
         out.append(
             Part(
                 name="format",
                 weight=form.bonus * composer.scale,
                 call=lambda task, response, verdicts: form.check(task, response).score,
-            )
-        )
-    if length is not None:
-        out.append(
-            Part(
-                name="length",
-                weight=composer.scale,
-                call=lambda task, response, verdicts: -length.penalty(response),
             )
         )
     return out
@@ -273,7 +265,6 @@ def _alone(composer: Composer, name: str) -> Any:
         components=tuple(
             dataclasses.replace(c, weight=float(c.name == name)) for c in composer.components
         ),
-        length=None,
         scale=1.0,
         combine="mean",
         format=dataclasses.replace(form, mode="gate" if form.mode == "gate" else "off"),
@@ -374,12 +365,9 @@ def _part(once: Once, i: int, parts: Sequence[Part]) -> Any:
 
 
 def _check(composer: Composer) -> None:
-    limits: Mapping[str, Any] = {"cap": composer.cap, "floor": composer.floor}
-    named = [k for k, v in limits.items() if v is not None]
-    if named:
+    if composer.cap is not None:
         raise KitError(
-            f"the reward has a {' and a '.join(named)}, which acts on the sum of its components",
+            "the reward has a cap, which acts on the sum of its components",
             where="setting per_component",
-            fix=f"take the {' and the '.join(named)} out of the reward, or say per_component: "
-            f"false",
+            fix="take the cap out of the reward, or say per_component: false",
         )

@@ -12,7 +12,6 @@ from kit.errors import KitError
 from kit.records import Criterion, Response, Task, Verdict, unknown
 from kit.rewards.citations import claim_criteria
 from kit.rewards.composer import Composer
-from kit.rewards.formatting import Length
 from kit.rewards.presets import PRESETS
 from kit.tables import table
 
@@ -125,25 +124,11 @@ def test_truncation(mode, expected):
     assert c.score(CITED, response(), all_verdicts()).score == pytest.approx(1.0)
 
 
-def test_length_shaping_is_its_own_part():
-    c = make(length={"least": 4, "soft": 10, "hard": 20, "amount": 0.4})
-    words = ANSWER.replace("</answer>", " word" * 30 + "</answer>")
-    g = c.score(CITED, response(words), all_verdicts(r=response(words)))
-    assert g.parts["length"] == -0.4
-    assert Length(soft=10, hard=20, amount=0.4, least=4).of(2) == 0.2
-    with pytest.raises(KitError):
-        Length(soft=30, hard=20)
-
-
-def test_component_gate_cap_and_floor():
+def test_component_gate_and_cap():
     gated = make(gates=[{"component": "citations", "below": 0.5, "to": 0.1}])
     assert gated.score(CITED, response(), all_verdicts(cite=0)).score == 0.1
     assert gated.score(CITED, response(), all_verdicts()).score == pytest.approx(1.0)
     assert make(cap=0.6).score(CITED, response(), all_verdicts()).score == 0.6
-    assert (
-        make(floor=0.2).score(CITED, response(), all_verdicts(p1=0, p2=0, n1=1, cite=0)).score
-        == 0.2
-    )
     capped = make(components=[{"kind": "rubric", "how": "flip", "cap": 0.4}])
     assert capped.score(CITED, response(), all_verdicts()).score == 0.4
 
@@ -248,7 +233,6 @@ def test_unknown_never_raises_the_composed_reward(values, data):
         "max_width": data.draw(st.sampled_from([0.1, 0.5, 3.0])),
         "scale": 10.0,
         "cap": data.draw(st.sampled_from([None, 0.5])),
-        "floor": data.draw(st.sampled_from([None, -0.1])),
         "gates": data.draw(
             st.sampled_from(
                 [

@@ -112,13 +112,12 @@ def test_the_verdicts_on_another_answer_pay_nothing():
     [
         ((1.0,), {"gates": [{"component": "r", "below": 0.5, "to": -0.5}]}),
         ((0.5, -2.0), {"how": "signed", "gates": [{"component": "r", "below": 0.5, "to": 0.0}]}),
-        ((-1.0,), {"how": "net", "floor": 0.2}),
-        ((1.0, -1.0), {"how": "net", "floor": -0.2, "cap": 0.4}),
+        ((1.0, -1.0), {"how": "net", "cap": 0.4}),
         ((1.0,), {"format": {"mode": "gate", "pattern": "never", "gate_to": -1.0}}),
     ],
 )
 def test_the_limits_are_those_that_answers_reach(weights, config):
-    """A gate, a floor and a format gate paid outside of what `limits` said."""
+    """A gate and a format gate paid outside of what `limits` said."""
     task, composer = rubric(*weights, **config)
     low, high = composer.limits(task)
     answer = Response(task_id="t", id="r", text="x")
@@ -133,7 +132,6 @@ def test_the_limits_are_those_that_answers_reach(weights, config):
 @pytest.mark.parametrize(
     "config",
     [
-        {"cap": 0.2, "floor": 0.5},
         {"cap": -0.1},
         {"truncation": {"mode": "penalty", "amount": -3}},
         {"format": {"mode": "bonus", "bonus": -1}},

@@ -177,12 +177,12 @@ def test_a_component_that_does_not_apply_is_none_and_one_that_is_unknown_is_neve
 
 def test_the_weighted_parts_sum_to_the_reward():
     shaped = {"format": {"mode": "bonus", "answer_block": True, "bonus": 0.1}, "scale": 10.0}
-    composer = Composer.from_config({**TWO, **shaped, "length": {"soft": 3, "hard": 9}})
+    composer = Composer.from_config({**TWO, **shaped})
     task = Task(id="t", prompt="p", criteria=(EVEN,), truth=MOUSE)
     r = Response(task_id="t", id="r", text="<answer>It was a mouse.</answer>")
     v = Verdict(task_id="t", response_id="r", criterion_id="e", status="met")
     parts = reward.parts_of(composer)
-    assert [p.name for p in parts] == ["rubric", "factual", "format", "length"]
+    assert [p.name for p in parts] == ["rubric", "factual", "format"]
     total = sum(p.weight * p.call(task, r, [v]) for p in parts)
     assert total == pytest.approx(composer.score(task, r, [v]).score)
 
