@@ -183,20 +183,6 @@ NUMBERED = re.compile(
     r"(?!\s*(?:times|%|or|and|words)\b)",
     re.I,
 )
-HOLDING = re.compile(r"[\[{_]|XX|xxx|lorem ipsum", re.I)
-PLACEHOLDER = re.compile(
-    r"\[(?i:insert|enter|add|fill\s+in|replace|your|name\s+of)\b[^\]]{0,40}\]"
-    r"|\[(?:[A-Z]+[ _]){0,2}(?:NAME|ENTITY|PERSON|PLACE|DATE|YEAR|TOPIC|NUMBER|CITY|COUNTRY|COMPANY"
-    r"|PRODUCT|TODO|TBD|X+)(?:[ _][A-Z]+)?\]"
-    r"|\{\{\s*[\w.]+\s*\}\}|(?<![\w.])\{[a-z_]{3,20}\}(?![\w(])|(?<!\w)_{3,}(?!\w)"
-    r"|(?<!\w)(?:XXX+|xxx+)(?!\w)|lorem ipsum"
-)
-# Criteria that speak of such marks do not hold one.
-SPOKEN_OF = re.compile(
-    r"placeholder|template|bracket|brace|variable|underscore|blank|literal|format|syntax|code"
-    r"|[`\"“$\\]",
-    re.I,
-)
 _INJECTING = frozenset(
     "ignore disregard forget override bypass mark rate grade score judge count treat "
     "give award assign grant output "
@@ -322,73 +308,6 @@ def unattached(task: Task) -> str | None:
         return None
     m = ATTACHED.search(text)
     return m[0] if m and m[0].split()[0].lower() in ("attached", "enclosed", "uploaded") else None
-
-
-def placeholder(text: str, task: Task) -> str | None:
-    """A mark in a criterion that was to be replaced by something, or None.
-
-    >>> placeholder("Mentions where [INSERT NAME] was born.", Task(id="t", prompt="Who?"))
-    '[INSERT NAME]'
-    """
-    if not HOLDING.search(text) or SPOKEN_OF.search(text):
-        return None
-    m = PLACEHOLDER.search(text)
-    return m[0] if m and m[0].lower() not in task.asked.lower() else None
-
-
-CUT = re.compile(
-    r"\b(?:the|an|and|or|because|their|its|our|your|such\s+as|including|although|whether)\s*\Z"
-    r"|\b(?:cannot|must|should|will|would|may|might|to)\s+be\s*\Z|[,(:–—]\s*\Z"
-    r"|\bthat\b\s*(?:[^,]*\s(?:is|are|was|were)\s*)?\Z|\A(?:(?!\bwh)[^,])*\sby\s*\Z"
-)
-MARKS = re.compile(r"point|mark|credit|scor|rate|grade|extent|[)\]]\s*\Z", re.I)
-GRADED = re.compile(
-    r"\s*(?:rate|score|grade)\b[^.]{0,40}\b(?:from\s+\d+\s+to|on\s+a\s+scale)"
-    r"|.*\b(?:give|deduct|award|subtract|assign|grant)\s+(?:\w+\s+){0,2}?(?:points?|marks?|credit)\b"
-    r"|.*\b(?:full|half|partial)\s+(?:credit|marks)\b|\s*to\s+what\s+extent\b"
-    r"|\s*score\s+\d+\s*[-–]\s*\d+\b|.{0,60}[(\[]\s*[01]\s*(?:-|–|to)\s*\d+(?:\s+(?:points|scale|stars))?\s*[)\]]\s*\Z",
-    re.I,
-)
-TAGGED = re.compile(
-    r"\s*<(p|div|span|li|b|strong)>.*</\1>\s*\Z|&(?:amp|lt|gt|quot|nbsp|#x?[\da-f]{2,5});", re.S
-)
-# Any answer does it, or nobody can say what it is that does.
-VACUOUS = re.compile(
-    r"\s*(?:(?:the|it)\s+)?(?:(?:response|answer|text|output|letter|email|essay|story)\s+)?(?:"
-    r"(?:answers|addresses|responds\s+to|replies\s+to|reacts\s+to)\s+the\s+"
-    r"(?:user['’]?s?\s+)?(?:question|prompt|query|request|task|user)"
-    r"|is\s+(?:an?\s+)?(?:text|answer|response|output|given|present|not\s+empty|non-empty)"
-    r"|is\s+(?:correct|right|good|fine|okay?|of\s+(?:high|good)\s+quality)|works"
-    r"|exists|has\s+(?:some\s+)?(?:text|words|content)"
-    r"|meets\s+(?:all\s+)?(?:the\s+)?(?:criteria|requirements|expectations))[\s.!]*\Z",
-    re.I,
-)
-DOUBLED = re.compile(
-    r"\b(?:not|never|doesn['’]t)\s+(?:\w+\s+)?(?:fail|neglect|omit|forget|avoid|lack)\w*\s+"
-    r"(?:\w+\s+){0,2}?(?:not|never)\b|\bnot\s+(?:to\s+)?not\b",
-    re.I,
-)
-
-
-def unfinished(c: Criterion, task: Task) -> tuple[str, str] | None:
-    """(what is wrong with the form of a criterion, what to do), or None.
-
-    >>> unfinished(Criterion(id="c", text="Says that the"), Task(id="t", prompt="Why?"))[0]
-    'it breaks off: its last word or mark wants another one'
-    """
-    text = c.text
-    if text.rstrip()[-1:] not in ".!?" and CUT.search(text, max(len(text) - 80, 0)):
-        return "it breaks off: its last word or mark wants another one", "write the rest of it"
-    if c.scale == "binary" and MARKS.search(text) and GRADED.match(text):
-        return "it asks for a mark, and its scale is met or unmet", "give it levels or points"
-    if text.casefold().strip(" .") == task.prompt.casefold().strip(" ."):
-        return "it is the prompt itself", "write what the answer must do"
-    if ("<" in text or "&" in text) and TAGGED.search(text) and not MARKED_UP.search(task.asked):
-        return "it holds marks of a web page", "write it as plain text"
-    return None
-
-
-MARKED_UP = re.compile(r"[<&]|html|xml|\bweb\b", re.I)
 
 
 def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]]:

@@ -29,8 +29,8 @@ READ: dict[str, tuple[int, int]] = {
     "sign": (6, 6),
     "annotator-note": (54, 55),
     "near-duplicate": (1, 1),
-    # silent on all 22,136 criteria that were read, but for one each of no-reference and unfinished:
-    # no measure of being right
+    # silent on all 22,136 criteria that were read, but for one of no-reference: no
+    # measure of being right
     "answer-leak": (0, 0),
     "injected": (0, 0),
     "unverifiable": (0, 0),
@@ -38,11 +38,6 @@ READ: dict[str, tuple[int, int]] = {
     "extreme-weight": (0, 0),
     "contradiction": (0, 0),
     "check-mismatch": (0, 0),
-    "placeholder": (0, 0),
-    "vacuous": (0, 0),
-    "double-negative": (0, 0),
-    "language": (0, 0),
-    "unfinished": (0, 0),  # silent on 3,035: the shipped set and InFoBench
 }
 
 FACTS = frozenset(
@@ -66,7 +61,7 @@ def precision(rule: str) -> float | None:
 def told(rule: str) -> str:
     """The precision of a rule in words; "" for a rule that states a fact.
 
-    >>> told("placeholder"), told("empty-prompt")
+    >>> told("injected"), told("empty-prompt")
     ('precision not measured', '')
     """
     if rule.startswith(PREFIX):

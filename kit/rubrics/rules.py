@@ -7,25 +7,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..checks import check
-from ..checks.language import language
 from ..data.findings import Finding
 from ..data.taskset import Parsed
 from ..errors import DataError
 from ..records import Criterion, Response, Task
 from .limits import mismatch
 from .meaning import (
-    DOUBLED,
-    VACUOUS,
     extreme_weights,
     injected,
     missing_reference,
-    placeholder,
     unattached,
-    unfinished,
     unverifiable,
     wrong_sign,
 )
-from .notes import QUOTES, THRESHOLD, note_score
+from .notes import THRESHOLD, note_score
 from .same import Found, compare
 from .wording import (
     INVENTED_WORDS,
@@ -36,7 +31,7 @@ from .wording import (
     several,
     subjective,
 )
-from .words import STOP, tokens_of, words
+from .words import tokens_of, words
 
 
 class Read:
@@ -125,15 +120,6 @@ def _leaked(at: At) -> Said:
     return _found(wanted, "the prompt leaves the name open, and the criterion wants {!r}")
 
 
-def _vacuous(at: At) -> Said:
-    return _found(VACUOUS.match(at.c.text), "it says nothing that tells answers apart")
-
-
-def _doubled(at: At) -> Said:
-    found = {"not", "never"} & at.r.set and DOUBLED.search(at.c.text)
-    return _found(found, "it says no twice: what is wanted is unclear")
-
-
 def _injected(at: At) -> Said:
     text = "the criterion gives orders to the judge instead of describing an answer"
     return _found(injected(at.c.text, at.r.set), text)
@@ -145,12 +131,6 @@ def _unverifiable(at: At) -> Said:
 
 
 RULES = (
-    Rule(
-        "placeholder",
-        "warning",
-        lambda at: _found(placeholder(at.c.text, at.task), "{!r} was never filled in"),
-        "write what the answer must say",
-    ),
     Rule(
         "check-mismatch",
         "warning",
@@ -166,7 +146,6 @@ RULES = (
     ),
     Rule("several-requirements", "info", judged(_several), "split it into one criterion each"),
     Rule("answer-leak", "info", _leaked, "ask for it in the prompt, or drop the criterion"),
-    Rule("unfinished", "warning", lambda at: unfinished(at.c, at.task), "write it out"),
     Rule(
         "sign",
         "warning",
@@ -175,8 +154,6 @@ RULES = (
         ),
         "turn the sign, or the wording",
     ),
-    Rule("vacuous", "info", judged(_vacuous), "say what a good answer holds"),
-    Rule("double-negative", "info", judged(_doubled), "say it without the negations"),
     Rule("injected", "warning", judged(_injected), "remove it, and look where it came from"),
     Rule("unverifiable", "warning", judged(_unverifiable), "say what in the answer would show it"),
     Rule(
@@ -217,7 +194,6 @@ def check_row(p: Parsed, *, prompt_tokens: int) -> list[Finding]:
     all_at = [At(c, read(c.text), task, prompt) for c in task.criteria]
     for at in all_at:
         _one(at, found)
-    _foreign(all_at, found)
     if len(all_at) > 1:
         compare([(at.c, at.r.folded) for at in all_at if at.r.tokens], found)
     _weights(task, found)
@@ -262,16 +238,6 @@ def _one(at: At, found: Found) -> None:
         if said := rule.says(at):
             message, fix = said if isinstance(said, tuple) else (said, rule.fix)
             found(rule.code, rule.severity, message, c, suggestion=fix)
-
-
-def _foreign(all_at: list[At], found: Found) -> None:
-    """Criteria in another language than their prompt and the criteria beside them."""
-    for at in all_at:
-        own = None if at.r.set & STOP else language(QUOTES.sub(" ", at.c.text))[0]
-        beside = own and language(" ".join(o.c.text for o in all_at if o is not at))[0]
-        if beside and beside != own and language(at.task.asked)[0] not in (None, own):
-            message = f"it is in another language ({own}) than the others ({beside})"
-            found("language", "info", message, at.c, suggestion="write all in one language")
 
 
 def _weights(task: Task, found: Found) -> None:
