@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +33,7 @@ from .tables import read_rows
 KINDS = ("inspect", "verifiers", "trl", "open-instruct")
 SCORER = "rubric-kit"  # the name of our score in their logs
 TIMES = ("generation_ms", "scoring_ms", "total_ms")
+ZSTD = 93  # how a file in a zip is packed
 Decode = Callable[..., str]
 Place = tuple[str, str]  # task, answer
 # why a model was cut off: finish_reason (open-instruct), stop_reason (inspect-ai), stop_condition
@@ -152,14 +155,33 @@ def _samples(path: Path, out: Logged) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         with zipfile.ZipFile(path) as held:
             names = held.namelist()
-            head = held.read("header.json") if "header.json" in names else b'{"status": "started"}'
+            head = (
+                _entry(held, "header.json") if "header.json" in names else b'{"status": "started"}'
+            )
             out.status = str(_json(head.decode("utf-8"), f"{path.name}, header").get("status", ""))
             for name in names:  # the header is written when the run ends
                 if name.startswith("samples/") and name.endswith(".json"):
-                    yield name, _json(held.read(name).decode("utf-8"), f"{path.name}, {name}")
-    except (zipfile.BadZipFile, NotImplementedError) as e:
-        fix = "convert it to JSON with inspect-ai: inspect log convert --to json"
+                    yield name, _json(_entry(held, name).decode("utf-8"), f"{path.name}, {name}")
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as e:
+        fix = "convert it with inspect-ai: inspect log convert --to json --output-dir DIR FILE"
         raise DataError(f"the log cannot be unpacked: {e}", where=str(path), fix=fix) from None
+
+
+def _entry(held: zipfile.ZipFile, name: str) -> bytes:
+    """A file of a packed log; Python knows Zstandard, in which inspect-ai packs, from 3.14 on."""
+    entry = held.getinfo(name)
+    if entry.compress_type != ZSTD:
+        return held.read(name)
+    import pyarrow
+
+    assert held.fp is not None
+    held.fp.seek(entry.header_offset + 26)  # two lengths, then what they are the lengths of
+    held.fp.seek(sum(struct.unpack("<HH", held.fp.read(4))), os.SEEK_CUR)
+    packed = pyarrow.BufferReader(held.fp.read(entry.compress_size))
+    body = pyarrow.input_stream(packed, compression="zstd").read()
+    if zlib.crc32(body) != entry.CRC:
+        raise zipfile.BadZipFile(f"{name} is damaged")
+    return body
 
 
 def _json(text: str, where: str) -> Any:
@@ -195,17 +217,11 @@ def _sample(
 ) -> None:
     task_id, held = str(sample.get("id")), sample.get("attachments") or {}
     turns = sample.get("input")
-    turns = (
-        [{**t, "content": _text(t.get("content"), held)} for t in turns]
-        if (isinstance(turns, list))
-        else _text(turns, held)
-    )
-    system = next((m for m in sample.get("messages") or [] if m.get("role") == "system"), None)
-    if isinstance(turns, str) and system is not None:
-        turns = [
-            {"role": "system", "content": _text(system.get("content"), held)},
-            {"role": "user", "content": turns},
-        ]
+    turns = turns if isinstance(turns, list) else [{"role": "user", "content": turns}]
+    if not any(t.get("role") == "system" for t in turns):  # a solver may have said it
+        said = [m for m in sample.get("messages") or [] if m.get("role") == "system"]
+        turns = [*({"role": "system", "content": m.get("content")} for m in said[:1]), *turns]
+    turns = [{**t, "content": _text(t.get("content"), held)} for t in turns]
     task = _task(task_id, turns, criteria, where)
     fix = "give samples ids that differ as text"
     if sample.get("id") is None:
@@ -386,5 +402,5 @@ def _inspect_back(source: Path, found: Sequence[Grade | None], target: Path) -> 
         samples = _samples(source, Logged(""))
         marked = {name: g for (name, _), g in zip(samples, found, strict=True)}
         for name in held.namelist():
-            g, body = marked.get(name), held.read(name)
+            g, body = marked.get(name), _entry(held, name)
             new.writestr(name, body if g is None else dumps(_scored(json.loads(body), g)))

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 
+import pyarrow
 import pytest
 
 from kit.__main__ import main
@@ -103,6 +106,54 @@ def test_inspect_there_and_back(tmp_path, suffix):
         sample["scores"]["match"] == SAMPLE["scores"]["match"]
         and "c: met so" in score["explanation"]
     )
+
+
+def test_the_system_message_of_a_chat_is_kept(tmp_path):
+    """With a chat for its input, what a solver's system message said was dropped."""
+    path = tmp_path / "log.json"
+    chat = [
+        {"role": "user", "content": "Hi."},
+        {"role": "assistant", "content": "Hi!"},
+        {"role": "user", "content": "Name a river."},
+    ]
+    path.write_text(json.dumps({**LOG, "samples": [{**SAMPLE, "input": chat}]}))
+    task = read_log(path).tasks["7"]
+    assert (task.system, task.prompt) == ("Be short.", "Name a river.") and len(task.history) == 2
+    own = [{"role": "system", "content": "Be long."}, *chat]
+    path.write_text(json.dumps({**LOG, "samples": [{**SAMPLE, "input": own}]}))
+    assert read_log(path).tasks["7"].system == "Be long."
+
+
+def packed(path, files, spoilt=""):
+    """A zip in Zstandard, method 93, as inspect-ai writes it and Python 3.11 does not."""
+    body, index = b"", b""
+    for name, text in files.items():
+        raw = text.encode()
+        small = pyarrow.Codec("zstd").compress(raw, asbytes=True)
+        crc = zlib.crc32(raw) ^ (name == spoilt)
+        common = struct.pack("<HHHHHIII", 45, 0, 93, 0, 0, crc, len(small), len(raw))
+        common += struct.pack("<HH", len(name), 0)
+        index += b"PK\1\2" + struct.pack("<H", 45) + common
+        index += struct.pack("<HHHII", 0, 0, 0, 0, len(body)) + name.encode()
+        body += b"PK\3\4" + common + name.encode() + small
+    end = struct.pack("<HHHHIIH", 0, 0, len(files), len(files), len(index), len(body), 0)
+    path.write_bytes(body + index + b"PK\5\6" + end)
+
+
+def test_an_eval_log_in_zstandard(tmp_path):
+    """Every .eval log of today's inspect-ai was refused: "compression method is not supported"."""
+    path, out = tmp_path / "log.eval", tmp_path / "new.eval"
+    head = json.dumps({k: v for k, v in LOG.items() if k != "samples"})
+    files = {"header.json": head, "samples/7_epoch_2.json": json.dumps(SAMPLE)}
+    packed(path, files)
+    found = read_log(path)
+    assert found.answers[0].text == "The Seine." and not found.remarks
+    assert write_back(path, graded(found), out)["graded"] == 1
+    with zipfile.ZipFile(out) as z:
+        assert json.loads(z.read("header.json"))["status"] == "success"
+    packed(path, files, spoilt="header.json")
+    with pytest.raises(DataError, match="header.json is damaged(.|\n)*--output-dir DIR FILE"):
+        read_log(path)
 
 
 def test_verifiers_numbers_are_not_prompts(tmp_path):
