@@ -99,7 +99,11 @@ def draw(
             where="kit label",
             fix="give answers to tasks with criteria for a judge",
         )
-    rows = _rows(pool, set(chosen), inclusion, old, design)
+    answers = list(pool.answers.items())
+    rng.shuffle(answers)
+    begun = {key[:2] for key in old.inclusion}
+    answers.sort(key=lambda a: a[0] not in begun)
+    rows = _rows(pool, answers, inclusion, old, design)
     worth, half = _worth(pool, chosen, verdicts, old)
     return Draw(tuple(rows), sum(not r["label"] for r in rows), design, tuple(worth), half)
 
@@ -204,16 +208,23 @@ def _allocation(
 
 
 def _rows(
-    pool: _Pool, chosen: set[Key], inclusion: Mapping[Key, float], old: Labels, design: str
+    pool: _Pool,
+    answers: Sequence[tuple[tuple[str, str], Response]],
+    inclusion: Mapping[Key, float],
+    old: Labels,
+    design: str,
 ) -> list[dict[str, Any]]:
-    """The rows in the order of the answers, so that each is read once; no verdict is shown."""
+    """The rows answer by answer, so that each is read once; no verdict is shown.
+
+    In a random order: those that are filled in when people stop are a sample of the same design.
+    """
     words = {1.0: "met", 0.0: "unmet", None: "unknown"}
     out = []
-    for (task_id, response_id), response in pool.answers.items():
+    for (task_id, response_id), response in answers:
         task = pool.tasks[task_id]
         for c in task.criteria:
             key = (task_id, response_id, c.id)
-            if key not in chosen:
+            if key not in inclusion:
                 continue
             value = old.values.get(key)
             row = {

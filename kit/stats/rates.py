@@ -116,9 +116,10 @@ def pass_rate(
       Beta / Dirichlet posterior.
       "probability"  row i with known probability inclusion[i] -> the same with inverse-probability
       weights.
-      "by_label", "shifted"  chosen by their label, or from elsewhere -> Lang & Reiczigel 2014
-      (identical to Lee et al. 2025,
-                     arXiv 2511.21140); the judge's rate is read from the rows without label.
+      "by_label"     of these rows, chosen by their label (half pass, half fail, say) -> Lang &
+      Reiczigel 2014 (identical to Lee et al. 2025, arXiv 2511.21140), with the judge's rate on all
+      rows; an unknown verdict is read as pass or fail, whichever most of its labels are.
+      "shifted"      from elsewhere -> the same, with the judge's rate on the rows without label.
     cluster : (n,) prompt of each row; without it rows are taken as independent, and intervals come
         out too narrow for rubric data.
 
@@ -143,7 +144,10 @@ def pass_rate(
     if np.isnan(y).all():
         return unknown(len(f), method="corrected pass rate", note="no row is labelled", level=level)
     if design in ("by_label", "shifted"):
-        out = _by_label(f, y, group, cluster is not None, level)
+        f, said = _heard(f, y)
+        target = ~np.isnan(f) & (np.isnan(y) | (design == "by_label"))
+        out = _by_label(f, y, group, target, cluster is not None, level)
+        out = replace(out, note="; ".join(t for t in (out.note, said) if t))
     else:
         weight = np.ones(len(f)) if inclusion is None else _weights(inclusion, y)
         out = _post_stratified(f, y, group, weight, cluster is not None, level)
@@ -323,9 +327,29 @@ def _effective(
     )
 
 
+def _heard(f: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, str]:
+    """The verdicts, unknown ones read as most labels on such; as they are where none has a label.
+
+    Any fixed reading keeps the estimate right: what it costs in errors is in q1 and q0.
+    """
+    silent = np.isnan(f)
+    labels = y[silent & ~np.isnan(y)]
+    if not len(labels):
+        return f, ""
+    side = float(labels.mean() > 0.5)
+    word = "pass" if side else "fail"
+    return np.where(silent, side, f), f"{int(silent.sum())} unknown verdicts are read as {word}"
+
+
 def _by_label(
-    f: np.ndarray, y: np.ndarray, group: np.ndarray, clustered: bool, level: float
+    f: np.ndarray,
+    y: np.ndarray,
+    group: np.ndarray,
+    target: np.ndarray,
+    clustered: bool,
+    level: float,
 ) -> Estimate:
+    """target : the rows to read the judge's rate from."""
     known = ~np.isnan(f)
     if not np.isin(f[known], (0.0, 1.0)).all():
         raise DataError(
@@ -333,7 +357,7 @@ def _by_label(
             where="judge",
             fix="cut the judge's score at a threshold first",
         )
-    target, missing = known & np.isnan(y), int((~known).sum())
+    missing = int((~known).sum())
     if not target.any():
         raise DataError(
             "every row is labelled: no rows to read the judge's rate from",

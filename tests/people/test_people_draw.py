@@ -173,3 +173,23 @@ def test_a_draw_goes_on_only_from_the_rows_that_it_was_drawn_from(tmp_path):
     with pytest.raises(DataError, match="first draw"):
         kit.draw(tasks, answers, grades=turned, **more)
     assert kit.draw(tasks, answers, grades=grades, **more).fresh == 10
+
+
+@pytest.mark.parametrize("design", ["random", "stratified"])
+def test_a_file_filled_in_half_way_is_a_sample_too(tmp_path, design):
+    """Rows stood in the order of the answers' file: who stopped after the easy half had a pass
+    rate of .80 for .50, and 4 of 30 intervals held the truth."""
+    paths, truth = study(tmp_path)
+    tasks, answers, grades = paths
+    easy = {f"t{i}" for i in range(60)}
+    truth = {k: k[0] in easy for k in truth}
+    found, held = [], 0
+    for seed in range(12):
+        drawn = people.draw.draw(tasks, answers, n=60, grades=grades, design=design, seed=seed)
+        half = filled(drawn, truth)[:30] + [dict(r) for r in drawn.rows[30:]]
+        e = kit.rate(tasks, write(tmp_path / f"half{seed}.jsonl", half), grades).passed
+        found.append(e.value)
+        held += e.low <= 0.5 <= e.high
+    assert abs(np.mean(found) - 0.5) < 0.08 and held >= 10
+    rows = [r["task_id"] for r in drawn.rows]
+    assert rows != sorted(rows)

@@ -9,7 +9,7 @@ import pytest
 from answered import made, rows_of, write
 
 import kit
-from kit import people
+from kit import people, stats
 from kit.__main__ import main
 from kit.errors import DataError
 
@@ -55,6 +55,34 @@ def test_the_design_is_asked_for_and_checked(tmp_path, capsys):
     data = json.loads(capsys.readouterr().out)
     assert data["score"] is None and "at random" in " ".join(data["notes"])
     assert data["pass_rate"]["low"] < 0.5 < data["pass_rate"]["high"]
+
+
+def by_label(rng, silent=0.0):
+    """Rows of which 85 % pass; up to 60 labels of either kind are chosen among them."""
+    truth = rng.random(600) < 0.85
+    judge = np.where(rng.random(600) < 0.9, truth, ~truth).astype(float)
+    judge[rng.random(600) < silent * (2 - 1.5 * truth)] = np.nan
+    human = np.full(600, np.nan)
+    for kind in (truth, ~truth):
+        at = rng.permutation(np.flatnonzero(kind))[:60]
+        human[at] = truth[at]
+    return truth.mean(), judge, human
+
+
+@pytest.mark.parametrize("silent", [0.0, 0.15])
+def test_labels_chosen_by_their_label_among_the_graded_rows(silent):
+    """The judge's rate was read from the rows that the labels had left over: 1.000 for .860, and
+    where the judge was silent the labels were thrown away."""
+    rng = np.random.default_rng(7)
+    off, held = [], 0
+    for _ in range(40):
+        truth, judge, human = by_label(rng, silent)
+        e = stats.pass_rate(judge, human, design="by_label")
+        off.append(e.value - truth)
+        held += e.low <= truth <= e.high
+        assert e.n == 600 and e.missing == 0
+    assert abs(np.mean(off)) < 0.02 and held >= 37
+    assert ("unknown verdicts are read as fail" in e.note) == (silent > 0)
 
 
 def test_a_fault_that_is_not_there_passes(tmp_path):

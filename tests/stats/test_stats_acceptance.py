@@ -37,7 +37,7 @@ def test_lee_readme():
 def test_lee_readme_from_rows():
     judge = [1] * 400 + [0] * 600 + [1] * 180 + [0] * 20 + [0] * 140 + [1] * 60
     human = [None] * 1000 + [1] * 200 + [0] * 200
-    e = stats.pass_rate(judge, human, design="by_label")
+    e = stats.pass_rate(judge, human, design="shifted")
     assert (round(e.value, 4), round(e.low, 5), round(e.high, 5)) == (0.1667, 0.05635, 0.26273)
 
 

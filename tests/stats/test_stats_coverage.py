@@ -171,9 +171,7 @@ def test_small_clustered_against_unclustered():
 
 def test_small_design_matters():
     rng = np.random.default_rng(2)
-    assert (
-        cover(60, *enriched(rng, "random")) < 0.1 and cover(60, *enriched(rng, "by_label")) > 0.85
-    )
+    assert cover(60, *enriched(rng, "random")) < 0.1 and cover(60, *enriched(rng, "shifted")) > 0.85
 
 
 def test_small_kappa_clusters():
@@ -210,7 +208,7 @@ def test_thirty_labelled_prompts(theta, q1, q0):
 @pytest.mark.slow
 def test_enriched_labels():
     rng = np.random.default_rng(12)
-    wrong, right = cover(400, *enriched(rng, "random")), cover(1000, *enriched(rng, "by_label"))
+    wrong, right = cover(400, *enriched(rng, "random")), cover(1000, *enriched(rng, "shifted"))
     assert wrong < 0.02 and 0.93 <= right <= 0.98, (wrong, right)
 
 

@@ -28,7 +28,7 @@ from kit.stats import tails
         lambda: stats.pass_rate([1, 0], [1, 0.5], design="random"),
         lambda: stats.pass_rate([1, 0], [1, None], design="guess"),
         lambda: stats.pass_rate([1, 0], [1, None], design="probability"),
-        lambda: stats.pass_rate([1, 0], [1, 0], design="by_label"),
+        lambda: stats.pass_rate([1, 0], [1, 0], design="shifted"),
         lambda: stats.pass_rate([1, 0], [1, None], design="probability", inclusion=[0, 1]),
         lambda: stats.rubric_score([1, 2], [1, 1], answer=["a", "a"]),
         lambda: stats.rubric_score([1, 1], [1, None], answer=["a", "a"]),
