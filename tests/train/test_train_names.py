@@ -95,12 +95,10 @@ def test_open_instructs_and_trls_names(tmp_path):
             "use_4bit": True,
             "lora_r": 32,
             "max_completion_length": 9,
-            "verifier_weights": {"V1": 0.35, "V2": 0.3},
         }
     )
     s = got.settings
     assert (s.group_size, s.iterations, s.advantage, s.quantize) == (16, 2, "std", "nf4")
-    assert [c["verifier"] for c in got.reward["components"]] == ["direction", "factual"]
 
 
 def test_all_unknown_names_are_told_at_once(tmp_path):
