@@ -37,7 +37,6 @@ ADD = (
     "msgspec>=0.19",
     "jinja2>=3.1",
     "pint>=0.24",
-    "charset-normalizer>=3",
     "nbconvert>=7.16",
     "openai>=3.50",
     "aiohttp>=3.10",

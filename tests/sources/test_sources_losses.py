@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kit.checks import check
 from kit.data import load_tasks
-from kit.data.tables import read_columns, read_rows
+from kit.data.tables import read_rows
 from kit.errors import DataError, KitError
 from kit.records import Response
 
@@ -278,7 +278,7 @@ def test_a_chat_of_several_turns_is_kept_whole():
     assert ends.tasks[0].meta["messages"] == turns[:-1]
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 @pytest.mark.parametrize("name", ["x.json", "x.jsonl", "x.csv"])
 def test_other_encodings_are_read_and_said(tmp_path, encoding, name):
     text = {
@@ -293,19 +293,13 @@ def test_other_encodings_are_read_and_said(tmp_path, encoding, name):
     assert [f.code for f in t.findings if f.code == "encoding"] == ["encoding"]
 
 
-def test_no_mojibake_of_chinese_and_none_of_utf8_with_one_damaged_byte(tmp_path):
+def test_a_damaged_byte_is_named(tmp_path):
     path = tmp_path / "x.jsonl"
-    path.write_bytes(
-        ('{"prompt": "' + "请写一篇关于河流的文章，并说明原因。" * 8 + '"}\n').encode("gb18030")
-    )
-    t = load_tasks(path)
-    assert "关于河流" in t.tasks[0].prompt and "encoding" in {f.code for f in t.findings}
-    good = '{"prompt": "Größe, naïve, déjà vu, señor, über"}\n'.encode()
-    path.write_bytes(good * 3 + b'{"prompt": "bro\xffken"}\n' + good)
-    t = load_tasks(path)
-    assert len(t) == 4 and t.skipped == 1 and "Größe" in t.tasks[0].prompt
-    path.write_bytes(bytes(range(1, 256)) * 3)
-    with pytest.raises(DataError):
+    path.write_bytes('{"prompt": "Größe"}\n'.encode() + b'{"prompt": "bro\xffken"}\n')
+    with pytest.raises(DataError, match="byte 38 is 0xff"):
+        load_tasks(path)
+    path.write_text('{"prompt": "naïve"}', "utf-16-le")
+    with pytest.raises(DataError, match="not UTF-8"):
         load_tasks(path)
 
 
@@ -504,9 +498,3 @@ def test_an_unknown_instruction_is_left_to_a_judge_and_said():
     t = load_tasks([row])
     assert not t.tasks[0].criteria[0].by_code and "n 3" in t.tasks[0].criteria[0].text
     assert [f.code for f in t.findings] == ["no-check"]
-
-
-def test_columns_of_a_file_in_another_encoding_warn(tmp_path, caplog):
-    (tmp_path / "x.csv").write_bytes("größe\n1\n".encode("cp1252"))
-    assert read_columns(tmp_path / "x.csv", ["größe"]) == {"größe": [1]}
-    assert "cp1252" in caplog.text
