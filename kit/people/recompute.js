@@ -1,7 +1,7 @@
 // Scores, agreement and intervals from embedded verdicts, as kit.rewards.aggregate and kit.stats
 // compute them (equal to 1e-9: tests/browser/test_browser_recompute.py). Level .95 throughout.
 const kitStats = (() => {
-  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2;
+  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2, TOLD = 20;
   const sum = xs => xs.reduce((a, b) => a + b, 0);
   const LANCZOS = [0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
     -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7];
@@ -118,10 +118,19 @@ const kitStats = (() => {
     const variance = size.map(s => s + alike * (s * s - s)), whole = sum(variance);
     return { rows: n * n / whole, df: Math.max(whole ** 2 / sum(variance.map(v => v * v)) - 1, 1) };
   }
+  // the limits with room for clusters of one kind as a whole that were not drawn (kit.stats.shares)
+  function allowing(value, [low, high], groups, kinds) {
+    const n = sum(groups.map(g => g.length)), c = groups.length;
+    if (!(TOLD < c && c < n)) return [low, high];
+    const [least, most] = kinds.map(kind => (c * value + UNSEEN * kind) / (c + UNSEEN));
+    const down = Math.max(value - least, 0), up = Math.max(most - value, 0);
+    return [Math.max(value - Math.hypot(value - low, down), kinds[0]), Math.min(value + Math.hypot(high - value, up), kinds[1])];
+  }
   function share(groups, clustered) {
     const n = sum(groups.map(g => g.length)), p = sum(groups.map(sum)) / n;
     const e = clustered ? effective(groups, 4 * p * (1 - p)) : { rows: n, df: Infinity };
-    return wilson(Math.min(p * e.rows, e.rows), e.rows, quantile(e.df));
+    const found = wilson(Math.min(p * e.rows, e.rows), e.rows, quantile(e.df));
+    return clustered ? allowing(p, found, groups, [0, 1]) : found;
   }
   const ratio = t => t[0] / t[1], slope = t => [1 / t[1], -t[0] / t[1] ** 2];
   const binary = xs => xs.every(x => x === null || x === 0 || x === 1);
@@ -151,8 +160,9 @@ const kitStats = (() => {
     const [up, down] = [1, -1].map(s => (all.filter(x => x === s).length / n * e.rows + 1) / (e.rows + 2));
     const middle = up - down, se = Math.sqrt((up + down - middle ** 2) / (e.rows + 2));
     const half = quantile(cluster ? e.df : Infinity) * se;
-    const low = Math.max(Math.min(middle - half, out.value), -1);
-    return { ...out, low, high: Math.min(Math.max(middle + half, out.value), 1) };
+    const near = [Math.max(Math.min(middle - half, out.value), -1), Math.min(Math.max(middle + half, out.value), 1)];
+    const [low, high] = cluster ? allowing(out.value, near, groups, [-1, 1]) : near;
+    return { ...out, low, high };
   }
   // cells: unmet-unmet, unmet-met, met-unmet, met-met (judge first)
   const margins = t => {
@@ -199,8 +209,10 @@ const kitHows = {
 const kitKey = c => c.id + ": " + c.text;
 
 // [low, high] of an answer's score, or null where nothing has a weight (Plan.evaluate and _combine)
-function kitScore(task, a, how, times = {}) {
-  const found = new Map(a.v.map(v => [v[0], v[2]]));
+// cut: the P(met), or value, from which a verdict of the judge is met; 0: as judged
+function kitScore(task, a, how, times = {}, cut = 0) {
+  const judged = v => v[1] < 2 && v[6] !== "code";
+  const found = new Map(a.v.map(v => [v[0], cut && judged(v) ? +((v[3] ?? v[2]) >= cut - 1e-9) : v[2]]));
   const weight = c => c.weight * (times[kitKey(c)] ?? 1);
   if (!task.below) {
     task.below = new Map([[null, []]]);
@@ -261,7 +273,7 @@ function kitRecompute(data, settings) {
   const SLACK = 1e-9, open = ["mean", "flip", "signed"].includes(settings.how) ? [0, 1] : [-Infinity, Infinity];
   const unit = { task: t => "t" + t, group: t => "g" + (data.tasks[t].group ?? data.tasks[t].id), none: null }[settings.cluster];
   function score(a) {
-    const found = kitScore(data.tasks[a.t], a, settings.how, settings.times);
+    const found = kitScore(data.tasks[a.t], a, settings.how, settings.times, settings.cut);
     return found === null || found[1] - found[0] > settings.wide + 1e-12 ? null : found[0];
   }
   const sets = [...new Set(data.answers.map(a => a.set))], out = { sets: {}, change: null };
@@ -321,7 +333,7 @@ function kitPanel(root, data) {
     tools.append(make("label", {}, label, select));
   };
   tools.append(slider("an answer passes from a score of", 0, 1, 0.05, 0.5, x => { settings.pass = x; }));
-  if (labelled) tools.append(slider("a verdict is met from P(met)", 0, 0.95, 0.05, 0, x => { settings.cut = x; }, x => x || "as judged"));
+  if (labelled) tools.append(slider("in these numbers a verdict is met from P(met)", 0, 0.95, 0.05, 0, x => { settings.cut = x; }, x => x || "as judged"));
   choice("score", "how", Object.keys(kitHows).map(how => [how, how]));
   choice("intervals clustered by", "cluster", [["task", "prompts"], ["group", "groups of prompts"], ["none", "nothing: rows independent"]]);
   const sliders = make("div", { className: "tools" });

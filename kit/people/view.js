@@ -52,9 +52,10 @@ function kitJudgments(root, data) {
     if (status.value === "flipped") return kinds.get(v.at).size > 1;
     return !status.value || WORDS[v[1]] === status.value;
   };
+  const chosen = a => a.v.filter(v => !criterion.value || data.tasks[a.t].criteria[v[0]].key === criterion.value);
   function keep(a) {
     if (set.value && a.set !== set.value) return false;
-    const rows = criterion.value ? a.v.filter(v => data.tasks[a.t].criteria[v[0]].key === criterion.value) : a.v;
+    const rows = chosen(a);
     if ((status.value || criterion.value) && !rows.some(wanted)) return false;
     return !search.value.trim() || text(a).includes(search.value.trim().toLowerCase());
   }
@@ -67,7 +68,7 @@ function kitJudgments(root, data) {
     list.replaceChildren();
     drawn = 0;
     said.textContent = shown.length + " of " + data.answers.length + " answers, " +
-      shown.reduce((n, a) => n + a.v.filter(wanted).length, 0) + (status.value ? " verdicts of this kind" : " verdicts");
+      shown.reduce((n, a) => n + chosen(a).filter(wanted).length, 0) + (status.value ? " verdicts of this kind" : " verdicts");
     more();
   }
   function more() {
@@ -84,7 +85,7 @@ function kitJudgments(root, data) {
     const answer = a.text === null ? make("p", { className: "note" }, "The answer's text is not here: give --answers.")
       : make("pre", { className: "text", tabIndex: 0 }, a.text);
     const prompt = make("details", {}, make("summary", {}, "the prompt"), make("pre", { className: "text" }, task.prompt));
-    const all = a.v.filter(v => !criterion.value || task.criteria[v[0]].key === criterion.value);
+    const all = chosen(a);
     const rows = make("ul", {}, ...all.filter(v => wanted(v)).map(v => verdict(task, v)));
     const rest = all.filter(v => !wanted(v));
     const others = rest.length ? make("details", {}, make("summary", {}, rest.length + " other verdicts"),

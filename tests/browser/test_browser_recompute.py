@@ -22,7 +22,7 @@ def study(seed: int) -> tuple[list[Task], dict[str, list[Grade]], dict]:
     """Tasks of unequal size, two sets of answers with unknowns and levels, labels of some."""
     rng = random.Random(seed)
     tasks, sets, labels = [], {"before": [], "after": []}, {}
-    for t in range(rng.choice([3, 9, 30])):
+    for t in range(rng.choice([3, 9, 45])):  # above 20 clusters: room for unseen ones
         criteria = tuple(_criterion(rng, f"c{k}") for k in range(rng.randint(1, 5)))
         if rng.random() < 0.4:  # their parents' weights and gates were dropped
             criteria += tuple(_criterion(rng, f"c0{k}", "c0") for k in range(rng.randint(1, 3)))
@@ -63,6 +63,14 @@ def _graded(rng: random.Random, task: Task, name: str, labels: dict, seed: int) 
     return Grade(task_id=task.id, response_id=name, verdicts=tuple(verdicts), **ends)
 
 
+def _met_from(v: Verdict, cut: float) -> Verdict:
+    """Scores stayed as judged beside a kappa of another threshold."""
+    if not cut or v.status not in ("met", "unmet"):
+        return v
+    met = (v.value if v.p is None else v.p) >= cut - 1e-9
+    return replace(v, status="met" if met else "unmet", value=None)
+
+
 def expected(tasks, sets, labels, settings) -> dict:
     """The same numbers by the kit."""
     times = settings["times"]
@@ -88,7 +96,7 @@ def expected(tasks, sets, labels, settings) -> dict:
         again = [
             grade(
                 moved[g.task_id],
-                g.verdicts,
+                [_met_from(v, settings["cut"]) for v in g.verdicts],
                 how=how,
                 max_width=settings["wide"],
                 response_id=g.response_id,
