@@ -4,8 +4,8 @@ kit logs read LOG --rubric rubric.json     LOG.tasks.jsonl and LOG.answers.jsonl
 kit logs write LOG GRADES --out NEW        the log once more, with the grades in it (a Parquet
                                            log as JSONL)
 
-LOG: inspect-ai (.eval, .json), verifiers (results.jsonl), TRL (completions_*.parquet or JSONL),
-open-instruct (*_rollouts_*.jsonl, with --tokenizer). The rubric: a list of criteria,
+LOG: inspect-ai (.eval, .json), verifiers (results.jsonl, traces.jsonl), TRL (completions_*.parquet
+or JSONL), open-instruct (*_rollouts_*.jsonl, with --tokenizer). The rubric: a list of criteria,
 [{"text": ..., "weight": ...}], which every prompt gets.
 """
 

@@ -1,7 +1,8 @@
 """Other people's logs as tasks and answers, and grades written back into them.
 
 inspect-ai      `.eval` (a zip) or JSON: samples with messages, output, scores
-verifiers       `results.jsonl`: prompt, completion, reward, a column a reward function
+verifiers       `results.jsonl`: prompt, completion, reward, a column a reward function;
+                `traces.jsonl` (from 0.4 on): an episode a line, of one agent
 TRL             `completions_*.parquet` (or the same rows as JSONL): prompt, completion, rewards
 open-instruct   `*_rollouts_*.jsonl`: token ids, reward; needs the tokenizer
 
@@ -45,6 +46,11 @@ CUT = (
     "prompt_too_long",
     "timeout_reached",
     "max_total_completion_tokens_reached",
+    "max_turns",
+    "max_input_tokens",
+    "max_output_tokens",
+    "max_total_tokens",
+    "compaction_failed",
 )
 REASONS = ("finish_reason", "stop_condition")
 
@@ -113,7 +119,8 @@ def _rows(path: Path, criteria: tuple[Criterion, ...], tokenizer: str | None) ->
     decode = _decoder(tokenizer, path) if kind == "open-instruct" else None
     out = Logged(kind)
     for n, (place, row) in enumerate(read_rows(path)):
-        _row(out, _decoded(row, decode, place) if decode else row, n, place, criteria)
+        flat = _decoded(row, decode, place) if decode else _flat(row, place)
+        _row(out, flat, n, place, criteria)
     return out
 
 
@@ -125,6 +132,8 @@ def kind_of(row: Mapping[str, Any], where: str = "the log") -> str:
     """
     if {"prompt_tokens", "response_tokens"} <= row.keys():
         return "open-instruct"
+    if {"task", "traces"} <= row.keys():
+        return "verifiers"
     if {"prompt", "completion"} <= row.keys():
         return "trl" if {"step", "advantage"} & row.keys() else "verifiers"
     raise DataError(
@@ -285,6 +294,31 @@ def _row(
     name = f"{row['step']}-{n}" if row.get("step") is not None else str(n)
     cut = any([row.get("is_truncated"), *(row.get(k) in CUT for k in REASONS)])
     out.add(task, name, completion, truncated=cut, meta=meta)
+
+
+def _flat(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """An episode of verifiers 0.4 as a row of the versions before: the branch that came last."""
+    if "traces" not in row:
+        return row
+    if len(row["traces"]) > 1:
+        what = f"{len(row['traces'])} agents have an answer in this episode"
+        raise DataError(what, where=f"{where}, field traces", fix="write a file for each agent")
+    trace = next(iter(row["traces"]), {})
+    nodes, branch = trace.get("nodes") or [], []
+    at = len(nodes) - 1 if nodes else None
+    while at is not None:
+        branch.insert(0, nodes[at])
+        at = nodes[at].get("parent") if len(branch) <= len(nodes) else None
+    first = next((i for i, n in enumerate(branch) if n.get("sampled")), len(branch))
+    said = [n["message"] for n in branch]
+    ends = [c.get("finish_reason") for c in trace.get("calls") or [] if not c.get("error")]
+    given = {k: r["score"] * r.get("weight", 1.0) for k, r in trace.get("rewards", {}).items() if r}
+    flat = {"prompt": said[:first], "completion": said[first:], "error": not row.get("ok")}
+    flat |= {
+        "stop_condition": trace.get("stop_condition"),
+        "finish_reason": ends[-1] if ends else None,
+    }
+    return {**trace.get("metrics", {}), **given, **flat}
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -156,6 +156,42 @@ def test_an_eval_log_in_zstandard(tmp_path):
         read_log(path)
 
 
+def episode(*nodes, ok=True, **trace):
+    """A line of verifiers' traces.jsonl: nodes as (parent, role, text, sampled)."""
+    held = [
+        {"parent": at, "message": {"role": role, "content": text}, "sampled": sampled}
+        for at, role, text, sampled in nodes
+    ]
+    trace = {"nodes": held, "rewards": {"r": {"score": 0.5, "weight": 2.0}}, **trace}
+    return {"id": "e", "task": {"type": "t", "data": {}}, "ok": ok, "traces": [trace]}
+
+
+def test_the_traces_of_verifiers_04(tmp_path):
+    """What verifiers writes since 0.4 was "no log of inspect, verifiers, trl, open-instruct"."""
+    asked = ((None, "system", "Be short.", False), (0, "user", "Name a river.", False))
+    said, other = (1, "assistant", "The Seine.", True), (1, "assistant", "The Oise.", True)
+    rows = [
+        episode(*asked, said, calls=[{"finish_reason": "length"}]),
+        episode(*asked, said, other, metrics={"turns": 1.0}, stop_condition="agent_completed"),
+        episode(*asked, ok=False),
+        episode(*asked, calls=[{"finish_reason": "length", "error": {}}]),
+    ]
+    path, out = jsonl(tmp_path / "traces.jsonl", rows), tmp_path / "new.jsonl"
+    found = read_log(path)
+    (task,) = found.tasks.values()
+    assert (found.kind, task.system, task.prompt) == ("verifiers", "Be short.", "Name a river.")
+    assert [a.text for a in found.answers] == ["The Seine.", "The Oise."]
+    assert [a.truncated for a in found.answers] == [True, False]
+    assert found.answers[1].meta["scores"] == {"r": 1.0, "turns": 1.0}
+    assert found.places[2:] == ["error", "no completion"]
+    assert write_back(path, graded(found), out)["graded"] == 2
+    back = [json.loads(line) for line in out.read_text().splitlines()]
+    assert back[0] == {**rows[0], "rubric_kit": 0.5, "rubric_kit_low": 0.25, "rubric_kit_high": 1.0}
+    two = {**rows[0], "traces": rows[0]["traces"] * 2}
+    with pytest.raises(DataError, match="2 agents have an answer"):
+        read_log(jsonl(path, [two]))
+
+
 def test_verifiers_numbers_are_not_prompts(tmp_path):
     """`id` counts rows of a pass: the same number stands on different prompts of one file."""
     other = [PROMPT[0], {"role": "user", "content": "Name a hill."}]

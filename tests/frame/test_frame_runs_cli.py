@@ -49,7 +49,9 @@ def test_mend_marks_only_what_nobody_runs(folder: Path, capsys) -> None:
     living = {**row, "id": "d4", "meta": {"pid": os.getpid()}}
     (folder / "d4").mkdir()
     (folder / "d4/config.json").write_text(json.dumps(living))
+    (folder / "b2/kernel-ipc-1").touch()  # a killed kernel's
     assert main(["runs", "mend", "--folder", str(folder)]) == 0
+    assert not (folder / "b2/kernel-ipc-1").exists() and (folder / "b2").exists()
     assert "1 runs mended" in capsys.readouterr().out
     assert runs.load(folder / "b2").status == "stopped"
     assert runs.load(folder / "d4").status == "running"
