@@ -35,12 +35,13 @@ def number(value: Any) -> str:
 
 
 def short(value: float) -> str:
-    """A number in a sentence: three decimals, so that an estimate and its interval line up.
+    """A number in a sentence: three decimals, so that an estimate and its interval line up; more
+    where it would read as 0.
 
-    >>> short(0.5), short(12.345), short(3)
-    ('0.500', '12.35', '3')
+    >>> short(0.5), short(12.345), short(3), short(0.0001), short(0.0)
+    ('0.500', '12.35', '3', '0.0001', '0.000')
     """
-    small = isinstance(value, float) and abs(value) < 10
+    small = isinstance(value, float) and (not value or 0.0005 <= abs(value) < 10)
     return f"{value:.3f}" if small else number(value)
 
 
@@ -152,10 +153,12 @@ def doubts(pairs: Sequence[tuple[Path, Run]], most: int = 9) -> list[str]:
     """
     runs = [r for _, r in pairs]
     out = []
-    open_ = [r for r in runs if r.status != "done"]
-    if open_:
-        states = ", ".join(f"{r.notebook} ({r.status})" for r in open_[:4])
-        out.append(f"{len(open_)} of {len(runs)} runs did not finish: {states}.")
+    for what, some in (
+        ("did not finish", [r for r in runs if r.status != "done"]),
+        ("recorded nothing", [r for r in runs if r.status == "done" and not r.metrics]),
+    ):
+        named = ", ".join(f"{r.id} ({r.status})" for r in some[:4])
+        out += [f"{len(some)} of {len(runs)} runs {what}: {named}."] * bool(some)
     every = [(k, v) for r in runs for k, v in estimates(r).items()]
     out += _gameable(runs)
     out += _grouped(

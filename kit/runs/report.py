@@ -132,18 +132,16 @@ def _plain(title: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", text)).strip()
 
 
-def _read(folder: Path, name: str) -> list[dict[str, Any]]:
+def _read(folder: Path, name: str, wrong: list[str]) -> list[dict[str, Any]]:
+    """The figures or tables of a run; where they cannot be read, `wrong` gets a line."""
     try:
         value = json.loads((folder / name).read_text(encoding="utf-8"))
         return value if isinstance(value, list) else []
     except FileNotFoundError:
         return []
     except ValueError as e:
-        raise DataError(
-            f"broken JSON: {e}",
-            where=str(folder / name),
-            fix="run it again, or remove the file",
-        ) from None
+        wrong.append(f"{folder / name} cannot be read: {e}")
+        return []
 
 
 def _link(folder: Path, place: Path, run: Run) -> str:
@@ -179,6 +177,7 @@ def _metrics(run: Run) -> dict[str, Any]:
 
 def _section(folder: Path, run: Run, place: Path, name: str, rows: int) -> dict[str, Any]:
     """One run in full, without its figures; `rows` : at most so many of each table."""
+    wrong = [run.meta["error"]] if run.meta.get("error") else []
     config = {
         "run": run.id,
         "parameters": dict(run.params),
@@ -194,11 +193,11 @@ def _section(folder: Path, run: Run, place: Path, name: str, rows: int) -> dict[
         "class": "done" if run.status == "done" else "failed",
         "line": f"{number(run.seconds)} s · cost ${run.cost:.4f}",
         "link": _link(folder, place, run),
-        "error": run.meta.get("error") or "",
+        "wrong": wrong,
         "metrics": _metrics(run),
         "tables": [
             {"name": t["name"], "caption": t.get("caption", ""), **table(t["rows"], limit=rows)}
-            for t in _read(folder, "tables.json")
+            for t in _read(folder, "tables.json", wrong)
         ],
         "config": json.dumps(config, indent=1, ensure_ascii=False),
         "figures": [],
@@ -208,7 +207,7 @@ def _section(folder: Path, run: Run, place: Path, name: str, rows: int) -> dict[
 def _draw(folder: Path, section: dict[str, Any], figures: Figures, room: int) -> int:
     """Put the run's figures into its section as far as there is room; returns the bytes taken."""
     taken = left_out = 0
-    for f in _read(folder, "figures.json"):
+    for f in _read(folder, "figures.json", section["wrong"]):
         shown = figures.add(f["figure"], f["name"], f.get("caption", ""))
         if taken + shown["bytes"] > room:
             figures.figures.pop(shown["id"])

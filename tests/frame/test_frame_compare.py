@@ -183,6 +183,29 @@ def test_the_first_screen_says_what_was_found_and_what_to_distrust(tmp_path: Pat
     assert page.index("What was found") < page.index("Ids, memory and money")
 
 
+def test_what_to_distrust_names_runs_that_are_broken_or_recorded_nothing(tmp_path: Path) -> None:
+    """It said "unreadable (broken)" without the folder; one whose metrics.json was deleted was
+    "done" without a word; a rate of 0.0001 was told as 0.000.
+    """
+    for i in range(3):
+        write(tmp_path, f"run{i}", i, 0.3, **{"lr": 1e-4})
+        row = json.loads((tmp_path / f"run{i}/metrics.json").read_text())
+        row["metrics"] = {"rate": 0.0001}
+        (tmp_path / f"run{i}/metrics.json").write_text(json.dumps(row))
+    (tmp_path / "run1/metrics.json").write_text("{")
+    row |= {"metrics": {}, "status": "done"}
+    (tmp_path / "run2/config.json").write_text(json.dumps(row))
+    (tmp_path / "run2/metrics.json").unlink()
+    (tmp_path / "run0/figures.json").write_text("{broken")  # was an error for the whole report
+    (tmp_path / "run0/tables.json").write_text("[1, 2")
+    page = report.build(tmp_path)
+    assert "run0/figures.json cannot be read" in page and "run0/tables.json cannot" in page
+    said = findings.doubts(runs.find(tmp_path))
+    assert "1 of 3 runs did not finish: run1 (broken)." in said
+    assert "1 of 3 runs recorded nothing: run2 (done)." in said
+    assert findings.sentence("rate", {"value": 0.0001}).startswith("rate: 0.0001,")
+
+
 def test_links_hold_where_the_report_lies_elsewhere(
     found: list[tuple[Path, Run]], tmp_path: Path
 ) -> None:
