@@ -24,7 +24,7 @@ _WHERE = {
     "Call": "records",
     "Forecast": "records",
     "Session": "session",
-    "ask": "session",
+    "ask": "asking",
     "using": "session",
     "Ledger": "ledger",
     "Budget": "budget",

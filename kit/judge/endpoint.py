@@ -413,7 +413,7 @@ def _p(c: Criterion, r: Reading, prob: tuple[float, float] | None) -> float | No
         return None
     if prob is not None:
         return prob[0]
-    if r.confidence is None:
+    if r.confidence is None or r.confidence < 0.5:  # "unmet, 0 % sure" speaks for neither side
         return None
     return r.confidence if r.status == "met" else 1 - r.confidence
 

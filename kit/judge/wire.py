@@ -149,6 +149,28 @@ class WireError(Exception):
         self.kind = kind
 
 
+class _Spoken(Exception):
+    """The connection has said something since its last reply, or has gone."""
+
+
+@functools.lru_cache(maxsize=1)
+def _request() -> Any:
+    import aiohttp
+
+    class Request(aiohttp.ClientRequest):
+        """Sent where nothing waits to be read: a second copy of a reply would answer this one."""
+
+        async def send(self, conn: Any) -> Any:
+            for _ in range(2):  # the loop reads what has arrived
+                await asyncio.sleep(0)
+            if conn.protocol.should_close or not conn.protocol.is_connected():
+                conn.close()
+                raise _Spoken
+            return await super().send(conn)
+
+    return Request
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds from `retry-after-ms` or `Retry-After` (seconds or a date); None when unreadable.
 
@@ -210,6 +232,8 @@ class Wire:
                 return Reply(status=r.status, text=text, retry_after=wait)
         except WireError:
             raise
+        except _Spoken:
+            return await self.post(path, body, timeout)
         except TimeoutError:
             raise WireError("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as e:  # whatever a server makes the library stumble over
@@ -252,6 +276,7 @@ class Wire:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
+                request_class=_request(),
                 headers=self._heads(),
             )
             self._loop, self._proxy = loop, self.address.proxy

@@ -590,3 +590,48 @@ def test_a_key_is_sent_without_its_newline_and_dashes_are_no_secret(monkeypatch)
     keys.remember("-" * 12)
     keys.remember(" - " * 4)
     assert keys.redact("an honest text") == "an honest text"
+
+
+def test_a_reply_that_nobody_asked_for_answers_no_later_question():
+    """A proxy sent each reply twice: the copy lay in the idle connection when the next question
+    was written, and 6 of 16 verdicts were those of the answer before."""
+    import asyncio
+    import threading
+
+    def reply(word):
+        text = json.dumps({"c1": {"reason": "r", "verdict": word}})
+        choice = {"message": {"content": text}, "finish_reason": "stop"}
+        body = json.dumps({"choices": [choice]}).encode()
+        return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    async def served(reader, writer):
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            size = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+            word = "met" if b"answer is good" in await reader.readexactly(size) else "unmet"
+            writer.write(reply(word))
+            await asyncio.sleep(0.01)
+            writer.write(reply(word))
+
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(asyncio.start_server(served, "127.0.0.1", 0))
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="is good"),))
+    who = EndpointJudge("m", base_url=url, concurrency=1)
+    for i in range(6):
+        word = ("good", "bad")[i % 2]
+        answer = Response(task_id="t", id=f"r{i}", text=f"The answer is {word}.")
+        (v,) = judge(task, [answer], judge=who, progress=False)
+        assert v.status == ("met", "unmet")[i % 2]
+        time.sleep(0.05)
+    loop.call_soon_threadsafe(loop.stop)
+
+
+def test_a_confidence_below_one_half_speaks_for_neither_side():
+    """ "unmet, 0 % sure" became P(met) 1.0: no strong judge was asked, and a panel said met."""
+    from kit.judge.endpoint import _p
+    from kit.judge.words import Reading
+
+    c = Criterion(id="c1", text="x")
+    told = {s: _p(c, Reading(status="unmet", confidence=s), None) for s in (0.0, 0.15, 0.9)}
+    assert told[0.0] is None and told[0.15] is None and told[0.9] == pytest.approx(0.1)
