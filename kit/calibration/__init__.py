@@ -7,7 +7,7 @@ interval.
 
 from .baselines import against_constant, against_lookup, against_score
 from .compare import Comparison, compare
-from .ece import ECE, TopLabel, classwise, ece, mce, null_ece, top_label
+from .ece import ECE, classwise, ece, mce, null_ece
 from .files import parquet_blocks, sketch_file
 from .recalibrate import METHODS, Recalibrated, Recalibrator, fit, recalibrate
 from .reliability import (
@@ -17,7 +17,7 @@ from .reliability import (
     reliability,
     sensitivity,
 )
-from .scores import Brier, brier, log_loss, overconfidence, underconfidence
+from .scores import Brier, brier, overconfidence, underconfidence
 from .selective import RiskCoverage, risk_coverage
 from .significance import Cox, Test, cox, spiegelhalter
 from .sketch import Sketch
@@ -39,7 +39,6 @@ __all__ = [
     "Sketch",
     "SmECE",
     "Test",
-    "TopLabel",
     "against_constant",
     "against_lookup",
     "against_score",
@@ -49,7 +48,6 @@ __all__ = [
     "cox",
     "ece",
     "fit",
-    "log_loss",
     "mce",
     "null_ece",
     "overconfidence",
@@ -61,6 +59,5 @@ __all__ = [
     "sketch_file",
     "smece",
     "spiegelhalter",
-    "top_label",
     "underconfidence",
 ]

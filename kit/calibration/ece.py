@@ -475,27 +475,8 @@ def null_ece(conf: Any, correct: Any = None, **binning: Any) -> float:
     return null_of(cells_of(conf, correct, **binning))
 
 
-@dataclass(frozen=True)
-class TopLabel:
-    """The predicted class of each row (n,), its probability, and whether it was right. ties : rows
-    with equal top classes.
-    """
-
-    conf: np.ndarray
-    correct: np.ndarray
-    predicted: np.ndarray
-    ties: int
-
-
-def top_label(probs: Any, labels: Any) -> TopLabel:
-    """Confidence and correctness of the most probable class.
-
-    probs : (n, k) in [0, 1], rows summing to 1 within 1e-3. labels : (n,) class numbers. Equal top
-        classes: the lowest number is predicted, and counted in `ties`.
-
-    >>> top_label([[.2, .8], [.6, .4]], [1, 1]).correct.tolist()
-    [True, False]
-    """
+def _classes(probs: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Distributions (n, k) and class numbers (n,); DataError names a row that is none."""
     p, y = distributions(probs), np.asarray(labels)
     if y.shape != (len(p),):
         raise DataError(
@@ -514,11 +495,7 @@ def top_label(probs: Any, labels: Any) -> TopLabel:
             where=f"labels, row {wrong[0]}",
             fix="use 0..k-1",
         )
-    top = p.argmax(1)
-    conf = p[np.arange(len(p)), top]
-    return TopLabel(
-        np.minimum(conf, 1.0), top == y, top, int(((p == conf[:, None]).sum(1) > 1).sum())
-    )
+    return p, y
 
 
 def classwise(
@@ -528,19 +505,15 @@ def classwise(
     clusters; their plain mean is the classwise ECE of Kull et al. 2019.
 
     probs : (n, k), rows sum to 1; labels : (n,) class numbers. A model can be calibrated at its
-        favourite class and far off at the others; top-label calibration does not see that. Binning
-        as in `ece`.
+        favourite class and far off at the others. Binning as in `ece`.
 
     >>> r = classwise([[0.8, 0.2]] * 10, [0] * 8 + [1] * 2, n_boot=0)
     >>> [round(e.value, 6) for e in r]
     [0.0, 0.0]
     """
-    top_label(probs, labels)  # names a row that is no distribution, or no class
-    p, y = distributions(probs), np.asarray(labels)
+    p, y = _classes(probs, labels)
     if p.shape[1] > 200:
-        raise DataError(
-            f"{p.shape[1]} classes", where="probs", fix="merge classes, or use top_label"
-        )
+        raise DataError(f"{p.shape[1]} classes", where="probs", fix="merge classes")
     return tuple(
         ece(np.clip(p[:, k], 0, 1), y == k, cluster=cluster, n_boot=n_boot, **binning)
         for k in range(p.shape[1])

@@ -57,7 +57,7 @@ def _column(values: Any, name: str) -> np.ndarray:
 LEFT_OUT = 'leave such rows out: missing="count" (--missing count)'
 FIXES = {
     "conf": "one number per row; text replies: kit.confidence.extract, digits in quotes: float(), "
-    "class probabilities: calibration.top_label(probs, labels)",
+    "class probabilities: calibration.classwise(probs, labels)",
     "correct": "write True / False or 1 / 0",
 }
 

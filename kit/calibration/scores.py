@@ -1,4 +1,4 @@
-"""Proper scores: Brier with its Murphy and CORP decompositions, log loss; and over- and
+"""Proper scores: Brier with its Murphy and CORP decompositions; and over- and
 under-confidence.
 """
 
@@ -24,12 +24,8 @@ Loss = Callable[[Any], np.ndarray]  # outcome or outcomes (n,) -> loss of every 
 
 
 def of_each_outcome(loss: Loss) -> list[float]:
-    """Mean loss were every row wrong, and were every row right; rows where it is infinite are left
-    out.
-    """
-    both = (loss(y) for y in (0.0, 1.0))
-    known = (v[np.isfinite(v)] for v in both)
-    return [float(v.mean()) for v in known if len(v)]
+    """Mean loss were every row wrong, and were every row right."""
+    return [float(loss(y).mean()) for y in (0.0, 1.0)]
 
 
 def mean_loss(
@@ -51,16 +47,15 @@ def _mean(
     values: np.ndarray, x: Inputs, method: str, level: float, bounds: tuple[float, float]
 ) -> Estimate:
     """Weighted mean of (n,) values by `stats.mean`; weights without clusters count rows."""
-    words, known = f"{method}, t interval", bool(np.isfinite(values).all())
-    if known and (x.weights is None or x.cluster is not None):
+    words = f"{method}, t interval"
+    if x.weights is None or x.cluster is not None:
         out = mean(values, cluster=x.cluster, weights=x.weights, level=level, bounds=bounds)
         return replace(out, n_clusters=x.n_clusters, missing=x.missing, method=words)
     w = np.ones(x.n) if x.weights is None else x.weights
     size = float(w.sum())
     value = float(w @ values / size)
-    if not known or size <= 1:
-        note = "one unit only: no interval" if known else "infinite"
-        nan = math.nan
+    if size <= 1:
+        note, nan = "one unit only: no interval", math.nan
         return Estimate(value, nan, nan, x.n, x.n_clusters, words, note, x.missing, level)
     psi = (values - value) / math.sqrt(size * (size - 1))
     se, carry = math.sqrt(float(w @ psi**2)), float(w @ psi**4)
@@ -221,37 +216,6 @@ def brier(
         unc - corp,
         cells.convention,
     )
-
-
-@takes_table("conf", "correct", "cluster", "weights")
-def log_loss(
-    conf: Any,
-    correct: Any,
-    *,
-    cluster: Any = None,
-    weights: Any = None,
-    missing: str = "raise",
-    level: float = 0.95,
-) -> Estimate:
-    """Mean -log P(outcome), in nats; a certain and wrong row makes it infinite, and is named, never
-    clipped.
-
-    >>> log_loss([1.0, 0.5], [0, 1]).note
-    'infinite: 1 rows were certain and wrong, the first is row 0'
-    """
-    x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-    p = np.asarray(x.conf, dtype=float)
-
-    def loss(y: Any) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return -np.log(np.where(np.asarray(y) == 1, p, 1 - p))
-
-    out = mean_loss(loss, x, method="mean log loss", level=level, bounds=(0.0, math.inf))
-    bad = np.flatnonzero(np.isinf(loss(x.correct)))
-    if not len(bad):
-        return out
-    note = f"infinite: {len(bad)} rows were certain and wrong, the first is row {bad[0]}"
-    return replace(out, note=note)
 
 
 @takes_table("conf", "correct", "cluster")

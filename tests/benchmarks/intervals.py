@@ -190,11 +190,6 @@ def knowing(r: Rows, rate: float = 0.97) -> tuple[np.ndarray, np.ndarray]:
     return conf, (own < 0.3 * z + special.ndtri(rate)).astype(int)
 
 
-def log_loss(r: Rows) -> Estimate:
-    """Log loss where few are wrong."""
-    return calibration.log_loss(*knowing(r), cluster=r.cluster)
-
-
 def brier(r: Rows) -> Estimate:
     """Brier score where few are wrong."""
     return calibration.brier(*knowing(r), cluster=r.cluster).value
@@ -233,7 +228,6 @@ def kappa_change(r: Rows) -> Estimate:
 GIANT = ", one of 60"  # ends the name of a case with one giant cluster
 ALONE = ", rows alone"  # ends the name of a case of independent rows
 RARE: dict[str, Case] = {
-    "log loss, 3 % wrong": log_loss,
     "Brier, 3 % wrong": brier,
     "less a constant, 3 % wrong": less_constant,
     "Brier diff., 3 % wrong": brier_paired,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -172,11 +171,3 @@ def test_sizes_of_the_tests() -> None:
             0.01 <= np.mean([test(a, b).p_value < 0.05 for a, b in zip(p, y, strict=True)]) <= 0.11
         )
     assert c.cox(p.ravel(), y.ravel()).slope.value == pytest.approx(1, abs=0.05)
-
-
-def test_log_loss_names_the_certain_and_wrong_row() -> None:
-    loss = c.log_loss([0.5, 1.0, 0.0], [1, 0, 0])
-    assert (
-        math.isinf(loss.value) and "1 rows were certain and wrong, the first is row 1" in loss.note
-    )
-    assert c.log_loss([0.25, 0.5], [1, 0]).value == pytest.approx((math.log(4) + math.log(2)) / 2)

@@ -24,7 +24,7 @@ BAD = [
     ([0.1, 0.2], [1], "2 rows, correct has 1", "one outcome"),
     ([-0.1, 0.2], [1, 0], "-0.1, outside(.|\n)*row 0", "clipped"),
     ([True, False], [1, 0], "not a probability", "swapped"),
-    ([[0.1, 0.9]], [1], "shape", "top_label"),
+    ([[0.1, 0.9]], [1], "shape", "classwise"),
     ([0.1, math.inf], [1, 0], "inf, outside(.|\n)*row 1", "count"),
 ]
 
@@ -129,12 +129,3 @@ def test_compare_claims_only_what_the_interval_supports() -> None:
     assert c.compare((p[:25], y[:25]), (p[25:50], y[25:50]), n_boot=200).verdict.startswith(
         "no change"
     )
-
-
-def test_top_label() -> None:
-    out = c.top_label([[0.2, 0.8], [0.5, 0.5]], [1, 1])
-    assert (
-        out.conf.tolist() == [0.8, 0.5] and out.correct.tolist() == [True, False] and out.ties == 1
-    )
-    with pytest.raises(DataError, match="row 1"):
-        c.top_label([[0.2, 0.8], [2.0, 1.0]], [1, 1])

@@ -55,8 +55,8 @@ def test_says_where_and_what(call):
     [
         lambda: stats.rps([["a", "b"]], [0]),
         lambda: stats.rps([[1j, 1 - 1j]], [0]),
-        lambda: calibration.top_label([["a", "b"]], [0]),
-        lambda: calibration.top_label([[0.1, 0.9], [1.0]], [0, 0]),
+        lambda: calibration.classwise([["a", "b"]], [0]),
+        lambda: calibration.classwise([[0.1, 0.9], [1.0]], [0, 0]),
         lambda: calibration.classwise([[0.5, math.nan]], [0]),
         lambda: stats.kappa([b"met", b"unmet"], [1, 0]),
         lambda: stats.kappa([1j, 2], [1, 2]),

@@ -23,7 +23,7 @@ def test_intervals_hold_at_eight_unequal_clusters(name):
     assert found.covered >= must and found.given == 1
 
 
-@pytest.mark.parametrize("name", ["log loss, 3 % wrong", "less a constant, 3 % wrong"])
+@pytest.mark.parametrize("name", ["Brier, 3 % wrong", "less a constant, 3 % wrong"])
 def test_errors_that_were_not_drawn_are_allowed_for(name):
     """Eight clusters mostly of right answers: log loss covered .80, against_constant .89."""
     case, truth = intervals.known(intervals.RARE[name], 50_000)
