@@ -1,5 +1,5 @@
-"""What a text limits: counts ("at most 50 words"), its letters, its language; and whether a check
-measures that.
+"""What a text limits: counts ("at most 50 words") and its letters; and whether a check measures
+that.
 
 A bound is (noun, least, most); two criteria contradict where no answer meets both, and a text
 differs from its check where a bound that the text names is not the check's.
@@ -8,11 +8,9 @@ differs from its check where a bound that the text names is not the check's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from ..checks.quantities import NUMBER_WORDS
 from ..records import Criterion
-from .words import STOP, words
 
 INF = float("inf")
 NUMBER = NUMBER_WORDS | {"hundred": 100}
@@ -43,7 +41,6 @@ LIMITING = (
     "exceed", "between", " or more", " or fewer", " or less",
 )  # fmt: skip
 RANGE = re.compile(r"\d\s*(?:-|–|to|and)\s*\d")
-CASED = ("case", "capital", "caps", "letters")
 # What a check counts -> what texts call it.
 COUNTED = {
     "words": ("word",),
@@ -72,21 +69,6 @@ CASES = (
     ("upper", re.compile(rf"{_ALL}{_UPPER}\b|\ball[\s-]caps\b|\b{_UPPER}\s+only\b", re.I)),
     ("lower", re.compile(rf"{_ALL}{_LOWER}\b|\b{_LOWER}\s+only\b", re.I)),
 )
-# What the whole answer can be in one way only; the name of the group says what.
-ONE = re.compile(
-    r"""
-    \A(?:the\s+)?(?:[\w-]+\s+){0,3}?(?:is|be|uses?|keeps?|has)\s+
-    (?:\w+ly\s+|written\s+|told\s+|in\s+|an?\s+|the\s+|only\s+|continuous\s+){0,5}(?:
-      (?P<language>English|French|German|Spanish|Italian|Portuguese|Dutch|Chinese|Japanese|Russian
-        |Latin|Arabic|Hindi|Korean|Turkish|Polish)
-    | (?P<tone>formal|informal)(?:\s+(?:tone|style|register|language))?
-    | (?P<person>first|second|third)[\s-]person(?:\s+\w+)?
-    | (?P<tense>past|present|future)\s+tense
-    | (?P<form>prose|bullet)(?:s|ed)?(?:\s+(?:points?|lists?|text))?
-    )(?:\s+(?:only|throughout|exclusively|entirely))?(?:,\s+not\b[^.]*)?[\s.]*\Z""",
-    re.I | re.X,
-)
-# A number that the whole criterion is about: "The poem has four lines".
 EXACT = re.compile(
     rf"\A\s*(?:the\s+)?(?:(\w+)\s+)?(?:has|contains?|consists?\s+of|is)\s+{_N}\s+"
     r"(word|sentence|paragraph|line|verse|stanza|page|character|chapter|slide)s?(?:\s+long)?[\s.]*\Z",
@@ -148,31 +130,6 @@ def measured(c: Criterion) -> tuple[str, float, float] | None:
         return None
     low, high = check.get("min") or 0, check.get("max")
     return check["name"], low, INF if high is None else high
-
-
-def only(c: Criterion) -> Iterator[tuple[str, str, str]]:
-    """(what, the words on what of, value) where it can have one value only: its letters, its
-    language, its person."""
-    name = (c.check or {}).get("name", "")
-    if name in ("uppercase", "lowercase") and not (c.check or {}).get("not"):
-        yield "letters", "", name.removesuffix("case")
-        return
-    low = c.text.lower()
-    cased, short = any(w in low for w in CASED), len(low) < 80
-    if c.check is not None or not (cased or short):
-        return
-    found = case(c.text) if cased and not NEGATED.search(c.text) else None
-    if found and _of_all(rest := dict(CASES)[found].sub(" ", c.text)):
-        yield "letters", rest, found
-    if short and (m := ONE.match(c.text.strip())) and m.lastgroup:
-        start = c.text.strip()[: m.start(m.lastgroup)]
-        if _of_all(start) and not NEGATED.search(start):
-            yield m.lastgroup, start, m[m.lastgroup].lower()
-
-
-def _of_all(text: str) -> bool:
-    """True where a text speaks of the whole answer, not of a part of it."""
-    return (WHOLE | PIECES).issuperset(set(words(text)) - STOP)
 
 
 def case(text: str) -> str | None:

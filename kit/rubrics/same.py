@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..records import Criterion
-from .limits import EXACT, LIMIT, NEGATED, PIECES, WHOLE, limits, measured, only
+from .limits import EXACT, LIMIT, NEGATED, PIECES, WHOLE, limits, measured
 from .wording import NEGATION_WORDS
 from .words import stem, words
 
@@ -246,11 +246,6 @@ def _limits(criteria: list[Criterion], found: Found) -> None:
             said = f"contradicts {o.id!r}: they set limits for {noun} that no answer meets"
             found(*code, said, c, **keep_one)
             return
-    values = [(c, what, _thing(of), value) for c in criteria for what, of, value in only(c)]
-    for (o, what2, of2, value2), (c, what, of, value) in _pairs(values):
-        if what == what2 and value != value2 and _one_thing(of, of2):
-            said = f"contradicts {o.id!r}: the {what} cannot be {value2} and {value}"
-            found("contradiction", "warning", said, c, **keep_one)
 
 
 def _pairs(things: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
