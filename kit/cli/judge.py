@@ -32,6 +32,12 @@ from .run import given
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
 OWN = ("model", "messages")  # fields of a request
 REMOTE = ("endpoint", "decisions")
+# of an answer, and by what other name they go
+FIELDS = {
+    "task_id": ("task_id",),
+    "response": ("response", "text"),
+    "response_id": ("response_id", "id"),
+}
 
 
 # how a server is asked; what is not given is the judge's own default
@@ -290,8 +296,9 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
             for k, v in row.items()
             if k != "record"
         }
-        for name, others in (("task_id", ("task_id",)), ("response", ("response", "text"))):
-            if not any(row.get(o) is not None for o in others):
+        for name, others in FIELDS.items():
+            value = next((row[o] for o in others if row.get(o) is not None), None)
+            if value is None and name != "response_id":
                 near = nearest(name, row)
                 raise DataError(
                     f"there is no {name!r}",
@@ -299,7 +306,7 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
                     fix=(f"did you mean {near!r}? " if near and near != name else "")
                     + f"fields of the row: {', '.join(list(row)[:12]) or 'none'}",
                 )
-            if not isinstance(next(row[o] for o in others if row.get(o) is not None), str):
+            if not isinstance(value, str | None):
                 raise DataError(
                     f"{name!r} is not text",
                     where=f"{where}, field {name}",

@@ -50,7 +50,9 @@ def axes(pairs: list[str]) -> dict[str, list[str]]:
     """
     from .run import given
 
-    return {k: [x.strip() for x in v.split(",") if x.strip()] for k, v in given(pairs).items()}
+    return {
+        k: [x.strip() for x in v.split(",") if x.strip()] for k, v in given(pairs, "--grid").items()
+    }
 
 
 def run(args: argparse.Namespace) -> Output:

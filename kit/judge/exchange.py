@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ..data.schemas import readable, stamped
 from ..errors import DataError, MissingError
 from ..records import FAILURES, Verdict
+from ..settings.read import once
 from ..system.paths import whole
 from .records import Call
 
@@ -121,7 +122,7 @@ def read(db: sqlite3.Connection, path: Path) -> tuple[int, int]:
 def _line(db: sqlite3.Connection, raw: bytes, where: str, then: float) -> int:
     try:
         text = raw.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
-        row = json.loads(text, object_pairs_hook=_once)
+        row = json.loads(text, object_pairs_hook=once)
         if not isinstance(row, dict):
             raise ValueError("no object")
         kind = row.pop("kind", None)
@@ -164,14 +165,6 @@ def _sound(row: Mapping[str, Any]) -> None:
         for name in names.split():
             if name in row and not fits(row[name]):
                 raise ValueError(f"{name} is {row[name]!r}, {wrong}")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object that names no field twice."""
-    out = dict(pairs)
-    if len(out) < len(pairs):
-        raise ValueError("a field is named twice")
-    return out
 
 
 def _whole(row: Mapping[str, Any]) -> None:

@@ -115,8 +115,11 @@ class Ledger:
         self.connection()
 
     # -- the file
-    def connection(self) -> sqlite3.Connection:
-        """The connection of this process (a forked child opens its own)."""
+    def connection(self, *, frozen: bool = False) -> sqlite3.Connection:
+        """The connection of this process (a forked child opens its own).
+
+        frozen : nobody can write there, so SQLite needs no file of its own beside it.
+        """
         if self._db is not None and self._pid == os.getpid():
             return self._db
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -124,7 +127,8 @@ class Ledger:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         try:
             db = sqlite3.connect(
-                self.path,
+                f"{self.path.as_uri()}?immutable=1" if frozen else self.path,
+                uri=frozen,
                 timeout=30.0,
                 isolation_level=None,
                 check_same_thread=False,
@@ -132,6 +136,10 @@ class Ledger:
             )
             self._settle(db)
         except sqlite3.DatabaseError as e:
+            wal = self.path.with_name(f"{self.path.name}-wal")
+            open_ = frozen or (wal.exists() and wal.stat().st_size)
+            if self.readonly and not open_ and not os.access(self.path.parent, os.W_OK):
+                return self.connection(frozen=True)
             raise _unwritable(self.path, e) or DataError(
                 f"this is no usable ledger ({e})",
                 where=str(self.path),

@@ -218,6 +218,22 @@ def _field(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
+def mend_table(folder: Path) -> None:
+    """Cells of a killed sweep that say "running" are what their runs are, else stopped."""
+    if not (folder / "sweep.json").exists():
+        return
+    board = Board(folder, [])
+    left = [c for c in board.others if c.status == "running"]
+    every = {p.parent: runs.given(p.parent) for p in sorted(folder.glob("*/config.json"))}
+    for cell in left:
+        mine = [p for p, held in every.items() if held | cell.params == held]
+        at, status = (str(mine[-1]), runs.status(mine[-1])) if mine else ("", "stopped")
+        why = "" if status == "done" else "its process is gone"
+        board.cells.append(dataclasses.replace(cell, status=status, folder=at, reason=why))
+    if left:
+        board.write()
+
+
 def mark_unfinished(folder: Path, status: str, reason: str) -> None:
     """Say in a run's own folder that it was stopped or failed, where nothing else could (a killed
     worker, a full disk). A run that did not begin has no folder; one that had written its metrics,

@@ -21,7 +21,7 @@ from ..errors import DataError, KitError, MissingError
 from ..records import Run, to_json
 from ..settings import params, profiles
 from ..system import paths, processes, progress
-from .board import mark_unfinished, remove_sockets
+from .board import mark_unfinished, mend_table, remove_sockets
 
 Say = Callable[[str], None]
 UNREADABLE = "run again; its folder cannot be read and is kept"
@@ -395,11 +395,12 @@ def remove(folders: Sequence[Path]) -> None:
 
 def tidy(base: Path) -> list[Path]:
     """Remove what killed runs leave behind: their empty folders, which are returned, and the locks
-    where nobody holds one.
+    where nobody holds one; no cell of the table of a killed sweep is running then.
     """
     empty = [p for p in base.glob("[0-9]*T[0-9]*-*") if p.is_dir() and not any(p.iterdir())]
     for folder in empty:
         folder.rmdir()
     if not any(processes.busy(base, path.stem) for path in base.glob(".locks/*.lock")):
+        mend_table(base)
         shutil.rmtree(base / ".locks", ignore_errors=True)
     return empty

@@ -10,7 +10,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import itertools
-import json
 import logging
 import os
 import socket
@@ -23,7 +22,7 @@ from typing import Any
 
 from .. import runs
 from ..errors import BudgetError, DataError, KitError
-from ..settings import params, profiles
+from ..settings import params, profiles, read
 from ..system import packages, paths, processes
 from . import headless
 from .board import Board, Cell, mark_unfinished
@@ -68,13 +67,7 @@ def read_cells(path: str | Path) -> list[dict[str, Any]]:
 
     path = Path(path).expanduser()
     if path.suffix in (".yaml", ".yml", ".json"):
-        import yaml
-
-        read = json.loads if path.suffix == ".json" else yaml.safe_load
-        try:
-            value: Any = read(path.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, ValueError) as e:
-            raise DataError(f"broken {path.suffix[1:].upper()}: {e}", where=str(path)) from None
+        value = read.value(path, what="sweep file")
     else:
         value = [row for _, row in read_rows(path)]
     if isinstance(value, Mapping):

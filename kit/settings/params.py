@@ -228,8 +228,9 @@ def _convert(p: Parameter, value: Any) -> Any:
     except (ValueError, KeyError, TypeError, OverflowError):
         pass
     article = "an" if p.type == "int" else "a"
+    said = "nothing (an empty cell)" if value is None else repr(value)
     raise KitError(
-        f"{p.name} = {value!r} is not {article} {p.type}",
+        f"{p.name} = {said} is not {article} {p.type}",
         where=f"parameter {p.name}",
         fix=f"its default is {p.default!r}" + (f" ({p.comment})" if p.comment else ""),
     )

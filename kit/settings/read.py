@@ -56,26 +56,31 @@ def known_names(
 
 def load(path: str | Path, *, what: str = "config") -> dict[str, Any]:
     """The keys and values of a YAML or JSON file; MissingError, or KitError that names the line."""
-    path = Path(path)
-    if not path.is_file():
-        raise MissingError(f"the {what} is not there", where=str(path))
-    text = path.read_text("utf-8")
-    values = _json(text, path, what) if path.suffix == ".json" else _yaml(text, path, what)
+    values = value(path, what=what)
     if not isinstance(values, Mapping):
         raise KitError(f"the {what} is not a mapping of names to values", where=str(path))
     return dict(values)
 
 
+def value(path: str | Path, *, what: str = "config") -> Any:
+    """What a YAML or JSON file holds, no key of it given twice; errors as of `load`."""
+    path = Path(path)
+    if not path.is_file():
+        raise MissingError(f"the {what} is not there", where=str(path))
+    text = path.read_text("utf-8")
+    return _json(text, path, what) if path.suffix == ".json" else _yaml(text, path, what)
+
+
 def _json(text: str, path: Path, what: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as e:
         raise _broken(what, e.msg, f"{path}, line {e.lineno}") from None
     except ValueError as e:
         raise _broken(what, str(e), str(path)) from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys stand there once; of two, JSON's reader would drop the first."""
     twice = [k for k, n in Counter(k for k, _ in pairs).items() if n > 1]
     if twice:

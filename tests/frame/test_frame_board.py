@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from kit import runs
+from kit.cli.sweep import axes
+from kit.errors import KitError
 from kit.records import Run, to_json
 from kit.runs import headless, sweep, worker
 from kit.runs.board import Board, Cell, as_csv, mark_unfinished
@@ -483,3 +485,22 @@ def test_a_spreadsheet_runs_no_text_of_the_table(tmp_path: Path) -> None:
     row = next(csv.DictReader((tmp_path / "table.csv").open()))
     assert row["word"] == "'=SUM(A1)" and row["n"] == "-1"
     assert json.loads((tmp_path / "table.json").read_text())[0]["word"] == "=SUM(A1)"
+
+
+@pytest.mark.parametrize(
+    "text", ["- {n: 1, n: 2}", "seed: [0, 1]\nseed: [2]", '[{"n": 1, "n": 2}]']
+)
+def test_a_key_given_twice_in_a_sweeps_file_drops_no_value(tmp_path: Path, text: str) -> None:
+    """The last one counted: a third of the sweep ran, without a word."""
+    path = tmp_path / ("q.json" if text.startswith("[") else "q.yaml")
+    path.write_text(text)
+    with pytest.raises(KitError, match="stands there twice"):
+        sweep.read_cells(path)
+
+
+def test_what_is_wrong_in_a_cell_is_said_in_the_users_words(book: Path) -> None:
+    """ "--set takes NAME=VALUE" of a --grid, "None" of an empty cell."""
+    with pytest.raises(KitError, match="--grid takes NAME=VALUE"):
+        axes(["score"])
+    with pytest.raises(KitError, match=r"amount = nothing \(an empty cell\) is not an int"):
+        sweep.check(book, [{"amount": None}], None)

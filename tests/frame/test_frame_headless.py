@@ -195,13 +195,13 @@ def test_sweep_refuses_a_typo_in_any_cell(tmp_path: Path) -> None:
 def test_sweep_files(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("amount: [1, 2]\nlr: 1e-5\n")
     assert sweep.read_cells(tmp_path / "a.yaml") == [
-        {"amount": 1, "lr": "1e-5"},
-        {"amount": 2, "lr": "1e-5"},
+        {"amount": 1, "lr": 1e-5},  # a number, as in configs
+        {"amount": 2, "lr": 1e-5},
     ]
     (tmp_path / "a.json").write_text('[{"amount": 1}]')
     assert sweep.read_cells(tmp_path / "a.json") == [{"amount": 1}]
     (tmp_path / "b.yaml").write_text("a: [1\n")
-    with pytest.raises(DataError, match="YAML"):
+    with pytest.raises(KitError, match="line 2"):
         sweep.read_cells(tmp_path / "b.yaml")
 
 

@@ -11,6 +11,7 @@ import pytest
 from kit import runs
 from kit.__main__ import main
 from kit.records import Run, to_json
+from kit.runs.board import Board, Cell
 from kit.system import processes
 
 
@@ -55,6 +56,22 @@ def test_mend_marks_only_what_nobody_runs(folder: Path, capsys) -> None:
     assert "1 runs mended" in capsys.readouterr().out
     assert runs.load(folder / "b2").status == "stopped"
     assert runs.load(folder / "d4").status == "running"
+
+
+def test_mend_leaves_no_cell_of_a_killed_sweep_running(folder: Path) -> None:
+    """Its runs were stopped, its table said "running" for ever; not while somebody runs it."""
+    row = json.loads((folder / "b2/config.json").read_text())
+    runs.write_json(folder / "b2/config.json", {**row, "params": {"n": 2, "seed": 0}})
+    cells = [Cell(params={"n": 1}, status="done", folder=str(folder / "a1"))]
+    cells += [Cell(params={"n": n}, status="running") for n in (2, 3)]
+    Board(folder, cells).write()
+    with processes.alone(folder, "c2", print):
+        assert main(["runs", "mend", "--folder", str(folder)]) == 0
+    table = folder / "table.json"
+    assert [r["status"] for r in json.loads(table.read_text())] == ["done", "running", "running"]
+    assert main(["runs", "mend", "--folder", str(folder)]) == 0
+    found = {r["n"]: (r["status"], r["folder"]) for r in json.loads(table.read_text())}
+    assert found == {1: ("done", "a1"), 2: ("stopped", "b2"), 3: ("stopped", "")}
 
 
 def test_mend_removes_what_a_killed_sweep_left(folder: Path, capsys) -> None:

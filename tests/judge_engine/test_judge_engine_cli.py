@@ -223,6 +223,7 @@ def test_explain_costs_and_export(files, capsys):
         ('{"task_id": "t0"}', 2, "line 2"),
         ('{"task_id": "nowhere", "response": "x"}', 2, "no task 'nowhere'"),
         ('{"task_id": "t0", "response": 5}', 2, "line 2"),
+        ('{"task_id": "t0", "response": "b", "response_id": 1.5}', 2, "'response_id' is not text"),
         ('{"task_id": "t0", "response": "b", "schema": 7}', 2, "form 7 of record"),
         ('{"record": "response", "schema": 7, "task_id": "t0", "text": "b"}', 2, "form 7"),
         ('{"task_id": "t0", "response": "a", "response_id": "r0"}', 2, "twice"),

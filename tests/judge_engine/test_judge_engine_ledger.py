@@ -763,3 +763,24 @@ def test_an_export_replaces_no_device_and_no_link(tmp_path):
         for _ in range(2):
             assert book.export(tmp_path / "link") == 0
             assert (tmp_path / "link").is_symlink() and (tmp_path / "file").is_file()
+
+
+def test_a_ledger_on_a_medium_that_cannot_be_written_is_read(tmp_path, monkeypatch):
+    """A whole ledger was "no usable ledger (unable to open database file)"."""
+    path = tmp_path / "l.sqlite"
+    with Ledger(path) as book:
+        book.put([verdict("k")])
+    whole = sqlite3.connect
+
+    def connect(where, **options):
+        if "immutable=1" not in str(where):
+            raise sqlite3.OperationalError("unable to open database file")
+        return whole(where, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    monkeypatch.setattr(os, "access", lambda where, how: False)
+    with Ledger(path, readonly=True) as book:
+        assert book.get("k") is not None
+    (tmp_path / "l.sqlite-wal").write_bytes(b"not yet in the file itself")
+    with pytest.raises(DataError, match="unable to open"):
+        Ledger(path, readonly=True)
