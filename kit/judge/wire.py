@@ -238,7 +238,9 @@ class Wire:
             raise WireError("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as e:  # whatever a server makes the library stumble over
             kind = "unreached" if isinstance(e, _no_connection()) else "connection"
-            raise WireError(kind, f"{type(e).__name__}: {e}"[:200]) from None
+            # other libraries' errors quote the server's bytes, cut: a part of a key among them
+            more = f": {redact(str(e))}" if isinstance(e, (OSError, zlib.error)) else ""
+            raise WireError(kind, f"{type(e).__name__}{more}"[:200]) from None
 
     async def _body(self, r: Any) -> bytes:
         """The body, unpacked, at most `most` bytes; of an error its beginning."""
@@ -345,9 +347,23 @@ def _unpacker(coding: str) -> Any:
     if coding in ("identity", ""):
         return lambda chunk, most: chunk[:most]
     if coding not in ("gzip", "x-gzip", "deflate"):
-        raise WireError("connection", f"the reply is packed as {coding[:20]!r}, not asked for")
-    unzip = zlib.decompressobj(wbits=47)  # gzip or zlib, whichever it is
-    return lambda chunk, most: unzip.decompress(chunk, most)
+        raise WireError("connection", "the reply is packed in a way that was not asked for")
+    return _unzipped()
+
+
+def _unzipped() -> Any:
+    """Unpacks gzip or zlib, whichever it is; what follows the end of one member begins another."""
+    unzip = zlib.decompressobj(wbits=47)
+
+    def unpack(chunk: bytes, most: int) -> bytes:
+        nonlocal unzip
+        out = unzip.decompress(chunk, most)
+        while unzip.eof and unzip.unused_data and len(out) < most:
+            rest, unzip = unzip.unused_data, zlib.decompressobj(wbits=47)
+            out += unzip.decompress(rest, most - len(out))
+        return out
+
+    return unpack
 
 
 @functools.lru_cache(maxsize=64)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import gzip
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
+import zlib
 
 import pytest
 from judge_stub import StubServer, completion
@@ -595,8 +600,6 @@ def test_a_key_is_sent_without_its_newline_and_dashes_are_no_secret(monkeypatch)
 def test_a_reply_that_nobody_asked_for_answers_no_later_question():
     """A proxy sent each reply twice: the copy lay in the idle connection when the next question
     was written, and 6 of 16 verdicts were those of the answer before."""
-    import asyncio
-    import threading
 
     def reply(word):
         text = json.dumps({"c1": {"reason": "r", "verdict": word}})
@@ -635,3 +638,39 @@ def test_a_confidence_below_one_half_speaks_for_neither_side():
     c = Criterion(id="c1", text="x")
     told = {s: _p(c, Reading(status="unmet", confidence=s), None) for s in (0.0, 0.15, 0.9)}
     assert told[0.0] is None and told[0.15] is None and told[0.9] == pytest.approx(0.1)
+
+
+def test_what_follows_the_first_member_of_a_packed_reply_is_read():
+    """gzip(a verdict) + gzip(its opposite) was believed; honest replies in two members were lost."""
+    from kit.judge.wire import _unpacker
+
+    one, two = gzip.compress(b'{"a": '), gzip.compress(b"1}")
+    assert _unpacker("gzip")(one + two, 99) == b'{"a": 1}'
+    assert len(_unpacker("gzip")(gzip.compress(b"x" * 10**6) * 3, 10)) == 10
+    with pytest.raises(zlib.error):
+        _unpacker("gzip")(one + b"garbage", 99)
+
+
+@pytest.mark.parametrize(
+    "head", ["Content-Length: {}", "Transfer-Encoding: {}", "Content-Encoding: {}"]
+)
+def test_a_key_is_not_cut_before_it_is_taken_out(head, monkeypatch):
+    """Libraries quote a server's bytes, shortened: 24 of 25 characters of the key were shown."""
+    secret = "sk-live-9Qw7Er5Ty3Ui1Op0Za"
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    sock = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while True:
+            conn, _ = sock.accept()
+            conn.recv(65536)
+            line = head.format("x" * 81 + " " + secret)
+            conn.sendall(f"HTTP/1.1 200 OK\r\n{line}\r\n\r\n".encode())
+            conn.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+    who = EndpointJudge("m", base_url=f"http://127.0.0.1:{sock.getsockname()[1]}/v1", tries=1)
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="is good"),))
+    (v,) = judge(task, [Response(task_id="t", id="r", text="x")], judge=who, progress=False)
+    assert v.status == "unknown"
+    assert not any(secret[i : i + 8].casefold() in v.reason.casefold() for i in range(18))
