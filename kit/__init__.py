@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .stats.estimate import Estimate
     from .stats.rates import mean
     from .stats.report import agree
-    from .tables import each, show, table, wide
+    from .tables import each, show, table
     from .train.functions import reward_function
     from .tuning.bench import workbench
     from .tuning.study import Study

@@ -72,7 +72,6 @@ DOORS = (
     Door("Estimate", "always", "stats.estimate:Estimate", "value, interval, n, how computed"),
     Door("table", "always", "tables:table", "verdicts or grades as a tidy DataFrame"),
     Door("each", "always", "tables:each", "a statistic for each judge, source, kind ..."),
-    Door("wide", "always", "tables:wide", "one column per judge, for paired comparisons"),
     Door("show", "always", "tables:show", "anything as a table that shows itself, texts whole"),
     Door("plot", "always", "plots:plot", "a figure of any result"),
     Door("guide", "always", "front:guide", "this table"),

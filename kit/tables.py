@@ -200,18 +200,6 @@ def each(
     return out
 
 
-def wide(frame: pd.DataFrame, values: str = "value", *, columns: str = "judge") -> pd.DataFrame:
-    """One row per task, response and criterion, one column per judge: what paired comparisons need.
-
-    Labels, group, kind, prompt texts stay beside them.
-    """
-    keys = ["task", "response", "criterion"]
-    kept = [c for c in ("human", "group", "kind", "source", "text", "answer") if c in frame]
-    first = frame.drop_duplicates(keys).set_index(keys)[kept]
-    names = frame[columns].unique()
-    return first.join(frame.pivot(index=keys, columns=columns, values=values)[names]).reset_index()
-
-
 def show(rows: Any, *columns: str, caption: str = "", most: int = 40) -> Shown:
     """Anything as a table that shows itself: a DataFrame, dicts, records, settings, results by
     name.

@@ -235,29 +235,6 @@ def _letters(kind: str) -> Rule:
     return run
 
 
-_MINOR = frozenset(
-    "a an the and but or nor for so yet as at by in of off on per to up via vs if with from "
-    "into onto over".split()
-)
-
-
-def _title_case(task: Task, response: Response, args: Arguments) -> Finding:
-    """Every word begins with a capital; small words may be lower case except first and last."""
-    bad, n = [], 0
-    for line in text_of.plain(response.text).split("\n"):
-        w = [x for x in text_of.words(line) if x[0].isalpha()]
-        n += len(w)
-        bad += [
-            x
-            for i, x in enumerate(w)
-            if x[0].islower() and not (x in _MINOR and 0 < i < len(w) - 1)
-        ]
-    return Finding(
-        n > 0 and not bad,
-        f"{len(bad)} of {n} words break title case" + (f": {', '.join(bad[:5])}" if bad else ""),
-    )
-
-
 def _language(task: Task, response: Response, args: Arguments) -> Finding:
     code = args.strings("code", needed=True)[0].lower().split("-")[0]
     if code not in CODES:
@@ -452,7 +429,6 @@ CHECKS: dict[str, tuple[tuple[str, ...], Rule]] = {
     "ends": (("text", "case"), _edge(False)),
     "no_char": (("chars", "case"), _no_char),
     "json": (("schema",), _json),
-    "title_case": ((), _title_case),
     "lowercase": ((), _letters("lower")),
     "uppercase": ((), _letters("upper")),
     "language": (("code",), _language),

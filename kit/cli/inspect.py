@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import html
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-from ..system import paths
 from .common import Output, arg
 
 HELP = "summary and lint of a rubric data set (any known format)"
@@ -41,7 +38,6 @@ ARGS = (
     ),
     arg("--ledger", metavar="FILE", help="the judge's answers (default: none kept)"),
     arg("--budget-calls", type=int, help="stop before the judge is called more often"),
-    arg("--html", metavar="OUT", help="write summary, findings and overviews as one HTML page"),
 )
 
 
@@ -70,10 +66,6 @@ def run(args: argparse.Namespace) -> Output:
             "findings:",
             *listed(found.lint),
         ]
-    if args.html:
-        paths.write_text(Path(args.html), page(found))
-        data["html"] = args.html
-        text += ["", f"wrote {args.html}"]
     code = 1 if args.lint and found.lint.severities.get("error") else 0
     return Output(data, "\n".join(text), code)
 
@@ -128,25 +120,3 @@ def as_json(found: Any, *, every: bool) -> dict[str, Any]:
         "summary": summary,
         "lint": lint,
     }
-
-
-def page(found: Any) -> str:
-    """One HTML page that needs no network; all text escaped."""
-    from ..page import document, figures_html
-    from ..plots import data as plots
-    from ..tables import rows_html
-
-    overviews = (plots.criteria_per_task, plots.lengths, plots.weights)
-    figures = figures_html(*(draw(found.summary) for draw in overviews), plots.findings(found.lint))
-    head = ("severity", "rule", "row", "criterion", "message", "text", "what to do")
-    rows = [
-        (f.severity, f.code, f.row, f.criterion_id, f.message, (f.text or "")[:200], f.suggestion)
-        for f in found.lint.findings[:2000]
-    ]
-    return document(
-        found.name,
-        f"<p>Format {html.escape(found.format)}, {found.rows} rows, {found.skipped} skipped.</p>"
-        f"<h2>What is in it</h2>{found.summary._repr_html_()}"
-        f"<h2>What to fix</h2>{found.lint._repr_html_()}{figures}"
-        f"<h2>Findings</h2>{rows_html(head, rows)}",
-    )

@@ -12,7 +12,6 @@ import io
 import itertools
 import logging
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -39,9 +38,6 @@ CONTAINERS = (
     "test",
 )
 BOOLEANS = {"true": True, "false": False, "wahr": True, "falsch": False}  # a German Excel's, too
-OWN_ID = re.compile(r"(?:.*_)?id\Z")
-SEP = re.compile(r'"?sep=([^\w"])"?\Z', re.I)
-WHOLE = re.compile(r"\d+\.0\Z")
 log = logging.getLogger(__name__)
 Problem = Callable[[str, str], None]  # (where, message): called instead of raising
 
@@ -232,10 +228,7 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         io.TextIOWrapper(raw, encoding=encoding, errors="surrogateescape", newline="") as f,
     ):
         first = start.decode(encoding, "replace").lstrip().partition("\n")[0].rstrip("\r")
-        told = found[1] if (found := SEP.match(first)) else ""
-        delimiter = told or ("\t" if tab else delimiter_of(first))
-        if told:  # Excel's own line
-            f.readline()
+        delimiter = "\t" if tab else delimiter_of(first)
         if delimiter != "," and not tab:
             said = f"the cells are divided by {delimiter!r}, going by the first line"
             _report(problem, path.name, Note("delimiter", said))
@@ -254,7 +247,6 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
             said = f"the header names {twice[0]!r} twice"
             fix = "rename one of the columns"
             raise DataError(said, where=f"{path.name}, line 1", fix=fix)
-        ids, cut = [i for i, h in enumerate(header) if OWN_ID.match(h)], False
         for line, cells in rows:
             where = f"{path.name}, line {line}"
             if not (isinstance(cells, csv.Error) or any(c.strip() for c in cells)):
@@ -265,10 +257,6 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
             if swallowed(cells, delimiter):
                 said = "a quoted cell holds lines that look like rows: is its quote a stray one?"
                 _report(problem, where, Note("quoted-lines", said))
-            if (was := _unfloat(cells, ids)) and not cut:
-                cut = True
-                said = f"the id {was!r} is read as {was[:-2]!r}, as other files write it"
-                _report(problem, where, Note("float-id", said))
             yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=False)}
         _damage(raw, problem, path.name)
 
@@ -287,17 +275,6 @@ def _wrong(
     wanted = f"the header {width}" if len(cells) != width else f"{named} are named"
     fix = "quote cells that hold commas or line ends"
     return f"the line has {len(cells)} cells, {wanted}", fix
-
-
-def _unfloat(cells: list[str], ids: list[int]) -> str | None:
-    """Take ".0" off whole numbers in the columns of ids, which pandas writes where one is missing;
-    the first that had it.
-    """
-    found = [i for i in ids if WHOLE.match(cells[i])]
-    was = cells[found[0]] if found else None
-    for i in found:
-        cells[i] = cells[i][:-2]
-    return was
 
 
 def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:

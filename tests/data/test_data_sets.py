@@ -20,7 +20,7 @@ FIELD = re.compile(r"rubric - (\d+)\. criterion")
 RATINGS = {"🟢 Yes", "🟡 Partially", "🔴 No"}
 SOURCES = {"good", "middling", "bad", "attack"}
 CHECKS = set(
-    "words sentences paragraphs lines chars contains regex starts ends no_char json bullets numbered title_case lowercase "
+    "words sentences paragraphs lines chars contains regex starts ends no_char json bullets numbered lowercase "
     "uppercase language number cites exact repeats mentions_prompt unique_words".split()
 )
 

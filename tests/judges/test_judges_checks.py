@@ -171,7 +171,6 @@ def test_paragraphs_lines_items_numbers():
         ({"name": "json", "schema": {"type": "object", "required": ["a"]}}, '{"a": 1}', '{"b": 1}'),
         ({"name": "bullets", "min": 2, "max": 2}, "- a\n- b", "- a"),
         ({"name": "numbered"}, "1. a", "- a"),
-        ({"name": "title_case"}, "The Rise of the Sun", "The rise of the Sun"),
         ({"name": "lowercase"}, "all low é", "Not low"),
         ({"name": "uppercase"}, "ALL UP 3", "Not UP"),
         (
@@ -363,7 +362,6 @@ def test_no_text_breaks_a_measure_and_bounds_agree(text):
         {"name": "paragraphs", "max": 3},
         {"name": "bullets"},
         {"name": "json"},
-        {"name": "title_case"},
         {"name": "language", "code": "en"},
         {"name": "number", "value": 3},
         {"name": "cites"},

@@ -1,13 +1,11 @@
 """Rows in and out of files, with their places."""
 
 import gzip
-import json
 import math
 
 import pytest
 
 import kit.data.stream as stream
-from kit.data import load_tasks
 from kit.data.jsonl import write_jsonl
 from kit.data.tables import nearest, read_columns, read_rows
 from kit.errors import DataError, MissingError
@@ -96,17 +94,3 @@ def test_write_is_atomic(tmp_path):
 
 def test_nearest_is_none_for_strangers():
     assert nearest("zzz", ["prompt"]) is None
-
-
-def _loaded(tmp_path, held):
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps(held))
-    return load_tasks(path)
-
-
-@pytest.mark.parametrize("first", ['"sep=;"', "sep=;", "sep=\t", "SEP=|\r"])
-def test_excels_own_line_may_be_quoted_or_name_a_tab(tmp_path, first):
-    by = first.strip('"\r')[-1]
-    path = tmp_path / "t.csv"
-    path.write_text(f"{first}\nid,prompt,criterion\na,p,c\n".replace(",", by), newline="")
-    assert [t.criteria[0].text for t in load_tasks(path).tasks] == ["c"]
