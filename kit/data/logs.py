@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import zipfile
 import zlib
@@ -37,6 +38,11 @@ TIMES = ("generation_ms", "scoring_ms", "total_ms")
 ZSTD = 93  # how a file in a zip is packed
 Decode = Callable[..., str]
 Place = tuple[str, str]  # task, answer
+# how chat templates (ChatML, Llama 3, Tulu) say who speaks, and that the turn is over
+SPEAKS = re.compile(
+    r"<\|(?:im_start\|>|start_header_id\|>)?(system|user|assistant)(?:<\|end_header_id)?(?:\|>)?\n+"
+)
+OVER = re.compile(r"(?:<\|(?:im_end|eot_id|end|endoftext)\|>|</s>)\Z")
 # why a model was cut off: finish_reason (open-instruct), stop_reason (inspect-ai), stop_condition
 # (verifiers, where "max_turns_reached" is also how one turn ends as it should)
 CUT = (
@@ -271,6 +277,20 @@ def _task(name: str, prompt: Any, criteria: tuple[Criterion, ...], where: str) -
     return Task(id=name, prompt=text, criteria=criteria, meta=dict(chat.meta), **chat.fields)
 
 
+def _turns(shown: Any) -> Any:
+    """A prompt in a chat template's marks as turns, and another one as it is.
+
+    >>> _turns("<s><|user|>\\nHi?</s>\\n<|assistant|>\\n")
+    [{'role': 'user', 'content': 'Hi?'}]
+    """
+    head, *parts = SPEAKS.split(shown) if isinstance(shown, str) else [""]
+    if not parts or not re.fullmatch(r"(?:<[^<>]*>|\s)*", head):
+        return shown
+    said = [OVER.sub("", text.rstrip()).rstrip() for text in parts[1::2]]
+    turns = [{"role": r, "content": text} for r, text in zip(parts[::2], said, strict=True)]
+    return (turns[:-1] if turns[-1]["role"] == "assistant" else turns) or shown
+
+
 def _row(
     out: Logged, row: Mapping[str, Any], n: int, where: str, criteria: tuple[Criterion, ...]
 ) -> None:
@@ -290,7 +310,7 @@ def _row(
         return
     if not isinstance(completion, str):
         raise DataError("the completion is no text", where=f"{where}, field completion")
-    task = _task(task_id, shown, criteria, where)
+    task = _task(task_id, _turns(shown), criteria, where)
     name = f"{row['step']}-{n}" if row.get("step") is not None else str(n)
     cut = any([row.get("is_truncated"), *(row.get(k) in CUT for k in REASONS)])
     out.add(task, name, completion, truncated=cut, meta=meta)

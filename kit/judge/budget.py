@@ -97,8 +97,11 @@ class Budget:
             ("seconds", self.seconds, now - self.started),
         ):
             if cap is not None and value > cap + 1e-12:
+                spent = self._spent(name, now)
+                full = float(spent) >= cap
+                why = "is used up" if full else "does not cover what the next call may take"
                 return BudgetError(
-                    f"the budget of {cap:g} {name} is used up ({self._spent(name, now)} spent)",
+                    f"the budget of {cap:g} {name} {why} ({spent} spent)",
                     fix="raise the cap; what was answered is in the ledger and is not paid again",
                 )
         return None

@@ -129,8 +129,10 @@ def watched(kind: str | None, log_file: str | None, verbose: bool) -> Iterator[N
     if log_file is not None:
         handlers.append(_Log(log_file, encoding="utf-8", errors="backslashreplace"))
         handlers[0].setFormatter(_Json())
-    if verbose:
-        handlers.append(_Said())
+    said = _Said(logging.INFO if verbose else logging.WARNING)
+    if not verbose:  # what ends the command is said at its end
+        said.addFilter(lambda record: record.name != "kit.command")
+    handlers.append(said)
     logger = logging.getLogger("kit")
     level = logger.level
     for handler in handlers:

@@ -239,6 +239,27 @@ def test_trl_completions_as_parquet(tmp_path):
     assert write_back(path, graded(found), tmp_path / "back.jsonl")["graded"] == 2
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<|im_start|>system\nSYS<|im_end|>\n<|im_start|>user\nQ é<|im_end|>\n"
+        "<|im_start|>assistant\n",
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nSYS<|eot_id|>"
+        "<|start_header_id|>user<|end_header_id|>\n\nQ é<|eot_id|>"
+        "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        "<|system|>\nSYS\n<|user|>\nQ é\n<|assistant|>\n<think>\n",
+    ],
+)
+def test_a_prompt_in_a_templates_marks_is_a_chat(tmp_path, shown):
+    """Judges read the marks, and the system's words were the prompt's."""
+    row = {"prompt": shown, "completion": "a", "step": 1, "advantage": 0.0}
+    task = next(iter(read_log(jsonl(tmp_path / "c.jsonl", [row])).tasks.values()))
+    assert (task.system, task.prompt) == ("SYS", "Q é")
+    row["prompt"] = f"What does this say? {shown}"  # a quotation, no template's
+    task = next(iter(read_log(jsonl(tmp_path / "c.jsonl", [row])).tasks.values()))
+    assert task.prompt == row["prompt"]
+
+
 def test_open_instruct_needs_the_tokenizer(tmp_path):
     row = {
         "step": 3,

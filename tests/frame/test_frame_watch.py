@@ -139,6 +139,19 @@ def test_what_verbose_says_is_a_line_of_json_too(capsys):
     assert json.loads(capsys.readouterr().err) == {"progress": "message", "message": "judge begins"}
 
 
+@pytest.mark.parametrize("log", [False, True])
+def test_a_warning_is_a_line_of_progress_and_stays_beside_a_log(capsys, tmp_path, log):
+    """It stood as plain text between the lines; with --log-file nobody saw it any more."""
+    path = str(tmp_path / "kit.log") if log else None
+    with progress.watched("json", path, False):
+        logging.getLogger("kit.data").warning("the last value is used")
+        logging.getLogger("kit.data").info("no news")
+        logging.getLogger("kit.command").error("said at the end")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["message"] == "the last value is used"
+    assert not path or len(Path(path).read_text().splitlines()) == 3
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_a_log_on_a_full_disk_says_so_once_and_the_command_ends_well(capsys):
     """Two raw tracebacks, and exit code 2 after all answers were judged."""
