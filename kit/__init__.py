@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from . import moved
 from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
 from .front import DOORS
 from .records import Criterion, Grade, Response, Run, Task, Verdict
@@ -85,3 +86,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+moved.install()
