@@ -23,7 +23,6 @@ from ..records import PAID, Grade, Response, Task, Verdict, leaves, paid, to_jso
 from ..runs import plain
 from ..system import paths, progress
 
-SYNC = 200  # lines between two times that the output is on the disk for sure
 WAIT = 10_000  # finished answers that may wait for a slow one, so that lines keep their order
 Key = tuple[str, str]  # an answer: its task, its id
 
@@ -90,7 +89,7 @@ class Grades:
         self.kept = len(self.sizes) - self.others
         self.left = deque(k for k in self.of if k not in self.sizes)
         self.waiting: dict[Key, bytes] = {}
-        self.unsynced, self.broken = 0, False
+        self.broken = False
 
     def __enter__(self) -> Grades:
         self.file = self.out.open("ab")
@@ -121,10 +120,6 @@ class Grades:
         self.file.flush()
         self.broken = False
         self.sizes.update((k, len(one)) for k, one in lines.items())
-        self.unsynced += len(lines)
-        if self.unsynced >= SYNC:
-            os.fsync(self.file.fileno())
-            self.unsynced = 0
 
     def __exit__(self, *fault: Any) -> None:
         try:

@@ -7,7 +7,6 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -75,108 +74,62 @@ def _judge(
             ).spent
         except (BudgetError, JudgeDownError) as e:
             spent, stop = e.verdicts.spent, e  # type: ignore[union-attr]
-    totals.calls, totals.cost = spent.calls, spent.cost
-    totals.tokens = spent.tokens_in + spent.tokens_out
-    if not stop and totals.lost and totals.lost == totals.verdicts - totals.by_code:
+    lost = {why: n for why, n in totals.why.items() if why[0] == "transport"}
+    if not stop and lost and sum(lost.values()) == spent.verdicts - spent.by_code:
         stop = JudgeDownError(
-            f"not one call succeeded: {totals.said}",
+            f"not one call succeeded: {[*lost][-1][1] or 'no reason given'}",
             where=f"judge {getattr(who, 'name', '')}",
             fix="look at the server, the address and the key; then run the same command again",
         )
     if not stop:
         grades.before.unlink(missing_ok=True)
-    data, text = totals.data(grades, who), totals.text(grades, ledger)
-    return Output(data, text, error=stop)
-
-
-@dataclass
-class _Row:
-    """A criterion in the table at the end."""
-
-    id: str
-    text: str
-    n: int = 0
-    met: int = 0
-    unmet: int = 0
-    unknown: int = 0
-    values: array[float] = field(default_factory=lambda: array("d"))
-    tasks: array[int] = field(default_factory=lambda: array("q"))
-
-    def add(self, v: Verdict, task: int) -> None:
-        """Add a verdict on an answer to the task of this number."""
-        self.n += 1
-        self.met += v.status == "met"
-        self.unmet += v.status == "unmet"
-        self.unknown += not v.known
-        if v.value is not None:
-            self.values.append(v.value)
-            self.tasks.append(task)
-
-    def mean(self) -> Any:
-        """Mean of the known verdicts, interval clustered by task; None where all are unknown."""
-        from .. import stats
-
-        n = len(self.values)
-        if not n:
-            return None
-        if min(self.tasks) == max(self.tasks):  # a rubric of its own for each task: no interval
-            return stats.Estimate(sum(self.values) / n, math.nan, math.nan, n, 1)
-        return stats.mean(self.values.tolist(), cluster=self.tasks.tolist(), bounds=(0.0, 1.0))
-
-    def data(self) -> dict[str, Any]:
-        """As JSON; the mean is of known verdicts, None where there are none."""
-        mean = self.mean()
-        names = ("id", "text", "n", "met", "unmet", "unknown")
-        row = {k: getattr(self, k) for k in names}
-        ends = {"mean": mean, "low": mean, "high": mean}
-        if mean is not None:
-            ends = {"mean": mean.value, "low": mean.low, "high": mean.high}
-        return {**row, **ends}
+    text = totals.text(grades, ledger, spent)
+    return Output(totals.data(grades, who, spent), text, error=stop)
 
 
 class _Totals:
-    """What the run gave, for the last lines of output."""
+    """What the run gave, for the last lines of output; memory grows by two numbers a verdict."""
 
     def __init__(self, how: str, tasks: Sequence[Task]) -> None:
-        self.how = how
-        self.answers = self.scored = self.verdicts = self.unknown = self.cached = 0
-        self.calls = self.tokens = self.lost = self.by_code = 0
-        self.cost, self.said = 0.0, ""
+        self.bounds = (0.0, 1.0) if how in ("mean", "flip", "signed") else (-math.inf, math.inf)
         self.scores: list[tuple[str, float | None]] = []
-        self.why: Counter[str] = Counter()
+        self.why: Counter[tuple[str | None, str | None]] = Counter()
         self.texts = {(t.id, c.id): c.title or c.text for t in tasks for c in t.criteria}
-        self.rows: dict[tuple[str, str], _Row] = {}
-        self.numbers: dict[str, int] = {}  # of the tasks
+        self.numbers = {t.id: i for i, t in enumerate(tasks)}
+        # by (id, text) of a criterion: states, known values, and the number of each one's task
+        self.found: dict[tuple[str, str], tuple[Counter[str], array[float], array[int]]] = {}
 
     def add(self, g: Grade) -> None:
         """Add an answer."""
-        self.answers += 1
         self.scores.append((g.task_id, g.score))
-        self.scored += g.score is not None
-        self.verdicts += len(g.verdicts)
         for v in g.verdicts:
-            self._verdict(g.task_id, v)
+            name = (v.criterion_id, self.texts.get((g.task_id, v.criterion_id), ""))
+            states, values, of = self.found.setdefault(name, (Counter(), array("d"), array("q")))
+            states[v.status] += 1
+            if v.value is not None:
+                values.append(v.value)
+                of.append(self.numbers[g.task_id])
+            if not v.known:
+                self.why[v.failure, v.reason] += 1
 
-    def _verdict(self, task_id: str, v: Verdict) -> None:
-        text = self.texts.get((task_id, v.criterion_id), "")
-        name = (v.criterion_id, text)
-        number = self.numbers.setdefault(task_id, len(self.numbers))
-        self.rows.setdefault(name, _Row(*name)).add(v, number)
-        self.cached += v.cached
-        self.by_code += v.judge == "code"
-        if not v.known:
-            self.unknown += 1
-            self.why[f"{v.failure}: {v.reason}" if v.reason else str(v.failure)] += 1
-        if v.failure == "transport":
-            self.lost, self.said = self.lost + 1, v.reason or "no reason given"
+    def criteria(self) -> dict[Any, tuple[dict[str, Any], Any]]:
+        """By criterion: its counts, and the mean of its known verdicts (None: there are none)."""
+        return {
+            (i, text): (
+                {"id": i, "text": text, "n": states.total()}
+                | {state: states[state] for state in ("met", "unmet", "unknown")},
+                _mean(values, of),
+            )
+            for (i, text), (states, values, of) in self.found.items()
+        }
 
     def table(self) -> str:
         """The criteria with what was found, as text; the rarest are left out of a long table."""
-        rows = sorted(self.rows.values(), key=lambda r: -r.n)
+        rows = sorted(self.criteria().values(), key=lambda row: -row[0]["n"])
         lines = [f"{'n':>6} {'met':>6} {'unmet':>6} {'unknown':>7}  {'mean':<16} criterion"]
-        for r in rows[:SHOWN]:
-            counts = f"{r.n:6} {r.met:6} {r.unmet:6} {r.unknown:7}"
-            name, mean = " ".join(f"{r.id}: {r.text}".split()), r.mean()
+        for r, mean in rows[:SHOWN]:
+            counts = f"{r['n']:6} {r['met']:6} {r['unmet']:6} {r['unknown']:7}"
+            name = " ".join(f"{r['id']}: {r['text']}".split())
             lines.append(f"{counts}  {mean.span() if mean else '':<16} {name}")
         if len(rows) > SHOWN:
             lines.append(f"... and {len(rows) - SHOWN} more criteria (all of them with --json)")
@@ -186,57 +139,71 @@ class _Totals:
         """Mean score, its interval clustered by task; None where there is no score."""
         from .. import stats
 
-        bounds = (0.0, 1.0) if self.how in ("mean", "flip", "signed") else (-math.inf, math.inf)
-        return (
-            stats.mean(
-                [s for _, s in self.scores], cluster=[t for t, _ in self.scores], bounds=bounds
-            )
-            if self.scored
-            else None
-        )
+        if all(score is None for _, score in self.scores):
+            return None
+        of, scores = zip(*self.scores, strict=True)
+        return stats.mean(list(scores), cluster=list(of), bounds=self.bounds)
 
-    def data(self, grades: Grades, who: Any) -> dict[str, Any]:
+    def data(self, grades: Grades, who: Any, spent: Any) -> dict[str, Any]:
         """As JSON."""
-        mean = self.mean()
-        per = self.cost / (self.verdicts - self.cached) if self.verdicts > self.cached else None
+        fresh = spent.verdicts - spent.cached
         return {
             "out": str(grades.out),
             "judge": getattr(who, "name", ""),
-            "answers": self.answers,
+            "answers": len(self.scores),
             "kept": grades.kept,
             "stale": grades.stale,
-            "scored": self.scored,
-            "score_mean": mean.value if mean else None,
-            "score_low": mean.low if mean else None,
-            "score_high": mean.high if mean else None,
+            "scored": sum(score is not None for _, score in self.scores),
+            **_ends(self.mean(), "score_mean", "score_low", "score_high"),
             "tasks": len({t for t, _ in self.scores}),
-            "verdicts": self.verdicts,
-            "unknown": self.unknown,
-            "cached": self.cached,
-            "calls": self.calls,
-            "tokens": self.tokens,
-            "cost": self.cost,
-            "cost_per_verdict": per,
+            "verdicts": spent.verdicts,
+            "unknown": self.why.total(),
+            "cached": spent.cached,
+            "calls": spent.calls,
+            "tokens": spent.tokens_in + spent.tokens_out,
+            "cost": spent.cost,
+            "cost_per_verdict": spent.cost / fresh if fresh else None,
             "abilities": getattr(who, "abilities", None),
-            "criteria": [r.data() for r in self.rows.values()],
+            "criteria": [r | _ends(m, "mean", "low", "high") for r, m in self.criteria().values()],
         }
 
-    def text(self, grades: Grades, ledger: Path) -> str:
+    def text(self, grades: Grades, ledger: Path, spent: Any) -> str:
         """As text."""
-        out, kept = grades.out, grades.kept
+        out, kept, n, mean = grades.out, grades.kept, len(self.scores), self.mean()
         more = f"; {grades.others} lines are of other answers" if grades.others else ""
-        if not self.answers:
+        if not n:
             return f"nothing to do: {kept} answers are graded already{more}\ngrades: {out}"
-        mean = f"their mean score {self.mean()}" if self.scored else "no answer got a score"
+        said = f"their mean score {mean}" if mean else "no answer got a score"
+        lost = [f"unknown, {m} times: {_why(*why)[:200]}\n" for why, m in self.why.most_common(1)]
         return (
             f"{self.table()}\n"
-            f"{self.answers} answers judged ({kept} kept from before{more}), {mean}; "
-            f"{self.answers - self.scored} without a score\n"
-            f"{self.verdicts} verdicts, {self.unknown} unknown, {self.cached} from the ledger; "
-            f"{self.calls} calls, {self.tokens} tokens, ${self.cost:.4f}\n"
-            + "".join(f"unknown, {n} times: {why[:200]}\n" for why, n in self.why.most_common(1))
-            + f"grades: {out}\nledger: {ledger}"
+            f"{n} answers judged ({kept} kept from before{more}), {said}; "
+            f"{sum(score is None for _, score in self.scores)} without a score\n"
+            f"{spent.verdicts} verdicts, {self.why.total()} unknown, {spent.cached} from the "
+            f"ledger; {spent.calls} calls, {spent.tokens_in + spent.tokens_out} tokens, "
+            f"${spent.cost:.4f}\n{''.join(lost)}grades: {out}\nledger: {ledger}"
         )
+
+
+def _mean(values: array[float], of: array[int]) -> Any:
+    """Mean of a criterion's known verdicts, interval clustered by task."""
+    from .. import stats
+
+    if not values:
+        return None
+    if min(of) == max(of):  # a rubric of its own for each task: no interval
+        return stats.Estimate(sum(values) / len(values), math.nan, math.nan, len(values), 1)
+    return stats.mean(values.tolist(), cluster=of.tolist(), bounds=(0.0, 1.0))
+
+
+def _ends(mean: Any, *names: str) -> dict[str, Any]:
+    """Value and interval under these names; None where there is none."""
+    ends = (None, None, None) if mean is None else (mean.value, mean.low, mean.high)
+    return dict(zip(names, ends, strict=True))
+
+
+def _why(failure: str | None, reason: str | None) -> str:
+    return f"{failure}: {reason}" if reason else str(failure)
 
 
 def estimate(
