@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import shutil
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -23,7 +23,6 @@ from ..records import PAID, Grade, Response, Task, Verdict, leaves, paid, to_jso
 from ..runs import plain
 from ..system import paths, progress
 
-WAIT = 10_000  # finished answers that may wait for a slow one, so that lines keep their order
 Key = tuple[str, str]  # an answer: its task, its id
 
 
@@ -61,11 +60,8 @@ class Grading:
 
 
 class Grades:
-    """The output: a line per answer, in the order of the answers, whatever the order of coming.
-
-    At most WAIT finished answers wait for a slow one; beyond that the oldest are written out of
-    order, so that memory stays flat. Lines that stand out of order, these and those of an
-    interrupted run, are put in order at the end.
+    """The output: a line per answer, written as soon as it is there, and at the end put in the
+    order of the answers, those of an earlier run among them.
 
     resume : lines that are there stay, but for half a line at the end (a crash), those with a
         verdict that a new call can change (the judge was away, a cap was reached), and `stale`
@@ -87,8 +83,7 @@ class Grades:
         out.parent.mkdir(parents=True, exist_ok=True)
         self.others = len(self.sizes.keys() - self.of.keys())
         self.kept = len(self.sizes) - self.others
-        self.left = deque(k for k in self.of if k not in self.sizes)
-        self.waiting: dict[Key, bytes] = {}
+        self.left = [r for key, r in self.of.items() if key not in self.sizes]
         self.broken = False
 
     def __enter__(self) -> Grades:
@@ -98,39 +93,26 @@ class Grades:
 
     def put(self, g: Grade) -> None:
         """One answer is finished."""
-        self.waiting[g.task_id, g.response_id] = line(g)
-        self.bar.update(1)
-        if len(self.waiting) > WAIT:
-            self._write(self._ordered(self.waiting)[: WAIT // 2])
-        ready = []
-        while self.left and (self.left[0] in self.waiting or self.left[0] in self.sizes):
-            ready.append(self.left.popleft())
-        self._write([k for k in ready if k in self.waiting])
-
-    def _ordered(self, keys: Iterable[Key]) -> list[Key]:
-        """In the order of the answers; lines of others, from another file of answers, follow."""
-        return sorted(keys, key=lambda k: self.at.get(k, len(self.at)))
-
-    def _write(self, keys: Sequence[Key]) -> None:
-        if self.broken or not keys:
+        if self.broken:  # after half a line on a full disk nothing more is written
             return
-        self.broken = True  # after half a line on a full disk nothing more is written
-        lines = {k: self.waiting.pop(k) for k in keys}
-        self.file.write(b"".join(lines.values()))
+        text, self.broken = line(g), True
+        self.file.write(text)
         self.file.flush()
         self.broken = False
-        self.sizes.update((k, len(one)) for k, one in lines.items())
+        self.sizes[g.task_id, g.response_id] = len(text)
+        self.bar.update(1)
 
-    def __exit__(self, *fault: Any) -> None:
+    def __exit__(self, *_: Any) -> None:
         try:
-            self._write(self._ordered(self.waiting))
             os.fsync(self.file.fileno())
         finally:
             self.file.close()
             self.bar.close()
-        order = self._ordered(self.sizes)
-        if fault[0] is None and order != list(self.sizes):
-            self._reorder(order)
+        # lines of answers that are not among these follow
+        order = sorted(self.sizes, key=lambda k: self.at.get(k, len(self.at)))
+        if order != list(self.sizes):
+            with contextlib.suppress(OSError):  # a full disk: all lines are there
+                self._reorder(order)
 
     def _reorder(self, order: Sequence[Key]) -> None:
         starts = dict(zip(self.sizes, accumulate(self.sizes.values(), initial=0), strict=False))

@@ -27,7 +27,7 @@ def judge(
     ledger: Path,
     out: Path,
 ) -> Output:
-    """Judge; each answer's grade is written as soon as those before it are."""
+    """Judge; each answer's grade is written as soon as it is there."""
     out = paths.regular(out)
     busy = KitError(
         "another run is writing this file now",
@@ -64,7 +64,7 @@ def _judge(
         try:
             spent = engine.judge(
                 tasks,
-                [grades.of[key] for key in grades.left],
+                grades.left,
                 judge=who,
                 ledger=book,
                 progress=False,

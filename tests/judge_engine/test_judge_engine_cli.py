@@ -353,16 +353,15 @@ def test_a_full_disk_says_what_was_paid_and_keeps_what_it_can(files, monkeypatch
             await asyncio.sleep(0.2 * n)
             return await super()._post(request, raw, n)
 
-    def no_grades(self, keys):
-        if keys:
-            raise OSError(28, "No space left on device", "grades.jsonl")
+    def no_grades(self, grade):
+        raise OSError(28, "No space left on device", "grades.jsonl")
 
     def no_ledger(self, batch, done=(), **more):
         if batch:
             raise DataError("the ledger cannot be written (full)", where="l.sqlite")
 
     with monkeypatch.context() as m, Staggered() as stub:
-        m.setattr(gradefile.Grades, "_write", no_grades)
+        m.setattr(gradefile.Grades, "put", no_grades)
         assert main(command(files, stub, "--concurrency", "3")) == 2
         assert "grades.jsonl" in capsys.readouterr().err
         with Ledger(files / "l.sqlite") as book:
