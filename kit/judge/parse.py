@@ -15,8 +15,9 @@ The world is closed. A reply is believed only when all of it has the form that w
 - Two verdicts on one criterion that disagree are a contradiction, as is a reason that states
   another verdict (`stated`): words against a criterion ("unmet", "not fulfilled") that end a phrase
   speak against "met" wherever they stand; and a clause which, but for the words that announce a
-  verdict (LABELS) and ids, is nothing else than a verdict's word is that verdict. Quotations of
-  three words and more are left out. Whether a reason argues for its verdict is not checked.
+  verdict (LABELS) and ids, is nothing else than a verdict's word is that verdict, and so is a
+  reason that is a level of its criterion, word by word. Quotations of three words and more are
+  left out. Whether a reason argues for its verdict is not checked.
 - A confidence that may be on another scale than 0 to 100, or is said twice, is None.
 - A verdict that only repeats the judged answer is none.
 
@@ -227,11 +228,15 @@ def stated(
     """
     if len(reason) > 2 * REASON:  # its begin and its end
         reason = f"{reason[:REASON]}\n{reason[-REASON:]}"
+    c = criteria[name]
+    level = word(c, reason) if c.levels and " " in reason else None  # of any length
+    if level and level[1] is not None:
+        yield name, level, reason
     levels = [v for c in criteria.values() for v in c.levels]
     if not levels and not _HINT.search(unicodedata.normalize("NFKC", reason)):  # as most
         return
     text = _LONG.sub(" ", unicodedata.normalize("NFKC", reason).replace("\u2019", "'"))
-    against = _AGAINST.search(text) if criteria[name].scale == "binary" else None
+    against = _AGAINST.search(text) if c.scale == "binary" else None
     if against:
         yield name, AGAINST, against[0]
     for clause in _CLAUSES.split(text):

@@ -793,3 +793,20 @@ def test_flags_as_numbers_other_names_of_failure_and_second_texts_of_any_name(mo
 def test_more_honest_fields_that_were_or_might_be_refused(more):
     for level in ("top", "choice", "message"):
         assert heard(**{level: more}) == "met", level
+
+
+def test_a_reason_that_is_another_level_word_by_word_contradicts():
+    """The reason "Score 1: incorrect, and lacks sound reasoning." beside "Score 2: ..." was .25."""
+    levels = (
+        "Score 1: incorrect, and lacks sound reasoning.",
+        "Score 2: errors (some).",
+        "Score 3: ok",
+    )
+    c = Criterion(id="c1", text="", scale="ordinal", levels=levels)
+    for reason, failure in (
+        (levels[0], "contradiction"),
+        (levels[1], None),
+        ("Score 1? No.", None),
+    ):
+        reply = json.dumps({"c1": {"reason": reason, "verdict": levels[1]}})
+        assert read(reply, [c])[0].failure == failure, reason
