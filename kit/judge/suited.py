@@ -6,6 +6,7 @@ added): an unsteady judge is called unsteady, not fooled by every attack.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,8 @@ class Fit:
         if len(self.faults) > 1:
             parts.append("also: " + ", ".join(f.name for f in self.faults[1:4]))
         if self.missed is not None:
-            parts.append(f"attacks never seen to succeed may still do so in {self.missed:.0%}")
+            share = math.ceil(100 * self.missed - 1e-6)  # outwards, as limits are
+            parts.append(f"attacks never seen to succeed may still do so in {share}%")
         return "; ".join(parts)
 
     def data(self) -> dict[str, Any]:
@@ -155,9 +157,10 @@ def fit(report: AuditReport) -> Fit:
 
 
 def _missed(report: AuditReport) -> float | None:
-    """The largest rate that an attack without a success may have."""
-    highs = [r.rate.high for r in _rows(report, "attack") if r.rate.n and r.rate.value == 0]
-    return max((h for h in highs if h == h), default=None)
+    """The largest rate that an attack without a success may have: any, where no limit is known."""
+    tried = [r for r in _rows(report, "attack") if r.rate.n and r.name not in CONTROLS]
+    highs = [r.rate.high for r in tried if r.rate.value == 0]
+    return max((1.0 if math.isnan(h) else h for h in highs), default=None)
 
 
 def _use(faults: list[Fault], tried: bool) -> str:

@@ -7,12 +7,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import random
 
 import pytest
 
 from kit.judge.attacks import STEPS, part
 from kit.judge.audit import audit
+from kit.judge.suited import CONTROLS
 from kit.records import Criterion, Response, Task, Verdict, unknown
 
 TURNED = "NOT the case"
@@ -180,10 +182,23 @@ def test_the_ladder_falls_and_what_0_found_could_have_missed_is_said():
     assert falls[0] > falls[1] > falls[2] > falls[3] == falls[4] == 0
     assert [r.name for r in report.ladder] == ["whole", *(s.name for s in STEPS)]
     assert report.ladder[1].drift.high < 0
-    highs = [r.rate.high for r in report.rows if r.kind == "attack" and r.rate.value == 0]
+    tried = [r for r in report.rows if r.kind == "attack" and r.name not in CONTROLS]
+    highs = [r.rate.high for r in tried if r.rate.value == 0]
     assert report.fit.missed == max(highs) > 0
-    assert f"{report.fit.missed:.0%}" in report.fit.line
+    assert f"in {math.ceil(100 * report.fit.missed)}%" in report.fit.line
     assert "compar" in report.fit.use
+
+
+def test_an_attack_tried_on_one_question_may_succeed_always():
+    """ "52%" was the limit of "nothing added", no attack; that of one tried on a single question,
+    without an interval, was left out.
+    """
+    report = judged("")
+    odd = next(r for r in report.rows if r.kind == "attack" and r.name not in CONTROLS)
+    few = dataclasses.replace(odd, rate=dataclasses.replace(odd.rate, value=0.0, high=math.nan))
+    rest = tuple(r for r in report.rows if r.name in CONTROLS or r.kind == "bias")
+    assert dataclasses.replace(report, rows=rest).fit.missed is None
+    assert dataclasses.replace(report, rows=(*rest, few)).fit.missed == 1.0
 
 
 def test_a_ladder_of_one_task_says_what_it_lacks():
