@@ -23,7 +23,7 @@ HELP = "try judge prompts on labelled answers, search for better ones, read a se
 
 PLAN = (
     "a gain of {gain:g} in {measure} is found in {found in:.0%} of studies with {needed} labelled "
-    "prompts; here are {prompts}: they find {smallest:.2g} as often"
+    "prompts; here are {prompts}: they find {finds} as often"
 )
 
 

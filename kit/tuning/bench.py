@@ -238,7 +238,7 @@ class Workbench:
     def data(self) -> list[dict[str, Any]]:
         """One row a trial, best on dev first, as plain values: agreement on train and dev, the
         difference to the baseline on dev (in raw agreement, adjusted for all trials: max-T), how
-        much more often it says met there, the share judged at all, cost, tokens, rows asked,
+        much more often it says met there (by itself, not adjusted), the share judged at all, cost, tokens, rows asked,
         parent.
         """
         if not self.trials:
@@ -262,7 +262,9 @@ class Workbench:
         """The trials, best on dev first; it shows itself."""
         from ..tables import show
 
-        words = f"{len(self.trials)} trials; differences adjusted for all of them (max-T)"
+        words = (
+            f"{len(self.trials)} trials; what they agree more is adjusted for all of them (max-T)"
+        )
         return show(self.data(), caption=words)
 
     def answers(self, new: str | Trial, old: str | Trial | None = None) -> Flips:
@@ -428,7 +430,9 @@ class Workbench:
         dev, by = self.choose().dev, {c.name: c for c in self.candidates()}
         study, rows = self.study(), self.part != "test"
         gaps = (study.gap(by[s.name], by[BASELINE], rows) for s in dev)
-        return plan(next((g for g in gaps if g.se > 0), None), len(by) - 1, study, gain, power)
+        room = next(1 - s.result.value for s in dev if s.name == BASELINE)
+        gap = next((g for g in gaps if g.se > 0), None)
+        return plan(gap, len(by) - 1, study, gain, power, room)
 
     def test(self, *, replay: bool = False, unseal: bool = False) -> TestRead:
         """Ask the winner and the baseline on the sealed test, and read it, once.

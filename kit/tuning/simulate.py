@@ -45,14 +45,14 @@ def prompts_to_find(gain: float, *, power: float = 0.8, **more: Any) -> int:
 
 
 def plan(
-    gap: Estimate | None, trials: int, study: Study, gain: float, power: float
+    gap: Estimate | None, trials: int, study: Study, gain: float, power: float, room: float = 2.0
 ) -> dict[str, Any]:
     """What a gain needs: labelled prompts in all ("needed"), and the smallest gain that those at
-    hand ("prompts") find as often, NaN where none is.
+    hand ("prompts") find as often, in numbers and ("finds") words; NaN where none is.
 
     gap : the difference of a trial to the baseline, which tells the spread over prompts; None:
         there is none with a spread (DataError). Its 80 % upper limit is planned with: half of all
-        pilots understate it (Browne 1995).
+        pilots understate it (Browne 1995). room : what the baseline lacks to the best that there is.
     """
     if gap is None:
         raise DataError(
@@ -65,12 +65,15 @@ def plan(
     more = {"spread": sure * gap.se * math.sqrt(units), "trials": trials}
     size = {p: len(set(study.cluster[study.part == p])) for p in PARTS}
     here = min(size["dev"], size["test"])
-    shown = (g for g in np.arange(1, 201) / 100 if chance(here, g, **more) >= power)
+    shown = (g for g in np.arange(0.01, room, 0.01) if chance(here, g, **more) >= power)
+    smallest = float(next(shown, math.nan))
+    none = f"none, whatever its size: the baseline lacks {room:.2f}"
     return {
         "gain": gain,
         "measure": study.measure,
         "found in": power,
         "needed": math.ceil(prompts_to_find(gain, power=power, **more) / min(FRACTIONS[1:])),
         "prompts": sum(size.values()),
-        "smallest": float(next(shown, math.nan)),
+        "smallest": smallest,
+        "finds": none if math.isnan(smallest) else f"one of {smallest:.2f}",
     }

@@ -203,7 +203,7 @@ def row(
         f"{measure} on dev": "" if dev is None else str(dev.result),
         f"{measure} on train": "" if train is None else str(train.result),
         "agrees more than the baseline": "" if gap is None else str(gap.adjusted),
-        "says met more": "" if gap is None else _short(shift),
+        "says met more (not adjusted)": "" if gap is None else _short(shift),
         "judged": "" if dev is None else f"{dev.known:.0%}",
         "$ per 1000": _short(cost),
         "tokens": _short(tokens, 0),
