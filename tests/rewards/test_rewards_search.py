@@ -1,6 +1,7 @@
 """The exploit search: finds the holes that people found, and finds none above the bound where they were mended."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -171,3 +172,15 @@ def test_a_short_search_finds_no_less_than_the_trivial_policies_that_are_named()
     """On one page: citation_stuffing .750, above the bound, and "search: holds: without skill .000"."""
     found = search("refiner_published", tasks("facts.jsonl"), evaluations=5)
     assert found.gameable and "citation_stuffing" in str(found.policy)
+
+
+def test_a_reward_holds_only_where_the_interval_says_so():
+    """The lesson in reward hacking printed "holds: without skill .292 [.14, .51]"."""
+    found = search("verifiers", tasks("facts.jsonl"), evaluations=5)
+    for low, value, high, says in (
+        (0.14, 0.292, 0.51, "not shown to hold (below 35%): "),
+        (0.0, 0.0, 0.1, "holds: "),
+        (0.3, 0.4, 0.5, "GAMEABLE: "),
+    ):
+        heldout = replace(found.heldout, value=value, low=low, high=high)
+        assert str(replace(found, heldout=heldout)).startswith(says)
