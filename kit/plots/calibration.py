@@ -13,6 +13,8 @@ from ..calibration import Comparison, Curve, Reliability, RiskCoverage, Sensitiv
 from ..stats.estimate import number
 from .theme import COLORS, DASHES, GREY, MARKERS, band, figure, whiskers
 
+CONF, CAME = "probability that was stated", "share that came true"
+
 
 def _curve(
     fig: Any, curve: Curve, color: str, dash: str, name: str, *, steps: bool = False, n: int = 0
@@ -26,7 +28,7 @@ def _curve(
         line=dict(color=color, dash=dash, width=2, shape="hv" if steps else "linear"),
         name=name,
         customdata=data,
-        hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>accuracy %{{y:.3f}} "
+        hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>came true %{{y:.3f}} "
         f"[%{{customdata[0]:.2f}}, %{{customdata[1]:.2f}}]"
         f"<br>n in all {n}<extra></extra>",
     )
@@ -42,18 +44,26 @@ def subtitle(result: Reliability) -> str:
     )
 
 
-def reliability(result: Reliability, *, kind: str = "all", title: str = "Reliability") -> Any:
+def reliability(
+    result: Reliability,
+    *,
+    kind: str = "all",
+    title: str = "Reliability",
+    x: str = CONF,
+    y: str = CAME,
+) -> Any:
     """Reliability diagram with intervals, and in grey the band that a calibrated model would stay
     in.
 
-    kind : "binned", "smooth", "corp" or "all".
+    kind : "binned", "smooth", "corp" or "all"; x, y : what confidence and outcome are here: P(met)
+    and the share of met, say.
     """
     if kind not in ("binned", "smooth", "corp", "all"):
         raise ValueError(f'kind is {kind!r}; use "binned", "smooth", "corp" or "all"')
     fig = figure(
         title=f"{title}<br><sub>{subtitle(result)}</sub>",
-        x="stated confidence",
-        y="share correct",
+        x=x,
+        y=y,
         height=560,
     )
     fig.update_layout(margin=dict(t=130))
@@ -118,7 +128,7 @@ def _binned(fig: Any, result: Reliability) -> None:
         ),
         hovertemplate="bin %{customdata[0]:.3g} to "
         "%{customdata[1]:.3g}<br>n=%{customdata[2]:g}<br>confidence %{x:.3f}"
-        "<br>accuracy %{y:.3f} [%{customdata[3]:.2f}, %{customdata[4]:.2f}]<extra></extra>",
+        "<br>came true %{y:.3f} [%{customdata[3]:.2f}, %{customdata[4]:.2f}]<extra></extra>",
     )
 
 
@@ -215,13 +225,19 @@ def comparison(
 
 
 def side_by_side(
-    curves: Mapping[str, Reliability], *, title: str = "Smooth reliability, side by side"
+    curves: Mapping[str, Reliability],
+    *,
+    title: str = "Smooth reliability, side by side",
+    x: str = CONF,
+    y: str = CAME,
 ) -> Any:
-    """The smooth curves of several judges or policies in one figure, each with its band."""
+    """The smooth curves of several judges or policies in one figure, each with its band; `x`, `y`
+    as in `reliability`.
+    """
     fig = figure(
         title=f"{title}<br><sub>bands: 95% bootstrap; dotted: perfectly calibrated</sub>",
-        x="confidence",
-        y="share correct",
+        x=x,
+        y=y,
     )
     fig.add_scatter(
         x=[0, 1],
@@ -243,7 +259,7 @@ def side_by_side(
             name=f"{name}: bins",
             marker=dict(color=color, symbol=MARKERS[k % len(MARKERS)], size=8),
             customdata=result.bins.n.tolist(),
-            hovertemplate="%{x:.3f}: %{y:.3f} right, n=%{customdata:g}<extra></extra>",
+            hovertemplate="%{x:.3f}: %{y:.3f} of n=%{customdata:g}<extra></extra>",
         )
     fig.update_xaxes(range=[0, 1])
     fig.update_yaxes(range=[0, 1])
