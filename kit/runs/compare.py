@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..records import Run
+from ..settings.params import parameters as declared_in
 from ..stats.estimate import Estimate
 from ..stats.trend import mean_over_seeds
+from ..system import paths
 
 Found = Iterable[tuple[Path, Run]]
 DIFFERENCE = re.compile(r"\b(difference|change|minus|less|the same)\b| - ", re.IGNORECASE)
@@ -32,6 +34,15 @@ def differing(found: Found) -> dict[str, tuple[str, ...]]:
             if len({json.dumps(p.get(k), sort_keys=True, default=str) for p in own}) > 1
         )
     return out
+
+
+def changed(run: Run) -> list[str]:
+    """The parameters, seed and profile apart, that are not as their notebook declares them."""
+    book = paths.notebooks(f"{run.notebook}.ipynb")
+    declared = declared_in(book) if book.is_file() else {}
+    known = run.meta.get("defaults") or {k: p.default for k, p in declared.items()}
+    names = [k for k in known if k not in ("seed", "profile")]
+    return [k for k in names if run.params.get(k, known[k]) != known[k]]
 
 
 def setting(params: Mapping[str, Any], names: Iterable[str]) -> str:

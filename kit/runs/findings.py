@@ -99,9 +99,9 @@ def estimates(run: Run) -> dict[str, Mapping[str, Any]]:
 
 
 def of_run(run: Run, most: int = 4) -> list[str]:
-    """At most so many sentences of one run, its own first."""
+    """The run's own sentences, all of them, and where they are fewer, up to so many in all."""
     own = [str(s) for s in run.meta.get("found", ())]
-    return (own + [sentence(k, v) for k, v in estimates(run).items()])[:most]
+    return own + [sentence(k, v) for k, v in estimates(run).items()][: max(0, most - len(own))]
 
 
 def over_settings(found: Sequence[tuple[Path, Run]], most: int = 4) -> list[str]:
@@ -122,17 +122,27 @@ def over_settings(found: Sequence[tuple[Path, Run]], most: int = 4) -> list[str]
     return out
 
 
+def title(run: Run, apart: str = "") -> str:
+    """A run's notebook, what sets it apart from others, and the parameters that differ from the
+    notebook's: a control is no result.
+    """
+    changed = compare.setting(run.params, compare.changed(run)).split(", ")
+    words = ", ".join(filter(None, dict.fromkeys([*apart.split(", "), *changed])))
+    return f"{run.notebook}: {words}" if words else run.notebook
+
+
 def found(pairs: Sequence[tuple[Path, Run]]) -> dict[str, list[str]]:
-    """notebook -> sentences. With several runs of a notebook: what seeds or settings say."""
+    """title -> sentences. With several runs of a notebook: what seeds or settings say."""
     out: dict[str, list[str]] = {}
     for book in dict.fromkeys(r.notebook for _, r in pairs):
         mine = [(f, r) for f, r in pairs if r.notebook == book and r.status == "done"]
         if len(mine) == 1:
-            out[book] = of_run(mine[0][1])
+            out[title(mine[0][1])] = of_run(mine[0][1])
         elif len(mine) > 1:
             own = [r.meta.get("found", ()) for _, r in mine]
             common = [str(s) for s in own[0] if all(s in one for one in own)]
-            out[book] = (common + (_over_seeds(mine) or over_settings(mine)))[:4]
+            rest = _over_seeds(mine) or over_settings(mine)
+            out[book] = common + rest[: max(0, 4 - len(common))]
     return {k: v for k, v in out.items() if v}
 
 
@@ -151,14 +161,14 @@ def doubts(pairs: Sequence[tuple[Path, Run]], most: int = 9) -> list[str]:
     """What to distrust: unfinished runs, gameable rewards, unknowns, missing intervals, few clusters,
     and many looks at once.
     """
-    runs = [r for _, r in pairs]
-    out = []
+    runs, out = [r for _, r in pairs], []
+    apart = {i: f"{name}, " for i, name in compare.labels(pairs).items() if name != i[:15]}
     for what, some in (
         ("did not finish", [r for r in runs if r.status != "done"]),
         ("recorded nothing", [r for r in runs if r.status == "done" and not r.metrics]),
     ):
-        named = ", ".join(f"{r.id} ({r.status})" for r in some[:4])
-        out += [f"{len(some)} of {len(runs)} runs {what}: {named}."] * bool(some)
+        names = [f"{r.id} ({apart.get(r.id, '')}{r.status})" for r in some]
+        out += _grouped(names, f"{len(some)} of {len(runs)} runs {what}:")
     every = [(k, v) for r in runs for k, v in estimates(r).items()]
     out += _gameable(runs)
     out += _grouped(
@@ -175,23 +185,18 @@ def doubts(pairs: Sequence[tuple[Path, Run]], most: int = 9) -> list[str]:
 
 def _gameable(runs: Sequence[Run]) -> list[str]:
     """What the reward can be had for without the skill, as far as the runs recorded it."""
-    hits = {
-        k: (v.get("value") if isinstance(v, Mapping) else v)
-        for r in runs
-        for k, v in r.metrics.items()
-        if any(w in k.lower() for w in GAMEABLE)
-    }
-    worst = {k: v for k, v in hits.items() if isinstance(v, (int, float)) and v}
-    listed = "; ".join(f"{k} {number(v)}" for k, v in list(worst.items())[:3])
-    return [f"A reward can be had without the skill: {listed}."] if listed else []
+    every = [(k, v) for r in runs for k, v in r.metrics.items()]
+    named = [(k, v) for k, v in every if any(w in k.lower() for w in GAMEABLE)]
+    each = [(k, v if isinstance(v, Mapping) else {"value": v}) for k, v in named]
+    paid = [(k, v) for k, v in each if isinstance(v.get("value"), (int, float)) and v["value"]]
+    return _grouped([sentence(*one) for one in paid], "a reward can be had without the skill:")
 
 
 def _grouped(names: Sequence[str], what: str) -> list[str]:
+    """A sentence that ends in names: three of them, and how many more; none without names."""
     distinct = list(dict.fromkeys(names))
-    if not distinct:
-        return []
-    more = f" and {len(distinct) - 3} more" if len(distinct) > 3 else ""
-    return [f"{what[0].upper()}{what[1:]} {', '.join(distinct[:3])}{more}."]
+    more = f"; and {len(distinct) - 3} more" if len(distinct) > 3 else ""
+    return [f"{what[0].upper()}{what[1:]} {'; '.join(distinct[:3])}{more}."] * bool(distinct)
 
 
 def _many(every: Sequence[tuple[str, Mapping[str, Any]]], runs: int) -> list[str]:

@@ -50,7 +50,8 @@ def estimate(value: Any) -> tuple[str, str, str]:
     band = f"[{number(low)}, {number(high)}]" if low is not None and high is not None else ""
     n = number(value["n"]) if value.get("n") is not None else ""
     clusters = f" in {value['n_clusters']} clusters" if value.get("n_clusters") else ""
-    return number(value["value"]), band, n + clusters
+    missing = f", {value['missing']} unknown" if value.get("missing") else ""
+    return number(value["value"]), band, n + clusters + missing
 
 
 def table(
@@ -157,9 +158,9 @@ def _link(folder: Path, place: Path, run: Run) -> str:
 
 
 def _name(run: Run, named: Mapping[str, str]) -> str:
-    """Notebook and what sets the run apart; the notebook alone where it has one run."""
+    """The run's title; of a notebook's only run nothing sets it apart."""
     apart = named[run.id]
-    return run.notebook if apart == run.id[:15] else f"{run.notebook}: {apart}"
+    return findings.title(run, "" if apart == run.id[:15] else apart)
 
 
 def _metrics(run: Run) -> dict[str, Any]:

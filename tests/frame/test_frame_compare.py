@@ -175,7 +175,7 @@ def test_the_first_screen_says_what_was_found_and_what_to_distrust(tmp_path: Pat
     assert "gain: up by 0.300 [0.250, 0.350], n = 40 in 20 clusters" in first
     for doubt in (
         "did not finish",
-        "without the skill: loose reward pays 7",
+        "without the skill: loose reward pays: 7, without an interval",
         "Unknown values",
         "No interval",
     ):
@@ -202,8 +202,30 @@ def test_what_to_distrust_names_runs_that_are_broken_or_recorded_nothing(tmp_pat
     assert "run0/figures.json cannot be read" in page and "run0/tables.json cannot" in page
     said = findings.doubts(runs.find(tmp_path))
     assert "1 of 3 runs did not finish: run1 (broken)." in said
-    assert "1 of 3 runs recorded nothing: run2 (done)." in said
+    assert "1 of 3 runs recorded nothing: run2 (seed=2, done)." in said
     assert findings.sentence("rate", {"value": 0.0001}).startswith("rate: 0.0001,")
+
+
+def test_no_sentence_is_lost_and_a_control_says_that_it_is_one(tmp_path: Path) -> None:
+    """Notebook 6 said five sentences, the report four, without the chain's end; of ten broken runs
+    four were named; a run on rewards dealt out at random stood there like any other; "attack .38"
+    without n or interval; counted unknowns were nowhere in the run's table.
+    """
+    folder = write(tmp_path, "run0", 0, 0.3, **{"control": True})
+    row = json.loads((folder / "metrics.json").read_text())
+    row["meta"] = {"found": [f"sentence {i}" for i in range(6)], "defaults": {"control": False}}
+    attack = {"value": 0.4, "low": 0.3, "high": 0.5, "n": 8, "missing": 1}
+    row["metrics"] = {"score, attack": attack}
+    (folder / "metrics.json").write_text(json.dumps(row))
+    said = findings.found(runs.find(tmp_path))
+    assert said == {"03_train_grpo: control=True": [f"sentence {i}" for i in range(6)]}
+    for k in range(6):
+        write(tmp_path, f"x{k}", k, 0.3, **{"control": True})
+        (tmp_path / f"x{k}" / "metrics.json").write_text("{")
+    broken, gamed, *_ = findings.doubts(runs.find(tmp_path))
+    assert broken.endswith("x2 (broken); and 3 more.") and "0.400 [0.300, 0.500], n = 8" in gamed
+    page = report.build(tmp_path)
+    assert "03_train_grpo: control=True <span" in page and "8, 1 unknown" in page
 
 
 def test_links_hold_where_the_report_lies_elsewhere(
