@@ -238,8 +238,8 @@ class Workbench:
     def data(self) -> list[dict[str, Any]]:
         """One row a trial, best on dev first, as plain values: agreement on train and dev, the
         difference to the baseline on dev (in raw agreement, adjusted for all trials: max-T), how
-        much more often it says met there (by itself, not adjusted), the share judged at all, cost, tokens, rows asked,
-        parent.
+        much more often it says met there (not adjusted), the share judged at all, cost, tokens,
+        rows asked, parent.
         """
         if not self.trials:
             return []

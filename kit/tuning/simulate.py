@@ -48,11 +48,11 @@ def plan(
     gap: Estimate | None, trials: int, study: Study, gain: float, power: float, room: float = 2.0
 ) -> dict[str, Any]:
     """What a gain needs: labelled prompts in all ("needed"), and the smallest gain that those at
-    hand ("prompts") find as often, in numbers and ("finds") words; NaN where none is.
+    hand ("prompts") find as often (NaN where none is; "finds": in words).
 
     gap : the difference of a trial to the baseline, which tells the spread over prompts; None:
         there is none with a spread (DataError). Its 80 % upper limit is planned with: half of all
-        pilots understate it (Browne 1995). room : what the baseline lacks to the best that there is.
+        pilots understate it (Browne 1995). room : what the baseline lacks to the best value.
     """
     if gap is None:
         raise DataError(
