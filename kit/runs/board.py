@@ -55,7 +55,6 @@ class Board:
     say: Callable[[str], None] = lambda text: None
     others: list[Cell] = field(default_factory=list)
     metrics: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    seen: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         """DataError where a newer kit wrote the folder's sweep: it is not written over."""
@@ -67,11 +66,8 @@ class Board:
         return self.folder / "sweep.json"
 
     def _read(self) -> None:
-        """Take over the others' cells, where another sweep wrote since this one looked last.
-
-        A damaged file is named and put aside; its runs are used.
-        """
-        if not self.path.exists() or _stamp(self.path) == self.seen:
+        """Take over the others' cells. A damaged file is named and put aside; its runs are used."""
+        if not self.path.exists():
             return
         mine = {_same(c) for c in self.cells}
         try:
@@ -97,7 +93,6 @@ class Board:
             cells = [*self.cells, *(c for c in self.others if c.folder not in mine)]
             rows = table((c, self._metrics(c)) for c in cells)
             runs.write_json(self.path, [stamped("sweep", vars(c)) for c in cells])
-            self.seen = _stamp(self.path)
             runs.write_json(self.folder / "table.json", rows)
             runs.write_text(self.folder / "table.csv", as_csv(rows))
 
@@ -131,12 +126,6 @@ class Board:
         if left:
             text += f", about {left:.0f} s left"
         return text + (f", ${cost:.4f}" if cost else "")
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    """What tells whether a file was written again: a rename gives it another number."""
-    found = path.stat()
-    return found.st_ino, found.st_mtime_ns
 
 
 def _same(cell: Cell) -> str:
