@@ -13,7 +13,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import math
 import shutil
 import sqlite3
 from collections.abc import Mapping
@@ -31,31 +30,8 @@ from .taskset import TaskSet
 
 SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2462"
 PROMPTS = ("bare", "parity")
-TABLES = {"rows": "e1_scores", "paraphrases": "e3_scores"}
+SCORES = "e3_scores.parquet"
 DATABASE = "responses.db"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedRow:
-    """One judge's score of one item. score : 1-5, None when the reply did not parse (unknown, not
-    0).
-
-    human : mean human score, 1-5; human_scores : each rater's. score_logprob : expected score under
-        the
-    log-probabilities, None where the provider gave none.
-    """
-
-    item_id: str
-    dataset: str
-    judge: str
-    prompt: str
-    score: float | None
-    score_logprob: float | None
-    text: str
-    human: float
-    human_scores: tuple[float, ...]
-    tokens_in: int
-    tokens_out: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,35 +48,17 @@ class Reply:
     cost: float = 0.0
     stopped: str | None = None
 
-    def scores(self) -> dict[int, float] | None:
-        """P(score) for 1-5 at the first token that is a digit 1-5, scaled to sum 1; None without
-        log-probabilities.
-
-        >>> Reply(text="4", model="m", tokens=("4",), top=({"4": 0.0, " 3": -100.0},)).scores()[4]
-        1.0
-        """
-        for token, top in zip(self.tokens, self.top, strict=False):
-            if token.strip() in ("1", "2", "3", "4", "5"):
-                mass = dict.fromkeys(range(1, 6), 0.0)
-                for candidate, logprob in top.items():
-                    if candidate.strip() in ("1", "2", "3", "4", "5"):
-                        mass[int(candidate)] += math.exp(logprob)
-                total = sum(mass.values())
-                return {k: v / total for k, v in mass.items()} if total > 0 else None
-        return None
-
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedJudges:
-    """The recordings. `rows`: 9,980 scores; `paraphrases`: those of reworded criteria, as plain
-    rows.
+    """The recordings. A judge is replayed: `kit.judge(tasks, judge={"replay": "gpt-4o/bare"})`.
 
-    items : item id -> the item's row; judges : their names.
+    items : item id -> the item's row; judges : their names; paraphrases : scores of reworded
+        criteria, as plain rows.
     """
 
     folder: Path
     items: Mapping[str, Mapping[str, Any]]
-    rows: tuple[RecordedRow, ...]
     paraphrases: tuple[Mapping[str, Any], ...]
     models: Mapping[str, str] = field(default_factory=dict)
 
@@ -126,36 +84,6 @@ class RecordedJudges:
                 + (f"; nearest: {n}" if (n := nearest(name, self.models)) else ""),
             )
         return hits[0]
-
-    def select(
-        self, *, judge: str | None = None, prompt: str | None = None, dataset: str | None = None
-    ) -> list[RecordedRow]:
-        """Rows of a judge, a prompt ("bare", "parity"), a data set ("flask", "biggen")."""
-        judge = self.judge(judge) if judge else None
-        return [
-            r
-            for r in self.rows
-            if judge in (None, r.judge)
-            and prompt in (None, r.prompt)
-            and dataset in (None, r.dataset)
-        ]
-
-    def prompt_text(
-        self, item_id: str, prompt: str = "bare", *, criterion: str | None = None
-    ) -> str:
-        """The user message that the judges saw; `criterion` replaces the item's own (a
-        paraphrase)."""
-        if prompt not in PROMPTS:
-            raise DataError(
-                f"there is no recorded prompt {prompt!r}",
-                where="recorded judges",
-                fix=f"use one of {PROMPTS}",
-            )
-        item = self.items[item_id]
-        test = criterion or item["natural_unit_test"]
-        if prompt == "parity":
-            test += f"\n\nRubric: {item['rubric']}\n\nReference Answer: {item['reference_answer']}"
-        return f"Query: {item['query']}\n\nResponse: {item['response']}\n\nUnit Test: {test}"
 
     def reply(
         self, judge: str, prompt_text: str, *, temperature: float = 0.0, repeat: int = 0
@@ -186,48 +114,6 @@ class RecordedJudges:
             .fetchone()
         )
         return None if row is None else _reply(*row)
-
-    def verdicts(
-        self, judge: str, prompt: str = "bare", *, threshold: float = 3.0
-    ) -> list[Verdict]:
-        """One verdict per item, in the order of `items`: met when score >= threshold; p from the
-        log-probabilities.
-
-        A reply that does not parse is unknown with failure "parse". Cost and tokens are the
-        recorded ones.
-        """
-        judge, out = self.judge(judge), []
-        for r in self.select(judge=judge, prompt=prompt):
-            reply = self.reply(judge, self.prompt_text(r.item_id, prompt))
-            mass = reply.scores() if reply else None
-            more: dict[str, Any] = {
-                "judge": f"{judge}/{prompt}",
-                "reason": None,
-                "tokens_in": r.tokens_in,
-                "tokens_out": r.tokens_out,
-                "cost": reply.cost if reply else 0.0,
-                "cached": True,
-                "meta": {"score": r.score, "text": r.text, "threshold": threshold},
-            }
-            if r.score is None:
-                out.append(unknown(r.item_id, "r", "c1", "parse", **more))
-                continue
-            p = (
-                None
-                if mass is None
-                else min(1.0, sum(v for k, v in mass.items() if k >= threshold))
-            )
-            out.append(
-                Verdict(
-                    task_id=r.item_id,
-                    response_id="r",
-                    criterion_id="c1",
-                    p=p,
-                    status="met" if r.score >= threshold else "unmet",
-                    **more,
-                )
-            )
-        return out
 
     def human_verdicts(self, *, threshold: float | None = None) -> list[Verdict]:
         """The human labels (a score outside 1-5, as -1, is unknown): per rater a level (score -
@@ -362,7 +248,7 @@ def prepare() -> Path:
             "*/data/items_e1.jsonl",
             "*/data/paraphrases.jsonl",
             "*/data/cache/responses.db.gz",
-            *(f"*/results/{t}.parquet" for t in TABLES.values()),
+            f"*/results/{SCORES}",
         ]
         unpack(archive, folder, members=names)
         with (
@@ -387,40 +273,17 @@ def load() -> RecordedJudges:
 
 @lru_cache(maxsize=2)
 def _load(folder: Path) -> RecordedJudges:
-    def table(name: str) -> list[dict[str, Any]]:
-        return [
-            {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
-            for _, row in read_rows(folder / f"{TABLES[name]}.parquet")
-        ]
-
     items = {row["item_id"]: row for _, row in read_rows(folder / "items_e1.jsonl")}
-    first = table("rows")
-    if not items or not first:
+    reworded = [row for _, row in read_rows(folder / SCORES)]
+    if not items or not reworded:
         raise MissingError(
             "the recordings in the cache are empty",
             where=str(folder),
             fix="delete that folder and fetch again",
         )
-    rows = tuple(
-        RecordedRow(
-            item_id=r["item_id"],
-            dataset=r["dataset"],
-            judge=r["judge"],
-            prompt=r["prompt_mode"],
-            score=r["score_direct"],
-            score_logprob=r["score_logprob"],
-            text=r["raw_text"] or "",
-            human=float(r["human_label"]),
-            human_scores=_scores(items[r["item_id"]]),
-            tokens_in=int(r["input_tokens"] or 0),
-            tokens_out=int(r["output_tokens"] or 0),
-        )
-        for r in first
-    )
     return RecordedJudges(
         folder=folder,
         items=items,
-        rows=rows,
-        paraphrases=tuple(table("paraphrases")),
-        models={r["judge"]: r["model"] for r in first},
+        paraphrases=tuple(reworded),
+        models={r["judge"]: r["model"] for r in reworded},
     )

@@ -108,7 +108,9 @@ def test_the_smooth_curves_width_is_what_cross_validation_takes(judge: str) -> N
 
     data = recorded.load()
     table = kit.table(
-        data.verdicts(judge), human=data.human_verdicts(threshold=3.0), tasks=data.taskset()
+        kit.judge(data.taskset(), judge={"replay": f"{judge}/bare", "threshold": 3.0}),
+        human=data.human_verdicts(threshold=3.0),
+        tasks=data.taskset(),
     ).dropna(subset=["p", "human"])
     p, y = table["p"].to_numpy(float), table["human"].to_numpy(float)
     _, group = np.unique(table["group"].astype(str), return_inverse=True)

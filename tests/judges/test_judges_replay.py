@@ -116,11 +116,6 @@ def test_paraphrase_flips_are_the_published_ones(data, judge):
 
 
 @needs_data
-def test_scores_are_read_as_they_were_published(data):
-    assert all(r.score == parse_score(r.text) for r in data.rows)
-
-
-@needs_data
 def test_p_is_the_mass_at_or_above_the_threshold(data, replayed):
     for v in replayed("gpt-4o", "bare")[:50]:
         if v.known:

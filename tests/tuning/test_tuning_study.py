@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import kit
 from kit import stats, tuning
+from kit.data.recorded import PROMPTS
 from kit.errors import DataError, KitError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,47 +222,45 @@ def recorded():
     from kit.data import recorded as source
 
     try:
-        return source.load()
+        data = source.load()
     except KitError as e:
         pytest.skip(f"recorded judges are not here: {e.what}")
+    tasks = data.taskset()
+
+    def said(judge, prompt):
+        return kit.judge(tasks, judge={"replay": f"{judge}/{prompt}"}, progress=False)
+
+    return data, said
+
+
+def numbers(verdicts, name="score"):
+    return np.array([v.meta[name] for v in verdicts], float)
 
 
 @pytest.mark.slow
 def test_recorded_kappas_and_spearman(recorded):
+    data, said = recorded
+    human = np.array([item["label"] for item in data.items.values()])
     for (prompt, name), value in KAPPA.items():
-        rows = recorded.select(judge=name, prompt=prompt)
-        human = [float(r.human >= 3) for r in rows]
-        judge = [None if r.score is None else float(r.score >= 3) for r in rows]
-        assert round(stats.kappa(judge, human).value, 3) == value, (prompt, name)
-    flask = {
-        n: recorded.select(judge=n, prompt="bare", dataset="flask")
-        for n in ("claude-sonnet", "llama-8b")
-    }
-    assert (
-        round(
-            stats.spearman(
-                [r.score for r in flask["claude-sonnet"]], [r.human for r in flask["claude-sonnet"]]
-            ).value,
-            3,
-        )
-        == 0.693
-    )
-    llama = flask["llama-8b"]
-    assert (
-        round(stats.spearman([r.score for r in llama], [r.human for r in llama]).value, 3) == 0.133
-    )
-    assert (
-        round(stats.spearman([r.score_logprob for r in llama], [r.human for r in llama]).value, 3)
-        == 0.423
-    )
+        score = numbers(said(name, prompt))
+        judge = np.where(np.isnan(score), np.nan, score >= 3)
+        assert round(stats.kappa(judge, human >= 3).value, 3) == value, (prompt, name)
+    flask = np.array([item["dataset"] == "flask" for item in data.items.values()])
+    llama = said("llama-8b", "bare")
+    for score, value in (
+        (numbers(said("claude-sonnet", "bare")), 0.693),
+        (numbers(llama), 0.133),
+        (numbers(llama, "expected"), 0.423),
+    ):
+        assert round(stats.spearman(score[flask], human[flask]).value, 3) == value
 
 
 @pytest.mark.slow
 def test_recorded_llama_is_the_trap(recorded):
-    rows = recorded.select(judge="llama-8b", prompt="bare")
-    report = stats.agree(
-        [None if r.score is None else r.score >= 3 for r in rows], [r.human >= 3 for r in rows]
-    )
+    data, said = recorded
+    score = numbers(said("llama-8b", "bare"))
+    human = [item["label"] >= 3 for item in data.items.values()]
+    report = stats.agree(np.where(np.isnan(score), np.nan, score >= 3), human)
     assert (
         round(report.raw.value, 3) == 0.749 and "not shown to be better than always" in report.note
     )
@@ -268,13 +268,11 @@ def test_recorded_llama_is_the_trap(recorded):
 
 @pytest.mark.slow
 def test_recorded_study_end_to_end(recorded, tmp_path):
-    ids = list(dict.fromkeys(r.item_id for r in recorded.rows))
-    at, scores, human = {x: i for i, x in enumerate(ids)}, {}, np.zeros(len(ids))
-    for r in recorded.rows:
-        column = scores.setdefault(f"{r.judge}/{r.prompt}", np.full(len(ids), np.nan))
-        column[at[r.item_id]] = np.nan if r.score is None else r.score
-        human[at[r.item_id]] = float(r.human >= 3)
-    cluster = [recorded.items[i]["query"] for i in ids]
+    data, said = recorded
+    ids = list(data.items)
+    human = np.array([item["label"] >= 3 for item in data.items.values()], float)
+    scores = {f"{j}/{p}": numbers(said(j, p)) for j in data.judges for p in PROMPTS}
+    cluster = [item["query"] for item in data.items.values()]
     study = tuning.Study(
         human=human, cluster=cluster, part=tuning.split(cluster), ids=ids, data="flakyjudge"
     )
