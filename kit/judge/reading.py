@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..records import Criterion, Response, Verdict
@@ -28,7 +28,7 @@ from .words import Reading
 FINE = frozenset(
     "stop eos eos_token end end_turn endturn stop_sequence complete completed done finished normal "
     "finishreason.stop 200 succeeded success ok final none null safe disabled auto assistant model "
-    "url_citation file_citation message text output_text chat.completion chat.completion.chunk text_completion".split()
+    "url_citation file_citation message text output_text decision chat.completion chat.completion.chunk text_completion".split()
 )
 LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete truncated".split())
 FILTERED = frozenset(
@@ -48,9 +48,9 @@ _TELLS = re.compile(  # of an end, a state, a verdict, another reply
     r"finish|done|end(?!point)|stop|stat(?:us|e)|complet|truncat|cut|part(?!y)|limit|exceed|error|fail|"
     r"refus|reject|filter|moderat|safe|harm|toxic|violat|block|flag|warn(?!ings$)|valid|success|cancel|"
     r"abort|interrupt|expire|withdr|retract|revis|correct|overrid|supersed|draft|final|verdict|score|"
-    r"rating|grade|label|judg|result|met$|object|type|role|delta|content|text(?!_)|output|answer|reply|"
+    r"rating|grade|label(?!_mass$)|judg|result|met$|object|type|role|delta|content|text(?!_)|output|answer|reply|"
     r"response|completion|message|choice|tool|function|call|_reason|comment|note(?!_)|channel|"
-    r"^err|exception|stale|preview|stage|phase|^ok$|^reason$|(?:^|_)code$",
+    r"^err|exception|traceback|stale|review|stage|phase|^ok$|^reason$|(?:^|_)code$",
     re.I,
 )
 _ILL = re.compile(
@@ -102,17 +102,41 @@ def _choice(
     beside = set(_beside(text, data, "choices"))
     beside.update(_beside(text, choice, "message"), _beside(text, message, "content"))
     beside.update(name for p in parts for name in _beside(text, p, "text"))
-    refused = {w for w in beside if w in FILTERED or _FILTER.search(w)}
-    cut, other = bool(beside & LIMITS), beside - refused - LIMITS
-    why = f"the reply holds, beside its text, {min(other)[:40]!r}" if other else ""
-    if any(not isinstance(t, str) for t in said):
-        why = "a part of its content is no text"
-    if refused:
-        return [Reading(failure="refusal", how="none", reason=REFUSED)] * len(criteria)
-    if why or not text.strip():
-        why = why or (CUT if cut else EMPTY)
-        return [Reading(failure="parse", how="none", reason=why)] * len(criteria)
-    return parse.read(text, criteria, cut=cut, answer=answer)
+    found, bare = fault(beside), not text.strip()
+    if found is None or found.failure == "parse":
+        if any(not isinstance(t, str) for t in said):
+            found = _unread("a part of its content is no text")
+        elif bare:
+            found = found or _unread(EMPTY)
+    if found is not None and (bare or found.reason != CUT):
+        return [found] * len(criteria)
+    return parse.read(text, criteria, cut=found is not None, answer=answer)
+
+
+def beside(level: Mapping[str, Any], *own: str) -> Reading | None:
+    """Why a reply, or a part of one, that gives no text is not believed; None where it is.
+
+    own : its fields that give what was asked for.
+
+    >>> beside({"noul": 0.9, "label_mass": 0.99}, "noul")
+    >>> beside({"noul": 0.9, "status": "incomplete"}, "noul").reason
+    'the reply was cut at the token limit'
+    """
+    return fault({*_beside("", {k: v for k, v in level.items() if k not in own}, "")})
+
+
+def fault(words: Collection[str]) -> Reading | None:
+    """Why a reply with these words or names beside its text is not believed."""
+    if any(w in FILTERED or _FILTER.search(w) for w in words):
+        return Reading(failure="refusal", how="none", reason=REFUSED)
+    other = set(words) - LIMITS
+    if other:
+        return _unread(f"the reply holds, beside its text, {min(other)[:40]!r}")
+    return _unread(CUT) if words else None
+
+
+def _unread(why: str) -> Reading:
+    return Reading(failure="parse", how="none", reason=why)
 
 
 def _parts(content: Any) -> list[Mapping[str, Any]]:
