@@ -11,7 +11,6 @@ in `kit ledger costs` only.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -30,7 +29,6 @@ from .common import BUDGET_USD, LEDGER, Output, arg, ledger_of
 from .run import given
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
-OWN = ("model", "messages")  # fields of a request
 REMOTE = ("endpoint", "decisions")
 # of an answer, and by what other name they go
 FIELDS = {
@@ -378,7 +376,7 @@ def _headers(given: list[str] | None) -> dict[str, str] | None:
     for text in given:
         name, colon, value = text.partition(":")
         name, value = name.strip(), value.strip()
-        if not colon or not name or "\n" in value or "\r" in value:
+        if not colon:
             fix = "write NAME:VALUE, or 'NAME:$VARIABLE' for one that is secret"
             raise KitError("this is no header", where="--header", fix=fix)
         if value.startswith("$"):
@@ -394,11 +392,14 @@ def _headers(given: list[str] | None) -> dict[str, str] | None:
 def _extra(pairs: list[str] | None) -> dict[str, Any] | None:
     out: dict[str, Any] = dict(given(pairs or [], "--extra"))
     for name, value in out.items():
-        if name in OWN:
-            fix = "give --model, or the tasks' own prompts"
-            raise KitError(f"{name} is the kit's to fill in", where="--extra", fix=fix)
-        with contextlib.suppress(ValueError):  # plain text needs no quotes
+        try:
             out[name] = json.loads(value, parse_constant=_no_number)
+        except ValueError as e:  # plain text needs no quotes
+            if value.startswith(("{", "[", '"')):
+                fix = "write the value as JSON, or as text without brackets and quotes"
+                raise KitError(
+                    f"{value!r} is no JSON ({e})", where=f"--extra {name}", fix=fix
+                ) from None
     return out or None
 
 

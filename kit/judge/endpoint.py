@@ -20,7 +20,7 @@ from . import reading, templates
 from .abilities import Doubt
 from .asking import Asked
 from .caller import Caller, Outcome
-from .keys import OPENAI, remember_all
+from .keys import OPENAI, remember_all, secret_name
 from .parse import CUT
 from .prices import Price, Usage, default_model, is_reasoning, tokens, warning
 from .records import READER, Call, Forecast, Question, rebuilt
@@ -33,6 +33,16 @@ log = logging.getLogger(__name__)
 AGAIN = ("parse", "missing", "contradiction")  # asked once more, alone
 ROOM = 6000  # tokens for a reasoning model to think in
 MODES, SOURCES = ("schema", "text"), ("none", "logprobs", "stated")
+OWN = {  # fields of a request, and what says the same
+    "model": "the model's own name",
+    "messages": "template=..., or the tasks' own prompts",
+    "response_format": 'mode="schema" or "text"',
+    "max_tokens": "max_tokens=... to the judge itself",
+    "max_completion_tokens": "max_tokens=...",
+    "max_output_tokens": "max_tokens=...",
+    "stream": "nothing: a reply is read as a whole",
+    "n": "{votes: JUDGE, n: ...}, or sample=...",
+}
 WIDER = 4  # times the room for a reply that was cut
 
 
@@ -60,6 +70,9 @@ class EndpointJudge(Asked):
     patience : seconds without any success until JudgeDownError, and the longest Retry-After that
         a call waits for.
     price : (input, output) or a Price in dollars per million tokens.
+    headers, extra : sent with every request, beside the kit's own headers, and in its body. Both
+        are in the ledger's keys, hashed, for they may choose who answers; but for headers whose
+        name tells of a secret (key, token, auth ...): two that differ in it share their verdicts.
     identity : what stands for the address in the ledger's keys, for a server whose address changes
         while its model does not.
 
@@ -95,6 +108,7 @@ class EndpointJudge(Asked):
         identity: str | None = None,
     ):
         _options(how, mode, probability, temperature)
+        _fields(extra or {})
         _above_0(concurrency=concurrency, timeout=timeout, tries=tries, patience=patience)
         _above_0(max_tokens=max_tokens)
         self.model = model or default_model()
@@ -127,6 +141,7 @@ class EndpointJudge(Asked):
         }
         for field, text in _texts(extra or {}):
             remember_all({field: text})
+        open_ = sorted([k.lower(), v] for k, v in (headers or {}).items() if not secret_name(k))
         self.caller = Caller(
             self.model,
             Wire(address, key_env, dict(headers or {})),
@@ -152,6 +167,7 @@ class EndpointJudge(Asked):
                 sample,
                 max_tokens,
                 template.id,
+                *open_,
             ]
         )
         self._tasks: dict[int, tuple[Task, Layout]] = {}
@@ -390,13 +406,21 @@ def _above_0(**numbers: float | None) -> None:
             raise KitError(f"{name} is {value!r}", where=where, fix="give a number above 0")
 
 
-def _texts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _fields(extra: Mapping[str, Any]) -> None:
+    """KitError for a field of the request that the kit fills in, or whose reply it cannot read."""
+    for name in OWN.keys() & extra.keys():
+        where = f"EndpointJudge(extra={{{name!r}: ...}})"
+        raise KitError(f"{name} is the kit's to fill in", where=where, fix=f"give {OWN[name]}")
+
+
+def _texts(fields: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """Names and texts of a request's own fields, however deep: some of them are secrets."""
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            yield from _texts(value)
-        elif isinstance(value, str):
-            yield name, value
+    if isinstance(fields, str):
+        yield name, fields
+    elif isinstance(fields, (Mapping, list)):
+        rows = fields.items() if isinstance(fields, Mapping) else [(name, v) for v in fields]
+        for k, v in rows:
+            yield from _texts(v, str(k))
 
 
 def _narrow(v: Verdict, limit: int | None) -> Verdict:

@@ -21,8 +21,10 @@ from typing import Any
 OPENAI = "https://api.openai.com/v1"
 SHORTEST = 8  # characters; "none" and "EMPTY" are no secrets, and occur in any text
 CUT = "[key]"
-_NAMES = re.compile(
-    r"key|token|secret|auth|password|cookie|signature|credential|^(code|sig)$", re.I
+_NAMES = re.compile(  # "x-portkey-config" names no key
+    r"(?<!port)key|token|secret|auth|passw|pwd|jwt|hmac|bearer|session|cookie|signature|credential|"
+    r"(?<![a-z])(?:pass|pin|sig|sas)(?![a-z])|^code$",
+    re.I,
 )
 _LOOKS = re.compile(r"\b(?:sk|gsk|hf|xai|key|Bearer)[-_ ][\w*.-]{6,}|\beyJ[\w-]{8,}\.[\w.-]+")
 _RUN = re.compile(  # no name of a model: those are words with marks between
@@ -93,17 +95,20 @@ def _encoded(secret: bytes) -> set[str]:
 
 
 def remember_all(values: Mapping[str, str]) -> None:
-    """Remember those values whose names (of headers, of a URL's query) say that they are secret."""
+    """Remember what is secret of these: by its name (of a header, in a URL's query) or its look."""
     for name, value in values.items():
         if secret_name(name):
             remember(value)
             remember(value.partition(" ")[2])  # "Bearer ..."
+        for pattern in (_LOOKS, _RUN):
+            for m in pattern.finditer(value):
+                remember(m[0])
 
 
 def secret_name(name: str) -> bool:
     """True for the name of a header or a query field that holds a secret.
 
-    >>> secret_name("X-Api-Key"), secret_name("Content-Type"), secret_name("api-version")
+    >>> secret_name("X-Api-Key"), secret_name("x-portkey-config"), secret_name("api-version")
     (True, False, False)
     """
     return bool(_NAMES.search(name))
@@ -119,11 +124,16 @@ def hidden(base: str) -> str:
     """
     out = base.split("/")
     for i in range(3, len(out)):
-        named = secret_name(out[i - 1]) and len(out[i]) >= SHORTEST
-        if named or _LOOKS.search(out[i]) or _RUN.search(out[i]):
-            remember(out[i])
-            out[i] = f"[key {hashlib.sha256(out[i].encode()).hexdigest()[:4]}]"
+        out[i] = veiled(out[i], secret_name(out[i - 1]) and len(out[i]) >= SHORTEST)
     return "/".join(out)
+
+
+def veiled(part: str, named: bool = False) -> str:
+    """A part of an address, or the digest of one that is named a key, or looks like one."""
+    if not (named or _LOOKS.search(part) or _RUN.search(part)):
+        return part
+    remember(part)
+    return f"[key {hashlib.sha256(part.encode()).hexdigest()[:4]}]"
 
 
 def redact(text: str) -> str:

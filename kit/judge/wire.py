@@ -20,6 +20,7 @@ import functools
 import ipaddress
 import json
 import os
+import re
 import time
 import urllib.parse
 import urllib.request
@@ -32,7 +33,7 @@ from typing import Any
 
 from ..errors import KitError
 from . import loop as loops
-from .keys import CUT, hidden, key_for, redact, remember, remember_all, secret_name
+from .keys import CUT, hidden, key_for, redact, remember, remember_all, secret_name, veiled
 
 ANSWERED = (200, 203)  # the second: a proxy has changed it
 MOST = 4_000_000  # bytes of a reply, unpacked
@@ -45,6 +46,12 @@ LONGEST = 1e9  # seconds; a longer Retry-After is as good as for ever
 LATE = 0.1  # seconds after which a deadline was kept by nobody: this process was stopped, or busy
 GRACE = 2.0  # seconds to read, then, what has arrived meanwhile
 AZURE = (".openai.azure.com", ".cognitiveservices.azure.com")
+_HEAD = re.compile(  # a name that may be given, but for those by which a message is framed and read
+    r"(?!(?:content-(?:length|encoding|type)|transfer-encoding|accept-encoding|connection|host|te|"
+    r"trailer|upgrade|expect)\Z)[!#$%&'*+.^_`|~0-9a-z-]+",
+    re.I,
+)
+_TEXT = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 PATHS = ("/chat/completions", "/decisions", "/systemone")  # that users leave in a base URL
 
 
@@ -88,7 +95,7 @@ class Address:
         )
         pairs = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
         remember_all(dict(pairs))
-        open_ = "&".join(f"{k}={CUT if secret_name(k) else v}" for k, v in pairs)
+        open_ = "&".join(f"{k}={CUT if secret_name(k) else veiled(v)}" for k, v in pairs)
         return cls(
             base=base,
             query=parts.query,
@@ -216,6 +223,10 @@ class Wire:
     _proxy: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        for name, value in self.headers.items():
+            if not (isinstance(value, str) and _HEAD.fullmatch(name) and _TEXT.fullmatch(value)):
+                fix = "a name of letters, digits and dashes, a text of one line; no fields of HTTP's own"
+                raise KitError(f"{name!r} is no header that can be sent", where="headers", fix=fix)
         remember_all(self.headers)
 
     async def post(self, path: str, body: bytes, timeout: float) -> Reply:
