@@ -15,7 +15,7 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.arguments import sure_level, whole
-from ..stats.clusters import UNSEEN, effective_df, reach
+from ..stats.clusters import UNSEEN, effective_df, reach, unmasked
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
 from ..stats.ordinal import distributions
@@ -477,7 +477,7 @@ def null_ece(conf: Any, correct: Any = None, **binning: Any) -> float:
 
 def _classes(probs: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
     """Distributions (n, k) and class numbers (n,); DataError names a row that is none."""
-    p, y = distributions(probs), np.asarray(labels)
+    p, y = distributions(probs), np.asarray(unmasked(labels))
     if y.shape != (len(p),):
         raise DataError(
             f"probs has shape {p.shape}, labels {y.shape}",

@@ -124,7 +124,8 @@ def risk_coverage(
     size, errors = np.bincount(at, weights=w), np.bincount(at, weights=wrong)
     keep = size > 0
     aurc, augrc = (float(v) for v in areas(size[keep], errors[keep]))
-    psi = _influence(x, at, w) if interval else np.empty((0, 2))
+    several = (x.n_clusters or x.n) > 1
+    psi = _influence(x, at, w) if interval and several else np.empty((0, 2))
     total = errors.sum()
     best = float(areas(np.array([size.sum() - total, total]), np.array([0.0, total]))[0])
     estimates = [

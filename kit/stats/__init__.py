@@ -6,7 +6,7 @@ numpy and scipy only.
 .500 [.20, .72], n=40
 """
 
-from .agreement import ac1, accuracy, balanced_accuracy, expand, f1, kappa, mcc, pairs, scott_pi
+from .agreement import ac1, accuracy, balanced_accuracy, f1, kappa, mcc, pairs, scott_pi
 from .anytime import betting, betting_path
 from .correction import lang_reiczigel, policy_difference, ppi, rogan_gladen
 from .estimate import Estimate, band, estimate_from_json, number
@@ -62,7 +62,6 @@ __all__ = [
     "design_effect",
     "difference",
     "estimate_from_json",
-    "expand",
     "f1",
     "fleiss",
     "half_width",

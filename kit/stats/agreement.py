@@ -12,7 +12,7 @@ method, which without clusters is the textbook standard error (Fleiss, Cohen & E
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import cell_sums, codes, estimate, same_length
+from .clusters import cell_sums, codes, estimate, same_length, unmasked
 from .columns import takes_table
 from .estimate import Estimate
 from .shares import share
 from .tails import t_quantile
-from .vocabulary import ordered, shared, unsaid
+from .vocabulary import ordered, refuse_levels, shared, side, unsaid
 
 Weights = str | np.ndarray | None
 
@@ -108,16 +108,44 @@ def pairs(
     n = same_length(judge=a, human=b, cluster=cluster)
     for name, column in (("judge", a), ("human", b)):
         same_length(**{name: column})
-    (la, ja), (lb, jb) = coded(a, categories), coded(b, categories)
-    group, keep = codes(cluster, n)[0], (ja >= 0) & (jb >= 0)
-    words, said = ({}, "") if categories is not None else shared(set(la), set(lb))
-    la, lb = ([words.get(v, v) for v in levels] for levels in (la, lb))
-    seen = {la[i] for i in np.unique(ja[keep])} | {lb[i] for i in np.unique(jb[keep])}
-    cats = _categories(seen, categories)
+    group, columns = codes(cluster, n)[0], {"judge": a, "human": b}
+    at, cats, said = numbered(columns, categories, whole_rows=True)
+    keep = (at >= 0).all(1)
+    gone = [int((~keep).sum()), *(at < 0).sum(0).tolist()]
+    return Pairs(cats, *at[keep].T, group[keep], *gone, said)
+
+
+def numbered(
+    columns: Mapping[str, Sequence[Any]],
+    categories: Sequence[Any] | None = None,
+    *,
+    whole_rows: bool = False,
+) -> tuple[np.ndarray, tuple[Any, ...], str]:
+    """Columns as category numbers of one vocabulary (n, columns), -1 where unknown; the
+    categories; and how vocabularies were brought together.
+
+    whole_rows : the columns are compared row by row. Categories are then those of the rows where
+        all are known, and levels beside 0 and 1 are refused.
+
+    >>> numbered({"a": ["met", None], "b": ["yes", "no"]})[:2]
+    (array([[ 1,  1],
+           [-1,  0]]), (0, 1))
+    """
+    levels, at = zip(*(coded(c, categories) for c in columns.values()), strict=True)
+    rows = np.stack(at, 1)
+    words, said = {}, ""
+    if categories is None:
+        values = dict(zip(columns, levels, strict=True))
+        if whole_rows:
+            refuse_levels(values)
+        words, said = shared(values)
+    known = rows[(rows >= 0).all(1)] if whole_rows else rows
+    seen = {v[i] for v, j in zip(levels, known.T, strict=True) for i in np.unique(j[j >= 0])}
+    cats = _categories({words.get(x, x) for x in seen}, categories)
     number = {c: i for i, c in enumerate(cats)}
-    one, two = (np.array([number.get(v, -1) for v in levels], np.int64) for levels in (la, lb))
-    gone = (int((j < 0).sum()) for j in (ja, jb))
-    return Pairs(cats, one[ja[keep]], two[jb[keep]], group[keep], int((~keep).sum()), *gone, said)
+    none = len(cats)  # the place of a value that only rows with an unknown hold
+    place = (np.array([*(number.get(words.get(x, x), none) for x in v), -1]) for v in levels)
+    return np.stack([p[j] for p, j in zip(place, at, strict=True)], 1), cats, said
 
 
 def coded(values: Sequence[Any], categories: Sequence[Any] | None) -> tuple[list[Any], np.ndarray]:
@@ -140,19 +168,15 @@ def _numbers(values: Sequence[Any]) -> np.ndarray | None:
     exactly; else None.
     """
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values))
     except ValueError:  # rows of different lengths: named where they are read one by one
         return None
     if array.dtype == object and array.ndim == 1:
         if not all(
-            v is None or isinstance(v, (bool, int, float, np.bool_, np.number)) for v in values
+            v is None or isinstance(v, (bool, int, float, np.bool_, np.number)) for v in array
         ):
             return None
-        array = (
-            np.array([math.nan if v is None else v for v in values], dtype=float)
-            if len(array)
-            else np.zeros(0)
-        )
+        array = np.array([math.nan if v is None else v for v in array], dtype=float)
     if (
         array.ndim != 1
         or array.dtype.kind not in "biuf"
@@ -563,12 +587,14 @@ def f1(
 
 
 def positive_category(categories: Sequence[Any], positive: Any = None) -> Any:
-    """The category that counts as positive: as given, or 1 / met / yes / pass / true; DataError
-    when that is not clear.
+    """The category that counts as positive: as given (a word of yes or no, where the columns are
+    read as 1 and 0), or 1 / met / yes / pass / true; DataError when that is not clear.
     """
     if positive is not None:
-        if _plain(positive) in categories:
-            return _plain(positive)
+        read = side(positive) if set(categories) <= {0, 1} else None
+        for named in (_plain(positive), read):
+            if named in categories:
+                return named
         raise DataError(
             f"the positive category {positive!r} does not occur",
             where="positive",
@@ -587,15 +613,3 @@ def positive_category(categories: Sequence[Any], positive: Any = None) -> Any:
         where="positive",
         fix=f"name one of {list(categories)[:12]}",
     )
-
-
-def expand(table: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Two columns of category numbers with this confusion table (rows the judge, columns the
-    reference).
-
-    >>> [x.tolist() for x in expand([[1, 2], [0, 1]])]
-    [[0, 0, 0, 1], [0, 1, 1, 1]]
-    """
-    t = np.asarray(table)
-    r, c = np.indices(t.shape)
-    return np.repeat(r.ravel(), t.ravel()), np.repeat(c.ravel(), t.ravel())

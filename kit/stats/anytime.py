@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
-from .arguments import sure_level, whole
+from .arguments import in_bounds, sure_level, whole
 from .clusters import codes, floats, same_length
 from .estimate import Estimate, unknown
 
@@ -77,7 +76,7 @@ def _units(x: np.ndarray, cluster: Sequence[Any] | None) -> np.ndarray:
     keep = ~np.isnan(x)
     if cluster is None:
         return x[keep]
-    group, _ = codes(np.asarray(cluster, dtype=object)[keep], int(keep.sum()))
+    group, _ = codes(codes(cluster, len(x))[0][keep], int(keep.sum()))
     return np.bincount(group, x[keep]) / np.bincount(group)
 
 
@@ -90,13 +89,7 @@ def _path(
 ) -> list[Estimate]:
     same_length(values=values, cluster=cluster)
     x, (low, high) = floats(values), bounds
-    bad = np.flatnonzero((x < low - 1e-12) | (x > high + 1e-12))
-    if len(bad) or not low < high:
-        raise DataError(
-            f"a value is outside [{low:g}, {high:g}]" if len(bad) else f"bounds are {bounds}",
-            where=f"values, row {int(bad[0])}" if len(bad) else "bounds",
-            fix="give the range that a value can have as bounds=(low, high)",
-        )
+    in_bounds(x, bounds)
     u = np.clip((_units(x, cluster) - low) / (high - low), 0.0, 1.0)
     level = sure_level(level)
     if horizon is not None:

@@ -22,6 +22,20 @@ def sure_level(level: Any) -> float:
     raise DataError(f"level is {level!r}, not in (0, 1)", where="level", fix="0.95 is usual")
 
 
+def in_bounds(x: np.ndarray, bounds: tuple[float, float]) -> None:
+    """DataError where a value (n,) lies outside the range that values can have; NaN is nowhere.
+
+    >>> in_bounds(np.array([0.0, np.nan]), (0.0, 1.0))
+    """
+    fix = "give the range that a value can have as bounds=(low, high)"
+    if not bounds[0] < bounds[1]:
+        raise DataError(f"bounds are {bounds}", where="argument bounds", fix=fix)
+    bad = np.flatnonzero((x < bounds[0] - 1e-12) | (x > bounds[1] + 1e-12))
+    if len(bad):
+        what = f"a value, {x[bad[0]]:g}, is outside [{bounds[0]:g}, {bounds[1]:g}]"
+        raise DataError(what, where=f"values, row {int(bad[0])}", fix=fix)
+
+
 def whole(name: str, value: Any, least: int = 0) -> int:
     """A whole number, at least `least`; DataError otherwise.
 

@@ -37,9 +37,19 @@ def is_unknown(value: Any) -> bool:
     """
     return (
         value is None
+        or value is np.ma.masked
         or type(value).__name__ in ("NAType", "NaTType")
         or (isinstance(value, (float, np.floating)) and math.isnan(value))
     )
+
+
+def unmasked(values: Any) -> Any:
+    """The values, where numpy masks one None: what lies under a mask means nothing.
+
+    >>> unmasked(np.ma.array([1, 999999], mask=[0, 1]))
+    [1, None]
+    """
+    return values.tolist() if isinstance(values, np.ma.MaskedArray) else values
 
 
 def one_column(values: Any, name: str) -> np.ndarray:
@@ -51,7 +61,7 @@ def one_column(values: Any, name: str) -> np.ndarray:
     """
     same_length(**{name: values})
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values))
     except ValueError:  # rows of different lengths
         array = np.empty((len(values), 0))
     if array.ndim != 1:
@@ -138,8 +148,10 @@ def codes(
     if cluster is None:
         return np.arange(n), n
     same_length(**{"rows": range(n), name: cluster})
-    array = one_column(cluster, name)
-    if array.dtype.kind in "fU" and not isinstance(cluster, np.ndarray):
+    listed = not isinstance(cluster, np.ndarray)
+    pairs = listed and tuple in set(map(type, cluster))  # a tuple is one label
+    array = np.fromiter(cluster, object, n) if pairs else one_column(cluster, name)
+    if array.dtype.kind in "fU" and listed:
         # a float holds no whole number above 2**53; among texts a NaN becomes one
         array = np.array(cluster, dtype=object)
     if array.dtype.kind in "biuf" and not (array.dtype.kind == "f" and np.isnan(array).any()):
@@ -162,11 +174,12 @@ def codes(
 
 def _integers(array: np.ndarray) -> tuple[np.ndarray, int]:
     """Codes of numbers; those already 0..C-1 without a gap are taken as they are, unsorted."""
-    top = int(array.max(initial=-1)) + 1 if array.dtype.kind in "iu" else 0
+    top = int(array.max(initial=0)) + 1 if array.dtype.kind in "iu" else 0
     if 0 < top <= 2 * len(array) and array.min() >= 0:
+        array = array.astype(np.int64)
         used = np.bincount(array, minlength=top) > 0
         if used.all():
-            return array.astype(np.int64), top
+            return array, top
         return (np.cumsum(used) - 1)[array], int(used.sum())
     _, inverse = np.unique(array, return_inverse=True)
     return inverse, int(inverse.max(initial=-1)) + 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import floats, same_length
+from .clusters import floats, same_length, unmasked
 from .estimate import Estimate
 from .rates import mean
 
@@ -21,7 +21,7 @@ def distributions(probs: Any) -> np.ndarray:
     (1, 2)
     """
     try:
-        array = np.asarray(probs)
+        array = np.asarray(unmasked(probs))
         p = array.astype(float) if array.dtype.kind in "biufO" else None
     except (TypeError, ValueError):
         p = None

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .agreement import pairs, table_stat
+from .agreement import numbered, table_stat
 from .anytime import CLEAR, FIRM, HOLDS, MANY
 from .arguments import generator, whole
 from .clusters import (
+    cell_sums,
     codes,
     effective_df,
     estimate,
@@ -28,7 +29,6 @@ from .columns import takes_table
 from .estimate import Estimate, number
 from .shares import signed_share
 from .tails import binomial_below, chi2_above, t_quantile, t_two_sided
-from .vocabulary import unsaid
 
 
 @takes_table("new", "old", "cluster")
@@ -266,31 +266,30 @@ def agreement_difference(
     """How much better `new` agrees with the human than `old`, on the rows where all three are
     known.
 
-    measure : "kappa", "accuracy", "balanced_accuracy" or "ac1". Cluster jackknife-t of the
-        difference, so the pairing counts.
+    new, old, human : (n,) categories; vocabularies are brought together as `agree` does. measure :
+        "kappa", "accuracy", "balanced_accuracy" or "ac1". Cluster jackknife-t of the difference, so
+        the pairing counts.
 
     >>> agreement_difference([1, 0, 1, 0], [1, 1, 1, 0], [1, 0, 1, 0], measure="accuracy").value
     0.25
     """
     n = same_length(new=new, old=old, human=human, cluster=cluster)
     group, _ = codes(cluster, n)
-    values = {v for col in (new, old, human) for v in pairs(col, col).categories}
-    cats = tuple(sorted(values, key=lambda v: (isinstance(v, str), v)))
-    rows = list(zip(new, old, human, strict=True))
-    pick = np.flatnonzero([not any(unsaid(x) for x in row) for row in rows])
-    both_columns = ([rows[i][k] for i in pick] for k in (0, 1))
-    people = [rows[i][2] for i in pick]
-    a, b = (pairs(col, people, cluster=group[pick], categories=cats) for col in both_columns)
+    columns = {"new": new, "old": old, "human": human}
+    at, cats, said = numbered(columns, whole_rows=True)
+    keep = (at >= 0).all(1)
     q, stat = len(cats), table_stat(measure, len(cats))
-    both = np.column_stack([a.sums(), b.sums()]) if len(pick) else np.zeros((0, 2 * q * q))
+    sides = (at[keep, k] * q + at[keep, 2] for k in (0, 1))
+    both = np.column_stack([cell_sums(cell, q * q, group[keep]) for cell in sides])
     return estimate(
         lambda t: stat(t[..., : q * q]) - stat(t[..., q * q :]),
         both,
-        n=len(pick),
+        n=int(keep.sum()),
         method=f"difference in {measure}",
-        missing=n - len(pick),
+        missing=int((~keep).sum()),
         level=level,
-        size=a.sums().sum(1),
+        note=said,
+        size=both.sum(1) / 2,
         bounds=(-2.0, 2.0),
         kinds=np.tile(np.eye(q * q)[:: q + 1], 2),  # all three name the category
     )

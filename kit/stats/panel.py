@@ -63,7 +63,7 @@ def dawid_skene(
     >>> p.label, p.agrees
     ((1, 0, 1, 0, 1), 1.0)
     """
-    said, cats, _ = rated(ratings, categories)
+    said, cats, words = rated(ratings, categories)
     if said.shape[1] < 3 or (said < 0).all():
         raise DataError(
             "a panel needs rated items with the same three judges or more",
@@ -85,7 +85,7 @@ def dawid_skene(
         confusion,
         prevalence,
         agrees,
-        _note(len(said), agrees, int(tied.sum())),
+        _note(len(said), agrees, int(tied.sum()), words),
     )
 
 
@@ -107,8 +107,8 @@ def _em(said: np.ndarray, votes: np.ndarray, q: int) -> tuple[np.ndarray, np.nda
     return posterior, confusion, prevalence
 
 
-def _note(items: int, agrees: float, tied: int) -> str:
-    notes = []
+def _note(items: int, agrees: float, tied: int, words: str) -> str:
+    notes = [words] if words else []
     if items < 50:
         notes.append(f"{items} items: the judges' confusions are mostly the prior")
     if agrees < 0.9:

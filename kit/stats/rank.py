@@ -64,11 +64,8 @@ def _finish(
     """
     n, c = len(psi), int(group.max(initial=-1)) + 1
     if c < 3 or math.isnan(value):
-        note = (
-            "one column is constant"
-            if math.isnan(value)
-            else "fewer than three clusters: no interval"
-        )
+        short = "fewer than three rows" if n < 3 else "one column is constant"
+        note = short if math.isnan(value) else "fewer than three clusters: no interval"
         return Estimate(value, math.nan, math.nan, n, c, name, note, missing, level)
     by = np.bincount(group, psi, c) / n
     se = math.sqrt(c / (c - 1) * float((by**2).sum()))

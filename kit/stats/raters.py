@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .agreement import Weights, _categories, coded, weight_matrix
+from .agreement import Weights, numbered, weight_matrix
 from .clusters import codes, estimate, same_length, sums
 from .columns import grid
 from .estimate import Estimate
@@ -21,34 +21,36 @@ from .vocabulary import ordered
 
 def counts(
     ratings: Sequence[Sequence[Any]], categories: Sequence[Any] | None = None
-) -> tuple[np.ndarray, tuple[Any, ...], int]:
-    """How many raters gave each category: (items, q), the categories, and how many ratings are
-    missing.
+) -> tuple[np.ndarray, tuple[Any, ...], int, str]:
+    """How many raters gave each category: (items, q), the categories, how many ratings are
+    missing, and how vocabularies were brought together.
 
     ratings : (items, raters), None / NaN = not rated; or a table with a column a rater.
 
     >>> counts([[1, 1, None], [0, 1, 1]])[0].tolist()
     [[0.0, 2.0], [1.0, 2.0]]
     """
-    at, cats, missing = rated(ratings, categories)
-    return np.stack([(at == k).sum(1) for k in range(len(cats))], 1, dtype=float), cats, missing
+    at, cats, said = rated(ratings, categories)
+    votes = np.array([(at == k).sum(1) for k in range(len(cats))], float)
+    return votes.reshape(len(cats), len(at)).T, cats, int((at < 0).sum()), said
 
 
 def rated(
     ratings: Sequence[Sequence[Any]], categories: Sequence[Any] | None = None
-) -> tuple[np.ndarray, tuple[Any, ...], int]:
-    """Ratings as category numbers (items, raters), -1 where missing; the categories, and how many
-    are missing.
+) -> tuple[np.ndarray, tuple[Any, ...], str]:
+    """Ratings as category numbers (items, raters), -1 where missing; the categories, and how the
+    raters' vocabularies were brought together. DataError where there are none.
     """
     rows = grid(ratings)
-    if len({len(r) for r in rows}) > 1:
+    width = {len(r) for r in rows}
+    if len(width) > 1:
         fix = "give one column per rater, None where not rated"
         raise DataError("items have different numbers of raters", where="ratings", fix=fix)
-    levels, at = coded([v for r in rows for v in r], categories)
-    cats = _categories(set(levels), categories)
-    number = np.array([*map(cats.index, levels), -1], np.int64)
-    width = len(rows[0]) if rows else 0
-    return number[at].reshape(len(rows), width), cats, int((at < 0).sum())
+    if width <= {0}:
+        fix = "give (items, raters): a row an item, None where not rated"
+        raise DataError("there are no ratings", where="ratings", fix=fix)
+    columns = {f"rater {k + 1}": c for k, c in enumerate(zip(*rows, strict=True))}
+    return numbered(columns, categories)
 
 
 def _corrected(
@@ -61,7 +63,7 @@ def _corrected(
     level: float,
     se: str,
 ) -> Estimate:
-    r, cats, missing = counts(ratings, categories)
+    r, cats, missing, said = counts(ratings, categories)
     group, _ = codes(cluster, same_length(ratings=r, cluster=cluster))
     if isinstance(weights, str):
         ordered(cats, categories is not None)
@@ -94,6 +96,7 @@ def _corrected(
         level=level,
         se="linear" if se == "gwet" else se,
         bounds=(-1.0, 1.0),
+        note=said,
         size=by[:, 2],
         kinds=np.column_stack([np.ones((len(cats), 3)), np.eye(len(cats))]),
     )
@@ -236,7 +239,7 @@ def alpha(
         raise DataError(
             f"metric is {metric!r}", where="metric", fix="nominal, ordinal, interval or ratio"
         )
-    r, cats, missing = counts(ratings, categories)
+    r, cats, missing, said = counts(ratings, categories)
     group, _ = codes(cluster, same_length(ratings=r, cluster=cluster))
     if metric != "nominal" and categories is None and any(isinstance(c, str) for c in cats):
         raise DataError(
@@ -263,6 +266,7 @@ def alpha(
         level=level,
         se=se,
         bounds=(-1.0, 1.0),
+        note=said,
         size=np.bincount(inverse, minlength=c),
         kinds=columns[n:],
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import DataError
 from .anytime import FIRM, betting
+from .arguments import in_bounds
 from .clusters import codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
 from .correction import Counts, labels_alone, lang_reiczigel, posterior
@@ -49,6 +50,7 @@ def mean(
     """
     n = same_length(values=values, cluster=cluster, weights=weights)
     x, (group, _) = floats(values), codes(cluster, n)
+    in_bounds(x, bounds)
     w = np.ones(n) if weights is None else floats(weights, name="weights")
     bad = np.flatnonzero(~((w >= 0) & (w < 1e100)))
     if len(bad):

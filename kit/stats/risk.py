@@ -81,7 +81,7 @@ def abstain_below(
     order = np.argsort(-p, kind="stable")
     loss = np.cumsum((weight * (1 - y))[order])
     last = np.flatnonzero(np.r_[p[order][1:] != p[order][:-1], True])
-    good = last[(units * loss[last] + 1) / (units + 1) <= risk]
+    good = last[(units * loss[last] + 1) / (units + 1) <= risk + 1e-12]  # a limit met is kept
     if not len(good):
         return Threshold(np.inf, 0.0, 0.0, risk, len(p), units, missing)
     at = float(p[order][good[-1]])

@@ -5,7 +5,6 @@ together.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -120,10 +119,14 @@ def mean_over_seeds(values: Sequence[float]) -> Estimate:
     >>> str(mean_over_seeds([0.5, 0.6, 0.7])), mean_over_seeds([0.5]).note
     ('.600 [.35, .85], n=3', 'one seed')
     """
-    n, value = len(values), statistics.fmean(values)
-    if len(set(values)) < 2:
-        note = "one seed" if n == 1 else "all seeds gave the same"
-        return Estimate(value, math.nan, math.nan, n, method="mean over seeds", note=note)
-    se = statistics.stdev(values) / math.sqrt(n)
+    x = floats(values)
+    known = x[~np.isnan(x)]
+    n, missing, words = len(known), len(x) - len(known), "mean over seeds"
+    if len(set(known.tolist())) < 2:
+        note = ("no seed is known", "one seed", "all seeds gave the same")[min(n, 2)]
+        value = float(known[0]) if n else math.nan
+        return Estimate(value, math.nan, math.nan, n, None, words, note, missing)
+    value, se = float(known.mean()), float(known.std(ddof=1)) / math.sqrt(n)
     half = t_quantile(0.95, n - 1) * se
-    return Estimate(value, value - half, value + half, n, method="t over seeds", se=se)
+    low, high = value - half, value + half
+    return Estimate(value, low, high, n, None, "t over seeds", "", missing, 0.95, se)

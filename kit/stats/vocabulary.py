@@ -1,10 +1,11 @@
-"""Two raters, two vocabularies: met / unmet against yes / no against 1 / 0 are mapped and said;
-what cannot be mapped is refused.
+"""Several raters, several vocabularies: met / unmet against yes / no against 1 / 0 are mapped and
+said; what cannot be mapped is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from ..errors import DataError
@@ -18,7 +19,6 @@ NO = (
     "satisfied|bad|negative"
 ).split("|")
 UNKNOWN = frozenset({"", "unknown", "null", "nan", "none", "n/a"})  # words that are no answer
-WHERE = "judge, human"
 
 
 def side(value: Any) -> int | None:
@@ -52,38 +52,38 @@ def number(value: Any) -> float | None:
         return None
 
 
-def shared(judge: Collection[Any], human: Collection[Any]) -> tuple[Mapping[Any, Any], str]:
-    """How values are rewritten so that both columns speak one vocabulary, and what to say of it;
+def shared(columns: Mapping[str, Collection[Any]]) -> tuple[Mapping[Any, Any], str]:
+    """How values are rewritten so that all columns speak one vocabulary, and what to say of it;
     ({}, "") where they do.
 
-    judge, human : the distinct known values of each. DataError where the two cannot be brought
-        together.
+    columns : name -> its distinct known values. DataError where they cannot be brought together.
 
-    >>> shared({"met", "unmet"}, {"yes", "no"})
+    >>> shared({"judge": {"met", "unmet"}, "human": {"yes", "no"}})
     ({'met': 1, 'no': 0, 'unmet': 0, 'yes': 1}, 'met and yes are read as 1, no and unmet as 0')
-    >>> shared({1, 2}, {2, 3})
+    >>> shared({"judge": {1, 2}, "human": {2, 3}})
     ({}, '')
     """
-    both = set(judge) | set(human)
-    if not judge or not human:
+    each = {name: set(c) for name, c in columns.items() if c}
+    whole = set().union(*each.values())
+    text = {v for v in whole if isinstance(v, str)}
+    mixed = any(0 < len(text & c) < len(c) for c in each.values())
+    if not text or mixed or len(each) < 2:
         return {}, ""
-    _refuse_levels(judge, human)
-    text = {v for v in both if isinstance(v, str)}
-    mixed = any(0 < len(text & set(c)) < len(set(c)) for c in (judge, human))
-    if not text or mixed:
-        return {}, ""
-    if set(judge) <= set(human) or set(human) <= set(judge):
-        return _spelled(both)
-    sides = {v: side(v) for v in both}
+    if whole in each.values():
+        return _spelled(whole)
+    sides = {v: side(v) for v in whole}
     if None not in sides.values():
         return _polar({v: s for v, s in sides.items() if s is not None})
-    if all(number(v) is not None for v in both):
-        return _spelled(both)
-    if len(text) < len(both) or not set(judge) & set(human):
+    if all(number(v) is not None for v in whole):
+        return _spelled(whole)
+    alone = (all(c.isdisjoint(o) for o in each.values() if o is not c) for c in each.values())
+    if len(text) < len(whole) or any(alone):
+        said = ", ".join(f"{name} {_few(c)}" for name, c in each.items())
         raise DataError(
-            f"the two columns share no vocabulary: judge {_few(judge)}, human {_few(human)}",
-            where=WHERE,
-            fix="give both the same values, such as met / unmet",
+            f"the columns share no vocabulary: {said}",
+            where=", ".join(each),
+            fix="give all the same values, such as met / unmet, or say that these are the "
+            "categories=[...]",
         )
     return {}, ""
 
@@ -104,9 +104,9 @@ def _spelled(values: Collection[Any]) -> tuple[Mapping[Any, Any], str]:
     return {v: int(x) if x == int(x) else x for v, x in found.items() if x is not None}, ""
 
 
-def _refuse_levels(judge: Collection[Any], human: Collection[Any]) -> None:
+def refuse_levels(columns: Mapping[str, Collection[Any]]) -> None:
     """A five-level score beside labels of 0 and 1 agrees with nothing: cut it first."""
-    for levels, labels, name in ((judge, human, "judge"), (human, judge, "human")):
+    for (name, levels), labels in product(columns.items(), columns.values()):
         known = [x for x in map(number, levels) if x is not None]
         if len(known) < len(levels) or {number(v) for v in labels} != {0.0, 1.0}:
             continue
@@ -114,7 +114,7 @@ def _refuse_levels(judge: Collection[Any], human: Collection[Any]) -> None:
         if outside:
             raise DataError(
                 f"the {name} gives levels such as {sorted(outside)[0]:g}, the other column 0 and 1",
-                where=WHERE,
+                where=", ".join(columns),
                 fix="cut the levels with threshold=, or say that both use one scale with "
                 "categories=[...]",
             )

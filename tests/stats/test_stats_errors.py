@@ -377,3 +377,27 @@ def test_one_unlabelled_row_is_not_the_whole_population(size):
         found.append((abs(e.value - alone.value), (e.high - e.low) / (alone.high - alone.low)))
     moved, wide = np.mean(found, axis=0)
     assert moved < 0.1 and 0.9 < wide < 1.3
+
+
+def test_a_value_outside_its_range_is_refused():
+    """mean([1, 2, 3]) in [0, 1] was 2.000 [.00, 1.00], outside its own interval."""
+    for bounds in ((0, 1), (3, 1)):
+        with pytest.raises(DataError, match="outside" if bounds == (0, 1) else "bounds are"):
+            stats.mean([1, 2, 3], bounds=bounds)
+
+
+def test_nothing_to_count_is_named():
+    """Raw errors of the standard library and of numpy."""
+    for measure in (stats.fleiss, stats.alpha, stats.ac1_raters, stats.dawid_skene):
+        with pytest.raises(DataError, match="no ratings"):
+            measure([])
+    assert stats.mean_over_seeds([]).note == stats.mean_over_seeds([None]).note != ""
+    assert stats.mean_over_seeds([0.5, None, 0.7]).missing == 1
+    assert stats.spearman([1, 2], [1, 2]).note == "fewer than three rows"
+
+
+def test_a_risk_that_is_met_exactly_is_kept():
+    """(11 + 1) / 30 is .4, but not in floats: the threshold rose from .29 to .35."""
+    rows = [i / 100 for i in range(29)]
+    found = stats.abstain_below(rows, [int(i >= 11) for i in range(29)], risk=0.4)
+    assert found.at == 0.0

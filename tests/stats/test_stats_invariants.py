@@ -146,7 +146,7 @@ def test_perfect_agreement_is_not_certainty():
 
 
 def test_categories_that_do_not_occur_count_for_ac1():
-    a, b = stats.expand([[5, 1], [1, 5]])
+    a, b = [0] * 6 + [1] * 6, [0] * 5 + [1, 0] + [1] * 5
     assert stats.ac1(a, b, categories=[0, 1, 2]).value > stats.ac1(a, b).value
 
 

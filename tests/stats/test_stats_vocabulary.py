@@ -89,3 +89,72 @@ def test_a_table_and_the_names_of_its_columns():
     with pytest.raises(DataError, match="no column 'okay'"):
         stats.mean(frame, "okay")
     assert str(stats.mean({"x": [1, 0, 1]}, "x")) == str(stats.mean([1, 0, 1]))
+
+
+WORDS = [("unmet", "met"), ("no", "yes"), (0, 1), (False, True), ("FAIL", "Pass")]
+
+
+@pytest.mark.parametrize("new", WORDS)
+@pytest.mark.parametrize("old", WORDS)
+@pytest.mark.parametrize("human", WORDS)
+def test_a_better_judge_is_better_in_any_words(new, old, human):
+    """A perfect judge in yes / no was .5 worse than a half-right one in met / unmet."""
+    h, half = [1, 0] * 8, [1, 1, 0, 0] * 4
+    columns = ([w[v] for v in c] for w, c in ((new, h), (old, half), (human, h)))
+    got = stats.agreement_difference(*columns, measure="accuracy")
+    assert (got.value, got.n, got.missing) == (0.5, 16, 0)
+    with pytest.raises(DataError, match="new gives levels such as 3"):
+        stats.agreement_difference([3, 1] * 8, half, h)
+
+
+def test_raters_with_vocabularies_of_their_own_are_compared():
+    """met, yes and pass were three categories: Fleiss' kappa -.200 in place of .667, silently."""
+    rows = [[1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 1], [0, 0, 0]]
+    words = [[w[v] for w, v in zip(WORDS, r, strict=False)] for r in rows]
+    for measure in (stats.fleiss, stats.ac1_raters, stats.alpha):
+        got = measure(words)
+        assert got.value == measure(rows).value and "are read as 1" in got.note
+    panel = stats.dawid_skene(words)
+    assert panel.label == stats.dawid_skene(rows).label and "read as 1" in panel.note
+    with pytest.raises(DataError, match="rater 3"):
+        stats.fleiss([["a", "b", "meh"], ["b", "a", "well"]])
+    sparse = [["low", "mid", None], ["mid", None, "high"], [None, "high", "low"]]
+    assert stats.dawid_skene(sparse).categories == ("high", "low", "mid")
+
+
+def test_the_positive_word_of_one_of_two_vocabularies_is_known():
+    """yes was refused where met and yes are read as 1."""
+    judge, human = ["met", "unmet", "met"], ["yes", "no", "no"]
+    want = stats.f1([1, 0, 1], [1, 0, 0])
+    assert stats.f1(judge, human, positive="yes").value == want.value
+
+
+def test_what_numpy_masks_is_unknown():
+    """The 300 under a mask was in the mean: 101 of 1, 2 and an unknown."""
+    mask = [0, 0, 1]
+    hidden = np.ma.array([1, 2, 300], mask=mask)
+    assert (stats.mean(hidden).value, stats.mean(hidden).missing) == (1.5, 1)
+    assert stats.accuracy(np.ma.array([1, 0, 1], mask=mask), [1, 0, 0]).n == 2
+    conf = np.ma.array([0.5, 0.6, 0.7], mask=mask)
+    assert calibration.ece(conf, [1, 0, 1], missing="count", n_boot=0).missing == 1
+    with pytest.raises(DataError, match="row 2"):
+        calibration.brier(conf, [1, 0, 1])
+    with pytest.raises(DataError, match="the cluster is unknown"):
+        stats.mean([1, 0, 1], cluster=hidden)
+    with pytest.raises(DataError, match="is no class number"):
+        calibration.classwise([[0.2, 0.8]] * 3, np.ma.array([1, 1, 1], mask=mask))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8"])
+def test_clusters_may_be_of_any_whole_dtype(dtype):
+    """Unsigned codes, as categories and downcasts give them, were a raw OverflowError."""
+    for numbers in ([0, 0, 1, 1], [3, 3, 100, 100], [0, 0, 2, 2]):
+        e = stats.mean([1, 0, 1, 1], cluster=np.array(numbers, dtype))
+        assert e == stats.mean([1, 0, 1, 1], cluster=numbers)
+
+
+def test_a_tuple_is_one_label():
+    pairs = [("a", 1), ("a", 1), ("b", 1), "c"]
+    assert stats.mean([1, 0, 1, 1], cluster=pairs) == stats.mean([1, 0, 1, 1], cluster=list("aabc"))
+    ids = {"new_cluster": pairs[:3], "old_cluster": pairs[:3]}
+    assert stats.macro_difference([1, 1, 0], [0, 1, 0], **ids).n_clusters == 2
