@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DataError
 from ..records import Criterion
 from .levels import levels_of
+from .slips import PARTS
 from .values import absent, as_text, listed, number, parsed_json
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ TEXT_FIELDS = (
     "name",
 )
 LISTED_AS = re.compile(r"(?:[-*•]|\d{1,3}[.)])\s+(?=\S)")  # the mark of a line in a list
+
+SCORE = re.compile(r"(?:[-*•]\s+)?(?:score|level|rating)\s+(\d+)\s*[:=–-]\s*(\S.*)", re.I)
 
 
 def weight_of(
@@ -68,6 +71,7 @@ NEGATIVE = dict.fromkeys(("polarity", "sign", "type", "direction"), AGAINST)
 NEGATIVE |= {"negative": ("true", "1"), "is_negative": ("true", "1")}
 NEGATIVE |= {"positive": ("false", "0"), "is_positive": ("false", "0")}
 POSITIVE = ("positive", "pos", "+", "1", "true", "false", "0")
+TITLES = ("name", "title", "category", "group", "section", "dimension")
 YES = {"true", "yes", "1", "wahr", "ja"}
 NO = {"false", "no", "0", "", "falsch", "nein"}
 
@@ -127,10 +131,7 @@ def criteria_from(
             else [value]
         )
     if isinstance(value, str):
-        value = [line.strip() for line in value.split("\n") if line.strip()]
-        marked = [LISTED_AS.match(line) for line in value]
-        if all(marked):
-            value = [line[m.end() :] for line, m in zip(value, marked, strict=True)]
+        value = _lines(row, value, field_name)
     if not isinstance(value, list) and value is not None:
         row.find(
             "field-type",
@@ -140,9 +141,71 @@ def criteria_from(
         )
         value = [value]
     return [
-        criterion_of(row, item, f"{prefix}{i}", negative, names)
+        c
         for i, item in enumerate(value or [], 1)
+        for c in _with_parts(row, item, f"{prefix}{i}", negative, names)
     ]
+
+
+def _with_parts(
+    row: Row, item: Any, default_id: str, negative: bool, names: Sequence[str]
+) -> list[Criterion]:
+    """The criteria of an item. One that holds others and says what they weigh together, or that
+    it is required, is their parent; else it is a group: they count by their own weights, and have
+    its name as a tag."""
+    field = parts_of(item) if isinstance(item, Mapping) else None
+    if field is None:
+        return [criterion_of(row, item, default_id, negative, names)]
+    own = {k: v for k, v in item.items() if k != field and not absent(v)}
+    title = next((own[k] for k in (*TITLES, *TEXT_FIELDS) if isinstance(own.get(k), str)), None)
+    if any(n in own for n in (*names, "required")):
+        top = criterion_of(row, {"text": title or default_id, **own}, default_id, negative, names)
+        below = criteria_from(row, item[field], prefix=f"{top.id}.", names=names, field_name=field)
+        return [top, *(c if c.parent else replace(c, parent=top.id) for c in below)]
+    if any(v != title for v in own.values()):
+        row.keep(f"group {default_id}", own)
+    below = criteria_from(
+        row,
+        item[field],
+        prefix=f"{default_id}.",
+        negative=negative or _against(own),
+        names=names,
+        field_name=field,
+    )
+    return [replace(c, tags=(*tags_of(title), *c.tags)) for c in below]
+
+
+def parts_of(item: Mapping[str, Any]) -> str | None:
+    """The field of an item that holds criteria of its own, or None. Texts are parts where they
+    stand under a name for parts: "items" may be what an answer is to list."""
+    for name in PARTS:
+        held = item.get(name)
+        if isinstance(held, list) and held and (name != "items" or isinstance(held[0], Mapping)):
+            return name
+    return None
+
+
+def _lines(row: Row, text: str, field_name: str) -> list[Any]:
+    """The criteria of a text: the items of its list, or its lines; one with levels where lines are
+    its scores."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    scores = [m for line in lines if (m := SCORE.match(line))]
+    if len(scores) > 1:
+        rest = " ".join(line for line in lines if not SCORE.match(line))
+        return [{"text": rest, "levels": {m[1]: m[2] for m in scores}}]
+    if not any(map(LISTED_AS.match, lines)):
+        return lines
+    items: list[str] = []
+    for line in lines:
+        if m := LISTED_AS.match(line):
+            items.append(line[m.end() :])
+        elif line.endswith(":") or line[0] == "#":
+            row.keep(f"heading of {field_name}", line)
+        elif items:
+            items[-1] += f" {line}"
+        else:
+            items.append(line)
+    return items
 
 
 def criterion_of(
@@ -181,7 +244,7 @@ def criterion_of(
     if levels and isinstance(item.get("points"), list):
         item = {k: v for k, v in item.items() if k != "points"}
     weight, used = weight_of(row, item, names, default_id)
-    if negative or any(as_text(item.get(k, "")).casefold() in NEGATIVE[k] for k in NEGATIVE):
+    if negative or _against(item):
         weight = -abs(weight)
     if weight > 0 and (field := _pitfall(item)):
         row.find(
@@ -230,6 +293,11 @@ def criterion_of(
     )
 
 
+def _against(item: Mapping[str, Any]) -> bool:
+    """True where an object says that what it holds must not be met."""
+    return any(as_text(item.get(k, "")).casefold() in NEGATIVE[k] for k in NEGATIVE)
+
+
 def _pitfall(item: Mapping[str, Any]) -> str | None:
     """The field that calls a criterion a pitfall."""
     words = ((k, as_text(item.get(k, "")).casefold()) for k in ("type", "kind", "category"))
@@ -264,4 +332,9 @@ def unique(row: Row, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     if len({c.id for c in criteria}) == len(criteria):
         return tuple(criteria)
     seen: set[str] = set()
-    return tuple(replace(c, id=free_id(row, c.id, seen)) for c in criteria)
+    out, called = [], {}  # a parent stands before its parts
+    for c in criteria:
+        name = free_id(row, c.id, seen)
+        out.append(replace(c, id=name, parent=called.get(c.parent, c.parent)))
+        called |= {c.id: name} if c.parent != c.id else {}
+    return tuple(out)

@@ -12,12 +12,12 @@ from .formats import benchmarks, rubric, training, trees
 from .formats.benchmarks import LABELS, LISTS
 from .formats.instructions import instructions
 from .formats.kit import kit
-from .formats.rubric import RUBRIC_KEY
+from .formats.rubric import numbered
 from .labels import FIELDS, by_criterion, by_rater
 from .rows import READ, Row
 from .slips import OWN_CRITERION, OWN_TASK, slip
 from .taskset import Parsed
-from .values import number, parsed_json
+from .values import blank, number, parsed_json
 
 READERS: dict[str, Callable[[Row], Parsed]] = {
     "kit": kit,
@@ -81,6 +81,13 @@ def _rubric_list(row: Mapping[str, Any], key: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def _says(rubric: Any) -> bool:
+    """True for a text, list or object that holds something."""
+    held = parsed_json(rubric)
+    return isinstance(held, (str, list, Mapping)) and bool(held) and not blank(held)
+
+
+NAMED = {"checklist", "checklists", "rubrics", "criteria", "requirements"}
 TASKS = {"question", "query", "instruction", "messages", "conversations", "input", *LISTS}
 
 
@@ -94,7 +101,7 @@ def format_of(row: Mapping[str, Any]) -> str | None:
     has = row.keys()
     if own(row):
         return "kit"
-    if any(RUBRIC_KEY.match(k) for k in has if isinstance(k, str) and k[:6].lower() == "rubric"):
+    if any(map(numbered, has)):
         return "rlvr"
     if "task_id" in has and not {"prompt", "criterion"} & has and _answer(has):
         return "answers"
@@ -127,9 +134,7 @@ def format_of(row: Mapping[str, Any]) -> str | None:
         parsed_json(row.get("prompt")), list
     ):
         return "healthbench"
-    if {"checklist", "checklists", "rubrics", "criteria", "requirements"} & has or (
-        _rubric_list(row, "rubric") or isinstance(parsed_json(row.get("rubric")), Mapping)
-    ):
+    if NAMED & has or _says(row.get("rubric")):
         return "checklist"
     if "criterion" in has:
         return "flat"

@@ -16,6 +16,7 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+ISO_2022 = re.compile(rb"\x1b(?:\$[@AB]|\$[()][A-GQR]|\([BIJ])")  # how it changes its characters
 ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that were no text in the encoding
 
 
@@ -35,6 +36,8 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
     fix = "save it as UTF-8 (iconv -f WINDOWS-1252 -t UTF-8 FILE, for example)"
     if 3 * head.count(0) > len(head):
         raise DataError("the file is full of NUL bytes: it is not UTF-8", where=where, fix=fix)
+    if ISO_2022.search(head):
+        raise DataError("the file is ISO-2022 (escape sequences), not UTF-8", where=where, fix=fix)
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError as e:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..records import Verdict, unknown
+from .values import NOTHING as EMPTY
 from .values import parsed_json
 
 MET = {
@@ -44,7 +45,6 @@ UNMET = {
     "failed",
     "unsatisfied",
     "absent",
-    "none",
     "🔴",
     "❌",
     "✘",
@@ -62,18 +62,14 @@ PARTLY = {
     "🟡",
     "🟠",
 }
-NOTHING = {
+NOTHING = EMPTY | {  # "none" too: Python writes a label that nobody gave so
     "",
-    "n/a",
-    "na",
     "not applicable",
     "unknown",
     "unsure",
     "skip",
     "skipped",
-    "null",
     "abstain",
-    "-",
     "?",
     "⚪",
 }

@@ -4,6 +4,7 @@ write ours."""
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -160,7 +161,7 @@ def _read(
             context.skipped += 1
             yield _error(number, where, f"the row is {type(value).__name__}, not an object")
             continue
-        row = Row(value, number, where, context)
+        row = _row(value, number, where, context)
         ours = mixed and detect.own(value)
         if mixed and not ours:
             _count_other(value, context)
@@ -177,6 +178,29 @@ def _read(
     yield from map(flat, _joined([*blocks, held] if held else []))
     while lost:
         yield Parsed(row=0, where=context.name, findings=(lost.pop(0),))
+
+
+def _row(value: Mapping[str, Any], number: int, where: str, context: Context) -> Row:
+    """A row; half a surrogate pair, which no table or file in UTF-8 takes, becomes U+FFFD."""
+    try:
+        json.dumps(value, ensure_ascii=False, skipkeys=True, default=str).encode()
+    except UnicodeEncodeError:
+        row = Row(_mended(value), number, where, context)
+        said = "half a character (a lone surrogate, as of an emoji that was cut) became U+FFFD"
+        row.find("encoding", said, suggestion="repair the text at its source")
+        return row
+    except RecursionError:
+        pass  # its reader says so
+    return Row(value, number, where, context)
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping):
+        pairs = ((str(k).encode("utf-8", "backslashreplace"), v) for k, v in value.items())
+        return {k.decode(): _mended(v) for k, v in pairs}
+    return [_mended(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def _count_other(row: Mapping[str, Any], context: Context) -> None:
@@ -398,9 +422,9 @@ def save_tasks(
     """Write our own JSONL (tasks, then responses, then verdicts); the number of records.
     `load_tasks` gives the same back."""
     if isinstance(tasks, TaskSet):
-        responses, verdicts, tasks = (
-            [*tasks.responses, *responses],
-            [*tasks.verdicts, *verdicts],
-            tasks.tasks,
-        )
-    return write_jsonl(path, (record_row(r) for r in itertools.chain(tasks, responses, verdicts)))
+        held = tasks
+        own = set(map(id, (*held.responses, *held.verdicts)))  # given beside it, they count once
+        responses = [*held.responses, *(r for r in responses if id(r) not in own)]
+        verdicts = [*held.verdicts, *(v for v in verdicts if id(v) not in own)]
+        tasks = held.tasks
+    return write_jsonl(path, map(record_row, itertools.chain(tasks, responses, verdicts)))

@@ -14,6 +14,8 @@ OWN_TASK = frozenset(f.name for f in fields(Task))
 OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
 # of a task: unread, the answer is judged without them
 CARRIED = ("truth", "history", "sources", "labels", "response")
+# of a criterion: it is judged without what it consists of
+PARTS = ("children", "sub_criteria", "subcriteria", "sub_tasks", "criteria", "items")
 NOTES = re.compile(
     r".*(?:origin|notes?|comments?|explanation|reason(?:ing)?|category|type)\Z", re.I
 )
@@ -46,7 +48,7 @@ class Unread:
         told = [x for x in self.found.items() if not (self.what and NOTES.match(x[0]))]
         order = sorted(told, key=lambda x: (x[1][2] is None, -x[1][0]))
         for name, (n, where, meant) in order[:50]:
-            lost = not self.what and name in CARRIED
+            lost = name in (PARTS if self.what else CARRIED)
             yield Finding(
                 code="unread-field",
                 severity="error" if meant or lost else self.usual,

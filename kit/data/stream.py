@@ -10,6 +10,7 @@ as text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from .encodings import ESCAPED
 from .findings import Note
 
 BLOCK = 1 << 20  # bytes read at once
+BLANK = re.compile(r"\s*")
 LIMIT = 1 << 28  # characters of one value; beyond that the file is taken to be broken
 
 
@@ -63,8 +65,8 @@ def lines(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
         rest = parts.pop() if block else b""
         for raw in parts:
             n += 1
-            if raw.strip():
-                yield f"line {n}", _line(raw, parse)
+            for value in _line(raw, parse):
+                yield f"line {n}", value
         if not block:
             return
         if len(rest) > LIMIT:
@@ -72,18 +74,26 @@ def lines(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
             return
 
 
-def _line(raw: bytes, parse: json.JSONDecoder) -> Any:
+def _line(raw: bytes, parse: json.JSONDecoder) -> Iterator[Any]:
+    """The value of a line; several where a line end between objects was lost."""
+    end = 0
     try:
-        return parse.decode(raw.decode("utf-8").strip("\ufeff"))
+        text = raw.decode("utf-8").strip("\ufeff \t\r\n")
+        while end < len(text):
+            value, end = parse.raw_decode(text, end)
+            end = BLANK.match(text, end).end()  # type: ignore[union-attr]
+            if end < len(text) and text[end] != "{":
+                raise json.JSONDecodeError("Extra data", text, end)
+            yield value
     except UnicodeDecodeError as e:
-        return BadValue(f"the line is not UTF-8 (byte {e.start + 1}: 0x{raw[e.start]:02x})")
+        yield BadValue(f"the line is not UTF-8 (byte {e.start + 1}: 0x{raw[e.start]:02x})")
     except json.JSONDecodeError as e:
-        return BadValue(f"the line is not JSON: {e.msg}, column {e.colno}")
+        yield BadValue(f"the line is not JSON: {e.msg}, column {e.colno}")
     except (
         ValueError,
         RecursionError,
     ) as e:  # an integer of over 4300 digits; nesting deeper than the stack
-        return BadValue(f"the line cannot be read: {e}")
+        yield BadValue(f"the line cannot be read: {e}")
 
 
 class _Buffer:

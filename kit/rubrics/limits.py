@@ -126,7 +126,7 @@ def limits(text: str) -> list[tuple[str, float, float]]:
 def measured(c: Criterion) -> tuple[str, float, float] | None:
     """(name, least, most) of a check that counts; None for another check."""
     check = c.check or {}
-    if check.get("name") not in COUNTED or check.get("not"):
+    if str(check.get("name")) not in COUNTED or check.get("not"):
         return None
     low, high = check.get("min") or 0, check.get("max")
     return check["name"], low, INF if high is None else high

@@ -134,7 +134,7 @@ RULES = (
     Rule(
         "check-mismatch",
         "warning",
-        lambda at: None if at.c.check is None else mismatch(at.c),
+        lambda at: None if at.c.check is None or _check_fault(at) else mismatch(at.c),
         "correct the text or its check",
     ),
     Rule("impossible-check", "error", _check_fault, "correct its arguments"),

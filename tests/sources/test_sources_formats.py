@@ -453,7 +453,7 @@ def test_strict_raises_and_lenient_counts(tmp_path):
 def test_own_jsonl_round_trip_and_writers(tmp_path):
     task = Task(
         id="t",
-        prompt="p\ud800",
+        prompt="p\u2028",
         criteria=(
             Criterion(id="c1", text="x", weight=-2, check={"name": "words", "min": 1}, tags=("a",)),
             Criterion(

@@ -18,7 +18,7 @@ from ...records import Criterion
 from ..chats import ask
 from ..rows import Row
 from ..taskset import Parsed
-from ..values import as_text, parsed_json
+from ..values import absent, as_text, number, parsed_json
 
 Made = tuple[str, dict[str, Any]] | None
 Arguments = Mapping[str, Any]
@@ -37,9 +37,10 @@ CAPITAL = r"(?<!\w)[A-Z](?:[A-Z0-9'’.-]*[A-Z0-9])?(?!\w)"
 
 def _bounds(relation: Any, count: Any) -> tuple[str, dict[str, int]] | None:
     """("at least 3", {"min": 3}); None for a relation or count that is none."""
-    if not isinstance(count, (int, float)) or isinstance(count, bool) or count != int(count):
+    whole = None if isinstance(count, str) else number(count)
+    if whole is None or whole != int(whole):
         return None
-    n = int(count)
+    n = int(whole)
     if relation == "at least":
         return f"at least {n}", {"min": n}
     if relation == "less than" and n > 0:
@@ -268,7 +269,7 @@ def _criterion(row: Row, name: str, instruction: Any, arguments: Any) -> Criteri
     known = as_text(instruction)
     bare = re.sub(r"\A[a-z]{2}:(?=\w+:)", "", known)  # M-IFEval puts the language before
     given = arguments if isinstance(arguments, Mapping) else {}
-    given = {str(k): v for k, v in given.items() if v is not None}
+    given = {str(k): v for k, v in given.items() if not absent(v)}
     made = MAKERS[bare](given) if bare in MAKERS else None
     meta = {"instruction": known, "kwargs": given if isinstance(arguments, Mapping) else arguments}
     if made is not None:

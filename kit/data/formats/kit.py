@@ -20,7 +20,7 @@ from ..rows import Row
 from ..schemas import FIELD, readable, stamped
 from ..slips import OWN_CRITERION, OWN_TASK
 from ..taskset import Parsed
-from ..values import number
+from ..values import absent, number
 
 KINDS = {Task: "task", Response: "response", Verdict: "verdict"}
 
@@ -33,12 +33,14 @@ def record_row(record: Task | Response | Verdict) -> dict[str, Any]:
 def kit(row: Row) -> Parsed:
     """One record; a fault in it is an error that names the field."""
     ours = "record" in row.data  # else a field of that name is the user's own
-    data = {
-        str(k): v for k, v in row.data.items() if k not in ("record", *([FIELD] if ours else ()))
-    }
+    data = {k: v for k, v in _given(row.data).items() if not absent(v)}  # pandas writes NaN
+    for own in ("record", *([FIELD] if ours else ())):
+        data.pop(own, None)
     kind = row.data.get("record", "task" if "prompt" in data else None)
     if isinstance(data.get("criteria"), list):
-        data["criteria"] = [_unsaid(c) for c in data["criteria"]]
+        data["criteria"] = [_given(c) if isinstance(c, Mapping) else c for c in data["criteria"]]
+    if isinstance(data.get("sources"), Mapping):
+        data["sources"] = _given(data["sources"])
     try:
         if ours:
             readable("record", row.data, where=row.where)
@@ -102,33 +104,32 @@ TYPES: dict[str, tuple[type, ...]] = {
     "tags": (list,),
     "history": (list,),
     "levels": (list,),
-    "check": (dict, type(None)),
-    "system": (str, type(None)),
-    "group": (str, type(None)),
-    "split": (str, type(None)),
-    "kind": (str, type(None)),
-    "title": (str, type(None)),
-    "parent": (str, type(None)),
+    "check": (dict,),
+    "system": (str,),
+    "group": (str,),
+    "split": (str,),
+    "kind": (str,),
+    "title": (str,),
+    "parent": (str,),
     "required": (bool,),
     "truncated": (bool,),
     "cached": (bool,),
-    "source": (str, type(None)),
+    "source": (str,),
     "scale": (str,),
     "status": (str,),
-    "reason": (str, type(None)),
-    "failure": (str, type(None)),
+    "reason": (str,),
+    "failure": (str,),
     "judge": (str,),
-    "key": (str, type(None)),
+    "key": (str,),
 }
 
 
-def _unsaid(criterion: Any) -> Any:
-    """A criterion without its empty fields: null levels are no levels."""
-    if not isinstance(criterion, Mapping):
-        return criterion
-    return {
-        k: v for k, v in criterion.items() if v is not None or k not in ("levels", "tags", "meta")
-    }
+HOLD_TEXTS = ("tags", "levels", "sources")
+
+
+def _given(record: Mapping[Any, Any]) -> dict[str, Any]:
+    """The fields of a record that are given: Parquet writes null where one is not."""
+    return {str(k): v for k, v in record.items() if v is not None}
 
 
 def _check(data: Mapping[str, Any], where: str) -> None:
@@ -138,7 +139,8 @@ def _check(data: Mapping[str, Any], where: str) -> None:
             word = WORDS[TYPES[name][0]]
             what = f"the field {name!r} is {type(value).__name__}, not {word}"
             raise DataError(what, where=where, fix=f"expected {word}")
-        if name in ("tags", "levels") and not all(isinstance(x, str) for x in value):
+        held = value.values() if name == "sources" else value
+        if name in HOLD_TEXTS and not all(isinstance(x, str) for x in held):
             raise DataError(f"the field {name!r} must hold texts", where=where)
         if (
             name in ("confidence", "p", "value", "points")

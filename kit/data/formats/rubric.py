@@ -17,6 +17,7 @@ from ..taskset import Parsed
 from ..values import absent, as_text, listed, parsed_json, says_nothing
 
 RUBRIC_KEY = re.compile(r"rubric\s*[-–—]\s*(\d{1,6})\s*\.\s*(\w+)\s*\Z", re.I)
+COLUMN = re.compile(r"(criterion|weight)[ _-]?(\d{1,3})\Z", re.I)  # of a plain table
 SNIPPET = re.compile(
     r"<snippet\b[^>]*?\bid\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'>]+))[^>]*>(.*?)</snippet>",
     re.S | re.I,
@@ -26,12 +27,23 @@ RESPONSE_KEY = re.compile(r"response([A-Z])\Z")
 COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
 
 
+def numbered(key: Any) -> bool:
+    """True for a field that holds a criterion, or what is said of one, by its number."""
+    name = key[:9].lower() if isinstance(key, str) else ""
+    return bool(
+        (name[:6] == "rubric" and RUBRIC_KEY.match(key))
+        or (name == "criterion" and COLUMN.match(key))
+    )
+
+
 class _Layout:
     """Which fields of an RLVR row hold what. The rows of a file have few different sets of fields,
     so each set is looked at once."""
 
     def __init__(self, keys: tuple[str, ...]):
         rubrics = [(k, int(m[1]), _name(m[2])) for k in keys if (m := RUBRIC_KEY.match(k))]
+        plain = [(k, int(m[2]), m[1].lower()) for k in keys if (m := COLUMN.match(k))]
+        rubrics += plain if any(name == "criterion" for _, _, name in plain) else []
         self.used = frozenset(k for k, _, _ in rubrics)
         per: dict[int, dict[str, str]] = {}
         self.twice: list[tuple[str, int, str]] = []  # fields whose thing a later one names again

@@ -1,0 +1,162 @@
+"""What an outsider lost or got wrong at the ninth reading: parts of criteria, rubrics as text,
+fields that are null, labels "None", halves of characters."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+import kit
+from kit.data import load_tasks, save_tasks
+from kit.errors import DataError
+
+
+def criteria(rubric, **row):
+    return load_tasks([{"prompt": "p", "rubric": rubric, **row}]).tasks[0].criteria
+
+
+PARTS = [{"text": "a"}, {"text": "b", "weight": -1}]
+
+
+@pytest.mark.parametrize("name", ["children", "sub_criteria", "sub_tasks", "items", "criteria"])
+def test_a_weighed_criterion_with_parts_is_their_parent(name):
+    """The title was judged in place of its parts; their signs lay in meta."""
+    top, a, b, z = criteria([{"text": "G", "weight": 3, name: PARTS}, "z"])
+    assert (top.weight, a.parent, b.parent, b.weight, z.parent) == (3, top.id, top.id, -1, None)
+
+
+@pytest.mark.parametrize("head", [{"name": "G"}, {"text": "G"}, {"title": "G", "note": "n"}])
+def test_parts_of_a_group_without_a_weight_count_by_their_own(head):
+    """The group's name was the only criterion."""
+    found = criteria(
+        [{**head, "criteria": PARTS}, {"name": "P", "type": "penalty", "items": PARTS}]
+    )
+    assert [(c.text, c.weight, c.tags[0]) for c in found] == [
+        ("a", 1, "G"),
+        ("b", -1, "G"),
+        ("a", -1, "P"),
+        ("b", -1, "P"),
+    ]
+
+
+def test_parents_keep_their_parts_where_ids_come_again():
+    one, two = ({"id": "g", "text": t, "weight": 1, "children": [t + t]} for t in "xy")
+    a, aa, b, bb = criteria([one, two])
+    assert (aa.parent, bb.parent) == (a.id, b.id) and a.id != b.id
+
+
+@pytest.mark.parametrize("parts", [{"a": "x"}, "a and b"])
+def test_parts_that_cannot_be_read_are_an_error(parts):
+    found = load_tasks([{"prompt": "p", "rubric": [{"text": "G", "children": parts}]}]).findings
+    assert [(f.severity, f.field) for f in found] == [("error", "children")]
+
+
+@pytest.mark.parametrize(
+    ("rubric", "texts"),
+    [
+        ("is polite and short", ["is polite and short"]),
+        ("- a\n- b", ["a", "b"]),
+        ("# Rubric\n1. a\n   goes on\n2. b", ["a goes on", "b"]),
+        ("Is it kind?\nScore 1: rude\nScore 2: so so\nScore 3: kind", ["Is it kind?"]),
+    ],
+)
+def test_a_rubric_that_is_text_is_read(rubric, texts):
+    """It gave no criterion, and one line of level info."""
+    assert [c.text for c in criteria(rubric)] == texts
+    assert bool(criteria(rubric)[0].levels) == ("Score" in rubric)
+
+
+def test_numbered_columns_are_criteria(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("prompt,criterion_1,criterion_2,weight_1,weight_2\np,A,B,2,-1\n")
+    t = load_tasks(path)
+    assert [(c.text, c.weight) for c in t.tasks[0].criteria] == [("A", 2), ("B", -1)]
+    assert not t.findings
+
+
+@pytest.mark.parametrize("label", ["None", "none", "NONE", "NaN", "null"])
+def test_none_as_a_label_is_unknown(label):
+    """Python's str(None) made every gap a failure."""
+    task = {"id": "t", "prompt": "p", "criteria": [{"id": "a", "text": "x"}]}
+    t = load_tasks([task]).joined(
+        load_tasks([{"task_id": "t", "response": "r", "labels": {"a": label}}])
+    )
+    assert [(v.status, v.value) for v in t.verdicts] == [("unknown", None)]
+
+
+@pytest.mark.parametrize("nothing", [None, math.nan])
+def test_null_in_an_optional_field_is_not_given(nothing, tmp_path):
+    """A Parquet file of the kit's own rows lost each row that lacked what another had."""
+    full = {"id": "t", "prompt": "p", "criteria": [{"id": "a", "text": "A"}], "truth": {"n": 1}}
+    bare = {**full, "id": "u", "record": "task"}
+    bare |= dict.fromkeys(("truth", "sources", "meta", "history", "system", "tags"), nothing)
+    t = load_tasks([full, bare])
+    assert [x.id for x in t.tasks] == ["t", "u"] and not t.findings
+    bare = {k: v for k, v in bare.items() if v is None or v == v}
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    both = [{"id": "a", "text": "A", "required": True}, {"id": "b", "text": "B", "scale": "binary"}]
+    pq.write_table(pa.Table.from_pylist([{**full, "criteria": both}, bare]), tmp_path / "t.parquet")
+    t = load_tasks(tmp_path / "t.parquet")
+    assert [c.required for c in t.tasks[0].criteria] == [True, False] and len(t.tasks) == 2
+
+
+@pytest.mark.parametrize("check", [{"name": "contains", "all": [2024]}, {"name": ["contains"]}])
+def test_the_lint_names_a_check_with_odd_arguments(check):
+    """A year written as a number was a traceback."""
+    made = [{"id": i, "text": f"Says 'x' {i}", "check": check} for i in "ab"]
+    found = kit.lint(load_tasks([{"id": "t", "prompt": "p", "criteria": made, "meta": {}}]))
+    assert found.counts["impossible-check"] == 2
+
+
+def test_sources_that_are_no_text_are_said():
+    row = {"id": "t", "prompt": "p", "criteria": [{"id": "a", "text": "A"}], "truth": {}}
+    t = load_tasks([{**row, "sources": {"s": [1]}}, {**row, "id": "u", "sources": {"s": None}}])
+    assert [x.id for x in t.tasks] == ["u"] and "'sources'" in t.findings[0].message
+    kit.lint(t)
+
+
+@pytest.mark.parametrize("n", [math.nan, math.inf])
+def test_an_instruction_without_its_number_is_left_to_a_judge(n):
+    """One NaN that pandas had written ended the reading of the whole file."""
+    names, given = ["length_constraints:number_words"], [{"relation": "at least", "num_words": n}]
+    row = {"key": 1, "prompt": "p", "instruction_id_list": names, "kwargs": given}
+    assert load_tasks([row]).tasks[0].criteria[0].check is None
+
+
+def test_half_a_character_is_replaced_and_said(tmp_path):
+    """An emoji that was cut: every table ended in a traceback of pyarrow."""
+    path = tmp_path / "t.jsonl"
+    path.write_text(
+        '{"prompt": "p \\ud83d", "rubric": ["x \\udc00 \\ud83d\\ude00"], "k\\ud800": 1}'
+    )
+    t = load_tasks(path)
+    assert (t.tasks[0].prompt, t.tasks[0].criteria[0].text) == ("p \ufffd", "x \ufffd \U0001f600")
+    assert [f.severity for f in t.findings if f.code == "encoding"] == ["warning"]
+    answers = load_tasks([{"task_id": t.tasks[0].id, "id": "r", "text": "a \ud83d"}])
+    kit.judge(t.joined(answers), judge="code").table(human=t)
+
+
+def test_two_objects_on_a_line_are_two_rows(tmp_path):
+    """Both rows were lost where a line end was."""
+    path = tmp_path / "t.jsonl"
+    rows = [json.dumps({"prompt": p, "criteria": ["x"]}) for p in "abc"]
+    path.write_text(f"{rows[0]}{rows[1]}\n{rows[2]}\n")
+    assert [t.prompt for t in load_tasks(path).tasks] == ["a", "b", "c"]
+
+
+def test_records_given_beside_their_task_set_are_written_once(tmp_path):
+    task = {"id": "t", "prompt": "p", "criteria": [{"id": "a", "text": "x"}], "truth": {}}
+    answer = {"task_id": "t", "id": "r", "text": "y", "labels": {"a": "met"}}
+    t = load_tasks([task]).joined(load_tasks([answer]))
+    more = {"responses": t.responses, "verdicts": t.verdicts}
+    assert save_tasks(tmp_path / "t.jsonl", t, **more) == 3
+
+
+def test_an_iso_2022_file_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("prompt,criterion\nこれは,日本語\n".encode("iso-2022-jp"))
+    with pytest.raises(DataError, match="ISO-2022"):
+        load_tasks(path)
