@@ -271,17 +271,22 @@ def judge_score(
     """Expectation of a judge's score over the tokens at the *last* position where it wrote one.
 
     positions : per generated token (token, top tokens -> natural log probability). A score of
-        several tokens ("10") is not
-    seen. NaN when no score was written or the scores hold less than `least` of the mass. Source:
-    G-Eval (Liu et al. 2023).
+        several tokens ("10") is not seen; what stands behind "/" ("4/5") is no score.
+    NaN when no score was written or the scores hold less than `least` of the mass. Source: G-Eval
+    (Liu et al. 2023).
 
     >>> s = judge_score([("4", {"4": math.log(.75), "2": math.log(.25)}), (".", {".": 0.0})])
     >>> s.value, s.position
     (3.5, 0)
     """
     names = {f"{s:g}": float(s) for s in scores}
+    words = [token.strip(" *\n▁Ġ") for token, _ in positions]
     at = next(
-        (i for i in range(len(positions) - 1, -1, -1) if positions[i][0].strip(" *\n▁Ġ") in names),
+        (
+            i
+            for i in range(len(words) - 1, -1, -1)
+            if words[i] in names and not (i and words[i - 1].endswith("/"))
+        ),
         None,
     )
     if at is None:
@@ -291,7 +296,7 @@ def judge_score(
         if (name := token.strip(" *\n▁Ġ")) in names:
             probs[names[name]] = probs.get(names[name], 0.0) + math.exp(lp)
     mass = sum(probs.values())
-    if mass < least:
+    if mass <= 0 or mass < least:
         return JudgeScore(math.nan, mass, at, {})
     return JudgeScore(
         sum(k * v for k, v in probs.items()) / mass,

@@ -5,11 +5,11 @@ Nothing here can reach a network. What was not recorded is a MissingError that n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..confidence import judge_score
 from ..data.schemas import readable
 from ..errors import DataError, KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown, verdict_from_json
@@ -30,33 +30,6 @@ def parse_score(text: str) -> float | None:
     (4.0, 2.0, None)
     """
     return next((float(c) for c in text if c in "12345"), None)
-
-
-def score_mass(
-    tokens: Sequence[str],
-    top: Sequence[Mapping[str, float]],
-    scale: Sequence[int] = (1, 2, 3, 4, 5),
-) -> dict[int, float] | None:
-    """P(score) at the last token that is a score, scaled to sum 1; None when there is none or no log-probabilities.
-
-    >>> mass = score_mass(("so", " 4"), ({}, {"4": math.log(.6), " 3": math.log(.2), "x": math.log(.2)}))
-    >>> round(mass[4], 3), round(mass[3], 3)
-    (0.75, 0.25)
-    """
-    names = {str(s): s for s in scale}
-    at = [
-        i
-        for i, t in enumerate(tokens[: len(top)])
-        if t.strip() in names and not (i and tokens[i - 1].rstrip().endswith("/"))
-    ]
-    if not at:
-        return None
-    mass = dict.fromkeys(scale, 0.0)
-    for candidate, logprob in top[at[-1]].items():
-        if candidate.strip() in names:
-            mass[names[candidate.strip()]] += math.exp(logprob)
-    total = sum(mass.values())
-    return {k: v / total for k, v in mass.items()} if total > 0 else None
 
 
 class ReplayJudge:
@@ -259,8 +232,9 @@ def from_reply(
     key: str,
 ) -> Verdict:
     """A verdict out of a recorded 1-5 reply; one that does not parse is unknown "parse". Tokens and cost are in meta["paid"]."""
-    score, mass = parse_score(reply.text), score_mass(reply.tokens, reply.top)
-    expected = None if mass is None else sum(k * v for k, v in mass.items())
+    score = parse_score(reply.text)
+    said = judge_score(list(zip(reply.tokens, reply.top, strict=False)), least=0.0)
+    expected = said.value if said.probs else None
     made: dict[str, Any] = dict(
         task_id=task.id,
         response_id=response.id,
@@ -297,10 +271,10 @@ def from_reply(
             reason=shown,
             **made,
         )
-    p = None if mass is None else min(1.0, sum(v for k, v in mass.items() if k >= threshold))
+    above = sum(p for score, p in said.probs.items() if score >= threshold)
     return Verdict(
         status="met" if score >= threshold else "unmet",
-        p=p,
+        p=min(1.0, above) if said.probs else None,
         reason=f"{shown}; met from {threshold:g} on",
         **made,
     )

@@ -177,6 +177,9 @@ def test_judge_score_reads_the_last_position() -> None:
         and out.mass == pytest.approx(0.75)
     )
     assert math.isnan(k.judge_score([("ok", {"ok": 0.0})]).value)
+    of_five = [("4", {"4": -0.1, "2": -3.0}), ("/", {}), ("5", {"5": -0.01})]
+    assert k.judge_score(of_five).position == 0
+    assert math.isnan(k.judge_score([("4", {"x": -0.1})], least=0.0).value)
 
 
 @pytest.mark.parametrize(

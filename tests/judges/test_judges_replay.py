@@ -11,7 +11,7 @@ from kit.data import recorded
 from kit.data.schemas import SCHEMAS
 from kit.errors import DataError, MissingError
 from kit.judge.ledger import Ledger
-from kit.judge.replay import ReplayJudge, parse_score, score_mass
+from kit.judge.replay import ReplayJudge, parse_score
 from kit.records import Criterion, Response, Task, Verdict
 
 TASK = Task(id="t", prompt="p")
@@ -149,13 +149,6 @@ def test_a_miss_names_the_key(data):
 )
 def test_parse_score(text, score):
     assert parse_score(text) == score
-
-
-def test_mass_is_read_at_the_last_score():
-    top = ({"1": -0.01}, {}, {"4": -0.1, "2": -3.0}, {}, {"5": -0.01})
-    mass = score_mass(("1", " ...", "4", "/", "5"), top)
-    assert mass[4] > 0.9 and mass[5] == 0
-    assert score_mass(("x",), ({"y": -1.0},)) is None
 
 
 class FakeJudge:
