@@ -41,8 +41,9 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError as e:
+        line = head.count(b"\n", 0, e.start) + 1
         said = f"the file is not UTF-8: byte {e.start + 1} is 0x{head[e.start]:02x}"
-        raise DataError(said, where=where, fix=fix) from None
+        raise DataError(said, where=f"{where}, line {line}", fix=fix) from None
     return "utf-8-sig", None
 
 

@@ -174,7 +174,9 @@ def test_sweep_runs_skips_and_reports(tmp_path: Path) -> None:
 
 def test_sweep_stops_at_a_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next cell had already been taken by a free worker when the cap was noticed: two ran where one was allowed."""
-    monkeypatch.setattr(sweep.Worker, "do", lambda self, job: {"status": "done", "cost": 1.0})
+    monkeypatch.setattr(
+        sweep.Worker, "do", lambda self, job: {"status": "done", "cost": 1.0, "folder": ""}
+    )
     cells = sweep.grid({"amount": [7, 8, 9]})
     path = book(tmp_path / "99_try.ipynb")
     timed = sweep.sweep(path, cells, out=tmp_path / "s", max_seconds=0)
