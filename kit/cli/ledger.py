@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from ..errors import KitError, MissingError
+from ..errors import KitError
 from .common import LEDGER, Output, arg, ledger_of
 
 HELP = "explain, costs, export, import, merge, prune: what was judged and paid"
@@ -31,9 +30,6 @@ def run(args: argparse.Namespace) -> Output:
     if len(what) > most or (most and not what):
         takes = {0: "no name", 1: "one name"}.get(most, "names")
         raise KitError(f"{action} takes {takes}", where="kit ledger", fix="see its --help")
-    for name in what if action in ("import", "merge") else ():
-        if not Path(name).expanduser().exists():  # before a ledger is made
-            raise MissingError("there is no such file", where=name)
     path = ledger_of(args).expanduser()
     known = path.exists()
     writes = action in ("import", "merge") or (action == "prune" and known)

@@ -72,7 +72,6 @@ def run(args: argparse.Namespace) -> Output:
     book = headless.find_notebook(args.notebook)
     url = args.out if args.out and headless.is_url(args.out) else None
     if url:
-        sweep.check(book, cells, args.profile)
         headless.probe(url)
     base = (
         Path(args.out).expanduser().resolve()

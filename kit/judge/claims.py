@@ -20,6 +20,8 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from ..system import processes
+
 BEAT = 20.0  # seconds between two renewals
 LEASE = 300.0  # seconds without a renewal after which a claim is void
 GAP = 2.0  # seconds; a longer time between two looks is the observer's own sleep, not the owner's
@@ -39,24 +41,11 @@ def _process(pid: int) -> tuple[str, str] | None:
     """(state, start time) of a process; None when there is none; "" where it cannot be told."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        if os.path.exists("/proc/self/stat"):
-            return None
-        return _signalled(pid)
-    except OSError:
-        return _signalled(pid)
+    except OSError as e:
+        gone = isinstance(e, FileNotFoundError) and os.path.exists("/proc/self/stat")
+        return None if gone or not processes.alive(pid) else ("", "")
     fields = text.rpartition(")")[2].split()  # the name in brackets may hold anything
     return fields[0], fields[19]
-
-
-def _signalled(pid: int) -> tuple[str, str] | None:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return None
-    except OSError:  # somebody else's process, alive
-        return "", ""
-    return "", ""
 
 
 @functools.lru_cache(maxsize=4)
