@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
+if __name__ == "__main__":  # what is imported below takes its time; there is nothing to save yet
+    for _number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(_number) is not signal.SIG_IGN:  # nohup
+            signal.signal(_number, lambda *_: (os.write(2, b"stopped\n"), os._exit(130)))
+
 import argparse
 import importlib
-import os
 import sys
 from typing import Any
 

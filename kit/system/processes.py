@@ -23,8 +23,8 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Inside, SIGTERM raises Stopped (in the main thread; elsewhere signals cannot be caught and
-    nothing changes).
+    """Inside, SIGTERM raises Stopped and Ctrl-C KeyboardInterrupt (in the main thread; elsewhere
+    signals cannot be caught and nothing changes).
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -33,11 +33,14 @@ def stoppable() -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         raise Stopped(signal.Signals(number).name)
 
-    old = signal.signal(signal.SIGTERM, stop)
+    old = signal.signal(signal.SIGTERM, stop), signal.getsignal(signal.SIGINT)
+    if callable(old[1]):  # not where it is ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, old)
+        signal.signal(signal.SIGTERM, old[0])
+        signal.signal(signal.SIGINT, old[1])
 
 
 @contextlib.contextmanager
