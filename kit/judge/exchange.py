@@ -12,7 +12,7 @@ import math
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -21,13 +21,10 @@ from ..errors import DataError, MissingError
 from ..records import FAILURES, Verdict
 from ..settings.read import once
 from ..system.paths import whole
-from .records import Call
+from .records import PASSING, Call, rebuilt
 
 if TYPE_CHECKING:
     from .ledger import Ledger
-from collections.abc import Sequence
-
-from .records import rebuilt
 
 MOST = 1 << 53  # beyond this a number is no count, no amount and no second
 FORMS: tuple[
@@ -174,7 +171,7 @@ def _whole(row: Mapping[str, Any]) -> None:
     fits = {"met": (None, 1), "unmet": (None, 0), "unknown": (None,)}.get(status, (value,))
     if value not in fits:
         raise ValueError(f"status is {status!r} with the value {value!r}")
-    if status != "unknown" and row["failure"] is not None:
+    if row["failure"] in PASSING or (status != "unknown" and row["failure"] is not None):
         raise ValueError(f"status is {status!r} with the failure {row['failure']!r}")
 
 

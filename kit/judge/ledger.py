@@ -177,13 +177,14 @@ class Ledger:
                 where=str(self.path),
                 fix="install a newer kit, or use another ledger",
             )
-        if version == len(MIGRATIONS) or self.readonly:
-            return
-        with _transaction(db):
-            for number in range(db.execute("PRAGMA user_version").fetchone()[0], len(MIGRATIONS)):
-                for statement in filter(str.strip, MIGRATIONS[number].split(";")):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version={number + 1}")
+        if version < len(MIGRATIONS) and not self.readonly:
+            with _transaction(db):
+                version = db.execute("PRAGMA user_version").fetchone()[0]
+                for number in range(version, len(MIGRATIONS)):
+                    for statement in filter(str.strip, MIGRATIONS[number].split(";")):
+                        db.execute(statement)
+                    db.execute(f"PRAGMA user_version={number + 1}")
+        db.execute("SELECT row FROM verdicts, calls LIMIT 0")  # an empty file, another's database
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

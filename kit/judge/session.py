@@ -84,8 +84,8 @@ class Session:
         """What was found of a question, by position, as its own verdicts.
 
         A verdict that an earlier reader took from a reply is read again, at no cost; one that
-        cannot be (a level of a yes-or-no criterion, an old panel's) is forgotten, and asked again,
-        as are those of a kind in `retry`.
+        cannot be (a level of a yes-or-no criterion, an old panel's, one that no run stores) is
+        forgotten, and asked again, as are those of a kind in `retry`.
         """
         out, mended, gone = {}, [], []
         for i, k in enumerate(q.keys):
@@ -231,7 +231,8 @@ class Session:
 
 def _fits(v: Verdict, c: Criterion) -> bool:
     """True for a verdict that this criterion can have, made as it is made today."""
-    if v.status != "unknown" and (v.status == "level") == (c.scale == "binary"):
+    level = v.status != "unknown" and (v.status == "level") == (c.scale == "binary")
+    if level or v.failure in PASSING:
         return False
     made = "members" in v.meta or "escalated" in v.meta  # its parts were read by an earlier reader
     return not made or v.meta.get("reader") == READER
