@@ -68,18 +68,18 @@ class Panel(Joined):
         share: bool = False,
         name: str | None = None,
     ):
-        if len(judges) < 2 or rule not in RULES:
+        self.rule, self.share = rule, share
+        self.quorum = quorum if quorum is not None else len(judges) // 2 + 1
+        if len(judges) < 2 or rule not in RULES or not 1 <= self.quorum <= len(judges):
             raise KitError(
-                f"a panel of {len(judges)} with rule {rule!r}",
-                where="Panel(judges, rule=...)",
-                fix=f"two or more judges, rule one of {RULES}",
+                f"a panel of {len(judges)} with rule {rule!r}, quorum {self.quorum!r}",
+                where="Panel(judges, rule=..., quorum=...)",
+                fix=f"two or more judges, rule one of {RULES}, quorum from 1 to their number",
             )
         own = [o for j in judges if (o := getattr(j, "_own", None))]
         if len(set(own)) < len(own):
             fix = "name every judge once; for several votes of one judge: votes"
             raise KitError("a judge sits twice in the panel", where="Panel(judges)", fix=fix)
-        self.rule, self.share = rule, share
-        self.quorum = quorum if quorum is not None else len(judges) // 2 + 1
         self.name = name or "panel(" + ", ".join(j.name for j in judges) + ")"
         super().__init__(
             judges, lambda row: ["panel", VERSION, self.rule, self.quorum, self.share, row]
@@ -183,7 +183,9 @@ def combine(
             reason=f"{met} votes met, {len(known) - met} not, mean P one half",
             **made,
         )
+    odd = sum(map(_odd, known))
     shown = f"{met} of {len(known)} votes met, mean P {p:.2f}"
+    shown += f"; the P of {odd} speaks against the own verdict" if odd else ""
     row = dict(task_id=ids[0], response_id=ids[1], criterion_id=ids[2], p=p, reason=shown, **made)
     if any(v.status == "level" for v in known):
         return Verdict(status="level", value=statistics.fmean(_value(v) for v in known), **row)
@@ -218,8 +220,16 @@ def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float])
 
 
 def doubtful(v: Verdict, low: float = 0.2, high: float = 0.8) -> bool:
-    """True where a verdict should go to a stronger judge: unknown, without P, or low < P < high."""
-    return not v.known or v.p is None or low < v.p < high
+    """True where a verdict should go to a stronger judge: unknown, without P, or low < P < high.
+
+    And where P lies on the other side of one half: the word of a sample is not what was likely.
+    """
+    return not v.known or v.p is None or low < v.p < high or _odd(v)
+
+
+def _odd(v: Verdict) -> bool:
+    """True where verdict and P(met) are on different sides of one half."""
+    return v.p is not None and v.status != "level" and (_value(v) - 0.5) * (v.p - 0.5) < 0
 
 
 class Escalate(Joined):

@@ -173,6 +173,10 @@ class RewardFunction:
     ) -> list[Grade]:
         """The grades of a batch, with their verdicts; ids : task ids, None = found by prompt."""
         responses = []
+        sizes = {len(rows) for rows in (answers, ids, prompts) if rows is not None}
+        if len(sizes) > 1:
+            what = f"a batch of {len(answers)} answers with columns of {sorted(sizes)} rows"
+            raise KitError(what, where=f"reward {self.__name__!r}", fix="give one row an answer")
         for n, (answer, task_id) in enumerate(zip(answers, ids, strict=True)):
             if not isinstance(answer, (str, list, tuple)):
                 raise KitError(
