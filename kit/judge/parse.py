@@ -36,6 +36,7 @@ from .templates import names
 from .words import REASON, Foreign, Reading, Said, at_odds, percent, settled, slip, word
 
 RUNAWAY = 8  # blanks at the end of a whole JSON reply that was cut: the model had finished
+LONG = 1_000_000  # characters of a reply that does not begin as the asked JSON; longer is none
 CUT = "the reply was cut at the token limit"
 MADE = ("met", 1.0)
 REPEATED = "its words stand in the answer"
@@ -55,7 +56,7 @@ _FORM = re.compile(r"^[^\w\n]{0,12}verdict\b[^\n]{0,48}[:=\uff1a]", re.I | re.M)
 _HALF = re.compile(rf"^[ \t]*{_CLOSE}|{_CLOSE}[ \t\r]*$", re.I | re.M)  # its prompt opened it
 _CLOSED = re.compile(_CLOSE, re.I)
 _END = re.compile(r"(?:<\|\w{1,20}\|>|</s>)\Z")  # a token that the server should have kept
-_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|text)?\s(.*)\1", re.S | re.I)
+_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|text)?\s", re.I)
 _HEADER = re.compile(r"[#*_ \t]*([a-z][a-z'\u2019, ]{0,60}):[*_ \t\r]*", re.I)
 HEADER = frozenset(
     "here here's heres is are my the evaluation evaluations verdict verdicts assessment assessments "
@@ -122,8 +123,10 @@ def _framed(text: str) -> str:
     m = _HEADER.fullmatch(first)
     if m and set(m[1].casefold().replace("\u2019", "'").replace(",", " ").split()) <= HEADER:
         text = rest.strip()
-    fenced = _FENCE.fullmatch(text)
-    return fenced[2].strip() if fenced else text
+    fence = _FENCE.match(text)
+    if fence and text.endswith(fence[1], fence.end()):
+        return text[fence.end() : -len(fence[1])].strip()
+    return text
 
 
 def spoken(text: str, answer: str = "") -> str:
@@ -138,6 +141,8 @@ def spoken(text: str, answer: str = "") -> str:
     >>> spoken("REASON: no </think> in it")
     'REASON: no </think> in it'
     """
+    if len(text) > LONG:  # what follows holds the interpreter
+        raise Foreign(text)
     final = _FINAL.search(text.lstrip()) if text.lstrip().startswith("<|channel|>") else None
     if final:
         text = text.lstrip()[final.end() :]
@@ -209,8 +214,13 @@ LABELS = TITLES | frozenset(
     "thus therefore then overall accordingly consequently also still indeed clearly fully "
     "completely answer response text submission result conclusion label grade assessment score "
     "outcome requirement condition has been i conclude judge find appears seems definitely certainly "
-    "boxed".split()
+    "boxed would d say call right correct".split()
 )
+_OPINION = re.compile(
+    r"\b(?:say|call|verdict|rating|decision|judge?ment)\b", re.I
+)  # "would be met"
+_WOULD = re.compile(r"\bwould\b|'d\b", re.I)
+_IF = re.compile(r"\b(?:if|had|were|unless|otherwise|without|should|could)\b", re.I)
 FOR = frozenset("met meets satisfies satisfied fulfills fulfils fulfilled".split())
 AGAINST: State = ("unmet", 0.0)
 
@@ -241,8 +251,11 @@ def stated(
         yield name, AGAINST, against[0]
     for clause in _CLAUSES.split(text):
         found = _clause(clause, name, criteria) if len(clause) < LONGEST else None
-        if found:
-            yield *found, clause
+        if not found or (
+            _WOULD.search(clause) and (_IF.search(text) or not _OPINION.search(clause))
+        ):
+            continue
+        yield *found, clause
 
 
 def _clause(clause: str, name: str, criteria: Mapping[str, Criterion]) -> tuple[str, State] | None:
