@@ -256,15 +256,16 @@ class Caller:
         """
         now = time.monotonic()
         self._bad_since = self._bad_since or now
-        if now - self._bad_since > self.patience + (got.wait or 0.0):
+        silent = now - self._bad_since
+        if silent > self.patience:
             if not (self._answered and self._active == 1 and not self._lost):
                 raise JudgeDownError(
-                    f"no call has succeeded for {now - self._bad_since:.0f} s; "
-                    f"the last said: {got.reason}",
+                    f"no call has succeeded for {silent:.0f} s; the last said: {got.reason}",
                     where=f"{self.base_url}, model {self.model}",
                     fix="look at the server; then run the same command: the ledger continues",
                 )
             got.final, got.refusal = True, None
+            got.reason += f" (for {silent:.0f} s; patience is {self.patience:g} s)"
         return got
 
     # -- refusals: one text's affair, or the endpoint's -----------------------------------------

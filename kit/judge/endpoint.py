@@ -67,8 +67,8 @@ class EndpointJudge(Asked):
     concurrency : most calls at once (default 256; 64 on this machine, found out from below).
     timeout : seconds of one attempt, from the moment it has its slot; no guess shortens it.
     tries : attempts per call (429 does not count).
-    patience : seconds without any success until JudgeDownError, and the longest Retry-After that
-        a call waits for.
+    patience : seconds without any success after which the next fault is a JudgeDownError, and the
+        longest Retry-After that a call waits for.
     price : (input, output) or a Price in dollars per million tokens.
     headers, extra : sent with every request, beside the kit's own headers, and in its body. Both
         are in the ledger's keys, hashed, for they may choose who answers; but for headers whose
