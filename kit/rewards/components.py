@@ -154,8 +154,6 @@ class Component:
     kind: str
     name: str
     weight: float = 1.0
-    active: bool = True
-    cap: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -199,12 +197,12 @@ def component(row: Any, where: str) -> Component:
     """A component of a row of the config; what is no field of it is an option of its kind."""
     if not isinstance(row, Mapping):
         raise KitError(f"{row!r} is no component", where=where, fix="{kind: rubric, weight: 1}")
-    own = {k: row[k] for k in ("kind", "name", "weight", "active", "cap") if k in row}
+    own = {k: row[k] for k in ("kind", "name", "weight") if k in row}
     options = {k: v for k, v in row.items() if k not in own}
     check_options(own.get("kind"), options, where)
     own = {"name": str(options.get("verifier") or own["kind"]), **own}
     found = make(Component, {**own, "options": options}, where=where)
-    finite(where, weight=found.weight, cap=found.cap)
+    finite(where, weight=found.weight)
     return found
 
 
@@ -213,8 +211,3 @@ def finite(where: str, **numbers: float | None) -> None:
     for name, value in numbers.items():
         if value is not None and not math.isfinite(value):
             raise KitError(f"{name} is {value}", where=where, fix="write a finite number")
-
-
-def shape(cls: type[Any], row: Any, where: str) -> Any:
-    """A format or truncation from its row, or from its mode alone."""
-    return make(cls, {"mode": row} if isinstance(row, str) else row, where=where)

@@ -22,12 +22,7 @@ from ..settings.read import known_names, make
 from ..tables import rows_html
 from . import components, formatting
 from .aggregate import MAX_WIDTH, own, pay, usage
-from .components import Component, Gate, component, finite, shape, values
-
-SHAPES = {
-    "format": formatting.Format,
-    "truncation": formatting.Truncation,
-}
+from .components import Component, Gate, component, finite, values
 
 
 class Steps:
@@ -87,7 +82,6 @@ class Composer:
     combine: Literal["mean", "sum"] = "mean"
     gates: tuple[Gate, ...] = ()
     format: formatting.Format = field(default_factory=formatting.Format)
-    truncation: formatting.Truncation = field(default_factory=formatting.Truncation)
     cap: float | None = None
     scale: float = 1.0
     max_width: float = MAX_WIDTH
@@ -138,21 +132,16 @@ class Composer:
 
     def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
         """Everything that must be judged for this response: rubric leaves, static rubrics, one set
-        per cited claim. Nothing where no verdict could change what is paid (`settled`).
+        per cited claim. Nothing where the format gate is shut: no verdict could change what is
+        paid.
         """
         out: dict[str, Criterion] = {}
-        if self.settled(task, response):
+        if self._shut(task, response):
             return ()
-        for c in self._active():
+        for c in self.components:
             for criterion in components.criteria(c.kind, c.options, task, response):
                 out.setdefault(criterion.id, criterion)
         return tuple(out.values())
-
-    def settled(self, task: Task, response: Response) -> bool:
-        """True where the reward is known without a judge: the format gate is shut at 0 or below, or
-        a cut answer is excluded.
-        """
-        return self._shut(task, response) or self._cut(response)
 
     def _shut(self, task: Task, response: Response) -> bool:
         """A required form is missing: the answer earns gate_to, whatever it says (S x format)."""
@@ -160,31 +149,21 @@ class Composer:
         shuts = form.mode == "gate" and form.gate_to <= 0
         return shuts and not form.check(task, response).ok
 
-    def _cut(self, response: Response) -> bool:
-        return response.truncated and self.truncation.mode == "exclude"
-
     def parts(
         self, task: Task, response: Response, verdicts: Iterable[Verdict]
     ) -> list[tuple[Component, Part]]:
-        """What each active component says, before weights."""
+        """What each component says, before weights."""
         verdicts = own(verdicts, task.id, response.id)
-        out = []
-        for c in self._active():
-            part = components.score(c.kind, c.name, c.options, task, response, verdicts)
-            if c.cap is not None and part.applies:
-                part = dataclasses.replace(
-                    part, low=min(part.low, c.cap), high=min(part.high, c.cap)
-                )
-            out.append((c, part))
-        return out
+        return [
+            (c, components.score(c.kind, c.name, c.options, task, response, verdicts))
+            for c in self.components
+        ]
 
     def limits(self, task: Task) -> tuple[float, float]:
         """The lowest and the highest reward that any answer to this task can earn; (0, 0) where
         nothing applies.
 
-        A truncation penalty is left out. A gate or a cap can make the upper end lower
-        than 1 x scale,
-        and so can a formula: the direction verifier's best is .8 + .2 n/(n+1).
+        A gate or a cap can make the upper end lower than 1 x scale, and so can a formula: the direction verifier's best is .8 + .2 n/(n+1).
 
         >>> a, b = Criterion(id="a", text="x"), Criterion(id="b", text="y", weight=-1)
         >>> t = Task(id="t", prompt="p", criteria=(a, b))
@@ -198,10 +177,7 @@ class Composer:
         if not used:
             return 0.0, 0.0
         total = math.fsum(abs(c.weight) for c, _ in used) if self.combine == "mean" else 1.0
-        ends = []
-        for c, (low, high) in used:
-            top = math.inf if c.cap is None else c.cap
-            ends.append(sorted((c.weight * min(low, top), c.weight * min(high, top))))
+        ends = [sorted((c.weight * low, c.weight * high)) for c, (low, high) in used]
         low, high = (math.fsum(e[i] for e in ends) / total for i in (0, 1))
         low, high = self._gated(low, high, parts)
         if self.format.mode == "gate":
@@ -215,19 +191,15 @@ class Composer:
         self, low: float, high: float, parts: Sequence[tuple[Component, Part]]
     ) -> tuple[float, float]:
         """The ends under the gates: one that can close lowers `low`; one that never opens, both."""
-        by_name = {c.name: (c, p.range) for c, p in parts if p.applies}
-        for g in self.gates:
-            c, ends = by_name.get(g.component, (None, ()))
-            if c is None:
-                continue
-            least, most = (x if c.cap is None else min(x, c.cap) for x in ends)
-            low = min(low, g.to) if least < g.below else low
-            high = min(high, g.to) if most < g.below else high
+        ends = {c.name: p.range for c, p in parts if p.applies}
+        for g in (g for g in self.gates if g.component in ends):
+            low = min(low, g.to) if ends[g.component][0] < g.below else low
+            high = min(high, g.to) if ends[g.component][1] < g.below else high
         return low, high
 
     def score(self, task: Task, response: Response, verdicts: Iterable[Verdict]) -> Grade:
-        """The reward. score is None (exclude from training) when nothing applies, too much is
-        unknown, or by truncation rule.
+        """The reward. score is None (exclude from training) when nothing applies, or too much is
+        unknown.
 
         parts : contribution per component and step, summing to the score; None = does not apply,
         unknown and not paid, or without effect behind a shut format gate.
@@ -248,8 +220,6 @@ class Composer:
         flags = self._shape(steps, task, response, () if shut else parts)
         steps.multiply(self.scale)
         excluded = None if used else "nothing applies"
-        if self._cut(response):
-            excluded = "truncated"
         paid = (
             None
             if excluded
@@ -301,10 +271,6 @@ class Composer:
             steps.limit("format", self.format.gate_to, at_low=True, at_high=True)
         elif self.format.mode == "bonus":
             steps.add("format", self.format.bonus * found.score, self.format.bonus * found.score)
-        if response.truncated and self.truncation.mode == "zero":
-            steps.limit("truncation", 0.0, at_low=True, at_high=True)
-        elif response.truncated and self.truncation.mode == "penalty":
-            steps.add("truncation", -self.truncation.amount, -self.truncation.amount)
         if self.cap is not None:
             steps.limit("cap", self.cap, at_low=True, at_high=True)
         return {
@@ -317,13 +283,13 @@ class Composer:
         """The config as rows for a notebook: step, kind, weight, share of the total weight,
         options.
         """
-        total = math.fsum(abs(c.weight) for c in self._active()) or 1.0
+        total = math.fsum(abs(c.weight) for c in self.components) or 1.0
         rows = [
             {
                 "step": c.name,
                 "kind": c.kind,
                 "weight": c.weight,
-                "share": abs(c.weight) / total if c.active else 0.0,
+                "share": abs(c.weight) / total,
                 "options": ", ".join(f"{k}={v}" for k, v in c.options.items()) or "-",
             }
             for c in self.components
@@ -331,8 +297,7 @@ class Composer:
         extra = [
             ("gate " + g.component, f"below {g.below:g}: at most {g.to:g}") for g in self.gates
         ]
-        made = ((name, getattr(self, name)) for name in SHAPES)
-        extra += [(name, formatting.shown(part)) for name, part in made]
+        extra += [("format", formatting.shown(self.format))]
         extra += [] if self.cap is None else [("cap", f"{self.cap:g}")]
         extra += [
             ("combine", self.combine),
@@ -348,9 +313,6 @@ class Composer:
         head = ("step", "kind", "weight", "share", "options")
         rows = [[r[k] for k in head] for r in self.table()]
         return rows_html(head, rows, caption=f"Reward {self.name}")
-
-    def _active(self) -> list[Component]:
-        return [c for c in self.components if c.active]
 
 
 def _build(config: dict[str, Any], where: str) -> Composer:
@@ -369,9 +331,10 @@ def _build(config: dict[str, Any], where: str) -> Composer:
         "components": tuple(component(r, f"{where}, component {i}") for i, r in enumerate(rows, 1)),
         "gates": tuple(make(Gate, g, where=f"{where}, gate {i}") for i, g in enumerate(gates, 1)),
     }
-    for name, cls in SHAPES.items():
-        if name in config:
-            made[name] = shape(cls, config.pop(name), f"{where}, field {name}")
+    if "format" in config:
+        row = config.pop("format")
+        row = {"mode": row} if isinstance(row, str) else row
+        made["format"] = make(formatting.Format, row, where=f"{where}, field format")
     config = {"name": Path(where).stem, **config, "components": ()}
     return dataclasses.replace(make(Composer, config, where=where), **made)
 

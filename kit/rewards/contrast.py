@@ -75,7 +75,7 @@ def focused(task: Task, composer: Composer, verdicts: Sequence[Verdict], strengt
     Required criteria and those in a tree keep their weights: a gate has none, and a node's share is
     decided by its parent.
     """
-    rubrics = [c for c in composer.components if c.kind == "rubric" and c.active]
+    rubrics = [c for c in composer.components if c.kind == "rubric"]
     criteria = {x.id: x for c in rubrics for x in components.rubric_of(c.options, task)}
     parents = {c.parent for c in criteria.values()}
     flat = [c for c in criteria.values() if not (c.required or c.parent or c.id in parents)]
@@ -88,7 +88,7 @@ def focused(task: Task, composer: Composer, verdicts: Sequence[Verdict], strengt
 
 def check(composer: Composer) -> None:
     """KitError where no weight of a criterion reaches the reward."""
-    used = [c for c in composer.components if c.kind == "rubric" and c.active and c.weight]
+    used = [c for c in composer.components if c.kind == "rubric" and c.weight]
     if all(c.options.get("how", "mean") == "mean" for c in used):
         raise KitError(
             f"in the reward {composer.name!r} no weight of a criterion counts",
@@ -115,7 +115,7 @@ def weight_names(tasks: Iterable[Task], *, composer: Composer) -> list[str]:
     """
     found = {g for t in tasks for c in t.criteria for g in groups_of(c)}
     return (
-        [c.name for c in composer.components if c.active]
+        [c.name for c in composer.components]
         + [g for g in GROUPS if g in found]
         + sorted(found - set(GROUPS))
     )

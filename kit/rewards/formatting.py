@@ -1,22 +1,14 @@
-"""Format and truncation: shaping of a reward that is visible on its own, not mixed into a
-judge's score.
-"""
+"""Format: what an answer must look like, visible on its own, not mixed into a judge's score."""
 
 from __future__ import annotations
 
 import math
 import re
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 from ..errors import KitError
 from ..records import Response, Task
-
-
-def _never_negative(value: Any, where: str) -> None:
-    """KitError for what would turn a bonus into a penalty, or a penalty into a bonus."""
-    if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise KitError(f"{value!r} is not a finite number >= 0", where=where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +40,9 @@ class Format:
     gate_to: float = 0.0
 
     def __post_init__(self) -> None:
-        _never_negative(self.bonus, "field format.bonus")
+        if not isinstance(self.bonus, (int, float)) or not 0 <= self.bonus < math.inf:
+            words = f"{self.bonus!r} is not a finite number >= 0"
+            raise KitError(words, where="field format.bonus")
 
     def check(self, task: Task, response: Response) -> FormatResult:
         """Which demands the response fulfils; no demands = ok with score 1."""
@@ -68,26 +62,12 @@ class Format:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Truncation:
-    """What happens to an answer that hit the token limit: "keep", "zero" (at most 0), "penalty" (-
-    amount), "exclude" (None).
-    """
+def shown(form: Format) -> str:
+    """What a config changes of a format, in one line.
 
-    mode: Literal["keep", "zero", "penalty", "exclude"] = "keep"
-    amount: float = 0.5
-
-    def __post_init__(self) -> None:
-        _never_negative(self.amount, "field truncation.amount")
-
-
-def shown(part: Any) -> str:
-    """What a config changes of a format or a truncation, in one line.
-
-    >>> shown(Format(mode="gate", answer_block=True)), shown(Truncation())
+    >>> shown(Format(mode="gate", answer_block=True)), shown(Format())
     ('mode=gate, answer_block=True', 'as it is')
     """
-    own = ((f.name, getattr(part, f.name)) for f in fields(part))
-    default = type(part)()
-    said = [f"{k}={v}" for k, v in own if v != getattr(default, k)]
+    own = ((f.name, getattr(form, f.name)) for f in fields(form))
+    said = [f"{k}={v}" for k, v in own if v != getattr(Format, k)]
     return ", ".join(said) or "as it is"

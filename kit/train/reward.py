@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import logging
 import math
 import random
@@ -28,6 +29,7 @@ from ..judge.ledger import Ledger
 from ..records import Grade, Response, Task, Verdict, fingerprint, leaves
 from ..rewards import contrast
 from ..rewards.composer import Composer
+from ..system.paths import write_text
 
 logger = logging.getLogger(__name__)
 DOWN = "transport"
@@ -37,6 +39,8 @@ DOWN = "transport"
 class Bill:
     """What the judge cost so far, in this run: seconds waited, calls, tokens, US dollars; verdicts,
     cached and unknown ones.
+
+    kept : the file that it is written to at every batch, for the process that goes on after a stop.
     """
 
     seconds: float = 0.0
@@ -48,6 +52,13 @@ class Bill:
     cached: int = 0
     unknown: int = 0
     waits: int = 0
+    kept: Path | None = None
+
+    @classmethod
+    def of(cls, path: Path, resume: bool) -> Bill:
+        """The bill kept in this file; an empty one where none is, or nothing is resumed."""
+        found = json.loads(path.read_text("utf-8")) if resume and path.exists() else {}
+        return cls(**{**found, "waits": 0, "kept": path})
 
     def add(self, verdicts: Sequence[Verdict], seconds: float, spent: Sequence[Any] = ()) -> None:
         """Count one batch. spent : what each request to kit.judge cost; a judge of one's own that
@@ -62,6 +73,8 @@ class Bill:
         self.verdicts += len(verdicts)
         self.cached += sum(v.cached for v in verdicts)
         self.unknown += sum(not v.known for v in verdicts)
+        if self.kept:
+            write_text(self.kept, json.dumps({k: v for k, v in vars(self).items() if k != "kept"}))
 
 
 @dataclass
@@ -236,14 +249,14 @@ class Part:
 def parts_of(composer: Composer) -> list[Part]:
     """One part per component, and one for a format bonus.
 
-    Gates, the format gate and truncation act on every component. The weighted sum is the reward
+    Gates and the format gate act on every component. The weighted sum is the reward
     where every component applies.
     """
-    active = [c for c in composer.components if c.active]
-    total = math.fsum(abs(c.weight) for c in active) or 1.0
+    total = math.fsum(abs(c.weight) for c in composer.components) or 1.0
     share = composer.scale / total if composer.combine == "mean" else composer.scale
     out = [
-        Part(name=c.name, weight=c.weight * share, call=_alone(composer, c.name)) for c in active
+        Part(name=c.name, weight=c.weight * share, call=_alone(composer, c.name))
+        for c in composer.components
     ]
     form = composer.format
     if form.mode == "bonus":

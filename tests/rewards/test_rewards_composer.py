@@ -1,4 +1,4 @@
-"""The composer: config, composition, gates, format, length, truncation, one function each, and unknown verdicts."""
+"""The composer: config, composition, gates, format, one function each, and unknown verdicts."""
 
 import dataclasses
 import itertools
@@ -94,8 +94,6 @@ def test_a_shut_format_gate_pays_what_silence_pays():
     some = make(components=rubric, format={**form, "gate_to": 0.3})
     assert some.score(CITED, response("no block"), worst).score == -0.25
     assert len(some.criteria(CITED, response("no block"))) == 3
-    cut = make(components=rubric, truncation="exclude")
-    assert cut.criteria(CITED, dataclasses.replace(response(), truncated=True)) == ()
 
 
 def test_pattern_format_matches_over_lines_and_two_answers():
@@ -111,38 +109,22 @@ def test_pattern_format_matches_over_lines_and_two_answers():
     assert two.score == 0.0 and "2 <answer> tags" in two.meta["flags"]["format_problems"][0]
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"), [("keep", 1.0), ("zero", 0.0), ("penalty", 0.5), ("exclude", None)]
-)
-def test_truncation(mode, expected):
-    c = make(truncation=mode)
-    g = c.score(CITED, response(truncated=True), all_verdicts())
-    assert (
-        g.score == (None if expected is None else pytest.approx(expected))
-        and g.meta["flags"]["truncated"]
-    )
-    assert c.score(CITED, response(), all_verdicts()).score == pytest.approx(1.0)
-
-
-def test_component_gate_and_cap():
+def test_gate_and_cap():
     gated = make(gates=[{"component": "citations", "below": 0.5, "to": 0.1}])
     assert gated.score(CITED, response(), all_verdicts(cite=0)).score == 0.1
     assert gated.score(CITED, response(), all_verdicts()).score == pytest.approx(1.0)
     assert make(cap=0.6).score(CITED, response(), all_verdicts()).score == 0.6
-    capped = make(components=[{"kind": "rubric", "how": "flip", "cap": 0.4}])
-    assert capped.score(CITED, response(), all_verdicts()).score == 0.4
 
 
-def test_inactive_and_absent_components():
+def test_absent_components():
     c = make(
         components=[
             {"kind": "rubric", "how": "flip"},
-            {"kind": "citations", "active": False},
             {"kind": "verifier", "verifier": "factual"},
         ]
     )
     g = c.score(CITED, response(), all_verdicts())
-    assert g.score == 1.0 and g.parts["factual"] is None and "citations" not in g.parts
+    assert g.score == 1.0 and g.parts["factual"] is None
 
 
 def test_judge_down_pays_nothing():

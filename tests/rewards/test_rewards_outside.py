@@ -112,7 +112,6 @@ def test_the_verdicts_on_another_answer_pay_nothing():
     [
         ((1.0,), {"gates": [{"component": "r", "below": 0.5, "to": -0.5}]}),
         ((0.5, -2.0), {"how": "signed", "gates": [{"component": "r", "below": 0.5, "to": 0.0}]}),
-        ((1.0, -1.0), {"how": "net", "cap": 0.4}),
         ((1.0,), {"format": {"mode": "gate", "pattern": "never", "gate_to": -1.0}}),
     ],
 )
@@ -133,7 +132,6 @@ def test_the_limits_are_those_that_answers_reach(weights, config):
     "config",
     [
         {"cap": -0.1},
-        {"truncation": {"mode": "penalty", "amount": -3}},
         {"format": {"mode": "bonus", "bonus": -1}},
     ],
 )
