@@ -73,7 +73,7 @@ WITHOUT_USE = {
     "pack_length": "answers are packed by group",
     "max_token_length": "prompt and answer have limits of their own",
     "deepspeed_stage": "launch with kit/train/configs/zero3.yaml",
-    "non_stop_penalty": "say `truncated` in the settings, `truncation` in the reward",
+    "non_stop_penalty": "say `truncated: mask`, or let a criterion count the words",
     "active_verifiers": "the weights of the reward say which are in use",
     "eval_batch_size": "answers of an evaluation are batched by themselves",
     "logging_steps": "every step is logged",
@@ -86,6 +86,7 @@ EPOCHS = "say `steps`: passes x prompts / prompts_per_step (for SFT and DPO: pas
 REFUSED = {
     "num_epochs": EPOCHS,
     "num_train_epochs": EPOCHS,
+    "gradient_accumulation_steps": "say `micro_rows`: the rows that go through the model at once",
     "total_episodes": "say `steps`: episodes / (prompts_per_step x group_size)",
     "dataset_mixer_list": "say `tasks: FILE`; join several files into one",
 }
@@ -112,9 +113,12 @@ def translate(
     {'lr': 4e-05, 'steps': 3}
     """
     known, out, said = set(known), {}, {}
+    understood = {*known, *ALIASES, *CHANGED, *JUDGE, *WITHOUT_USE}
+    wrong = [name for name in values if name not in understood]
+    if hints := [f"{name}: {REFUSED[name]}" for name in wrong if name in REFUSED]:
+        names = ", ".join(map(repr, wrong))
+        raise KitError(f"there is no {names} here", where=where, fix="; ".join(hints))
     for name, value in values.items():
-        if name in REFUSED and name not in known:
-            raise KitError(f"there is no {name!r} here", where=where, fix=REFUSED[name])
         if name in WITHOUT_USE and name not in known:
             logger.warning("%s: %s has no use here: %s", where, name, WITHOUT_USE[name])
             continue

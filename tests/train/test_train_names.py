@@ -13,6 +13,7 @@ from kit.records import Criterion, Task
 from kit.train import answers, grpo, job
 from kit.train.config import GRPOSettings, SFTSettings, build, from_mapping
 from kit.train.models import tiny_tokenizer
+from kit.train.names import translate
 from kit.train.presets import preset
 
 CODE = {"name": "contains", "any": list("aeiou")}
@@ -251,3 +252,12 @@ def test_a_cut_is_said_and_the_prompt_alone_is_never_cut(tmp_path, caplog):
     tight = build(GRPOSettings, {**preset("test"), "max_prompt_tokens": 20})
     with pytest.raises(DataError, match="max_prompt_tokens=20"):
         grpo.train(tight, tasks, out=tmp_path / "b")
+
+
+def test_all_names_that_are_refused_are_said_at_once():
+    """`num_epochs` hid `total_episodes` and `foo`; gradient_accumulation_steps was taken for
+    gradient_checkpointing."""
+    values = {"num_epochs": 3, "total_episodes": 9, "gradient_accumulation_steps": 2, "foo": 1}
+    with pytest.raises(KitError) as e:
+        translate({**values, "learning_rate": 1e-5}, ["lr", "steps"])
+    assert all(name in str(e.value) for name in values) and "micro_rows" in str(e.value)
