@@ -118,12 +118,18 @@ def graded(name: str, given: Sequence[Response], reward: Reward, step: int = 0) 
     return Evaluation(name=name, responses=tuple(given), grades=tuple(grades), step=step)
 
 
-def trivial(tasks: Sequence[Task], reward: Reward) -> dict[str, Evaluation]:
-    """The graded answers of each trivial policy to these prompts, by its name."""
-    from ..rewards.trivial import NAMES, policies
+def trivial(tasks: Sequence[Task], reward: Reward) -> Evaluation:
+    """The graded answers of all trivial policies to these prompts."""
+    from ..rewards.trivial import policies
 
-    every = graded("trivial", [r for t in tasks for r in policies(t)], reward)
-    each = {n: slice(i, None, len(NAMES)) for i, n in enumerate(NAMES)}
+    return graded("trivial", [r for t in tasks for r in policies(t)], reward)
+
+
+def by_policy(every: Evaluation | None) -> dict[str, Evaluation]:
+    """What `trivial` gave, by the policy's name; {} for None."""
+    from ..rewards.trivial import NAMES
+
+    each = {n: slice(i, None, len(NAMES)) for i, n in enumerate(NAMES)} if every else {}
     return {
         n: Evaluation(name=n, responses=every.responses[at], grades=every.grades[at])
         for n, at in each.items()

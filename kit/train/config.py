@@ -133,7 +133,8 @@ class GRPOSettings(Settings):
     compared with.
     prompts_per_step : prompts per batch; more = less noise per update, proportionally more time.
     substeps : updates per batch, each on a part of it; iterations : passes over the batch. Above 1,
-        answers are older than the policy and the ratio is clipped at `epsilon`.
+        answers are older than the policy and the ratio is clipped at `epsilon` (cispo: at most 5,
+        or options: {epsilon_high: 4}).
     eval_temperature : of held-out answers; 0 = greedy, None = as in training.
     temperature, top_p, top_k : sampling; with top_p < 1 or top_k > 0 the trained distribution is
     not the sampled one.
@@ -155,7 +156,7 @@ class GRPOSettings(Settings):
     stratify : "kind" or "group": each step has its share of every task.kind or task.group, as far
         as it can; "" draws without regard to them.
     zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no
-    time on them, "keep" does.
+    time on them, so that clip and entropy in steps.jsonl are of the other groups; "keep" does.
     resample : most times that such a group is sampled anew before that (0 = never;
     kit.train.resample).
     truncated : "keep" trains on cut answers with the reward they got, "mask" leaves them out of the

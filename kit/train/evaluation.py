@@ -23,6 +23,7 @@ from ..stats.estimate import Estimate
 from ..stats.paired import fragile
 from ..system.paths import write_text
 from . import rollouts
+from .resample import DISCARDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +96,14 @@ def read(path: str | Path) -> Evaluation:
         responses=tuple(response_from_json(r["response"]) for r in data["rows"]),
         grades=tuple(grade_from_json(r["grade"]) for r in data["rows"]),
     )
+
+
+def verdicts(out: Path) -> list[Mapping[str, Any]]:
+    """The verdicts of a run's answers, trained on or put aside, and of its evaluations."""
+    rows = [r for name in (rollouts.ROLLOUTS, DISCARDED) for r in rollouts.read(out / name)]
+    texts = (p.read_text("utf-8") for p in sorted(out.glob("eval_*.json")))
+    rows += [row["grade"] for text in texts for row in json.loads(text)["rows"]]
+    return [v for r in rows for v in r["verdicts"]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,10 +124,10 @@ def card(run: str | Path) -> str:
             ("seed", "seed"),
             ("judge", "judge_name"),
             ("reward", "composer"),
-            ("verdicts since the last start", "verdicts"),
+            ("verdicts", "verdicts"),
             ("of these unknown", "verdicts_unknown"),
-            ("judge calls since the last start", "judge_calls"),
-            ("judge cost in US dollars since the last start", "judge_cost"),
+            ("judge calls", "judge_calls"),
+            ("judge cost in US dollars", "judge_cost"),
         )
         if metrics.get(key) is not None
     ]

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,15 @@ from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .evaluation import Evaluation, Gain
 from .models import Loaded, eos_ids, load
-from .resume import drop_reference, last_checkpoint, mark_folder, save_adapter, step_of
+from .resume import (
+    drop_reference,
+    identity,
+    last_checkpoint,
+    mark_folder,
+    read_by,
+    save_adapter,
+    step_of,
+)
 from .reward import Bill, Reward
 
 logger = logging.getLogger(__name__)
@@ -98,10 +107,13 @@ def train(
         ledger=ledger,
         budget=budget,
         patience_s=settings.patience_s,
+        bill=Bill.of(run.out / f"bill_{world.rank()}.json", resume),
     )
     run.reward.check()
     run.on_step = on_step
-    run.teach(evolving.settings_of(evolve))
+    evolve = evolving.settings_of(evolve)
+    run.mark(audit, evolve)
+    run.teach(evolve)
     if settings.audit_every:
         if audit is None:
             raise KitError(
@@ -184,8 +196,21 @@ class _Run:
                 where=str(self.out),
                 fix="choose another folder, or resume=True",
             )
-        tasks = fingerprint([t.id for t in self.tasks])
-        mark_folder(self.out, {"settings": to_mapping(self.settings), "tasks": tasks}, self.resume)
+
+    def mark(self, audit: Any, evolve: evolving.Evolve | None) -> None:
+        """Say in the folder what this run reads; KitError where it holds a run of something
+        else.
+        """
+        if not world.main():
+            return
+        mark = {
+            "settings": to_mapping(self.settings),
+            "tasks": fingerprint([t.id for t in self.tasks]),
+            **read_by(self.reward, self.tasks, self.heldout),
+            "second judge": identity(audit, self.tasks[0]),
+            "evolve": plain(evolve),
+        }
+        mark_folder(self.out / "settings.json", mark, self.resume)
 
     def teach(self, evolve: evolving.Evolve | None) -> None:
         """Decide what is paid in training: the reward of the evaluation, or that with evolving
@@ -213,8 +238,7 @@ class _Run:
         if self.settings.forecast and not self.resume:
             self._foresee()
         before = self.evaluate("before", 0)
-        if self.heldout and world.main():
-            self.trivial = answers.trivial(self.heldout, self.reward)
+        self.trivial = answers.by_policy(self.evaluate("trivial", 0, answers.trivial))
         self.trainer = self._make()
         checkpoint = last_checkpoint(self.out) if self.resume else None
         if self.resume:
@@ -285,9 +309,11 @@ class _Run:
         if checkpoint:
             self.trainer.kit_resume(checkpoint)
 
-    def evaluate(self, name: str, step: int) -> Evaluation | None:
-        """Grade samples on the held-out prompts, or read what an interrupted run already has; of
+    def evaluate(self, name: str, step: int, make: Any = None) -> Evaluation | None:
+        """Grade answers to the held-out prompts, or read what an interrupted run already has; of
         several processes the first one does it.
+
+        make : from prompts and reward to the evaluation; default: samples of the policy.
         """
         if not self.heldout:
             return None
@@ -298,14 +324,9 @@ class _Run:
             return evaluation.read(path)
         with world.whole(self.loaded.model):
             if world.main():
-                answers.evaluate(
-                    self.loaded,
-                    self.heldout,
-                    self.reward,
-                    settings=self.settings,
-                    name=name,
-                    step=step,
-                ).save(path)
+                more = dict(settings=self.settings, name=name, step=step)
+                make = make or partial(answers.evaluate, self.loaded, **more)
+                make(self.heldout, self.reward).save(path)
             world.wait()
         return evaluation.read(path)
 
@@ -399,7 +420,8 @@ class _Run:
             grades = await self.reward.grade(sampled)
         judged = time.perf_counter()
         flags = [audit.look(self.reward.by_id[a.task_id], a) for a in sampled]
-        trainer.kit_pending = list(zip(sampled, grades, flags, strict=True))
+        tokens = map(len, completion_ids)  # a masked answer has a length too
+        trainer.kit_pending = list(zip(sampled, grades, flags, tokens, strict=True))
         trainer.kit_times["judge"] += judged - ready
         trainer.kit_times["kit"] += ready - started + time.perf_counter() - judged
         paid = self.evolving.reward if self.evolving else self.reward
@@ -414,7 +436,9 @@ class _Run:
             t._save_checkpoint(t.model, trial=None)
 
     def _metrics(self, gain: Gain | None, seconds: float, wall: float) -> dict[str, Any]:
-        steps, bill = rollouts.read_steps(self.out), sum_bills(world.gather([self.reward.bill]))
+        steps, bills = rollouts.read_steps(self.out), world.gather([self.reward.bill])
+        calls, cost = sum(b.calls for b in bills), sum(b.cost for b in bills)
+        verdicts = evaluation.verdicts(self.out)
         done = len(steps)
         split = {
             k: sum(s.get(f"seconds_{k}") or 0.0 for s in steps)
@@ -444,29 +468,22 @@ class _Run:
                 "fast_path": self.trainer.kit_slow or "on",
                 "first_reward": steps[0].get("reward") if steps else None,
                 "last_reward": steps[-1].get("reward") if steps else None,
-                "judge_calls": bill.calls,
-                "judge_cost": bill.cost,
-                "verdicts": bill.verdicts,
-                "verdicts_cached": bill.cached,
-                "verdicts_unknown": bill.unknown,
+                "judge_calls": calls,
+                "judge_cost": cost,
+                "verdicts": len(verdicts),
+                "verdicts_cached": sum(bool(v.get("cached")) for v in verdicts),
+                "verdicts_unknown": sum(v["status"] == "unknown" for v in verdicts),
                 "audit_alarm": self.audit.alarm if self.audit else None,
                 "sentinels": hits,
                 "sentinel_alarm": self.watch.alarm,
                 "stopped": self.monitor.stopped,
                 "judge": {
                     "name": getattr(self.reward.judge, "name", None),
-                    "calls": bill.calls,
-                    "cost": bill.cost,
-                    "seconds": bill.seconds,
+                    "calls": calls,
+                    "cost": cost,
+                    "seconds": sum(b.seconds for b in bills),
                 },
                 "composer": self.reward.composer.name,
                 **({"heldout": gain.to_json()} if gain else {}),
             }
         )
-
-
-def sum_bills(bills: Sequence[Bill]) -> Bill:
-    """What the judges of all processes cost together."""
-    return Bill(
-        **{f.name: sum(getattr(b, f.name) for b in bills) for f in dataclasses.fields(Bill)}
-    )

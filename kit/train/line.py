@@ -23,6 +23,7 @@ from ..runs import plain
 from . import evaluation, export, stages
 from .config import DPOSettings, GRPOSettings, Settings
 from .models import Loaded, load
+from .resume import mark_folder, read_by
 from .reward import Reward
 from .stages import TEACH, OwnPairs, pairs_from
 
@@ -88,6 +89,9 @@ def run(chain: Chain) -> Done:
         composer=Composer.from_config(chain.reward),
         ledger=chain.out / "ledger.sqlite",
     )
+    if chain.tasks:
+        mark = read_by(reward, chain.tasks, chain.heldout)
+        mark_folder(chain.out / "chain.json", mark, resume=True)
     grpo = (s.settings for s in reversed(chain.stages) if isinstance(s.settings, GRPOSettings))
     line = _Line(chain, reward, chain.sampler or next(grpo, None))
     model = chain.stages[0].settings.model
@@ -96,7 +100,8 @@ def run(chain: Chain) -> Done:
         merged = line.run(stage, model)
         line.look(stage.name, merged)
         model = model if stage.aside else merged
-    paid = answers.trivial(chain.heldout, reward) if line.evaluations else {}
+    every = answers.trivial(chain.heldout, reward) if line.evaluations else None
+    paid = answers.by_policy(every)
     left = {s.name: (chain.folder(s) / "metrics.json").read_text("utf-8") for s in chain.stages}
     return Done(
         evaluations=tuple(line.evaluations),

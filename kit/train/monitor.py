@@ -24,7 +24,6 @@ from .reward import Bill
 logger = logging.getLogger(__name__)
 BLIND_STEPS = 3  # batches without one known reward, from the start on, that end a run
 TIMES = ("generation", "judge", "kit")
-_NOW = ("waits", "seconds")  # of the bill: of this moment, and summed from the steps
 
 
 class Bar(TrainerCallback):
@@ -87,9 +86,6 @@ class StepLog(Bar):
         done = [row for row in rollouts.read_steps(self.out) if row["step"] <= step]
         self.spent_before = sum(row.get("seconds") or 0.0 for row in done)
         if done and world.main():
-            for name, n in (done[-1].get("judge_bill") or {}).items():
-                setattr(self.bill, name, getattr(self.bill, name) + n)
-            self.bill.seconds += sum(row.get("seconds_judge") or 0.0 for row in done)
             self.trainer.kit_skipped += done[-1].get("skipped_rows") or 0
         for row in done:
             if row.get("batch", row["step"]) == row["step"]:
@@ -133,7 +129,7 @@ class StepLog(Bar):
             **self.summary,
             "entropy": logs.get("entropy"),
             "kl": logs.get("kl"),
-            "clip": logs.get("clip_ratio/region_mean"),
+            "clip": logs.get("clip_ratio/region_mean", logs.get("cispo_clip_ratio")),
             "grad_norm": logs.get("grad_norm"),
             "lr": logs.get("learning_rate"),
             "loss": logs.get("loss"),
@@ -143,7 +139,6 @@ class StepLog(Bar):
             "alarms": list(self.alarms),
             "judge_cost": self.bill.cost,
             "judge_calls": self.bill.calls,
-            "judge_bill": {k: v for k, v in vars(self.bill).items() if k not in _NOW},
             "skipped_rows": self.trainer.kit_skipped,
             "seconds_left": total * (steps - step),
         }
@@ -175,6 +170,8 @@ class StepLog(Bar):
     def _look(self, control: Any, step: int, steps: int) -> None:
         alarm = self.watch.check(self.summary)
         self._alarm(control, "sentinels", alarm, self.settings.sentinel_stop)
+        if self.settings.truncated == "mask" and self.summary["truncated"] == 1.0:
+            logger.warning("step %d: every answer is cut and masked, nothing is learned", step)
         unknown = self.summary["unknown_rewards"]
         self.known += self.summary["answers"] - unknown
         if not unknown or unknown < self.summary["answers"]:

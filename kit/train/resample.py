@@ -67,12 +67,12 @@ class Resampling:
         self._kit_put(kept)
         return output
 
-    def _kit_write(self, advantages: Sequence[float], tokens: Sequence[int]) -> None:
+    def _kit_write(self, advantages: Sequence[float]) -> None:
         """Keep what was graded until it is known what is trained on."""
         if not self.kit.resample:
-            super()._kit_write(advantages, tokens)
+            super()._kit_write(advantages)
             return
-        self.kit_kept = list(zip(self.kit_pending, advantages, tokens, strict=True))
+        self.kit_kept = list(zip(self.kit_pending, advantages, strict=True))
         self.kit_pending = []
 
     def _kit_alike(self, kept: Sequence[Any] | None) -> list[int]:
@@ -80,7 +80,7 @@ class Resampling:
         size, out = self.num_generations, []
         for at in range(0, len(kept or ()), size):
             group = kept[at : at + size]
-            known = [a for (_, g, _), a, _ in group if g.score is not None]
+            known = [a for (_, g, *_), a in group if g.score is not None]
             if known and not any(abs(a) > 1e-9 for a in known):
                 out += range(at, at + size)
         return out
@@ -95,7 +95,7 @@ class Resampling:
     def _kit_put(self, rows: Sequence[Any] | None) -> None:
         if rows:
             self.kit_pending = [row[0] for row in rows]
-            super()._kit_write([row[1] for row in rows], [row[2] for row in rows])
+            super()._kit_write([row[1] for row in rows])
 
 
 def splice(output: dict[str, Any], fresh: Mapping[str, Any], rows: Sequence[int], pad: int) -> None:

@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
+from ..judge.records import keys_of
+from ..records import Response, Task, fingerprint, leaves
 from ..runs import plain
 from . import world
 from .device import import_torch
+from .reward import Reward
 
 TRAINED, REFERENCE = "default", "ref"
 
@@ -50,20 +53,41 @@ def _complete(checkpoint: Path) -> bool:
     return True
 
 
-def mark_folder(out: Path, mark: Mapping[str, Any], resume: bool) -> None:
-    """Write settings.json; KitError where the folder to resume holds a run with another value."""
-    path, mark = out / "settings.json", plain(dict(mark))
+def mark_folder(path: Path, mark: Mapping[str, Any], resume: bool) -> None:
+    """Write the mark of a run, settings.json; KitError where the one to resume has another value.
+
+    What the mark of an earlier version of the kit does not hold is not compared.
+    """
+    mark = plain(dict(mark))
     if resume and path.exists():
         old = json.loads(path.read_text("utf-8"))
-        before, now = ({**m["settings"], **{k: m.get(k) for k in mark}} for m in (old, mark))
-        wrong = [k for k in now if k != "settings" and before.get(k) != now[k]]
+        before, now = ({**m, **m.get("settings", {}), "settings": None} for m in (old, mark))
+        wrong = [k for k in now if before.get(k, now[k]) != now[k]]
         if wrong:
             raise KitError(
                 f"the run in this folder has another {wrong[0]}",
-                where=str(out),
-                fix="resume with the same settings and tasks",
+                where=str(path.parent),
+                fix="resume with the same settings, tasks, judge and reward, or choose another "
+                "folder",
             )
     path.write_text(json.dumps(mark, indent=2), "utf-8")
+
+
+def read_by(reward: Reward, tasks: Sequence[Task], heldout: Sequence[Task]) -> dict[str, Any]:
+    """Digests of what a training and its evaluation read, for the mark of its folder."""
+    return {
+        "text or criterion of a task": fingerprint(plain(tasks)),
+        "set of held-out tasks": fingerprint(plain(heldout)),
+        "reward": fingerprint(plain(reward.composer)),
+        "judge": identity(reward.judge, tasks[0]),
+    }
+
+
+def identity(judge: Any, task: Task) -> list[str]:
+    """A judge's name and, where it can be cached, its ledger key of this task's first criterion."""
+    asked = Response(task_id=task.id, id="mark", text="")
+    keys = keys_of(judge, task, asked, leaves(task.criteria)[:1])
+    return [str(getattr(judge, "name", "none")), *(keys or ())]
 
 
 def load_adapters(model: Any, checkpoint: Path) -> None:

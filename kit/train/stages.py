@@ -53,7 +53,8 @@ def train(
         )
     out.mkdir(parents=True, exist_ok=True)
     data = _dpo_rows(rows) if isinstance(settings, DPOSettings) else _sft_rows(rows)
-    mark_folder(out, {"settings": to_mapping(settings), "rows": fingerprint(data)}, resume)
+    mark = {"settings": to_mapping(settings), "rows": fingerprint(data)}
+    mark_folder(out / "settings.json", mark, resume)
     loaded = loaded or load(settings)
     data = inputs.fitting(data, loaded.tokenizer, settings)
     log, started = rollouts.Log(out / rollouts.STEPS), time.perf_counter()

@@ -19,6 +19,8 @@ from .config import GRPOSettings, Settings, merged
 from .device import import_torch
 from .models import Loaded, eos_ids
 
+CISPO_BOUND = 5.0  # of the ratio itself, not of its distance from 1 (ScaleRL, arXiv 2510.13786)
+
 
 def common_options(settings: Settings, loaded: Loaded, out: str) -> dict[str, Any]:
     """What every stage tells trl: steps, optimiser, checkpoints, device."""
@@ -82,6 +84,8 @@ def arguments(
         logging_nan_inf_filter=False,
         use_bias_correction_kl=False,  # the documented k3, not k3 times the ratio
     )
+    if settings.loss == "cispo" and "epsilon_high" not in settings.options:
+        values["epsilon_high"] = CISPO_BOUND
     return GRPOConfig(**merged(values, settings.options, GRPOConfig))
 
 
@@ -101,7 +105,7 @@ class GRPOHooks:
         self.kit, self.kit_loaded = settings, loaded
         self.kit_log, self.kit_on_batch = log, on_batch
         self.kit_times = dict.fromkeys(("generation", "judge", "kit"), 0.0)
-        self.kit_pending: list[tuple[Response, Grade, tuple[str, ...]]] = []
+        self.kit_pending: list[tuple[Response, Grade, tuple[str, ...], int]] = []
         self.kit_engine: Any = None
         self.kit_merged: Any = None  # the step and adapter that the engine's weights are of
         self.kit_slow = _slow(settings, loaded, self.model)
@@ -203,9 +207,7 @@ class GRPOHooks:
             d = estimate(self._kit_old(output), output["ref_per_token_logps"], "k1")
             output["kit_k1"] = d * output["completion_mask"]  # (B, C)
         if self.kit_pending:
-            self._kit_write(
-                output["advantages"].tolist(), output["completion_mask"].sum(-1).tolist()
-            )
+            self._kit_write(output["advantages"].tolist())
         return output
 
     def _kit_old(self, output: Any) -> Any:
@@ -220,7 +222,7 @@ class GRPOHooks:
                 self.model, ids, mask, output["completion_ids"].size(1)
             )[0]
 
-    def _kit_write(self, advantages: Sequence[float], tokens: Sequence[int]) -> None:
+    def _kit_write(self, advantages: Sequence[float]) -> None:
         started, step = time.perf_counter(), self.state.global_step + 1
         rows = [
             rollouts.row(
@@ -228,11 +230,11 @@ class GRPOHooks:
                 r,
                 g,
                 advantage=None if g.score is None else a,
-                tokens=int(n),
+                tokens=n,
                 seconds=time.time(),
                 sentinels=flags,
             )
-            for (r, g, flags), a, n in zip(self.kit_pending, advantages, tokens, strict=True)
+            for (r, g, flags, n), a in zip(self.kit_pending, advantages, strict=True)
         ]
         rows = world.gather(rows)
         if world.main():
@@ -251,14 +253,16 @@ class GRPOHooks:
         return self._buffered_inputs[self._step % self.args.steps_per_generation]
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        live = inputs["completion_mask"].any(-1) | (world.size() > 1)  # (B,): not all masked
+        if self._kit_drops():
+            live = live & (inputs["advantages"] != 0)
+            self.kit_skipped += int((~live).sum())
+        if not bool(live.any()):  # and nothing is measured
+            return sum(p.sum() for p in model.parameters() if p.requires_grad) * 0.0
         if self.kit_kl is not None:
             return self._kit_loss_with_kl(model, inputs)
-        live = inputs["advantages"] != 0
         if not self._kit_drops() or bool(live.all()):
             return super()._compute_loss(model, inputs)
-        self.kit_skipped += int((~live).sum())
-        if not bool(live.any()):
-            return sum(p.sum() for p in model.parameters() if p.requires_grad) * 0.0
         rows, is_tensor = live.shape[0], import_torch().is_tensor
         kept = {
             k: v[live] if is_tensor(v) and v.dim() and v.shape[0] == rows else v

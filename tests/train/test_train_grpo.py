@@ -150,6 +150,16 @@ def test_every_option_trains(tmp_path, changes):
         assert all(s["kl"] is not None for s in r.steps())
 
 
+def test_a_masked_answer_has_its_length_and_measures_nothing(tmp_path):
+    """Cut answers of ten tokens, masked, were logged with 0; entropy, clip and KL as 0.0."""
+    s = settings(save_every=0, truncated="mask", beta=0.1, max_answer_tokens=1)
+    r = grpo.train(s, tasks(4), judge=FakeJudge(), out=tmp_path)
+    cut = [x for x in r.steps() if x["truncated"] == 1.0]
+    assert cut and all(x["tokens"] == 1.0 for x in cut)
+    assert {x[k] for x in cut for k in ("entropy", "clip", "kl")} == {None}
+    assert all(x["grad_norm"] == 0.0 for x in cut)
+
+
 def test_micro_batches_do_not_change_the_update(tmp_path):
     from safetensors.torch import load_file
 

@@ -6,6 +6,7 @@ The incident: with beta > 0 trl saves a second adapter, and transformers then lo
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import JudgeDownError, KitError
-from kit.records import Criterion, Task
+from kit.records import Criterion, Task, Verdict
 from kit.train import grpo, line, monitor, resume, rollouts, stages
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
 from kit.train.presets import preset
@@ -163,8 +164,62 @@ def test_what_was_spent_before_an_interruption_is_counted(tmp_path):
     cut = grpo.train(settings(), TASKS, out=tmp_path / "cut", resume=True)
     assert cut.metrics["verdicts"] == whole["verdicts"] > 0
     assert cut.metrics["seconds_training"] > early
-    bills = [s["judge_bill"]["verdicts"] for s in cut.steps()]
+    bills = [s["judge_calls"] for s in cut.steps()]
     assert bills == sorted(bills) and cut.metrics["seconds_training"] >= cut.steps()[-1]["seconds"]
+
+
+class Counting:
+    """A judge of one's own, whose verdicts cannot be looked up."""
+
+    def __init__(self, name="one"):
+        self.name, self.asked = name, 0
+
+    async def verdicts(self, task, response, criteria):
+        self.asked += 1
+        named = dict(task_id=task.id, response_id=response.id, judge=self.name)
+        return [Verdict(criterion_id=c.id, status="met", **named) for c in criteria]
+
+
+def test_a_run_counts_the_same_after_a_stop(tmp_path):
+    """A finished run resumed with nothing to train counted 124 verdicts for 79, one that was cut 138
+    for 87: evaluations were left out and the trivial policies graded again."""
+    from test_train_grpo import tasks as judged
+
+    s, judge = settings(eval_every=3), Counting()
+    more = dict(heldout=judged(6)[4:], judge=judge)
+    whole = grpo.train(s, judged(4), out=tmp_path / "whole", **more).metrics
+    assert whole["judge_calls"] == judge.asked > 0
+    again = grpo.train(s, judged(4), out=tmp_path / "whole", resume=True, **more).metrics
+    assert whole["judge_calls"] == judge.asked == again["judge_calls"]
+    with pytest.raises(Stop):
+        grpo.train(s, judged(4), out=tmp_path / "cut", on_step=stop_at(3), **more)
+    cut = grpo.train(s, judged(4), out=tmp_path / "cut", resume=True, **more).metrics
+    assert cut["verdicts"] == again["verdicts"] == whole["verdicts"] > 0
+    assert whole["judge_calls"] + cut["judge_calls"] == judge.asked  # step 3, judged twice, is paid
+
+
+def test_a_run_is_not_resumed_with_another_reward_judge_or_task(tmp_path):
+    """A run stopped at step 2 went on with its reward times ten: gain +1.500, of which 0 was learned;
+    with another judge +.833, with other held-out tasks and texts likewise, without a word."""
+    from test_train_grpo import tasks as judged
+
+    tasks, held, out = judged(4), judged(6)[4:], tmp_path / "cut"
+    run = dict(tasks=tasks, heldout=held, judge=Counting(), composer="rubric", out=out)
+    with pytest.raises(Stop):
+        grpo.train(settings(), **run, on_step=stop_at(3))
+    other = [dataclasses.replace(t, prompt=f"X {t.prompt}") for t in tasks]
+    for what, change in {
+        "reward": dict(composer={"preset": "rubric", "scale": 10.0}),
+        "judge": dict(judge=Counting("two")),
+        "held-out": dict(heldout=held[:1]),
+        "text": dict(tasks=other),
+    }.items():
+        with pytest.raises(KitError, match=f"another .*{what}"):
+            grpo.train(settings(), **{**run, **change}, resume=True)
+    mark = json.loads((out / "settings.json").read_text())
+    old = {k: mark[k] for k in ("settings", "tasks")}  # as a run before these digests left it
+    (out / "settings.json").write_text(json.dumps(old))
+    assert grpo.train(settings(), **run, resume=True).metrics["steps"] == 4
 
 
 @pytest.mark.parametrize(
