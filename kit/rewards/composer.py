@@ -163,7 +163,8 @@ class Composer:
         """The lowest and the highest reward that any answer to this task can earn; (0, 0) where
         nothing applies.
 
-        A gate or a cap can make the upper end lower than 1 x scale, and so can a formula: the direction verifier's best is .8 + .2 n/(n+1).
+        A gate or a cap can make the upper end lower than 1 x scale, and so can a formula: the
+        direction verifier's best is .8 + .2 n/(n+1).
 
         >>> a, b = Criterion(id="a", text="x"), Criterion(id="b", text="y", weight=-1)
         >>> t = Task(id="t", prompt="p", criteria=(a, b))
