@@ -7,12 +7,12 @@ columns takes the table and the names of its columns.
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import KitError
+from .page import escape
 from .records import Grade, Verdict, by_criterion, paid
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _verdicts(rows: Sequence[Verdict]) -> pd.DataFrame:
     import pandas as pd
 
     names = {"task": "task_id", "response": "response_id", "criterion": "criterion_id"}
-    columns = {c: [getattr(v, names.get(c, c)) for v in rows] for c in (*VERDICT, *SPENT)}
+    columns = {c: _whole(getattr(v, names.get(c, c)) for v in rows) for c in (*VERDICT, *SPENT)}
     if not rows or any("score" in v.meta for v in rows):  # a judge that gives points: 1 to 5, say
         columns["score"] = [v.meta.get("score") for v in rows]
         columns["paid"] = [paid(v) for v in rows]
@@ -134,20 +134,30 @@ def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     rows = {t.id: t for t in getattr(tasks, "tasks", tasks)}
     answers = {(r.task_id, r.id): r for r in getattr(tasks, "responses", ())}
     mine = [rows.get(i) for i in frame["task"]]
-    frame["group"] = [
-        getattr(t, "group", None) or i for t, i in zip(mine, frame["task"], strict=True)
-    ]
-    frame["kind"] = [getattr(t, "kind", None) for t in mine]
-    frame["prompt"] = [getattr(t, "prompt", None) for t in mine]
     keys = list(zip(frame["task"], frame["response"], strict=True))
-    frame["source"] = [getattr(answers.get(key), "source", None) or "unnamed" for key in keys]
-    frame["answer"] = [getattr(answers.get(key), "text", None) for key in keys]
+    given = [answers.get(key) for key in keys]
+    more: dict[str, list[Any]] = {
+        "group": [getattr(t, "group", None) or i for t, (i, _) in zip(mine, keys, strict=True)],
+        "kind": [getattr(t, "kind", None) for t in mine],
+        "prompt": [getattr(t, "prompt", None) for t in mine],
+        "source": [getattr(r, "source", None) or "unnamed" for r in given],
+        "answer": [getattr(r, "text", None) for r in given],
+    }
     if "criterion" in frame:
         texts = {(t.id, c.id): c for t in rows.values() for c in t.criteria}
         named = [texts.get(key) for key in zip(frame["task"], frame["criterion"], strict=True)]
-        frame["weight"] = [math.nan if c is None else c.weight for c in named]
-        frame["text"] = [None if c is None else c.text for c in named]
-    return frame
+        more["weight"] = [math.nan if c is None else c.weight for c in named]
+        more["text"] = [None if c is None else c.text for c in named]
+    return frame.assign(**{name: _whole(column) for name, column in more.items()})
+
+
+def _whole(column: Iterable[Any]) -> list[Any]:
+    """Half a character (valid JSON: an emoji cut in two) as "?": columns of text hold none.
+
+    >>> _whole(["a\\ud83d", None])
+    ['a?', None]
+    """
+    return [x.encode("utf-8", "replace").decode() if isinstance(x, str) else x for x in column]
 
 
 class Results(dict[str, Any]):
@@ -268,23 +278,25 @@ def rows_html(
     >>> rows_html(["a"], [["<b>"]]).count("&lt;b&gt;")
     1
     """
-    title = f"<caption {STYLE}>{html.escape(caption)}</caption>" if caption else ""
-    heads = "".join(f"<th {STYLE}>{html.escape(str(h))}</th>" for h in head)
+    if not head:  # a caption over no columns is one word wide
+        return f"<p>{escape(caption)}</p>"
+    title = f"<caption {STYLE}>{escape(caption)}</caption>" if caption else ""
+    heads = "".join(f"<th {STYLE}>{escape(str(h))}</th>" for h in head)
     body = "".join(f"<tr>{_cells(row, raw)}</tr>" for row in rows)
     return f"<table>{title}<tr>{heads}</tr>{body}</table>"
 
 
 def _cells(row: Sequence[Any], raw: Collection[int]) -> str:
-    shown = (x if i in raw else html.escape(cell(x)) for i, x in enumerate(row))
+    shown = (x if i in raw else escape(cell(x)) for i, x in enumerate(row))
     return "".join(f"<td {STYLE}>{x}</td>" for x in shown)
 
 
 def pairs_html(rows: Mapping[str, Any] | Iterable[tuple[str, Any]], *, caption: str = "") -> str:
     """Two columns, name and value: settings, summaries. Every cell is escaped."""
     items = rows.items() if isinstance(rows, Mapping) else rows
-    title = f"<caption {STYLE}>{html.escape(caption)}</caption>" if caption else ""
+    title = f"<caption {STYLE}>{escape(caption)}</caption>" if caption else ""
     body = "".join(
-        f"<tr><th {STYLE}>{html.escape(str(k))}</th><td {STYLE}>{html.escape(cell(v))}</td></tr>"
+        f"<tr><th {STYLE}>{escape(str(k))}</th><td {STYLE}>{escape(cell(v))}</td></tr>"
         for k, v in items
     )
     return f"<table>{title}{body}</table>"

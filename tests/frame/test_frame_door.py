@@ -20,7 +20,7 @@ import kit
 from kit import front, plots
 from kit.data.taskset import TaskSet
 from kit.errors import KitError
-from kit.records import Criterion, Task
+from kit.records import Criterion, Task, Verdict
 from kit.system import paths
 
 DOOR = Path(kit.__file__)
@@ -96,6 +96,15 @@ def test_two_line_cells(labelled):
     assert kit.mean(known, "correct", cluster="task").n == len(known)
     found = kit.agree(frame, "value", "human", cluster="task", threshold=0.5)
     assert kit.plot(found).data and kit.plot({"code": found}).data
+
+
+def test_half_a_character_ends_no_table():
+    """An emoji cut in two is valid JSON: every table ended in a UnicodeEncodeError of pyarrow."""
+    c = Criterion(id="c", text="x \udc00")
+    t = Task(id="t", prompt="say \ud83d", criteria=(c,))
+    one = Verdict(task_id="t", response_id="r", criterion_id="c", status="met", reason="\ud83d")
+    frame = kit.table([one], tasks=[t])
+    assert frame[["prompt", "text", "reason"]].values.tolist() == [["say ?", "x ?", "?"]]
 
 
 def test_unknown_stays_unknown_in_the_table(labelled):
