@@ -28,10 +28,11 @@ def headless() -> bool:
 
 
 def quiet() -> None:
-    """Silence what heavy libraries say at import on a machine without a GPU (missing GPU kernels,
-    deprecations): nothing a user can mend.
+    """Silence what heavy libraries say on a machine without a GPU (missing kernels, deprecations,
+    how checkpoints are ordered): nothing a user can mend.
     """
-    for name in ("torchao", "torch.utils._pytree"):
+    ours = ("bitsandbytes.backends.cpu.ops", "transformers.trainer_utils")
+    for name in ("torchao", "torch.utils._pytree", *ours):
         logging.getLogger(name).setLevel(logging.ERROR)
     # jsonschema tries this import and does without; it builds a grammar for a second at every
     # start.
