@@ -19,6 +19,7 @@ _EXTERNAL = re.compile(
     re.S,
 )
 
+TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # the direction of what follows
 _IMAGE = re.compile(r'<img(?=[^>]*src="https?:)(?:(?=[^>]*alt="(?P<alt>[^"]*)")|)[^>]*>')
 
 PAGE = (
@@ -27,6 +28,15 @@ PAGE = (
     "table{border-collapse:collapse;width:100%}caption{text-align:left;padding:.6em 0;color:#555}"
     "th,td{border-bottom:1px solid #ddd;padding:.35em .6em;vertical-align:top;text-align:left}"
 )
+
+
+def escape(text: str, quote: bool = True) -> str:
+    """Text for HTML; what would turn the direction of our own numbers behind it is shown instead.
+
+    >>> escape("<b>" + chr(0x202E))
+    '&lt;b&gt;\u2039U+202E\u203a'
+    """
+    return html.escape(TURNS.sub(lambda m: f"\u2039U+{ord(m[0]):X}\u203a", text), quote)
 
 
 def plotly_js() -> str:

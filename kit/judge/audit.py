@@ -8,7 +8,6 @@ counted apart: a judge that gives up under attack pays nobody, but it is worth k
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 from .. import stats
 from ..errors import DataError, MissingError
+from ..page import escape
 from ..records import Criterion, Response, Task, Verdict, leaves
 from ..system import progress as bars
 from ..tables import rows_html
@@ -111,7 +111,7 @@ class AuditReport:
         rows = [
             (
                 r.kind,
-                f"<span title='{html.escape(r.what)}'>{html.escape(r.name)}</span>",
+                f"<span title='{escape(r.what)}'>{escape(r.name)}</span>",
                 str(r.rate),
                 r.drift if r.drift is None else str(r.drift),
                 f"{r.unknown.value:.1%}" if r.unknown is not None and r.unknown.n else "",
@@ -124,7 +124,7 @@ class AuditReport:
             f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, "
             f"{self.unknown_share:.1%} of plain verdicts unknown"
         )
-        line = f"<p><b>{html.escape(self.fit.line)}</b></p>"
+        line = f"<p><b>{escape(self.fit.line)}</b></p>"
         return line + rows_html(head, rows, caption=caption, raw=(1,))
 
 

@@ -304,14 +304,17 @@ function kitRecompute(data, settings) {
   return judge.length ? { ...out, ...kitStats.agreement(judge, people, unit ? where : null) } : { ...out, kappa: null, accuracy: null };
 }
 
+// An element. What would turn the direction of the text around it is shown, not obeyed.
+function kitMake(tag, of = {}, ...inner) {
+  const el = Object.assign(document.createElement(tag), of);
+  const turns = /[\u202a-\u202e\u2066-\u2069]/g, name = c => "\u2039U+" + c.charCodeAt(0).toString(16).toUpperCase() + "\u203a";
+  el.append(...inner.filter(x => x !== null && x !== undefined).map(x => (typeof x === "string" ? x.replace(turns, name) : x)));
+  return el;
+}
+
 // The controls and the numbers that follow them.
 function kitPanel(root, data) {
-  const make = (tag, of = {}, ...inner) => {
-    const el = Object.assign(document.createElement(tag), of);
-    el.append(...inner);
-    return el;
-  };
-  const scored = kitScored(data), cluster = data.tasks.some(t => t.group) ? "group" : "task";
+  const make = kitMake, scored = kitScored(data), cluster = data.tasks.some(t => t.group) ? "group" : "task";
   const settings = { how: scored.how ?? "flip", wide: scored.wide, times: {}, pass: 0.5, cut: 0, cluster };
   const uses = new Map();
   data.tasks.forEach(t => t.criteria.forEach(c => {

@@ -1,11 +1,7 @@
 // Judgments as cards: filters, search, order. Every text goes in as text, never as HTML.
 function kitJudgments(root, data) {
   const STEP = 40, WORDS = ["unmet", "met", "level", "unknown"];
-  const make = (tag, of = {}, ...inner) => {
-    const el = Object.assign(document.createElement(tag), of);
-    el.append(...inner.filter(x => x !== null && x !== undefined));
-    return el;
-  };
+  const make = kitMake;
   const number = x => (x === null || x === undefined ? "unknown" : x.toFixed(3).replace(/\.?0+$/, ""));
   const side = x => (x === null || x === undefined ? null : x >= 0.5);
   const parted = v => side(v[2]) !== null && side(v[5]) !== null && side(v[2]) !== side(v[5]);

@@ -13,10 +13,8 @@ from . import theme
 
 
 def _hover(name: str, e: Estimate) -> str:
-    import html
-
-    note = f"<br>{html.escape(e.note)}" if e.note else ""
-    return f"{html.escape(name)}<br>{html.escape(str(e))}<br>{html.escape(e.method)}{note}"
+    note = f"<br>{theme.safe(e.note)}" if e.note else ""
+    return f"{theme.safe(name)}<br>{theme.safe(str(e))}<br>{theme.safe(e.method)}{note}"
 
 
 def forest(
@@ -30,10 +28,8 @@ def forest(
     """Estimates with their intervals, one line each, first on top; `reference` draws a vertical
     line (0 for differences).
     """
-    import html
-
     fig = theme.figure(
-        title=html.escape(title)
+        title=theme.safe(title)
         + ("<br><sub>intervals adjusted for looking at all of them</sub>" if adjusted else ""),
         x=x,
         height=150 + 30 * len(estimates),
@@ -41,7 +37,7 @@ def forest(
     names, es = list(estimates), list(estimates.values())
     fig.add_scatter(
         x=[None if math.isnan(e.value) else e.value for e in es],
-        y=[html.escape(n) for n in names],
+        y=[theme.safe(n) for n in names],
         mode="markers",
         marker=dict(size=9, color=theme.COLORS[0]),
         error_x=theme.whiskers(((e.value, e.low, e.high) for e in es), thickness=1.6),
@@ -59,10 +55,8 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
     """Counts of the judge's category against the human's; the colour is the share within the
     human's category.
     """
-    import html
-
     share = result.confusion / result.confusion.sum(axis=0, keepdims=True).clip(min=1)
-    names = [html.escape(str(c)) for c in result.categories]
+    names = [theme.safe(str(c)) for c in result.categories]
     text = [[f"{int(n)}" for n in row] for row in result.confusion]
     hover = [
         [
@@ -73,7 +67,7 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
         for i in range(len(names))
     ]
     fig = theme.figure(
-        title=f"{html.escape(title)}<br><sub>kappa {html.escape(str(result.kappa))}</sub>",
+        title=f"{theme.safe(title)}<br><sub>kappa {theme.safe(str(result.kappa))}</sub>",
         x="human",
         y="judge",
         height=380,
@@ -126,9 +120,7 @@ def trap(
     """Kappa against raw agreement, one mark per judge; the dashed line is the agreement of always
     giving the commonest answer.
     """
-    import html
-
-    fig = theme.figure(title=html.escape(title), x="raw agreement", y="kappa")
+    fig = theme.figure(title=theme.safe(title), x="raw agreement", y="kappa")
     for i, (name, r) in enumerate(results.items()):
         error = {
             axis: theme.whiskers([(e.value, e.low, e.high)], thickness=1)
@@ -139,7 +131,7 @@ def trap(
             x=[r.raw.value],
             y=[r.kappa.value],
             mode="markers",
-            name=html.escape(name),
+            name=theme.safe(name),
             hoverinfo="text",
             marker=dict(
                 size=11,
@@ -147,7 +139,7 @@ def trap(
                 color=theme.COLORS[i % len(theme.COLORS)],
             ),
             hovertext=[
-                f"{html.escape(name)}<br>raw {r.raw}<br>kappa {r.kappa}<br>always the commonest: "
+                f"{theme.safe(name)}<br>raw {r.raw}<br>kappa {r.kappa}<br>always the commonest: "
                 f"{number(r.majority)}"
             ],
             **error,
@@ -190,9 +182,7 @@ def _var(p: float) -> float:
 
 def labels(rows: Sequence[Mapping[str, Any]], *, title: str = "What each label buys") -> Any:
     """The curve of `label_rows`: half width of the 95% interval against the number of labels."""
-    import html
-
-    fig = theme.figure(title=html.escape(title), x="labels", y="half width of the 95% interval")
+    fig = theme.figure(title=theme.safe(title), x="labels", y="half width of the 95% interval")
     for i, (key, name) in enumerate(
         (("human_only", "labels alone"), ("with_judge", "labels correcting the judge"))
     ):

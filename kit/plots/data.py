@@ -4,18 +4,11 @@ table there.
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 from . import theme
 
 SEVERITY_COLORS = {"error": theme.COLORS[1], "warning": theme.COLORS[4], "info": theme.COLORS[5]}
-
-
-def safe(text: Any, limit: int = 60) -> str:
-    """Text from outside for a label: escaped (plotly renders some HTML), shortened."""
-    text = str(text)
-    return html.escape(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
 def criteria_per_task(summary: Any) -> Any:
@@ -119,7 +112,7 @@ def kinds(summary: Any, *, what: str = "kinds", top: int = 20) -> Any:
     )
     fig.add_bar(
         x=[n for _, n in shown],
-        y=[safe(k, 40) for k, _ in shown],
+        y=[theme.safe(k, 40) for k, _ in shown],
         orientation="h",
         marker=dict(color=theme.COLORS[0]),
         hovertemplate="%{y}: %{x}<extra></extra>",
@@ -152,7 +145,7 @@ def findings(lint: Any) -> Any:
                 orientation="h",
                 name=severity,
                 marker=dict(color=color),
-                customdata=[safe(r["message"], 100) for r in rows],
+                customdata=[theme.safe(r["message"], 100) for r in rows],
                 hovertemplate="%{y}: %{x}<br>%{customdata}<extra></extra>",
             )
     fig.update_layout(barmode="stack")

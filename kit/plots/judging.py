@@ -4,7 +4,6 @@ Numbers come from result objects.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ def audit(report: Any) -> Any:
     rate.
     """
     title = (
-        f"Audit of {html.escape(report.judge)}<br><sub>{report.n_responses} answers to "
+        f"Audit of {theme.safe(report.judge)}<br><sub>{report.n_responses} answers to "
         f"{report.n_tasks} tasks; attack: share of failed "
         "criteria that turn into credit; bias: share of verdicts that change</sub>"
     )
@@ -42,23 +41,23 @@ def _rates(found: Mapping[str, Sequence[Mapping[str, Any]]], title: str) -> Any:
     """Rows with a rate, a colour and a marker for each name."""
     every = {name: [r for r in rows if r["rate"] is not None] for name, rows in found.items()}
     names = [
-        html.escape(n) for n in dict.fromkeys(r["name"] for rows in every.values() for r in rows)
+        theme.safe(n) for n in dict.fromkeys(r["name"] for rows in every.values() for r in rows)
     ]
     fig = theme.figure(title=title, x="rate", height=180 + 30 * max(len(names), 4))
     for k, (name, rows) in enumerate(every.items()):
         ends = ((r["rate"], r["low"], r["high"]) for r in rows)
         fig.add_scatter(
-            name=html.escape(name),
+            name=theme.safe(name),
             mode="markers",
             x=[r["rate"] for r in rows],
-            y=[html.escape(r["name"]) for r in rows],
+            y=[theme.safe(r["name"]) for r in rows],
             error_x=theme.whiskers(ends, thickness=1.4),
             marker=dict(
                 size=9,
                 color=theme.COLORS[k % len(theme.COLORS)],
                 symbol=theme.MARKERS[k % len(theme.MARKERS)],
             ),
-            customdata=[html.escape(f"{r['what']}; n={r['n']}") for r in rows],
+            customdata=[theme.safe(f"{r['what']}; n={r['n']}") for r in rows],
             hovertemplate="%{y}: %{x:.1%}<br>%{customdata}<extra></extra>",
         )
     fig.update_xaxes(range=[-0.02, 1.02], tickformat=".0%")

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..page import escape
+
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "hexagon")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -45,6 +47,12 @@ def figure(
     fig.update_xaxes(**axis, title_text=x or None)
     fig.update_yaxes(**axis, title_text=y or None)
     return fig
+
+
+def safe(text: Any, limit: int = 400) -> str:
+    """Text from outside for a label, cut: plotly renders some HTML, and knows no &quot;."""
+    text = str(text)
+    return escape(text if len(text) <= limit else text[: limit - 1] + "\u2026", quote=False)
 
 
 def below(height: int) -> float:

@@ -265,11 +265,11 @@ def _compared(found: Found, figures: Figures) -> dict[str, Any]:
         if count <= 8:
             every = {m for (_, m) in list(plots.groups(mine, most=24))}
             kept = [r for r in mine if r["metric"] in every]
-            drawn.append(plots.forest_by_metric(kept, title=html.escape(book)))
+            drawn.append(plots.forest_by_metric(kept, title=pages.escape(book)))
             continue
         draw = plots.forest if count <= FOREST else plots.band
         for (_, metric), group in plots.groups(mine, most=6).items():
-            drawn.append(draw(group, title=html.escape(f"{book}: {metric}")))
+            drawn.append(draw(group, title=pages.escape(f"{book}: {metric}")))
     listed = [
         {
             "notebook": r["notebook"],
@@ -309,7 +309,7 @@ def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
 
     ranked = sorted(groups.items(), key=lambda kv: (not vary(kv[1]), kv[0]))
     drawn = [
-        plots.over_seeds(rows[:FOREST], title=html.escape(f"{book}: {metric}"))
+        plots.over_seeds(rows[:FOREST], title=pages.escape(f"{book}: {metric}"))
         for (book, metric), rows in ranked[:4]
         if vary(rows)
     ]
@@ -435,8 +435,15 @@ def _template() -> Any:
     import jinja2
 
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    options = {"autoescape": True, "undefined": jinja2.ChainableUndefined}
+    options = {"autoescape": True, "undefined": jinja2.ChainableUndefined, "finalize": _shown}
     return jinja2.Environment(loader=loader, **options).get_template("report.html")
+
+
+def _shown(value: Any) -> Any:
+    """What the template writes: names from outside turn none of the page's numbers round."""
+    import markupsafe
+
+    return value if type(value) is not str else markupsafe.Markup(pages.escape(value))
 
 
 def write(folder: str | Path, out: str | Path | None = None, **options: Any) -> Path:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..page import escape
 from ..system.paths import write_text
 from ..tables import dicts_html, rows_html
 from .study import jsonable

@@ -6,10 +6,10 @@ and 8 both have; what needs no call is drawn at once, into HTML widgets.
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from ..errors import KitError
+from ..page import escape
 from ..tables import dicts_html
 from ..tuning.bench import BASELINE, Workbench
 from ..tuning.pages import SHOWN, VIEWS, bench_html, diff_html, flips_html, picked

@@ -8,11 +8,11 @@ into HTML widgets, not Output widgets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from ..data.taskset import TaskSet
 from ..errors import KitError
+from ..page import escape
 from ..records import Verdict
 from ..rubrics import explore
 from ..rubrics.lint import LintReport

@@ -8,9 +8,9 @@ Each wraps a plain function that is also the static twin in a headless report: `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from typing import Any
 
+from ..page import escape
 from ..tables import pairs_html, rows_html
 from . import live as widgets_live
 from . import twinned

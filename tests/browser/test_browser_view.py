@@ -20,7 +20,7 @@ def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("view")
     tasks, labels, grades = made(folder, prompts=50)
     rows = rows_of(labels)
-    rows[7]["response"] = "<img src=x onerror=\"document.title='hacked'\">needle"
+    rows[7]["response"] = "<img src=x onerror=\"document.title='hacked'\">needle\u202e"
     answers = write(folder / "a.jsonl", rows)
     return kit.view(grades, tasks=tasks, answers=answers, labels=answers)
 
@@ -55,7 +55,8 @@ def test_filters_and_search(page, written):
     p.fill("input[type=search]", "NEEDLE")
     assert p.inner_text(said).startswith("1 of 100")
     assert p.title() != "hacked" and p.locator("img").count() == 0
+    assert "needle\u2039U+202E\u203a" in p.inner_text("body")  # it turned what stood behind it
     p.fill("input[type=search]", "")
     p.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-    p.wait_for_function("document.querySelectorAll('.card').length > 40")
+    p.locator(".card").nth(40).wait_for(state="attached")
     assert not page.errors

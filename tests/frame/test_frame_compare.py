@@ -11,9 +11,11 @@ import pytest
 
 from kit import runs, stats
 from kit.plots import compare as plots
+from kit.plots import theme
 from kit.records import Grade, Run, Verdict, to_json, unknown
 from kit.runs import compare, findings, report
 from kit.system import paths
+from kit.tables import show
 from kit.train import evaluation
 from kit.widgets import compare as widgets
 
@@ -427,3 +429,16 @@ def test_a_picture_that_a_notebook_puts_in_front_is_on_the_first_screen(tmp_path
     first, rest = report.build(tmp_path).split('id="runs"')
     assert "<strong>kappa" in first.replace("<b>", "<strong>") and "curse" not in first
     assert "curse" in rest
+
+
+def test_a_name_from_the_data_turns_no_number_round(tmp_path: Path) -> None:
+    """A source that ends in a bidi override: the first screen said ":" and then ".099 ,776.0"."""
+    folder = write(tmp_path, "run0", 0, 0.3)
+    row = json.loads((folder / "metrics.json").read_text())
+    row["metrics"] = {"score, good\u202e": {"value": 0.8, "low": 0.6, "high": 0.9, "n": 8}}
+    (folder / "metrics.json").write_text(json.dumps(row))
+    shown = show([{"score": 0.5, "kind\u2066": "x\u202e"}], caption="of \u202e")._repr_html_()
+    for page in (report.build(tmp_path), shown):
+        assert not set("\u202e\u2066") & set(page) and "\u2039U+202E\u203a" in page
+    assert theme.safe('it\'s "so" & <b>') == 'it\'s "so" &amp; &lt;b&gt;'  # was &quot;so&quot;
+    assert show([], caption="skipped: no files")._repr_html_() == "<p>skipped: no files</p>"
