@@ -79,10 +79,12 @@ def draw(
     _check(n, design, unit, grades)
     verdicts = {} if grades is None else _by_key(verdicts_of(grades))
     pool = _pool(tasks, answers, design, unit, verdicts)
-    old = Labels({}) if labels is None else read_labels(labels)
+    known = {key for units in pool.strata.values() for unit in units for key in unit}
+    old = Labels({}) if labels is None else read_labels(labels, known)
     kept = _kept(old, pool, design)
     sizes = _allocation({s: len(u) for s, u in pool.strata.items()}, kept, n, design)
-    rng = random.Random(seed)
+    # a second draw with the first one's numbers is no draw from what the first one left
+    rng = random.Random(f"{seed} after {len(old.inclusion)}" if old.inclusion else seed)
     chosen: list[Key] = []
     inclusion: dict[Key, float] = {}
     drawn = set(old.inclusion)

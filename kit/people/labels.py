@@ -6,7 +6,8 @@ A file of `kit label` says how its rows were drawn; every other file leaves that
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ..tables import averaged
 
 Key = tuple[str, str, str]  # task, answer, criterion
 KEYS = ("task_id", "response_id", "criterion_id")
+WHOLE = re.compile(r"\A(\d+)\.0\Z")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
 
 
@@ -42,9 +44,10 @@ class Labels:
     blank: tuple[Key, ...] = ()
 
 
-def read_labels(source: Any) -> Labels:
+def read_labels(source: Any, known: Container[Key] = ()) -> Labels:
     """Labels out of a file, a TaskSet, or verdicts by people; raters of one row are averaged.
 
+    known : the rows that may be meant, by which ids are found that another program has changed.
     DataError names file, line and field of what cannot be read; so does a file without any label.
     """
     if isinstance(source, Labels):
@@ -58,7 +61,7 @@ def read_labels(source: Any) -> Labels:
             fix="draw what to label with `kit label`, and fill it in",
         )
     first = next((row for _, row in read_rows(source)), {})
-    found = _drawn(source) if {*KEYS, "label"} <= first.keys() else _joined(_others(source))
+    found = _drawn(source, known) if {*KEYS, "label"} <= first.keys() else _joined(_others(source))
     if not found.values and not found.blank:
         raise DataError(
             "there are no labels in the file",
@@ -93,14 +96,14 @@ def _averaged(given: Mapping[Key, list[float | None]], **more: Any) -> Labels:
     return Labels(values, ties=frozenset(ties), **more)
 
 
-def _drawn(path: Any) -> Labels:
+def _drawn(path: Any, known: Container[Key]) -> Labels:
     """A file of `kit label`: a row a verdict; an empty label is still to be given."""
     rows = [(where, _read(row, where)) for where, row in read_rows(path)]
     scale = words.scale_of(*words.extent(row["label"] for _, row in rows))
     given: dict[Key, list[float | None]] = {}
     inclusion, designs, blank = {}, set(), []
-    for where, row in rows:
-        key = tuple(plain(row[k]) for k in KEYS)
+    keys = _keys((row for _, row in rows), known)
+    for key, (where, row) in zip(keys, rows, strict=True):
         designs.add(row.get("design"))
         share = number(row.get("inclusion"))
         if share is not None:
@@ -118,6 +121,16 @@ def _drawn(path: Any) -> Labels:
         )
     design = str(designs.pop() or "") or None
     return _averaged(given, design=design, inclusion=inclusion, blank=tuple(blank))
+
+
+def _keys(rows: Iterable[Mapping[str, Any]], known: Container[Key]) -> list[Key]:
+    """The rows' ids as they were written; where none of them is known, without the ".0" that a
+    program puts behind all whole numbers of a column.
+    """
+    exact = [tuple(plain(row[k]) for k in KEYS) for row in rows]
+    if any(key in known for key in exact):
+        return exact
+    return [tuple(WHOLE.sub(r"\1", x) for x in key) for key in exact]
 
 
 def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -152,13 +165,14 @@ def _value(label: Any, scale: tuple[float, float] | None, where: str) -> float |
 def guarded(text: Any) -> Any:
     """A text that no spreadsheet takes for a formula: judged text is hostile.
 
-    >>> guarded("=1+1"), guarded("plain"), plain(guarded("-x")), plain("'tis")
-    ("'=1+1", 'plain', '-x', "'tis")
+    >>> guarded("=1+1"), guarded("plain"), plain(guarded("'-x")), plain("'tis")
+    ("'=1+1", 'plain', "'-x", "'tis")
     """
-    return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text
+    risky = isinstance(text, str) and text.lstrip("'").startswith(FORMULA)
+    return f"'{text}" if risky else text
 
 
 def plain(text: Any) -> str:
     """The text that was guarded; an id that is a number as text."""
     text = str(text)
-    return text[1:] if text[:1] == "'" and text[1:].startswith(FORMULA) else text
+    return text[1:] if text[:1] == "'" and text.lstrip("'").startswith(FORMULA) else text

@@ -29,7 +29,8 @@ class Rated:
     """Corrected rates: the estimate, and what judge or labels say alone.
 
     passed : share of verdicts that give credit (met; unmet where the weight is negative) as people
-    would give them. judge, people : the same as the judge says it, and from the labels alone.
+    would give them; of labels from elsewhere ("shifted"): of the verdicts without label. judge,
+    people : the same as the judge says it, and from the labels alone.
     score : mean weighted rubric score, corrected too; None where the design does not allow it.
     """
 
@@ -108,12 +109,15 @@ def rate(
         raise DataError(f"how is {how!r}", where="--how", fix=f"use one of {', '.join(HOW)}")
     rows = beside(tasks, labels, grades).judged()
     chosen = _design(rows, design)
+    if chosen == "shifted":  # what people could not say elsewhere is no row of these answers
+        both = enumerate(zip(rows.label, rows.labelled, strict=True))
+        rows = rows.rows(i for i, (x, seen) in both if x is not None or not seen)
     label = [None if x is None else float(sign(x, cut) or 0) for x in rows.label]
     people = rows.favourable(label)
     passed = _passed(rows, people, chosen, cut, level)
     score, why = _score(rows, chosen, how, level)
-    more: dict[str, Any] = {"cluster": rows.cluster, "level": level}
-    judge = stats.mean(rows.favourable(_sides(rows, cut)), **more)
+    new = rows.rows(i for i, x in enumerate(people) if x is None or chosen != "shifted")
+    judge = stats.mean(new.favourable(_sides(new, cut)), cluster=new.cluster, level=level)
     alone = _alone(rows, people, level)
     notes = [*_notes(rows, passed, alone, chosen), *([why] if why else [])]
     return Rated(

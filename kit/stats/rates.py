@@ -121,7 +121,7 @@ def pass_rate(
       "by_label"     of these rows, chosen by their label (half pass, half fail, say) -> Lang &
       Reiczigel 2014 (identical to Lee et al. 2025, arXiv 2511.21140), with the judge's rate on all
       rows; an unknown verdict is read as pass or fail, whichever most of its labels are.
-      "shifted"      from elsewhere -> the same, with the judge's rate on the rows without label.
+      "shifted"      from elsewhere -> the same, of the rows without label alone, as n is.
     cluster : (n,) prompt of each row; without it rows are taken as independent, and intervals come
         out too narrow for rubric data.
 
@@ -147,8 +147,8 @@ def pass_rate(
         return unknown(len(f), method="corrected pass rate", note="no row is labelled", level=level)
     if design in ("by_label", "shifted"):
         f, said = _heard(f, y)
-        target = ~np.isnan(f) & (np.isnan(y) | (design == "by_label"))
-        out = _by_label(f, y, group, target, cluster is not None, level)
+        here = np.isnan(y) | (design == "by_label")
+        out = _by_label(f, y, group, here, cluster is not None, level)
         out = replace(out, note="; ".join(t for t in (out.note, said) if t))
     else:
         weight = np.ones(len(f)) if inclusion is None else _weights(inclusion, y)
@@ -347,19 +347,20 @@ def _by_label(
     f: np.ndarray,
     y: np.ndarray,
     group: np.ndarray,
-    target: np.ndarray,
+    here: np.ndarray,
     clustered: bool,
     level: float,
 ) -> Estimate:
-    """target : the rows to read the judge's rate from."""
+    """here : (n,) the rows that the rate is of; their judge's rate is corrected."""
     known = ~np.isnan(f)
+    target = known & here
     if not np.isin(f[known], (0.0, 1.0)).all():
         raise DataError(
             "the judge gives more than pass and fail",
             where="judge",
             fix="cut the judge's score at a threshold first",
         )
-    missing = int((~known).sum())
+    missing = int((here & ~known).sum())
     if not target.any():
         raise DataError(
             "every row is labelled: no rows to read the judge's rate from",
@@ -380,12 +381,13 @@ def _by_label(
         )
     (p, n), (q1, m1), (q0, m0) = parts
     out = lang_reiczigel(p, n, q1=q1, m1=m1, q0=q0, m0=m0, level=level)
+    labels = "labels" if here.all() else "labels of other rows"
     return replace(
         out,
-        n=int(known.sum()),
-        n_clusters=len(np.unique(group)),
+        n=int(target.sum()),
+        n_clusters=len(np.unique(group[here])),
         missing=missing,
-        method=f"{out.method}, {int((known & ~np.isnan(y)).sum())} labels",
+        method=f"{out.method}, {int((known & ~np.isnan(y)).sum())} {labels}",
     )
 
 

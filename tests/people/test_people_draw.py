@@ -14,6 +14,7 @@ import kit
 from kit import people
 from kit.__main__ import main
 from kit.errors import DataError
+from kit.records import Criterion, Response, Task, Verdict
 
 
 def study(folder, *, prompts=120, seed=0):
@@ -193,3 +194,49 @@ def test_a_file_filled_in_half_way_is_a_sample_too(tmp_path, design):
     assert abs(np.mean(found) - 0.5) < 0.08 and held >= 10
     rows = [r["task_id"] for r in drawn.rows]
     assert rows != sorted(rows)
+
+
+def test_a_draw_that_goes_on_with_the_same_seed_is_a_draw(tmp_path):
+    """It repeated the first one's numbers on what was left: the mean of drawn / inclusion was .63
+    on some rows, where it must be 1."""
+    (tasks, answers, _), truth = study(tmp_path, prompts=5)
+    tasks = kit.load(tasks).tasks
+    answers = [Response(task_id=t, id=r, text="x") for t, r in truth]
+    seeds, place = range(400), {key: i for i, key in enumerate(truth)}
+    weights = np.zeros((len(seeds), len(place)))
+    for seed in seeds:
+        first = filled(kit.draw(tasks, answers, n=6, seed=seed), truth)
+        labels = write(tmp_path / "one.jsonl", first)
+        for r in kit.draw(tasks, answers, n=6, seed=seed, labels=labels).rows:
+            weights[seed, place[r["task_id"], r["response_id"]]] = 1 / r["inclusion"]
+    off = (weights.mean(0) - 1) / (weights.std(0) / len(seeds) ** 0.5)
+    assert abs(off).max() < 4
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_ids_come_back_as_they_were_written(tmp_path, ending):
+    """A label file's "2.0" was read as "2": 16 of 44 labels were lost, and where a task "2" was
+    there too they stood as its labels; an id "'=z" was lost as well."""
+    ids = ["2.0", "2", "1.10", "007", "'=z", "=z", "-1"]
+    tasks = [Task(id=i, prompt=i, criteria=(Criterion(id="1.0", text="t"),)) for i in ids]
+    answers = [Response(task_id=i, id="3.0", text="x") for i in ids]
+    drawn = kit.draw(tasks, answers, n=9)
+    given = {i: ("met", "unmet")[k % 2] for k, i in enumerate(ids)}
+    rows = [r | {"label": given[people.labels.plain(r["prompt"])]} for r in drawn.rows]
+    path = people.draw.write(rows, tmp_path / f"l.{ending}")
+    key = {"response_id": "3.0", "criterion_id": "1.0"}
+    grades = [Verdict(task_id=i, **key, status=s) for i, s in given.items()]
+    found = kit.agreement(tasks, path, grades)
+    assert found.overall.n == 7 and found.overall.accuracy.value == 1
+    again = kit.draw(tasks, answers, n=9, labels=path)
+    assert again.fresh == 0 and len(again.rows) == 7
+
+
+def test_ids_that_pandas_made_floats_are_found_in_a_label_file(tmp_path):
+    tasks = [Task(id=f"{i}", prompt="p", criteria=(Criterion(id="c", text="t"),)) for i in "12"]
+    drawn = kit.draw(tasks, [Response(task_id=i, id="r", text="x") for i in "12"])
+    rows = [r | {"label": "met", "task_id": f"{r['task_id']}.0"} for r in drawn.rows]
+    path = people.draw.write(rows, tmp_path / "l.csv")
+    key = {"response_id": "r", "criterion_id": "c"}
+    grades = [Verdict(task_id=i, **key, status="met") for i in "12"]
+    assert kit.agreement(tasks, path, grades).overall.n == 2

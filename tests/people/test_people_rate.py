@@ -177,3 +177,22 @@ def test_partly_is_one_half_of_a_rubric_score_for_people_too(tmp_path, cut):
     files = write(tmp_path / "l.jsonl", rows), write(tmp_path / "g.jsonl", said)
     found = kit.rate(tasks, *files, design="random", cut=cut)
     assert found.score.estimate.value == pytest.approx(0.5, abs=0.01)
+
+
+def test_labels_from_elsewhere_rate_the_rows_without_label(tmp_path, capsys):
+    """n and "the judge alone" were of the old and the new answers together: .470 of 400 beside a
+    rate that was of the 200 new ones, on which the judge said .700; so were old "unknown" labels.
+    """
+    new = planted(tmp_path, lenient=0.2, truth=0.8, labelled=0, name="new")
+    old = planted(tmp_path, lenient=0.2, truth=0.1, labelled=150, name="old")
+    labels = rows_of(old[1])
+    labels[0]["labels"] = {"a": None, "b": None}
+    both = [new[0], write(tmp_path / "l.jsonl", labels)]
+    both.append(write(tmp_path / "g.jsonl", rows_of(new[2]) + rows_of(old[2])))
+    assert main(["rate", *both, "--design", "shifted"]) == 0
+    assert "298 labels of other rows" in capsys.readouterr().out
+    found = kit.rate(*both, design="shifted")
+    said = [v["status"] == "met" for g in rows_of(new[2]) for v in g["verdicts"]]
+    assert found.judge.value == pytest.approx(np.mean(said)) and found.judge.n == 300
+    assert (found.passed.n, found.passed.n_clusters) == (300, 150)
+    assert found.passed.low < 0.8 < found.passed.high and found.people.n == 298
