@@ -92,30 +92,39 @@ def run(args: argparse.Namespace) -> Output:
     from ..judge.ledger import Ledger
 
     reachable(args)
+    _sane(args)
+    with Ledger(ledger_of(args)) as book:
+        bench = _bench(args, book)
+        reflect = _rewriter(args)
+        cost = bench.estimate(args.rows, reflect) if args.estimate or args.search else None
+        if args.estimate:
+            rows = bench.search_size(args.rows).most
+            line = f"a search of {rows} rows: at most {cost}, if what it finds is as long"
+            line += "; nothing was sent"
+            return Output(vars(cost), line)
+        _try(args, bench)
+        if args.search:
+            bench.search(reflect, rows=args.rows)
+        audits = bench.attack() if args.attack else {}
+        read = bench.test(replay=True, unseal=args.unseal) if args.test else None
+        return _report(args, bench, read, audits)
+
+
+def _sane(args: argparse.Namespace) -> None:
+    """Stop at options that cannot be meant, before anything is read or paid."""
     if args.cascade is not None and args.cascade.count(",") != 1:
         raise KitError(
             f"{args.cascade!r} names no two trials",
             where="--cascade",
             fix="write CHEAP,STRONG: the names of two trials",
         )
-    prompts = dict(_prompt(text) for text in args.prompts)
-    with Ledger(ledger_of(args)) as book:
-        bench = _bench(args, book)
-        reflect = _rewriter(args)
-        if args.estimate:
-            cost = bench.estimate(args.rows, reflect)
-            rows = bench.search_size(args.rows).most
-            line = f"a search of {rows} rows: at most {cost}, if what it finds is as long"
-            line += "; nothing was sent"
-            return Output(vars(cost), line)
-        for name, prompt in prompts.items():
-            bench.try_(name, prompt)
-        _beyond(args, bench)
-        if args.search:
-            bench.search(reflect, rows=args.rows)
-        audits = bench.attack() if args.attack else {}
-        read = bench.test(replay=True, unseal=args.unseal) if args.test else None
-        return _report(args, bench, read, audits)
+    for name, value, least in (("--tolerance", args.tolerance, 0), ("--gain", args.gain, 1e-6)):
+        if value is not None and not least <= value <= 1:
+            raise KitError(f"{value} is no gain or share", where=name, fix="give one up to 1")
+    if args.page:
+        page = paths.regular(Path(args.page))
+        paths.apart({"--page": page}, {"LABELS": args.labels, "--ledger": args.ledger})
+        page.parent.mkdir(parents=True, exist_ok=True)
 
 
 def _bench(args: argparse.Namespace, book: Any) -> Any:
@@ -173,26 +182,43 @@ def _json(text: str, where: str) -> dict[str, Any]:
         ) from None
 
 
-def _beyond(args: argparse.Namespace, bench: Any) -> None:
-    """The trials beyond wording, those made of others last."""
-    if args.examples:
-        bench.try_(f"{args.examples} examples", bench.examples(args.examples))
-    if args.whole:
-        bench.try_("in parts", reword=bench.parts)
-    for name, _, text in (text.partition("=") for text in args.vary):
-        settings = _json(text, "--vary")
-        if "name" in settings:
-            raise KitError(f"{text!r} names the trial again", where="--vary", fix="leave it out")
+def _try(args: argparse.Namespace, bench: Any) -> None:
+    """All trials, those made of others last; what cannot be meant is refused before one is paid."""
+    tries = [*map(_prompt, args.prompts)]
+    tries += [("in parts", {"reword": bench.parts})] if args.whole else []
+    tries += map(_varied, args.vary)
+    shown = [] if args.examples is None else [f"{args.examples} examples"]
+    names = [*shown, *(name for name, _ in tries)]
+    if twice := next((n for n in names if names.count(n) > 1), None):
+        raise KitError(f"two trials are named {twice!r}", where="--try", fix="rename one of them")
+    for name, settings in tries:
+        bench.check(name, coming=names[: names.index(name)], **settings)
+    both = [] if args.cascade is None else args.cascade.split(",", 1)
+    if both:
+        bench.check("cascade", coming=names, of=both)
+    if args.test:
+        bench.study().sealed(seals=bench.seals, replay=True, unseal=args.unseal)
+    for name in shown:
+        bench.try_(name, bench.examples(args.examples))
+    for name, settings in tries:
         bench.try_(name, **settings)
-    if args.cascade:
-        bench.cascade(*args.cascade.split(",", 1), tolerance=args.tolerance)
+    if both:
+        bench.cascade(*both, tolerance=args.tolerance)
 
 
-def _prompt(text: str) -> tuple[str, str]:
+def _varied(text: str) -> tuple[str, dict[str, Any]]:
+    name, _, settings = text.partition("=")
+    settings = _json(settings, "--vary")
+    if settings.keys() & {"name", "coming"}:
+        raise KitError(f"{text!r} names the trial again", where="--vary", fix="leave it out")
+    return name, settings
+
+
+def _prompt(text: str) -> tuple[str, dict[str, Any]]:
     name, sign, file = text.partition("=")
     if not (sign and name and file):
         raise KitError(f"{text!r} names no prompt", where="--try", fix="write NAME=FILE.txt")
-    return name, _text(file)
+    return name, {"prompt": _text(file)}
 
 
 def _text(path: str) -> str:

@@ -8,7 +8,7 @@ before costs nothing. Every trial ever made counts in the table's correction for
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,11 @@ import numpy as np
 from ..errors import DataError, KitError
 from ..judge.records import Unkept
 from ..records import Verdict, fingerprint
+from ..settings.read import known_names
 from ..stats import Estimate, compare
 from . import pages, variants
 from . import trials as made
-from .candidates import Candidate, split
+from .candidates import PARTS, Candidate, split
 from .makers import Reflector, frame_of, maker, name_of
 from .seal import Seals
 from .search import (
@@ -36,11 +37,10 @@ from .search import (
 )
 from .simulate import plan
 from .study import Selection, Study, TestRead
-from .trials import Flips, Trial, row_id, texts_of
+from .trials import BASELINE, Flips, Trial, row_id, texts_of
 
 FIRST = 8  # prompts asked at a time, on train, before the rest is
 LEAST = 3  # prompts that every part needs
-BASELINE = "baseline"
 
 
 class Workbench:
@@ -100,6 +100,7 @@ class Workbench:
         form = "whole rubrics" if whole else "criteria one by one"
         self._about = {"judge": name_of(judge), "form": form, "rows": sorted(self._ids)}
         self._enough()
+        self.study()  # it refuses a measure
         self.folder = None if folder is None else Path(folder)
         if self.folder is not None:
             self._recall(prompt)
@@ -134,15 +135,12 @@ class Workbench:
         A trial is asked on some prompts of train first; where a betting interval, which may be read
         at any time, then shows that it agrees less than the baseline, the rest is not paid for.
         """
-        for what, text in (("name", name), ("prompt", prompt)):  # before anything is paid
-            if text is not None and not text.strip():
-                raise DataError(f"the {what} is empty", where=f"trial {name!r}", fix="write one")
-        settings = variants.checked(settings, self.rows, name)
+        settings = self.check(name, prompt, **settings)
         first = None if name == BASELINE else self._trial(BASELINE).name
         parent = first if parent is None else self._trial(parent).name
         if prompt is None:
             prompt = self.trials[parent].prompt if parent else self.prompt
-        full = full or bool(list(map(self._trial, settings.get("of", ()))))
+        full = full or "of" in settings
         old = self.trials.get(name)
         same = old is not None and (old.prompt, old.settings) == (prompt, settings)
         if same and not (full and old.stopped):
@@ -160,6 +158,21 @@ class Workbench:
         self.trials[name] = trial
         self._remember()
         return trial
+
+    def check(
+        self,
+        name: str,
+        prompt: str | None = None,
+        *,
+        coming: Iterable[str] = (),
+        parent: str | None = None,
+        full: bool = False,
+        **settings: Any,
+    ) -> dict[str, Any]:
+        """What `try_` would refuse is refused, and nothing is asked; gives the settings as they are
+        kept. coming : names of trials that will be tried before.
+        """
+        return variants.checked(self, name, prompt, settings, coming)
 
     def _asked(self, trial: Trial, full: bool) -> Trial:
         """The trial with the verdicts on train, stage by stage, then on dev."""
@@ -197,14 +210,7 @@ class Workbench:
         name = name.name if isinstance(name, Trial) else name
         if name == BASELINE and name not in self.trials:
             return self.try_(BASELINE)
-        if name not in self.trials:
-            from ..settings.read import nearest
-
-            raise KitError(
-                f"there is no trial {name!r}",
-                where="workbench",
-                fix=nearest(name, [BASELINE, *self.trials]),
-            )
+        known_names([name], [BASELINE, *self.trials], where="workbench", what="trial")
         return self.trials[name]
 
     # -- what came of them ---------------------------------------------------------------------
@@ -285,6 +291,7 @@ class Workbench:
         effect: "broken", "mended", "lost", "found". part : "train" or "dev" only. The test's
         answers are not shown before it is read.
         """
+        known_names([part or "dev"], PARTS[:2], where="flips", what="part")
         rows = self.answers(new, old)
         return Flips(f for f in rows if f["effect"] != "same" and part in (None, f["part"]))
 
@@ -304,7 +311,7 @@ class Workbench:
         """Mark a label as doubtful: it is kept apart and left out of train and dev. The sealed
         test's labels cannot be doubted: whoever doubts has seen what the judge says.
         """
-        if not (who.strip() and why.strip()):
+        if not (variants.worded(who) and variants.worded(why)):
             raise DataError("a doubt needs who and why", where="doubt", fix="say both")
         self._open(row)
         entry = {"row": int(row), "who": who, "why": why, **made.named(self.rows[row])}
@@ -342,8 +349,9 @@ class Workbench:
         """
         train = np.flatnonzero((self.part == "train") & ~np.isnan(self.labels()))
         train = sorted(train, key=self._ids.__getitem__)  # whatever the order of the file
-        right = self.right(BASELINE)[train]
-        shown = variants.examples([self.rows[i] for i in train], right, k, seed)
+        rows, none = [self.rows[i] for i in train], np.zeros(len(train))
+        variants.examples(rows, none, k, seed)  # it refuses too many before the baseline is asked
+        shown = variants.examples(rows, self.right(BASELINE)[train], k, seed)
         return f"{self.prompt}\n{shown}"
 
     def cascade(self, cheap: str, strong: str, *, tolerance: float = 0.02) -> Trial:

@@ -85,9 +85,10 @@ class Seals:
         earlier = self.seen(rows) or self.seen(before)
         if earlier and not unseal:
             last = earlier[-1]
-            shared = len(last.rows & {*rows, *before})
+            its, parts = (len(last.rows & set(names)) for names in (rows, before))
+            shared = f"{its} of its" if its else f"{parts} of the parts of its"
             raise SealedError(
-                f"this test set was read before: {shared} of its {len(rows)} rows, on "
+                f"this test set was read before: {shared} {len(rows)} rows, on "
                 f"{last.when}, for {last.candidate!r}",
                 where=str(self.path),
                 fix="report the first read; a second one is no test any more (label new rows, or "

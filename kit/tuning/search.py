@@ -370,9 +370,9 @@ def size(
     least = len(track) + once
     if most is None:
         most = max(LEAST, len(track) + ROUNDS * once)
-    if most < least:
+    if not isinstance(most, int) or most < least:
         raise DataError(
-            f"{most} rows are too few for one round of a search",
+            f"{most!r} rows are too few for one round of a search",
             where="rows",
             fix=f"give rows={least} or more (of `kit tune`: --rows {least})",
         )

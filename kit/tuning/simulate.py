@@ -54,6 +54,8 @@ def plan(
         there is none with a spread (DataError). Its 80 % upper limit is planned with: half of all
         pilots understate it (Browne 1995). room : what the baseline lacks to the best value.
     """
+    if not 0 < gain <= 1:
+        raise DataError(f"a gain of {gain}", where="--gain", fix="give a number in (0, 1]")
     if gap is None:
         raise DataError(
             "no trial differs here and there from the baseline",

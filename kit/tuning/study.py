@@ -226,16 +226,19 @@ class Study:
 
     def sealed(
         self,
-        selection: Selection,
+        selection: Selection | None = None,
         *,
         seals: Seals | None = None,
         unseal: bool = False,
         replay: bool = False,
     ) -> None:
-        """SealedError where `test` would refuse; to be asked before its rows are paid for."""
+        """SealedError where `test` would refuse (None: whatever is selected); to be asked before
+        anything is paid for.
+        """
         seals, (rows, _, before) = Seals() if seals is None else seals, self._keys()
-        names = selection.winner.name, selection.baseline.name
-        if not (replay and names in {(r.candidate, r.baseline) for r in seals.seen(rows)}):
+        there = {(r.candidate, r.baseline) for r in seals.seen(rows)}
+        wanted = selection and {(selection.winner.name, selection.baseline.name)}
+        if not (replay and there & (wanted or there)):
             seals.check(rows, unseal=unseal, before=before)
 
     def test(

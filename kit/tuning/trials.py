@@ -26,6 +26,7 @@ from .seal import words
 from .search import Labelled
 
 FILE = "bench.json"  # of a bench's folder
+BASELINE = "baseline"
 WORDS = {1.0: "met", 0.0: "unmet"}
 
 
@@ -235,10 +236,12 @@ def against(
 def spent(a: np.ndarray, b: np.ndarray, cluster: np.ndarray) -> Estimate:
     """Mean of what was paid more, in pairs; what costs nothing costs nothing, without a doubt.
 
-    >>> str(spent(np.zeros(4), np.zeros(4), np.arange(4)))
-    '.000 [.00, .00], n=4'
+    >>> for cost in (np.zeros(4), np.ones(4)):
+    ...     print(spent(cost, 0 * cost, np.arange(4)))
+    .000 [.00, .00], n=4
+    1.000 [no interval], n=4
     """
-    out = difference(a, b, cluster=cluster)
+    out = difference(a + 2, b + 2, cluster=cluster)  # 0 and 1 would be read as shares
     return replace(out, low=0.0, high=0.0) if out.n and not np.nansum(abs(a - b)) else out
 
 

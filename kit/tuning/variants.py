@@ -24,10 +24,10 @@ from ..errors import DataError, KitError
 from ..judge.panel import doubtful
 from ..judge.templates import neutral
 from ..records import PAID, Criterion, Verdict, fingerprint, paid
-from ..settings.read import nearest
+from ..settings.read import known_names, nearest
 from .makers import MakeJudge
 from .search import Labelled, ask
-from .trials import WORDS, Trial, row_id
+from .trials import BASELINE, WORDS, Trial, row_id
 
 if TYPE_CHECKING:
     from .bench import Workbench
@@ -39,42 +39,56 @@ FIELDS = ("task", "answer", "criterion", "verdict")
 SHOWN = 400  # characters of an example
 
 
-def checked(settings: Mapping[str, Any], rows: Iterable[Labelled], name: str) -> dict[str, Any]:
-    """The settings of the trial `name` as JSON gives them back; KitError where they cannot be
-    meant.
+def checked(
+    bench: Workbench,
+    name: str,
+    prompt: str | None,
+    settings: Mapping[str, Any],
+    coming: Iterable[str] = (),
+) -> dict[str, Any]:
+    """The settings of the trial `name` as JSON gives them back; KitError where these, its name or
+    its prompt cannot be meant. Nothing is asked. coming : trials that will be there.
     """
-    known = sorted({c.text for r in rows for c in r.task.criteria})
+    for what, text in (("name", name), ("prompt", "its parent's" if prompt is None else prompt)):
+        if not worded(text):
+            raise DataError(f"the {what} is {text!r}", where=f"trial {name!r}", fix="write one")
+    known = sorted({c.text for r in bench.rows for c in r.task.criteria})
     for text, new in _mapping(settings, "reword").items():
         if text not in known:
             raise KitError("no criterion has this text", where=text, fix=nearest(text, known))
         parts = [new] if isinstance(new, str) else new
-        if not (isinstance(parts, (list, tuple)) and parts and all(map(_worded, parts))):
+        if not (isinstance(parts, (list, tuple)) and parts and all(map(worded, parts))):
             raise KitError(
                 f"a criterion becomes {new!r}",
                 where=text,
                 fix="give its new text, or a list of its parts",
             )
-    for name, score in _mapping(settings, "options").items():
+    for option, score in _mapping(settings, "options").items():
         if not (score is None or (isinstance(score, (int, float)) and 0 <= score <= 1)):
             raise KitError(
                 f"an option's score is {score!r}",
-                where=f"options, {name!r}",
+                where=f"options, {option!r}",
                 fix="give a score from 0 to 1, or None: it says nothing",
             )
     options = settings.get("options", {"yes": 1, "no": 0})
-    if any(name.casefold() == "cannot_tell" for name in options):
+    if any(option.casefold() == "cannot_tell" for option in options):
         raise KitError(
             "an option is named 'cannot_tell'",
             where="options",
             fix="leave it out: a judge may always say it, and it says nothing",
         )
-    if len({name.casefold() for name in options}) < max(2, len(options)):
+    if len({option.casefold() for option in options}) < max(2, len(options)):
         raise KitError("two options are alike, or there is one", where="options", fix="name others")
     if len(set(options.values())) < 2:
         raise KitError(
             "all options have one score", where="options", fix="give each what it is worth"
         )
     _of_others(settings, name)
+    known, of = {BASELINE, *bench.trials, *coming}, settings.get("of", ())
+    known_names(of, known, where=f"trial {name!r}", what="trial")
+    plain = {k: v for k, v in settings.items() if k not in OWN}
+    if not of:
+        bench.make(prompt or bench.prompt, **plain)  # it refuses what the judge cannot be asked
     own = {k: v for k, v in settings.items() if k in OWN}
     return {**settings, **json.loads(json.dumps(own))}
 
@@ -109,7 +123,8 @@ def _mapping(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value
 
 
-def _worded(text: Any) -> bool:
+def worded(text: Any) -> bool:
+    """True for a text that says something."""
     return isinstance(text, str) and bool(text.strip())
 
 
@@ -249,8 +264,9 @@ def examples(rows: Sequence[Labelled], right: np.ndarray, k: int, seed: int) -> 
         used = {r.cluster for r in picked}
         fits = (rows[i] for i in order if rows[i].human == (turn + 1) % 2)
         picked += [r for r in fits if r.cluster not in used][:1]
-    if len(picked) < k:
-        raise DataError(f"train has {len(picked)} such rows", where="examples", fix="ask for fewer")
+    if len(picked) < max(k, 1):
+        why = f"{k} examples are asked for, and train has {len(picked)} such rows"
+        raise DataError(why, where="examples", fix="ask for fewer, and for 1 or more")
     parts = (
         (r.task.asked[:SHOWN], r.response.text[:SHOWN], r.criterion.text, WORDS[r.human])
         for r in picked

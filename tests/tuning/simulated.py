@@ -42,7 +42,9 @@ class FakeBench(Workbench):
     def __init__(self, prompts, seed, tmp_path, **more):
         seals = Seals(tmp_path / f"{prompts}-{seed}.sqlite")
         self.rng = np.random.default_rng([prompts, seed])
-        super().__init__(labels(prompts), judge=lambda p: None, prompt="base", seals=seals, **more)
+        super().__init__(
+            labels(prompts), judge=lambda p, **_: None, prompt="base", seals=seals, **more
+        )
         _, group = np.unique(self.cluster, return_inverse=True)
         easy = self.rng.beta(4, 4, prompts)[group] - 0.5  # sd .17
         self.chances = easy * 0.6

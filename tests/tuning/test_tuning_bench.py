@@ -567,3 +567,29 @@ def test_one_question_in_two_groups_is_one_prompt(tmp_path):
     bench = bench_of(tmp_path, given=TaskSet(**more))
     assert len(bench.rows) == 120 and len(set(bench.cluster)) == 30
     assert set(bench.cluster) == {f"gt{i}" for i in range(30)}
+
+
+def test_names_and_prompts_that_are_no_text_are_refused_unpaid(tmp_path):
+    """A trial named None was kept: every later trial was paid, died with it and was lost."""
+    bench = bench_of(tmp_path, folder=tmp_path / "kept")
+    for name, prompt in ((None, STRICT), (3, STRICT), ("p", 5), ("p", "")):
+        with pytest.raises(DataError, match="name is|prompt is"):
+            bench.try_(name, prompt)
+    assert FakeJudge.asked == 0 and not bench.trials
+    bench.try_("p", STRICT)
+    for who, why in ((None, None), ("me", None)):
+        with pytest.raises(DataError, match="who and why"):
+            bench.doubt(0, who, why)
+    with pytest.raises(DataError, match="rows"):
+        bench.search(lambda p: p, rows="x")
+
+
+def test_flips_of_a_part_that_is_none_are_refused(tmp_path):
+    """ "0 verdicts changed" was said of the part "Dev", where 54 had."""
+    bench = bench_of(tmp_path)
+    bench.try_("strict", STRICT)
+    both = [bench.flips("baseline", "strict", part=p) for p in ("train", "dev")]
+    assert sum(map(len, both)) == len(bench.flips("baseline", "strict")) > 0
+    for part in ("Dev", "test"):
+        with pytest.raises(KitError, match="part"):
+            bench.flips("baseline", "strict", part=part)

@@ -130,3 +130,42 @@ def test_tune_goes_on_after_kill_9_and_pays_nothing_twice(place, capsys):
     assert json.loads(capsys.readouterr().out)["winner"] == "strict"
     twice = len(FakeEndpoint.asked) - len(set(FakeEndpoint.asked))
     assert twice <= 4  # what was in flight when it was killed
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--measure", "f1"],
+        ["--examples", "1000"],
+        ["--examples", "0"],
+        ["--vary", 'x={"how": 0}'],
+        ["--vary", 'x={"temperature": "hot"}'],
+        ["--vary", 'x={"of": ["strict", "strikt"]}'],
+        ["--vary", 'strict={"how": "one"}'],
+        ["--vary", "x={}", "--vary", "x={}"],
+        ["--page", "/dev/null/x.html"],
+        ["--page", "/dev/null"],
+        ["--cascade", "baseline,baseline"],
+        ["--cascade", "strict,strikt"],
+        ["--cascade", "strict,baseline", "--tolerance", "2"],
+        ["--gain", "-0.1"],
+        ["--gain", "3"],
+        ["--search", "--rows", "3"],
+        ["--search", "--reflect", "replay"],
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_a_call_is_paid(place, capsys, wrong):
+    """98 calls were paid first; of two trials with one name the first vanished; a gain of -.1 was
+    a traceback, and one of 3 "found with 67 labelled prompts"."""
+    assert main([*place[:-2], *wrong]) in (2, 3)
+    assert not FakeEndpoint.asked and "Traceback" not in capsys.readouterr().err
+
+
+def test_a_test_that_was_read_in_another_form_is_refused_before_a_call_is_paid(place, capsys):
+    """--whole paid 196 calls, and was then told of "66 of its 22 rows"."""
+    assert main(place) == 0
+    asked = len(FakeEndpoint.asked)
+    assert main([*place, "--whole"]) == 5
+    found = re.search(r"(\d+) of the parts of its (\d+) rows", capsys.readouterr().err)
+    assert found and int(found[1]) == int(found[2]) > 0
+    assert len(FakeEndpoint.asked) == asked

@@ -223,6 +223,13 @@ def test_a_free_judge_costs_nothing_for_sure(tmp_path):
     assert b.against("other")["$ per 1000"].half_width == 0
 
 
+def test_dollars_are_no_share(tmp_path):
+    """$ 1.000 [.85, 1.00] a thousand was said where every verdict cost one."""
+    b = bench(tmp_path, judge=lambda prompt, **more: FakeReader(prompt, price=0.001, **more))
+    b.try_("other", "Judge well.")
+    assert {r["$ per 1000"] for r in b.data()} == {"1.000"}
+
+
 def test_a_panel_of_one_and_another_baseline_are_refused_before_anything_is_paid(tmp_path):
     """Another prompt named baseline was asked and paid, and refused after that."""
     b = bench(tmp_path)
