@@ -97,18 +97,18 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
     DataError where no label meets a verdict: ids that differ are the usual cause.
     """
     by_id = {t.id: t for t in tasks_of(tasks)}
-    verdicts = verdicts_of(grades)
-    seen = {(v.task_id, v.response_id, v.criterion_id) for v in verdicts}
-    given = Labels({}) if labels is None else read_labels(labels, seen)
+    given = Labels({}) if labels is None else read_labels(labels)
     out = Beside(design=given.design, blank=len(given.blank))
     criteria: dict[tuple[str, str], Criterion] = {
         (t.id, c.id): c for t in by_id.values() for c in _turned(t.criteria)
     }
+    verdicts = verdicts_of(grades)
     for v in verdicts:
         task = by_id.get(v.task_id)
         if task is None:
             raise _stranger(v, by_id)
         _add(out, v, task, criteria.get((v.task_id, v.criterion_id)), given)
+    seen = {(v.task_id, v.response_id, v.criterion_id) for v in verdicts}
     out.orphans = len(given.values.keys() - seen)
     out.ties = len(given.ties & seen)
     if given.values and not any(out.labelled):

@@ -79,8 +79,7 @@ def draw(
     _check(n, design, unit, grades)
     verdicts = {} if grades is None else _by_key(verdicts_of(grades))
     pool = _pool(tasks, answers, design, unit, verdicts)
-    known = {key for units in pool.strata.values() for unit in units for key in unit}
-    old = Labels({}) if labels is None else read_labels(labels, known)
+    old = Labels({}) if labels is None else read_labels(labels)
     kept = _kept(old, pool, design)
     sizes = _allocation({s: len(u) for s, u in pool.strata.items()}, kept, n, design)
     # a second draw with the first one's numbers is no draw from what the first one left

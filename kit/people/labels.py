@@ -6,8 +6,7 @@ A file of `kit label` says how its rows were drawn; every other file leaves that
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from ..tables import averaged
 
 Key = tuple[str, str, str]  # task, answer, criterion
 KEYS = ("task_id", "response_id", "criterion_id")
-WHOLE = re.compile(r"\A(\d+)\.0\Z")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
 
 
@@ -44,10 +42,9 @@ class Labels:
     blank: tuple[Key, ...] = ()
 
 
-def read_labels(source: Any, known: Container[Key] = ()) -> Labels:
+def read_labels(source: Any) -> Labels:
     """Labels out of a file, a TaskSet, or verdicts by people; raters of one row are averaged.
 
-    known : the rows that may be meant, by which ids are found that another program has changed.
     DataError names file, line and field of what cannot be read; so does a file without any label.
     """
     if isinstance(source, Labels):
@@ -61,7 +58,7 @@ def read_labels(source: Any, known: Container[Key] = ()) -> Labels:
             fix="draw what to label with `kit label`, and fill it in",
         )
     first = next((row for _, row in read_rows(source)), {})
-    found = _drawn(source, known) if {*KEYS, "label"} <= first.keys() else _joined(_others(source))
+    found = _drawn(source) if {*KEYS, "label"} <= first.keys() else _joined(_others(source))
     if not found.values and not found.blank:
         raise DataError(
             "there are no labels in the file",
@@ -96,14 +93,14 @@ def _averaged(given: Mapping[Key, list[float | None]], **more: Any) -> Labels:
     return Labels(values, ties=frozenset(ties), **more)
 
 
-def _drawn(path: Any, known: Container[Key]) -> Labels:
+def _drawn(path: Any) -> Labels:
     """A file of `kit label`: a row a verdict; an empty label is still to be given."""
     rows = [(where, _read(row, where)) for where, row in read_rows(path)]
     scale = words.scale_of(*words.extent(row["label"] for _, row in rows))
     given: dict[Key, list[float | None]] = {}
     inclusion, designs, blank = {}, set(), []
-    keys = _keys((row for _, row in rows), known)
-    for key, (where, row) in zip(keys, rows, strict=True):
+    for where, row in rows:
+        key = tuple(plain(row[k]) for k in KEYS)
         designs.add(row.get("design"))
         share = number(row.get("inclusion"))
         if share is not None:
@@ -121,16 +118,6 @@ def _drawn(path: Any, known: Container[Key]) -> Labels:
         )
     design = str(designs.pop() or "") or None
     return _averaged(given, design=design, inclusion=inclusion, blank=tuple(blank))
-
-
-def _keys(rows: Iterable[Mapping[str, Any]], known: Container[Key]) -> list[Key]:
-    """The rows' ids as they were written; where none of them is known, without the ".0" that a
-    program puts behind all whole numbers of a column.
-    """
-    exact = [tuple(plain(row[k]) for k in KEYS) for row in rows]
-    if any(key in known for key in exact):
-        return exact
-    return [tuple(WHOLE.sub(r"\1", x) for x in key) for key in exact]
 
 
 def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ..records import Criterion, Grade, Response, Task, Verdict
 from ..rewards.aggregate import PASS_AT, leaves
 from ..system.paths import write_text
 from .beside import answers_of, tasks_of
-from .grades import read_grades, verdicts_of
+from .grades import read_grades
 from .labels import Labels, read_labels
 
 KINDS = ("unmet", "met", "level", "unknown")  # as view.js counts them
@@ -41,8 +41,7 @@ def judgments(
     answers ("before", say) where a page holds several.
     """
     rows = read_grades(grades) if isinstance(grades, (str, os.PathLike)) else list(grades)
-    seen = {(v.task_id, v.response_id, v.criterion_id) for v in verdicts_of(rows)}
-    given = Labels({}) if labels is None else read_labels(labels, seen)
+    given = Labels({}) if labels is None else read_labels(labels)
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
     texts = {(r.task_id, r.id): r for r in answers_of(answers)}
     if texts and not any((g.task_id, g.response_id) in texts for g in rows):

@@ -230,13 +230,3 @@ def test_ids_come_back_as_they_were_written(tmp_path, ending):
     assert found.overall.n == 7 and found.overall.accuracy.value == 1
     again = kit.draw(tasks, answers, n=9, labels=path)
     assert again.fresh == 0 and len(again.rows) == 7
-
-
-def test_ids_that_pandas_made_floats_are_found_in_a_label_file(tmp_path):
-    tasks = [Task(id=f"{i}", prompt="p", criteria=(Criterion(id="c", text="t"),)) for i in "12"]
-    drawn = kit.draw(tasks, [Response(task_id=i, id="r", text="x") for i in "12"])
-    rows = [r | {"label": "met", "task_id": f"{r['task_id']}.0"} for r in drawn.rows]
-    path = people.draw.write(rows, tmp_path / "l.csv")
-    key = {"response_id": "r", "criterion_id": "c"}
-    grades = [Verdict(task_id=i, **key, status="met") for i in "12"]
-    assert kit.agreement(tasks, path, grades).overall.n == 2
