@@ -29,7 +29,7 @@ _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 _closers: weakref.WeakSet[Any] = weakref.WeakSet()
 SLICE = 0.5  # seconds; a Ctrl-C that comes just before a thread begins to wait is seen only when it wakes
-EASE = 60.0  # seconds that a first Ctrl-C leaves to the calls that are on their way
+EASE = 10.0  # seconds that a first Ctrl-C leaves to calls on their way; batch systems kill soon
 YOUNG = 20_000  # new objects until a collection, during a run
 _runs, _before = 0, gc.get_threshold()
 
