@@ -17,23 +17,13 @@ def table(
     *,
     text: str = "",
     kind: str | None = None,
-    split: str | None = None,
-    polarity: str | None = None,
     code: str | None = None,
     lint: LintReport | None = None,
-    tokens: tuple[int, int] | None = None,
-    agreement: tuple[float, float] | None = None,
-    by_code: bool | None = None,
 ) -> list[dict[str, Any]]:
     """One row per task that passes every filter given.
 
-    text : in prompt or criteria, case does not matter. polarity : "positive" or "negative" (has
-        such a criterion).
-    code : a lint rule that found something on the task (needs `lint`). tokens : (lowest, highest)
-        of the prompt, about.
-    agreement : (lowest, highest) share of raters' label pairs that agree; tasks without pairs do
-        not pass.
-    by_code : has (True) or lacks (False) a criterion that code decides.
+    text : in prompt or criteria, case does not matter. code : a lint rule that found something on
+        the task (needs `lint`).
     """
     found: dict[str, list[str]] = {}
     for f in lint.findings if lint else ():
@@ -41,20 +31,13 @@ def table(
             found.setdefault(f.task_id, []).append(f.code)
     out = []
     for t in tasks.tasks:
-        agree = rater_agreement(tasks.labels(t.id))
-        n = tokens_of(t.asked)
         keep = (
             (
                 not text
                 or text.casefold() in "\n".join([t.asked, *(c.text for c in t.criteria)]).casefold()
             )
             and kind in (None, t.kind)
-            and split in (None, t.split)
-            and (polarity is None or any(c.polarity == polarity for c in t.criteria))
             and (code is None or code in found.get(t.id, ()))
-            and (tokens is None or tokens[0] <= n <= tokens[1])
-            and (agreement is None or (agree is not None and agreement[0] <= agree <= agreement[1]))
-            and (by_code is None or any(c.by_code for c in t.criteria) == by_code)
         )
         if keep:
             out.append(
@@ -66,31 +49,14 @@ def table(
                     "criteria": len(t.criteria),
                     "negative": sum(c.weight < 0 for c in t.criteria),
                     "by_code": sum(c.by_code for c in t.criteria),
-                    "tokens": n,
+                    "tokens": tokens_of(t.asked),
                     "answers": len(tasks.answers(t.id)),
                     "labels": len(tasks.labels(t.id)),
-                    "agreement": agree,
                     "lint": sorted(set(found.get(t.id, ()))),
                     "prompt": t.asked,
                 }
             )
     return out
-
-
-def rater_agreement(verdicts: list[Verdict]) -> float | None:
-    """Share of pairs of human labels on one cell that fall on the same side of .5; None without a
-    pair."""
-    cells: dict[tuple[str, str], list[float]] = {}
-    for v in verdicts:
-        if v.judge.startswith("human") and v.value is not None:
-            cells.setdefault((v.response_id, v.criterion_id), []).append(v.value)
-    pairs = [
-        (a > 0.5) == (b > 0.5)
-        for values in cells.values()
-        for i, a in enumerate(values)
-        for b in values[:i]
-    ]
-    return sum(pairs) / len(pairs) if pairs else None
 
 
 def task_of(tasks: TaskSet, task_id: str) -> Task:

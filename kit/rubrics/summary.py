@@ -1,4 +1,4 @@
-"""Summary of a rubric data set: rows, criteria, weights, types, lengths, labels, agreement.
+"""Summary of a rubric data set: rows, criteria, weights, types, lengths, labels.
 One pass, bounded memory."""
 
 from __future__ import annotations
@@ -69,8 +69,6 @@ class Summary:
 
     labels : human verdicts by status; recorded : verdicts of judges by status; share_met : met of
         the known ones.
-    agreement : share of label pairs (two raters, same criterion and answer) that agree, with its n;
-        None without pairs.
     """
 
     tasks: int
@@ -97,8 +95,6 @@ class Summary:
     labelled: int
     recorded: Mapping[str, int]
     share_met: Mapping[str, float | None]
-    agreement: float | None
-    agreement_pairs: int
     histograms: Mapping[str, Mapping[float, int]] = field(default_factory=dict)
 
     @property
@@ -154,12 +150,6 @@ class Summary:
             ("tasks with snippets / ground truth", f"{self.with_sources} / {self.with_truth}"),
             ("human labels", top(self.labels)),
             ("human label coverage", share(self.coverage)),
-            (
-                "raters agree",
-                "no pair of labels"
-                if self.agreement is None
-                else f"{share(self.agreement)} of {self.agreement_pairs} pairs",
-            ),
             ("recorded verdicts", top(self.recorded)),
         ]
         out += [
@@ -254,7 +244,7 @@ class Counting:
             self._name("checks", c.check.get("name", "?"))
 
     def _verdicts(self, p: Parsed) -> None:
-        cells: dict[tuple[str, str], list[float]] = {}
+        cells: set[tuple[str, str]] = set()
         for v in p.verdicts:
             human = v.judge.startswith("human")
             self._name("labels" if human else "recorded", v.status)
@@ -266,13 +256,8 @@ class Counting:
                 met[0] += v.value > 0.5
                 met[1] += 1
             if human:
-                cells.setdefault((v.response_id, v.criterion_id), []).append(v.value)
+                cells.add((v.response_id, v.criterion_id))
         self.n["labelled"] += len(cells)
-        for values in cells.values():
-            for i, a in enumerate(values):
-                for b in values[:i]:
-                    self.n["pairs"] += 1
-                    self.n["agree"] += (a > 0.5) == (b > 0.5)
 
     def summary(self) -> Summary:
         """The summary of everything taken in."""
@@ -302,8 +287,6 @@ class Counting:
             labelled=n["labelled"],
             recorded=named["recorded"],
             share_met={k: a / b if b else None for k, (a, b) in sorted(self.met.items())},
-            agreement=n["agree"] / n["pairs"] if n["pairs"] else None,
-            agreement_pairs=n["pairs"],
             histograms={**{k: dict(v) for k, v in h.items()}, "cells": {0: n["cells"]}},
         )
 

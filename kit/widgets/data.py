@@ -39,7 +39,6 @@ def tasks_html(rows: Sequence[Mapping[str, Any]], *, top: int = 20) -> str:
             r["by_code"],
             r["tokens"],
             r["answers"],
-            "" if r["agreement"] is None else f"{r['agreement']:.2f}",
             ", ".join(r["lint"]),
             r["prompt"][:120],
         )
@@ -54,7 +53,6 @@ def tasks_html(rows: Sequence[Mapping[str, Any]], *, top: int = 20) -> str:
         "by code",
         "tokens",
         "answers",
-        "agreement",
         "lint",
         "prompt",
     )
@@ -118,8 +116,8 @@ def error_html(e: KitError) -> str:
 def browse(
     tasks: TaskSet, lint: LintReport | None = None, *, verdicts: list[Verdict] | None = None
 ) -> Any:
-    """Filter tasks (text, kind, polarity, lint rule, length, agreement) and read one; headless, the
-    unfiltered table and the first task.
+    """Filter tasks (text, kind, lint rule) and read one; headless, the unfiltered table and the
+    first task.
     """
     if not live():
         from IPython.display import HTML
@@ -135,17 +133,12 @@ def browse(
         )
     import ipywidgets as w
 
-    longest = max([1, *(explore.tokens_of(t.prompt) for t in tasks.tasks)])
     text = w.Text(
         placeholder="words in prompt or criteria", description="text", continuous_update=False
     )
     kind = w.Dropdown(
         options=[("any", None), *((k, k) for k in sorted({t.kind for t in tasks.tasks if t.kind}))],
         description="kind",
-    )
-    sign = w.Dropdown(
-        options=[("any", None), ("has negative", "negative"), ("has positive", "positive")],
-        description="polarity",
     )
     rule = w.Dropdown(
         options=[
@@ -154,27 +147,11 @@ def browse(
         ],
         description="lint",
     )
-    size = w.IntRangeSlider(
-        value=(0, longest), min=0, max=longest, description="tokens", continuous_update=False
-    )
-    agree = w.Dropdown(
-        options=[("any", None), ("raters agree", (0.999, 1.0)), ("raters disagree", (0.0, 0.999))],
-        description="agreement",
-    )
     chosen = w.Select(options=[], rows=8, description="task", layout=w.Layout(width="95%"))
     count, shown = w.HTML(), w.HTML()
 
     def refilter(_: Any = None) -> None:
-        rows = explore.table(
-            tasks,
-            text=text.value,
-            kind=kind.value,
-            polarity=sign.value,
-            code=rule.value,
-            lint=lint,
-            tokens=size.value,
-            agreement=agree.value,
-        )
+        rows = explore.table(tasks, text=text.value, kind=kind.value, code=rule.value, lint=lint)
         chosen.options = [
             (
                 (f"row {r['row']}  " if r["row"] else "") + f"{r['task_id']}  {r['prompt'][:80]}",
@@ -197,8 +174,8 @@ def browse(
             else task_html(explore.read(tasks, chosen.value, verdicts=verdicts))
         )
 
-    for control in (text, kind, sign, rule, size, agree):
+    for control in (text, kind, rule):
         control.observe(refilter, "value")
     chosen.observe(draw, "value")
     refilter()
-    return w.VBox([w.HBox([text, kind, sign]), w.HBox([rule, size, agree]), count, chosen, shown])
+    return w.VBox([w.HBox([text, kind, rule]), count, chosen, shown])
