@@ -549,14 +549,16 @@ def test_a_key_in_extra_fields_is_not_stored(tmp_path):
 @pytest.mark.slow  # starts an interpreter
 def test_sigterm_is_as_ctrl_c(tmp_path):
     """The help said 130; the run died of the signal, with its paid replies unwritten."""
-    with StubServer(latency=60.0) as stub:
+    with StubServer(latency=3.0) as stub:
         line = [sys.executable, "-m", "kit", *command(tmp_path, stub.url)]
         run = subprocess.Popen(line, env={**os.environ, "KIT_CACHE": str(tmp_path)})
         deadline = time.monotonic() + 60
         while not stub.calls and time.monotonic() < deadline:
             time.sleep(0.05)
         run.send_signal(signal.SIGTERM)
-        assert run.wait(60) == 130
+        assert run.wait(60) == 130 and stub.calls == 1
+    with Ledger(tmp_path / "l.sqlite") as book:
+        assert book.costs()[0]["calls"] == 1  # it was on its way
 
 
 def test_an_outage_of_the_second_asking_is_asked_again_later(tmp_path):
