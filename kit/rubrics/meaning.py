@@ -15,68 +15,147 @@ from statistics import median
 from ..records import Criterion, Task
 from .same import branch
 
-_SUBJECT = (
-    r"\A\s*(?:the\s+)?(?:(?:response|answer|text|output|reply|assistant|model|summary"
-    r"|email|essay|story|poem|letter|code|function|program|translation|plan)\s+)?"
+_HEAD = r"\A\s*(?:(?:the|its|it)\s+)?"
+_NOUN = (
+    r"(?:response|answer|text|output|reply|assistant|model|summary|e-?mail|essay|story|poem|letter"
+    r"|code|function|program|query|script|translation|plan|recipe|advice|explanation|argument"
+    r"|article|report|proof|solution|message|document|wording|tone|style|review|speech|description"
+    r"|list|conclusion|introduction|post|advert)\s+"
 )
+_SUBJECT = rf"{_HEAD}(?:{_NOUN})?"
+_ANYTHING = rf"{_HEAD}(?:{_NOUN}|(?!if|when|where|never|also|only|it)[a-z]+[^\Ws]\s+)?"
+_ANY = r"(?:no|not|zero|neither|few|fewer|at|without|any)\b"  # before a fault: it is not there
+_FAULTS = r"""(?:errors?|mistakes?|inaccurac\w+|falsehoods?|typos?|hallucinations?|misinformation
+    |contradictions?|insults?|slurs?|profanit\w+|stereotypes?|fallac\w+|nonsense|gibberish
+        |plagiarism
+    |lies|(?:swear|missing|misspelled)\s+words|personal\s+attacks?)\b
+    (?!\s+(?:to\s+(?:avoid|watch)|handling|messages?|codes?|bars?|rates?|margins?|checking|that
+        |which
+        |people|analysis|and\s+how|from|of|in\s+the\s+(?:prompt|original|draft|code)))"""
+_ILL = r"""(?:dangerous|harmful|false|incorrect|inaccurate|wrong|misleading|fabricated|irrelevant
+        |unsafe
+    |discriminatory|racist|sexist|derogatory|defamatory|insulting|offensive|abusive|vulgar|made-up
+    |non-?existent|unfounded|illegal|untrue)\b"""
 # What nobody wants, at the head of a criterion: with a positive weight it pays.
 BAD = re.compile(
-    _SUBJECT
-    + r"""(?:
+    rf"""{_SUBJECT}(?:
     fail(?:s|ed)?\s+to\b
-    | (?:incorrectly|wrongly|falsely|inaccurately|mistakenly|erroneously|inappropriately)\s+\w+s\b
-    | (?:confuses|conflates|mixes\s+up|miscounts|misquotes|miscalculates|mistranslates|misattributes
-        |omits|neglects|forgets|overlooks|misstates|misrepresents|misinterprets|misidentifies
-            |misspells
-        |fabricates|hallucinates|invents|insults|mocks|plagiari[sz]es|rambles|exaggerates|misleads
-        |crashes|hangs|leaves\s+out|(?:contradicts|repeats)\s+itself|makes\s+up)\b
-    | gets\s+[^.]{1,60}\swrong\b
-    | exceeds\s+the\s+(?:\w+\s+)?(?:budget|limits?|length|maximum)\b
-    | (?:contains?|has|have|includes?|makes|introduces)\s+(?:\w+\s+){0,2}?
-        (?:errors?|mistakes?|inaccurac\w+|falsehoods?|typos?|hallucinations?|misinformation
-            |contradictions?)\b
-    | (?:gives?|offers?|provides?|states?|recommends?|suggests?|includes?|contains?|makes?)\s+
-        (?:\w+\s+)?
-        (?:dangerous|harmful|false|incorrect|inaccurate|wrong|misleading|fabricated|irrelevant
-            |unsafe)\b
-    | is\s+(?:too|overly|needlessly|unnecessarily|excessively)\s+\w+
-    | is\s+(?:\w+\s+)?(?:rude|incorrect|inaccurate|misleading|offensive|incoherent|insulting
-        |dismissive
-        |condescending|repetitive|off[-\s]topic|factually\s+wrong)\b
-    | uses\s+(?:\w+\s+)?(?:offensive|abusive|vulgar|insulting|sexist|racist)\b
+    | (?:incorrectly|wrongly|falsely|inaccurately|mistakenly|erroneously|inappropriately|silently
+        |needlessly)\s+\w+s\b
+    | (?:confuses|conflates|omits|neglects|forgets|overlooks|mis(?:counts|quotes|calculates
+        |translates
+        |attributes|states|represents|interprets|identifies|spells|leads|understands|reads|handles
+        |judges|applies|uses|labels|remembers|characteri[sz]es)
+        |fabricates|hallucinates|invents|insults|mocks|humiliates|belittles|ridicules|demeans
+        |bullies
+        |patroni[sz]es|slanders|defames|deceives|offends|frightens|scares|intimidates|shames
+        |trivialises|trivializes|plagiari[sz]es|rambles
+        |exaggerates|digresses|leaks|garbles|crashes|hangs|makes\s+up|talks\s+down\s+to
+        |(?:contradicts|repeats)\s+(?:itself|its\s+own)|(?:strays|deviates|drifts)\s+(?:off|from)
+        |falls\s+(?:\w+\s+)?short\s+of|is\s+missing|lacks\s+(?:an?|any|the))\b
+    | (?:mixes|leaves)\s+(?:\S+\s+){{0,5}}?(?:up|out)\b | gets\s+[^.]{{1,60}}\swrong\b
+    | calls\s[^.]*\b(?:idiots?|stupid|fools?|incompetent|liars?)\b
+    | (?:goes|runs)\s+(?:far|well|way)\s+(?:beyond|over)\b
+    | (?:exceeds|(?:goes|runs|is)\s+(?:\w+\s+)?(?:beyond|over|above))\s+
+        (?:the\s+)?(?:\w+\s+)?(?:budget|limits?|length|maximum)\b
+    | is\s+(?:\w+\s+)?(?:longer|shorter|higher|lower)\s+than\s+(?:the\s+)?
+        (?:allowed|permitted|requested|required|stated|prescribed|limit)\b
+    | ignores\s+(?:the\s+|all\s+)(?:\w+['’]s\s+|\w+\s+)?
+        (?:question|prompt|request|instructions?|user|constraints?|limit|budget|topic|task)\b
+    | (?:does\s+not|doesn['’]t)\s+(?:answer|address|follow|respect|comply\s+with|adhere\s+to)\s+
+        (?:the|any|all|what)\b
+    | (?:suggests|recommends|proposes|promotes|advises)\s+(?:\w+\s+){{1,3}}?that\s+(?:is
+        |are)\s+{_ILL}
+    | (?:promises|cites|quotes|uses|references|calls|recommends|refers\s+to
+        |links\s+to)\s[^.]{{1,50}}
+        \bthat\s+(?:does|do|did)\s+not\s+exist\b
+    | (?:gives?|offers?|provides?|states?|recommends?|suggests?|uses|spreads)\s+
+        (?:(?!{_ANY})\w+\s+)?{_ILL}
+    ) | {_ANYTHING}(?:
+    (?:contains?|has|have|includes?|makes|introduces|uses|resorts\s+to|re(?:lies|sts)\s+on
+        |is\s+(?:full\s+of|riddled\s+with|littered\s+with|based\s+on))\s+
+        (?:(?!{_ANY})\w+\s+){{0,2}}?(?:{_FAULTS}|{_ILL})
+    | (?:is|sounds|seems|reads\s+as|feels|comes\s+across\s+as)\s+(?:
+        (?:too|overly|needlessly|unnecessarily|excessively)\s+\w+
+        | (?:(?!{_ANY})\w+\s+)?(?:rude|cold|harsh|hostile|incorrect|inaccurate|misleading|offensive
+        |incoherent|insulting|dismissive|condescending|repetitive|off[-\s]topic|factually\s+wrong
+        |vague|confusing|illogical|unhelpful|unreadable|ungrammatical|impolite|disrespectful
+        |unprofessional|unfriendly|sarcastic|discriminatory|plagiari[sz]ed|racist|sexist)\b)
     )""",
     re.I | re.X,
 )
+_WELL = r"(?:correctly|accurately|precisely|clearly|politely|properly|faithfully|concisely)"
+_FINE = r"""(?:accurate|correct|helpful|clear|relevant|useful|reliable|proper|complete|valid
+        |credible
+    |trustworthy|reputable|balanced|coherent|logical|truthful)\b"""
 # What is only ever wanted: with a negative weight it costs.
 GOOD = re.compile(
-    _SUBJECT
-    + r"""(?:
-    (?:correctly|accurately|clearly|properly|appropriately|politely|concisely
-        |explicitly\s+and\s+correctly)\s+\w+s\b
-    | (?:thanks|greets|apologi[sz]es)\b
-    | (?:avoids|refrains\s+from)\b(?!\s+(?:answering|the\s+(?:question|topic)))
-    | answers\s+the\s+(?:user['’]s\s+)?question\b(?!\s+in\b) | (?:stays|keeps|remains)\s+within\b
-    | is\s+free\s+(?:of|from)\b
-    | (?:is|remains|stays)\s+(?:\w+\s+)?(?:correct|accurate|polite|courteous|respectful|clear
-        |readable|coherent
-        |well[-\s]structured|factual|truthful|honest|helpful|faithful|complete|concise
-        |on\s+topic)\b
+    rf"""{_SUBJECT}(?:
+    (?:{_WELL}|appropriately|explicitly\s+and\s+correctly)\s+\w+s\b | \w+s\s+{_WELL}\b
+    | (?:thanks|greets|apologi[sz]es)\b | answers\s+the\s+(?:user['’]s\s+)?question\b(?!\s+in\b)
+    | (?:is|remains|stays|sounds)\s+(?:(?!not)\w+\s+)?(?:correct|accurate|polite|courteous
+        |respectful
+        |clear|readable|coherent|well[-\s](?:structured|organi[sz]ed|written|argued)|factual
+        |truthful
+        |honest|helpful|faithful|complete|concise|balanced|friendly|on\s+topic
+        |easy\s+(?:\w+\s+){{0,4}}?to\s+(?:read|understand|follow))\b
     | follows\s+(?:all\s+)?(?:the\s+)?(?:instructions?|format|prompt)\b
-    | (?:gives?|offers?|provides?|includes?|presents?|uses|contains?)\s+(?:an?\s+|the\s+)?
-        (?:\w+\s+and\s+)?(?:accurate|correct|helpful|clear|relevant|useful|reliable|proper)\b
-    | \w+s\s[^.]*\s(?:correctly|accurately|precisely|clearly|politely|properly|fully)\s*\Z
+        (?!\s+(?:in|inside|of|from|hidden|embedded)\b)
+    | (?:respects|observes|adheres\s+to|complies\s+with|conforms\s+to|meets|satisfies|follows
+        |(?:keeps|sticks)\s+(?:\S+\s+){{0,3}}?(?:to|within|below|under))\s+(?:[\w'’-]+\s+){{0,4}}?
+        (?:limits?|length|format|budget|deadline|word\s+count|constraints?|requirements?)\b
+    | (?:preserves|retains|conveys|keeps)\s+(?:the|its)\s+(?:\w+\s+)?(?:meaning|sense|facts)\b
+    | (?:gives?|offers?|provides?|includes?|presents?|uses|contains?|cites|quotes|has|makes
+        |draws)\s+
+        (?:an?\s+|the\s+|its\s+)?(?:\w+\s+and\s+)?{_FINE}
+    | (?:includes|mentions|covers|lists|names|gives|states|addresses|answers|contains)\s+
+        (?:all|every|each)\s+(?:of\s+)?(?:the\s+)?(?:\w+\s+)?(?:required|requested|necessary
+        |relevant
+        |important|key|needed|information|facts?|points?|questions?|parts?|steps?|requirements?)\b
+    | (?:supports|backs|justifies)\s+(?:its|each|every|all|the)\s+(?:\w+\s+)?
+        (?:claims?|arguments?|answer|position|points?|steps?)\b
+    | \w+s\s[^.]*\s(?:{_WELL}|fully)\s*\Z
+    | \w+s\s[^.]*\b(?:in\s+the\s+(?:right|correct|proper|requested|required)\s+\w+
+        |as\s+(?:requested|required|asked|instructed|the\s+\w+\s+(?:asks|requires|wants)))\s*\Z
     )""",
     re.I | re.X,
 )
-# A turn that takes the head back: "Fails to mention X, which is right", "Avoids the question".
+# A fault that is not there, or what "should" be: good, whatever the words after it.
+SPARED = re.compile(
+    rf"""{_SUBJECT}(?:
+    (?:avoids|refrains\s+from)\b(?!\s+(?:answering|the\s+(?:question|topic)))
+    | (?:should|must|needs\s+to|ought\s+to)\b
+    | (?:stays|keeps|remains)\s+within\b | is\s+free\s+(?:of|from)\b
+    | (?:contains?|has|have|includes?|makes|introduces|uses)\s+(?:no|zero|neither)\s+
+        (?:\w+\s+){{0,2}}?(?:{_FAULTS}|{_ILL})
+    | \w+s\s[^.]*\b(?:without|with\s+no)\s+(?:any\s+)?(?:\w+\s+)?{_FAULTS}
+    )""",
+    re.I | re.X,
+)
+# A turn that takes the head back: "Gives accurate advice but ...", "Clearly states a false date".
 TURN = re.compile(
-    r"\b(?:but|although|however|unless|except|only|overly|too|unnecessar\w+)\b",
-    re.I,
+    rf"""\b(?:but|although|however|unless|except|only|overly|too|unnecessar\w+|without|despite
+    |instead|rather|fails?|not|while|even|bomb|weapon|hack)\b | \b{_ILL}""",
+    re.I | re.X,
 )
 INJECTED = re.compile(
     r"""
     \b(?:ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b
         (?:instructions?|rubrics?|criteri\w+|guidelines?|rules?)\b
+    | \A\W*(?:please\s+|just\s+|now\s+)?(?:output|return|give|assign|award|mark|score|grade|rate
+        |accept
+        |approve|skip|pass|declare|consider|report)\b[^.]{0,40}\b
+        (?:met|satisfied|fulfilled|verdict|evaluation|grading|10/10|100/100|pass(?:ed|ing)?
+        |full\s+(?:marks|credit)|(?:highest|maximum|top|best|perfect)\s+(?:\w+\s+)?(?:score
+        |grade)s?)\b
+    | \A\W*(?:\#{2,}\s*)?(?:new\s+)?(?:instructions?|system|graders?|judges?|evaluators?
+        |attention)\s*:
+    | \b(?:regardless|no\s+matter|whatever)\b[^.]{0,60}\b
+        (?:verdict|score|grade|rating|criterion|criteria)\b[^.]{0,30}\b(?:met|pass\w*|full|highest
+        |\d+)
+    | \b(?:you\s+are\s+now|act\s+as|pretend\s+(?:to\s+be|that))\b[^.]{0,40}\b
+        (?:grader|judge|evaluator|mode|lenient|generous)\b
+    | \b(?:score|rate|grade)\s+(?:it\s+|this\s+)?(?:as\s+)?(?:10/10|100/100|5/5|100\s?%)
     | \b(?:mark|rate|grade|score|judge|count|treat)\b[^.]{0,40}\bas\s+
         (?:met|passed|satisfied|fulfilled|perfect)\b
     | \b(?:give|award|assign|grant|output|return)\b[^.]{0,40}\b
@@ -86,15 +165,17 @@ INJECTED = re.compile(
         (?:yes|met|true|pass|one|1|10)\b
     | \b(?:met|pass|yes)\b[^.]{0,30}\b(?:regardless\s+of|no\s+matter|whatever)\b
     | <\|im_(?:start|end)\|> | \[/?INST\] | <</?SYS>>
-    | \A\s*(?:system|assistant|grader|judge|evaluator)\s*:
+    | \A\s*assistant\s*:
     | "verdict"\s*: | \bverdict\s*:\s*(?:met|yes|pass|true)\b
     | ["'](?:met|pass|passed|score)["']\s*:\s*(?:true|["']?(?:met|yes|pass)|10?\b)
     | </?(?:criterion|criteria|rubric|verdict|system|instructions?)> | \[\[?\s*end\s+of\s+\w+\s*\]
     | \bregardless\b[^.]{0,60}\b(?:return|say|answer|output|reply|vote)\s+(?:true|yes|met|pass)\b
-    | \b(?:output|return|answer|reply|respond|vote|choose)\s+(?:with\s+)?["'“]?(?:met|satisfied)\b
+    | \b(?:output|return|answer|reply|respond|vote|choose)\s+(?:(?:only|with|as|the\s+word)\s+){0,3}
+        ["'“]?(?:met|satisfied)\b
     | \b(?:is|are|counts?\s+as)\s+(?:always\s+|already\s+)?(?:met|satisfied|fulfilled)\s+
         (?:by\s+default|automatically)
-    | \b(?:do\s+not|don't|never)\s+(?:check|verify|judge|grade|evaluate)\s+(?:it|this)\b
+    | \b(?:do\s+not|don't|never)\s+(?:check|verify|judge|grade|evaluate)(?:\s+(?:it|this)\b
+        |\s*[;,.])
     | \bnew\s+instructions?\s*:
     | \b(?:every|all|each)\b[^.]{0,20}\bcriteri\w+\s+(?:is|are)\s+(?:satisfied|met|fulfilled)\b
     | \bnote\s+to\s+(?:the\s+)?(?:\w+\s+)?(?:judge|grader|evaluator)\b
@@ -108,26 +189,39 @@ INJECTED = re.compile(
     re.I | re.X,
 )
 SPOKEN = re.compile(r"""(?<!\w)(?:'[^'"<>:\[{]{12,}'|"[^"<>:\[{]{12,}"|“[^”<>:\[{]{12,}”)(?!\w)""")
-_PEOPLE = (
-    r"(?:users?|readers?|recipients?|customers?|audiences?|patients?|listeners?"
-    r"|viewers?|students?|child(?:ren)?|people|guests?)"
+_ONES = (
+    "user reader recipient customer client audience patient listener viewer student teacher child "
+    "guest candidate recruiter employer employee manager boss company shop team author writer "
+    "narrator developer programmer engineer translator expert doctor nurse mother father parent "
+    "friend family couple landlord tenant cook chef gardener traveller visitor buyer seller voter "
+    "member player neighbour neighbor colleague class person host"
+).split()
+_ONE = rf"(?:{'|'.join(_ONES)})"
+_SOME = (
+    r"(?:all|most|many|some|the|any|every|each|both|my|your|his|her|their|\d+|two|three|four|five"
+    r"|six|seven|eight|nine|ten|average)"
+)
+_PEOPLE = rf"(?:{_SOME}\s+){{0,3}}(?:{_ONE}s?|people|children)"
+_HIDDEN_ACT = (
+    r"(?:tested|tried|checked|verified|visited|studied|researched|measured|consulted|thought|read"
+    r"|knew|understood|meant)"
 )
 UNVERIFIABLE = re.compile(
     rf"""
-    \A(?:the\s+)?{_PEOPLE}\s+(?:will|would|(?:is|are)\s+going\s+to)\s
-    | \A(?:the\s+)?{_PEOPLE}\s+(?:laugh|cry|cries|smile|feel|enjoy|like|love|buy|remember
-        |become|stay|trust)s?\b
-    | \A(?:the\s+)?{_PEOPLE}['’]s?\s[^.]*\bwill\b
+    \A{_PEOPLE}\s+(?:will|would|(?:is|are)\s+going\s+to)\s
+    | \A{_PEOPLE}\s+(?:\w+ly\s+)?(?:laugh|cry|cries|smile|feel|enjoy|like|love|remember
+        |become|stay|trust|regret|understand|believe|know|ha(?:s|ve)\s+fun)e?s?\b
+    | \A{_PEOPLE}['’]s?\s[^.]*\bwill\b
+    | \A{_PEOPLE}\s+(?:has|have|had)\s+(?:\w+\s+){{1,3}}?(?:experience|degree|training)\b
     | \A(?:the\s+)?\w+\s+will\b[^.]*\b(?:because\s+of|thanks\s+to|after)\s+(?:reading\s+)?
         (?:this|the)\s+(?:letter|answer|response|text|email|post)\b
-    | \A(?:the\s+)?(?:author|writer|assistant)\s+
-        (?:tested|tried|checked|verified|visited|studied|researched|measured|consulted)\b
-    | \A(?:the\s+)?(?:author|writer|assistant|model)\s+(?:understood|knew|meant)\b
-    | \A(?:the\s+)?{_PEOPLE}\s+(?:is|are)\s+
-        (?:moved|satisfied|convinced|impressed|happy|amused|pleased|touched)\b
-    | \b(?:was|were|is)\s+(?:written|composed|created|produced|drafted)\s+(?:
+    | \A(?:the\s+)?(?:{_ONE}|assistant|model)\s+(?:\w+ly\s+)?{_HIDDEN_ACT}\b
+    | \A{_PEOPLE}\s+(?:is|are)\s+
+        (?:moved|satisfied|convinced|impressed|happy|amused|pleased|touched|grateful|reassured)\b
+    | \b(?:was|were|is)\s+(?:written|composed|created|produced|drafted|made|translated)\s+(?:
         (?:in|within)\s+(?:less|under|fewer|\d+|\w+\s+(?:minutes|seconds|hours))
-        | without\s+(?:help|looking|using\s+(?:a|any|the)\s+(?:tool|model|source|internet))
+        | without\s+(?:help|looking|(?:using\s+)?(?:a|any|the)\s+(?:tool|model|source|internet
+        |dictionary))
         | by\s+(?:a\s+human|hand|an?\s+AI) )
     | \b(?:author|writer|model|assistant)\s+(?:spent|took)\s+(?:\w+\s+){{0,2}}?
         (?:time|hours|effort)\b
@@ -135,11 +229,11 @@ UNVERIFIABLE = re.compile(
         (?:really|truly|honestly|sincerely|genuinely|actually)\s+)?
         (?:believe[sd]?|thinks?|thought|intend(?:s|ed)|enjoy
             (?:s|ed)|cares?|knows?|tried|feels?|felt)\b
-    | \A(?:the\s+)?(?:author|writer|narrator)\s+(?:has\s+|had\s+|was\s+|is\s+)?
+    | \A(?:the\s+)?(?:{_ONE})\s+(?:has\s+|had\s+|was\s+|is\s+)?
         (?:really|truly|honestly|sincerely|genuinely|actually|personally)\s+\w+
-    | \A(?:the\s+)?(?:author|writer|model|assistant)\s[^.]*\s(?:before|while)\s+writing\b
-    | \A(?:the\s+(?:response|answer|text|advert|post)\s+)?(?:will|would)\s+
-        (?:win|increase|boost|raise|convince|persuade|attract|impress|please|delight|entertain)\b
+    | \A(?:the\s+)?(?:{_ONE}|model|assistant)\s[^.]*\s(?:before|while)\s+writing\b
+    | \A(?:the\s+(?:{_NOUN}))?(?:will|would)\s+(?:win|increase|boost|raise|convince|persuade
+        |attract|impress|please|delight|entertain|change|inspire|move)\b
     | \b(?:will|would)\s+(?:go\s+viral|sell\s+well|be\s+remembered|stand\s+the\s+test)\b
     """,
     re.I | re.X,
@@ -148,31 +242,50 @@ _THING = (
     r"(?:image|picture|photo|screenshot|chart|diagram|video|audio|recording|map"
     r"|spreadsheet|attachment|file|transcript|pdf)"
 )
+_OTHER = (
+    r"(?:reference|gold|golden|sample|ideal|expected|official|expert|published|previous|earlier"
+    r"|prior"
+    r"|baseline|(?:teacher|instructor|textbook)(?:['’]?s)?)"
+)
+_ANSWER = (
+    r"(?:answer|solution|response|output|result|text|translation|summary|version|draft|essay|letter"
+    r"|email|code|query|plan)"
+)
 REFERENCE = re.compile(
-    r"\b(?:reference|gold|golden|sample|ideal)\s+"
-    r"(?:answer|solution|response|output|text"
-    r"|translation|summary)s?\b"
-    r"|\banswer\s+key\b"
-    r"|\b(?:as\s+in|in|from|per)\s+the\s+ground\s+truth\b"
-    r"|\b(?:previous|earlier|prior)\s+(?:response|answer|output|version|draft)\b"
-    r"|\b(?:than|as)\s+the\s+other\s+(?:response|answer|output|model)s?\b"
-    r"|\bthan\s+(?:response|answer|output)\s+[A-D1-4]\b|\bbeats\s+the\s+baseline\s+(?:answer|response|output)\b"
-    r"|\bbest\s+of\s+the\s+\w+\s+(?:answers|responses|outputs|plans|texts)\b"
-    r"|\b(?:match|agree|correspond|compare|identical|equal|same|consistent)\w*\s+(?:with|to|as"
-    r"|against)?\s*(?:the\s+|an?\s+)?(?:ground\s+truth|model\s+answer"
-    r"|(?:expert|official|teacher|instructor|textbook)(?:['’]?s)?\s+"
-    r"(?:answer|solution|response|translation|version))\b",
-    re.I,
+    rf"""
+    \b(?:reference|gold|golden|sample|ideal)\s+{_ANSWER}s?\b | \banswer\s+key\b
+    | \b(?:as\s+in|in|from|per)\s+the\s+ground\s+truth\b
+    | \b(?:previous|earlier|prior)\s+(?:response|answer|output|version|draft)\b
+    | \b(?:than|as)\s+the\s+(?:(?:first|second|other|last)|{_OTHER})\s+(?:\w+\s+)?{_ANSWER}s?\b
+    | \bthan\s+(?:response|answer|output)\s+[A-D1-4]\b
+    | \bbeats\s+the\s+baseline\s+{_ANSWER}\b
+    | \bbest\s+of\s+the\s+\w+\s+(?:answers|responses|outputs|plans|texts)\b
+    | \b(?:match|agree|correspond|compare|identical|equal|same
+        |consistent)\w*\s+(?:[\w-]+\s+){{0,2}}?
+        (?:(?:with|to|as|against)\s+)?(?:the\s+|an?\s+)?
+        (?:ground\s+truth|model\s+answer|{_OTHER}\s+(?:\w+\s+)?{_ANSWER}s?)\b
+    """,
+    re.I | re.X,
 )
 ATTACHED = re.compile(
-    rf"\b(?:attached|enclosed|uploaded)\s+({_THING}|document|article|table|text|report|data"
-    rf"|letter)s?\b|(?<=\bthe )(?:attached|enclosed|uploaded)\s+(?:\w+\s+)?(\w+)"
-    rf"|\b(?:in|from)\s+the\s+({_THING}|figure)\b|\bsource\s+(document|text)\b"
-    rf"|\b(\w+)\s+given\s+below\b|\b(?:provided|given|supplied)\s+({_THING})\b"
-    rf"|\b({_THING}|table|figure|graph|list|passage|article|excerpt)\s+"
-    rf"(?:above|below|provided|shown|attached)\b",
-    re.I,
+    rf"""
+    \b(?:attached|enclosed|uploaded)\s+({_THING}|document|article|table|text|report|data|letter)s?\b
+    | (?<=\bthe\s)(?:attached|enclosed|uploaded|linked)\s+(?:\w+\s+)?(\w+)
+    | \b(?:in|from|(?:consistent|agrees?|compare[sd]?)\s+with|match(?:es)?|based\s+on
+        |according\s+to)\s+
+        the\s+({_THING}|figure)\b
+    | \bsource\s+(document|text)\b | \b(\w+)\s+given\s+below\b
+    | \b(?:provided|given|supplied)\s+({_THING})\b
+    | \b(\w+)\s+(?:linked|attached|enclosed)\s+(?:above|below|to)\b
+    | \b({_THING}|table|figure|graph|list|passage|article|excerpt)\s+
+        (?:above|below|provided|shown|attached|(?:that\s+)?the\s+(?:user|customer)\s+
+        (?:shared|sent|attached|uploaded))\b
+    | \b(table|figure|fig\.|slide|appendix|exhibit)\s+(?:\d|[A-D]\b) | \b(slides|handouts?)\b
+    """,
+    re.I | re.X,
 )
+DOCUMENTS = ("paper", "article", "report", "document", "study", "book", "chapter", "thesis")
+NUMBER_OF = re.compile(r"\s(?:\d|[A-D])\Z")  # "Table 2": of a document that the task may be on
 _SOURCES = frozenset(
     "snippet snippets source sources document documents passage passages excerpt excerpts "
     "cite cites citing".split()
@@ -188,26 +301,26 @@ _INJECTING = frozenset(
     "give award assign grant output "
     "return always regardless matter whatever im inst sys system assistant grader "
     "evaluator verdict output answer reply respond vote choose met satisfied fulfilled "
-    "default check verify never ignoriere ignorieren ignorez ignorer ignora if".split()
+    "default check verify never skip accept approve pass declare consider report graders judges "
+    "instruction instructions pretend act now evaluators attention highest "
+    "ignoriere ignorieren ignorez ignorer ignora if".split()
 )
 _MARKUP = re.compile(r"[<\[{]")
 _NEEDING = frozenset(
-    "reference gold golden sample key truth model attached enclosed uploaded provided "
-    "figure image picture photo screenshot chart diagram video audio recording map spreadsheet "
-    "transcript pdf file source ideal than beats best "
-    "given supplied above below shown other expert expert's expert’s official teacher teacher's "
-    "teacher’s instructor instructor's textbook previous earlier prior".split()
+    "reference gold golden sample ideal expected official expert expert's expert’s published "
+    "previous earlier prior baseline teacher teacher's teacher’s instructor instructor's "
+    "textbook key truth model attached enclosed uploaded linked provided given supplied above "
+    "below shown other than best source shared sent image picture photo screenshot chart "
+    "diagram video audio recording map spreadsheet attachment file transcript pdf figure fig "
+    "table slide slides appendix exhibit handout handouts".split()
 )
 LONGEST = 400  # characters: a longer text is a scheme for grading, which may speak of marks
 ASKED = re.compile(
     r"\s*(?:does|do|is|are|has|have|did|can|was|were)\b", re.I
 )  # a question about an answer
-_HIDDEN = frozenset(  # UNVERIFIABLE needs one of these words
-    "user users reader readers recipient recipients customer customers audience "
-    "audiences patient patients listener listeners "
-    "viewer viewers student students child children people guest guests was were is "
-    "author writer narrator model assistant will would".split()
-)
+# UNVERIFIABLE needs one of these words
+_HIDDEN = frozenset(_ONES) | {f"{w}s" for w in _ONES}
+_HIDDEN |= set("audience people children families was were is model assistant will would".split())
 TIMES = 20.0  # a weight this many times the median of its row decides alone, or counts for nothing
 
 
@@ -224,7 +337,8 @@ def wrong_sign(c: Criterion) -> str | None:
     head = c.text.split(".")[0][:160]
     if c.weight > 0 and BAD.match(head):
         return "it names a fault, and meeting it is rewarded"
-    if c.weight < 0 and GOOD.match(head) and not TURN.search(head):
+    good = SPARED.match(head) or (GOOD.match(head) and not TURN.search(head))
+    if c.weight < 0 and good:
         return "it names something good, and meeting it is punished"
     return None
 
@@ -268,16 +382,13 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
         return None
     asked = task.asked.lower()
     if m := REFERENCE.search(c.text):
-        known = bool(task.truth) or any(
-            w in asked for w in ("reference", "answer key", "gold", "solution:")
-        )
-        known &= "other" not in m[0]
-        return None if known else m[0]
+        held = ("reference", "answer key", "gold", "solution:", *m[0].lower().split()[-2:-1])
+        known = bool(task.truth or task.history) or any(w in asked for w in held)
+        return None if known and "other" not in m[0] else m[0]
     if not _long(task.asked) and (m := ATTACHED.search(c.text)):
         thing = next(g for g in m.groups() if g).lower()
-        return (
-            None if thing.rstrip("s") in asked or "attached" in asked or "http" in asked else m[0]
-        )
+        held = (thing.rstrip("s"), "attached", *(DOCUMENTS if NUMBER_OF.search(m[0]) else ()))
+        return None if any(w in asked for w in held) else m[0]
     return None
 
 
