@@ -29,7 +29,7 @@ from ..system import paths
 from . import inputs
 from .config import STAGES, GRPOSettings, Settings, from_mapping
 from .evolving import Evolve, settings_of
-from .names import ALIASES, translate
+from .names import ALIASES, REFINER, translate
 
 KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "evolve", "out", "ledger", "ask")
 SPLIT = ("train_ratio", "data_seed", "holdout_by", "holdout")
@@ -57,6 +57,8 @@ def read(path: str | Path, **changes: Any) -> Job:
     values = load(path, what="training config")
     known = names_of({**values, **changes})
     where = str(path)
+    if changes.keys() & REFINER.keys() and "reward" in values:
+        changes = {"reward": values["reward"], **changes}
     values = translate(values, known, where=where) | translate(changes, known, where="command line")
     return build(values, beside=path.parent, where=where, name=path.stem)
 

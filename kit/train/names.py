@@ -8,10 +8,12 @@ table.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import KitError
+from ..settings.read import nearest
 
 logger = logging.getLogger(__name__)
 
@@ -60,9 +62,12 @@ CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "mask_truncated_completions": ("truncated", lambda v: "mask" if _on(v) else "keep"),
     "use_4bit": ("quantize", lambda v: "nf4" if _on(v) else "none"),
     "hold_out_tissues": ("holdout", lambda v: v),
+    "dataset_mixer_list": ("tasks", lambda v: _file(v)),
     "wandb_project": ("report_to", lambda v: ["wandb"] if v else []),
+    "verifier_weights": ("reward", lambda v: _verifiers(v)),
     "use_wandb": ("report_to", lambda v: ["wandb"] if _on(v) else []),
 }
+_VERIFIERS = {"V1": "direction", "V2": "factual", "V3": "consistency", "V4": "uncertainty"}
 _SCALES = {True: "std", "group": "std", False: "centred", "none": "centred"}
 JUDGE = {
     "judge_model": "endpoint",
@@ -88,19 +93,14 @@ REFUSED = {
     "num_train_epochs": EPOCHS,
     "gradient_accumulation_steps": "say `micro_rows`: the rows that go through the model at once",
     "total_episodes": "say `steps`: episodes / (prompts_per_step x group_size)",
-    "dataset_mixer_list": "say `tasks: FILE`; join several files into one",
 }
-REFUSED |= dict.fromkeys(
-    (
-        "verifier_weights",
-        "verification_reward",
-        "refiner_reward_apply_paper_citation_reward",
-        "refiner_reward_paper_citation_weight",
-        "refiner_reward_gate_judge_score_with_format_bonus",
-        "refiner_reward_instance_rubrics_only",
-    ),
-    "say `reward`: a mapping with its components, their weights, its scale and format",
-)
+REFINER = {  # the refiner's flags -> what they change in the reward
+    "verification_reward": "scale",
+    "refiner_reward_apply_paper_citation_reward": "citations",
+    "refiner_reward_paper_citation_weight": "weight",
+    "refiner_reward_gate_judge_score_with_format_bonus": "gate",
+    "refiner_reward_instance_rubrics_only": "own",
+}
 ABOUT = {"hold_out_tissues": {"holdout_by": "tissue"}, "kl_penalty_coef": {"kl": "k1"}}
 
 
@@ -113,11 +113,12 @@ def translate(
     {'lr': 4e-05, 'steps': 3}
     """
     known, out, said = set(known), {}, {}
-    understood = {*known, *ALIASES, *CHANGED, *JUDGE, *WITHOUT_USE}
+    understood = {*known, *ALIASES, *CHANGED, *JUDGE, *WITHOUT_USE, *REFINER}
     wrong = [name for name in values if name not in understood]
     if hints := [f"{name}: {REFUSED[name]}" for name in wrong if name in REFUSED]:
         names = ", ".join(map(repr, wrong))
         raise KitError(f"there is no {names} here", where=where, fix="; ".join(hints))
+    values = refiner(values, known, where)
     for name, value in values.items():
         if name in WITHOUT_USE and name not in known:
             logger.warning("%s: %s has no use here: %s", where, name, WITHOUT_USE[name])
@@ -136,11 +137,92 @@ def translate(
     return _judge(out, where)
 
 
+def _verifiers(weights: Mapping[str, float]) -> dict[str, Any]:
+    """BioRLHF's weights as a reward; its files number them: V1 direction, V2 factual."""
+    if not isinstance(weights, Mapping) or not weights:
+        raise TypeError("it is a mapping, as {V1: 0.35, V2: 0.3}")
+    for name, weight in weights.items():
+        if name not in _VERIFIERS and name not in _VERIFIERS.values():
+            there = [*_VERIFIERS, *_VERIFIERS.values()]
+            raise ValueError(f"there is no verifier {name!r}; {nearest(name, there)}")
+        if not _number(weight):
+            raise TypeError(f"the weight of {name} is not a number of 0 or more")
+    parts = [
+        {"kind": "verifier", "verifier": _VERIFIERS.get(k, k), "weight": w}
+        for k, w in weights.items()
+    ]
+    return {"name": "verifiers", "components": parts}
+
+
+def refiner(
+    values: Mapping[str, Any], known: Iterable[str] = (), where: str = "config"
+) -> Mapping[str, Any]:
+    """The values with the refiner's own flags as a reward; a `reward` beside them must be its
+    preset.
+
+    >>> refiner({"verification_reward": 5})["reward"]
+    {'preset': 'refiner', 'scale': 5.0}
+    """
+    given = {k: v for k, v in values.items() if k in REFINER and k not in known}
+    if not given:
+        return values
+    name = values.get("reward", "refiner")
+    if name not in ("refiner", "refiner_additive"):
+        raise KitError(
+            f"{next(iter(given))!r} and a reward of its own both say what is paid",
+            where=where,
+            fix="keep one of them; the flags change the rewards refiner and refiner_additive",
+        )
+    rest = {k: v for k, v in values.items() if k not in given}
+    try:
+        return {**rest, "reward": _refined(name, {REFINER[k]: v for k, v in given.items()})}
+    except (TypeError, ValueError) as e:
+        raise KitError(f"the refiner's flags {', '.join(given)}: {e}", where=where) from None
+
+
+def _refined(name: str, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The preset with the flags: scale, weight of the citations, gate or bonus, own rubrics
+    only.
+    """
+    out: dict[str, Any] = {"preset": name}
+    for key in ("scale", "weight"):
+        if key in flags and not _number(flags[key]):
+            raise TypeError(f"{flags[key]!r} is not a number of 0 or more")
+    if name == "refiner" and flags.get("weight", 0) > 1:
+        raise ValueError(f"the weight of citations is a share of the reward, not {flags['weight']}")
+    if "scale" in flags:
+        out["scale"] = float(flags["scale"])
+    if not _on(flags.get("gate", True)):
+        out["format"] = {"mode": "bonus", "answer_block": True}
+    if flags.keys() & {"citations", "weight", "own"}:
+        weight = float(flags.get("weight", 0.2)) if _on(flags.get("citations", True)) else 0.0
+        rubric = {"kind": "rubric", "how": "net", "static": "all"}
+        rubric["weight"] = 1.0 - weight if name == "refiner" else 1.0
+        rubric["instance_rubrics_only"] = _on(flags.get("own", False))
+        out["components"] = [rubric, {"kind": "citations", "weight": weight}]
+    return out
+
+
+def _file(value: Any) -> Any:
+    """open-instruct's list of files and shares: one file, and all of it."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    if len(value) == 1 or (len(value) == 2 and float(value[1]) == 1.0):
+        return value[0]
+    raise ValueError("one file is read, and all of it, as [FILE, 1.0]: join several into one")
+
+
 def _on(value: Any) -> bool:
     """A flag; "false" in quotation marks is a text, and texts are true."""
     if value is None or isinstance(value, bool):
         return bool(value)
     raise TypeError("it is true or false, without quotation marks")
+
+
+def _number(value: Any) -> bool:
+    """True for a finite number of 0 or more."""
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return plain and math.isfinite(value) and value >= 0
 
 
 def _read(name: str, value: Any, known: set[str], where: str) -> list[tuple[str, Any]]:
@@ -173,6 +255,7 @@ def table() -> str:
     """The aliases as text, one a line."""
     rows = [*ALIASES.items(), *((k, v[0]) for k, v in CHANGED.items())]
     rows += [(k, f"judge: {{{v}: ...}}") for k, v in JUDGE.items()]
+    rows += [(k, "reward: refiner, changed") for k in REFINER]
     lines = [f"{k:32} {v}" for k, v in sorted(rows)]
     rest = [("no use", WITHOUT_USE), ("refused", REFUSED)]
     return "\n".join(

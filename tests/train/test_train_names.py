@@ -96,10 +96,12 @@ def test_open_instructs_and_trls_names(tmp_path):
             "use_4bit": True,
             "lora_r": 32,
             "max_completion_length": 9,
+            "verifier_weights": {"V1": 0.35, "V2": 0.3},
         }
     )
     s = got.settings
     assert (s.group_size, s.iterations, s.advantage, s.quantize) == (16, 2, "std", "nf4")
+    assert [c["verifier"] for c in got.reward["components"]] == ["direction", "factual"]
 
 
 def test_all_unknown_names_are_told_at_once(tmp_path):
@@ -261,3 +263,11 @@ def test_all_names_that_are_refused_are_said_at_once():
     with pytest.raises(KitError) as e:
         translate({**values, "learning_rate": 1e-5}, ["lr", "steps"])
     assert all(name in str(e.value) for name in values) and "micro_rows" in str(e.value)
+
+
+def test_the_share_of_citations_is_no_more_than_all():
+    """1.5 gave the rubric the weight -.5: the better it was met, the less was paid."""
+    with pytest.raises(KitError, match="a share of the reward, not 1.5"):
+        translate({"refiner_reward_paper_citation_weight": 1.5}, known=())
+    with pytest.raises(KitError, match="factual"):
+        translate({"verifier_weights": {"pathway": 0.3}}, known=())

@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+import kit
 from kit import stats
 from kit.data.formats import biorlhf
 from kit.errors import DataError, KitError, MissingError
@@ -85,6 +86,10 @@ def test_numbers_and_spellings_of_groups(tmp_path, group):
         ({"mask_truncated_completions": "false"}, "mask_truncated_completions is 'false'"),
         ({"use_4bit": "no"}, "without quotation marks"),
         ({"use_wandb": "false"}, "without quotation marks"),
+        ({"verifier_weights": [0.35, 0.3]}, "it is a mapping"),
+        ({"verifier_weights": {}}, "it is a mapping"),
+        ({"verifier_weights": {"V1": "x"}}, "not a number"),
+        ({"verifier_weights": {"V9": 0.3}}, "no verifier 'V9'"),
         ({"judge_model": ["a"]}, "setting endpoint"),
         ({"judge_model": "a", "judge_max_retries": "three"}, "'three'(.|\\n)*setting tries"),
         ({"judge_model": "a", "judge_temperature": -5}, "temperature is -5"),
@@ -196,18 +201,29 @@ def test_a_group_that_is_marked_already(tmp_path):
         built(tasks=path, holdout_by="tissue", holdout=["eye", "brain"])
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("verification_reward", "say `reward`"),
-        ("verifier_weights", "say `reward`"),
-        ("dataset_mixer_list", "say `tasks: FILE`"),
-        ("num_epochs", "say `steps`"),
-    ],
-)
-def test_words_of_the_systems_that_have_no_like_here_name_what_has(file, name, said):
-    with pytest.raises(KitError, match=said):
-        built(tasks=file, **{name: 1})
+def test_the_words_of_the_refiners_card(file, tmp_path):
+    """Its flags were unknown without a hint; [FILE, "1.0"] was no file; epochs were no word."""
+    flags = {
+        "verification_reward": 5.0,
+        "refiner_reward_apply_paper_citation_reward": True,
+        "refiner_reward_paper_citation_weight": 0.3,
+        "refiner_reward_gate_judge_score_with_format_bonus": False,
+    }
+    got = built(dataset_mixer_list=[file, "1.0"], **flags)
+    composer = kit.Composer.from_config(got.reward)
+    assert [c.weight for c in composer.components] == [0.7, 0.3] and composer.scale == 5
+    assert composer.format.mode == "bonus"
+    (tmp_path / "c.yaml").write_text(f"tasks: {file}\nreward: refiner_additive\nmodel: tiny-random")
+    paid = kit.Composer.from_config(job.read(tmp_path / "c.yaml", verification_reward=2).reward)
+    assert paid.scale == 2 and paid.combine == "sum" and paid.format.mode == "gate"
+    for values, said in (
+        ({"num_epochs": 3}, "say `steps`"),
+        ({"verification_reward": "ten"}, "not a number"),
+        ({"verification_reward": 2, "reward": "rubric"}, "keep one"),
+        ({"dataset_mixer_list": [file, 0.5]}, "join several"),
+    ):
+        with pytest.raises(KitError, match=said):
+            built(**{"tasks": file, **values} if "dataset_mixer_list" not in values else values)
 
 
 @pytest.mark.parametrize(
