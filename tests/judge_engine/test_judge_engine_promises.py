@@ -261,7 +261,8 @@ def test_what_is_no_ledger_is_said(tmp_path, capsys):
 def test_a_signal_while_the_program_is_loaded_ends_it_quietly(number):
     """Ctrl-C in the first half second was a traceback, SIGTERM a death by signal."""
     code = f"""if True:
-        import importlib.abc, os, runpy, sys
+        import importlib.abc, os, runpy, signal, sys
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
         class Here(importlib.abc.MetaPathFinder):
             def find_spec(self, name, path, target=None):
                 if name == "kit.cli.common":
