@@ -254,13 +254,15 @@ def fields_of(record: Any) -> list[dict[str, Any]]:
 def cell(value: Any) -> str:
     """A value as the text of a cell: unknown as an empty cell, numbers short, lists with commas.
 
-    >>> cell(None), cell(0.12345), cell((1, 2)), cell(float("nan"))
-    ('', '0.123', '1, 2', '')
+    >>> cell(None), cell(0.12345), cell((1, 2)), cell(float("nan")), cell({"a": [1, 2]})
+    ('', '0.123', '1, 2', '', 'a: 1, 2')
     """
     if value is None or (isinstance(value, float) and value != value):
         return ""
     if isinstance(value, float):
         return f"{value:.3g}" if abs(value) < 1 else f"{value:,.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}: {cell(v)}" for k, v in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(cell, value))
     return str(value)

@@ -188,7 +188,7 @@ class TaskSet:
         return (
             f"<b>{name}</b> ({html.escape(self.format)}): {len(self.tasks)} tasks, "
             f"{self.criteria} criteria, "
-            f"{len(self.responses)} responses, {len(self.verdicts)} recorded verdicts; "
+            f"{len(self.responses)} responses, {len(self.verdicts)} labels and recorded verdicts; "
             f"findings: {notes}"
         )
 

@@ -137,7 +137,7 @@ def card(run: str | Path) -> str:
         "| setting | value |",
         "|---|---|",
     ]
-    lines += [f"| {k} | {_cell(v)} |" for k, v in settings.items()]
+    lines += [f"| {k} | {_cell(v)} |" for k, v in settings.items() if v not in (None, [], {}, "")]
     if held:
         lines += ["", "## Held-out reward", "", "| what | value | 95% interval |", "|---|---|---|"]
         lines += [
