@@ -90,6 +90,18 @@ def joined(*parts: Mapping[str, Any]) -> dict[str, Any]:
     return {"tasks": list(tasks.values()), "answers": [{**a, "t": order[i]} for i, a in ranked]}
 
 
+def thinned(data: Mapping[str, Any], every: int) -> dict[str, Any]:
+    """Judgments of one task in `every`, with all its answers: spread over the set, chosen by place
+    and not by verdict.
+
+    >>> two = {"tasks": [{"id": "a"}, {"id": "b"}], "answers": [{"t": 0}, {"t": 1}]}
+    >>> thinned(two, 2)
+    {'tasks': [{'id': 'a'}], 'answers': [{'t': 0}]}
+    """
+    kept = [{**a, "t": a["t"] // every} for a in data["answers"] if a["t"] % every == 0]
+    return {**data, "tasks": data["tasks"][::every], "answers": kept}
+
+
 def _moved(
     a: Mapping[str, Any], old: Mapping[str, Any], new: dict[str, Any]
 ) -> tuple[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +31,6 @@ SIZE_CAP = 7_600_000  # bytes; beyond it figures stay in their runs' own pages
 SECTIONS = 40  # runs that are shown in full; the others are rows with a link
 JUDGED = 3  # runs whose judgments are in the page
 JUDGED_CAP = 2_000_000  # bytes of all of them
-FOREST = 30  # runs that a forest plot can name; more are drawn as a sorted band
 
 Found = list[tuple[Path, Run]]
 Cell = dict[str, Any]
@@ -221,7 +221,7 @@ def _draw(folder: Path, section: dict[str, Any], figures: Figures, room: int) ->
 
 
 def _glance(found: Found, place: Path, shown: set[str]) -> dict[str, Any]:
-    """All runs, a row each: what sets it apart, its id, what it took; below, what all share."""
+    """All runs, a row each: what sets it apart, its id, what it took."""
     rows = compare.overview(found)
     apart = any(r["differs in"] for r in rows)
     out = []
@@ -236,50 +236,45 @@ def _glance(found: Found, place: Path, shown: set[str]) -> dict[str, Any]:
         f"{sum(r['seconds'] or 0 for r in rows):,.0f} s "
         f"and ${sum(r['cost $'] for r in rows):.4f} together."
     )
-    common = _common(found)
-    same = f" The same in all: {', '.join(f'{k}={v!r}' for k, v in common)}." if common else ""
-    return {**table(out, limit=5000, right=("cost $",)), "more": total + same}
-
-
-def _common(found: Found) -> list[tuple[str, Any]]:
-    if len(found) < 2 or len({r.notebook for _, r in found}) > 1:
-        return []
-    return [
-        (k, v)
-        for k, v in found[0][1].params.items()
-        if k not in ("seed", "profile") and all(r.params.get(k) == v for _, r in found)
-    ]
+    return {**table(out, limit=5000, right=("cost $",)), "more": total}
 
 
 def _compared(found: Found, figures: Figures) -> dict[str, Any]:
-    """Runs of one notebook beside each other: one figure a notebook where few, else a few bands."""
+    """Runs of one notebook beside each other: one figure a notebook where few, else a few bands.
+
+    What all runs say alike is no comparison: a row for all of them, and not drawn.
+    """
     from ..plots import compare as plots
 
     rows = compare.shared(found)
     if not rows:
         return {}
-    drawn = []
-    for book in dict.fromkeys(r["notebook"] for r in rows):
-        mine = [r for r in rows if r["notebook"] == book]
-        count = len({r["run"] for r in mine})
-        if count <= 8:
-            every = {m for (_, m) in list(plots.groups(mine, most=24))}
-            kept = [r for r in mine if r["metric"] in every]
+    drawn, groups = [], plots.groups(rows, most=len(rows))
+    alike = {
+        k for k, g in groups.items() if len({(r["value"], r["low"], r["high"]) for r in g}) < 2
+    }
+    apart = {k: g for k, g in groups.items() if k not in alike}
+    for book in dict.fromkeys(book for book, _ in apart):
+        mine = [r for g in apart.values() for r in g if r["notebook"] == book]
+        if len({r["run"] for r in mine}) <= 8:
+            kept = [r for g in plots.groups(mine, most=24).values() for r in g]
             drawn.append(plots.forest_by_metric(kept, title=pages.escape(book)))
             continue
-        draw = plots.forest if count <= FOREST else plots.band
         for (_, metric), group in plots.groups(mine, most=6).items():
-            drawn.append(draw(group, title=pages.escape(f"{book}: {metric}")))
+            drawn.append(plots.band(group, title=pages.escape(f"{book}: {metric}")))
+    once = [
+        [{**groups[k][0], "label": f"all {len(groups[k])} alike"}] for k in groups if k in alike
+    ]
     listed = [
         {
             "notebook": r["notebook"],
             "metric": r["metric"],
             "run": r["label"],
             "value": number(r["value"]),
-            "95% interval": estimate(r)[1] or "not recorded",
-            "n": estimate(r)[2] or "not recorded",
+            "95% interval": estimate(r)[1],
+            "n": estimate(r)[2],
         }
-        for group in plots.groups(rows, most=len(rows)).values()
+        for group in (*apart.values(), *once)
         for r in group
     ]
     shown = table(_one_book(listed), limit=200, right=("value", "95% interval", "n"))
@@ -309,7 +304,7 @@ def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
 
     ranked = sorted(groups.items(), key=lambda kv: (not vary(kv[1]), kv[0]))
     drawn = [
-        plots.over_seeds(rows[:FOREST], title=pages.escape(f"{book}: {metric}"))
+        plots.over_seeds(rows[:30], title=pages.escape(f"{book}: {metric}"))
         for (book, metric), rows in ranked[:4]
         if vary(rows)
     ]
@@ -338,14 +333,18 @@ def _judged(found: Found, named: Mapping[str, str], room: int) -> list[dict[str,
     out: list[dict[str, str]] = []
     kept = [(f, r) for f, r in found if (f / runs.JUDGMENTS).is_file()]
     for folder, run in kept[::-1][:JUDGED]:
-        path = folder / runs.JUDGMENTS
-        name, size = _name(run, named), path.stat().st_size
-        if size > room:
-            out.append({"name": name, "part": "", "note": f"left out: {size / 1e6:.1f} MB, {path}"})
-            continue
-        room -= size
+        path, name = folder / runs.JUDGMENTS, _name(run, named)
         data = readable("judgments", json.loads(path.read_text("utf-8")), where=str(path))
-        out.append({"name": name, "part": view.part(f"judged-{len(out)}", data), "note": ""})
+        every = math.ceil(path.stat().st_size / max(room, 1))
+        data, note = view.thinned(data, every), ""
+        if every > 1:
+            note = f"To keep this page small, one task in {every} stands here, and its numbers are "
+            note += f"of these {len(data['tasks'])}; all are in the run's {runs.JUDGMENTS}."
+        part = view.part(f"judged-{len(out)}", data)
+        if len(part) > 1.5 * room:  # a single task is too large
+            part, note = "", f"left out, too large: the run's {runs.JUDGMENTS}"
+        room -= len(part)
+        out.append({"name": name, "part": part, "note": note})
     return out
 
 

@@ -442,3 +442,25 @@ def test_a_name_from_the_data_turns_no_number_round(tmp_path: Path) -> None:
         assert not set("\u202e\u2066") & set(page) and "\u2039U+202E\u203a" in page
     assert theme.safe('it\'s "so" & <b>') == 'it\'s "so" &amp; &lt;b&gt;'  # was &quot;so&quot;
     assert show([], caption="skipped: no files")._repr_html_() == "<p>skipped: no files</p>"
+
+
+def test_what_all_runs_say_alike_stands_once(tmp_path: Path) -> None:
+    """Two equal runs and another: 45 rows of the same numbers, "not recorded" for each count."""
+    for k in range(3):
+        write(tmp_path, f"run{k}", k, 0.3 + (k == 2) / 10)
+    table = report.build(tmp_path).split('id="compare"')[1].split("<h2")[0]
+    assert table.count("steps</td>") == 1 and "all 3 alike" in table  # 30 in each
+    assert table.count("gain</td>") == 3 and "not recorded" not in table
+
+
+def test_judgments_that_are_too_many_are_thinned_not_dropped(tmp_path: Path) -> None:
+    """2,400 answers, 11.8 MB: the page kept none of them, and named a path of this machine."""
+    folder = write(tmp_path, "run0", 0, 0.3)
+    tasks = [{"id": f"t{i}", "prompt": "p", "group": None, "criteria": []} for i in range(90)]
+    answer = {"id": "r", "text": "w " * 60_000, "source": None, "set": "", "v": []}
+    answers = [{**answer, "t": i, "score": 1.0, "low": 1.0, "high": 1.0} for i in range(90)]
+    data = {"schema": 1, "tasks": tasks, "answers": answers}
+    (folder / runs.JUDGMENTS).write_text(json.dumps(data))
+    page = report.build(tmp_path)
+    assert "one task in 6 stands here" in page and str(tmp_path) not in page
+    assert page.count('"prompt": "p"') == 15 and len(page) < 8_000_000

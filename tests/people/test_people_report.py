@@ -50,7 +50,7 @@ def test_the_report_shows_judgments_and_stays_small(folder):
 def test_judgments_that_are_too_large_are_left_out_and_said(folder, monkeypatch):
     monkeypatch.setattr(report, "JUDGED_CAP", 100)
     page = report.build(folder)
-    assert "left out:" in page and "because 3" not in page
+    assert "left out, too large" in page and "because 3" not in page
 
 
 def test_a_newer_form_is_refused_by_name(folder):
