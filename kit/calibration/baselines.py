@@ -11,7 +11,7 @@ from ..stats.clusters import codes, estimate, sums
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, unknown
 from .inputs import Inputs, check
-from .scores import mean_loss
+from .scores import mean_loss, of_each_outcome
 
 
 @takes_table("conf", "correct", "cluster")
@@ -29,8 +29,8 @@ def against_constant(
     x = check(conf, correct, cluster=cluster, missing=missing)
     p, one = np.asarray(x.conf, dtype=float), np.ones(x.n)
     by = sums(np.column_stack([squares(x), x.correct, one]), *codes(x.cluster, x.n))
-    unsure, sure = np.quantile(p, [0.1, 0.9])  # errors not seen may be the ones it knew, or not
-    kinds = np.array([[(c - y) ** 2, y, 1.0] for y in (0.0, 1.0) for c in (unsure, sure)])
+    by_outcome = of_each_outcome(lambda y: (p - y) ** 2, x, (0.0, 1.0))
+    kinds = np.array([[e, y, 1.0] for y, each in enumerate(by_outcome) for e in each])
 
     def stat(t: np.ndarray) -> np.ndarray:
         right = t[..., 1] / t[..., 2]
@@ -58,14 +58,13 @@ def against_lookup(
     """
     x = check(conf, correct, cluster=cluster)
     kind, n_kinds = codes(family, x.n, "family")
-    group = np.arange(x.n) if x.cluster is None else x.cluster
-    both, n_parts = codes(kind * (int(group.max(initial=0)) + 1) + group, x.n)
+    both, n_parts = codes(kind * (int(x.group.max()) + 1) + x.group, x.n)
     words = "that of a look-up of each family's rate"
     if n_parts == n_kinds:
         note = "no family has rows in two clusters: no look-up can be made"
         more = {"n_clusters": x.n_clusters, "method": f"Brier less {words}", "level": level}
         return unknown(x.n, note=note, **more)
-    e = _less(x, _lookup(x, kind, both, group), words, level)
+    e = _less(x, _lookup(x, kind, both), words, level)
     noise = _table_noise(x, kind, both)
     high = min(e.high + 2 * noise, 1.0)  # the noise is itself known only so well
     return replace(e, value=e.value + noise, high=high)
@@ -99,12 +98,12 @@ def against_score(
     return _less(x, np.asarray(y.conf, dtype=float), "that of the score beside it", level)
 
 
-def _lookup(x: Inputs, kind: np.ndarray, both: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Each row's rate of right (n,) among the other clusters of its family. kind, both, group :
-    numbers (n,) of its family, of its cluster's part of the family, and of its cluster."""
+def _lookup(x: Inputs, kind: np.ndarray, both: np.ndarray) -> np.ndarray:
+    """Each row's rate of right (n,) among the other clusters of its family. kind, both : numbers
+    (n,) of its family, and of its cluster's part of the family."""
     y = np.asarray(x.correct, dtype=float)
     hits, rows = _others(y, kind, both)
-    every_hits, every_rows = _others(y, np.zeros(x.n, dtype=int), group)
+    every_hits, every_rows = _others(y, np.zeros(x.n, dtype=int), x.group)
     alone = np.divide(every_hits, every_rows, out=np.full(x.n, y.mean()), where=every_rows > 0)
     return np.divide(hits, rows, out=alone, where=rows > 0)
 
@@ -123,4 +122,5 @@ def squares(x: Inputs) -> np.ndarray:
 def _less(x: Inputs, other: np.ndarray, words: str, level: float) -> Estimate:
     p = np.asarray(x.conf, dtype=float)
     method = f"Brier less {words}"
-    return mean_loss(lambda y: (p - y) ** 2 - (other - y) ** 2, x, method=method, level=level)
+    more = {"method": method, "level": level, "bounds": (-1.0, 1.0)}
+    return mean_loss(lambda y: (p - y) ** 2 - (other - y) ** 2, x, **more)

@@ -12,7 +12,7 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.arguments import share
-from ..stats.clusters import allow_unseen
+from ..stats.clusters import allow_unseen, ends
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
 from ..stats.paired import difference
@@ -27,6 +27,7 @@ from .inputs import Inputs, check
 from .scores import brier_score, overconfidence, resolution, underconfidence
 
 SAME = "the same in every row on both sides"
+UNTOLD = "no row differs: where these are the same answers, give one column of outcomes twice"
 
 
 @dataclass(frozen=True)
@@ -125,11 +126,13 @@ def _apart(one: Estimate, two: Estimate, name: str) -> Estimate:
 
 
 def _mean_change(old: np.ndarray, new: np.ndarray, x: Inputs, y: Inputs, how: _How) -> Estimate:
-    """Change of the mean of a row's value; none where every row of the pairs has the same."""
-    if how.paired and np.array_equal(old, new):
+    """Change of the mean of a row's value; none where it is of the same answers and outcomes."""
+    alike = how.paired and np.array_equal(old, new)
+    if alike and how.same:
         return Estimate(0.0, 0.0, 0.0, x.n, x.n_clusters, SAME, level=how.level)
     if how.paired:
-        return difference(new, old, cluster=x.cluster, level=how.level)
+        out = difference(new, old, cluster=x.cluster, level=how.level)
+        return replace(out, note=UNTOLD) if alike else out
     both = (old, x.cluster), (new, y.cluster)
     return _apart(*(mean(v, cluster=c, level=how.level) for v, c in both), "mean")
 
@@ -139,12 +142,12 @@ def _brier_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
     if not how.paired:
         return _apart(*(brier_score(v, how.level) for v in (x, y)), "mean")
     out = difference(squares(y), squares(x), cluster=x.cluster, level=how.level)
-    same = np.array_equal(x.correct, y.correct)
-    outcomes = [(a, b) for a in (0.0, 1.0) for b in (0.0, 1.0) if a == b or not same]
-    kinds = [
-        float(np.mean((np.asarray(y.conf, float) - b) ** 2 - (np.asarray(x.conf, float) - a) ** 2))
-        for a, b in outcomes
-    ]
+    outcomes = [(a, b) for a in (0.0, 1.0) for b in (0.0, 1.0) if a == b or not how.same]
+    old, new = (np.asarray(v.conf, float) for v in (x, y))
+    kinds = []
+    for a, b in outcomes:
+        change, here = (new - b) ** 2 - (old - a) ** 2, (x.correct == a) & (y.correct == b)
+        kinds += ends(change, here, x.group, (-1.0, 1.0))
     return allow_unseen(out, kinds, (-1.0, 1.0))
 
 
@@ -152,7 +155,7 @@ def _brier_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
 class _How:
     paired: bool
     level: float
-    margin: float
+    same: bool  # one column of outcomes stands for both sides
 
 
 def _rows_bin(x: Inputs, binning: dict[str, Any]) -> np.ndarray:
@@ -256,12 +259,13 @@ def compare(
         `cluster` and `cluster_after` label each side.
     family : (n,) labels of the rows after, for a look-up of each family's rate. token : (n,) token
     probabilities of the answers after, which need no training. margin : loss of accuracy in [0, 1]
-    that still counts as accuracy kept; where all outcomes of the pairs are the same, only the
-    confidence is taken to have changed. n_boot : resamples of the test of each side. Binning as in
-    `ece`; 15 equal-width bins by default for both, so that they compare. The verdict asks for more
-    than a lower error: accuracy kept, a Brier score better than that of the best constant, and no
-    measure of `table` clearly worse, nor than a look-up by family or the token probability. It says
-    which of these may do as well, and what is not decided, since it has no interval.
+    that still counts as accuracy kept; only where one column of outcomes is given on both sides
+    are these taken to be the same answers, and accuracy the same by construction. n_boot :
+    resamples of the test of each side. Binning as in `ece`; 15 equal-width bins by default for
+    both, so that they compare. The verdict asks for more than a lower error: accuracy kept, a Brier
+    score better than that of the best constant, and no measure of `table` clearly worse, nor than a
+    look-up by family or the token probability. It says which of these may do as well, and what is
+    not decided, since it has no interval.
 
     >>> p, y = [0.1, 0.9] * 40, [0, 1, 0, 1, 0, 1, 1, 0, 0, 1] * 8
     >>> c = compare(([0.5] * 80, y), ([0.2, 0.8] * 40, y), paired=True)
@@ -271,8 +275,10 @@ def compare(
     if binning.get("edges") is None:
         binning.setdefault("bins", 15)
     sides = _sides(before, after, cluster, cluster if paired else cluster_after, paired, missing)
-    how = _How(paired, level, share("margin", margin))
+    outcomes, margin = (before[1], after[1]), share("margin", margin)
+    same = outcomes[0] is outcomes[1] or np.shares_memory(*outcomes)
     x, y = sides
+    how = _How(paired, level, same and np.array_equal(x.correct, y.correct))
     cells = [tally([v], locator(v, **binning)) for v in sides]
     one, two = (ece_of(c, n_boot=n_boot, level=level, seed=seed) for c in cells)
     rank_one, rank_two, rank = _ranking(x, y, how)
@@ -297,7 +303,7 @@ def compare(
         verdict="",
         **_beside(y, family, token, level),
     )
-    return replace(out, verdict=_verdict(out, how.margin))
+    return replace(out, verdict=_verdict(out, margin))
 
 
 def _beside(y: Inputs, family: Any, token: Any, level: float) -> dict[str, Estimate]:

@@ -39,6 +39,11 @@ class Inputs:
         return len(self.conf)
 
     @property
+    def group(self) -> np.ndarray:
+        """The cluster of each row (n,), its own where there are none."""
+        return np.arange(self.n) if self.cluster is None else self.cluster
+
+    @property
     def size(self) -> float:
         """Sum of the weights (= n without weights)."""
         return float(len(self.conf) if self.weights is None else self.weights.sum())

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..stats.arguments import share
-from ..stats.clusters import allow_unseen, limits
+from ..stats.clusters import allow_unseen, ends, limits
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
 from ..stats.rates import mean
@@ -23,9 +23,9 @@ from .inputs import Inputs, check
 Loss = Callable[[Any], np.ndarray]  # outcome or outcomes (n,) -> loss of every row (n,)
 
 
-def of_each_outcome(loss: Loss) -> list[float]:
-    """Mean loss were every row wrong, and were every row right."""
-    return [float(loss(y).mean()) for y in (0.0, 1.0)]
+def of_each_outcome(loss: Loss, x: Inputs, bounds: tuple[float, float]) -> list[list[float]]:
+    """The least and the most that a wrong row not drawn may lose, and a right one (`ends`)."""
+    return [ends(loss(y), x.correct == y, x.group, bounds) for y in (0.0, 1.0)]
 
 
 def mean_loss(
@@ -33,14 +33,14 @@ def mean_loss(
     x: Inputs,
     *,
     method: str,
+    bounds: tuple[float, float],
     level: float = 0.95,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
     """Weighted mean loss of the rows; the limits allow for clusters of the rarer outcome that were
     not drawn (`allow_unseen`).
     """
     out = _mean(loss(x.correct), x, method, level, bounds)
-    return allow_unseen(out, of_each_outcome(loss), bounds)
+    return allow_unseen(out, np.ravel(of_each_outcome(loss, x, bounds)), bounds)
 
 
 def _mean(

@@ -5,13 +5,13 @@ confidences in expectation.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from ..stats.clusters import of_influence, worth
+from ..stats.clusters import PARTS, UNSEEN, ends, of_influence, reach, worth
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
 from .inputs import Inputs, check
@@ -84,13 +84,17 @@ def _most(x: Inputs) -> float:
     return max(worth(np.stack([*sizes, np.bincount(x.cluster)])), 2.0)
 
 
-def _estimate(value: float, psi: np.ndarray, name: str, x: Inputs, level: float) -> Estimate:
+def _estimate(
+    value: float, psi: np.ndarray, moved: np.ndarray, name: str, x: Inputs, level: float
+) -> Estimate:
     words = f"{name}, jackknife-t on the logit"
     more = {"n": x.n, "n_clusters": x.n_clusters, "missing": x.missing, "level": level}
     if len(psi) < 2:
         return Estimate(value, math.nan, math.nan, method=words, **more)
     more |= {"bounds": (0.0, 1.0), "units": len(psi)}
-    return of_influence(value, psi, _most(x), method=words, **more)
+    out = of_influence(value, psi, _most(x), method=words, **more)
+    low, high = reach(value, out.low, out.high, moved, (0.0, 1.0))
+    return replace(out, low=low, high=high)
 
 
 def _blocks(x: Inputs) -> tuple[np.ndarray, np.ndarray]:
@@ -124,12 +128,14 @@ def risk_coverage(
     size, errors = np.bincount(at, weights=w), np.bincount(at, weights=wrong)
     keep = size > 0
     aurc, augrc = (float(v) for v in areas(size[keep], errors[keep]))
-    several = (x.n_clusters or x.n) > 1
-    psi = _influence(x, at, w) if interval and several else np.empty((0, 2))
+    psi = moved = np.empty((0, 2))
+    if interval and (x.n_clusters or x.n) > 1:
+        j, cells = _pooled(x, at, w)
+        psi, moved = _influence(x, j, cells, w), _moved(x, j // 2, cells)
     total = errors.sum()
     best = float(areas(np.array([size.sum() - total, total]), np.array([0.0, total]))[0])
     estimates = [
-        _estimate(v, psi[:, k], name, x, level)
+        _estimate(v, psi[:, k], moved[:, k], name, x, level)
         for k, (v, name) in enumerate(((aurc, "AURC"), (augrc, "AUGRC")))
     ]
     done = np.cumsum(size)[keep]
@@ -151,28 +157,46 @@ POOLED = 500  # distinct confidences beyond which neighbours share a cell
 LEAVE_OUT = 400  # clusters up to which each is really left out; beyond, the derivative does as well
 
 
-def _influence(x: Inputs, at: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _pooled(x: Inputs, at: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cell of each row (n,), 2 * place + right, and the weights of cells (m, 2)."""
+    m = int(at.max()) + 1
+    place = at if m <= POOLED else (np.cumsum(np.bincount(at))[at] - 1) * POOLED // x.n
+    j = place * 2 + np.asarray(x.correct).astype(int)
+    return j, np.bincount(j, w, 2 * min(m, POOLED)).reshape(-1, 2)
+
+
+def _influence(x: Inputs, j: np.ndarray, cells: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Influences (units, 2) of rows or clusters on AURC and AUGRC; their sums of squares are the
-    variances.
+    variances. j, cells : from `_pooled`.
     """
     from scipy import sparse
 
-    m = int(at.max()) + 1
-    group = at if m <= POOLED else (np.cumsum(np.bincount(at))[at] - 1) * POOLED // x.n
-    m = min(m, POOLED)
-    j = group * 2 + np.asarray(x.correct).astype(int)
-    cell = np.bincount(j, weights=w, minlength=2 * m)
-    c = x.n_clusters if x.cluster is not None else x.n
+    m, c = cells.size, x.n_clusters if x.cluster is not None else x.n
     if x.cluster is not None and c <= LEAVE_OUT:
-        units = np.bincount(x.cluster * (2 * m) + j, w, c * 2 * m).reshape(c, 2 * m)
-        left = _both((cell - units).reshape(c, m, 2))
+        units = np.bincount(x.cluster * m + j, w, c * m).reshape(c, -1, 2)
+        left = _both(cells - units)
         return np.sqrt((c - 1) / c) * (left - left.mean(0))
-    slope = _slopes(cell.reshape(m, 2))
+    slope = _slopes(cells)
     if x.cluster is None:
         psi = w[:, None] * slope[j]
     else:
-        psi = sparse.csr_matrix((w, (x.cluster, j)), shape=(c, 2 * m)) @ slope
+        psi = sparse.csr_matrix((w, (x.cluster, j)), shape=(c, m)) @ slope
     return np.sqrt(c / max(c - 1, 1)) * (psi - psi.mean(0))
+
+
+def _moved(x: Inputs, place: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """AURC and AUGRC (k, 2) had clusters been drawn in which all is right, or wrong, at a
+    confidence that such rows may have (`ends`).
+    """
+    p, unit = np.asarray(x.conf, dtype=float), UNSEEN * cells.sum() / (x.n_clusters or x.n)
+    out = []
+    for y, outcome in enumerate((x.correct == 0, x.correct == 1)):
+        for conf in ends(p, outcome, x.group, (0.0, 1.0)):
+            at = int(place[p > conf].max(initial=-1)) + 1
+            more = np.tile(np.insert(cells, at, 0.0, axis=0), (len(PARTS), 1, 1))
+            more[:, at, y] = unit * np.array(PARTS)
+            out.append(_both(more))
+    return np.concatenate(out)
 
 
 def _both(cells: np.ndarray) -> np.ndarray:

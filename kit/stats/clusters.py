@@ -25,6 +25,7 @@ from .shares import UNSEEN, reach, wilson
 from .tails import t_quantile
 
 LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
+PARTS = (0.25, 0.5, 0.75, 1.0)  # of UNSEEN clusters: what they move need not rise with them
 FEW = 2.0  # degrees of freedom below which an interval says why it is so wide
 Stat = Callable[[np.ndarray], np.ndarray]  # sums (..., K) -> values (...)
 
@@ -288,7 +289,7 @@ def estimate(
         return out
     low, high, df = out.low, out.high, min(df, max(clusters - 1, 1.0))
     if kinds is not None:
-        more = UNSEEN * n / c * np.array([0.25, 0.5, 0.75, 1.0])[:, None, None] * kinds
+        more = UNSEEN * n / c * np.array(PARTS)[:, None, None] * kinds
         with np.errstate(all="ignore"):
             moved = np.asarray(stat(cluster_sums.sum(axis=0) + more), float).ravel()
         low, high = reach(value, low, high, moved, bounds)
@@ -332,6 +333,27 @@ def of_influence(
     else:
         note = "; ".join(t for t in (note, too_few(clusters, what)) if t)
     return Estimate(value, low, high, n, n_clusters, method, note, missing, level, se)
+
+
+def ends(
+    values: np.ndarray, here: np.ndarray, group: np.ndarray, bounds: tuple[float, float]
+) -> list[float]:
+    """What a row of one kind may be worth in clusters that were not drawn, at least and at most.
+
+    From the rows of the kind, `here` (n,), drawn to the ends of all values (n,), and these to the
+    bounds, as UNSEEN clusters of (n,) `group` would draw them: a kind that no row shows may be
+    anything, one that many clusters show is what they show.
+
+    >>> [round(v, 2) for v in ends(np.array([0.2, 0.4]), np.array([True, False]), [0, 1], (0, 1))]
+    [0.13, 0.53]
+    """
+    seen = worth(np.bincount(group))
+    shown = np.array([values.min(), values.max()])
+    out = (seen * shown + UNSEEN * np.array(bounds)) / (seen + UNSEEN)
+    if here.any():
+        seen = worth(np.bincount(group, here))
+        out = (seen * values[here].mean() + UNSEEN * out) / (seen + UNSEEN)
+    return out.tolist()
 
 
 def allow_unseen(

@@ -74,10 +74,9 @@ def column(table: Any, name: Any, argument: str) -> Any:
             f"there is no column {name!r}", where=f"argument {argument}", fix=f"columns: {names}"
         )
     values = table[name]
-    for to_array in ("to_numpy", "tolist"):
-        if hasattr(values, to_array):
-            return getattr(values, to_array)()
-    return values
+    others = [] if isinstance(values, np.ndarray) else ["to_numpy", "tolist"]
+    to_array = next((k for k in others if hasattr(values, k)), None)
+    return getattr(values, to_array)() if to_array else values
 
 
 def takes_table(*arguments: str) -> Callable[[F], F]:
