@@ -229,8 +229,11 @@ class Wire:
                 raise KitError(f"{name!r} is no header that can be sent", where="headers", fix=fix)
         remember_all(self.headers)
 
-    async def post(self, path: str, body: bytes, timeout: float) -> Reply:
-        """POST a JSON body; a Reply of any status, or WireError. The deadline counts from now."""
+    async def post(self, path: str, body: bytes, timeout: float, fresh: int = 8) -> Reply:
+        """POST a JSON body; a Reply of any status, or WireError. The deadline counts from now.
+
+        fresh : connections that have spoken meanwhile, or have gone, and are left for another.
+        """
         session, url = self._open(), self.address.url(path)
         more = {"proxy": self._proxy, "allow_redirects": False}
         try:
@@ -244,7 +247,9 @@ class Wire:
         except WireError:
             raise
         except _Spoken:
-            return await self.post(path, body, timeout)
+            if not fresh:
+                raise WireError("unreached", "the server speaks before it is asked") from None
+            return await self.post(path, body, timeout, fresh - 1)
         except TimeoutError:
             raise WireError("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as e:  # whatever a server makes the library stumble over

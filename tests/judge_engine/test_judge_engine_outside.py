@@ -637,6 +637,25 @@ def test_a_reply_that_nobody_asked_for_answers_no_later_question():
     loop.call_soon_threadsafe(loop.stop)
 
 
+def test_a_server_that_speaks_first_is_given_up():
+    """What is no web server may greet (SSH, mail): no connection to it is ever silent."""
+    sock = socket.create_server(("127.0.0.1", 0))
+    met = []
+
+    def serve():
+        while True:
+            conn, _ = sock.accept()
+            conn.sendall(b"SSH-2.0-OpenSSH_9\r\n")
+            met.append(conn)
+
+    threading.Thread(target=serve, daemon=True).start()
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}/v1"
+    who = EndpointJudge("m", base_url=url, tries=2, timeout=2)
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="is good"),))
+    (v,) = judge(task, [Response(task_id="t", id="r", text="x")], judge=who, progress=False)
+    assert v.status == "unknown" and len(met) < 30
+
+
 def test_a_confidence_below_one_half_speaks_for_neither_side():
     """ "unmet, 0 % sure" became P(met) 1.0: no strong judge was asked, and a panel said met."""
     from kit.judge.endpoint import _p
