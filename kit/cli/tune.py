@@ -68,6 +68,7 @@ ARGS = (
     arg("--gain", type=float, metavar="X", help="how many labelled prompts would show a gain of X"),
     arg("--attack", action="store_true", help="what cheats earn: the baseline beside the winner"),
     arg("--test", action="store_true", help="read the sealed test for the winner, once"),
+    arg("--choose", metavar="TRIAL", help="in the winner's place this trial, 'found 1' say"),
     arg(
         "--unseal",
         action="store_true",
@@ -99,25 +100,19 @@ def run(args: argparse.Namespace) -> Output:
         cost = bench.estimate(args.rows, reflect) if args.estimate or args.search else None
         if args.estimate:
             rows = bench.search_size(args.rows).most
-            line = f"a search of {rows} rows: at most {cost}, if what it finds is as long"
-            line += "; nothing was sent"
-            return Output(vars(cost), line)
+            text = "a search of {} rows: at most {}, if what it finds is as long; nothing was sent"
+            return Output(vars(cost), text.format(rows, cost))
         _try(args, bench)
         if args.search:
             bench.search(reflect, rows=args.rows)
         audits = bench.attack() if args.attack else {}
-        read = bench.test(replay=True, unseal=args.unseal) if args.test else None
+        more = {"replay": True, "unseal": args.unseal}
+        read = bench.test(args.choose, **more) if args.test else None
         return _report(args, bench, read, audits)
 
 
 def _sane(args: argparse.Namespace) -> None:
     """Stop at options that cannot be meant, before anything is read or paid."""
-    if args.cascade is not None and args.cascade.count(",") != 1:
-        raise KitError(
-            f"{args.cascade!r} names no two trials",
-            where="--cascade",
-            fix="write CHEAP,STRONG: the names of two trials",
-        )
     for name, value, least in (("--tolerance", args.tolerance, 0), ("--gain", args.gain, 1e-6)):
         if value is not None and not least <= value <= 1:
             raise KitError(f"{value} is no gain or share", where=name, fix="give one up to 1")
@@ -132,10 +127,7 @@ def _bench(args: argparse.Namespace, book: Any) -> Any:
     from ..tuning.bench import Workbench
 
     folder = args.out or paths.runs() / f"tune-{Path(args.labels).stem}{'-whole' * args.whole}"
-    more = {} if args.prompt is None else {"prompt": _text(args.prompt)}
     folder = None if args.estimate else folder  # its trials would be asked where they are not known
-    if args.budget_usd is not None:
-        more["budget"] = Budget(usd=args.budget_usd)
     return Workbench(
         args.labels,
         judge=_judge(args),
@@ -143,7 +135,8 @@ def _bench(args: argparse.Namespace, book: Any) -> Any:
         measure=args.measure,
         folder=folder,
         whole=args.whole,
-        **more,
+        budget=None if args.budget_usd is None else Budget(usd=args.budget_usd),
+        prompt=None if args.prompt is None else _text(args.prompt),
     )
 
 
@@ -231,10 +224,11 @@ def _text(path: str) -> str:
 
 
 def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> Output:
-    choice, rows = bench.choose(), bench.data()
+    choice, rows = bench.choose(args.choose), bench.data()
     lines = [repr(bench), "", *("  ".join(f"{k}: {v}" for k, v in r.items()) for r in rows)]
     best = "; ".join(filter(None, (str(choice.dev_result), choice.dev_result.note)))
-    lines += ["", f"best on dev: {choice.winner.name} ({best}); the test is sealed"]
+    word = "chosen" if args.choose else "best on dev"
+    lines += ["", f"{word}: {choice.winner.name} ({best}); the test is sealed"]
     if read is not None:
         lines[-1] = f"sealed test: {read.sentence}"
         lines.append(f"optimism (dev - test): {read.optimism}")

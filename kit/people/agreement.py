@@ -132,12 +132,8 @@ def agreement(
 
 def of(rows: Beside, *, cut: float = HALF, left_out: int = 0, level: float = 0.95) -> AgainstPeople:
     """The agreement of columns that are beside each other already."""
-    groups: dict[tuple[str, str], list[int]] = {}
-    for i, key in enumerate(zip(rows.criterion, rows.text, strict=True)):
-        if rows.labelled[i]:
-            groups.setdefault(key, []).append(i)
     seen = rows.rows(i for i, there in enumerate(rows.labelled) if there)
-    each = [_row(*key, rows.rows(at), cut, level) for key, at in groups.items()]
+    each = [_row(*key, part, cut, level) for key, part in seen.criteria().items()]
     each.sort(key=lambda r: (-r.n, r.accuracy.value if r.n else math.inf))
     overall = _row("all", "", seen, cut, level)
     return AgainstPeople(
@@ -235,12 +231,9 @@ def _notes(rows: Beside, overall: Row, cut: float, left_out: int) -> list[str]:
     said = {
         f"{left_out} verdicts by code are left out: they say nothing of the judge": left_out,
         f"{level} rows lie between met and unmet: {cut:g} and more is met": level,
-        f"{rows.orphans} labels are on what was not graded": rows.orphans,
-        f"{rows.blank} rows of the label file are not filled in": rows.blank,
-        f"{rows.ties} rows have no label: the raters are split evenly": rows.ties,
         f"drawn {rows.design}: weighted by the inverse of a row's probability": rows.weights(),
     }
-    notes = [text for text, there in said.items() if there]
+    notes = [*(text for text, there in said.items() if there), *rows.notes()]
     if overall.n == 0:
         notes.append("no row is known to both: nothing can be said")
     return notes + [n for n in {overall.kappa.note, overall.accuracy.note} if n]

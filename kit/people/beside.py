@@ -68,6 +68,13 @@ class Beside:
             **{k: [v[i] for i in at] if isinstance(v, list) else v for k, v in lists.items()}
         )
 
+    def criteria(self) -> dict[tuple[str, str], Beside]:
+        """The rows of each criterion, by its id and text."""
+        groups: dict[tuple[str, str], list[int]] = {}
+        for i, key in enumerate(zip(self.criterion, self.text, strict=True)):
+            groups.setdefault(key, []).append(i)
+        return {key: self.rows(at) for key, at in groups.items()}
+
     def judged(self) -> Beside:
         """Without the rows that code decided: they say nothing of the judge."""
         return self.rows(i for i, by_code in enumerate(self.code) if not by_code)
@@ -80,6 +87,15 @@ class Beside:
         """The values as credit: turned round where the weight is negative."""
         both = zip(values, self.weight, strict=True)
         return [1.0 - v if v is not None and w < 0 else v for v, w in both]
+
+    def notes(self) -> list[str]:
+        """What became of labels that are on no row, or are none."""
+        said = {
+            f"{self.orphans} labels are on what was not graded": self.orphans,
+            f"{self.blank} rows of the label file are not filled in": self.blank,
+            f"{self.ties} rows have no label: the raters are split evenly": self.ties,
+        }
+        return [text for text, there in said.items() if there]
 
     def weights(self) -> list[float] | None:
         """Inverse probabilities to be drawn; None where all labelled rows are alike."""

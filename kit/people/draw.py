@@ -77,7 +77,8 @@ def draw(
     Criteria that code decides are left out. Equal seeds draw equal rows.
     """
     _check(n, design, unit, grades)
-    verdicts = {} if grades is None else _by_key(verdicts_of(grades))
+    given = [] if grades is None else verdicts_of(grades)
+    verdicts = {(v.task_id, v.response_id, v.criterion_id): v for v in given}
     pool = _pool(tasks, answers, design, unit, verdicts)
     old = Labels({}) if labels is None else read_labels(labels)
     kept = _kept(old, pool, design)
@@ -100,10 +101,8 @@ def draw(
             where="kit label",
             fix="give answers to tasks with criteria for a judge",
         )
-    answers = list(pool.answers.items())
-    rng.shuffle(answers)
     begun = {key[:2] for key in old.inclusion}
-    answers.sort(key=lambda a: a[0] not in begun)
+    answers = sorted(pool.answers.items(), key=lambda a: (a[0] not in begun, rng.random()))
     rows = _rows(pool, answers, inclusion, old, design)
     worth, half = _worth(pool, chosen, verdicts, old)
     return Draw(tuple(rows), sum(not r["label"] for r in rows), design, tuple(worth), half)
@@ -127,10 +126,6 @@ def _check(n: int, design: str, unit: str, grades: Any) -> None:
             where="--unit answer",
             fix="draw verdicts, or whole answers at random",
         )
-
-
-def _by_key(verdicts: Iterable[Verdict]) -> dict[Key, Verdict]:
-    return {(v.task_id, v.response_id, v.criterion_id): v for v in verdicts}
 
 
 def _pool(

@@ -58,7 +58,8 @@ def read_labels(source: Any) -> Labels:
             fix="draw what to label with `kit label`, and fill it in",
         )
     first = next((row for _, row in read_rows(source)), {})
-    found = _drawn(source) if {*KEYS, "label"} <= first.keys() else _joined(_others(source))
+    drawn = {*KEYS, "label"} <= first.keys()
+    found = _drawn(source) if drawn else _joined(load_tasks(source).sound().verdicts)
     if not found.values and not found.blank:
         raise DataError(
             "there are no labels in the file",
@@ -66,10 +67,6 @@ def read_labels(source: Any) -> Labels:
             fix="give answers with `labels`, or what `kit label` wrote, filled in",
         )
     return found
-
-
-def _others(source: Any) -> list[Verdict]:
-    return load_tasks(source).sound().verdicts
 
 
 def _joined(verdicts: Iterable[Verdict]) -> Labels:

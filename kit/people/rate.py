@@ -13,7 +13,7 @@ from ..errors import DataError
 from ..stats.rates import DESIGNS
 from ..stats.scores import HOW
 from ..tables import rows_html
-from .beside import HALF, Beside, beside, sign
+from .beside import HALF, Beside, beside
 
 OWN = {"random": "random", "stratified": "probability"}  # designs of `kit label` -> of statistics
 SAID = (
@@ -112,12 +112,11 @@ def rate(
     if chosen == "shifted":  # what people could not say elsewhere is no row of these answers
         both = enumerate(zip(rows.label, rows.labelled, strict=True))
         rows = rows.rows(i for i, (x, seen) in both if x is not None or not seen)
-    label = [None if x is None else float(sign(x, cut) or 0) for x in rows.label]
-    people = rows.favourable(label)
-    passed = _passed(rows, people, chosen, cut, level)
+    people = rows.favourable(rows.sides(cut)[1])
+    passed = _passed(rows, chosen, cut, level)
     score, why = _score(rows, chosen, how, level)
     new = rows.rows(i for i, x in enumerate(people) if x is None or chosen != "shifted")
-    judge = stats.mean(new.favourable(_sides(new, cut)), cluster=new.cluster, level=level)
+    judge = stats.mean(new.favourable(new.sides(cut)[0]), cluster=new.cluster, level=level)
     alone = _alone(rows, people, level)
     notes = [*_notes(rows, passed, alone, chosen), *([why] if why else [])]
     return Rated(
@@ -162,18 +161,11 @@ def _inclusion(rows: Beside) -> list[float | None] | None:
     return [p if label is not None else None for p, label in both]
 
 
-def _sides(rows: Beside, cut: float) -> list[float | None]:
-    return [None if v is None else float(sign(v, cut) or 0) for v in rows.verdict]
-
-
-def _passed(
-    rows: Beside, people: Sequence[float | None], design: str, cut: float, level: float
-) -> stats.Estimate:
-    more: dict[str, Any] = {}
-    if design == "probability":
-        more["inclusion"] = _inclusion(rows)
-    judge = rows.favourable(_sides(rows, cut))
-    return stats.pass_rate(judge, people, design=design, cluster=rows.cluster, level=level, **more)
+def _passed(rows: Beside, design: str, cut: float, level: float) -> stats.Estimate:
+    judge, people = map(rows.favourable, rows.sides(cut))
+    inclusion = _inclusion(rows) if design == "probability" else None
+    more: dict[str, Any] = {"cluster": rows.cluster, "inclusion": inclusion, "level": level}
+    return stats.pass_rate(judge, people, design=design, **more)
 
 
 def _alone(rows: Beside, people: Sequence[float | None], level: float) -> stats.Estimate:
@@ -216,29 +208,22 @@ def _score(
 
 def _within_verdicts(rows: Beside) -> bool:
     """True where all labelled rows of one verdict had one probability to be drawn."""
-    found: dict[float | None, set[float | None]] = {}
-    for v, p, label in zip(rows.verdict, rows.inclusion, rows.label, strict=True):
-        if label is not None:
-            found.setdefault(v, set()).add(p)
-    return all(len(s) == 1 for s in found.values())
+    columns = zip(rows.verdict, rows.inclusion, rows.label, strict=True)
+    drawn = {(v, p) for v, p, label in columns if label is not None}
+    return len(drawn) == len({v for v, _ in drawn})
 
 
 def _criteria(
     rows: Beside, design: str, cut: float, level: float
 ) -> tuple[tuple[str, str, stats.Estimate, int], ...]:
     """Pass rates of the criteria that hold labels of two clusters or more."""
-    groups: dict[tuple[str, str], list[int]] = {}
-    for i, key in enumerate(zip(rows.criterion, rows.text, strict=True)):
-        groups.setdefault(key, []).append(i)
-    out = []
-    for (name, text), at in groups.items():
-        part = rows.rows(at)
+    out, groups = [], rows.criteria()
+    for (name, text), part in groups.items():
         has = [i for i, x in enumerate(part.label) if x is not None]
         if len({part.cluster[i] for i in has}) < 2 or len(groups) == 1:
             continue
-        label = [None if x is None else float(sign(x, cut) or 0) for x in part.label]
         try:
-            found = _passed(part, part.favourable(label), design, cut, level)
+            found = _passed(part, design, cut, level)
         except DataError:  # all of it labelled: nothing to read the judge's rate from
             continue
         out.append((name, text, found, len(has)))
@@ -247,11 +232,7 @@ def _criteria(
 
 def _notes(rows: Beside, passed: stats.Estimate, alone: stats.Estimate, design: str) -> list[str]:
     """What a reader must know beside the numbers."""
-    out = [passed.note] if passed.note else []
-    if rows.orphans:
-        out.append(f"{rows.orphans} labels are on what was not graded")
-    if rows.blank:
-        out.append(f"{rows.blank} rows of the label file are not filled in")
+    out = [*filter(None, [passed.note]), *rows.notes()]
     wide = passed.high - passed.low
     if design == "random" and not math.isnan(wide) and wide > alone.high - alone.low:
         out.append("the labels alone give a narrower interval: the judge adds nothing here")

@@ -381,13 +381,13 @@ def _by_label(
         )
     (p, n), (q1, m1), (q0, m0) = parts
     out = lang_reiczigel(p, n, q1=q1, m1=m1, q0=q0, m0=m0, level=level)
-    labels = "labels" if here.all() else "labels of other rows"
     return replace(
         out,
         n=int(target.sum()),
         n_clusters=len(np.unique(group[here])),
         missing=missing,
-        method=f"{out.method}, {int((known & ~np.isnan(y)).sum())} {labels}",
+        method=f"{out.method}, {int((known & ~np.isnan(y)).sum())} labels"
+        + " of other rows" * (not here.all()),
     )
 
 

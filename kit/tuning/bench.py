@@ -97,8 +97,11 @@ class Workbench:
         self.doubts: list[dict[str, Any]] = []
         self.read: TestRead | None = None
         self._ids = list(map(row_id, self.rows))
-        form = "whole rubrics" if whole else "criteria one by one"
-        self._about = {"judge": name_of(judge), "form": form, "rows": sorted(self._ids)}
+        self._about = {
+            "judge": name_of(judge),
+            "form": "whole rubrics" if whole else "criteria one by one",
+            "rows": self._ids,
+        }
         self._enough()
         self.study()  # it refuses a measure
         self.folder = None if folder is None else Path(folder)
@@ -189,10 +192,9 @@ class Workbench:
         return [*train, np.flatnonzero(self.part == "dev")]
 
     def _more(self, trial: Trial, rows: Sequence[int]) -> Trial:
-        got, verdicts = self._ask(trial, rows, self.make), list(trial.verdicts)
-        for i, v in zip(rows, got, strict=True):
-            verdicts[i] = v
-        return dataclasses.replace(trial, verdicts=tuple(verdicts))
+        got = dict(zip(rows, self._ask(trial, rows, self.make), strict=True))
+        verdicts = tuple(got.get(i, v) for i, v in enumerate(trial.verdicts))
+        return dataclasses.replace(trial, verdicts=verdicts)
 
     def _ask(self, trial: Trial, rows: Sequence[int], make: Any) -> list[Verdict]:
         """The judge's verdicts on these rows, as the trial puts them."""
@@ -382,7 +384,7 @@ class Workbench:
         """What a search of so many judged rows would cost, a kit.judge Forecast: calls at most;
         tokens and dollars with prompts as long as this one.
         """
-        seen = [r for r, p in zip(self.rows, self.part, strict=True) if p != "test"]
+        seen = [self.rows[i] for i in np.flatnonzero(self.part != "test")]
         who = Reflector(reflect, self.make)
         return forecast(seen, self.make(self.prompt), self.search_size(rows), who)
 
@@ -391,9 +393,13 @@ class Workbench:
         return size(self._train(), rows, **more)
 
     def _train(self) -> list[Labelled]:
-        """The rows of train whose labels nobody doubts."""
+        """The rows of train whose labels nobody doubts, in the order in which the folder first had
+        them: a search draws by it, and the rows of a sorted file would be paid again.
+        """
         sure = (self.part == "train") & ~np.isnan(self.labels())
-        return [self.rows[i] for i in np.flatnonzero(sure)]
+        place = {name: k for k, name in enumerate(self._about["rows"])}
+        order = sorted(np.flatnonzero(sure), key=lambda i: place[self._ids[i]])
+        return [self.rows[i] for i in order]
 
     def search(
         self, reflect: Any = None, *, rows: int | None = None, seed: int = 0, minibatch: int = 6
@@ -426,10 +432,11 @@ class Workbench:
         return found
 
     # -- the choice ----------------------------------------------------------------------------
-    def choose(self) -> Selection:
-        """The best trial on dev; the baseline competes too."""
-        self._trial(BASELINE)
-        return self.study().select(self.candidates(), baseline=BASELINE)
+    def choose(self, name: str | None = None) -> Selection:
+        """The best trial on dev; the baseline competes too. name : this one, whatever dev says."""
+        few = [self._whole(n).candidate() for n in dict.fromkeys((name or BASELINE, BASELINE))]
+        choice = self.study().select(few if name else self.candidates(), baseline=BASELINE)
+        return dataclasses.replace(choice, winner=few[0]) if name else choice
 
     def plan(self, gain: float = 0.05, *, power: float = 0.8) -> dict[str, Any]:
         """How many labelled prompts a gain of this size (in the bench's measure) needs, with as
@@ -442,17 +449,18 @@ class Workbench:
         gap = next((g for g in gaps if g.se > 0), None)
         return plan(gap, len(by) - 1, study, gain, power, room)
 
-    def test(self, *, replay: bool = False, unseal: bool = False) -> TestRead:
+    def test(
+        self, name: str | None = None, *, replay: bool = False, unseal: bool = False
+    ) -> TestRead:
         """Ask the winner and the baseline on the sealed test, and read it, once.
 
-        replay : give the recorded reading when exactly this was read before. A second reading of
+        name : a trial to read it for in the winner's place, "found 1" say. replay : give the recorded reading when exactly this was read before. A second reading of
         any of its rows is refused unless `unseal`, and then says so.
         """
-        choice, rows = self.choose(), np.flatnonzero(self.part == "test")
+        choice, rows = self.choose(name), np.flatnonzero(self.part == "test")
         self.study().sealed(choice, seals=self.seals, unseal=unseal, replay=replay)
-        whole = {}
-        for name in dict.fromkeys((choice.winner.name, BASELINE)):
-            whole[name] = self._more(self.trials[name], rows).candidate()
+        names = {choice.winner.name, BASELINE}
+        whole = {n: self._more(self.trials[n], rows).candidate() for n in names}
         filled = dataclasses.replace(
             choice, winner=whole[choice.winner.name], baseline=whole[BASELINE]
         )
@@ -470,12 +478,13 @@ class Workbench:
 
     def _recall(self, prompt: str | None) -> None:
         """Trials of earlier sessions: their verdicts are in the ledger."""
-        found, whole, doubts = made.kept(self.folder, self._about)
+        found, whole, doubts, first = made.kept(self.folder, self._about)
+        self._about["rows"] = [*dict.fromkeys([*first, *self._ids])]
         self.doubts = made.again(doubts, self.rows)
         self.trials.update(found)
         if (first := found.get(BASELINE)) is not None:  # another prompt is refused
-            prompt = first.prompt if prompt is None else prompt
-            self.prompt = self.try_(BASELINE, prompt, **first.settings).prompt
+            self.prompt = first.prompt if prompt is None else prompt
+            self.try_(BASELINE, self.prompt, **first.settings)
         for name, trial in found.items():
             self.trials[name] = self._asked(trial, full=name in whole)
 

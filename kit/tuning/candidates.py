@@ -62,8 +62,5 @@ def split(cluster: Sequence[Any], *, seed: int = 0) -> np.ndarray:
             int(np.searchsorted(edges, int.from_bytes(digest[:8], "big") / 2**64, "right"))
         ]
 
-    known: dict[Any, str] = {}
-    for c in cluster:
-        if c not in known:
-            known[c] = part(c)
+    known = {c: part(c) for c in set(cluster)}
     return np.array([known[c] for c in cluster], dtype="<U5")

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -131,32 +132,22 @@ def ask(
     """
     from ..judge import judge
 
-    groups: dict[tuple[str, str, str], list[int]] = {}
-    for i, row in enumerate(rows):
-        groups.setdefault((row.task.id, row.response.id, row.response.text), []).append(i)
-    out: list[Verdict | None] = [None] * len(rows)
-    tasks, answers = [], []
-    for number, members in enumerate(groups.values()):
-        name = f"{number}"
-        tasks.append(dataclasses.replace(rows[members[0]].task, id=name))
-        answers.append(dataclasses.replace(rows[members[0]].response, task_id=name))
-    found = {
-        (v.task_id, v.criterion_id): v
-        for v in judge(
-            tasks,
-            answers,
-            judge=make_judge(instructions),
-            ledger=ledger,
-            budget=budget,
-            progress=False,
-        )
-    }
-    for number, members in enumerate(groups.values()):
-        for i in members:
-            out[i] = dataclasses.replace(
-                found[(f"{number}", rows[i].criterion.id)], task_id=rows[i].task.id
-            )
-    return out  # type: ignore[return-value]
+    first: dict[tuple[str, str, str], tuple[str, Labelled]] = {}  # of each answer: name and row
+    keys = [(row.task.id, row.response.id, row.response.text) for row in rows]
+    for key, row in zip(keys, rows, strict=True):
+        first.setdefault(key, (f"{len(first)}", row))
+    got = judge(
+        [dataclasses.replace(row.task, id=name) for name, row in first.values()],
+        [dataclasses.replace(row.response, task_id=name) for name, row in first.values()],
+        judge=make_judge(instructions),
+        ledger=ledger,
+        budget=budget,
+        progress=False,
+    )
+    found = {(v.task_id, v.criterion_id): v for v in got}
+    both = zip(keys, rows, strict=True)
+    verdicts = ((found[first[key][0], row.criterion.id], row) for key, row in both)
+    return [dataclasses.replace(v, task_id=row.task.id) for v, row in verdicts]
 
 
 def row_weights(rows: Sequence[Labelled]) -> dict[float, float]:
@@ -293,12 +284,6 @@ def search(
         import gepa
     except ImportError as e:
         raise MissingError("the package gepa is not installed", fix="pip install gepa") from e
-    from gepa.logging.logger import LoggerProtocol
-
-    class Quiet(LoggerProtocol):
-        def log(self, message: str) -> None:
-            return None
-
     weights = row_weights(rows)
     feed, track = _halves(rows, validation, seed)
     planned = size(rows, max_rows, minibatch=minibatch, validation=validation, seed=seed)
@@ -325,7 +310,7 @@ def search(
         reflection_minibatch_size=min(minibatch, len(feed)),
         stop_callbacks=lambda state: bool(failed) or state.total_num_evals > begin,
         perfect_score=min(weights.values()),
-        logger=Quiet(),
+        logger=SimpleNamespace(log=lambda message: None),
         run_dir=None if run_dir is None else str(run_dir),
         seed=seed,
         track_best_outputs=False,

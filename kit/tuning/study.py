@@ -4,6 +4,7 @@ report the optimism.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -136,12 +137,10 @@ class Study:
                 where=f"part, row {where}",
                 fix="split by cluster",
             )
-        object.__setattr__(
-            self, "ids", [str(i) for i in (self.ids if self.ids is not None else self.cluster)]
-        )
-        object.__setattr__(self, "human", floats(self.human, name="human"))
-        object.__setattr__(self, "cluster", group)
-        object.__setattr__(self, "part", part)
+        ids = [str(i) for i in (self.ids if self.ids is not None else self.cluster)]
+        clean = {"ids": ids, "human": floats(self.human, name="human"), "cluster": group}
+        for name, value in {**clean, "part": part}.items():
+            object.__setattr__(self, name, value)
 
     def _score(self, candidate: Candidate, part: str) -> Scored:
         pick = self.part == part
@@ -262,11 +261,14 @@ class Study:
         a, b = selection.winner, selection.baseline
         columns = [x[pick] for x in (a.verdicts, b.verdicts, self.human)]
         asked = [sorted(rows), a.name, b.name, self.measure]
-        request = fingerprint([*asked, [_plain(x[np.argsort(rows)]) for x in columns]])
+        columns = [jsonable(x[np.argsort(rows)].tolist()) for x in columns]
+        request = fingerprint([*asked, columns])
         if replay:
             for old in seals.seen(rows):
                 if old.request == request:
-                    return _from_dict({**old.result, "replayed": True})
+                    row = {**old.result, "replayed": True}.items()
+                    row = {k: estimate_from_json(v) if isinstance(v, dict) else v for k, v in row}
+                    return TestRead(**row)
         reads = seals.check(rows, unseal=unseal, before=before) + 1
         read = self._read(selection, pick, reads)
         seals.record(
@@ -332,19 +334,6 @@ class Study:
         )
 
 
-def _plain(values: np.ndarray) -> list[float | None]:
-    return [None if v != v else float(v) for v in values]
-
-
 def jsonable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: jsonable(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [jsonable(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _from_dict(row: dict[str, Any]) -> TestRead:
-    return TestRead(
-        **{k: estimate_from_json(v) if isinstance(v, dict) else v for k, v in row.items()}
-    )
+    """Plain values with None in place of what JSON has no number for."""
+    return json.loads(json.dumps(value), parse_constant=lambda _: None)

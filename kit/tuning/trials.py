@@ -260,7 +260,7 @@ def keep(
             names.add(row["trial"])
             rows.append(row)
         at = {_answer(d): d for d in [*there["doubts"], *doubts]}
-        data = {**about, "rows": about["rows"][:64], "trials": rows, "doubts": list(at.values())}
+        data = {**about, "trials": rows, "doubts": list(at.values())}
         write_text(folder / FILE, json.dumps(data, indent=1, ensure_ascii=False))
 
 
@@ -279,12 +279,12 @@ def _read(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
     """
     path, fix = folder / FILE, "give this bench a folder of its own (of `kit tune`: --out)"
     if not path.exists():
-        return {"trials": [], "doubts": []}
+        return {"trials": [], "doubts": [], "rows": about["rows"]}
     data = _sound(path)
     for what in ("judge", "form"):
         if None not in (old := data.get(what), about[what]) and old != about[what]:
             raise KitError(f"its trials are of {old}, not {about[what]}", where=str(path), fix=fix)
-    if (rows := data.get("rows")) and not set(rows) & set(about["rows"]):
+    if not set(data.setdefault("rows", about["rows"])) & set(about["rows"]):
         raise KitError("its trials are of other labels", where=str(path), fix=fix)
     return data
 
@@ -309,18 +309,18 @@ def _sound(path: Path) -> dict[str, Any]:
 
 def kept(
     folder: Path, about: Mapping[str, Any]
-) -> tuple[dict[str, Trial], set[str], list[dict[str, Any]]]:
-    """What `keep` wrote: trials not yet asked, the names of those that were asked in full, doubts;
-    nothing where there is nothing.
+) -> tuple[dict[str, Trial], set[str], list[dict[str, Any]], list[str]]:
+    """What `keep` wrote: trials not yet asked, the names of those that were asked in full, doubts,
+    and the rows in their first order; nothing where there is nothing.
 
     about : ids of the "rows", the "judge" (None: it has no name), the "form" of a row.
     """
-    trials, data = {}, _read(folder, about)
+    trials, data, none = {}, _read(folder, about), (None,) * len(about["rows"])
     for row in data["trials"]:
         what = (row[k] for k in ("trial", "prompt", "settings", "parent"))
-        none = (None,) * len(about["rows"])
         trials[row["trial"]] = Trial(*what, none, found=row.get("found", False))
-    return trials, {r["trial"] for r in data["trials"] if not r["stopped"]}, data["doubts"]
+    whole = {r["trial"] for r in data["trials"] if not r["stopped"]}
+    return trials, whole, data["doubts"], data["rows"]
 
 
 def put_away(trials: dict[str, Trial], old: Trial) -> str:

@@ -71,18 +71,14 @@ def checked(
                 fix="give a score from 0 to 1, or None: it says nothing",
             )
     options = settings.get("options", {"yes": 1, "no": 0})
-    if any(option.casefold() == "cannot_tell" for option in options):
-        raise KitError(
-            "an option is named 'cannot_tell'",
-            where="options",
-            fix="leave it out: a judge may always say it, and it says nothing",
-        )
-    if len({option.casefold() for option in options}) < max(2, len(options)):
-        raise KitError("two options are alike, or there is one", where="options", fix="name others")
-    if len(set(options.values())) < 2:
-        raise KitError(
-            "all options have one score", where="options", fix="give each what it is worth"
-        )
+    names = {option.casefold() for option in options}
+    wrong = {  # the first may always be said, and says nothing
+        "an option is named 'cannot_tell'": "cannot_tell" in names,
+        "two options are alike, or there is one": len(names) < max(2, len(options)),
+        "all options have one score": len(set(options.values())) < 2,
+    }
+    if why := next((text for text, there in wrong.items() if there), None):
+        raise KitError(why, where="options", fix="name others, each with what it is worth")
     _of_others(settings, name)
     known, of = {BASELINE, *bench.trials, *coming}, settings.get("of", ())
     known_names(of, known, where=f"trial {name!r}", what="trial")

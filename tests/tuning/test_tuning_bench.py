@@ -82,6 +82,17 @@ def test_three_lines_find_the_better_prompt_and_the_sealed_test_says_so(tmp_path
     assert bench.test(replay=True).replayed
 
 
+def test_the_sealed_test_is_read_for_the_trial_that_is_named(tmp_path):
+    """What the search found stood on the test's table only where it won."""
+    bench = bench_of(tmp_path)
+    bench.try_("strict", STRICT)
+    bench.try_("fair", "Be fair.")
+    read = bench.test("fair")
+    assert read.winner == "fair" and read.gain.value == 0 and "beats" not in read.sentence
+    with pytest.raises(SealedError):
+        bench.test()
+
+
 def test_the_test_rows_are_never_asked_before_it_is_read(tmp_path):
     bench = bench_of(tmp_path)
     bench.try_("strict", STRICT)
@@ -444,6 +455,25 @@ def test_the_order_of_the_label_rows_is_paid_once(tmp_path):
     bench = bench_of(tmp_path, given=file)
     bench.try_("strict", STRICT)
     assert 0 < FakeJudge.asked < 80
+
+
+def test_a_search_on_rows_in_another_order_pays_nothing(tmp_path):
+    """Its minibatches went by the order of the file: sorted anew, judging and rewriting were paid
+    again."""
+    data, wrote = labels(30), []
+
+    def rewrite(prompt):
+        wrote.append(prompt)
+        return f"```\n{STRICT}\n```"
+
+    rewrite.name = "fake writer"
+    found = []
+    for rows in (data.responses, data.responses[::-1]):
+        given = dataclasses.replace(data, responses=rows)
+        bench = bench_of(tmp_path, given=given, folder=tmp_path / "kept")
+        found.append(bench.search(rewrite, rows=60))
+    assert found[0] == found[1] and len(set(wrote)) == len(wrote)
+    assert FakeJudge.asked == 0 and "found 1" in bench.trials
 
 
 def test_a_folder_of_another_form_of_the_rows_is_refused_unpaid(tmp_path):

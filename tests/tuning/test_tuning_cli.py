@@ -79,6 +79,13 @@ def test_a_live_server_is_named_by_options_as_in_kit_judge(place, capsys):
     assert said["winner"] == "strict" and said["plan"]["needed"] > 60 and FakeEndpoint.asked
 
 
+def test_the_test_is_read_for_the_trial_that_is_named(place, capsys):
+    assert main([*place, "--vary", 'odd={"prompt": "Odd."}', "--choose", "odd"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["winner"] == said["test"]["winner"] == "odd" and said["prompt"] == "Odd."
+    assert main([*place, "--choose", "odd2"]) == 2 and "'odd2'" in capsys.readouterr().err
+
+
 def test_the_price_of_the_judge_is_not_that_of_who_rewrites(place):
     """--price took the place of the price in --reflect's mapping: a cap of dollars was overrun."""
     own = '{"endpoint": "big", "price": [100, 100]}'
@@ -97,8 +104,9 @@ def test_trials_beyond_wording_have_flags(place, capsys):
     assert main([*place, "--cascade", "strict,one"]) == 2  # all of it went to both judges
     assert "no P(met)" in capsys.readouterr().err
     assert main([*place, "--vary", "one"]) != 0 and "is no JSON" in capsys.readouterr().err
-    assert main([*place, "--cascade", "strict"]) == 2  # was a traceback, after trials were paid
-    assert "CHEAP,STRONG" in capsys.readouterr().err
+    for trials in ("strict", "strict,one,two"):  # was a traceback, after trials were paid
+        assert main([*place, "--cascade", trials]) == 2
+        assert "name two or more" in (err := capsys.readouterr().err) or "one,two" in err
     assert main([*place[:-2], "--whole", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert {r["trial"] for r in said["trials"]} == {"baseline", "strict", "in parts"}
