@@ -454,8 +454,9 @@ class Workbench:
     ) -> TestRead:
         """Ask the winner and the baseline on the sealed test, and read it, once.
 
-        name : a trial to read it for in the winner's place, "found 1" say. replay : give the recorded reading when exactly this was read before. A second reading of
-        any of its rows is refused unless `unseal`, and then says so.
+        name : a trial to read it for in the winner's place, "found 1" say. replay : give the
+        recorded reading when exactly this was read before. A second reading of any of its rows is
+        refused unless `unseal`, and then says so.
         """
         choice, rows = self.choose(name), np.flatnonzero(self.part == "test")
         self.study().sealed(choice, seals=self.seals, unseal=unseal, replay=replay)
