@@ -367,13 +367,13 @@ def unusable(data: Any, path: str) -> tuple[str, int]:
         return "HTTP 200 with a body that is no object", 2
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, Mapping) else None
+    message = first.get("message") if isinstance(first, dict) else None
     for level in (data, first, message):
-        if isinstance(level, Mapping) and _failed(level):
+        if isinstance(level, dict) and _failed(level):
             return f"HTTP 200 with an error: {said(json.dumps(level))}", 1
     if not path.endswith("/chat/completions"):
         return ("", 0) if data.get("answers") else ("HTTP 200 without answers", 2)
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return "HTTP 200 without a choice that has a message", 2
     return "", 0
 

@@ -28,6 +28,7 @@ _ID = re.compile(r"\d")
 _OPENED = re.compile(r"(?:\S:|<\w{1,20}>|(?:^|\s)[\"'`\u201c\u201e\u00ab]+)\Z")
 _RULE = re.compile(r"\s*(?:-{3,}|\*{3,})?\s*")
 _LETTERS = re.compile(r"[^\W_]+")
+_MARKS = bytes(i for i in range(128) if not chr(i).isalnum())
 
 
 def lines(text: str, ids: Sequence[str]) -> dict[str, Said]:
@@ -137,7 +138,7 @@ class Judged:
             return True
         if said.lines and not said.reason:
             return all(map(self.has, said.lines))
-        if len(letters(said.reason)) < SMALL or not self.has(said.reason):
+        if not self.has(said.reason) or len(letters(said.reason)) < SMALL:
             return False
         words = "|".join({re.escape(letters(str(v))) for v in said.verdicts})
         label = r"(?:verdict|level|rating)\w{0,40}?(?<!un)(?<!not)"
@@ -146,6 +147,8 @@ class Judged:
 
 def letters(text: str) -> str:
     """The letters and digits of a text, small."""
+    if text.isascii():  # twenty times as fast
+        return text.encode().translate(None, _MARKS).decode().casefold()
     return "".join(_LETTERS.findall(text)).casefold()
 
 

@@ -30,8 +30,9 @@ _LOOKS = re.compile(r"\b(?:sk|gsk|hf|xai|key|Bearer)[-_ ][\w*.-]{6,}|\beyJ[\w-]{
 _RUN = re.compile(  # no name of a model: those are words with marks between
     r"(?=[A-Za-z]*\d)[A-Za-z\d]{20,}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}", re.I
 )
-_BREAKS = " \t\r\n-\\\u00ad\u200b\u200c\u200d\u2060\ufeff"
-_BLANK = re.compile(r"\\{1,8}[nrt]")
+_PLAIN_BREAKS = b" \t\r\n-\\"
+_BREAKS = "\u00ad\u200b\u200c\u200d\u2060\ufeff" + _PLAIN_BREAKS.decode()
+_BLANK = re.compile(r"\\\\{0,7}[nrt]")
 _CODED = re.compile(r"[\\%&](?:(?<=\\)u([0-9a-f]{4})|(?<=%)([0-9a-f]{2})|(?<=&)#?\w{1,9};)", re.I)
 _NESTED = 4  # times that a text may be written in escapes of escapes
 _IN_USE: dict[str, str] = {}  # a form of a key -> how that reads bare
@@ -154,11 +155,13 @@ def _bare(text: str) -> str:
     >>> _bare("SK-a\\/b&#43;c")
     'ska/b+c'
     """
-    text = _BLANK.sub("", text)
+    text = _BLANK.sub("", text) if "\\" in text else text
     for _ in range(_NESTED if "%" in text or "&" in text or "\\u" in text else 0):
         before, text = text, _CODED.sub(_letter, text)
         if text == before:
             break
+    if text.isascii():  # five times as fast
+        return text.encode().translate(None, _PLAIN_BREAKS).decode().casefold()
     for blank in _BREAKS:
         text = text.replace(blank, "")
     return text.casefold()

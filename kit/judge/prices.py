@@ -182,13 +182,13 @@ def usage(data: Mapping[str, Any], sent: int, got: int, room: int | None = None)
     Usage(tokens_in=116, tokens_out=3, cached=0, estimated=True)
     """
     said = data.get("usage")
-    said = said if isinstance(said, Mapping) else {}
+    said = said if isinstance(said, dict) else {}
     tin = _count(said, ("prompt_tokens", "input_tokens"), 2 * sent + ROOM)
     most = 2 * got + THOUGHT if room is None else 4 * max(room, tokens(got))
     tout = _count(said, ("completion_tokens", "output_tokens"), most)
     tout = None if tout == 0 and data.get("choices") else tout
     details = said.get("prompt_tokens_details") or said.get("input_tokens_details")
-    details = details if isinstance(details, Mapping) else {}
+    details = details if isinstance(details, dict) else {}
     cached = _count(details, ("cached_tokens",), 2 * sent + ROOM) or 0
     tin_known, tout_known = bool(tin), tout is not None
     tin, out = tin or tokens(sent), tokens(got)

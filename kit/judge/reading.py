@@ -28,7 +28,7 @@ from .words import Reading
 FINE = frozenset(
     "stop eos eos_token end end_turn endturn stop_sequence complete completed done finished normal "
     "finishreason.stop 200 succeeded success ok final none null safe disabled auto assistant model "
-    "url_citation file_citation message text output_text decision chat.completion chat.completion.chunk text_completion".split()
+    "url_citation file_citation message text output_text noul predicate decision chat.completion chat.completion.chunk text_completion".split()
 )
 LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete truncated".split())
 FILTERED = frozenset(
@@ -80,10 +80,10 @@ def heard(
     """Readings and (P, mass) per criterion of a decoded reply to a question on this answer."""
     rows = data.get("choices")
     whole = isinstance(rows, list) and 0 < len(rows) <= MOST
-    choices = [c if isinstance(c, Mapping) else {} for c in rows] if whole else [{}]
+    choices = [c if isinstance(c, dict) else {} for c in rows] if whole else [{}]
     readings = parse.agreed([_choice(data, c, criteria, answer) for c in choices])
     logprobs = choices[0].get("logprobs")
-    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     probs: list[Any] = [None] * len(criteria)
     if tokens and len(choices) == 1:
         probs = token_p(tokens, criteria, readings)
@@ -95,7 +95,7 @@ def _choice(
 ) -> list[Reading]:
     """The readings of one choice of a reply; a refusal beside a verdict is a refusal."""
     message = choice.get("message")
-    message = message if isinstance(message, Mapping) else {}
+    message = message if isinstance(message, dict) else {}
     parts = _parts(message.get("content"))
     said = [p.get("text") for p in parts]
     text = "".join(t for t in said if isinstance(t, str))
@@ -143,7 +143,7 @@ def _parts(content: Any) -> list[Mapping[str, Any]]:
     """The parts of a message's content, but for thoughts."""
     if not isinstance(content, list):
         content = [] if content is None else [{"text": content}]
-    parts = [p if isinstance(p, Mapping) else {} for p in content]
+    parts = [p if isinstance(p, dict) else {} for p in content]
     return [p for p in parts if not _aside(str(p.get("type")))]
 
 
@@ -179,7 +179,7 @@ def _against(name: str, value: Any, text: str) -> Iterator[str]:
     """
     if (_aside(name) and value is not True) or name in EITHER or _same(value, text):
         return
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         yield from _beside(text, value, "")
     elif isinstance(value, list):
         for part in value:
@@ -210,7 +210,7 @@ def _same(value: Any, text: str) -> bool:
     if isinstance(value, str):
         return value.strip() in ("", text.strip())
     try:
-        return isinstance(value, Mapping) and value == json.loads(text)
+        return isinstance(value, dict) and value == json.loads(text)
     except (ValueError, RecursionError):
         return False
 

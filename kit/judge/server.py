@@ -149,8 +149,6 @@ class LocalServer:
 
     def judge(self, **more: Any) -> Any:
         """An EndpointJudge on this server, concurrency at the slot count; further arguments as EndpointJudge takes them."""
-        from .endpoint import EndpointJudge
-
         name = f"{KEY_ENV}_{self.base_url.rsplit(':', 1)[-1].removesuffix('/v1')}"
         os.environ[name] = self.key  # the judge reads its key from the environment, by name
         return EndpointJudge(

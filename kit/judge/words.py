@@ -3,6 +3,7 @@ criterion."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable
@@ -68,8 +69,9 @@ class Said:
     confidences: list[Any] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)  # in text: the whole verdict lines
 
-    @property
+    @functools.cached_property
     def reason(self) -> str:
+        """All reasons, once everything is said."""
         return "\n".join(self.reasons).strip()
 
 
