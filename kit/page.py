@@ -29,6 +29,11 @@ PAGE = (
     "th,td{border-bottom:1px solid #ddd;padding:.35em .6em;vertical-align:top;text-align:left}"
 )
 
+DARK = (  # colours keep their hue; pictures that are no plots stay as they are
+    "@media screen and (prefers-color-scheme:dark){html{background:#1c1c1c}"
+    "body{filter:invert(.89) hue-rotate(180deg)}img{filter:invert(1) hue-rotate(180deg)}}"
+)
+
 
 def escape(text: str, quote: bool = True) -> str:
     """Text for HTML; what would turn the direction of our own numbers behind it is shown instead.
@@ -40,10 +45,11 @@ def escape(text: str, quote: bool = True) -> str:
 
 
 def plotly_js() -> str:
-    """The installed plotly.js as one <script>."""
+    """The installed plotly.js, and what fits a figure to its page (`kitPlot`), as one <script>."""
     from plotly.offline import get_plotlyjs
 
-    return f"<script>{get_plotlyjs()}</script>"
+    fitted = Path(__file__).with_suffix(".js").read_text("utf-8")
+    return f"<script>{get_plotlyjs()}\n{fitted}</script>"
 
 
 def script_json(value: Any) -> str:
@@ -65,13 +71,13 @@ def figure_div(figure: dict[str, Any], name: str) -> str:
     height = int(figure.get("layout", {}).get("height") or 420)
     return (
         f'<div id="{safe}" class="kit-figure" style="height:{height}px;width:100%"></div>'
-        f'<script>Plotly.newPlot("{safe}",{data},{layout},{{responsive:true,displaylogo:false}})</script>'
+        f'<script>kitPlot(document.getElementById("{safe}"),{data},{layout})</script>'
     )
 
 
 def document(title: str, body: str) -> str:
     """One HTML page that needs no network; `title` is escaped, `body` is our own."""
-    name, head = html.escape(title), plotly_js() if "Plotly.newPlot" in body else ""
+    name, head = html.escape(title), plotly_js() if "kitPlot(" in body else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -140,7 +146,7 @@ def notebook_html(path: Path) -> str:
     body = _IMAGE.sub(
         lambda m: html.escape(m["alt"] or "picture"), body
     )  # a badge, say: its link stays, its picture is on a network
-    head = plotly_js() if plots else ""
+    head = f"<style>{DARK}</style>{plotly_js() if plots else ''}"
     return body.replace("</head>", head + "</head>", 1)
 
 

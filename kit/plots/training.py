@@ -85,7 +85,7 @@ def health(steps: Steps, *, title: str = "What the groups can teach") -> Any:
                 line=dict(width=0.5, color=color),
                 fillcolor=rgba(color, 0.6),
             )
-    fig.update_yaxes(range=[0, 1])
+    fig.update_layout(showlegend=True, yaxis_range=[0, 1])  # of one kind, too: which one?
     return fig
 
 

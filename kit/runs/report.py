@@ -10,13 +10,11 @@ from __future__ import annotations
 import html
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from .. import page as pages
 from .. import runs
@@ -145,18 +143,6 @@ def _read(folder: Path, name: str, wrong: list[str]) -> list[dict[str, Any]]:
         return []
 
 
-def _link(folder: Path, place: Path, run: Run) -> str:
-    """The run's own page, relative to the report: the folder of runs can be moved as a whole."""
-    page = folder / f"{run.notebook}.html"
-    if not page.exists():
-        return ""
-    try:
-        ref = Path(os.path.relpath(page, place)).as_posix()
-    except ValueError:  # another drive
-        ref = page.as_uri()
-    return quote(ref, safe="/:")
-
-
 def _name(run: Run, named: Mapping[str, str]) -> str:
     """The run's title; of a notebook's only run nothing sets it apart."""
     apart = named[run.id]
@@ -176,7 +162,7 @@ def _metrics(run: Run) -> dict[str, Any]:
     return table(rows, limit=400, right=("value", "95% interval", "n"))
 
 
-def _section(folder: Path, run: Run, place: Path, name: str, rows: int) -> dict[str, Any]:
+def _section(folder: Path, run: Run, name: str, rows: int) -> dict[str, Any]:
     """One run in full, without its figures; `rows` : at most so many of each table."""
     wrong = [run.meta["error"]] if run.meta.get("error") else []
     config = {
@@ -193,7 +179,6 @@ def _section(folder: Path, run: Run, place: Path, name: str, rows: int) -> dict[
         "status": run.status,
         "class": "done" if run.status == "done" else "failed",
         "line": f"{number(run.seconds)} s · cost ${run.cost:.4f}",
-        "link": _link(folder, place, run),
         "wrong": wrong,
         "metrics": _metrics(run),
         "tables": [
@@ -220,14 +205,14 @@ def _draw(folder: Path, section: dict[str, Any], figures: Figures, room: int) ->
     return taken
 
 
-def _glance(found: Found, place: Path, shown: set[str]) -> dict[str, Any]:
+def _glance(found: Found, shown: set[str]) -> dict[str, Any]:
     """All runs, a row each: what sets it apart, its id, what it took."""
     rows = compare.overview(found)
     apart = any(r["differs in"] for r in rows)
     out = []
-    for (folder, run), r in zip(found, rows, strict=True):
-        ref = f"#{run.id}" if run.id in shown else _link(folder, place, run)
-        row: dict[str, Any] = {"run": {"text": r["run"], "href": ref} if ref else r["run"]}
+    for r in rows:
+        link = {"text": r["run"], "href": f"#{r['run']}"}
+        row: dict[str, Any] = {"run": link if r["run"] in shown else r["run"]}
         row |= {"differs in": r["differs in"]} if apart else {}
         row |= {"profile": r["profile"], "seed": r["seed"], "status": r["status"]}
         row |= {"seconds": r["seconds"], "peak GiB": r["GiB"], "cost $": f"{r['cost $']:.4f}"}
@@ -349,7 +334,7 @@ def _judged(found: Found, named: Mapping[str, str], room: int) -> list[dict[str,
 
 
 def _sections(
-    found: Found, named: Mapping[str, str], place: Path, figures: Figures, room: int
+    found: Found, named: Mapping[str, str], figures: Figures, room: int
 ) -> list[dict[str, Any]]:
     """The runs shown in full: all, or the newest and those that did not finish."""
     shown = found
@@ -357,7 +342,7 @@ def _sections(
         wrong = [p for p in found if p[1].status != "done"][:10]
         shown = wrong + [p for p in found if p not in wrong][len(wrong) - SECTIONS :]
     rows = max(10, min(60, 600 // len(shown)))  # the more runs, the shorter their tables here
-    out = [_section(f, r, place, _name(r, named), rows) for f, r in shown]
+    out = [_section(f, r, _name(r, named), rows) for f, r in shown]
     room -= sum(len(json.dumps(s)) for s in out)
     for i, ((folder, _), section) in enumerate(zip(shown, out, strict=True)):
         share = max(0, room) // (len(shown) - i)
@@ -382,12 +367,8 @@ def build(
     *,
     only: Iterable[str] | None = None,
     title: str = "Rubric rewards: report",
-    place: Path | None = None,
 ) -> str:
-    """The report over all runs below `folder` (or those whose ids are in `only`) as HTML text.
-
-    place : the folder that the report will lie in, for its links; default: `folder`.
-    """
+    """The report over all runs below `folder` (or those whose ids are in `only`) as HTML text."""
     base = Path(folder).expanduser().resolve()
     wanted = set(only) if only is not None else None
     found = [(f, r) for f, r in runs.find(base) if wanted is None or r.id in wanted]
@@ -397,14 +378,14 @@ def build(
             where=str(base),
             fix="run a notebook first: python -m kit run NOTEBOOK",
         )
-    place, figures, plotly = place or base, Figures(), pages.plotly_js()
+    figures, plotly = Figures(), pages.plotly_js()
     compared, seeds = _compared(found, figures), _seeds(found, figures)
-    glance = _glance(found, place, set())
+    glance = _glance(found, set())
     named = compare.labels(found)
     judged = _judged(found, named, JUDGED_CAP)
     used = len(plotly.encode()) + len(json.dumps([glance, compared, seeds])) + len(figures.json())
     used += len(json.dumps(judged).encode()) + len(view.assets())
-    sections = _sections(found, named, place, figures, SIZE_CAP - used)
+    sections = _sections(found, named, figures, SIZE_CAP - used)
     parts = {"found": "found", "distrust": "what to distrust"}
     parts |= {"compare": "side by side"} if compared else {}
     parts |= {"seeds": "over seeds"} if seeds else {}
@@ -422,9 +403,8 @@ def build(
         judged=judged,
         assets=view.assets() if judged else "",
         sections=sections,
-        linked=any(s["link"] for s in sections),
         open=len(found) == 1,
-        glance=_glance(found, place, {s["id"] for s in sections}),
+        glance=_glance(found, {s["id"] for s in sections}),
         plotly=plotly,
         plots=figures.json(),
     )
@@ -449,7 +429,7 @@ def write(folder: str | Path, out: str | Path | None = None, **options: Any) -> 
     """Write the report (default: report.html in the folder of runs) and return its path."""
     default = Path(folder).expanduser().resolve() / "report.html"
     path = Path(out).expanduser().resolve() if out else default
-    page = build(folder, place=path.parent, **options)
+    page = build(folder, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
     runs.write_text(path, page)  # whole or not at all: two sweeps may write the same file
     return path
