@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
 from ..records import Criterion
+from .labels import read_label
 from .levels import levels_of
 from .slips import PARTS
 from .values import absent, as_text, listed, number, parsed_json
@@ -72,8 +73,6 @@ NEGATIVE |= {"negative": ("true", "1"), "is_negative": ("true", "1")}
 NEGATIVE |= {"positive": ("false", "0"), "is_positive": ("false", "0")}
 POSITIVE = ("positive", "pos", "+", "1", "true", "false", "0")
 TITLES = ("name", "title", "category", "group", "section", "dimension")
-YES = {"true", "yes", "1", "wahr", "ja"}
-NO = {"false", "no", "0", "", "falsch", "nein"}
 
 
 def flag(row: Row, item: Mapping[str, Any], criterion_id: str) -> bool | None:
@@ -83,8 +82,9 @@ def flag(row: Row, item: Mapping[str, Any], criterion_id: str) -> bool | None:
     if absent(value):
         return None
     said = as_text(value).strip().casefold()
-    if said in YES | NO:
-        return said in YES
+    status = read_label(said or "no")[0]
+    if status in ("met", "unmet"):
+        return status == "met"
     row.find(
         "bad-required",
         f"'required' is {said[:40]!r}; the criterion is read as not required",

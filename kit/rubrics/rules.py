@@ -23,11 +23,8 @@ from .meaning import (
 from .notes import THRESHOLD, note_score
 from .same import Found, compare
 from .wording import (
-    INVENTED_WORDS,
-    demanded,
     encoding,
     given,
-    invents,
     several,
     subjective,
 )
@@ -48,17 +45,6 @@ class Read:
 read = lru_cache(maxsize=4096)(Read)  # texts that many rows repeat
 
 
-class Prompt:
-    """A prompt with what the rules on its criteria need of it."""
-
-    def __init__(self, task: Task):
-        text = task.asked
-        sources = (s[:2_000] for s in task.sources.values())
-        shown = set(words(" ".join([text[:20_000], *sources])))
-        self.given = given(text)
-        self.invents = not INVENTED_WORDS.isdisjoint(shown) and invents(text)
-
-
 @dataclass(frozen=True)
 class At:
     """A criterion where it stands."""
@@ -66,7 +52,7 @@ class At:
     c: Criterion
     r: Read
     task: Task
-    prompt: Prompt
+    given: frozenset[str]  # the words of an answer that its prompt gives away
 
 
 Said = str | tuple[str, str] | None  # what is wrong, or with what to do; None (or ""): nothing
@@ -114,10 +100,8 @@ def _several(at: At) -> Said:
 
 
 def _leaked(at: At) -> Said:
-    if at.c.weight > 0 and at.prompt.given and at.prompt.given <= at.r.set:
-        return "the prompt gives away what the criterion wants", "take it out of the prompt"
-    wanted = at.prompt.invents and at.c.weight > 0 and demanded(at.c.text, at.task.prompt)
-    return _found(wanted, "the prompt leaves the name open, and the criterion wants {!r}")
+    leaked = at.c.weight > 0 and at.given and at.given <= at.r.set
+    return _found(leaked, "the prompt gives away what the criterion wants")
 
 
 def _injected(at: At) -> Said:
@@ -144,8 +128,8 @@ RULES = (
         judged(_vague),
         "say what an outsider would look for, with a number or an example",
     ),
+    Rule("answer-leak", "info", _leaked, "take it out of the prompt"),
     Rule("several-requirements", "info", judged(_several), "split it into one criterion each"),
-    Rule("answer-leak", "info", _leaked, "ask for it in the prompt, or drop the criterion"),
     Rule(
         "sign",
         "warning",
@@ -190,8 +174,8 @@ def check_row(p: Parsed, *, prompt_tokens: int) -> list[Finding]:
 
     for code, severity, message, fix in _prompt(task, prompt_tokens):
         found(code, severity, message, field="prompt", suggestion=fix)
-    prompt = Prompt(task)
-    all_at = [At(c, read(c.text), task, prompt) for c in task.criteria]
+    told = given(task.asked[:20_000])
+    all_at = [At(c, read(c.text), task, told) for c in task.criteria]
     for at in all_at:
         _one(at, found)
     if len(all_at) > 1:

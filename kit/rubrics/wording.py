@@ -1,5 +1,5 @@
 """Rules on the wording of one criterion: several requirements, subjective words, leaked answers,
-contradictions, encoding."""
+encoding."""
 
 from __future__ import annotations
 
@@ -114,51 +114,6 @@ def _clauses(text: str) -> bool:
     """True when a clause of its own follows: "..., and each bullet is short"."""
     found = [m for m in CLAUSE.finditer(text) if not INSIDE.search(text, 0, m.start())]
     return len(found) > 1 or (len(found) == 1 and not CONDITION.match(text))
-
-
-# A prompt that asks for a name of the writer's own, and a criterion that wants a certain one.
-INVENTED = (
-    "names? titles? slogans? nicknames? mott?oe?s? headlines? taglines? usernames? captions?"
-).split()
-INVENT = re.compile(
-    r"\b(?:suggest|propose|invent|find|create|coin|devise|think of|come up with|make up|give"
-    r"|pick|choose|need|want|write)\s+(?:me\s+|us\s+)?"
-    r"(?:an?|one|some|two|three|four|five|ten|several|\d+|new|good"
-    r"|other)\s+(?:[\w'’-]+\s+){0,3}?(?:" + "|".join(INVENTED) + r")\b",
-    re.I,
-)
-INVENTED_WORDS = frozenset(
-    "name names title titles slogan slogans nickname nicknames motto mottos mottoes "
-    "headline headlines tagline taglines username "
-    "usernames caption captions".split()
-)
-DEMANDED = re.compile(
-    r"\b(?i:suggests?|proposes?|names?|calls?|recommends?|picks?|chooses?|gives?|invents?"
-    r"|offers?|(?:is|are)\s+(?:called|named|titled|entitled))"
-    r"\s+(?:it\s+|them\s+"
-    r"|the\s+(?:\w+\s+){1,2}?)?[\"“]?((?:[A-Z][\w'’-]*)(?:\s+(?:of\s+)?(?:the\s+)?[A-Z][\w'’-]*)*)[\"”]?"
-    r"(?=\s*(?:[.,;!]|$)|\s+(?:as|for|to)\b)"
-)
-
-
-def invents(prompt: str) -> bool:
-    """True when a prompt asks for a name, title or slogan that the answer is to make up.
-
-    >>> invents("Suggest a name for the bridge."), invents("Give the name of the bridge.")
-    (True, False)
-    """
-    return bool(INVENT.search(prompt))
-
-
-def demanded(text: str, prompt: str) -> str | None:
-    """The proper name that a criterion wants, where the prompt does not hold it; None otherwise.
-
-    >>> (demanded("Suggests the name Old Mill.", "Suggest a name."),
-    ...  demanded("Suggests the name of a mill.", "Suggest a name."))
-    ('Old Mill', None)
-    """
-    m = None if text.isupper() else DEMANDED.search(text)
-    return m[1] if m and m[1].lower() not in prompt.lower() else None
 
 
 # A prompt that gives its own answer: "Who wrote Hamlet? (Answer: Shakespeare)".

@@ -269,37 +269,6 @@ def test_clauses_with_subjects_of_their_own_are_several_requirements():
         ), text
 
 
-def test_a_certain_name_where_the_prompt_wants_an_invented_one_is_a_leak():
-    """fault-06: "Suggest a name" holds the word name, so the prompt seemed to ask for an answer that is known."""
-    bridge = "Suggest a name for the new footbridge over the river."
-    for text in (
-        "Suggests the name Heron Bridge.",
-        'Calls it "Heron Bridge".',
-        "The bridge is named Heron Bridge.",
-    ):
-        assert only("answer-leak", text, prompt=bridge) == ["c1"], text
-    for text in (
-        "Suggests the name of a bird.",
-        "Gives one name only.",
-        "Suggests a name in English.",
-        "Suggests a name such as Heron Bridge.",
-        Criterion(id="c1", text="Suggests the name Heron Bridge.", weight=-1),
-    ):
-        assert only("answer-leak", text, prompt=bridge) == [], text
-    assert (
-        only(
-            "answer-leak",
-            "Suggests the name Heron Bridge.",
-            prompt=bridge + " It is near Heron Bridge Road.",
-        )
-        == []
-    )
-    assert (
-        only("answer-leak", "Names Heron Bridge.", prompt="Give the name of the bridge at Vik.")
-        == []
-    )  # a question with an answer
-
-
 def test_a_label_that_is_the_right_answer_is_no_annotator_note():
     """classify-04: "The label is praise." was once taken for a remark on labelling."""
     for text in (
@@ -317,7 +286,7 @@ def test_a_label_that_is_the_right_answer_is_no_annotator_note():
 
 
 def test_the_faults_of_our_own_set_are_found():
-    """data/README.md lists the faults put in on purpose; the lint finds all but the one that only a reader can tell (fault-08, c2), and no note that is none."""
+    """data/README.md lists the faults put in on purpose; the lint finds all but the two that only a reader can tell (fault-06, c1; fault-08, c2), and no note that is none."""
     tasks = load_tasks(Path(__file__).resolve().parents[2] / "data" / "rubrics.json")
     found = {(f.code, f.task_id, f.criterion_id) for f in lint(tasks, rules="all").findings}
     wanted = {
@@ -327,12 +296,9 @@ def test_the_faults_of_our_own_set_are_found():
         ("impossible-checks", "fault-03", "c2"),
         ("several-requirements", "fault-04", "c1"),
         ("subjective", "fault-05", "c2"),
-        ("answer-leak", "fault-06", "c1"),
         ("empty-criterion", "fault-07", "c2"),
         ("encoding", "fault-08", "c4"),
         ("annotator-note", "fault-09", "c3"),
     }
     assert wanted <= found
-    assert {
-        x for x in found if x[0] in ("annotator-note", "near-duplicate", "answer-leak")
-    } <= wanted
+    assert {x for x in found if x[0] in ("annotator-note", "near-duplicate")} <= wanted

@@ -124,6 +124,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+NUMBERS = ("confidence", "p", "value", "points", "tokens_in", "tokens_out", "cost")
 HOLD_TEXTS = ("tags", "levels", "sources")
 
 
@@ -142,16 +143,8 @@ def _check(data: Mapping[str, Any], where: str) -> None:
         held = value.values() if name == "sources" else value
         if name in HOLD_TEXTS and not all(isinstance(x, str) for x in held):
             raise DataError(f"the field {name!r} must hold texts", where=where)
-        if (
-            name in ("confidence", "p", "value", "points")
-            and value is not None
-            and (isinstance(value, str) or number(value) is None)
-        ):
+        if name in NUMBERS and (isinstance(value, str) or number(value) is None):
             raise DataError(f"the field {name!r} is not a finite number", where=where)
-        if name in ("tokens_in", "tokens_out", "cost") and (
-            isinstance(value, (str, bool)) or number(value) is None
-        ):
-            raise DataError(f"the field {name!r} is not a number", where=where)
     for i, c in enumerate(data.get("criteria") or [], 1):
         if not isinstance(c, Mapping):
             raise DataError(f"criterion {i} is not an object", where=where)
