@@ -178,26 +178,3 @@ def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> A
         )
     fig.update_yaxes(autorange="reversed", type="category")
     return fig
-
-
-def spent(overview: Sequence[Mapping[str, Any]]) -> Any:
-    """Seconds of each run as bars, none where they are unknown; hover shows cost and status."""
-    fig = theme.figure(
-        title="Where the time went", x="seconds", height=max(220, 130 + 30 * len(overview))
-    )
-    names = [f"{r['notebook']} ({r['run'][:15]})" for r in overview]
-    took = ["unknown" if r["seconds"] is None else f"{r['seconds']:.0f}" for r in overview]
-    hover = [
-        f"{r['run']}<br>{s} s, ${r['cost $']:.4f}<br>{r['status']}"
-        for r, s in zip(overview, took, strict=True)
-    ]
-    fig.add_bar(
-        x=[r["seconds"] for r in overview],
-        y=names,
-        orientation="h",
-        hovertext=hover,
-        hoverinfo="text",
-        marker_color=theme.COLORS[0],
-    )
-    fig.update_yaxes(autorange="reversed", type="category")
-    return fig

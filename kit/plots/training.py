@@ -163,11 +163,6 @@ def lengths(steps: Steps) -> Any:
     return fig
 
 
-def divergence(steps: Steps) -> Any:
-    """KL to the starting model in nats per token; empty when beta is 0 and nothing measured it."""
-    return series(steps, "kl", title="KL to the starting model", y="nats per token")
-
-
 def time_split(steps: Steps, *, title: str = "Where the time goes") -> Any:
     """Seconds per step for generation, judge and update, stacked."""
     fig = _by_step(steps, title=title, y="seconds", height=320)

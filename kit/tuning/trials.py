@@ -160,15 +160,10 @@ class Flips(list[dict[str, Any]]):
     """Changed verdicts, broken ones first; a list that shows itself."""
 
     @property
-    def counts(self) -> dict[str, int]:
+    def words(self) -> str:
         """How many were mended, broken, lost and found."""
         kinds = [f["effect"] for f in self]
-        return {e: kinds.count(e) for e in ("mended", "broken", "lost", "found")}
-
-    @property
-    def words(self) -> str:
-        """The counts in words."""
-        return ", ".join(f"{n} {e}" for e, n in self.counts.items())
+        return ", ".join(f"{kinds.count(e)} {e}" for e in ("mended", "broken", "lost", "found"))
 
     def _repr_html_(self) -> str:
         from .pages import flips_html

@@ -27,7 +27,7 @@ KEPT = {
     "02_tune_judge": ('run.figure("kappa"', "kappa"),
     "03_train_grpo": ('run.figure("beside trivial', "beside trivial policies"),
     "04_plot_calibration": ('run.figure("judges side by side"', "judges side by side"),
-    "05_compare_runs": ('run.figure("seconds and cost"', "seconds and cost"),
+    "05_compare_runs": ('run.figure(f"over seeds', "over seeds: gain in strict passes"),
     "06_chain_stages": ('run.figure("what each stage brought"', "what each stage brought"),
 }
 

@@ -86,7 +86,6 @@ def _gain():
         lambda: plots.health(STEPS),
         lambda: plots.criteria(STEPS, names={"c1": "x" * 80}),
         lambda: plots.lengths(STEPS),
-        lambda: plots.divergence(STEPS),
         lambda: plots.time_split(STEPS),
         lambda: plots.gain(_gain()),
         lambda: plots.policies(_gain()),

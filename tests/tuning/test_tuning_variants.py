@@ -83,7 +83,7 @@ def test_examples_that_talk_to_the_judge_are_made_harmless(tmp_path):
 def test_a_criterion_reworded_and_in_parts_is_a_trial_and_its_diff_is_kept(tmp_path):
     b = bench(tmp_path, folder=tmp_path / "kept")
     b.try_("loose", reword={"It says good.": "It is an answer."})
-    assert b.flips("baseline", "loose").counts["broken"] > 0
+    assert " 0 broken" not in b.flips("baseline", "loose").words
     b.try_("parts", reword={"It says good.": ["It is an answer.", "It says good."]})
     assert not b.flips("baseline", "parts")
     new = [text for kind, text in b.trials["loose"].diff(b.trials["baseline"]) if kind == "new"]
@@ -104,7 +104,7 @@ def test_options_have_scores_are_shuffled_and_one_says_nothing(tmp_path):
     orders = {c.levels for *_, criteria in FakeReader.seen for c in criteria if c.levels}
     assert len(orders) == 6
     b.try_("mute", options={"yes": 1, "no": None, "never": 0})
-    assert b.flips("baseline", "mute").counts["lost"] > 0
+    assert " 0 lost" not in b.flips("baseline", "mute").words
 
 
 def test_one_plain_rubric_beside_its_criteria(tmp_path):

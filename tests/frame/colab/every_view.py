@@ -198,7 +198,6 @@ def other_views() -> None:
     comparing.band(rows)
     comparing.over_seeds(numbers.across_seeds(found))
     comparing.groups(rows)
-    comparing.spent(numbers.overview(found))
     compare.explorer(found)
     compare.show(found, "03_x")
     live_controls()
