@@ -99,6 +99,7 @@ def said(text: str) -> str:
     return m[1] if m and not (first and first[1].lower() in _PROSE) else ""
 
 
+_A_KELVIN = re.compile(r"/\s?([a-z]{1,3})\s?[·⋅*]?\s?(?:°\s?C|K)\b")  # "J/gK": per gram and kelvin
 _PERCENT = re.compile(r"\s?-?(?:%|percent\b|per\s?cent\b|pct\b)", re.I)
 
 
@@ -110,6 +111,7 @@ def values(value: float, tail: str, unit: str, *, percent: bool = False) -> list
     >>> values(3.6, " km/h uphill", "m/s"), values(3.6, " kg", "m/s"), values(3.6, ", say", "m/s")
     ([1.0], [], [3.6])
     """
+    tail = _A_KELVIN.sub(r"/(\1 K)", tail)
     share = _PERCENT.match(tail)
     if not unit:
         return [value / 100, value][: 1 + percent] if share else [value]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..checks.quantities import quantities
 from . import lexicon as lx
 from .cues import (
     CLASH,
+    OPPOSITE,
     Cue,
     after_phrase,
     change_of_change,
@@ -26,12 +27,18 @@ from .cues import (
     usable,
     within,
 )
-from .text import Match, find, norm, tokens
+from .text import Match, affirmed, find, norm, tokens
 
 _SIGNED = re.compile(
-    r"(?:NES|enrichment scores?|log2? ?fold[- ]change|logFC|log2FC)\b[^.;\d+\-]{0,25}", re.I
+    r"\b(?:NES|enrichment scores?|log2? ?fold[- ]change|logFC|log2FC)\b[^.;\d+\-]{0,25}", re.I
 )
 _LABELLED = re.compile(r"[^:;?]{1,80}:[^:;?]+")
+_AMOUNT = re.compile(  # how much: it has no direction
+    r"(?:\b(?:an? )?(?:about |roughly )?(?=[1-9t])(?:\d+(?:[.,]\d+)?|two|three|ten|twenty)"
+    r"(?:[\s-]?(?:fold|times|percent|per cent)\b|\s?%))(?= (?!of\b)\w)",
+    re.I,
+)
+_OTHER_SIDE = re.compile(r"(?:the )?(?:\w+ )?controls?\b.*\bthan\b", re.I)
 _MARK = re.compile(r"(?<=\w)(\s*[:=(]\s*|\s+)(\+{1,3}|-{1,3})(?=\s*(?:[,;.)]|$))")
 _NONE = re.compile(r"(?<=\w)(\s*[:=]\s*)none\b(?=\s*(?:[,;.)]|$))", re.I)
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
@@ -71,7 +78,8 @@ class Reader:
         self.names = [
             (name, alias) for name, aliases in subjects.items() for alias in (name, *aliases)
         ]
-        self.last: list[str] = []
+        self.only = list(subjects) if len(subjects) == 1 else []  # "Upregulated." speaks of it
+        self.last = self.only
 
     def sentence(self, text: str) -> list[Claim]:
         """The claims of one sentence; in "X: up; Y: down" each part is one."""
@@ -79,9 +87,9 @@ class Reader:
         if len(parts) > 1 and all(_LABELLED.fullmatch(p) for p in parts):
             return [c for p in parts for c in self.sentence(p)]
         text = _MARK.sub(lambda m: m[1] + ("up" if "+" in m[2] else "down"), text)
-        text = _NONE.sub(r"\1unchanged", text)
+        text = _AMOUNT.sub("", _NONE.sub(r"\1unchanged", text))
         raw = tokens(text)
-        words = [w.lower() for w in raw]
+        words = affirmed([w.lower() for w in raw])
         subjects = usable(words, find([norm(w) for w in raw], self.names))
         if signed := self._signed(text, subjects):
             return [signed]
@@ -93,7 +101,10 @@ class Reader:
                 Claim(m.of, direction_of(c, 0), False, text)
                 for m, c in zip(subjects, cues, strict=True)
             ]
-        return _Sentence(text, words, subjects, cues, self).claims()
+        found = _Sentence(text, words, subjects, cues, self).claims()
+        if _OTHER_SIDE.match(text):  # "controls have lower X than the treated"
+            return [replace(c, direction=OPPOSITE.get(c.direction, c.direction)) for c in found]
+        return found
 
     def _signed(self, text: str, subjects: Sequence[Match]) -> Claim | None:
         """The sign of "NES of -2.1" as a claim on the one subject of its sentence."""
@@ -186,7 +197,8 @@ class _Sentence:
                 else self.reader.last[-1:]
             )
         else:
-            who = []
+            lead = [w for w in clause[: cues[0].start - start] if w not in lx.HEADS]
+            who = [] if _own_subject(lead, len(lead)) or self.subjects else self.reader.only
         return [_Bound(name, self._direction(cues[-1], start)) for name in who]
 
     def _direction(self, cue: Cue, start: int, behind: bool = False) -> str:

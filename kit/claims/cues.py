@@ -29,6 +29,7 @@ def phrases(texts: Sequence[str]) -> re.Pattern[str]:
 _NOT_NEGATIONS = phrases(lx.NOT_NEGATIONS)
 _EXCLUDERS = [p.split() for p in lx.EXCLUDERS]
 _SIGNS = frozenset(("positive", "positively", "negative", "negatively"))
+_INSTEAD = [["rather", "than"], ["instead", "of"]]
 _DIRECTED = lx.EVERY | lx.STATES.keys() | _SIGNS
 
 
@@ -105,7 +106,7 @@ def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
         or (w == "equal" and after == "to")
         or (w in ("effect", "effects", "difference", "influence") and not negated)
         or (w in ("faster", "slower", "longer") and before == "no")
-        or tuple(words[max(0, i - 2) : i]) in (("rather", "than"), ("instead", "of"))
+        or [x for x in words[max(0, i - 3) : i] if x not in lx.BE][-2:] in _INSTEAD
     )
     return "" if idle else kind
 

@@ -14,6 +14,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from ..records import Part, Response, Task
@@ -25,7 +26,7 @@ from .compare import against, misplaced, relation
 from .confidence import without_confidence
 from .cues import after_phrase, phrases
 from .listing import rivals
-from .text import asserted, find, norm, phrase_words, spans
+from .text import affirmed, asserted, find, norm, phrase_words, spans
 
 
 def statements(text: str, prompt: str = "") -> list[str]:
@@ -55,25 +56,27 @@ def _read(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, .
     """The tokens, normalised, and where they start; a slash parts nothing here: m/s is one unit."""
     found = [(t, at) for t, at in spans(sentence) if t != "/"]
     raw = tuple(t for t, _ in found)
-    return raw, tuple(map(norm, raw)), tuple(at for _, at in found)
+    return raw, tuple(affirmed([norm(t) for t in raw])), tuple(at for _, at in found)
 
 
 def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int]:
     """Where a sentence asserts this fact: indices of its tokens, slashes left out."""
     names = [(t, t) for t in (fact["text"], *fact.get("aliases", ()))]
     free = {w for t in (prompt, *(n for n, _ in names)) for w in phrase_words(t)}
+    beside = free | fact.get("beside", frozenset())
+    of = fact.get("number") is not None
     raw, normed, starts = _read(sentence)
     out = []
     for m in find(normed, names):
         own = any(w in lx.SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
         denied = _denied(normed, m.start) or _dismissed(normed, m.end)
-        denied = denied or _unclaimed(normed, m.start, m.end, free)
+        denied = denied or _unclaimed(normed, m.start, m.end, free, beside, of)
         last = starts[m.end - 1] + len(raw[m.end - 1])
         if (own or not (denied or against(prompt, raw, m.start, m.end))) and as_named(
             sentence, starts[m.start], last, m.of
         ):
             out.append(m.start)
-    if fact.get("number") is None:
+    if not of:
         return out
     lower = [w.lower() for w in raw]
     found = [(place(starts, q), bisect_left(starts, q.end)) for q in given(sentence, fact, lower)]
@@ -82,7 +85,7 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
         for i, j in found
         if not _denied(normed, i)
         and not any(_dismissed(normed, j + k) for k in range(4))
-        and not any(_unclaimed(normed, i, j + k, free) for k in range(4))
+        and not any(_unclaimed(normed, i, j + k, free, beside, of) for k in range(4))
     ]  # "343 m/s is not it": a unit has up to three words
 
 
@@ -128,31 +131,43 @@ def _dismissed(words: Sequence[str], end: int) -> bool:
     return bool(_AFTER.fullmatch(after)) or bool(back and back[1] in lx.DOUBTS)
 
 
-def _unclaimed(words: Sequence[str], start: int, end: int, free: Container[str]) -> bool:
+def _unclaimed(
+    words: Sequence[str],
+    start: int,
+    end: int,
+    free: Container[str],
+    beside: Container[str],
+    of: bool,
+) -> bool:
     """True where the clause around words[start:end] does not claim it: it speaks of its truth
     ("x: false"), reports, supposes, refuses it, or says in a word or two that it is something that
-    is not known to be a claim ("x is absent", "343 m/s is the speed of light").
+    is not known to be a claim ("x is absent").
 
-    free : the words of the question and of the facts.
+    free : the words of the question and of the fact; beside : of all facts, which may stand before
+    it ("a myth: x"); of : it is a number, and "the speed of light" is something else than it.
     """
     cuts = [i for i, w in enumerate(words) if w in lx.FACT_CUTS]
     left = max((i + 1 for i in cuts if i < start), default=0)
     right = min((i for i in cuts if i >= end), default=len(words))
     before, after = words[left:start], words[end:right]
-    said = [w for w in (*before, *after) if w not in free]
+    said = [w for w in before if w not in beside] + [w for w in after if w not in free]
     told = after_phrase(words[left:start], _NO_CLAIM) >= 0
     supposed = bool(before) and before[0] in ("if", "suppose", "unless") and "if" not in free
     refused = any(w in lx.REFUSES for w in before[-2:]) or "unlikely" in after
     refused = refused or bool(_BUT.search(" ".join(words[max(0, start - 3) : start])))
-    return told or supposed or refused or doubts(said) or _other(after, free)
+    return told or supposed or refused or doubts(said) or _other(after, free, of)
 
 
-def _other(after: Sequence[str], free: Container[str]) -> bool:
-    """True for "is absent", "is the speed of light": a predicate of a word or two that the question
-    does not have, and that is no participle and no comparison."""
-    rest = [w for w in after[1:] if w[-2:] != "ly" and w.isalpha()]
+def _other(after: Sequence[str], free: Container[str], of: bool) -> bool:
+    """True for "is absent", "of them is slow": a predicate of a word or two that the question does
+    not have, and that is no participle and no comparison; with `of` for "is the speed of light",
+    too."""
+    after = tuple(after[2:] if after[:1] == ("of",) else after)
+    rest = [w for w in takewhile(str.isalpha, after[1:]) if w[-2:] != "ly"]
     if after[:1] not in _IS or not rest or lx.NEGATORS.intersection(rest):
         return False
+    if rest[0] in lx.DETERMINERS and not of:
+        return False  # "is the main source" says what it does
     said = [w for w in rest if w not in lx.DETERMINERS]
     known = any(w in free or w in lx.AFFIRMS or w[-2:] in ("er", "st") for w in said)
     return 0 < len(said) <= 2 and not known and rest[0][-2:] not in ("ed", "en")
@@ -161,13 +176,19 @@ def _other(after: Sequence[str], free: Container[str]) -> bool:
 _IS = [("is",), ("are",), ("wa",), ("was",), ("were",)]
 
 
+def _facts(task: Task) -> list[dict[str, Any]]:
+    """The expected facts, each with the words of all of them."""
+    words = frozenset(w for n in names(task) for w in phrase_words(n))
+    return [{**f, "beside": words} for f in task.truth.get("facts", ())]
+
+
 def found(task: Task, text: str) -> list[str]:
     """Ids of the facts of truth["facts"] that a text asserts.
 
     In a comparison, a thing that the question itself names counts only when the answer relates it
     rightly.
     """
-    facts = task.truth.get("facts", ())
+    facts = _facts(task)
     sentences = statements(text, task.prompt)
     asked = phrase_words(task.prompt)
     comparison = task.truth.get("comparison")
@@ -175,10 +196,12 @@ def found(task: Task, text: str) -> list[str]:
     wrong = swapped(task, sentences)
     out = []
     for i, fact in enumerate(facts):
-        if i in wrong or not matched(fact, sentences, task.prompt):
-            continue
         given = fact.get("number") is None and bool(find(asked, [("", fact["text"])]))
-        if (comparison and given and related != "right") or _undecided(task, fact, sentences):
+        if comparison and given:  # "X is smaller than Y" says that Y is the larger
+            hit = related == "right"
+        else:
+            hit = matched(fact, sentences, task.prompt)
+        if i in wrong or not hit or _undecided(task, fact, sentences):
             continue
         out.append(str(fact.get("id", f"f{i + 1}")))
     return out
@@ -186,7 +209,7 @@ def found(task: Task, text: str) -> list[str]:
 
 def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
     """True where the answer names an alternative to the fact as well (`kit.claims.choice`)."""
-    facts, prompt = task.truth["facts"], task.prompt
+    facts, prompt = _facts(task), task.prompt
     if fact.get("number") is not None:
         given = {n for t in (prompt, *names(task)) for n in numbers(t)}
         units = (str(f.get("unit") or "") for f in facts)
@@ -209,7 +232,7 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
 
 def swapped(task: Task, sentences: Sequence[str]) -> set[int]:
     """Indices of the facts that are asserted of something else only (`kit.claims.compare`)."""
-    facts = task.truth.get("facts", ())
+    facts = _facts(task)
     rows = []
     for s in sentences:
         at = {i: places(f, s, task.prompt) for i, f in enumerate(facts) if f.get("about")}
@@ -237,7 +260,7 @@ def precision(task: Task, text: str) -> tuple[float, list[str]]:
     said = statements(text, task.prompt)
     listed = rivals(
         said,
-        is_fact=lambda s: any(matched(f, [s]) for f in task.truth.get("facts", ())),
+        is_fact=lambda s: any(matched(f, [s]) for f in _facts(task)),
         prompt=task.prompt,
         candidates=task.truth.get("candidates", ()),
         names=names(task),

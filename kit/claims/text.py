@@ -86,6 +86,21 @@ def norm(token: str) -> str:
     return t
 
 
+def affirmed(words: Sequence[str]) -> list[str]:
+    """The words, "_" in place of a negation and of the doubt that it takes away.
+
+    >>> " ".join(affirmed("there is no doubt that this isn't at all false".split()))
+    'there is _ _ that this _ at all _'
+    """
+    out = list(words)
+    for i in (i for i, w in enumerate(words) if w in lx.NEGATORS or w.endswith("n't")):
+        between = lx.DETERMINERS | lx.BE | {"at", "ever"}
+        j = next((j for j in range(i + 1, len(words)) if words[j] not in between), i)
+        if words[j] in lx.DENIABLE:
+            out[i] = out[j] = "_"
+    return out
+
+
 @lru_cache(maxsize=20_000)
 def phrase(text: str) -> tuple[str, ...]:
     """A phrase as normalised tokens without punctuation."""

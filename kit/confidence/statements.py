@@ -85,7 +85,7 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"\bfar from\s*$|\bdoubt(?:s|ed)?\s+(?:it|this|that|so)\s+$"
+    r"\b(?:far from|(?:less|fewer) than|under|below|not even)\s*$|\d\s?%\s+$|\bdoubt(?:s|ed)?\s+(?:it|this|that|so)\s+$"
     r"|\b(?:lack|loss|absence) of (?:confidence|certainty)\W[^.!?\n]*$"
     r"|\b(?:error|wrong|mistaken)\b[^.!?\n]*$",
     re.IGNORECASE,
@@ -94,6 +94,7 @@ _WRONG = re.compile(
     r"\W*(?:that\s+)?(?:it|this|that|I|we|(?:my|the|this) (?:answer|response|claim))\s+"
     r"(?:is|am|are|was|m|s|may be)\s+(?:\w+ly\s+)?"
     r"(?:wrong|mistaken|incorrect|false|in error|not (?:right|correct|true))\b"
+    r"|\s+(?:wrong|mistaken|incorrect|un(?:sure|certain))\b"
     r"|\s*(?:is|would be|seems|sounds) (?:far |much )?too (?:much|high|low|little|confident)\b",
     re.IGNORECASE,
 )

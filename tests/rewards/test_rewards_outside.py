@@ -2,11 +2,12 @@
 
 import itertools
 import json
+from pathlib import Path
 
 import pytest
 
 from kit import data
-from kit.claims import bags, consistency, factual, known_names
+from kit.claims import bags, confidence, consistency, factual, known_names, uncertainty
 from kit.claims.compare import relation
 from kit.claims.direction import claims, settle
 from kit.errors import DataError, KitError
@@ -335,3 +336,101 @@ def test_thoughts_before_the_answer_block_are_no_part_of_it(tag):
         parsed = parse_answer(text)
         assert parsed.block_problem is None and len(parsed.claims) == 1
     assert parse_answer(f"It is 90. {block}").block_problem == "text before <answer>"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("X1 declines by 20%.", "down"),  # "declinNES by 20" was read as an enrichment score: up
+        ("X1 is 30% lower.", "down"),
+        ("X1 is two times higher.", "up"),
+        ("X1 shows a 20% decrease.", "down"),
+        ("X1 shows a two-fold increase.", "up"),
+        ("X1 is impaired.", "down"),
+        ("X1, rather than being suppressed, is enhanced.", "up"),
+        ("It isn't false that X1 rises.", "up"),
+        ("The solute level and the X1 inside increase.", "up"),
+        ("Ground controls have lower X1 than flight animals.", "up"),
+        ("X1 rises to 20% and falls to 30% of it.", "unstated"),
+    ],
+)
+def test_amounts_and_double_negations_turn_no_direction(text, wanted):
+    """Right answers at the floor, and wrong ones at the top: an amount before the word hid it."""
+    assert settle(claims(text, {"X1": []})).get("X1") == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Upregulated", "up"),
+        ("It is upregulated.", "up"),
+        ("The pathway is upregulated.", "up"),
+        ("Direction: not upregulated", "not_up"),
+        ("Insulin is upregulated.", None),
+        ("The upregulated set says nothing here, and the UPR is a pathway.", None),
+    ],
+)
+def test_where_one_thing_is_asked_for_it_need_not_be_named(text, wanted):
+    """BioRLHF's rows ask for one pathway: "The pathway is upregulated." earned what a wrong one did."""
+    assert settle(claims(text, {"UPR": []})).get("UPR") == wanted
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("task", "right", "wrong"),
+    [
+        (
+            "med-04",
+            "O negative is the universal donor; AB positive is the universal recipient.",
+            "",
+        ),
+        ("bio-01", "Oxidative phosphorylation in the mitochondria is responsible.", ""),
+        ("bio-01", "There's no doubt that mitochondria do, via oxidative phosphorylation.", ""),
+        ("bio-13", "That is a myth: the whole brain is used.", "The whole brain is used: a myth."),
+        ("bio-09", "The human genome is about 50 times smaller than that of Paris japonica.", ""),
+        ("che-03", "Nitrogen (78%) and oxygen (21%).", "Oxygen (78%) and nitrogen (21%)."),
+        ("bio-02", "Body cell: 46; egg: 23.", "Body: 23; egg: 46."),
+        ("bio-04", "CO2 in, oxygen out.", "Oxygen in, CO2 out."),
+        ("phy-10", "Water: 4.184 J/g·K, copper: 0.385 J/gK", "Water: 4.184 J/g, copper: 0.385 J/g"),
+        ("bio-03", "Thymine with adenine (2 H-bonds), cytosine with guanine (3 H-bonds).", ""),
+    ],
+)
+def test_what_an_outsider_answered(task, right, wrong):
+    """Right answers lay at the floor, and what stands in brackets was of nothing."""
+    asked = next(t for t in data.load_tasks(paths.data("facts.jsonl")) if t.id == task)
+    answers = (Response(task_id=task, id="r", text=text) for text in (right, wrong))
+    found = [factual.score(asked, a).value for a in answers]
+    assert found[0] == 1.0 and found[1] < 0.7
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "text",
+    ["There is no single known mutation.", "No single mutation has been shown to do that."],
+)
+def test_an_answer_that_says_it_is_not_known(text):
+    """They earned 0.0 on an unanswerable question, as a made-up answer did."""
+    asked = next(t for t in data.load_tasks(paths.data("facts.jsonl")) if t.id == "bio-12")
+    assert consistency.acknowledges(asked, text) == 1.0
+    assert consistency.acknowledges(asked, "There is no doubt that the mutation is known.") < 1.0
+
+
+@pytest.mark.parametrize(
+    "text", ["I'm less than 70% sure.", "I'm 30% unsure.", "Confidence: 30% wrong"]
+)
+def test_a_bound_and_a_chance_of_being_wrong_are_no_confidence(text):
+    """They were read as .7, .2 and .3."""
+    assert confidence.stated(text).value is None
+    assert confidence.stated("I'm 70% sure.").value == 0.7
+
+
+@needs_data
+def test_how_often_the_words_are_read_wrong():
+    """The README's figures: 80 answers in an author's own words, written before they were read."""
+    tasks = {t.id: t for t in data.load_tasks(paths.data("facts.jsonl"))}
+    misread = {"right": 0, "wrong": 0}
+    for line in Path(__file__).with_name("own_answers.tsv").read_text("utf-8").splitlines():
+        kind, task, text = line.split("\t")
+        paid = uncertainty.outcome(tasks[task], Response(task_id=task, id="r", text=text))
+        misread[kind] += (paid > 0.99) != (kind == "right")
+    assert misread["right"] <= 11 and misread["wrong"] <= 1
