@@ -197,10 +197,8 @@ def found(task: Task, text: str) -> list[str]:
     out = []
     for i, fact in enumerate(facts):
         given = fact.get("number") is None and bool(find(asked, [("", fact["text"])]))
-        if comparison and given:  # "X is smaller than Y" says that Y is the larger
-            hit = related == "right"
-        else:
-            hit = matched(fact, sentences, task.prompt)
+        judged = comparison and given  # "X is smaller than Y" says that Y is the larger
+        hit = related == "right" if judged else matched(fact, sentences, task.prompt)
         if i in wrong or not hit or _undecided(task, fact, sentences):
             continue
         out.append(str(fact.get("id", f"f{i + 1}")))
