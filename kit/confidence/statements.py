@@ -85,7 +85,8 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"\b(?:far from|(?:less|fewer) than|under|below|not even)\s*$|\d\s?%\s+$|\bdoubt(?:s|ed)?\s+(?:it|this|that|so)\s+$"
+    r"\b(?:far from|(?:less|fewer) than|under|below|not even)\s*$|\d\s?%\s+$|"
+    r"\bdoubt(?:s|ed)?\s+(?:it|this|that|so)\s+$"
     r"|\b(?:lack|loss|absence) of (?:confidence|certainty)\W[^.!?\n]*$"
     r"|\b(?:error|wrong|mistaken)\b[^.!?\n]*$",
     re.IGNORECASE,
