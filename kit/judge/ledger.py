@@ -399,8 +399,11 @@ class Ledger:
                 f"several keys begin with {key!r}", where=str(self.path), fix="give more digits"
             )
         found_key, row, call_id, created = exact[0]
-        v, call = verdict_of(row), self.call(call_id) if call_id else None
-        siblings = self._siblings(call_id, found_key) if call_id else []
+        call = self.call(call_id) if call_id else None
+        sql = "SELECT row FROM verdicts WHERE call=? AND key<>?"
+        with self.lock:
+            rows = self.connection().execute(sql, (call_id, found_key)).fetchall()
+        others = [verdict_of(other) for (other,) in rows]
         return {
             "key": found_key,
             "stored": created,
@@ -408,21 +411,11 @@ class Ledger:
             "call": vars(call) | {"request": _json(call.request), "meta": dict(call.meta)}
             if call
             else None,
-            "same_call": siblings,
-            "status": v.status,
+            "same_call": [
+                {"criterion_id": v.criterion_id, "status": v.status, "key": v.key} for v in others
+            ],
+            "status": verdict_of(row).status,
         }
-
-    def _siblings(self, call_id: str, key: str) -> list[dict[str, Any]]:
-        with self.lock:
-            rows = (
-                self.connection()
-                .execute("SELECT row FROM verdicts WHERE call=? AND key<>?", (call_id, key))
-                .fetchall()
-            )
-        return [
-            {"criterion_id": v.criterion_id, "status": v.status, "key": v.key}
-            for v in (verdict_of(r) for (r,) in rows)
-        ]
 
     # -- small facts, kept openly (what an endpoint can do)
     def note(self, name: str, value: Any = None) -> Any:

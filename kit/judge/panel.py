@@ -210,13 +210,17 @@ def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float])
         "p_sd": statistics.pstdev(ps) if ps else None,
         "reader": READER,
     }
-    if any(v.failure in PASSING or v.meta.get("passing") for v in votes):
-        out["passing"] = True
-    if calls := sorted({c for v in votes if not v.cached for c in calls_of(v)}):
-        out["calls"] = calls
-    if any(paid(v) for v in votes):
-        out["paid"] = {"cost": sum(paid(v) for v in votes)}
-    return out
+    return out | _bill(votes)
+
+
+def _bill(votes: Sequence[Verdict]) -> dict[str, Any]:
+    """What verdicts made of these keep of their calls, and whether they are stored."""
+    found: dict[str, Any] = {
+        "passing": any(v.failure in PASSING or v.meta.get("passing") for v in votes),
+        "calls": sorted({c for v in votes if not v.cached for c in calls_of(v)}),
+        "paid": any(map(paid, votes)) and {"cost": sum(map(paid, votes))},
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def doubtful(v: Verdict, low: float = 0.2, high: float = 0.8) -> bool:
@@ -299,11 +303,9 @@ class Escalate(Joined):
                 "failure": first.failure,
             },
         }
-        if any(v.failure in PASSING for v in both):
-            meta["passing"] = True  # not stored: the next run asks the one that failed again
-        meta["calls"] = sorted({c for v in both if not v.cached for c in calls_of(v)})
-        if any(paid(v) for v in both):
-            meta["paid"] = {"cost": sum(paid(v) for v in both)}
+        for name in ("passing", "calls", "paid"):
+            meta.pop(name, None)  # the last judge's own
+        meta |= _bill(both)
         return dataclasses.replace(
             last,
             key=None,
