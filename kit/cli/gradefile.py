@@ -6,9 +6,11 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,10 @@ class Grading:
         return today == {v.criterion_id: v.key for v in got}
 
 
+SCORED = re.compile(rb'"score":\s*[^n\s]')
+ASIDE = re.compile(r"\d{8}-\d{6}\.\d{6}\.before")
+
+
 class Grades:
     """The output: a line per answer, written as soon as it is there, and at the end put in the
     order of the answers, those of an earlier run among them.
@@ -67,13 +73,14 @@ class Grades:
         verdict that a new call can change (the judge was away, a cap was reached), and `stale`
         ones: of another text, rubric or judge. Those are judged again; DataError where all are
         stale, as those of a server with another address: that would be paid once more.
-    before : what was there, until the run has come to its end.
+    before : where what was there is kept, until a run has come to its end.
     """
 
     def __init__(
         self, out: Path, answers: Sequence[Response], grading: Grading, *, resume: bool
     ) -> None:
-        self.out, self.before = out, out.with_name(f"{out.name}.before")
+        self.out, now = out, datetime.now().strftime("%Y%m%d-%H%M%S.%f")
+        self.before = out.with_name(f"{out.name}.{now}.before")
         self.grading, self.of = grading, {(r.task_id, r.id): r for r in answers}
         self.at = {key: i for i, key in enumerate(self.of)}
         self.sizes: dict[Key, int] = {}  # bytes of each line, in the order of the file
@@ -122,10 +129,19 @@ class Grades:
                 new.write(old.read(self.sizes[key]))
 
     def _aside(self, why: str) -> None:
-        """Keep what is there beside, unless an unfinished run has kept what was before it."""
-        if not self.before.exists():
+        """Keep what is there beside, where it holds a score."""
+        with open(self.out, "rb") as file:
+            scored = any(map(SCORED.search, file))
+        if scored:
             shutil.copyfile(self.out, self.before)
             progress.say(f"{self.out}: {why}; until the end, what it held is in {self.before.name}")
+
+    def ended(self) -> None:
+        """The answers are judged: what earlier runs had kept beside goes."""
+        for path in self.out.parent.iterdir():
+            stamp = path.name.removeprefix(f"{self.out.name}.")
+            if path.name != stamp and ASIDE.fullmatch(stamp):
+                path.unlink()
 
     def _anew(self) -> None:
         self._aside("it is written anew")

@@ -3,7 +3,7 @@
 Each line of GRADES: {task_id, response_id, score, score_low, score_high, verdicts: [...], usage,
 cost}. With --resume the lines that are in GRADES stay, but for those on another text, by another
 rubric or judge; verdicts that are in the ledger are not paid again in any case. What GRADES held
-before a run is in GRADES.before until the run has come to its end. usage, cost: of the line's
+before a run is in GRADES.TIME.before until one has come to its end. usage, cost: of the line's
 verdicts when they were asked, by this run or by an earlier one; a reply that was lost on its way is
 in `kit ledger costs` only.
 """  # shown by --help; here are the options and their checks, the work itself is in `judging`

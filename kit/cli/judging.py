@@ -82,7 +82,7 @@ def _judge(
             fix="look at the server, the address and the key; then run the same command again",
         )
     if not stop:
-        grades.before.unlink(missing_ok=True)
+        grades.ended()
     text = totals.text(grades, ledger, spent)
     return Output(totals.data(grades, who, spent), text, error=stop)
 

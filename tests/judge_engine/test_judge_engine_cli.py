@@ -449,7 +449,7 @@ def test_resume_judges_anew_what_another_text_rubric_or_judge_has_graded(files, 
             capsys.readouterr()
             assert main([*command(files, stub, "--resume", *more)]) == 0
             said = capsys.readouterr()
-            held = (files / "grades.jsonl.before").exists()
+            held = [*files.glob("grades.jsonl.*.before")]
             assert not held and ("of another text" in said.err) == (len(stub.bodies) > before)
             assert [g["response_id"] for g in grades(files)] == [f"r{i}" for i in range(9)]
             return [asked(b)[0] for b in stub.bodies[before:]], said.out
@@ -478,19 +478,31 @@ def test_resume_judges_anew_what_another_text_rubric_or_judge_has_graded(files, 
 
 
 def test_a_run_that_fails_leaves_the_grades_that_were_there(files, capsys):
-    """An address where nobody answers made rows with the score null of all of them."""
+    """An address where nobody answers made rows with the score null of all of them; the second such
+    run kept the oldest grades and lost the newer; a file of the user's own was deleted.
+    """
+
+    def held():
+        return [p.read_bytes() for p in sorted(files.glob("grades.jsonl.*.before"))]
+
     with StubServer() as stub:
         assert main(command(files, stub)) == 0
-        good, before = (files / "grades.jsonl").read_bytes(), files / "grades.jsonl.before"
+        good = (files / "grades.jsonl").read_bytes()
+        (files / "grades.jsonl.before").write_bytes(b"my own")
         away = ["--base-url", "http://127.0.0.1:9/v1", "--patience", "0.2", "--tries", "1"]
         for _ in range(2):  # the second fails as the first, and what is good is still there
             assert main([*command(files, stub), *away, "--model", "other"]) == 5
-            assert before.read_bytes() == good
-        assert "grades.jsonl.before" in capsys.readouterr().err
-        assert main(command(files, stub)) == 0 and not before.exists()
+            assert held() == [good]
+        assert ".before" in capsys.readouterr().err
+        assert main([*command(files, stub), "--model", "b", "--budget-calls", "3"]) == 4
+        some = (files / "grades.jsonl").read_bytes()
+        assert main([*command(files, stub), *away, "--model", "other"]) == 5
+        assert held() == [good, some]
+        assert main(command(files, stub)) == 0 and not held()
         good = (files / "grades.jsonl").read_bytes()
         assert main([*command(files, stub, "--resume"), *away]) == 2
-        assert (files / "grades.jsonl").read_bytes() == good and not before.exists()
+        assert (files / "grades.jsonl").read_bytes() == good and not held()
+    assert (files / "grades.jsonl.before").read_bytes() == b"my own"
 
 
 def test_what_a_judge_wrote_cannot_command_the_terminal(files, capsys):
