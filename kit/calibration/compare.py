@@ -146,7 +146,8 @@ def _brier_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
     old, new = (np.asarray(v.conf, float) for v in (x, y))
     kinds = []
     for a, b in outcomes:
-        change, here = (new - b) ** 2 - (old - a) ** 2, (x.correct == a) & (y.correct == b)
+        change = (new - b) ** 2 - (old - a) ** 2
+        here = (x.correct == a) & (y.correct == b)
         kinds += ends(change, here, x.group, (-1.0, 1.0))
     return allow_unseen(out, kinds, (-1.0, 1.0))
 
@@ -275,7 +276,8 @@ def compare(
     if binning.get("edges") is None:
         binning.setdefault("bins", 15)
     sides = _sides(before, after, cluster, cluster if paired else cluster_after, paired, missing)
-    outcomes, margin = (before[1], after[1]), share("margin", margin)
+    outcomes = before[1], after[1]
+    margin = share("margin", margin)
     same = outcomes[0] is outcomes[1] or np.shares_memory(*outcomes)
     x, y = sides
     how = _How(paired, level, same and np.array_equal(x.correct, y.correct))

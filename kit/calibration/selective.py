@@ -131,7 +131,8 @@ def risk_coverage(
     psi = moved = np.empty((0, 2))
     if interval and (x.n_clusters or x.n) > 1:
         j, cells = _pooled(x, at, w)
-        psi, moved = _influence(x, j, cells, w), _moved(x, j // 2, cells)
+        psi = _influence(x, j, cells, w)
+        moved = _moved(x, j // 2, cells)
     total = errors.sum()
     best = float(areas(np.array([size.sum() - total, total]), np.array([0.0, total]))[0])
     estimates = [
@@ -171,7 +172,8 @@ def _influence(x: Inputs, j: np.ndarray, cells: np.ndarray, w: np.ndarray) -> np
     """
     from scipy import sparse
 
-    m, c = cells.size, x.n_clusters if x.cluster is not None else x.n
+    m = cells.size
+    c = x.n_clusters if x.cluster is not None else x.n
     if x.cluster is not None and c <= LEAVE_OUT:
         units = np.bincount(x.cluster * m + j, w, c * m).reshape(c, -1, 2)
         left = _both(cells - units)
@@ -188,7 +190,8 @@ def _moved(x: Inputs, place: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """AURC and AUGRC (k, 2) had clusters been drawn in which all is right, or wrong, at a
     confidence that such rows may have (`ends`).
     """
-    p, unit = np.asarray(x.conf, dtype=float), UNSEEN * cells.sum() / (x.n_clusters or x.n)
+    p = np.asarray(x.conf, dtype=float)
+    unit = UNSEEN * cells.sum() / (x.n_clusters or x.n)
     out = []
     for y, outcome in enumerate((x.correct == 0, x.correct == 1)):
         for conf in ends(p, outcome, x.group, (0.0, 1.0)):

@@ -63,7 +63,7 @@ const kitStats = (() => {
   }
   // rows of sums by cluster -> estimate with a jackknife-t interval (kit.stats.clusters.estimate)
   // kinds: what a row of each kind adds, with room for up to two unseen clusters of one (reach)
-  function estimate(stat, gradient, rows, size, n, bounds, kinds = []) {
+  function estimate(stat, gradient, rows, size, n, bounds, kinds = [], leans = false) {
     const c = rows.length;
     if (!c) return null;
     const total = rows[0].map((_, k) => sum(rows.map(r => r[k]))), value = stat(total);
@@ -73,7 +73,7 @@ const kitStats = (() => {
     let psi;
     if (left.every(Number.isFinite)) {
       const mean = sum(left) / c;
-      psi = left.map(x => Math.sqrt((c - 1) / c) * (x - mean));
+      psi = left.map(x => Math.sqrt((c - 1) / c) * (mean - x));
     } else {
       const slope = gradient(total);
       psi = rows.map(r => Math.sqrt(c / (c - 1)) * sum(r.map((x, k) => x * slope[k])));
@@ -84,7 +84,11 @@ const kitStats = (() => {
     const under = sum(square.map(x => x * x)), carry = under > 0 ? sum(square) ** 2 / under : 0;
     const own = Math.min(c - 1, Math.max(1, 1.5 * carry - 1));
     const df = Math.min(own, Math.max(worth - 1, 1));
-    const [low, high] = limits(value, se, df, c, bounds);
+    let [low, high] = limits(value, se, df, c, bounds);
+    if (leans && se > 0 && low !== null) {
+      const skew = sum(psi.map(x => x ** 3)) / se ** 3, shift = skew * quantile(df) * se;
+      [low, high] = [Math.max(low + Math.min(shift, 0), bounds[0]), Math.min(high + Math.max(shift, 0), bounds[1])];
+    }
     const more = kinds.flatMap(kind => [0.25, 0.5, 0.75, 1].map(s => kind.map(x => UNSEEN * n / c * s * x)));
     const moved = more.map(m => stat(total.map((t, k) => t + m[k]))).filter(x => !Number.isNaN(x));
     if (!moved.length) return { ...result(value, low, high, n, c), se };
@@ -140,7 +144,7 @@ const kitStats = (() => {
   function mean(xs, cluster, bounds = [0, 1]) {
     const groups = grouped(xs, cluster), n = sum(groups.map(g => g.length));
     const rows = groups.map(g => [sum(g), g.length]);
-    const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, bounds);
+    const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, bounds, [], true);
     const out = found && { ...found, missing: unsaid(xs) };
     if (!out || (cluster && groups.length < 2) || !binary(xs)) return out;
     const [low, high] = share(groups, !!cluster);

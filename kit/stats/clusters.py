@@ -234,7 +234,7 @@ def _influence(
     """
     c = len(cluster_sums)
     if se == "jackknife" and np.isfinite(left).all():
-        return math.sqrt((c - 1) / c) * (left - left.mean()), ""
+        return math.sqrt((c - 1) / c) * (left.mean() - left), ""
     psi = cluster_sums @ gradient(stat, cluster_sums.sum(axis=0))
     if se == "linear":
         return psi, ""
@@ -255,6 +255,7 @@ def estimate(
     note: str = "",
     size: np.ndarray | None = None,
     kinds: np.ndarray | None = None,
+    leans: bool = False,
 ) -> Estimate:
     """Estimate of a smooth function of sums, with a cluster jackknife-t (or linearised) interval.
 
@@ -264,7 +265,8 @@ def estimate(
         textbook standard error). size : (C,) rows of each cluster, or (..., C) of each kind of them
         that must be seen; the fewest `worth` caps the degrees of freedom. kinds : (u, K), what a
         row of each kind adds to the sums: the limits have room for up to UNSEEN more clusters of
-        one, since a rare kind may lie in clusters that were not drawn (`reach`).
+        one, since a rare kind may lie in clusters that were not drawn (`reach`). leans : the limit
+        on the side of the longer tail is farther off (`lean`).
     Source: Efron & Tibshirani 1993, chapter 11; interval `limits` with `effective_df`.
     """
     if se not in ("jackknife", "linear"):
@@ -288,6 +290,10 @@ def estimate(
     if clusters < LEAST:
         return out
     low, high, df = out.low, out.high, min(df, max(clusters - 1, 1.0))
+    if leans:
+        shift = lean(psi) * t_quantile(level, df) * spread
+        low = max(low + min(shift, 0.0), bounds[0])
+        high = min(high + max(shift, 0.0), bounds[1])
     if kinds is not None:
         more = UNSEEN * n / c * np.array(PARTS)[:, None, None] * kinds
         with np.errstate(all="ignore"):
@@ -300,6 +306,20 @@ def estimate(
         extra = extra or "few clusters carry all the spread: the interval is wide for that"
     notes = "; ".join(t for t in (note, extra) if t)
     return Estimate(value, low, high, n, c, words, notes, missing, level, spread)
+
+
+def lean(psi: np.ndarray) -> float:
+    """By which part of its half an interval reaches farther on the side of the longer tail (above
+    0: upwards): the skewness of the estimate, from the influence of each cluster (C,).
+
+    The far clusters that make a tail may not have been drawn. Johnson 1978 has .74 of the true
+    skewness; that of few clusters is a quarter too small.
+
+    >>> round(lean(np.array([-3.0, 1, 1, 1])), 2), lean(np.array([-1.0, 1]))
+    (-0.58, 0.0)
+    """
+    square = float((psi**2).sum())
+    return float((psi**3).sum()) / square**1.5 if square > 0 else 0.0
 
 
 def of_influence(

@@ -43,7 +43,8 @@ def mean(
     values : (n,) numbers or True / False. Only 0s and 1s: Wilson on the effective number of rows
         (`shares.share`). Otherwise cluster jackknife-t; give `bounds`, the range that the values
         can have, where it is known. What no drawn prompt shows is not in the interval: where scores
-        in a known range may collapse as a prompt, `betting` holds, and is wider.
+        in a known range may collapse as a prompt, or skewed ones are from 8 prompts (coverage .86),
+        `betting` holds, and is wider.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
     .800 [.09, 1.00], n=5 in 3 clusters, 1 unknown
@@ -71,6 +72,7 @@ def mean(
         level=level,
         bounds=bounds,
         size=columns[:, 1],
+        leans=True,
     )
     if (
         math.isnan(out.value)
