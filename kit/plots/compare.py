@@ -95,17 +95,6 @@ def _lines(
     fig.update_yaxes(range=[len(names) - 0.4, -0.6], type="category")
 
 
-def forest(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
-    """A forest plot: `rows` hold run, value and perhaps low, high, n; a run without an interval is
-    a hollow point.
-    """
-    fig = theme.figure(title=title, x="value (bar: 95% interval)", height=140 + 34 * len(rows))
-    ends = [(r["value"], r.get("low"), r.get("high")) for r in rows]
-    hover, texts = [f"{r['run']}<br>{words(r)}" for r in rows], [words(r) for r in rows]
-    _lines(fig, [label(r) for r in rows], ends, hover, texts)
-    return fig
-
-
 def band(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
     """Many runs of one metric, sorted by value: points with their intervals, named on hovering."""
     fig = theme.figure(title=title, x="runs, sorted by value", y="value (bar: 95% interval)")

@@ -193,7 +193,6 @@ def other_views() -> None:
     from kit.runs import compare as numbers
 
     rows = numbers.metrics(found, notebook="03_x")
-    comparing.forest(rows)
     comparing.forest_by_metric(rows)
     comparing.band(rows)
     comparing.over_seeds(numbers.across_seeds(found))
