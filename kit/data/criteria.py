@@ -176,13 +176,10 @@ def _with_parts(
 
 
 def parts_of(item: Mapping[str, Any]) -> str | None:
-    """The field of an item that holds criteria of its own, or None. Texts are parts where they
-    stand under a name for parts: "items" may be what an answer is to list."""
-    for name in PARTS:
-        held = item.get(name)
-        if isinstance(held, list) and held and (name != "items" or isinstance(held[0], Mapping)):
-            return name
-    return None
+    """The field of an item that holds criteria of its own, or None. Texts under "items" are none:
+    they may be what an answer is to list."""
+    held = ((n, item[n]) for n in PARTS if isinstance(item.get(n), list) and item[n])
+    return next((n for n, x in held if n != "items" or isinstance(x[0], Mapping)), None)
 
 
 def _lines(row: Row, text: str, field_name: str) -> list[Any]:

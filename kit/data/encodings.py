@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+from collections.abc import Mapping
 from typing import IO, Any
 
 from ..errors import DataError
@@ -45,6 +46,25 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
         said = f"the file is not UTF-8: byte {e.start + 1} is 0x{head[e.start]:02x}"
         raise DataError(said, where=f"{where}, line {line}", fix=fix) from None
     return "utf-8-sig", None
+
+
+HALF = "half a character (a lone surrogate, as of an emoji that was cut) became U+FFFD"
+
+
+def mended(value: Any) -> Any:
+    """A value of JSON without halves of surrogate pairs, which no table and no file in UTF-8 takes.
+
+    >>> mended({"a": ["x \\ud83d", 1]})
+    {'a': ['x �', 1]}
+    """
+    if isinstance(value, str):
+        if value.isascii():
+            return value
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping):
+        pairs = ((str(k).encode("utf-8", "backslashreplace"), v) for k, v in value.items())
+        return {k.decode(): mended(v) for k, v in pairs}
+    return [mended(v) for v in value] if isinstance(value, list) else value
 
 
 class Recoded(io.RawIOBase):

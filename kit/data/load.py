@@ -4,7 +4,6 @@ write ours."""
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..errors import DataError
 from ..records import Response, Task, Verdict
 from . import detect
 from .chats import PROMPTS
+from .encodings import HALF, mended
 from .files import is_url, nearest
 from .findings import Finding, Note
 from .formats.benchmarks import LISTS, flat
@@ -126,7 +126,7 @@ def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[st
         rows = read_values(text, problem=problem)
         typed = kind_of(text) == "parquet"
         return ((where, plain(row, context)) for where, row in rows) if typed else rows
-    context.name = context.name or "rows"
+    context.name, context.given = context.name or "rows", True
     return _numbered(source, context.name, context)
 
 
@@ -181,26 +181,10 @@ def _read(
 
 
 def _row(value: Mapping[str, Any], number: int, where: str, context: Context) -> Row:
-    """A row; half a surrogate pair, which no table or file in UTF-8 takes, becomes U+FFFD."""
-    try:
-        json.dumps(value, ensure_ascii=False, skipkeys=True, default=str).encode()
-    except UnicodeEncodeError:
-        row = Row(_mended(value), number, where, context)
-        said = "half a character (a lone surrogate, as of an emoji that was cut) became U+FFFD"
-        row.find("encoding", said, suggestion="repair the text at its source")
-        return row
-    except RecursionError:
-        pass  # its reader says so
-    return Row(value, number, where, context)
-
-
-def _mended(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, Mapping):
-        pairs = ((str(k).encode("utf-8", "backslashreplace"), v) for k, v in value.items())
-        return {k.decode(): _mended(v) for k, v in pairs}
-    return [_mended(v) for v in value] if isinstance(value, (list, tuple)) else value
+    row = Row(mended(value) if context.given else value, number, where, context)
+    if row.data != value:
+        row.find("encoding", HALF, suggestion="repair the text at its source")
+    return row
 
 
 def _count_other(row: Mapping[str, Any], context: Context) -> None:

@@ -69,6 +69,7 @@ class Context:
     conflicts : (field read, field left in meta) -> in how many rows they differ.
     changed : (field, type) -> in how many rows a value that JSON does not know became text.
     whole : all rows are held: those of one task of a flat table need not follow each other.
+    given : the rows came from Python, not out of a file: their texts may hold anything.
     others : other formats -> how many rows look like them.
     """
 
@@ -91,6 +92,7 @@ class Context:
     rows: int = 0
     skipped: int = 0
     whole: bool = False
+    given: bool = False
     extra: dict[str, Counter[Any]] = field(default_factory=lambda: defaultdict(Counter))
 
 

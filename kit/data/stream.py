@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .encodings import ESCAPED
+from .encodings import ESCAPED, HALF, mended
 from .findings import Note
 
 BLOCK = 1 << 20  # bytes read at once
+HALVES = ("\\ud", "\\uD")  # how JSON escapes half of a surrogate pair, or a whole one
 BLANK = re.compile(r"\s*")
 LIMIT = 1 << 28  # characters of one value; beyond that the file is taken to be broken
 
@@ -84,7 +85,10 @@ def _line(raw: bytes, parse: json.JSONDecoder) -> Iterator[Any]:
             end = BLANK.match(text, end).end()  # type: ignore[union-attr]
             if end < len(text) and text[end] != "{":
                 raise json.JSONDecodeError("Extra data", text, end)
-            yield value
+            whole = mended(value) if any(half in text for half in HALVES) else value
+            if whole != value:
+                yield Note("encoding", HALF)
+            yield whole
     except UnicodeDecodeError as e:
         yield BadValue(f"the line is not UTF-8 (byte {e.start + 1}: 0x{raw[e.start]:02x})")
     except json.JSONDecodeError as e:
@@ -117,8 +121,9 @@ class _Buffer:
         if not fresh.isascii() and (m := ESCAPED.search(fresh)):
             self.foreign = (
                 f"bytes that are not UTF-8 (0x{ord(m[0]) - 0xDC00:02x} near line "
-                f"{self.line + fresh.count(chr(10), 0, m.start())}) stand as \\udcXX in the text"
+                f"{self.line + fresh.count(chr(10), 0, m.start())}) became U+FFFD in the text"
             )
+            fresh = ESCAPED.sub("\ufffd", fresh)
         self.text = self.text[self.at :] + fresh
         self.at, self.mark, self.end = 0, 0, not block
         return not self.end
@@ -197,6 +202,8 @@ def _value(b: _Buffer, parse: json.JSONDecoder) -> Any:
         start = b.at
         try:
             value, end = parse.raw_decode(b.text, start)
+            cut = any(b.text.find(half, start, end) >= 0 for half in HALVES)
+            whole = mended(value) if cut else value
         except json.JSONDecodeError as e:
             rest = b.text[e.pos :] if e.pos >= len(b.text) - 16 else "}"
             cut = e.msg.startswith("Unterminated string") or not {"]", "}"} & set(rest)
@@ -211,5 +218,6 @@ def _value(b: _Buffer, parse: json.JSONDecoder) -> Any:
             return BadValue(f"the row cannot be read: {e}")
         if end == len(b.text) and b.more():  # a number may go on in the next block
             continue
+        b.foreign = b.foreign or (HALF if whole != value else "")
         b.at += end - start
-        return value
+        return whole

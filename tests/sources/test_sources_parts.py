@@ -126,17 +126,24 @@ def test_an_instruction_without_its_number_is_left_to_a_judge(n):
     assert load_tasks([row]).tasks[0].criteria[0].check is None
 
 
-def test_half_a_character_is_replaced_and_said(tmp_path):
+@pytest.mark.parametrize("form", ["{}\n", "[{}]"])
+def test_half_a_character_is_replaced_and_said(form, tmp_path):
     """An emoji that was cut: every table ended in a traceback of pyarrow."""
-    path = tmp_path / "t.jsonl"
-    path.write_text(
-        '{"prompt": "p \\ud83d", "rubric": ["x \\udc00 \\ud83d\\ude00"], "k\\ud800": 1}'
-    )
+    path = tmp_path / "t.json"
+    row = '{"prompt": "p \\ud83d", "rubric": ["x \\udc00 \\ud83d\\ude00"], "k\\ud800": 1}'
+    path.write_text(form.format(row))
     t = load_tasks(path)
     assert (t.tasks[0].prompt, t.tasks[0].criteria[0].text) == ("p \ufffd", "x \ufffd \U0001f600")
     assert [f.severity for f in t.findings if f.code == "encoding"] == ["warning"]
     answers = load_tasks([{"task_id": t.tasks[0].id, "id": "r", "text": "a \ud83d"}])
     kit.judge(t.joined(answers), judge="code").table(human=t)
+
+
+def test_half_a_character_in_a_row_that_is_nested_too_deeply(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text('[{"prompt": "\\ud83d", "x": ' + "[" * 600 + "]" * 600 + "}]")
+    with pytest.raises(DataError, match="no row that can be read"):
+        load_tasks(path)
 
 
 def test_two_objects_on_a_line_are_two_rows(tmp_path):
