@@ -471,8 +471,8 @@ def test_a_search_on_rows_in_another_order_pays_nothing(tmp_path):
     for rows in (data.responses, data.responses[::-1]):
         given = dataclasses.replace(data, responses=rows)
         bench = bench_of(tmp_path, given=given, folder=tmp_path / "kept")
-        found.append(bench.search(rewrite, rows=60))
-    assert found[0] == found[1] and len(set(wrote)) == len(wrote)
+        found.append((bench.search(rewrite, rows=60), len(wrote)))
+    assert found[0] == found[1] and len(wrote) > 0
     assert FakeJudge.asked == 0 and "found 1" in bench.trials
 
 
