@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,9 +51,6 @@ class _Pool:
     strata: Mapping[str, list[tuple[Key, ...]]]
     tasks: Mapping[str, Task]
     answers: Mapping[tuple[str, str], Response]
-
-    def clusters(self, keys: Iterable[Key]) -> int:
-        return len({self.tasks[k[0]].group or k[0] for k in keys})
 
 
 def draw(
@@ -242,7 +239,7 @@ def _worth(
     pool: _Pool, chosen: Sequence[Key], verdicts: Mapping[Key, Verdict], old: Labels
 ) -> tuple[list[str], float]:
     """What the pass rate's interval will be, half width, with and without the judge."""
-    n, clusters = len(chosen), pool.clusters(chosen)
+    n, clusters = len(chosen), len({pool.tasks[k[0]].group or k[0] for k in chosen})
     effect = stats.design_effect(max(n / clusters, 1.0), ALIKE)
     every = [key for units in pool.strata.values() for unit in units for key in unit]
     said = {key: _stratum(verdicts.get(key)) for key in every}

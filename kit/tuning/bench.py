@@ -259,9 +259,15 @@ class Workbench:
         right = {t.name: self.right(t.name)[dev] for t in self.trials.values() if not t.stopped}
         gaps = {c.name: c for c in compare(right, BASELINE, cluster=self.cluster[dev])}
         order = [*on["dev"], *(t.name for t in self.trials.values() if t.stopped)]
-        more = {"measure": self.measure, "cluster": self.cluster}
         return [
-            made.row(t, on, gaps.get(t.name), self.against(t)["met"], **more)
+            made.row(
+                t,
+                on,
+                gaps.get(t.name),
+                self.against(t)["met"],
+                measure=self.measure,
+                cluster=self.cluster,
+            )
             for t in map(self.trials.get, order)
         ]
 
@@ -363,8 +369,8 @@ class Workbench:
         that lose at most `tolerance` in agreement with people. Dev audits them: `against`.
         """
         a, b = self._whole(cheap), self._whole(strong)
-        more = variants.cascade(self, a, b, tolerance)
-        return self.try_(f"{a.name} -> {b.name}", b.prompt, parent=b.name, **more)
+        name, settings = f"{a.name} -> {b.name}", variants.cascade(self, a, b, tolerance)
+        return self.try_(name, b.prompt, parent=b.name, **settings)
 
     def _whole(self, name: str) -> Trial:
         """The trial, asked on all of train and dev."""

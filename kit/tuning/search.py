@@ -264,10 +264,8 @@ def search(
     seed_text: str,
     max_rows: int | None = None,
     minibatch: int = 6,
-    validation: float = 0.5,
     ledger: Any = None,
     budget: Any = None,
-    run_dir: str | Path | None = None,
     seed: int = 0,
 ) -> Searched:
     """Let GEPA rewrite the instructions, on the train rows only.
@@ -275,9 +273,7 @@ def search(
     rows : train rows. make_judge : instructions -> judge (see makers.maker). reflect : the LM
         that rewrites, prompt -> text.
     max_rows : cap on judged rows (default: as `size` says); a round that may pass it is not begun.
-        validation : share of the
-        clusters that GEPA tracks its Pareto front on, the rest feed the reflection.
-    run_dir : where GEPA keeps its state, to go on after an interruption.
+    GEPA tracks its Pareto front on half of the clusters; the rest feed the reflection.
     What the rewriter or the judge raises ends the search; the ledger keeps what was paid.
     """
     try:
@@ -285,8 +281,8 @@ def search(
     except ImportError as e:
         raise MissingError("the package gepa is not installed", fix="pip install gepa") from e
     weights = row_weights(rows)
-    feed, track = _halves(rows, validation, seed)
-    planned = size(rows, max_rows, minibatch=minibatch, validation=validation, seed=seed)
+    feed, track = _halves(rows, seed)
+    planned = size(rows, max_rows, minibatch=minibatch, seed=seed)
     begin = planned.most - planned.once  # judged rows until which a round is begun
     adapter = JudgeAdapter(make_judge, weights, ledger=ledger, budget=budget)
     failed: list[Exception] = []
@@ -311,7 +307,6 @@ def search(
         stop_callbacks=lambda state: bool(failed) or state.total_num_evals > begin,
         perfect_score=min(weights.values()),
         logger=SimpleNamespace(log=lambda message: None),
-        run_dir=None if run_dir is None else str(run_dir),
         seed=seed,
         track_best_outputs=False,
         raise_on_exception=True,
@@ -342,7 +337,6 @@ def size(
     most: int | None = None,
     *,
     minibatch: int = 6,
-    validation: float = 0.5,
     seed: int = 0,
 ) -> Size:
     """The size of a search on these rows of train.
@@ -350,7 +344,7 @@ def size(
     most : cap on judged rows; None: the first look at what is tracked and ROUNDS rounds, LEAST or
     more. DataError where it is too few for the first look and one round.
     """
-    feed, track = _halves(rows, validation, seed)
+    feed, track = _halves(rows, seed)
     once = 2 * min(minibatch, len(feed)) + len(track)
     least = len(track) + once
     if most is None:
@@ -364,9 +358,7 @@ def size(
     return Size(len(track), once, most)
 
 
-def _halves(
-    rows: Sequence[Labelled], validation: float, seed: int
-) -> tuple[list[Labelled], list[Labelled]]:
+def _halves(rows: Sequence[Labelled], seed: int) -> tuple[list[Labelled], list[Labelled]]:
     names = sorted({r.cluster or r.task.id for r in rows})
     if len(names) < 2:
         raise DataError(
@@ -375,7 +367,7 @@ def _halves(
             fix="label answers to more prompts",
         )
     order = np.random.default_rng(seed).permutation(len(names))
-    kept = {names[i] for i in order[: min(max(round(validation * len(names)), 1), len(names) - 1)]}
+    kept = {names[i] for i in order[: round(len(names) / 2)]}
     return [r for r in rows if (r.cluster or r.task.id) not in kept], [
         r for r in rows if (r.cluster or r.task.id) in kept
     ]
