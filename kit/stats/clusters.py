@@ -173,6 +173,22 @@ def codes(
     return out, len(seen)
 
 
+def known(
+    columns: Mapping[str, Any], cluster: Any
+) -> tuple[list[np.ndarray], np.ndarray, int, int]:
+    """Columns of numbers without the rows in which one is unknown; the cluster of each row left,
+    0..C-1, and C; and how many rows were left out.
+
+    >>> known({"a": [1, None], "b": [2, 3]}, None)
+    ([array([1.]), array([2.])], array([0]), 1, 1)
+    """
+    n = same_length(**columns, cluster=cluster)
+    x = [floats(v, name=name) for name, v in columns.items()]
+    group, keep = codes(cluster, n)[0], ~np.isnan(x).any(0)
+    inverse, c = codes(group[keep], int(keep.sum()))
+    return [v[keep] for v in x], inverse, c, int((~keep).sum())
+
+
 def _integers(array: np.ndarray) -> tuple[np.ndarray, int]:
     """Codes of numbers; those already 0..C-1 without a gap are taken as they are, unsorted."""
     top = int(array.max(initial=0)) + 1 if array.dtype.kind in "iu" else 0

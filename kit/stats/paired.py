@@ -21,6 +21,7 @@ from .clusters import (
     effective_df,
     estimate,
     floats,
+    known,
     same_length,
     sums,
     worth,
@@ -44,16 +45,12 @@ def difference(
     >>> difference([1, 1, 1, 0], [0, 1, 0, 0]).value
     0.5
     """
-    n = same_length(new=new, old=old, cluster=cluster)
-    x, y, (group, _) = floats(new, name="new"), floats(old, name="old"), codes(cluster, n)
-    keep = ~(np.isnan(x) | np.isnan(y))
-    inverse, c = codes(group[keep], int(keep.sum()))
-    columns = sums(np.column_stack([x[keep] - y[keep], np.ones(keep.sum())]), inverse, c)
-    more = {"n": int(keep.sum()), "missing": int((~keep).sum()), "level": level}
-    more["method"] = "paired difference"
+    (x, y), inverse, c, missing = known({"new": new, "old": old}, cluster)
+    columns = sums(np.column_stack([x - y, np.ones(len(x))]), inverse, c)
+    more = {"n": len(x), "missing": missing, "level": level, "method": "paired difference"}
     out = estimate(lambda t: t[..., 0] / t[..., 1], columns, size=columns[:, 1], **more)
-    if out.n and np.isin(x[keep], (0.0, 1.0)).all() and np.isin(y[keep], (0.0, 1.0)).all():
-        return _of_shares(out, x[keep] - y[keep], None if cluster is None else inverse)
+    if out.n and np.isin(x, (0.0, 1.0)).all() and np.isin(y, (0.0, 1.0)).all():
+        return _of_shares(out, x - y, None if cluster is None else inverse)
     return out
 
 

@@ -13,27 +13,15 @@ import numpy as np
 from .clusters import (
     LEAST,
     UNSEEN,
-    codes,
     effective_df,
-    floats,
+    known,
     reach,
-    same_length,
     too_few,
     worth,
 )
 from .columns import takes_table
 from .estimate import Estimate
 from .tails import ranks, t_quantile
-
-
-def _known(
-    a: Sequence[Any], b: Sequence[Any], cluster: Sequence[Any] | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    n = same_length(a=a, b=b, cluster=cluster)
-    x, y, (group, _) = floats(a, name="a"), floats(b, name="b"), codes(cluster, n)
-    keep = ~(np.isnan(x) | np.isnan(y))
-    return x[keep], y[keep], np.unique(group[keep], return_inverse=True)[1], int((~keep).sum())
-
 
 COARSE = 0.15  # chance of a tie from which on a column has few values; six equal levels have .17
 
@@ -120,7 +108,7 @@ def spearman(
     >>> round(spearman([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
     0.8
     """
-    x, y, group, missing = _known(a, b, cluster)
+    (x, y), group, _, missing = known({"a": a, "b": b}, cluster)
     n = len(x)
     if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return _finish(math.nan, np.zeros(n), (x, y), group, "Spearman's rho", missing, level)
@@ -176,7 +164,7 @@ def kendall(
     >>> round(kendall([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
     0.6
     """
-    x, y, group, missing = _known(a, b, cluster)
+    (x, y), group, _, missing = known({"a": a, "b": b}, cluster)
     n = len(x)
     if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return _finish(math.nan, np.zeros(n), (x, y), group, "Kendall's tau-b", missing, level)

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, floats, of_influence, same_length, worth
+from .clusters import floats, known, of_influence, worth
 from .columns import takes_table
 from .estimate import Estimate, unknown
 
 
-def _read(score: Sequence[Any], correct: Sequence[Any], name: str) -> tuple[np.ndarray, np.ndarray]:
-    s, y = floats(score, name=name), floats(correct, name="correct")
+def _outcome(correct: Sequence[Any]) -> np.ndarray:
+    y = floats(correct, name="correct")
     bad = np.flatnonzero(~(np.isnan(y) | (y == 0) | (y == 1)))
     if len(bad):
         raise DataError(
             f"{y[bad[0]]:g} is not right (1) or wrong (0)", where=f"correct, row {int(bad[0])}"
         )
-    return s, y
+    return y
 
 
 def _area(s: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
@@ -85,11 +85,8 @@ def auroc(
     >>> auroc([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1]).text()
     '.667 [no interval], n=4'
     """
-    n = same_length(score=score, correct=correct, cluster=cluster)
-    (s, y), (group, _) = _read(score, correct, "score"), codes(cluster, n)
-    keep = ~(np.isnan(s) | np.isnan(y))
-    s, y, missing = s[keep], y[keep], int((~keep).sum())
-    group, c = codes(group[keep], int(keep.sum()))
+    columns = {"score": score, "correct": _outcome(correct)}
+    (s, y), group, c, missing = known(columns, cluster)
     if _one_kind(y):
         note = "rows that are right and rows that are wrong are needed"
         return unknown(len(s), method="AUROC", note=note, missing=missing, level=level)
@@ -119,17 +116,14 @@ def auroc_change(
     0.5
     """
     before = correct if correct_old is None else correct_old
-    n = same_length(new=new, old=old, correct=correct, correct_old=before, cluster=cluster)
-    (a, y), (b, z) = _read(new, correct, "new"), _read(old, before, "old")
-    keep = ~(np.isnan(a) | np.isnan(b) | np.isnan(y) | np.isnan(z))
-    missing = int((~keep).sum())
-    group, c = codes(codes(cluster, n)[0][keep], int(keep.sum()))
-    if c < 2 or _one_kind(y[keep]) or _one_kind(z[keep]):
+    columns = {"new": new, "old": old, "correct": _outcome(correct), "before": _outcome(before)}
+    (a, b, y, z), group, c, missing = known(columns, cluster)
+    if c < 2 or _one_kind(y) or _one_kind(z):
         note = "rows that are right and rows that are wrong, in two clusters or more, are needed"
-        return unknown(int(keep.sum()), method="change in AUROC", note=note, missing=missing)
-    (one, psi), (two, phi) = _area(a[keep], y[keep]), _area(b[keep], z[keep])
-    rarer = min(_rarer(v[keep], group, c) for v in (y, z))
+        return unknown(len(y), method="change in AUROC", note=note, missing=missing)
+    (one, psi), (two, phi) = _area(a, y), _area(b, z)
+    rarer = min(_rarer(v, group, c) for v in (y, z))
     words = "change in AUROC, clustered DeLong, paired"
-    more = {"n": int(keep.sum()), "n_clusters": c, "missing": missing, "level": level}
+    more = {"n": len(y), "n_clusters": c, "missing": missing, "level": level}
     by = _by_cluster(psi - phi, group, c)
     return of_influence(one - two, by, rarer, method=words, what=OUTCOME, **more)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, floats, same_length
+from .clusters import known
 from .columns import takes_table
 
 
@@ -69,14 +69,9 @@ def abstain_below(
     """
     if not 0 < risk < 1:
         raise DataError(f"risk is {risk!r}", where="risk", fix="a share in (0, 1), such as 0.05")
-    n = same_length(conf=conf, correct=correct, cluster=cluster)
-    p, y = floats(conf, name="conf"), floats(correct, name="correct")
-    keep = ~(np.isnan(p) | np.isnan(y))
-    if not keep.any():
+    (p, y), group, units, missing = known({"conf": conf, "correct": correct}, cluster)
+    if not len(p):
         raise DataError("no row is known", where="conf, correct", fix="give labelled rows")
-    group = np.unique(codes(cluster, n)[0][keep], return_inverse=True)[1]
-    p, y, missing = p[keep], y[keep], int((~keep).sum())
-    units = int(group.max()) + 1
     weight = 1 / np.bincount(group)[group] / units
     order = np.argsort(-p, kind="stable")
     loss = np.cumsum((weight * (1 - y))[order])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import codes, estimate, floats, same_length, sums
+from .clusters import estimate, floats, known, sums
 from .columns import takes_table
 from .estimate import Estimate, number, unknown
 from .tails import t_quantile, t_two_sided
@@ -39,14 +39,11 @@ def trend(
     """
     if not (isinstance(per, (int, float)) and 0 < per < math.inf):
         raise DataError(f"per is {per!r}", where="per", fix="a number of steps above 0")
-    n = same_length(step=step, value=value, cluster=cluster)
-    x, y, (group, _) = floats(step, name="step"), floats(value), codes(cluster, n)
-    keep = ~(np.isnan(x) | np.isnan(y))
-    x, y, missing = x[keep] / per, y[keep], int((~keep).sum())
+    (x, y), group, c, missing = known({"step": step, "value": value}, cluster)
+    x = x / per
     if len(x) < 3 or np.ptp(x) == 0:
         note = "three rows at two steps or more are needed"
         return unknown(len(x), method="slope", note=note, missing=missing, level=level)
-    used, group = np.unique(group[keep], return_inverse=True)
     x, y = x - x.mean(), y - y.mean()
     columns = np.column_stack([np.ones(len(x)), x, y, x * x, x * y])
 
@@ -56,7 +53,7 @@ def trend(
 
     return estimate(
         slope,
-        sums(columns, group, len(used)),
+        sums(columns, group, c),
         n=len(x),
         method=f"slope per {per:g} steps",
         missing=missing,
