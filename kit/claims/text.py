@@ -138,11 +138,6 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
     return sorted(out, key=lambda m: m.start)
 
 
-def is_question(sentence: str) -> bool:
-    """True when a sentence asks."""
-    return sentence.rstrip().endswith("?")
-
-
 def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> bool:
     """True when a sentence repeats the prompt and adds no content word of its own.
 
@@ -221,7 +216,7 @@ def _asserted(text: str, prompt: str) -> tuple[str, ...]:
             gone = list(out) if m["all"] else [last]
             last = None if m["bare"] and not out and not _JUDGES.search(prompt) else ()
             out = {k: v for k, v in out.items() if k not in gone}
-        elif words and last is not None and not is_question(s) and not echoes(words, asked):
+        elif words and last is not None and not s.endswith("?") and not echoes(words, asked):
             out.setdefault(words, s)
             last = words
         else:

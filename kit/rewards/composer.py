@@ -37,13 +37,8 @@ class Steps:
         self.low, self.high = math.fsum(r[1] for r in self.rows), math.fsum(r[2] for r in self.rows)
 
     def limit(self, name: str, to: float, *, at_low: bool, at_high: bool) -> None:
-        low, high = (
-            min(self.low, to) if at_low else self.low,
-            min(self.high, to) if at_high else self.high,
-        )
-        self._set(name, low, high)
-
-    def _set(self, name: str, low: float, high: float) -> None:
+        low = min(self.low, to) if at_low else self.low
+        high = min(self.high, to) if at_high else self.high
         self.rows.append([name, low - self.low, high - self.high])
         self.low, self.high = low, high
 

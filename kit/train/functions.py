@@ -100,7 +100,7 @@ class RewardFunction:
 
     @property
     def bill(self) -> Any:
-        """What the judge cost so far: calls, tokens, dollars, seconds, unknown verdicts."""
+        """What the judge cost so far: calls, dollars, seconds, verdicts."""
         return self.reward.bill
 
     def __call__(self, prompts: Any = None, completions: Any = None, **fields: Any) -> Any:

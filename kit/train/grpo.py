@@ -264,7 +264,9 @@ class _Run:
                 self.loaded.tokenizer.save_pretrained(str(self.out / "adapter"))
         drop_reference(self.loaded.model)
         after = self.evaluate("after", self.settings.steps)
-        gain = self._gain(before, after)
+        gain = None
+        if before and after:
+            gain = evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial)
         metrics = self._metrics(gain, seconds, time.time() - started)
         if world.main():
             (self.out / "metrics.json").write_text(
@@ -279,11 +281,6 @@ class _Run:
             gain=gain,
             seconds=seconds,
         )
-
-    def _gain(self, before: Evaluation | None, after: Evaluation | None) -> Gain | None:
-        if before is None or after is None:
-            return None
-        return evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial)
 
     def _foresee(self) -> None:
         """Write forecast.json; KitError where nothing can be learned."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import json
 import logging
 import math
@@ -37,28 +38,24 @@ DOWN = "transport"
 
 @dataclass
 class Bill:
-    """What the judge cost so far, in this run: seconds waited, calls, tokens, US dollars; verdicts,
-    cached and unknown ones.
+    """What the judge cost so far, in this run: seconds waited, calls, US dollars; verdicts, and
+    those of them that were paid before.
 
     kept : the file that it is written to at every batch, for the process that goes on after a stop.
     """
 
     seconds: float = 0.0
     calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
     cost: float = 0.0
     verdicts: int = 0
     cached: int = 0
-    unknown: int = 0
-    waits: int = 0
     kept: Path | None = None
 
     @classmethod
     def of(cls, path: Path, resume: bool) -> Bill:
         """The bill kept in this file; an empty one where none is, or nothing is resumed."""
         found = json.loads(path.read_text("utf-8")) if resume and path.exists() else {}
-        return cls(**{**found, "waits": 0, "kept": path})
+        return cls(**{**found, "kept": path})
 
     def add(self, verdicts: Sequence[Verdict], seconds: float, spent: Sequence[Any] = ()) -> None:
         """Count one batch. spent : what each request to kit.judge cost; a judge of one's own that
@@ -67,12 +64,9 @@ class Bill:
         self.seconds += seconds
         asked = {(v.task_id, v.response_id) for v in verdicts if v.judge != "code" and not v.cached}
         self.calls += sum(s.calls for s in spent) or len(asked)
-        self.tokens_in += sum(v.tokens_in for v in verdicts)
-        self.tokens_out += sum(v.tokens_out for v in verdicts)
         self.cost += sum(s.cost for s in spent) or sum(v.cost for v in verdicts)
         self.verdicts += len(verdicts)
         self.cached += sum(v.cached for v in verdicts)
-        self.unknown += sum(not v.known for v in verdicts)
         if self.kept:
             write_text(self.kept, json.dumps({k: v for k, v in vars(self).items() if k != "kept"}))
 
@@ -120,7 +114,7 @@ class Reward:
         """One grade per response, in order; score None = unknown, to be left out of training."""
         verdicts: list[list[Verdict]] = [[] for _ in responses]
         left, waited = list(range(len(responses))), 0.0
-        while True:
+        for tries in itertools.count():
             started = time.monotonic()
             got, spent = await self._ask([responses[i] for i in left])
             self.bill.add([v for vs in got for v in vs], time.monotonic() - started, spent)
@@ -129,10 +123,7 @@ class Reward:
             left = [i for i in left if any(v.failure == DOWN for v in verdicts[i])]
             if not left or waited >= self.patience_s:
                 break
-            pause = min(
-                self.pause_s * 2 ** min(self.bill.waits, 5), max(0.05, self.patience_s - waited)
-            )
-            self.bill.waits += 1
+            pause = min(self.pause_s * 2 ** min(tries, 5), max(0.05, self.patience_s - waited))
             await asyncio.sleep(pause)
             waited += pause + time.monotonic() - started
         if left and _down(verdicts):
@@ -141,7 +132,6 @@ class Reward:
                 where=f"judge {getattr(self.judge, 'name', '?')!r}",
                 fix="start it again, then resume the run: everything so far is saved",
             )
-        self.bill.waits = 0
         return [self._score(r, vs) for r, vs in zip(responses, verdicts, strict=True)]
 
     def _score(self, response: Response, verdicts: Sequence[Verdict]) -> Grade:
