@@ -108,23 +108,6 @@ class Composer:
             return config
         return _build(*values(config))
 
-    def with_weights(self, weights: Mapping[str, float]) -> Composer:
-        """The same reward with other component weights (names left out keep theirs)."""
-        wrong = weights.keys() - {c.name for c in self.components}
-        if wrong:
-            raise KitError(
-                f"there is no component {sorted(wrong)[0]!r}",
-                where="weights",
-                fix=f"use {[c.name for c in self.components]}",
-            )
-        return dataclasses.replace(
-            self,
-            components=tuple(
-                dataclasses.replace(c, weight=weights.get(c.name, c.weight))
-                for c in self.components
-            ),
-        )
-
     def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
         """Everything that must be judged for this response: rubric leaves, static rubrics, one set
         per cited claim. Nothing where the format gate is shut: no verdict could change what is

@@ -148,7 +148,8 @@ def rerank(
         )
     components = {c.name for c in base.components}
     factors = {k: v for k, v in weights.items() if k not in components}
-    changed = base.with_weights({k: v for k, v in weights.items() if k in components})
+    parts = (dataclasses.replace(c, weight=weights.get(c.name, c.weight)) for c in base.components)
+    changed = dataclasses.replace(base, components=tuple(parts))
     before = grades(tasks, responses, verdicts, composer=base)
     after = grades([_reweighted(t, factors) for t in tasks], responses, verdicts, composer=changed)
     old, new = _ranks([g.score for g in before]), _ranks([g.score for g in after])

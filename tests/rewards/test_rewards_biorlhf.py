@@ -14,14 +14,13 @@ FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "biorl
 FILES = sorted(FOLDER.glob("grpo_*eval*.json"))
 # In the files V1 is the direction (pathway) verifier, V2 the factual one: the scores of V1 are values of the pathway formula.
 NAMES = {"V1": "direction", "V2": "factual", "V3": "consistency", "V4": "uncertainty"}
-WEIGHTS = {"direction": 0.35, "factual": 0.30, "consistency": 0.15, "uncertainty": 0.20}
 
 
 @pytest.mark.skipif(not FILES, reason="the real files are not here (../shared/data/biorlhf)")
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_composed_rewards(path, monkeypatch):
     rows = json.loads(path.read_text(encoding="utf-8"))["per_sample"]
-    composer = Composer.from_config("verifiers").with_weights(WEIGHTS)
+    composer = Composer.from_config("biorlhf_published")
     stored: dict[str, float] = {}
 
     def given(kind, name, options, task, response, verdicts):
