@@ -106,6 +106,12 @@ class Cells:
         held = (((u @ fold) > 0).sum(0) for u in self.unit_blocks())
         return sum(np.asarray(h, float).ravel() for h in held)  # type: ignore[return-value]
 
+    def rows_per_cluster(self) -> np.ndarray:
+        """How many rows of its own cluster a row's bin holds, in the mean over its rows (k,)."""
+        fold = self.to_bins(np.ones_like(self.n))
+        squares = sum(np.asarray((u @ fold).power(2).sum(0)).ravel() for u in self.unit_blocks())
+        return squares / np.maximum(self.bins()[0], 1e-300)
+
     def dense(self) -> Cells:
         """Without empty cells."""
         keep = self.n.sum(1) > 0

@@ -129,7 +129,7 @@ def _bin_table(cells: Cells, null: np.ndarray, level: float) -> Bins:
     share = (at[:, None] == np.arange(len(n))) / n
     low, high = rate_limits(o, o[at], share, cells, level)
     band = np.quantile(cells.per_bin(null)[:, used] / n, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    calm = (np.clip(f + side, 0, 1) for side in band)
+    calm = (np.clip(np.round(f + side, 12), 0, 1) for side in band)
     return Bins(cells.lower[used], cells.upper[used], n, f, o, low, high, *calm)
 
 
@@ -216,7 +216,8 @@ def reliability(
         sketch, cells = Sketch.of(x), tally([x], locator(x, **binning))
     null = resample.null_gaps(cells, n_boot, seed)
     base = cells.n[:, 1].sum() / cells.size
-    curve = smooth_curve(cells, null, level=level)
+    calm = resample.calm_gaps(cells, n_boot, seed)
+    curve = smooth_curve(cells, calm, level=level)
     return Reliability(
         ece_of(cells, n_boot=n_boot, level=level, seed=seed, null=null),
         mce_of(cells, level=level),
@@ -224,9 +225,9 @@ def reliability(
         sketch.brier / float(sketch.weight.sum()),
         float(cells.s.sum() / cells.size),
         float(base),
-        _bin_table(cells, null, level),
+        _bin_table(cells, calm, level),
         curve,
-        _corp(cells, null, curve, level),
+        _corp(cells, calm, curve, level),
         cells.rows,
         cells.n_clusters,
         cells.missing,

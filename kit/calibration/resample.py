@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..stats.arguments import generator
+from ..stats.shares import correlation
 from .cells import Cells
 
 BLOCK = 8_000_000  # numbers held at once
@@ -55,6 +58,22 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
         signs = rng.choice(np.array([-1.0, 1.0]), (b, units))
         out[i : i + b] = signs @ gaps
     return out
+
+
+def calm_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:
+    """What `null_gaps` gives, for the bands of curves: outcomes drawn from the confidences, in each
+    bin as much wider as its clusters are alike.
+
+    Signs of the residuals that are there know of no other outcome: where all rows of a bin are met
+    they left no room for one that is not.
+    """
+    alone = null_gaps(replace(cells, units=None), n_boot, seed)
+    if cells.units is None:
+        return alone
+    part, size = cells.residual.reshape(-1), np.asarray(cells.units.sum(1)).ravel()
+    alike = correlation(cells.units @ part, cells.units @ part**2, size)
+    effect = 1 + np.maximum(cells.rows_per_cluster() - 1, 0) * alike
+    return alone * np.sqrt(effect)[cells.bin]
 
 
 def residuals(cells: Cells):  # type: ignore[no-untyped-def]
