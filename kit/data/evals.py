@@ -22,6 +22,7 @@ from .rows import Context, Row
 
 SCORER = "rubric-kit"  # the name of our score in their logs
 ZSTD = 93  # how a file in a zip is packed
+MEDIA = ("image", "audio", "video", "document", "file")  # parts of a message without a text
 Place = tuple[str, str]  # task, answer
 # why a model was cut off: finish_reason (open-instruct), stop_reason (inspect-ai), stop_condition
 # (verifiers, where "max_turns_reached" is also how one turn ends as it should)
@@ -188,10 +189,19 @@ def _sample(
     out.add(task, f"{task_id}-epoch-{meta['epoch']}", text, source=source, truncated=cut, meta=meta)
 
 
+def _part(part: Mapping[str, Any], held: Mapping[str, str]) -> str:
+    """A part of a message: its text; of a picture or a file what it is, and which: two questions on
+    two pictures are two."""
+    kind = str(part.get("type"))
+    if any(medium in kind for medium in MEDIA):
+        return f"[{kind} {fingerprint(part)[:8]}, not shown]"
+    return text_of(part.get("text"), held)
+
+
 def text_of(content: Any, held: Mapping[str, str]) -> str:
     """The text of a message's content; what is stored beside the sample is looked up."""
     if isinstance(content, list):
-        texts = (text_of(p.get("text"), held) for p in content if isinstance(p, dict))
+        texts = (_part(p, held) for p in content if isinstance(p, dict))
         return "\n".join(t for t in texts if t)
     if not isinstance(content, str):
         return ""

@@ -77,7 +77,8 @@ def flips_html(flips: Iterable[Mapping[str, Any]], *, top: int = SHOWN) -> str:
     keys = ("row", "part", "effect", "human", "before", "now", "criterion")
     body = [[*(f[k] for k in keys), _answer(f), _reasons(f)] for f in flips[:top]]
     table = rows_html(HEAD, body, raw={7, 8}).replace("<table", "<table class='flips'", 1)
-    return table + f"<p>{len(body)} of {len(flips)} rows</p>"
+    cut = len(flips) > len(body)
+    return table + (f"<p>The first {len(body)} of {len(flips)} are listed.</p>" if cut else "")
 
 
 def _answer(f: Mapping[str, Any]) -> str:

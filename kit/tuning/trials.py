@@ -237,6 +237,8 @@ def spent(a: np.ndarray, b: np.ndarray, cluster: np.ndarray) -> Estimate:
     1.000 [no interval], n=4
     """
     out = difference(a + 2, b + 2, cluster=cluster)  # 0 and 1 would be read as shares
+    if not np.nansum(b):  # nothing is paid less than nothing
+        out = replace(out, low=max(out.low, 0.0))
     return replace(out, low=0.0, high=0.0) if out.n and not np.nansum(abs(a - b)) else out
 
 

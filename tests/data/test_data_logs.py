@@ -124,6 +124,21 @@ def test_the_system_message_of_a_chat_is_kept(tmp_path):
     assert read_log(path).tasks["7"].system == "Be long."
 
 
+def test_questions_on_two_pictures_are_two(tmp_path):
+    """Pictures vanished: both prompts said "see ", and one had the other's verdict."""
+    both = []
+    for name in ("one", "two"):
+        seen = [
+            {"type": "text", "text": "see "},
+            {"type": "image", "image": f"attachment://{name}"},
+        ]
+        both.append({**SAMPLE, "id": name, "input": [{"role": "user", "content": seen}]})
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**LOG, "samples": both}))
+    one, two = (t.prompt for t in read_log(path).tasks.values())
+    assert one != two and one.startswith("see \n[image ") and one.endswith(", not shown]")
+
+
 def packed(path, files, spoilt=""):
     """A zip in Zstandard, method 93, as inspect-ai writes it and Python 3.11 does not."""
     body, index = b"", b""
