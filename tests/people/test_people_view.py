@@ -35,7 +35,7 @@ def test_hostile_text_and_half_characters_stay_text(tmp_path):
         page.count("<script") == 3 and "<img" not in page and "http" not in page.split("<body")[1]
     )
     data = data_of(page)
-    assert data["answers"][0]["text"] == HOSTILE and "\ud800" in data["answers"][0]["v"][0][4]
+    assert data["answers"][0]["text"] == HOSTILE and "\ufffd" in data["answers"][0]["v"][0][4]
 
 
 def test_the_answers_beside_the_grades_are_found(tmp_path, capsys):
