@@ -113,7 +113,7 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
     DataError where no label meets a verdict: ids that differ are the usual cause.
     """
     by_id = {t.id: t for t in tasks_of(tasks)}
-    given = Labels({}) if labels is None else read_labels(labels)
+    given = Labels({}) if labels is None else read_labels(labels, by_id.values())
     out = Beside(design=given.design, blank=len(given.blank))
     criteria: dict[tuple[str, str], Criterion] = {
         (t.id, c.id): c for t in by_id.values() for c in _turned(t.criteria)

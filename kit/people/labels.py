@@ -13,11 +13,12 @@ from typing import Any
 
 from ..data import labels as words
 from ..data import load_tasks
+from ..data.levels import by_levels
 from ..data.schemas import readable
 from ..data.tables import read_rows
 from ..data.values import number
 from ..errors import DataError, MissingError
-from ..records import Verdict
+from ..records import Task, Verdict
 from ..tables import averaged
 
 Key = tuple[str, str, str]  # task, answer, criterion
@@ -42,7 +43,7 @@ class Labels:
     blank: tuple[Key, ...] = ()
 
 
-def read_labels(source: Any) -> Labels:
+def read_labels(source: Any, tasks: Iterable[Task] = ()) -> Labels:
     """Labels out of a file, a TaskSet, or verdicts by people; raters of one row are averaged.
 
     DataError names file, line and field of what cannot be read; so does a file without any label.
@@ -59,7 +60,7 @@ def read_labels(source: Any) -> Labels:
         )
     first = next((row for _, row in read_rows(source)), {})
     drawn = {*KEYS, "label"} <= first.keys()
-    found = _drawn(source) if drawn else _joined(load_tasks(source).sound().verdicts)
+    found = _drawn(source) if drawn else _joined(_told(source, tasks))
     if not found.values and not found.blank:
         raise DataError(
             "there are no labels in the file",
@@ -67,6 +68,12 @@ def read_labels(source: Any) -> Labels:
             fix="give answers with `labels`, or what `kit label` wrote, filled in",
         )
     return found
+
+
+def _told(source: Any, tasks: Iterable[Task]) -> list[Verdict]:
+    """Labels beside answers; a level's words are read by the criterion that has the levels."""
+    found = load_tasks(source).sound()
+    return by_levels(found.verdicts, found.findings, tasks)[0]
 
 
 def _joined(verdicts: Iterable[Verdict]) -> Labels:

@@ -41,8 +41,8 @@ def judgments(
     answers ("before", say) where a page holds several.
     """
     rows = read_grades(grades) if isinstance(grades, (str, os.PathLike)) else list(grades)
-    given = Labels({}) if labels is None else read_labels(labels)
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
+    given = Labels({}) if labels is None else read_labels(labels, by_id.values())
     texts = {(r.task_id, r.id): r for r in answers_of(answers)}
     if texts and not any((g.task_id, g.response_id) in texts for g in rows):
         raise DataError(

@@ -14,6 +14,7 @@ from ..records import Run
 from . import compare
 
 GAMEABLE = ("attack", "loose", "hack", "trivial", "without skill", "sentinel", "gameable")
+FEW_RUNS = 4  # of one notebook whose own sentences are all told
 FEW_CLUSTERS = 10  # fewer than these make even a t interval depend on its assumptions
 
 
@@ -141,8 +142,12 @@ def found(pairs: Sequence[tuple[Path, Run]]) -> dict[str, list[str]]:
         elif len(mine) > 1:
             own = [r.meta.get("found", ()) for _, r in mine]
             common = [str(s) for s in own[0] if all(s in one for one in own)]
-            rest = _over_seeds(mine) or over_settings(mine)
-            out[book] = common + rest[: max(0, 4 - len(common))]
+            rest = _over_seeds(mine)
+            alone = {title(r): [s for s in of_run(r, 0) if s not in common] for _, r in mine}
+            if not rest and len(mine) == len(alone) <= FEW_RUNS:  # a control beside a result, say
+                out |= alone
+            rest = rest or over_settings(mine)
+            out[book] = out.get(book, []) + common + rest[: max(0, 4 - len(common))]
     return {k: v for k, v in out.items() if v}
 
 

@@ -231,6 +231,19 @@ def test_no_sentence_is_lost_and_a_control_says_that_it_is_one(tmp_path: Path) -
     assert "03_train_grpo: control=True <span" in page and "8, 1 unknown" in page
 
 
+def test_a_control_beside_a_result_keeps_both_runs_sentences(tmp_path: Path) -> None:
+    """The first screen said "the same in all 2 runs", one of them a control, and no own sentence."""
+    for name, more in (("run0", {"control": True}), ("run1", {"control": False})):
+        folder = write(tmp_path, name, 0, 0.3, **more)
+        row = json.loads((folder / "metrics.json").read_text())
+        own = "a control" if more["control"] else "a result"
+        row["meta"] = {"found": ["both say it", own], "defaults": {"control": False}}
+        (folder / "metrics.json").write_text(json.dumps(row))
+    said = findings.found(runs.find(tmp_path))
+    assert said["03_train_grpo: control=True"] == ["a control"]
+    assert said["03_train_grpo"][:2] == ["a result", "both say it"]
+
+
 def test_links_hold_where_the_report_lies_elsewhere(
     found: list[tuple[Path, Run]], tmp_path: Path
 ) -> None:

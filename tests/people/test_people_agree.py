@@ -12,7 +12,7 @@ import pytest
 from answered import made, rows_of, write
 
 import kit
-from kit import stats
+from kit import people, stats
 from kit.__main__ import main
 from kit.errors import DataError
 
@@ -121,3 +121,21 @@ def test_200_answers_of_5_criteria_take_a_second_and_a_half(tmp_path):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert "kappa" in done.stdout and "n=799" in done.stdout
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.5
+
+
+def test_labels_by_the_words_of_a_criterions_levels(tmp_path):
+    """The command left all of them out: "no row is known to both"; Python's join read them."""
+    levels = ["bad", "ok", "good"]
+    rubric = [{"id": "c", "text": "tone", "scale": "ordinal", "levels": levels}]
+    tasks = [{"id": f"t{i}", "prompt": "p", "criteria": rubric} for i in range(12)]
+    labels, grades = [], []
+    for i in range(12):
+        ids = {"task_id": f"t{i}", "response_id": "r"}
+        labels.append({**ids, "response": "x", "labels": {"c": levels[i % 3]}})
+        verdict = {"criterion_id": "c", "status": "level", "value": (i % 3) / 2}
+        ends = {"score": 0.5, "score_low": 0.5, "score_high": 0.5}
+        grades.append({**ids, **ends, "verdicts": [verdict]})
+    paths = [tmp_path / n for n in ("t.jsonl", "l.jsonl", "g.jsonl")]
+    files = [write(p, rows) for p, rows in zip(paths, (tasks, labels, grades), strict=True)]
+    rows = people.beside(*files)
+    assert rows.label == rows.verdict == [(i % 3) / 2 for i in range(12)]
