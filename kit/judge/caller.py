@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import logging
 import math
 import random
@@ -28,6 +27,7 @@ from .abilities import Abilities, Doubt
 from .keys import plain, redact, said
 from .limiter import Limiter
 from .prices import FREE, Price, Usage, is_reasoning, price, tokens, usage
+from .reading import unusable
 from .records import Call, Forecast
 from .session import session
 from .templates import encode
@@ -359,27 +359,3 @@ def _pause(got: Outcome, faults: int) -> float:
         return got.wait + random.uniform(0, min(0.5 * got.wait, 5.0))
     short = random.uniform(0.05, 0.2) if got.counts > 1 else random.uniform(0.25, 0.75)
     return short * 2 ** max(faults - 1, 0)
-
-
-def unusable(data: Any, path: str) -> tuple[str, int]:
-    """(why a decoded reply is no answer, what the fault counts); ("", 0) when it is one."""
-    if not isinstance(data, dict):
-        return "HTTP 200 with a body that is no object", 2
-    choices = data.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, dict) else None
-    for level in (data, first, message):
-        if isinstance(level, dict) and _failed(level):
-            return f"HTTP 200 with an error: {said(json.dumps(level))}", 1
-    if not path.endswith("/chat/completions"):
-        return ("", 0) if data.get("answers") else ("HTTP 200 without answers", 2)
-    if not isinstance(message, dict):
-        return "HTTP 200 without a choice that has a message", 2
-    return "", 0
-
-
-def _failed(level: Mapping[str, Any]) -> bool:
-    """True for a reply, or a part of one, that calls itself an error."""
-    ends = {str(level.get(k)).casefold() for k in ("object", "status", "finish_reason")}
-    named = level.get("error") or level.get("errors") or level.get("success") is False
-    return bool(named) or bool(ends & {"error", "failed", "cancelled"})

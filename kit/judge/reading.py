@@ -19,6 +19,7 @@ from typing import Any
 
 from ..records import Criterion, Response, Verdict
 from . import parse
+from .keys import said
 from .logprobs import token_p
 from .parse import CUT
 from .records import READER, Call
@@ -97,14 +98,14 @@ def _choice(
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     parts = _parts(message.get("content"))
-    said = [p.get("text") for p in parts]
-    text = "".join(t for t in said if isinstance(t, str))
+    words = [p.get("text") for p in parts]
+    text = "".join(t for t in words if isinstance(t, str))
     beside = set(_beside(text, data, "choices"))
     beside.update(_beside(text, choice, "message"), _beside(text, message, "content"))
     beside.update(name for p in parts for name in _beside(text, p, "text"))
     found, bare = fault(beside), not text.strip()
     if found is None or found.failure == "parse":
-        if any(not isinstance(t, str) for t in said):
+        if any(not isinstance(t, str) for t in words):
             found = _unread("a part of its content is no text")
         elif bare:
             found = found or _unread(EMPTY)
@@ -213,6 +214,31 @@ def _same(value: Any, text: str) -> bool:
         return isinstance(value, dict) and value == json.loads(text)
     except (ValueError, RecursionError):
         return False
+
+
+# -- no answer at all -------------------------------------------------------------------------------
+def unusable(data: Any, path: str) -> tuple[str, int]:
+    """(why a decoded reply is no answer, what the fault counts); ("", 0) when it is one."""
+    if not isinstance(data, dict):
+        return "HTTP 200 with a body that is no object", 2
+    choices = data.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    for level in (data, first, message):
+        if isinstance(level, dict) and _failed(level):
+            return f"HTTP 200 with an error: {said(json.dumps(level))}", 1
+    if not path.endswith("/chat/completions"):
+        return ("", 0) if data.get("answers") else ("HTTP 200 without answers", 2)
+    if not isinstance(message, dict):
+        return "HTTP 200 without a choice that has a message", 2
+    return "", 0
+
+
+def _failed(level: Mapping[str, Any]) -> bool:
+    """True for a reply, or a part of one, that calls itself an error."""
+    ends = {str(level.get(k)).casefold() for k in ("object", "status", "finish_reason")}
+    named = level.get("error") or level.get("errors") or level.get("success") is False
+    return bool(named) or bool(ends & {"error", "failed", "cancelled"})
 
 
 # -- what an earlier reader took from a reply -----------------------------------------------------
