@@ -91,7 +91,7 @@ class _Totals:
     """What the run gave, for the last lines of output; memory grows by two numbers a verdict."""
 
     def __init__(self, how: str, tasks: Sequence[Task]) -> None:
-        self.bounds = (0.0, 1.0) if how in ("mean", "flip", "signed") else (-math.inf, math.inf)
+        self.bounds = (0.0 if how in ("mean", "flip", "signed") else -math.inf, 1.0)
         self.scores: list[tuple[str, float | None]] = []
         self.why: Counter[tuple[str | None, str | None]] = Counter()
         self.texts = {(t.id, c.id): c.title or c.text for t in tasks for c in t.criteria}

@@ -21,6 +21,8 @@ def test_notebook_runs_in_jupyterlab(lab: Any, page: Any, book: str) -> None:
     outputs = page.page.query_selector_all(".jp-OutputArea-output")
     assert len(outputs) > 5
     for i, plot in enumerate(page.page.query_selector_all(".js-plotly-plot")):
+        if not plot.is_visible():  # the twin of a widget that is alive
+            continue
         plot.scroll_into_view_if_needed()
         assert plot.query_selector(".main-svg"), f"plot {i} of {book} is empty"
         page.page.wait_for_timeout(200)
