@@ -372,7 +372,7 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
     >>> task = Task(id="t", prompt="Solve it.")
     >>> c = Criterion(id="c", text="Agrees with the reference answer.")
     >>> missing_reference(c, frozenset(["reference"]), task)
-    'reference answer'
+    'Agrees with the reference answer'
     """
     if c.check is not None:
         return None
