@@ -127,7 +127,8 @@ def title(run: Run, apart: str = "") -> str:
     """A run's notebook, what sets it apart from others, and the parameters that differ from the
     notebook's: a control is no result.
     """
-    changed = compare.setting(run.params, compare.changed(run)).split(", ")
+    told = [name for name in compare.changed(run) if not name.endswith("_dir")]  # where, not what
+    changed = compare.setting(run.params, told).split(", ")
     words = ", ".join(filter(None, dict.fromkeys([*apart.split(", "), *changed])))
     return f"{run.notebook}: {words}" if words else run.notebook
 

@@ -242,6 +242,9 @@ def test_a_control_beside_a_result_keeps_both_runs_sentences(tmp_path: Path) -> 
     said = findings.found(runs.find(tmp_path))
     assert said["03_train_grpo: control=True"] == ["a control"]
     assert said["03_train_grpo"][:2] == ["a result", "both say it"]
+    place = Run(id="x", seed=0, notebook="04", profile="test", params={"runs_dir": "/home/me"})
+    place.meta["defaults"] = {"runs_dir": ""}
+    assert findings.title(place) == "04"  # a page that is mailed names no folder of ours
 
 
 def test_links_hold_where_the_report_lies_elsewhere(
