@@ -216,7 +216,7 @@ def reliability(
         sketch, cells = Sketch.of(x), tally([x], locator(x, **binning))
     null = resample.null_gaps(cells, n_boot, seed)
     base = cells.n[:, 1].sum() / cells.size
-    calm = resample.calm_gaps(cells, n_boot, seed)
+    calm = null if cells.units is None else resample.calm_gaps(cells, n_boot, seed)
     curve = smooth_curve(cells, calm, level=level)
     return Reliability(
         ece_of(cells, n_boot=n_boot, level=level, seed=seed, null=null),

@@ -65,12 +65,12 @@ def calm_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     bin as much wider as its clusters are alike.
 
     Signs of the residuals that are there know of no other outcome: where all rows of a bin are met
-    they left no room for one that is not.
+    they left no room for one that is not. cells : with clusters;
+    without them `null_gaps` draws so itself.
     """
     alone = null_gaps(replace(cells, units=None), n_boot, seed)
-    if cells.units is None:
-        return alone
-    part, size = cells.residual.reshape(-1), np.asarray(cells.units.sum(1)).ravel()
+    part = cells.residual.reshape(-1)
+    size = np.asarray(cells.units.sum(1)).ravel()
     alike = correlation(cells.units @ part, cells.units @ part**2, size)
     effect = 1 + np.maximum(cells.rows_per_cluster() - 1, 0) * alike
     return alone * np.sqrt(effect)[cells.bin]

@@ -144,9 +144,9 @@ def found(pairs: Sequence[tuple[Path, Run]]) -> dict[str, list[str]]:
             own = [r.meta.get("found", ()) for _, r in mine]
             common = [str(s) for s in own[0] if all(s in one for one in own)]
             rest = _over_seeds(mine)
-            alone = {title(r): [s for s in of_run(r, 0) if s not in common] for _, r in mine}
-            if not rest and len(mine) == len(alone) <= FEW_RUNS:  # a control beside a result, say
-                out |= alone
+            if not rest and len(mine) <= FEW_RUNS:  # a control beside a result, say
+                alone = {title(r): [s for s in of_run(r, 0) if s not in common] for _, r in mine}
+                out |= alone if len(alone) == len(mine) else {}
             rest = rest or over_settings(mine)
             out[book] = out.get(book, []) + common + rest[: max(0, 4 - len(common))]
     return {k: v for k, v in out.items() if v}
