@@ -251,14 +251,30 @@ def keep(
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, FILE, lambda _: None):
         there, rows = _read(folder, about), json.loads(json.dumps([t.kept() for t in trials]))
-        known, names = set(map(_same, rows)), {r["trial"] for r in rows}
-        for row in (r for r in there["trials"] if _same(r) not in known):
-            row["trial"] = _free(row["trial"], names) if row["trial"] in names else row["trial"]
-            names.add(row["trial"])
-            rows.append(row)
+        rows += _others(there["trials"], rows)
         at = {_answer(d): d for d in [*there["doubts"], *doubts]}
         data = {**about, "trials": rows, "doubts": list(at.values())}
         write_text(folder / FILE, json.dumps(data, indent=1, ensure_ascii=False))
+
+
+def _others(there: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The trials of the file that are not ours; where a name is ours already they get another, and
+    what was made of them follows.
+    """
+    known, taken = {_same(r): r["trial"] for r in ours}, {r["trial"] for r in ours}
+    names: dict[str, str] = {}
+    others = []
+    for row in sorted(there, key=lambda r: "of" in r["settings"]):  # the parts first
+        if of := row["settings"].get("of"):
+            row["settings"] = {**row["settings"], "of": [names.get(n, n) for n in of]}
+        name = row["trial"]
+        if _same(row) in known:
+            names[name] = known[_same(row)]
+            continue
+        names[name] = _free(name, taken) if name in taken else name
+        taken.add(names[name])
+        others.append({**row, "trial": names[name]})
+    return [{**r, "parent": names.get(r["parent"], r["parent"])} for r in others]
 
 
 def _same(row: Mapping[str, Any]) -> str:

@@ -540,6 +540,24 @@ def test_two_benches_on_one_folder_keep_each_others_trials_and_doubts(tmp_path):
     assert {d["row"] for d in again.doubts} == {first, second}
 
 
+def test_what_was_made_of_a_trial_stays_made_of_it_beside_another_bench(tmp_path):
+    """Another bench wrote a prompt of the same name: the panel was opened again as one of that
+    prompt (kappa .978 became .933), and the child showed its diff against it.
+    """
+    a, b = (bench_of(tmp_path, folder=tmp_path / "kept") for _ in range(2))
+    a.try_("one", STRICT)
+    a.try_("child", "Be brief.", parent="one")
+    a.try_("panel", of=["baseline", "one"])
+    b.try_("one", "Be fair.")
+    a.try_("last", "Be short.")
+    for bench in (b, a):
+        bench.try_("baseline")
+        kept = bench_of(tmp_path, folder=tmp_path / "kept").trials
+        made = next(n for n, t in kept.items() if t.prompt == STRICT)
+        assert kept["child"].parent == made and kept["panel"].settings["of"] == ["baseline", made]
+        assert "panel~1" not in kept and {"one", "one~1"} <= set(kept)
+
+
 def test_a_folder_of_other_labels_another_judge_or_baseline_is_refused_unpaid(tmp_path):
     """All trials of a folder were asked, and paid, on whatever labels and judge it was opened with;
     a new baseline was shown with the old one's numbers.
