@@ -218,7 +218,8 @@ _TIMES_OF = re.compile(
     r"\b(?:twice|thrice|double|triple|half|third|quarter|tenth|times)s?(?: of| about)?\s*\Z", re.I
 )
 _OR_MORE = re.compile(
-    r"\s*(?:\S+\s+)?(?:or|and)\s+(?:more|less|fewer|above|below|over|under)\b", re.I
+    r"\s*(?:\S+\s+)?(?:(?:or|and)\s+(?:more|less|fewer|above|below|over|under)|(?:short|shy)\s+of)\b",
+    re.I,
 )
 _SHOWN = re.compile(r"[^.;=\n]{0,30}=")
 _LIST = re.compile(r"\s*(?:,|,?\s*\band\b|,?\s*\bor\b|\bto\b|-|–)\s*", re.I)

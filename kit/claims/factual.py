@@ -244,13 +244,38 @@ def names(task: Task) -> list[str]:
 
 
 def contradicted(task: Task, said: Sequence[str]) -> list[str]:
-    """The entries of truth["contradictions"] that some sentence says and does not deny."""
-    sentences = [phrase_words(s) for s in said]
+    """The entries of truth["contradictions"] that some sentence says and does not deny, and those
+    whose part that the question leaves open is all that the answer begins with ("The nucleus, by
+    glycolysis.").
+    """
+    rows = [row for s in said for row in _coordinated(phrase_words(s))]
     return [
         bad
         for bad in task.truth.get("contradictions", ())
-        if any(not _denied(w, m.start) for w in sentences for m in find(w, [("x", bad)]))
+        if any(not _denied(w, m.start) for w in rows for m in find(w, [("x", bad)]))
+        or _begins(task, said, bad)
     ]
+
+
+def _coordinated(words: Sequence[str]) -> list[Sequence[str]]:
+    """The words, and without one half of each pair: "kills bacteria and the virus" says both."""
+    joins = [i for i, w in enumerate(words) if w in ("and", "or")]
+    return [words, *([*words[: i - k], *words[i + 1 :]] for i in joins for k in (1, 2) if k < i)]
+
+
+def _begins(task: Task, said: Sequence[str], bad: str) -> bool:
+    asked, words = f" {' '.join(phrase_words(task.prompt))} ", phrase_words(bad)
+    ends = (k for k in range(1, len(words)) if f" {' '.join(words[k:])} " in asked)
+    head, named = words[: next(ends, 0)], phrase_words(_FIRST.split(said[0])[0]) if said else []
+    if task.truth.get("comparison") or not head:
+        return False  # "The human genome, at 3 Gb, is the smaller"
+    same = [w for w in head if w not in lx.DETERMINERS] == [
+        w for w in named if w not in lx.DETERMINERS
+    ]
+    return same and not any(matched(f, said[:1]) for f in _facts(task))
+
+
+_FIRST = re.compile(r"[,;:.(–—]")
 
 
 def precision(task: Task, text: str) -> tuple[float, list[str]]:

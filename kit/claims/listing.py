@@ -65,7 +65,8 @@ def rivals(
             for item, fact in zip(run, right_ones, strict=True)
             if not fact and sizes[item.frame] >= LEAST
         }
-        if len(beside) > FREE:
+        none = any(lx.FRAME_WORDS.issuperset(item.content) for item in run)
+        if len(beside) > FREE * (not none):
             out.update(beside)
         for i in range(1, len(run)):
             if run[i].or_ and right_ones[i] != right_ones[i - 1]:
@@ -157,6 +158,8 @@ def _runs(
         content = tuple(
             norm(w) for w in piece if w[0].isalnum() and w.lower() not in lx.FRAME_WORDS
         )
+        if not content and is_fact(text):
+            content = tuple(map(norm, piece))  # "none" is an item where it is the answer
         fresh = tuple(w for w in content if w not in asked)
         if not content:
             continue  # "it is", "maybe": a frame without an item parts nothing
@@ -202,6 +205,12 @@ def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str], str]]:
             (w.lower(), i, at)
             for i, (w, at) in enumerate(spans(s))
             if (w.lower() in lx.PARTS or w.lower() in often)
+            and not (
+                w == "("
+                and i
+                and words[i - 1][0].isdigit()
+                and "".join(words[i + 1 : i + 2]).isalpha()
+            )
             and not any(start <= at < end for start, end in whole)
         ]
         ends = (".", -1, -1), (".", len(words), len(s))

@@ -393,6 +393,18 @@ def test_where_one_thing_is_asked_for_it_need_not_be_named(text, wanted):
         ("bio-04", "CO2 in, oxygen out.", "Oxygen in, CO2 out."),
         ("phy-10", "Water: 4.184 J/g·K, copper: 0.385 J/gK", "Water: 4.184 J/g, copper: 0.385 J/g"),
         ("bio-03", "Thymine with adenine (2 H-bonds), cytosine with guanine (3 H-bonds).", ""),
+        ("bio-02", "46 (diploid) and 23 (haploid).", ""),
+        (
+            "bio-01",
+            "Not the nucleus: mitochondria, by oxidative phosphorylation.",
+            "The nucleus, by glycolysis. (Mitochondria: oxidative phosphorylation makes heat.)",
+        ),
+        (
+            "med-13",
+            "None: amoxicillin kills bacteria and leaves the virus alone.",
+            "None of them is slow: amoxicillin kills bacteria and the virus fastest.",
+        ),
+        ("med-13", "None, Oseltamivir is no antibiotic; bacteria.", "Oseltamivir, none; bacteria."),
     ],
 )
 def test_what_an_outsider_answered(task, right, wrong):
