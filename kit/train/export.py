@@ -210,17 +210,21 @@ def _shape(writer: Any, c: dict[str, Any], name: str) -> None:
     rope = c.get("rope_parameters") or {}
     if rope.get("rope_type", "default") != "default" or c.get("rope_scaling"):
         raise KitError("scaled rotary positions are not converted", where="config.json")
-    writer.add_name(name)
-    writer.add_context_length(c["max_position_embeddings"])
-    writer.add_embedding_length(c["hidden_size"])
-    writer.add_block_count(c["num_hidden_layers"])
-    writer.add_feed_forward_length(c["intermediate_size"])
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(c.get("num_key_value_heads") or heads)
-    writer.add_layer_norm_rms_eps(c["rms_norm_eps"])
-    writer.add_rope_dimension_count(c.get("head_dim") or c["hidden_size"] // heads)
-    writer.add_rope_freq_base(float(rope.get("rope_theta") or c.get("rope_theta") or 10000.0))
-    writer.add_vocab_size(c["vocab_size"])
+    said = {
+        "name": name,
+        "context_length": c["max_position_embeddings"],
+        "embedding_length": c["hidden_size"],
+        "block_count": c["num_hidden_layers"],
+        "feed_forward_length": c["intermediate_size"],
+        "head_count": heads,
+        "head_count_kv": c.get("num_key_value_heads") or heads,
+        "layer_norm_rms_eps": c["rms_norm_eps"],
+        "rope_dimension_count": c.get("head_dim") or c["hidden_size"] // heads,
+        "rope_freq_base": float(rope.get("rope_theta") or c.get("rope_theta") or 10000.0),
+        "vocab_size": c["vocab_size"],
+    }
+    for field, value in said.items():
+        getattr(writer, f"add_{field}")(value)
 
 
 def _tokenizer(writer: Any, gguf: Any, folder: Path) -> None:
