@@ -245,37 +245,39 @@ def names(task: Task) -> list[str]:
 
 def contradicted(task: Task, said: Sequence[str]) -> list[str]:
     """The entries of truth["contradictions"] that some sentence says and does not deny, and those
-    whose part that the question leaves open is all that the answer begins with ("The nucleus, by
-    glycolysis.").
+    of which the answer begins with what the question leaves open ("The nucleus, by glycolysis.").
     """
-    rows = [row for s in said for row in _coordinated(phrase_words(s))]
+    rows = [row for s in said for row in _halves(phrase_words(s))]
+    first = _opening(task, said)
     return [
         bad
         for bad in task.truth.get("contradictions", ())
-        if any(not _denied(w, m.start) for w in rows for m in find(w, [("x", bad)]))
-        or _begins(task, said, bad)
+        if (first and first == _new(bad, task))
+        or any(not _denied(w, m.start) for w in rows for m in find(w, [("x", bad)]))
     ]
 
 
-def _coordinated(words: Sequence[str]) -> list[Sequence[str]]:
+def _halves(words: list[str]) -> list[list[str]]:
     """The words, and without one half of each pair: "kills bacteria and the virus" says both."""
-    joins = [i for i, w in enumerate(words) if w in ("and", "or")]
-    return [words, *([*words[: i - k], *words[i + 1 :]] for i in joins for k in (1, 2) if k < i)]
+    out = [words]
+    for i, w in enumerate(words):
+        if w in ("and", "or"):
+            out += [words[:j] + words[i + 1 :] for j in (i - 1, i - 2) if j > 0]
+    return out
 
 
-def _begins(task: Task, said: Sequence[str], bad: str) -> bool:
-    asked, words = f" {' '.join(phrase_words(task.prompt))} ", phrase_words(bad)
-    ends = (k for k in range(1, len(words)) if f" {' '.join(words[k:])} " in asked)
-    head, named = words[: next(ends, 0)], phrase_words(_FIRST.split(said[0])[0]) if said else []
-    if task.truth.get("comparison") or not head:
-        return False  # "The human genome, at 3 Gb, is the smaller"
-    same = [w for w in head if w not in lx.DETERMINERS] == [
-        w for w in named if w not in lx.DETERMINERS
-    ]
-    return same and not any(matched(f, said[:1]) for f in _facts(task))
+def _opening(task: Task, said: Sequence[str]) -> set[str]:
+    """The first words of an answer; none where its first sentence asserts a fact, or compares."""
+    if not said or task.truth.get("comparison"):
+        return set()
+    if any(matched(f, said[:1]) for f in _facts(task)):
+        return set()
+    return _new(re.split("[,;:.(–—]", said[0])[0], task)
 
 
-_FIRST = re.compile(r"[,;:.(–—]")
+def _new(text: str, task: Task) -> set[str]:
+    """The words that the question does not have."""
+    return {*phrase_words(text)} - {*phrase_words(task.prompt)} - lx.DETERMINERS - lx.BE
 
 
 def precision(task: Task, text: str) -> tuple[float, list[str]]:
