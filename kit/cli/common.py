@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..runs import plain
+from ..records import plain
 from ..system import paths
 
 log = logging.getLogger("kit.command")

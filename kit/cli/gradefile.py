@@ -20,9 +20,7 @@ from ..data.jsonl import dumps
 from ..data.schemas import stamped
 from ..errors import DataError
 from ..judge.records import PASSING, keys_of
-from ..people.grades import grade_of
-from ..records import PAID, Grade, Response, Task, Verdict, leaves, paid, to_json
-from ..runs import plain
+from ..records import PAID, Grade, Response, Task, Verdict, leaves, paid, plain, to_json
 from ..system import paths, progress
 
 Key = tuple[str, str]  # an answer: its task, its id
@@ -168,6 +166,8 @@ class Grades:
 
     def _kept(self, text: bytes, where: str) -> tuple[Key, bytes]:
         """The answer that a line grades, and the line; empty where it is to be judged again."""
+        from ..people.grades import grade_of  # with numpy
+
         try:
             row = json.loads(text.decode("utf-8", "surrogatepass"))
         except ValueError:

@@ -28,7 +28,7 @@ import msgspec
 from .. import __version__
 from ..data.schemas import readable, stamped
 from ..errors import DataError, MissingError
-from ..records import Run, fingerprint, run_from_json, to_json
+from ..records import Run, fingerprint, plain, run_from_json, to_json
 from ..settings import profiles
 from ..system import paths, processes, progress
 from ..system.packages import NAME
@@ -103,29 +103,6 @@ def code_fingerprint() -> str:
         h.update(f.name.encode())
         h.update(f.read_bytes())
     return h.hexdigest()[:16]
-
-
-def plain(value: Any) -> Any:
-    """Metrics as JSON: estimates become {value, low, high, n, ...}; NaN becomes None; numpy becomes Python.
-
-    >>> plain({"a": float("nan"), "b": (1, 2.5)})
-    {'a': None, 'b': [1, 2.5]}
-    """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            k: plain(v)
-            for k, v in ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
-            if v is not None and v != ""
-        }
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
 def write_json(path: Path, value: Any) -> None:

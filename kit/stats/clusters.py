@@ -9,6 +9,7 @@ random numbers.
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -38,8 +39,7 @@ def is_unknown(value: Any) -> bool:
     """
     return (
         value is None
-        or value is np.ma.masked
-        or type(value).__name__ in ("NAType", "NaTType")
+        or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant")
         or (isinstance(value, (float, np.floating)) and math.isnan(value))
     )
 
@@ -50,7 +50,8 @@ def unmasked(values: Any) -> Any:
     >>> unmasked(np.ma.array([1, 999999], mask=[0, 1]))
     [1, None]
     """
-    return values.tolist() if isinstance(values, np.ma.MaskedArray) else values
+    ma = sys.modules.get("numpy.ma")  # who never imported it has none; it takes a while
+    return values.tolist() if ma and isinstance(values, ma.MaskedArray) else values
 
 
 def one_column(values: Any, name: str) -> np.ndarray:

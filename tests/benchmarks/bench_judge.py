@@ -359,30 +359,39 @@ def command(n: int, latency: float, concurrency: int, rounds: int) -> None:
     try:
         url = f"http://127.0.0.1:{int(stub.stdout.readline())}/v1"  # type: ignore[union-attr]
         python = [sys.executable, "-c", PYTHON_CALL, str(folder), url, str(concurrency)]
-        walls: list[list[float]] = []
+        runs: list[list[tuple[float, float]]] = []
         kit = [sys.executable, "-m", "kit", "judge", *map(str, folder.glob("tasks.json"))]
         kit += [str(folder / "answers.jsonl"), "--judge", "endpoint:stub", "--base-url", url]
         kit += ["--concurrency", str(concurrency), "--ledger"]
         for i in range(rounds):
             mine, its = str(folder / f"p{i}.sqlite"), str(folder / f"c{i}.sqlite")
-            walls.append([timed(c, env) for c in ([*python, mine], [*kit, its], [*kit, its])])
+            runs.append([timed(c, env) for c in ([*python, mine], [*kit, its], [*kit, its])])
     finally:
         stub.communicate("")
-    own, ours, again = (statistics.median(w) for w in zip(*walls, strict=True))
-    pairs = statistics.median(w[1] / w[0] for w in walls)
-    print(
-        f"\nkit judge, {n} calls x {latency * 1000:.0f} ms at {concurrency}: {ours:.2f} s by "
-        f"command, {own:.2f} s in Python (median of {rounds} pairs {pairs:.2f}x, goal 1.2); "
-        f"all from the ledger {again:.2f} s (goal 1.0)",
-        flush=True,
-    )
+    print(f"\nkit judge, {n} calls x {latency * 1000:.0f} ms at {concurrency}, {rounds} rounds:")
+    for k, what in enumerate(("wall", "CPU")):
+        own, ours, again = (statistics.median(r[i][k] for r in runs) for i in range(3))
+        pairs = statistics.median(r[1][k] / r[0][k] for r in runs)
+        print(
+            f"{what:4} {ours:.2f} s by command, {own:.2f} s in Python ({pairs:.2f}x, goal 1.2); "
+            f"all from the ledger {again:.2f} s (goal 1.0)",
+            flush=True,
+        )
 
 
-def timed(cmd: list[str], env: dict[str, str]) -> float:
-    """Seconds of a process that must end well."""
-    start = time.perf_counter()
+def timed(cmd: list[str], env: dict[str, str]) -> tuple[float, float]:
+    """Seconds of a process that must end well: of the clock, of the processor."""
+    start, before = time.perf_counter(), children()
     subprocess.run(cmd, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - start
+    return time.perf_counter() - start, children() - before
+
+
+def children() -> float:
+    """Processor seconds of the processes that have ended."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def large(n: int) -> None:

@@ -297,6 +297,13 @@ def test_import_is_light() -> None:
     assert float(best.split()[0]) < 0.3 and best.strip().endswith("[]")
 
 
+def test_help_waits_for_no_arrays() -> None:
+    """`kit judge --help` took half a second: every command imported the runs, and they numpy."""
+    code = "import sys; from kit.__main__ import parser; parser('judge'); print('numpy' in sys.modules)"
+    got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert got.stdout.strip() == "False"
+
+
 def test_a_line_that_moved_stands_once(tmp_path: Path) -> None:
     """Forty steps of a training were eighty red lines in the executed page."""
     import nbformat

@@ -16,7 +16,6 @@ from typing import Any
 
 from ...checks.quantities import quantities, readable
 from ...claims import lexicon
-from ...claims.uncertainty import EXPECTED
 
 VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
 OWN = frozenset(("facts", "claims", "contradictions", "comparison", "answerable", "warranted"))
@@ -86,6 +85,8 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _warranted(value: Any) -> str | None:
     """The level that a word names, or that a share from 0 to 1 is nearest to; else None."""
+    from ...claims.uncertainty import EXPECTED  # with numpy
+
     if isinstance(value, (int, float)) and 0 <= value <= 1:
         return min(EXPECTED, key=lambda level: abs(EXPECTED[level] - value))
     return str(value).casefold() if str(value).casefold() in EXPECTED else None
