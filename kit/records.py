@@ -356,6 +356,8 @@ def plain(value: Any) -> Any:
     >>> plain({"a": float("nan"), "b": (1, 2.5)})
     {'a': None, 'b': [1, 2.5]}
     """
+    if value is None or type(value) in (str, int, bool):  # most are
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             k: plain(v)
@@ -370,7 +372,7 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+    return value if isinstance(value, (str, int, float)) else str(value)
 
 
 def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
