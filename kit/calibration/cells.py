@@ -145,8 +145,8 @@ def same(conf: np.ndarray) -> np.ndarray:
     return np.round(np.asarray(conf, dtype=float), 7)
 
 
-def auto_bins(rows: int) -> int:
-    """Equal-width bins of "auto" for this many rows.
+def auto_bins(rows: float) -> int:
+    """Equal-width bins of "auto" for this many rows (the sum of their weights).
 
     >>> auto_bins(49), auto_bins(149), auto_bins(150)
     (5, 10, 15)
@@ -154,7 +154,7 @@ def auto_bins(rows: int) -> int:
     return next((k for below, k in AUTO_FEW if rows < below), AUTO_BINS)
 
 
-def by_value(values: np.ndarray | None, rows: int) -> bool:
+def by_value(values: np.ndarray | None, rows: float) -> bool:
     """True when "auto" gives each of these distinct values a bin: few values, and rows enough in
     each.
 
@@ -333,8 +333,10 @@ def locator(
             AUTO_BINS if bins == "auto" else bins,
         )  # type: ignore[arg-type]
     if bins == "auto":
-        values = distinct(x.conf)
-        return per_value(values) if by_value(values, x.n) else width(auto_bins(x.n), closed)  # type: ignore[arg-type]
+        values = distinct(x.conf if x.weights is None else x.conf[x.weights > 0])
+        if by_value(values, x.size):
+            return per_value(values if x.weights is None else np.unique(same(x.conf)))
+        return width(auto_bins(x.size), closed)
     if bins == "distinct":
         return per_value(np.unique(same(x.conf)))
     return width(bins, closed)  # type: ignore[arg-type]

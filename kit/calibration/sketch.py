@@ -126,13 +126,13 @@ class Sketch:
                 where="arguments edges, equal_mass",
                 fix="pass the rows, or a K that divides 25200",
             )
-        middle = self._used()[0]
-        few = len(middle) <= AUTO_DISTINCT and by_value(middle, self.rows)
+        middle, rows = self._used()[0], float(self.weight.sum())
+        few = len(middle) <= AUTO_DISTINCT and by_value(middle, rows)
         one_each = bins == "distinct" or (bins == "auto" and few)
         if one_each:
             where = self._per_value()
         else:
-            where = self._width(auto_bins(self.rows) if bins == "auto" else bins, closed)  # type: ignore[arg-type]
+            where = self._width(auto_bins(rows) if bins == "auto" else bins, closed)  # type: ignore[arg-type]
         if parts is not None:
             out = tally(parts, where)
             usable = np.flatnonzero(out.units.getnnz(1))  # not the clusters whose rows all miss

@@ -32,6 +32,14 @@ TEXT_FIELDS = (
 )
 LISTED_AS = re.compile(r"(?:[-*•]|\d{1,3}[.)])\s+(?=\S)")  # the mark of a line in a list
 
+# points that are written into a criterion's text: "[-5] ...", "... (2 points)", "... [weight: 4]"
+_N = r"([+-]?\d+(?:\.\d+)?)"
+POINTS = re.compile(
+    r"\A\[([+-]\d+(?:\.\d+)?)\]\s+"
+    rf"|\s*[(\[](?:weight:?\s*{_N}|{_N}\s*(?:points?|pts))[)\]]\s*\Z",
+    re.IGNORECASE,
+)
+LEVEL = re.compile(r"score[ _]?(\d+)(?:[ _]description)?", re.I)  # a field that describes a level
 SCORE = re.compile(r"(?:[-*•]\s+)?(?:score|level|rating)\s+(\d+)\s*[:=–-]\s*(\S.*)", re.I)
 
 
@@ -64,6 +72,20 @@ def weight_of(
             suggestion="write a number, or leave the field out",
         )
     return default, set()
+
+
+def pointed(row: Row, text: str, criterion_id: str) -> tuple[str, float]:
+    """The text of a criterion without the points that are written into it, and these (else 1)."""
+    m = POINTS.search(text)
+    if m is None:
+        return text, 1.0
+    rest = text[: m.start()] + text[m.end() :]
+    if not rest.strip():
+        return text, 1.0
+    weight = float(next(filter(None, m.groups())))
+    said = f"the weight {weight:g} is read from the text {text[:60]!r}"
+    row.find("points-in-text", said, severity="info", criterion_id=criterion_id)
+    return rest, weight
 
 
 # how an object says that its criterion must not be met
@@ -123,6 +145,9 @@ def criteria_from(
             for k, v in value.items()
             for x in v
         ]
+    if isinstance(value, Mapping) and len(levels := _described(value)) > 1:
+        rest = {k: v for k, v in value.items() if not LEVEL.fullmatch(k)}
+        value = [{"text": rest.pop("criteria", ""), **rest, "levels": levels}]
     if isinstance(value, Mapping):
         texts = all(isinstance(v, str) for v in value.values())
         value = (
@@ -145,6 +170,11 @@ def criteria_from(
         for i, item in enumerate(value or [], 1)
         for c in _with_parts(row, item, f"{prefix}{i}", negative, names)
     ]
+
+
+def _described(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The levels of one criterion that an object describes: number -> text."""
+    return {m[1]: v for k, v in value.items() if (m := LEVEL.fullmatch(k))}
 
 
 def _with_parts(
@@ -223,11 +253,9 @@ def criterion_of(
                 severity="error",
                 criterion_id=default_id,
             )
-        return Criterion(
-            id=default_id,
-            text="" if absent(item) else as_text(item),
-            weight=-1.0 if negative else 1.0,
-        )
+        text, weight = pointed(row, "" if absent(item) else as_text(item), default_id)
+        weight = -abs(weight) if negative else weight
+        return Criterion(id=default_id, text=text, weight=weight)
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
     text = item[field_name] if field_name else ""
     if not text.strip():
@@ -243,6 +271,8 @@ def criterion_of(
     if levels and isinstance(item.get("points"), list):
         item = {k: v for k, v in item.items() if k != "points"}
     weight, used = weight_of(row, item, names, default_id)
+    if not any(n in item for n in names):
+        text, weight = pointed(row, text, default_id)
     if negative or _against(item):
         weight = -abs(weight)
     if weight > 0 and (field := _pitfall(item)):

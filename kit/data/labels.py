@@ -162,13 +162,16 @@ def scale_of(low: float, top: float) -> tuple[float, float] | None:
 
 def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
     """("human", label) for one label; ("human:r1", ...) per element of a list; ("human:<name>",
-    ...) per key of an object.
+    ...) per key of an object, but for one that says its label and more about it.
 
-    >>> list(by_rater(["yes", "no"]))
-    [('human:r1', 'yes'), ('human:r2', 'no')]
+    >>> list(by_rater(["yes", "no"])), list(by_rater({"label": "yes", "confidence": 0.9}))
+    ([('human:r1', 'yes'), ('human:r2', 'no')], [('human', 'yes')])
     """
     if isinstance(label, list):
         yield from ((f"human:r{i}", x) for i, x in enumerate(label, 1))
+    elif said := entry(label):
+        one = len(said) == 1 and label.keys().isdisjoint(SCALE)
+        yield "human", label[said[0]] if one else label
     elif isinstance(label, Mapping):
         yield from ((f"human:{k}", x) for k, x in label.items())
     else:
@@ -177,7 +180,13 @@ def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
 
 FIELDS = ("labels", "verdicts", "ratings")  # what a row with an answer calls its labels
 ON = ("criterion_id", "criterion", "id")  # what an entry of a list of labels is on
-SAID = ("label", "verdict", "rating", "met", "score", "value")
+SAID = ("label", "verdict", "rating", "met", "criteria_met", "score", "value")
+SCALE = ("max", "out_of", "scale", "min")  # beside a label: it is no number of the file's scale
+
+
+def entry(label: Any) -> list[str]:
+    """The fields of an object that say a label; [] for what is no such object."""
+    return [k for k in SAID if k in label] if isinstance(label, Mapping) else []
 
 
 def by_criterion(given: Any) -> list[tuple[str, Any]] | None:

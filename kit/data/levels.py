@@ -22,13 +22,15 @@ TEXTS = "write levels as a list of texts, worst first"
 
 def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     """The levels' texts, worst first; () for none. DataError where they cannot be read, or are not
-    evenly spaced: the kit pays them in equal steps.
+    evenly spaced: the kit pays them in equal steps. Levels that are numbers are put in order.
 
     value : a list of texts, an object number -> text, or a list of objects with a text and, if they
     like, a number. scores : a list of numbers beside a list of texts.
 
     >>> levels_of({"1": "bad", "0": "none", "2": "good"})
     ('0: none', '1: bad', '2: good')
+    >>> levels_of([5, 3, 1])
+    ('1', '3', '5')
     """
     value = parsed_json(value)
     if absent(value) or value in ([], {}, ""):
@@ -43,9 +45,11 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     texts = [t for _, t in pairs]
     if len(pairs) < 2 or not all(isinstance(t, (str, int, float)) for t in texts):
         raise DataError("the levels cannot be read", fix=TEXTS)
-    if all(k is None for k, _ in pairs):
-        return tuple(as_text(t) for t in texts)
-    return _scored(pairs)
+    if any(k is not None for k, _ in pairs):
+        return _scored(pairs)
+    if all(number(t) is not None for t in texts):
+        return _scored([(t, None) for t in texts])
+    return tuple(as_text(t) for t in texts)
 
 
 def _pair(item: Any, score: Any) -> tuple[Any, Any]:
@@ -61,7 +65,8 @@ def _scored(pairs: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
     if not all(found):
         raise DataError("the levels have no order: their keys are no numbers", fix=TEXTS)
     order = sorted(
-        (float(m[1]), f"{as_text(k)}: {as_text(t)}") for m, (k, t) in zip(found, pairs, strict=True)
+        (float(m[1]), as_text(k) if t is None else f"{as_text(k)}: {as_text(t)}")
+        for m, (k, t) in zip(found, pairs, strict=True)
     )
     steps = [b[0] - a[0] for a, b in pairwise(order)]
     if max(steps) - min(steps) > 1e-9 * max(steps):

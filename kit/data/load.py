@@ -381,7 +381,9 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
         if strict and (bad := next((f for f in p.findings if f.code == "unreadable-row"), None)):
             raise DataError(bad.message, where=bad.where, fix=bad.suggestion)
     verdicts, findings = by_levels(verdicts, findings, tasks)
-    findings += odd_labels(verdicts, {})
+    findings += odd_labels(
+        verdicts, {t.id: {c.id for c in t.criteria} for t in tasks if t.criteria}
+    )
     real = Path(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else None
     return TaskSet(
         tasks=known_names(tasks),

@@ -257,13 +257,15 @@ class Row:
                 )
 
     def label_all(self, task_id: str, response_id: str, name: str) -> None:
-        """Add the verdicts that a field of labels holds, by criterion; a list, which may say more,
-        is kept in meta too."""
+        """Add the verdicts that a field of labels holds, by criterion; a list or objects, which may
+        say more, are kept in meta too."""
         given = self.data[name]
         self.used.add(name)
-        for criterion, label in labels.by_criterion(given) or ():
+        pairs = labels.by_criterion(given) or ()
+        for criterion, label in pairs:
             self.label(task_id, response_id, criterion, label)
-        if isinstance(parsed_json(given), list):
+        said = [x for _, x in pairs if labels.entry(x)]
+        if said or isinstance(parsed_json(given), list):
             self.keep(name, given)
 
     def done(self, task: Task | None) -> Parsed:
@@ -317,7 +319,7 @@ class Row:
             )
         )
 
-    def astray(self, names: Iterable[str], there: Iterable[str] = ()) -> None:
+    def astray(self, names: Iterable[str], there: Mapping[str, Any]) -> None:
         """Count fields of a criterion that nothing reads."""
         for name in names:
             self.context.astray.add(name, self.where, there)

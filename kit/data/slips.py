@@ -4,8 +4,9 @@ read."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ..records import Criterion, Task
 from .findings import Finding
@@ -16,6 +17,11 @@ OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
 CARRIED = ("truth", "history", "sources", "labels", "response")
 # of a criterion: it is judged without what it consists of
 PARTS = ("children", "sub_criteria", "subcriteria", "sub_tasks", "criteria", "items")
+ASKS = re.compile(  # fields that hold criteria, or what each weighs
+    r"(?:.*?[ _-])??(?:rubrics?|criteri(?:a|on|ons)|checklists?|checks|pitfalls|requirements"
+    r"|sub_?tasks|points|weights|signs|instruction_id_list)(?P<one> ?[-–—] ?\d+.*)?\Z",
+    re.I,
+)
 NOTES = re.compile(
     r".*(?:origin|notes?|comments?|explanation|reason(?:ing)?|category|type)\Z", re.I
 )
@@ -26,7 +32,8 @@ class Unread:
     """The fields of a file's tasks, or of its criteria, that nothing reads.
 
     known : the fields that are read; what : "", or " of a criterion"; usual : the severity of a
-    field that is no slip. found : name -> [how often, where first, the name that was meant].
+    field that is no slip. found : name -> [how often, where first, the name that was meant, whether
+    an answer is judged without what it holds].
     """
 
     known: frozenset[str]
@@ -34,21 +41,21 @@ class Unread:
     usual: str = "info"
     found: dict[str, list] = field(default_factory=dict)
 
-    def add(self, name: str, where: str, there: Iterable[str] = ()) -> None:
-        """Count a field. there : the fields beside it; what stands there is not what is meant."""
+    def add(self, name: str, where: str, there: Mapping[str, Any]) -> None:
+        """Count a field. there : it and those beside it; what stands there is not what is meant."""
         if name in self.found:
             self.found[name][0] += 1
             return
         meant = next((k for k in sorted(self.known) if k not in there and slip(name, k)), None)
-        self.found[name] = [1, where, meant]
+        lost = name in PARTS if self.what else name in CARRIED or asks(name, there[name])
+        self.found[name] = [1, where, meant, lost]
 
     def findings(self, file: str, rows: int) -> Iterator[Finding]:
         """One finding a field, the slips first; after fifty the rest is counted. Notes on a
         criterion are there to be passed over."""
         told = [x for x in self.found.items() if not (self.what and NOTES.match(x[0]))]
         order = sorted(told, key=lambda x: (x[1][2] is None, -x[1][0]))
-        for name, (n, where, meant) in order[:50]:
-            lost = name in (PARTS if self.what else CARRIED)
+        for name, (n, where, meant, lost) in order[:50]:
             yield Finding(
                 code="unread-field",
                 severity="error" if meant or lost else self.usual,
@@ -70,7 +77,27 @@ class Unread:
 def _fix(name: str, meant: str | None, lost: bool) -> str | None:
     if meant:
         return f"did you mean {meant!r}?"
+    if lost and name not in (*CARRIED, *PARTS):
+        return "put what it asks for among the row's criteria, each with its weight"
     return f"write {name} as in the kit's own rows (kit.save writes them)" if lost else None
+
+
+def asks(name: str, value: Any) -> bool:
+    """True for a field that holds criteria or their weights, also one object deeper.
+
+    >>> asks("negative_rubrics", ["Is rude"]), asks("reward_model", {"rubric": [{}]})
+    (True, True)
+    >>> asks("rubric_source", ["a"]), asks("points", 3), asks("rubric - 3. criterion", "Is rude")
+    (False, False, True)
+    """
+    if isinstance(value, Mapping):
+        inside = [v for k, v in value.items() if ASKS.match(str(k))]
+        if any(inside):
+            return True
+    found = ASKS.match(name)
+    if not found or not value:
+        return False
+    return bool(found["one"]) or isinstance(value, (list, Mapping))
 
 
 def slip(name: str, known: str) -> bool:

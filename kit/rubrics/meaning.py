@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from statistics import median
 
+from ..data.values import number
 from ..records import Criterion, Task
 from .same import branch
 
@@ -322,6 +323,16 @@ ASKED = re.compile(
 _HIDDEN = frozenset(_ONES) | {f"{w}s" for w in _ONES}
 _HIDDEN |= set("audience people children families was were is model assistant will would".split())
 TIMES = 20.0  # a weight this many times the median of its row decides alone, or counts for nothing
+BEST = re.compile(
+    r"(excellent|outstanding|very good|good|great|yes|always|full|fully|complete|completely"
+    r"|correct|strong|high|best|met|exceeds)\b",
+    re.IGNORECASE,
+)
+WORST = re.compile(
+    r"(poor|very poor|bad|terrible|no|none|never|not|missing|absent|incorrect|wrong|weak|low"
+    r"|worst|unmet|fails?|inadequate|unsatisfactory)\b",
+    re.IGNORECASE,
+)
 
 
 def wrong_sign(c: Criterion) -> str | None:
@@ -439,3 +450,19 @@ def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]
             n = math.ceil(1 / times)
             out.append((c, f"its weight is 1/{n:.3g} of the median of the row: it hardly counts"))
     return out
+
+
+def best_first(levels: Sequence[str]) -> str | None:
+    """What is wrong with levels whose first is better than their last; they are read worst first.
+
+    >>> best_first(("Excellent", "Good", "Poor")), best_first(("no", "partly", "yes"))
+    ("'Excellent' is worth 0 and 'Poor' 1", None)
+    """
+    if not levels:
+        return None
+    first, last = levels[0], levels[-1]
+    low, top = number(first), number(last)
+    turned = BEST.match(first) and WORST.match(last)
+    if low is not None and top is not None:
+        turned = low > top
+    return f"{first[:40]!r} is worth 0 and {last[:40]!r} 1" if turned else None

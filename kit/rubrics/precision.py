@@ -38,6 +38,7 @@ READ: dict[str, tuple[int, int]] = {
     "extreme-weight": (0, 0),
     "contradiction": (0, 0),
     "check-mismatch": (0, 0),
+    "levels-order": (0, 0),
 }
 
 FACTS = frozenset(

@@ -13,6 +13,7 @@ from ..errors import DataError
 from ..records import Criterion, Response, Task
 from .limits import mismatch
 from .meaning import (
+    best_first,
     extreme_weights,
     injected,
     missing_reference,
@@ -127,6 +128,12 @@ RULES = (
         "info",
         judged(_vague),
         "say what an outsider would look for, with a number or an example",
+    ),
+    Rule(
+        "levels-order",
+        "warning",
+        lambda at: _found(best_first(at.c.levels), "levels are read worst first: {}"),
+        "turn the list round",
     ),
     Rule("answer-leak", "info", _leaked, "take it out of the prompt"),
     Rule("several-requirements", "info", judged(_several), "split it into one criterion each"),

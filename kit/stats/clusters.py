@@ -322,7 +322,19 @@ def estimate(
     elif df < FEW:
         extra = extra or "few clusters carry all the spread: the interval is wide for that"
     notes = "; ".join(t for t in (note, extra) if t)
-    return Estimate(value, low, high, n, c, words, notes, missing, level, spread)
+    return Estimate(
+        value,
+        low,
+        high,
+        n=n,
+        n_clusters=c,
+        method=words,
+        note=notes,
+        missing=missing,
+        level=level,
+        se=spread,
+        worth=clusters,
+    )
 
 
 def lean(psi: np.ndarray) -> float:

@@ -60,6 +60,8 @@ class Estimate:
     missing : rows left out because a value was unknown.
     level : confidence level of [low, high], in (0, 1).
     se : standard error, NaN where the method has none.
+    worth : how many clusters of equal size these are worth (Kish 1965), NaN where they were not
+        weighed.
 
     >>> print(Estimate(0.525, 0.478, 0.572, 998, 499, "kappa, cluster jackknife-t"))
     .525 [.47, .58], n=998 in 499 clusters
@@ -77,6 +79,13 @@ class Estimate:
     missing: int = 0
     level: float = 0.95
     se: float = math.nan
+    worth: float = math.nan
+
+    @property
+    def units(self) -> float:
+        """Independent units that it rests on: what its clusters are worth, or how many."""
+        count = self.n if self.n_clusters is None else self.n_clusters
+        return count if math.isnan(self.worth) else self.worth
 
     def __str__(self) -> str:
         return self.text()
@@ -139,8 +148,8 @@ def estimate_from_json(row: Mapping[str, Any]) -> Estimate:
     """
     try:
         data = {k: row[k] for k in Estimate.__dataclass_fields__ if k in row}
-        for k in ("value", "low", "high", "se"):
-            if k in data or k != "se":
+        for k in ("value", "low", "high", "se", "worth"):
+            if k in data or k not in ("se", "worth"):
                 data[k] = math.nan if data.get(k) is None else float(data[k])
         return Estimate(**data)
     except (KeyError, TypeError, ValueError) as e:

@@ -225,7 +225,7 @@ def _adjust(
         df = min(effective_df(psi[:, j]), max(clusters[j] - 1, 1.0))
         reach = e.value - e.low if e.value > 0 else e.high - e.value
         wide = max(float(se[j]), reach / t_quantile(level, df))  # p says what the interval says
-        units = float(np.count_nonzero(psi[:, j]))
+        units = min(float(np.count_nonzero(psi[:, j])), clusters[j])
         clear = clearance(units, float(se[j]) * math.sqrt(units))
         p = t_two_sided(max(abs(e.value) - clear, 0.0) / wide, df)
         adjusted = max((1 + float((least <= p).sum())) / (draws + 1), p)
@@ -315,7 +315,6 @@ def claim(
     'No gain shown: the difference in kappa of the new one to B is +.050 [-.01'
     """
     e = result
-    units = e.n if e.n_clusters is None else e.n_clusters
     if points:
         e = Estimate(
             e.value * 100,
@@ -342,9 +341,9 @@ def claim(
     shown = not e.low <= 0 <= e.high
     if shown and not result.method.startswith(HOLDS) and fragile(result):
         return (
-            f"Too few to tell {new} from {old} in {what}: {text}. With {units} independent "
-            f"units, fewer than {CLEAR}, "
-            f"a few that collapse and were not drawn would turn it."
+            f"Too few to tell {new} from {old} in {what}: {text}. With {result.units:.0f} "
+            f"independent units, fewer than {CLEAR}, a few that collapse and were not drawn would "
+            f"turn it."
         )
     if e.low > 0:
         return f"{new} beats {old} in {what}: {text}."
@@ -359,13 +358,13 @@ def claim(
 def fragile(result: Estimate) -> bool:
     """Whether prompts that collapse and were not drawn could turn the sign of a difference.
 
-    Always under 20 units, never from 100 on; between them the interval must clear `clearance`. (At
-    100, 1 in 50 prompts that collapse are still not drawn in .13 of samples.)
+    Always under 20 units of equal size, never from 100 on; between them the interval must clear
+    `clearance`. (At 100, 1 in 50 prompts that collapse are still not drawn in .13 of samples.)
 
     >>> [fragile(Estimate(0.3, low, 0.4, 40, se=0.05)) for low in (0.2, 0.02)]
     [False, True]
     """
-    units = result.n if result.n_clusters is None else result.n_clusters
+    units = result.units
     if units < MANY:
         return True
     spread = 0.0 if math.isnan(result.se) else result.se * math.sqrt(units)

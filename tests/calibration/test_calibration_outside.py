@@ -547,3 +547,19 @@ def test_the_band_of_a_calibrated_judge_holds_its_own_bins(alike):
     assert np.mean(outside) <= 0.06
     (row,) = c.reliability([0.9968] * 173, [1] * 173, bins=10, cluster=range(173)).table()
     assert row["band_low"] < 0.99 and row["band_high"] == 1.0
+
+
+def test_weights_of_two_equal_doubled_rows_under_the_default_bins():
+    """ "auto" counted rows, not weights: ECE .142 in 5 bins beside .259 in 10."""
+    rng = np.random.default_rng(2)
+    p = rng.random(40)
+    y = (rng.random(40) < p).astype(int)
+    twice = c.ece(np.r_[p, p], np.r_[y, y], n_boot=0)
+    weighed = c.ece(p, y, weights=[2] * 40, n_boot=0)
+    assert weighed.value == pytest.approx(twice.value) and weighed.n_bins == twice.n_bins == 10
+    none = c.ece(
+        np.r_[p, rng.random(200)], np.r_[y, y, y, y, y, y], weights=[1] * 40 + [0] * 200, n_boot=0
+    )
+    assert none.value == pytest.approx(c.ece(p, y, n_boot=0).value)
+    sketch = c.Sketch().update(p, y, weights=[2] * 40)
+    assert c.ece(sketch).value == pytest.approx(twice.value)

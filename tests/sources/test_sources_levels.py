@@ -7,6 +7,7 @@ import pytest
 
 import kit
 from kit.data import load_tasks, save_tasks
+from kit.rubrics import lint
 
 WORDS = ["bad", "ok", "top"]
 
@@ -46,6 +47,29 @@ def test_levels_are_read_in_every_form(levels, more):
 def test_levels_that_cannot_be_paid_in_equal_steps_are_an_error_and_stay_in_meta(levels):
     made, errors = one({"levels": levels})
     assert errors == {"bad-levels"} and made.meta["levels"] == levels and made.scale == "binary"
+
+
+@pytest.mark.parametrize("levels", [[5, 4, 3], ["5", "4", "3"], [3.0, 5.0, 4.0]])
+def test_levels_that_are_numbers_are_put_in_order(levels):
+    """The label 5 was worth 0 and the label 3 was worth 1, without a word."""
+    made, errors = one({"levels": levels})
+    assert made.levels == ("3", "4", "5") and not errors
+
+
+@pytest.mark.parametrize(
+    ("levels", "codes"),
+    [
+        (["Excellent", "Good", "Poor"], ["levels-order"]),
+        (["5", "4", "3"], ["levels-order"]),  # a file in the kit's own format is read as it is
+        (WORDS, []),
+        (["1", "2", "10"], []),
+    ],
+)
+def test_levels_that_begin_with_the_best_are_told(levels, codes):
+    """ "Excellent" was worth 0, without a word of load or lint."""
+    criterion = {"id": "b", "text": "Names the dose", "weight": 1, "levels": levels}
+    found = lint(load_tasks([{"id": "t", "prompt": "p", "criteria": [criterion]}])).findings
+    assert [f.code for f in found if f.code == "levels-order"] == codes
 
 
 def labelled(*labels, levels=WORDS):
@@ -224,3 +248,60 @@ def test_a_row_that_is_nested_too_deeply_is_an_unreadable_row():
     rows = [{"prompt": "p", "rubrics": ["c"]}, {"prompt": "p", "rubrics": ["c"], "deep": deep}]
     found = load_tasks(rows)
     assert len(found.tasks) == 1 and found.skipped == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "row"),
+    [
+        ("rubrics", {"rubrics": ["a"], "negative_rubrics": ["b"]}),
+        ("points", {"rubrics": ["a", "b"], "points": [1, -2]}),
+        ("weights", {"rubrics": {"a": "A", "b": "B"}, "weights": {"a": 1, "b": -2}}),
+        ("reward_model", {"reward_model": {"style": "rubric", "rubric": [{"criterion": "c"}]}}),
+        ("score_rubric", {"score_rubric": {"1": "bad", "2": "good"}}),
+    ],
+)
+def test_criteria_and_weights_in_a_second_field_are_an_error(field, row):
+    """Every positive criterion of such a row was lost, at level info."""
+    found = load_tasks([{"prompt": "p", **row}]).findings
+    assert [f.field for f in found if f.severity == "error"] == [field]
+
+
+def test_points_that_stand_in_the_text_are_the_weight():
+    """ "[-5] Says y", as HealthBench's grader prints it, was worth +1."""
+    texts = [
+        "[-5] Says y",
+        "Is nasty (-2 points)",
+        "Says z [weight: 4]",
+        "[1] Says x",
+        "(5 points)",
+    ]
+    found = load_tasks([{"prompt": "p", "rubric": texts}])
+    read = [(c.text, c.weight) for c in found.tasks[0].criteria]
+    assert read == [("Says y", -5), ("Is nasty", -2), ("Says z", 4), (texts[3], 1), (texts[4], 1)]
+    assert {f.code for f in found.findings} == {"points-in-text"}
+
+
+def test_a_described_scale_is_one_criterion_with_levels():
+    """Each description was a criterion of its own: an answer was paid for meeting "bad"."""
+    rubric = {"criteria": "Is it kind?", **{f"score{i}_description": f"d{i}" for i in (1, 2, 3)}}
+    (made,) = load_tasks([{"instruction": "p", "rubric": rubric}]).tasks[0].criteria
+    assert made.text == "Is it kind?" and made.levels == ("1: d1", "2: d2", "3: d3")
+
+
+@pytest.mark.parametrize(
+    ("labels", "read", "codes"),
+    [
+        ({"zz": 1, "a": 0}, [1, 0], ["unknown-criterion"]),
+        ({"Says A": 1}, [1], ["unknown-criterion"]),
+        ({"a": {"label": "unmet", "confidence": 0.9}}, [0], []),
+        ({"a": {"criteria_met": True, "explanation": "no"}}, [1], []),
+        ({"a": {"score": 4, "max": 5}}, [None], ["unreadable-label"]),
+        ({"a": {"ann": "yes", "bob": "no"}}, [1, 0], []),
+    ],
+)
+def test_labels_beside_their_criteria_are_held_against_them(labels, read, codes):
+    """They named criteria that no task has, or "confidence" was a rater, without a word."""
+    row = {"prompt": "p", "rubrics": [{"id": "a", "text": "Says A"}], "response": "x"}
+    found = load_tasks([{**row, "labels": labels}])
+    assert [v.value for v in found.verdicts] == read
+    assert [f.code for f in found.findings] == codes
