@@ -214,7 +214,7 @@ class Caller:
             data = await large(len(raw), parsed, raw)
             why, counts = unusable(data, path)
         except (ValueError, RecursionError) as e:
-            why, counts = f"HTTP 200 with a broken body ({e})"[:200], 2
+            why, counts = redact(f"HTTP 200 with a broken body ({e})")[:200], 2
         if why:
             return self._bad(Outcome(reason=why, counts=counts, spent=most, raw=raw[:SLOW]))
         seconds = time.monotonic() - started
@@ -337,10 +337,10 @@ class Caller:
         return Call(
             id=f"{time.time_ns():016x}{next(_COUNT) & 0xFFFF:04x}{_HERE}",
             judge=self.name,
-            model=plain((got.data or {}).get("model")) or self.model,
+            model=redact(plain((got.data or {}).get("model"))) or self.model,
             endpoint=self.base_url,
             request=redact(payload),
-            reply=got.raw[:KEPT],
+            reply=redact(got.raw[: KEPT + SLOW])[:KEPT],  # no key is halved
             status="lost" if got.data is None else "ok",
             tokens_in=bill.tokens_in,
             tokens_out=bill.tokens_out,

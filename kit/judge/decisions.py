@@ -17,7 +17,7 @@ from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import reading, templates
 from .asking import Asked
 from .caller import Caller
-from .keys import OPENAI
+from .keys import OPENAI, redact
 from .prices import Price, Usage, default_model, tokens
 from .records import Call, Forecast, Question
 from .session import session
@@ -190,11 +190,11 @@ def _answer(found: Sequence[Any], name: str) -> Reading | float:
         return other
     if a.get("name") not in (None, name):
         why = f"the answer to {name!r} is to {a['name']!r}"
-        return Reading(failure="parse", reason=cleaned(why[:200]))
+        return Reading(failure="parse", reason=cleaned(redact(why)[:200]))
     if not given or not all(map(_share, given)):
-        return Reading(failure="parse", reason=cleaned(f"no probability: {given!r}"[:200]))
+        return Reading(failure="parse", reason=cleaned(redact(f"no probability: {given!r}")[:200]))
     if len(set(given)) > 1 or a.get("answer") not in (None, given[0] >= 0.5):
-        return Reading(failure="contradiction", reason=cleaned(f"it says {a!r}"[:200]))
+        return Reading(failure="contradiction", reason=cleaned(redact(f"it says {a!r}")[:200]))
     return float(given[0])
 
 

@@ -317,7 +317,7 @@ class EndpointJudge(Asked):
         try:
             readings, probs = reading.heard(data, q.criteria, q.response.text)
         except Exception as e:  # the last line of defence: it is this reply's own affair
-            log.exception("a reply could not be read")
+            log.debug("a reply could not be read", exc_info=True)
             why = f"the reply could not be read ({type(e).__name__})"
             lost = Reading(failure="parse", how="none", reason=why)
             return [lost] * len(q.criteria), [None] * len(q.criteria)

@@ -2,7 +2,8 @@
 
 What is cut out are the very values that are in use, in any case and in the usual encodings, and what
 looks like a key of somebody else's. A text is also compared in its bare form (escapes and entities
-read, without what may stand between the letters): one that spells a key in another way is lost.
+read, letters and digits only): one that spells a key in another way is lost. A key that is a word
+("not-needed") is cut out as it is written only. Replies are read before anything is cut out.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ import html.entities
 import json
 import os
 import re
+import unicodedata
 import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import KitError
+
 OPENAI = "https://api.openai.com/v1"
 SHORTEST = 8  # characters; "none" and "EMPTY" are no secrets, and occur in any text
+RANDOM = 20  # letters, from which on they are no word, and known without the first and the last
 CUT = "[key]"
 _NAMES = re.compile(  # "x-portkey-config" names no key
     r"(?<!port)key|token|secret|auth|passw|pwd|jwt|hmac|bearer|session|cookie|signature|credential|"
@@ -30,10 +35,16 @@ _LOOKS = re.compile(r"\b(?:sk|gsk|hf|xai|key|Bearer)[-_ ][\w*.-]{6,}|\beyJ[\w-]{
 _RUN = re.compile(  # no name of a model: those are words with marks between
     r"(?=[A-Za-z]*\d)[A-Za-z\d]{20,}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}", re.I
 )
-_PLAIN_BREAKS = b" \t\r\n-\\"
-_BREAKS = "\u00ad\u200b\u200c\u200d\u2060\ufeff" + _PLAIN_BREAKS.decode()
-_BLANK = re.compile(r"\\\\{0,7}[nrt]")
-_CODED = re.compile(r"[\\%&](?:(?<=\\)u([0-9a-f]{4})|(?<=%)([0-9a-f]{2})|(?<=&)#?\w{1,9};)", re.I)
+_LETTERS = re.compile(r"[^\W_]+")
+_MARKS = bytes(i for i in range(128) if not chr(i).isalnum())
+_BLANK = re.compile(r"\\\\{0,7}[nrt]|</?\w{1,9}>")
+_CODED = re.compile(
+    r"[\\%&](?:(?<=\\)(?:(?-i:U)([0-9a-f]{8})|u\{([0-9a-f]{1,6})\}|u([0-9a-f]{4})|x([0-9a-f]{2})"
+    r"|([0-3][0-7]{2}))|(?<=%)([0-9a-f]{2})|(?<=&)#?\w{1,9};)",
+    re.I,
+)
+_OCTAL = 5  # the group above
+_SIGNS = ("%", "&", *(f"\\{c}" for c in "uUx0123"))  # of such escapes
 _NESTED = 4  # times that a text may be written in escapes of escapes
 _IN_USE: dict[str, str] = {}  # a form of a key -> how that reads bare
 
@@ -46,12 +57,21 @@ def key_for(base_url: str, key_env: str | None) -> str:
     for name in (key_env, "KIT_JUDGE_KEY", "OPENAI_API_KEY"):
         remember(os.environ.get(name) if name else None)
     if key_env:
-        return os.environ.get(key_env, "").strip() or "none"
+        return _sendable(key_env)
     if os.environ.get("KIT_JUDGE_KEY"):
-        return os.environ["KIT_JUDGE_KEY"].strip()
+        return _sendable("KIT_JUDGE_KEY")
     mine = (os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
     same_host = urllib.parse.urlsplit(mine).netloc == urllib.parse.urlsplit(base_url).netloc
-    return (os.environ.get("OPENAI_API_KEY", "").strip() if same_host else None) or "none"
+    return _sendable("OPENAI_API_KEY") if same_host else "none"
+
+
+def _sendable(name: str) -> str:
+    """The key in a variable, "none" where there is none; KitError where no header can hold it."""
+    key = os.environ.get(name, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        fix = "export it again; it is one line of plain letters, digits and marks"
+        raise KitError("this key cannot be sent", where=f"environment variable {name}", fix=fix)
+    return key or "none"
 
 
 def missing(wire: Any) -> str | None:
@@ -71,15 +91,23 @@ def missing(wire: Any) -> str | None:
     return "KIT_JUDGE_KEY (or OPENAI_API_KEY)" if own else None
 
 
-def remember(secret: str | None) -> None:
+def remember(secret: str | None, shortest: int = SHORTEST) -> None:
     """Cut this value out of everything from now on, also as it is quoted in URLs, HTML and JSON."""
     secret = (secret or "").strip()
-    if len(secret) < SHORTEST or not _bare(secret):  # dashes and blanks stand in any text
+    if len(secret) < shortest or not _bare(secret):  # dashes and blanks stand in any text
         return
-    forms = {secret, urllib.parse.quote(secret, safe=""), json.dumps(secret)[1:-1]}
+    raw = secret.encode("utf-8", "replace")
+    forms = {secret, urllib.parse.quote(raw, safe=""), json.dumps(secret)[1:-1]}
     forms |= {html.escape(secret), secret.replace("/", "\\/"), secret.replace("/", "\\\\/")}
-    forms |= _encoded(secret.encode("utf-8", "replace"))
-    _IN_USE.update((form, _bare(form)) for form in forms)
+    _IN_USE.update((form, _telling(form)) for form in forms | _encoded(raw))
+
+
+def _telling(form: str) -> str:
+    """What gives a form of a key away in a bare text; "" for a word, which may stand anywhere."""
+    plain = _bare(form)
+    if len(plain) >= RANDOM:
+        return plain[1:-1]
+    return "" if plain.isalpha() or len(plain) < SHORTEST else plain
 
 
 def _encoded(secret: bytes) -> set[str]:
@@ -146,29 +174,34 @@ def redact(text: str) -> str:
     for form, _ in sorted(found, key=lambda pair: -len(pair[0])):
         text = re.sub(re.escape(form), CUT, text, flags=re.I)
     left = _bare(text) if found else ""
-    return CUT if any(plain in left for _, plain in found) else text
+    return CUT if any(plain and plain in left for _, plain in found) else text
 
 
 def _bare(text: str) -> str:
     """A text as it is compared.
 
-    >>> _bare("SK-a\\/b&#43;c")
-    'ska/b+c'
+    >>> _bare("SK-a\\/\\x62&#99;<b>1</b>")
+    'skabc1'
     """
-    text = _BLANK.sub("", text) if "\\" in text else text
-    for _ in range(_NESTED if "%" in text or "&" in text or "\\u" in text else 0):
+    text = _BLANK.sub("", text) if "\\" in text or "</" in text else text
+    for _ in range(_NESTED if any(sign in text for sign in _SIGNS) else 0):
         before, text = text, _CODED.sub(_letter, text)
         if text == before:
             break
-    if text.isascii():  # five times as fast
-        return text.encode().translate(None, _PLAIN_BREAKS).decode().casefold()
-    for blank in _BREAKS:
-        text = text.replace(blank, "")
-    return text.casefold()
+    return letters(text if text.isascii() else unicodedata.normalize("NFKC", text))
 
 
 def _letter(m: re.Match[str]) -> str:
-    return html.unescape(m[0]) if m[0][0] == "&" else chr(int(m[1] or m[2], 16))
+    if m.lastindex is None:
+        return html.unescape(m[0])
+    return chr(int(m[m.lastindex], 8 if m.lastindex == _OCTAL else 16) % 0x110000)
+
+
+def letters(text: str) -> str:
+    """The letters and digits of a text, small."""
+    if text.isascii():  # twenty times as fast
+        return text.encode().translate(None, _MARKS).decode().casefold()
+    return "".join(_LETTERS.findall(text)).casefold()
 
 
 def shown(text: str) -> str:

@@ -48,7 +48,7 @@ def token_p(
         before = text[starts[index] : at]
         side = _side(words[index], before)
         if side and (readings is None or side == readings[i].status):
-            nothing[i] = _split(tokens[index].get("top_logprobs"), before)
+            nothing[i] = _split(tokens[index], before)
     return nothing
 
 
@@ -68,7 +68,7 @@ def _place(text: str, said: int, name: str, ids: Sequence[str]) -> int | None:
         m = _VERDICT.search(text, start, end)
         if m:
             return m.end()
-    line = rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}\W*[:=]\s*"
+    line = rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}(?![\w.-])\W*[:=]\s*"
     lines = list(re.finditer(line, text[said:], re.I | re.M))
     return said + lines[-1].end() if lines else None
 
@@ -77,16 +77,21 @@ def _quoted(name: str) -> str:
     return re.escape(json.dumps(name))
 
 
-def _split(top: Any, before: str) -> Mass | None:
-    met = unmet = 0.0
+def _split(said: Mapping[str, Any], before: str) -> Mass | None:
+    """P(met) and mass at a token; None where an alternative is broken, or the token none of them."""
+    top, mass = said.get("top_logprobs"), {"met": 0.0, "unmet": 0.0, "": 0.0}
+    own = False
     for t in top if isinstance(top, list) else []:
         w = str(t.get("token", "")) if isinstance(t, Mapping) else ""
+        p = _probability(t.get("logprob")) if w else 0.0
         side = _side(w, before)
-        p = _probability(t.get("logprob")) if side else 0.0
-        met += p * (side == "met")
-        unmet += p * (side == "unmet")
-    mass = met + unmet
-    return (min(1.0, met / mass), min(1.0, mass)) if LEAST <= mass < 1.01 else None
+        if math.isnan(p) and side:
+            return None
+        mass[side] += p
+        own = own or w == said.get("token")
+    total = mass["met"] + mass["unmet"]
+    fits = own and LEAST <= total < 1.01
+    return (min(1.0, mass["met"] / total), min(1.0, total)) if fits else None
 
 
 def _side(token: str, before: str) -> str:
@@ -99,7 +104,7 @@ def _side(token: str, before: str) -> str:
 
 
 def _probability(logprob: Any) -> float:
-    """exp of a logarithm; 0 for what is none (text, NaN, a number above 0)."""
+    """exp of a logarithm; NaN for what is none (text, NaN, a number above 0)."""
     if isinstance(logprob, bool) or not isinstance(logprob, (int, float)):
-        return 0.0
-    return math.exp(logprob) if -1e4 < logprob <= 1e-6 else 0.0
+        return math.nan
+    return math.exp(max(logprob, -1e4)) if logprob <= 1e-6 else math.nan

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..records import Criterion, Response, Verdict
 from . import parse
-from .keys import said
+from .keys import redact, said
 from .logprobs import token_p
 from .parse import CUT
 from .records import READER, Call
@@ -132,7 +132,7 @@ def fault(words: Collection[str]) -> Reading | None:
         return Reading(failure="refusal", how="none", reason=REFUSED)
     other = set(words) - LIMITS
     if other:
-        return _unread(f"the reply holds, beside its text, {min(other)[:40]!r}")
+        return _unread(f"the reply holds, beside its text, {redact(min(other))[:40]!r}")
     return _unread(CUT) if words else None
 
 
@@ -248,29 +248,33 @@ def again(v: Verdict, call: Call | None, c: Criterion, response: Response) -> Ve
     As it is where that reply is not kept, or the call does not show that it asked for `c`.
     """
     meta = {**v.meta, "reader": READER}
-    r = _again(v, call, c, response) if call is not None else None
+    try:
+        r, prob = _again(v, call, c, response) if call is not None else (None, None)
+    except Exception:  # whatever an imported line holds in the place of request and reply
+        r = prob = None
+    p = v.p
+    if r is not None and "mass" in meta:  # P came from the reply's tokens
+        p = prob[0] if prob else None
     if r is None or (r.status, r.value, r.failure) == (v.status, v.value, v.failure):
-        return dataclasses.replace(v, meta=meta)
+        return dataclasses.replace(v, p=p, meta=meta)
     reason = r.reason or "its reply, read again, holds no verdict"
     fields = dict(status=r.status, value=r.value, failure=r.failure, reason=reason)
     return dataclasses.replace(v, **fields, p=None, meta={**meta, "was": v.status})
 
 
-def _again(v: Verdict, call: Call, c: Criterion, response: Response) -> Reading | None:
-    try:
-        data, request = json.loads(call.reply), json.loads(call.request)
-        prompt = _FENCED.sub("", request["messages"][-1]["content"])  # not the task, the answer
-        rows = [(json.loads(text), text) for text in _ASKED.findall(prompt)]
-        others = [_shown(row) for row, _ in rows]
-    except (ValueError, KeyError, TypeError, IndexError):
-        return None
+def _again(v: Verdict, call: Call, c: Criterion, response: Response) -> tuple[Any, Any]:
+    data, request = json.loads(call.reply), json.loads(call.request)
+    prompt = _FENCED.sub("", request["messages"][-1]["content"])  # not the task, the answer
+    rows = [(json.loads(text), text) for text in _ASKED.findall(prompt)]
+    others = [_shown(row) for row, _ in rows]
     mine = [o.id for o, (_, text) in zip(others, rows, strict=True) if text == line(o.id, c)]
     name = c.id if c.id in mine else (mine or [None])[0]
     if name is None or (len(mine) > 1 and name != c.id):
-        return None
+        return None, None
     asked = [dataclasses.replace(c, id=name) if o.id == name else o for o in others]
-    readings, _ = heard(data, asked, response.text)
-    return readings[[o.id for o in asked].index(name)]
+    readings, probs = heard(data, asked, response.text)
+    at = [o.id for o in asked].index(name)
+    return readings[at], probs[at]
 
 
 def _shown(row: Mapping[str, Any]) -> Criterion:

@@ -6,7 +6,8 @@ alone stays near 1.05. No retries here: the judge counts them, once.
 
 No redirect is followed: it would carry the prompt, the answer and the key to another host. A reply
 is unpacked piece by piece and given up beyond `most` bytes, so that neither a small compressed one
-nor an endless one fills the memory. Keys in use are cut out of whatever comes back.
+nor an endless one fills the memory. Keys in use are cut out of whatever is shown or kept, once it
+has been read.
 """
 
 from __future__ import annotations
@@ -33,7 +34,17 @@ from typing import Any
 
 from ..errors import KitError
 from . import loop as loops
-from .keys import CUT, hidden, key_for, redact, remember, remember_all, secret_name, veiled
+from .keys import (
+    CUT,
+    SHORTEST,
+    hidden,
+    key_for,
+    redact,
+    remember,
+    remember_all,
+    secret_name,
+    veiled,
+)
 
 ANSWERED = (200, 203)  # the second: a proxy has changed it
 MOST = 4_000_000  # bytes of a reply, unpacked
@@ -52,6 +63,7 @@ _HEAD = re.compile(  # a name that may be given, but for those by which a messag
     re.I,
 )
 _TEXT = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+SHORT = 4  # characters of a password that is cut out as it is written
 PATHS = ("/chat/completions", "/decisions", "/systemone")  # that users leave in a base URL
 
 
@@ -116,17 +128,26 @@ class Address:
             return None
         named = urllib.request.getproxies()
         found = named.get(parts.scheme) or named.get("all")
-        remember(urllib.parse.urlsplit(found).password if found else None)
-        return found or None
+        if not found:
+            return None
+        found = found if "://" in found else f"http://{found}"  # as curl reads it
+        try:
+            at = urllib.parse.urlsplit(found)
+            _basic(at.username, at.password if at.port != 0 else None)  # reading the port checks it
+        except ValueError as e:
+            fix = "write it as http://HOST:PORT, or unset it"
+            where = f"environment variable {parts.scheme}_proxy or all_proxy"
+            raise KitError(f"this is no address of a proxy ({e})", where=where, fix=fix) from None
+        return found
 
 
 def _basic(user: str | None, password: str | None) -> str | None:
     if user is None:
         return None
-    pair = f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password or '')}"
-    remember(urllib.parse.unquote(password or ""))
-    coded = base64.b64encode(pair.encode()).decode()
-    remember(coded)
+    user, password = urllib.parse.unquote(user), urllib.parse.unquote(password or "")
+    coded = base64.b64encode(f"{user}:{password}".encode()).decode()
+    for secret in (user, password, coded):  # a token may be the user
+        remember(secret, SHORT if secret is password else SHORTEST)
     return f"Basic {coded}"
 
 
@@ -141,7 +162,7 @@ def _local(host: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """An HTTP reply: its status, its text without keys, the seconds to wait that it names."""
+    """An HTTP reply: its status, its text as it came, the seconds to wait that it names."""
 
     status: int
     text: str
@@ -206,8 +227,8 @@ def _date(text: str | None) -> float | None:
 
 
 def decoded(body: bytes) -> str:
-    """A body as text without keys; UTF-16 and a byte order mark are seen."""
-    return redact(body.decode(json.detect_encoding(body), "replace"))
+    """A body as text; UTF-16 and a byte order mark are seen."""
+    return body.decode(json.detect_encoding(body), "replace")
 
 
 @dataclass(eq=False)
@@ -277,6 +298,8 @@ class Wire:
                     gate = _gate(asyncio.get_running_loop())
                     await gate.acquire()
                     large = gate
+            if whole:
+                unpack(b"", 1)
         finally:
             if large is not None:
                 large.release()
@@ -359,7 +382,7 @@ def _no_connection() -> type[Exception]:
 
 
 def _unpacker(coding: str) -> Any:
-    """(bytes, most) -> unpacked bytes, at most so many."""
+    """(bytes, most) -> unpacked bytes, at most so many; no bytes: the body has ended."""
     if coding in ("identity", ""):
         return lambda chunk, most: chunk[:most]
     if coding not in ("gzip", "x-gzip", "deflate"):
@@ -373,6 +396,10 @@ def _unzipped() -> Any:
 
     def unpack(chunk: bytes, most: int) -> bytes:
         nonlocal unzip
+        if (
+            not chunk and not unzip.eof
+        ):  # what was to follow might have been the verdict's other half
+            raise WireError("connection", "the packed reply was cut")
         out = unzip.decompress(chunk, most)
         while unzip.eof and unzip.unused_data and len(out) < most:
             rest, unzip = unzip.unused_data, zlib.decompressobj(wbits=47)

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import KitError
 from ..judge import loop
+from ..judge.keys import redact
 from ..records import Criterion, Grade, Response
 from ..rewards.evolve import Ask, EvolvingRubrics
 from ..rewards.formatting import Format
@@ -110,7 +111,7 @@ def asker(judge: Any, bill: Bill) -> Ask:
             raise ConnectionError(done.reason or "no reply")
         bill.calls += 1
         bill.cost += done.call.cost
-        return str(done.data["choices"][0]["message"]["content"])
+        return redact(str(done.data["choices"][0]["message"]["content"]))
 
     return ask
 

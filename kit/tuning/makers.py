@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import JudgeDownError, KitError
 from ..judge import loop, templates
 from ..judge.factory import judge_of, parts
+from ..judge.keys import redact
 from ..judge.prices import Usage
 from ..judge.records import Call, Forecast
 from ..judge.session import Session, using
@@ -147,7 +148,11 @@ def _chat(judge: Any, prompt: str, ledger: Any, budget: Any) -> tuple[str, Call 
     outcome = loop.run(_asked(judge, prompt, ledger, budget))
     choices = (outcome.data or {}).get("choices") or [{}]
     text = (choices[0].get("message") or {}).get("content")
-    return text if isinstance(text, str) else "", outcome.call, outcome.reason or "an empty reply"
+    return (
+        redact(text) if isinstance(text, str) else "",
+        outcome.call,
+        outcome.reason or "an empty reply",
+    )
 
 
 def _text(reply: Any, why: str) -> str:

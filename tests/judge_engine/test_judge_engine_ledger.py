@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import gzip
 import itertools
 import json
@@ -21,7 +22,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judge_stub import StubServer
+from judge_stub import StubServer, completion
 
 from kit.__main__ import main
 from kit.errors import DataError, MissingError
@@ -558,6 +559,52 @@ def test_a_stored_verdict_that_was_read_wrongly_is_read_again(tmp_path):
         assert got.spent.calls == 0 and got.spent.cached == 3
     with Ledger(path) as book:
         assert book.get(key).meta["was"] == "met" and book.get(key).p is None
+
+
+@pytest.mark.parametrize(
+    "field, text",
+    [
+        ("reply", "null"),
+        ("reply", "[5]"),
+        ("reply", "[" * 5000),
+        ("request", '{"messages": [{"content": "{\\"id\\": null, \\"verdicts\\": [\\"a\\"]}"}]}'),
+        ("request", '{"messages": [{"content": 5}]}'),
+    ],
+)
+def test_a_stored_call_that_cannot_be_read_again_leaves_its_verdict(tmp_path, field, text):
+    """One imported line ended every run in a raw exception, without .verdicts."""
+    rs = [Response(task_id="t", id="r", text="w1")]
+    with StubServer() as stub, Ledger(tmp_path / "l.sqlite") as book:
+        who = EndpointJudge("m", base_url=stub.url)
+        first = judge(TASK, rs, judge=who, ledger=book, progress=False)
+        with book.transaction() as db:
+            db.execute(f"UPDATE calls SET {field}=?", (text.encode(),))
+            db.execute("UPDATE verdicts SET row=replace(row, '\"reader\": ', '\"reader\": 1')")
+        again = judge(TASK, rs, judge=who, ledger=book, progress=False)
+        assert [v.status for v in again] == [v.status for v in first] and stub.calls == 1
+
+
+def test_a_stored_p_is_read_again_from_its_tokens(tmp_path):
+    """P(met) of an earlier reader stood for ever, though the reply's tokens do not give it."""
+
+    def handler(body, n):
+        reply = completion('{"c1":{"reason":"r","verdict":"met"}}')
+        top = [{"token": "met", "logprob": -0.1}, {"token": "unmet", "logprob": -2.5}]
+        words = ['{"c1":{"reason":"r","verdict":"', "met", '"}}']
+        rows = [{"token": w, "top_logprobs": top} for w in words]
+        reply["choices"][0]["logprobs"] = {"content": rows}
+        return reply
+
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="says w1"),))
+    rs = [Response(task_id="t", id="r", text="w1")]
+    with StubServer(handler=handler) as stub, Ledger(tmp_path / "l.sqlite") as book:
+        who = EndpointJudge("m", base_url=stub.url, probability="logprobs")
+        (v,) = judge(task, rs, judge=who, ledger=book, progress=False)
+        assert v.p == pytest.approx(0.917, abs=0.001)
+        old = dataclasses.replace(v, p=0.0, meta={**v.meta, "reader": 13})
+        book.correct([old])
+        (v,) = judge(task, rs, judge=who, ledger=book, progress=False)
+        assert v.p == pytest.approx(0.917, abs=0.001) and stub.calls == 1
 
 
 def test_a_level_of_a_yes_or_no_criterion_is_asked_again(tmp_path):

@@ -513,13 +513,102 @@ def test_keys_are_seen_in_other_clothes():
     assert "116" not in keys.redact(f"x {deep}")  # too deep to be cut out of its text
 
 
+@pytest.mark.parametrize(
+    "dress",
+    [
+        *(lambda k, s=s: s.join(k) for s in ("\u00a0", "\u034f", "\ufe0f", ".", "_")),
+        lambda k: "".join(chr(ord(c) + 0xFEE0) for c in k),  # full width
+        lambda k: k[:9] + "**" + k[9:] + "**",
+        lambda k: f"{k[:9]}<b>{k[9:]}</b>",
+        lambda k: k[1:],
+        lambda k: k[:-1],
+        *(lambda k, f=f: "".join(f % ord(c) for c in k) for f in ("\\x%02x", "\\%03o")),
+        *(lambda k, f=f: "".join(f % ord(c) for c in k) for f in ("\\U%08x", "\\u{%x}", "%02x:")),
+    ],
+)
+def test_a_key_in_disguise_is_seen(dress):
+    """Letters with marks between, of another width, all but one, escapes of C: 26 of 42 forms."""
+    key = "q7Zr2LmX9vKt4WpB8nYc3HdF"
+    keys.remember(key)
+    assert keys.redact(f"it is {dress(key)}!") == keys.CUT
+
+
+@pytest.mark.parametrize("key", ["not-needed", "changeme", "assistant"])
+def test_a_placeholder_for_a_key_costs_no_reply(key, monkeypatch):
+    """OPENAI_API_KEY=not-needed: each reply that said "not needed" became "[key]" before it was
+    read, was paid five times and lost; with "assistant" every reply.
+    """
+    monkeypatch.setattr(keys, "_IN_USE", {})
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    reason = "The extra step is not needed here, do not change me."
+    said = json.dumps({"c1": {"reason": reason, "verdict": "met"}})
+    with StubServer(handler=lambda body, n: completion(said)) as stub:
+        who = EndpointJudge("m", base_url=stub.url)
+        (v,) = judge([TASK], [ANSWER], judge=who, progress=False)
+        assert (v.status, v.reason, stub.calls) == ("met", reason, 1)
+    assert keys.redact(f"Bearer {key}") == "Bearer [key]"  # as it is written it is one
+
+
+def test_credentials_in_addresses_are_cut_out(monkeypatch):
+    """A token as the user's name, a proxy's password with %40 in it (it is sent decoded), and a
+    short password stood in reasons, ledger and errors.
+    """
+    from kit.judge.wire import Address
+
+    monkeypatch.setattr(keys, "_IN_USE", {})
+    Address.of("http://ghToken4711abc:x@host/v1")
+    Address.of("http://me:s3cr@host/v1")
+    assert keys.redact("ghToken4711abc:x, s3cr") == "[key]:x, [key]"
+    monkeypatch.setenv("http_proxy", "http://user:Secr%40tPw9876@p:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert Address.of("http://far.example/v1").proxy
+    coded = base64.b64encode(b"user:Secr@tPw9876").decode()
+    assert keys.redact(f"Secr@tPw9876 {coded}") == "[key] [key]"
+
+
+@pytest.mark.parametrize("proxy", ["http://[bad", "http://host:port"])
+def test_a_proxy_that_is_no_address_is_named(proxy, monkeypatch):
+    """It was a raw ValueError in the middle of the run."""
+    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.setenv("no_proxy", "other.example")
+    who = EndpointJudge("m", base_url="http://far.example/v1")
+    with pytest.raises(KitError, match="http_proxy"):
+        judge([TASK], [ANSWER], judge=who, progress=False)
+    from kit.judge.wire import Address
+
+    monkeypatch.setenv("http_proxy", "proxy.example:3128")  # as curl takes it
+    assert Address.of("http://far.example/v1").proxy == "http://proxy.example:3128"
+
+
+@pytest.mark.parametrize("key", ["\udcffabcdefghijk", "two\nlines-of-a-key"])
+def test_a_key_that_no_header_can_hold_is_named(key, monkeypatch):
+    """A raw UnicodeEncodeError, or every call "failed with: ValueError"."""
+    monkeypatch.setenv("KIT_JUDGE_KEY", key)
+    who = EndpointJudge("m", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(KitError, match="KIT_JUDGE_KEY"):
+        judge([TASK], [ANSWER], judge=who, progress=False)
+
+
+def test_a_reply_too_deep_to_be_read_is_no_traceback_on_the_screen(capsys, caplog):
+    """900 nested objects beside the verdict printed 1,800 lines for each reply."""
+    deep = '{"a":' * 900 + "1" + "}" * 900
+    reply = json.dumps(completion('{"c1": {"reason": "r", "verdict": "met"}}'))
+    reply = reply[:-1] + f', "x": {deep}}}'
+    with StubServer(handler=lambda body, n: (200, reply.encode(), {})) as stub:
+        who = EndpointJudge("m", base_url=stub.url, repair=0)
+        (v,) = judge([TASK], [ANSWER], judge=who, progress=False)
+    assert v.failure == "parse" and "Traceback" not in capsys.readouterr().err
+    assert not [r for r in caplog.records if r.levelname in ("WARNING", "ERROR") and r.exc_info]
+
+
 def test_a_reply_that_spells_the_key_stays_json(tmp_path, monkeypatch):
     """The reason was clean, and the stored reply, doubly escaped, held sk-ab\\\\/cd+...; in capitals
     or as an HTML entity the key stood in reason, ledger and export.
     """
     key = "sk-ab/cd+ef123456="
     monkeypatch.setenv("KIT_JUDGE_KEY", key)
-    clothes = (key.replace("/", "\\/"), key.upper(), key.replace("+", "&#43;"))  # the last is lost
+    clothes = (key.replace("/", "\\/"), key.upper(), key.replace("+", "&#43;"))
 
     def handler(body, n):
         reason = f"your key is {clothes[n - 1]}"
@@ -529,9 +618,9 @@ def test_a_reply_that_spells_the_key_stays_json(tmp_path, monkeypatch):
     with StubServer(handler=handler) as stub:
         who = EndpointJudge("m", base_url=stub.url, concurrency=1, tries=1)
         got = judge([TASK], rows, judge=who, ledger=tmp_path / "l", progress=False)
-    assert [v.status for v in got] == ["met", "met", "unknown"]
+    assert [v.status for v in got] == ["met", "met", "met"]
     with Ledger(tmp_path / "l") as book:
-        assert book.export(tmp_path / "x") == 5
+        assert book.export(tmp_path / "x") == 6
     text = (tmp_path / "x").read_text().replace("\\", "").casefold()
     assert "ef123456" not in text and text.count("[key]") >= 4
 
@@ -671,6 +760,26 @@ def test_what_follows_the_first_member_of_a_packed_reply_is_read():
     assert len(_unpacker("gzip")(gzip.compress(b"x" * 10**6) * 3, 10)) == 10
     with pytest.raises(zlib.error):
         _unpacker("gzip")(one + b"garbage", 99)
+
+
+def test_a_packed_reply_that_was_cut_is_not_believed():
+    """A gzip body without its end was read as far as it went: 16 of 16 verdicts were believed."""
+    said = json.dumps(completion('{"c1": {"reason": "r", "verdict": "met"}}')).encode()
+    for whole in (gzip.compress(said), zlib.compress(said)):
+
+        def handler(body, n, whole=whole):
+            how = "gzip" if whole[:1] == b"\x1f" else "deflate"
+            return 200, whole if n == 1 else whole[:-2], {"Content-Encoding": how}
+
+        with StubServer(handler=handler) as stub:
+            who = EndpointJudge("m", base_url=stub.url, concurrency=1, tries=1)
+            got = judge(
+                [TASK],
+                [ANSWER, Response(task_id="t", id="r2", text="w2")],
+                judge=who,
+                progress=False,
+            )
+        assert [v.failure or v.status for v in got] == ["met", "transport"]
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,38 @@ def test_odd_logprobs_say_nothing(tokens):
     assert token_p(tokens, [A]) == [None]
 
 
+@pytest.mark.parametrize(
+    "top",
+    [
+        {"unmet": math.log(0.95)},
+        {"met": math.nan, "unmet": -0.1},
+        {"met": 0.5, "unmet": -0.1},
+        {"met": None, "unmet": -0.1},
+    ],
+)
+def test_the_token_that_was_said_must_be_among_its_alternatives(top):
+    """A broken entry of it counted as 0: met with P(met) 0.0, and three such votes made unmet."""
+    rows = [{"token": w, "logprob": p} for w, p in top.items()]
+    tokens = [{"token": "VERDICT a: "}, {"token": "met", "logprob": -0.01, "top_logprobs": rows}]
+    assert token_p(tokens, [A], read("VERDICT a: met", [A])) == [None]
+
+
+@pytest.mark.parametrize("other", ["a-", "a."])
+def test_the_line_of_an_id_that_begins_as_another_is_its_own(other):
+    """`a` got the P of the line of `a-`."""
+    both = [A, Criterion(id=other, text="")]
+    text = f"VERDICT a: met\nVERDICT {other}: met"
+    top = [[{"token": "met", "logprob": math.log(p)}] for p in (0.9, 0.6)]
+    tokens = [
+        {"token": "VERDICT a: "},
+        {"token": "met", "top_logprobs": top[0]},
+        {"token": f"\nVERDICT {other}: "},
+        {"token": "met", "top_logprobs": top[1]},
+    ]
+    masses = [m for _, m in token_p(tokens, both, read(text, both))]
+    assert masses == pytest.approx([0.9, 0.6])
+
+
 def test_token_probabilities_of_another_verdict_are_not_this_one():
     tokens = [
         {"token": "VERDICT a: "},
